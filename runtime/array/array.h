@@ -1,0 +1,65 @@
+/*
+** Arrays: a storage seen through a shape, strides and an element type. Views share the storage.
+** Strides are in elements and may be 0 (broadcast) or negative (reversed). An mb_array is immutable but for its data; it
+** is reference-free itself: the owner destroys it, which releases its storage.
+*/
+#ifndef MB_ARRAY_ARRAY_H
+#define MB_ARRAY_ARRAY_H
+
+#include "device/device.h"
+#include "memory/storage.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mb_array {
+    mb_device *device;
+    mb_storage *storage;
+    mb_dtype dtype;
+    mb_shape shape;
+    int64_t strides[MB_MAX_RANK]; /* elements */
+    int64_t offset;               /* elements of dtype from the start of the storage */
+    void *data;                   /* storage data + offset; a device address */
+} mb_array;
+
+/* A new contiguous array, not initialised. `owner` as for mb_pool_alloc. */
+mb_status mb_array_create(mb_device *device, mb_dtype dtype, const mb_shape *shape, const char *owner, mb_array **out);
+void mb_array_destroy(mb_array *array); /* NULL is fine */
+
+typedef struct mb_range {
+    int64_t first, count, step; /* 0-based first; step may be negative; count >= 0 */
+    bool drop;                  /* an integer index: the axis goes away (count is 1) */
+} mb_range;
+
+/* Views. `ranges` has one entry per axis. */
+mb_status mb_array_view(const mb_array *array, const mb_range *ranges, mb_array **out);
+mb_status mb_array_permute(const mb_array *array, const int *axes, mb_array **out);
+/* Same elements in row-major order; needs an array whose layout allows it without a copy. One extent may be -1. */
+mb_status mb_array_reshape(const mb_array *array, const mb_shape *shape, mb_array **out);
+/* Broadcast to a larger shape: new leading axes, and extents of 1 stretched. */
+mb_status mb_array_broadcast(const mb_array *array, const mb_shape *shape, mb_array **out);
+/* The same bytes as another element type: f32 <-> c64, f64 <-> c128 along a dense last axis. */
+mb_status mb_array_reinterpret(const mb_array *array, mb_dtype dtype, mb_array **out);
+
+bool mb_array_contiguous(const mb_array *array);
+/* True when the last axis is dense and the others have positive strides that do not overlap ("rows"). */
+bool mb_array_rows(const mb_array *array);
+uint64_t mb_array_elements(const mb_array *array);
+uint64_t mb_array_bytes(const mb_array *array); /* elements x element size */
+mb_spec mb_array_spec(const mb_array *array);
+/* Do the two arrays touch a common byte (conservatively: by their address ranges)? */
+bool mb_array_overlap(const mb_array *a, const mb_array *b);
+/* Same storage, offset, shape, strides and element size? */
+bool mb_array_same(const mb_array *a, const mb_array *b);
+
+/* Host bytes in row-major order <-> a contiguous array. Waits (download) / returns when the bytes may be reused. */
+mb_status mb_array_upload(mb_array *array, const void *host, uint64_t bytes);
+mb_status mb_array_download(const mb_array *array, void *host, uint64_t bytes);
+/* One element; waits. `index` has one entry per axis, 0-based. */
+mb_status mb_array_item(const mb_array *array, const int64_t *index, double *real, double *imag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

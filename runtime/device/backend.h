@@ -1,0 +1,88 @@
+/*
+** The backend vtable: everything the runtime asks of a kind of device. Two implementations: host (device/host) and the
+** CUDA plug-in (cuda/). A NULL entry is allowed only where the comment says so.
+**
+** Queued calls are in order on the device's one compute stream. `self` is what `open` returned.
+** A plug-in must not reach into the runtime by symbol (it may be loaded by a program that does not export any): it gets
+** mb_core_api, and exports one function, mb_backend_entry.
+*/
+#ifndef MB_DEVICE_BACKEND_H
+#define MB_DEVICE_BACKEND_H
+
+#include "fft/fft.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MB_BACKEND_ABI 1
+
+typedef struct mb_op_call mb_op_call; /* ops/op.h */
+typedef mb_status (*mb_op_kernel)(const mb_op_call *call);
+
+typedef struct mb_device_facts {
+    char name[128];           /* "AMD EPYC, 2 threads", "NVIDIA H200" */
+    int threads;              /* host: worker threads; cuda: multiprocessors */
+    int compute_capability;   /* cuda: 90 for sm_90; host: 0 */
+    uint64_t total_bytes;
+    uint64_t commit_granularity;
+    uint64_t l2_bytes;
+} mb_device_facts;
+
+typedef struct mb_backend {
+    int abi;
+    const char *name; /* "host", "cuda" */
+    int (*count)(void);
+    mb_status (*open)(int index, void **self, mb_device_facts *facts);
+    void (*close)(void *self);
+    /* Bytes free now and in total, as the system or driver reports them. */
+    mb_status (*memory)(void *self, uint64_t *free_bytes, uint64_t *total_bytes);
+
+    /* Address range (see mb_pool_source). */
+    mb_status (*reserve)(void *self, uint64_t bytes, void **base);
+    void (*unreserve)(void *self, void *base, uint64_t bytes);
+    mb_status (*commit)(void *self, void *base, uint64_t offset, uint64_t bytes);
+    void (*decommit)(void *self, void *base, uint64_t offset, uint64_t bytes);
+
+    /* Data. `upload` returns when the host bytes may be reused, `download` when they are there. `copy` and `fill` are
+    ** queued and stay on the device. */
+    mb_status (*upload)(void *self, void *device, const void *host, uint64_t bytes);
+    mb_status (*download)(void *self, void *host, const void *device, uint64_t bytes);
+    mb_status (*copy)(void *self, void *to, const void *from, uint64_t bytes);
+    mb_status (*fill)(void *self, void *device, int byte, uint64_t bytes);
+    mb_status (*sync)(void *self);
+    void *(*stream)(void *self); /* the native compute stream; NULL on the host */
+
+    /* Timing: events on the compute stream. */
+    mb_status (*event_create)(void *self, void **event);
+    void (*event_destroy)(void *self, void *event);
+    mb_status (*event_record)(void *self, void *event);
+    mb_status (*event_elapsed_ms)(void *self, void *begin, void *end, double *ms); /* waits for `end` */
+
+    mb_status (*fft_create)(void *self, const mb_fft_desc *desc, void **plan, uint64_t *work_bytes,
+                            uint64_t *library_bytes);
+    void (*fft_destroy)(void *self, void *plan);
+    mb_status (*fft_exec)(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out, void *work);
+
+    /* The kernel of an operator, or NULL when this backend has none. */
+    mb_op_kernel (*kernel)(const char *op);
+
+    /* Bytes that the backend itself holds on the device / in pinned host memory outside the pool. May be NULL. */
+    void (*overhead)(void *self, uint64_t *device_bytes, uint64_t *pinned_bytes);
+} mb_backend;
+
+/* What a plug-in may call. */
+typedef struct mb_core_api {
+    int abi;
+    mb_status (*fail)(mb_status code, const char *arg, const char *format, ...);
+    bool (*cancelled)(void);
+    mb_status (*fft_exec)(mb_device *device, const mb_fft_plan *plan, void *in, void *out, void *work);
+} mb_core_api;
+
+typedef const mb_backend *(*mb_backend_entry_function)(const mb_core_api *api);
+#define MB_BACKEND_ENTRY "mb_backend_entry"
+
+#ifdef __cplusplus
+}
+#endif
+#endif

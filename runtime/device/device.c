@@ -1,0 +1,317 @@
+/*
+** The device registry, the CUDA plug-in's loading, and the wrappers that look at dry and dead devices.
+** Opening and closing take one lock; the wrappers take none (a device is used by one thread at a time).
+*/
+#include "device/device.h"
+#include "device/host/host_backend.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_CUDA 32
+#define MAX_DEVICES (1 + MAX_CUDA)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static mb_device *opened[MAX_DEVICES]; /* 0 host, 1 + n cuda:n */
+static const mb_backend *cuda;
+static bool cuda_looked;
+static int cuda_count;
+static char cuda_problem[400];
+static char plugin_folder[4000];
+
+static const mb_core_api core_api = {
+    .abi = MB_BACKEND_ABI,
+    .fail = mb_fail,
+    .cancelled = mb_cancelled,
+    .fft_exec = mb_fft_exec,
+};
+
+void mb_device_set_plugin_folder(const char *folder) {
+    snprintf(plugin_folder, sizeof plugin_folder, "%s", folder);
+}
+
+/* Loads the plug-in once; leaves the reason when there is no CUDA device. */
+static void look_for_cuda(void) {
+    if (cuda_looked)
+        return;
+    cuda_looked = true;
+    char path[4096];
+    const char *given = getenv("MOONBEAM_CUDA_PLUGIN");
+    if (given)
+        snprintf(path, sizeof path, "%s", given);
+    else
+        snprintf(path, sizeof path, "%s%smoonbeam_cuda.so", plugin_folder, *plugin_folder ? "/" : "");
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(cuda_problem, sizeof cuda_problem, "no CUDA plug-in: %s", dlerror());
+        return;
+    }
+    mb_backend_entry_function entry;
+    *(void **)&entry = dlsym(library, MB_BACKEND_ENTRY);
+    const mb_backend *backend = entry ? entry(&core_api) : NULL;
+    if (!backend || backend->abi != MB_BACKEND_ABI) {
+        snprintf(cuda_problem, sizeof cuda_problem, "%s was built for another version of Moonbeam; build both again", path);
+        return;
+    }
+    int count = backend->count();
+    if (count <= 0) {
+        const mb_error *error = mb_error_last();
+        snprintf(cuda_problem, sizeof cuda_problem, "%s",
+                 error->code != MB_STATUS_OK ? error->text : "the CUDA driver reports no device");
+        mb_error_clear();
+        return;
+    }
+    cuda = backend;
+    cuda_count = count < MAX_CUDA ? count : MAX_CUDA;
+}
+
+int mb_device_count(void) {
+    pthread_mutex_lock(&lock);
+    look_for_cuda();
+    int count = 1 + cuda_count;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+mb_status mb_device_id(int number, char *id, size_t bytes) {
+    if (number < 0 || number >= mb_device_count())
+        return mb_fail(MB_STATUS_ARGUMENT, "device", "device number %d of %d", number, mb_device_count());
+    if (number == 0)
+        snprintf(id, bytes, "host");
+    else
+        snprintf(id, bytes, "cuda:%d", number - 1);
+    return MB_STATUS_OK;
+}
+
+const char *mb_device_cuda_problem(void) {
+    mb_device_count();
+    return cuda_problem;
+}
+
+/* ---- the pool's source ---- */
+
+static mb_status source_reserve(void *self, uint64_t bytes, void **base) {
+    mb_device *d = self;
+    return d->backend->reserve(d->self, bytes, base);
+}
+
+static void source_unreserve(void *self, void *base, uint64_t bytes) {
+    mb_device *d = self;
+    d->backend->unreserve(d->self, base, bytes);
+}
+
+static mb_status source_commit(void *self, void *base, uint64_t offset, uint64_t bytes) {
+    mb_device *d = self;
+    return d->backend->commit(d->self, base, offset, bytes);
+}
+
+static void source_decommit(void *self, void *base, uint64_t offset, uint64_t bytes) {
+    mb_device *d = self;
+    if (!d->dead && d->backend->sync(d->self) != MB_STATUS_OK) /* queued work may still use the memory */
+        mb_error_clear();
+    d->backend->decommit(d->self, base, offset, bytes);
+}
+
+static mb_status source_fill(void *self, void *address, int byte, uint64_t bytes) {
+    return mb_device_fill(self, address, byte, bytes);
+}
+
+static mb_status source_read(void *self, void *host, const void *address, uint64_t bytes) {
+    return mb_device_download(self, host, address, bytes);
+}
+
+/* A shadow's range is made of addresses only. */
+static mb_status virtual_reserve(void *self, uint64_t bytes, void **base) {
+    (void)self;
+    (void)bytes;
+    *base = (void *)(uintptr_t)0x10000000000;
+    return MB_STATUS_OK;
+}
+
+static void virtual_unreserve(void *self, void *base, uint64_t bytes) {
+    (void)self;
+    (void)base;
+    (void)bytes;
+}
+
+/* ---- opening and closing ---- */
+
+static mb_status open_device(const mb_backend *backend, int index, mb_device **out) {
+    mb_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
+    device->backend = backend;
+    device->index = index;
+    if (backend == &mb_host_backend)
+        snprintf(device->id, sizeof device->id, "host");
+    else
+        snprintf(device->id, sizeof device->id, "%s:%d", backend->name, index);
+    uint64_t free_bytes = 0, total_bytes = 0;
+    mb_status status = backend->open(index, &device->self, &device->facts);
+    if (status != MB_STATUS_OK)
+        goto fail;
+    status = backend->memory(device->self, &free_bytes, &total_bytes);
+    if (status != MB_STATUS_OK)
+        goto fail_open;
+    const mb_pool_source source = {
+        .self = device,
+        .reserve = source_reserve,
+        .unreserve = source_unreserve,
+        .commit = source_commit,
+        .decommit = source_decommit,
+        .granularity = device->facts.commit_granularity,
+        .capacity = total_bytes,
+        .host_memory = backend == &mb_host_backend,
+        .fill = source_fill,
+        .read = source_read,
+    };
+    status = mb_pool_create(&source, free_bytes / 10 * 9, &device->pool);
+    if (status != MB_STATUS_OK)
+        goto fail_open;
+    status = mb_fft_cache_create(device, &device->ffts);
+    if (status != MB_STATUS_OK)
+        goto fail_pool;
+    *out = device;
+    return MB_STATUS_OK;
+fail_pool:
+    mb_pool_destroy(device->pool);
+fail_open:
+    backend->close(device->self);
+fail:
+    free(device);
+    return status;
+}
+
+static uint64_t close_device(mb_device *device) {
+    mb_fft_cache_drop(device, 0);
+    mb_fft_cache_destroy(device->ffts);
+    uint64_t left = mb_pool_destroy(device->pool);
+    device->backend->close(device->self);
+    free(device);
+    return left;
+}
+
+/* "cuda" and "cuda:n" -> n; -1 for anything else. */
+static int cuda_number(const char *id) {
+    if (strncmp(id, "cuda", 4) != 0)
+        return -1;
+    if (!id[4])
+        return 0;
+    char *end;
+    long n = id[4] == ':' && id[5] >= '0' && id[5] <= '9' ? strtol(id + 5, &end, 10) : -1;
+    return n >= 0 && n < 1000 && !*end ? (int)n : -1;
+}
+
+mb_status mb_device_open(const char *id, mb_device **out) {
+    mb_status status = MB_STATUS_OK;
+    int number = cuda_number(id), slot = number + 1;
+    if (number < 0 && strcmp(id, "host") != 0)
+        return mb_fail(MB_STATUS_ARGUMENT, "device", "unknown device \"%s\"; devices are \"host\" and \"cuda:0\", \"cuda:1\", ...", id);
+    pthread_mutex_lock(&lock);
+    if (number >= 0)
+        look_for_cuda();
+    if (number >= cuda_count)
+        status = cuda ? mb_fail(MB_STATUS_DEVICE, "device", "no device %s: this machine has cuda:0 to cuda:%d", id, cuda_count - 1)
+                      : mb_fail(MB_STATUS_DEVICE, "device", "no device %s: %s", id, cuda_problem);
+    else if (!opened[slot])
+        status = open_device(number < 0 ? &mb_host_backend : cuda, number < 0 ? 0 : number, &opened[slot]);
+    if (status == MB_STATUS_OK)
+        *out = opened[slot];
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+uint64_t mb_devices_close(void) {
+    uint64_t left = 0;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MAX_DEVICES; i++)
+        if (opened[i]) {
+            left += close_device(opened[i]);
+            opened[i] = NULL;
+        }
+    pthread_mutex_unlock(&lock);
+    return left;
+}
+
+mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **out) {
+    if (device->twin)
+        device = device->twin;
+    mb_device *shadow = calloc(1, sizeof *shadow);
+    if (!shadow)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
+    *shadow = *device;
+    shadow->twin = device;
+    shadow->dry = true;
+    mb_pool_stats stats;
+    mb_pool_get_stats(device->pool, &stats);
+    const mb_pool_source source = {
+        .self = shadow,
+        .reserve = virtual_reserve,
+        .unreserve = virtual_unreserve,
+        .granularity = device->facts.commit_granularity,
+        .capacity = stats.reserved / 2,
+    };
+    mb_status status = mb_pool_create(&source, budget ? budget : stats.budget, &shadow->pool);
+    if (status != MB_STATUS_OK) {
+        free(shadow);
+        return status;
+    }
+    *out = shadow;
+    return MB_STATUS_OK;
+}
+
+void mb_device_close_shadow(mb_device *shadow) {
+    if (!shadow)
+        return;
+    mb_pool_destroy(shadow->pool);
+    free(shadow);
+}
+
+/* ---- wrappers ---- */
+
+/* A backend reports MB_STATUS_DEVICE only for failures after which the device cannot be used any more. */
+static mb_status seen(mb_device *device, mb_status status) {
+    if (status == MB_STATUS_DEVICE)
+        device->dead = true;
+    return status;
+}
+
+static mb_status alive(const mb_device *device) {
+    return device->dead ? mb_fail(MB_STATUS_DEVICE, NULL,
+                                  "%s failed earlier and cannot be used any more in this process; start it again", device->id)
+                        : MB_STATUS_OK;
+}
+
+mb_status mb_device_upload(mb_device *device, void *to, const void *host, uint64_t bytes) {
+    MB_TRY(alive(device));
+    return device->dry ? MB_STATUS_OK : seen(device, device->backend->upload(device->self, to, host, bytes));
+}
+
+mb_status mb_device_download(mb_device *device, void *host, const void *from, uint64_t bytes) {
+    MB_TRY(alive(device));
+    if (device->dry)
+        return mb_fail(MB_STATUS_DRY_RUN, NULL,
+                       "a dry run has no data to read; pass the value in, or give a bound in its place");
+    return seen(device, device->backend->download(device->self, host, from, bytes));
+}
+
+mb_status mb_device_copy(mb_device *device, void *to, const void *from, uint64_t bytes) {
+    MB_TRY(alive(device));
+    return device->dry ? MB_STATUS_OK : seen(device, device->backend->copy(device->self, to, from, bytes));
+}
+
+mb_status mb_device_fill(mb_device *device, void *to, int byte, uint64_t bytes) {
+    MB_TRY(alive(device));
+    return device->dry ? MB_STATUS_OK : seen(device, device->backend->fill(device->self, to, byte, bytes));
+}
+
+mb_status mb_device_sync(mb_device *device) {
+    MB_TRY(alive(device));
+    return device->dry ? MB_STATUS_OK : seen(device, device->backend->sync(device->self));
+}
+
+mb_op_kernel mb_device_kernel(mb_device *device, const char *op) {
+    return device->backend->kernel(op);
+}

@@ -1,0 +1,58 @@
+/*
+** Devices: a backend instance with its pool, FFT cache and compute stream.
+** The registry opens a device on first use and keeps it until mb_devices_close. No hidden current device: arrays carry
+** theirs, operators run where their inputs are.
+** A shadow device is the dry-run twin of a device: the same facts, allocator and planner over a purely virtual range; its
+** operators are planned and accounted for but not run, and its data cannot be read.
+*/
+#ifndef MB_DEVICE_DEVICE_H
+#define MB_DEVICE_DEVICE_H
+
+#include "device/backend.h"
+#include "memory/pool.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct mb_device {
+    const mb_backend *backend;
+    void *self; /* the backend's */
+    int index;
+    char id[24]; /* "host", "cuda:0" */
+    mb_device_facts facts;
+    mb_pool *pool;
+    mb_fft_cache *ffts;
+    mb_device *twin; /* shadow: the device it stands for; else NULL */
+    bool dry;        /* shadow: plan and account, run nothing */
+    bool dead;       /* a sticky error: every later call says so */
+};
+
+/* "host", "cuda", "cuda:1". Opens the device on first use. */
+mb_status mb_device_open(const char *id, mb_device **out);
+/* How many devices there are, and the id of each (index 0 is the host); loads the plug-in if it can be loaded. */
+int mb_device_count(void);
+mb_status mb_device_id(int number, char *id, size_t bytes);
+/* Why there is no CUDA device: "" when there is one. */
+const char *mb_device_cuda_problem(void);
+/* The folder that holds moonbeam_cuda.so; MOONBEAM_CUDA_PLUGIN (a file) overrides. Call before the first look-up. */
+void mb_device_set_plugin_folder(const char *folder);
+
+/* A new shadow of `device` with the same budget (or `budget` when not 0). Shadows are owned by the caller. */
+mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **out);
+void mb_device_close_shadow(mb_device *shadow);
+
+mb_status mb_device_upload(mb_device *device, void *to, const void *host, uint64_t bytes);
+mb_status mb_device_download(mb_device *device, void *host, const void *from, uint64_t bytes);
+mb_status mb_device_copy(mb_device *device, void *to, const void *from, uint64_t bytes);
+mb_status mb_device_fill(mb_device *device, void *to, int byte, uint64_t bytes);
+mb_status mb_device_sync(mb_device *device);
+mb_op_kernel mb_device_kernel(mb_device *device, const char *op);
+
+/* Closes every device (arrays must be gone). Returns the number of blocks that were still live. */
+uint64_t mb_devices_close(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,223 @@
+/*
+** The CPU backend: address range by mmap without access, committed by mprotect; "queued" work runs at once.
+** Thread count: OpenMP's (OMP_NUM_THREADS is obeyed).
+*/
+#include "device/host/host_backend.h"
+#include "ops/op.h"
+#include <errno.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GRANULARITY (UINT64_C(2) << 20)
+
+static int host_instance; /* `self`: the host has no state, but NULL would look closed */
+
+/* One number after `key` in a small text file such as /proc/meminfo, or 0. */
+static uint64_t read_figure(const char *path, const char *key) {
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return 0;
+    char line[256];
+    unsigned long long value = 0;
+    size_t length = strlen(key);
+    while (fgets(line, sizeof line, file))
+        if (!strncmp(line, key, length) && sscanf(line + length, "%llu", &value) == 1)
+            break;
+    fclose(file);
+    return value;
+}
+
+static void cpu_name(char *name, size_t bytes) {
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    char line[256];
+    snprintf(name, bytes, "CPU");
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, "model name", 10) && strchr(line, ':')) {
+            char *text = strchr(line, ':') + 1;
+            text += strspn(text, " \t");
+            text[strcspn(text, "\n")] = '\0';
+            snprintf(name, bytes, "%s", text);
+            break;
+        }
+    if (file)
+        fclose(file);
+}
+
+static int host_count(void) {
+    return 1;
+}
+
+static mb_status host_memory(void *self, uint64_t *free_bytes, uint64_t *total_bytes) {
+    (void)self;
+    uint64_t total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t available = read_figure("/proc/meminfo", "MemAvailable:") * 1024;
+    if (!available)
+        available = total / 2;
+    /* A container's limit counts like the machine's memory. */
+    uint64_t limit = read_figure("/sys/fs/cgroup/memory.max", "");
+    if (!limit)
+        limit = read_figure("/sys/fs/cgroup/memory/memory.limit_in_bytes", "");
+    if (limit && limit < total) {
+        uint64_t used = read_figure("/sys/fs/cgroup/memory.current", "");
+        if (!used)
+            used = read_figure("/sys/fs/cgroup/memory/memory.usage_in_bytes", "");
+        total = limit;
+        uint64_t left = limit > used ? limit - used : 0;
+        if (left < available)
+            available = left;
+    }
+    *free_bytes = available;
+    *total_bytes = total;
+    return MB_STATUS_OK;
+}
+
+static mb_status host_open(int index, void **self, mb_device_facts *facts) {
+    (void)index;
+    memset(facts, 0, sizeof *facts);
+    uint64_t free_bytes;
+    host_memory(NULL, &free_bytes, &facts->total_bytes);
+    facts->threads = omp_get_max_threads();
+    facts->commit_granularity = GRANULARITY;
+    long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    facts->l2_bytes = l2 > 0 ? (uint64_t)l2 : UINT64_C(1) << 20;
+    char name[96];
+    cpu_name(name, sizeof name);
+    snprintf(facts->name, sizeof facts->name, "%s, %d threads", name, facts->threads);
+    *self = &host_instance;
+    return MB_STATUS_OK;
+}
+
+static void host_close(void *self) {
+    (void)self;
+}
+
+static mb_status host_reserve(void *self, uint64_t bytes, void **base) {
+    (void)self;
+    /* One granule more, to align the range for huge pages. The slack has no memory behind it. */
+    char *address = mmap(NULL, bytes + GRANULARITY, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (address == MAP_FAILED)
+        return mb_fail_bytes(MB_STATUS_MEMORY, bytes, 0, "no address space for a pool: %s", strerror(errno));
+    uintptr_t aligned = ((uintptr_t)address + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
+    size_t head = aligned - (uintptr_t)address;
+    if (head)
+        munmap(address, head);
+    if (GRANULARITY - head)
+        munmap((char *)aligned + bytes, GRANULARITY - head);
+    *base = (void *)aligned;
+    return MB_STATUS_OK;
+}
+
+static void host_unreserve(void *self, void *base, uint64_t bytes) {
+    (void)self;
+    munmap(base, bytes);
+}
+
+static mb_status host_commit(void *self, void *base, uint64_t offset, uint64_t bytes) {
+    (void)self;
+    char *address = (char *)base + offset;
+    if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0)
+        return mb_fail_bytes(MB_STATUS_MEMORY, bytes, 0, "the system refused %llu bytes: %s",
+                             (unsigned long long)bytes, strerror(errno));
+    madvise(address, bytes, MADV_HUGEPAGE); /* a wish: fewer page faults and TLB misses */
+    return MB_STATUS_OK;
+}
+
+static void host_decommit(void *self, void *base, uint64_t offset, uint64_t bytes) {
+    (void)self;
+    char *address = (char *)base + offset;
+    madvise(address, bytes, MADV_DONTNEED);
+    mprotect(address, bytes, PROT_NONE);
+}
+
+static mb_status host_copy(void *self, void *to, const void *from, uint64_t bytes) {
+    (void)self;
+    const uint64_t piece = UINT64_C(4) << 20;
+    if (bytes <= piece) {
+        memcpy(to, from, bytes);
+        return MB_STATUS_OK;
+    }
+    int64_t pieces = (int64_t)((bytes + piece - 1) / piece);
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < pieces; i++) {
+        uint64_t begin = (uint64_t)i * piece, size = bytes - begin < piece ? bytes - begin : piece;
+        memcpy((char *)to + begin, (const char *)from + begin, size);
+    }
+    return MB_STATUS_OK;
+}
+
+static mb_status host_fill(void *self, void *device, int byte, uint64_t bytes) {
+    (void)self;
+    memset(device, byte, bytes);
+    return MB_STATUS_OK;
+}
+
+static mb_status host_sync(void *self) {
+    (void)self;
+    return MB_STATUS_OK;
+}
+
+static void *host_stream(void *self) {
+    (void)self;
+    return NULL;
+}
+
+static mb_status host_event_create(void *self, void **event) {
+    (void)self;
+    *event = calloc(1, sizeof(struct timespec));
+    return *event ? MB_STATUS_OK : mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an event");
+}
+
+static void host_event_destroy(void *self, void *event) {
+    (void)self;
+    free(event);
+}
+
+static mb_status host_event_record(void *self, void *event) {
+    (void)self;
+    clock_gettime(CLOCK_MONOTONIC, event);
+    return MB_STATUS_OK;
+}
+
+static mb_status host_event_elapsed_ms(void *self, void *begin, void *end, double *ms) {
+    (void)self;
+    const struct timespec *a = begin, *b = end;
+    *ms = (double)(b->tv_sec - a->tv_sec) * 1e3 + (double)(b->tv_nsec - a->tv_nsec) * 1e-6;
+    return MB_STATUS_OK;
+}
+
+static mb_op_kernel host_kernel(const char *op) {
+    const mb_op *found = mb_op_find(op);
+    return found ? found->run_host : NULL;
+}
+
+const mb_backend mb_host_backend = {
+    .abi = MB_BACKEND_ABI,
+    .name = "host",
+    .count = host_count,
+    .open = host_open,
+    .close = host_close,
+    .memory = host_memory,
+    .reserve = host_reserve,
+    .unreserve = host_unreserve,
+    .commit = host_commit,
+    .decommit = host_decommit,
+    .upload = host_copy,
+    .download = host_copy,
+    .copy = host_copy,
+    .fill = host_fill,
+    .sync = host_sync,
+    .stream = host_stream,
+    .event_create = host_event_create,
+    .event_destroy = host_event_destroy,
+    .event_record = host_event_record,
+    .event_elapsed_ms = host_event_elapsed_ms,
+    .fft_create = mb_host_fft_create,
+    .fft_destroy = mb_host_fft_destroy,
+    .fft_exec = mb_host_fft_exec,
+    .kernel = host_kernel,
+};

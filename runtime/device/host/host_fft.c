@@ -1,0 +1,115 @@
+/*
+** FFTs of the host: FFTW, single precision, guru64 interface.
+** Plans are made with FFTW_ESTIMATE, which does not touch the arrays, so none are needed. FFTW's vector code wants the
+** alignment a plan was made with: one plan for aligned arrays, a second, made on first need, for all others.
+** A single 1-D transform is planned for one thread, because operators run many of them from their own threads; everything
+** else is planned for all threads. FFTW's planner is not thread-safe, hence the lock; executing is.
+*/
+#include "device/host/host_backend.h"
+#include <fftw3.h>
+#include <omp.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+typedef struct host_fft {
+    fftwf_plan aligned, unaligned;
+} host_fft;
+
+static pthread_mutex_t planner_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Addresses that stand for the arrays while planning; never dereferenced. */
+#define ALIGNED_IN ((void *)(uintptr_t)0x100000000)
+#define ALIGNED_OUT ((void *)(uintptr_t)0x900000000000)
+
+static fftwf_plan make_plan(const mb_fft_desc *d, unsigned flags) {
+    fftwf_iodim64 dims[3], batch = {d->batch, d->in_distance, d->out_distance};
+    int64_t in_stride = 1, out_stride = 1;
+    for (int i = d->rank - 1; i >= 0; i--) {
+        dims[i] = (fftwf_iodim64){d->dims[i], in_stride, out_stride};
+        in_stride = i == d->rank - 1 ? d->in_pitch : in_stride * d->dims[i];
+        out_stride = i == d->rank - 1 ? d->out_pitch : out_stride * d->dims[i];
+    }
+    void *in = ALIGNED_IN, *out = d->in_place ? ALIGNED_IN : ALIGNED_OUT;
+    switch (d->kind) {
+    case MB_FFT_R2C: return fftwf_plan_guru64_dft_r2c(d->rank, dims, 1, &batch, in, out, flags);
+    case MB_FFT_C2R: return fftwf_plan_guru64_dft_c2r(d->rank, dims, 1, &batch, in, out, flags);
+    default:
+        return fftwf_plan_guru64_dft(d->rank, dims, 1, &batch, in, out,
+                                     d->kind == MB_FFT_C2C_FORWARD ? FFTW_FORWARD : FFTW_BACKWARD, flags);
+    }
+}
+
+static fftwf_plan plan_locked(const mb_fft_desc *desc, unsigned flags) {
+    static bool threads_ready;
+    pthread_mutex_lock(&planner_lock);
+    if (!threads_ready) {
+        fftwf_init_threads();
+        threads_ready = true;
+    }
+    fftwf_plan_with_nthreads(desc->rank == 1 && desc->batch == 1 ? 1 : omp_get_max_threads());
+    fftwf_plan plan = make_plan(desc, flags);
+    pthread_mutex_unlock(&planner_lock);
+    return plan;
+}
+
+mb_status mb_host_fft_create(void *self, const mb_fft_desc *desc, void **plan, uint64_t *work_bytes,
+                             uint64_t *library_bytes) {
+    (void)self;
+    host_fft *fft = calloc(1, sizeof *fft);
+    if (!fft)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an FFT plan");
+    fft->aligned = plan_locked(desc, FFTW_ESTIMATE);
+    if (!fft->aligned) {
+        free(fft);
+        return mb_fail(MB_STATUS_UNSUPPORTED, NULL, "FFTW has no plan for a %d-D transform of %lld elements per row",
+                       desc->rank, (long long)desc->dims[desc->rank - 1]);
+    }
+    *plan = fft;
+    *work_bytes = 0;
+    *library_bytes = 0;
+    return MB_STATUS_OK;
+}
+
+void mb_host_fft_destroy(void *self, void *plan) {
+    (void)self;
+    host_fft *fft = plan;
+    pthread_mutex_lock(&planner_lock);
+    fftwf_destroy_plan(fft->aligned);
+    if (fft->unaligned)
+        fftwf_destroy_plan(fft->unaligned);
+    pthread_mutex_unlock(&planner_lock);
+    free(fft);
+}
+
+/* The plan for arrays of any alignment; made once, by whichever thread needs it first. */
+static fftwf_plan unaligned_plan(host_fft *fft, const mb_fft_desc *desc) {
+    fftwf_plan plan = __atomic_load_n(&fft->unaligned, __ATOMIC_ACQUIRE);
+    if (plan)
+        return plan;
+    fftwf_plan made = plan_locked(desc, FFTW_ESTIMATE | FFTW_UNALIGNED);
+    pthread_mutex_lock(&planner_lock);
+    if (!fft->unaligned)
+        __atomic_store_n(&fft->unaligned, made, __ATOMIC_RELEASE);
+    else if (made)
+        fftwf_destroy_plan(made);
+    plan = fft->unaligned;
+    pthread_mutex_unlock(&planner_lock);
+    return plan;
+}
+
+mb_status mb_host_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out, void *work) {
+    (void)self;
+    (void)work;
+    host_fft *fft = plan;
+    fftwf_plan chosen = fft->aligned;
+    if (fftwf_alignment_of(in) || fftwf_alignment_of(out))
+        chosen = unaligned_plan(fft, desc);
+    if (!chosen)
+        return mb_fail(MB_STATUS_UNSUPPORTED, NULL, "FFTW has no plan for unaligned arrays of this shape");
+    switch (desc->kind) {
+    case MB_FFT_R2C: fftwf_execute_dft_r2c(chosen, in, out); break;
+    case MB_FFT_C2R: fftwf_execute_dft_c2r(chosen, in, out); break;
+    default: fftwf_execute_dft(chosen, in, out); break;
+    }
+    return MB_STATUS_OK;
+}

@@ -1,0 +1,222 @@
+/*
+** The plan cache of a device: a short list, searched linearly, least recently used dropped first. Plans in use are never
+** dropped. A shadow device shares its twin's cache, so a dry run asks for the same work areas as the real run.
+*/
+#include "fft/fft.h"
+#include "device/device.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEPT_PLANS 64 /* idle plans beyond this many are dropped when a new one is made */
+
+struct mb_fft_cache {
+    pthread_mutex_t lock;
+    mb_fft_plan **plans;
+    int count, room;
+    uint64_t clock;
+};
+
+mb_fft_desc mb_fft_describe(mb_fft_kind kind, int rank, const int64_t *dims, int64_t batch, bool in_place) {
+    mb_fft_desc desc = {.kind = kind, .in_place = in_place, .rank = rank, .batch = batch};
+    int64_t outer = 1;
+    for (int i = 0; i < rank; i++) {
+        desc.dims[i] = dims[i];
+        if (i < rank - 1)
+            outer *= dims[i];
+    }
+    int64_t n = dims[rank - 1], half = n / 2 + 1;
+    bool real_in = kind == MB_FFT_R2C, real_out = kind == MB_FFT_C2R;
+    int64_t real_pitch = in_place ? 2 * half : n;
+    desc.in_pitch = real_in ? real_pitch : real_out ? half : n;
+    desc.out_pitch = real_out ? real_pitch : real_in ? half : n;
+    desc.in_distance = outer * desc.in_pitch;
+    desc.out_distance = outer * desc.out_pitch;
+    return desc;
+}
+
+mb_status mb_fft_cache_create(mb_device *device, mb_fft_cache **out) {
+    (void)device;
+    mb_fft_cache *cache = calloc(1, sizeof *cache);
+    if (!cache)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for the FFT plan cache");
+    pthread_mutex_init(&cache->lock, NULL);
+    *out = cache;
+    return MB_STATUS_OK;
+}
+
+static mb_device *owner_of(mb_device *device) {
+    return device->twin ? device->twin : device;
+}
+
+static void destroy_plan(mb_device *device, mb_fft_plan *plan) {
+    device->backend->fft_destroy(device->self, plan->handle);
+    free(plan);
+}
+
+/* Drops idle plans, oldest first, until at most `keep` plans are left. */
+static int drop_idle(mb_device *device, mb_fft_cache *cache, int keep) {
+    int dropped = 0;
+    while (cache->count > keep) {
+        int oldest = -1;
+        for (int i = 0; i < cache->count; i++)
+            if (!cache->plans[i]->users &&
+                (oldest < 0 || cache->plans[i]->last_use < cache->plans[oldest]->last_use))
+                oldest = i;
+        if (oldest < 0)
+            break;
+        destroy_plan(device, cache->plans[oldest]);
+        cache->plans[oldest] = cache->plans[--cache->count];
+        dropped++;
+    }
+    return dropped;
+}
+
+static bool desc_equal(const mb_fft_desc *a, const mb_fft_desc *b) {
+    bool same = a->kind == b->kind && a->in_place == b->in_place && a->rank == b->rank && a->batch == b->batch &&
+                a->in_pitch == b->in_pitch && a->out_pitch == b->out_pitch && a->in_distance == b->in_distance &&
+                a->out_distance == b->out_distance;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->dims[i] == b->dims[i];
+    return same;
+}
+
+static mb_status make_plan(mb_device *device, mb_fft_cache *cache, const mb_fft_desc *desc, mb_fft_plan **out) {
+    if (cache->count == cache->room) {
+        int room = cache->room ? cache->room * 2 : 16;
+        mb_fft_plan **plans = realloc(cache->plans, (size_t)room * sizeof *plans);
+        if (!plans)
+            return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for the FFT plan cache");
+        cache->plans = plans;
+        cache->room = room;
+    }
+    mb_fft_plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an FFT plan");
+    plan->desc = *desc;
+    mb_status status =
+        device->backend->fft_create(device->self, desc, &plan->handle, &plan->work_bytes, &plan->library_bytes);
+    if (status != MB_STATUS_OK) {
+        free(plan);
+        return status;
+    }
+    cache->plans[cache->count++] = plan;
+    *out = plan;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_fft_acquire(mb_device *device, const mb_fft_desc *desc, mb_fft_plan **out) {
+    device = owner_of(device);
+    if (desc->rank < 1 || desc->rank > 3 || desc->batch < 1)
+        return mb_fail(MB_STATUS_INTERNAL, NULL, "FFT of rank %d, batch %lld", desc->rank, (long long)desc->batch);
+    for (int i = 0; i < desc->rank; i++)
+        if (desc->dims[i] < 1)
+            return mb_fail(MB_STATUS_SHAPE, NULL, "FFT over an axis of %lld elements", (long long)desc->dims[i]);
+    mb_fft_cache *cache = device->ffts;
+    mb_fft_plan *plan = NULL;
+    mb_status status = MB_STATUS_OK;
+    pthread_mutex_lock(&cache->lock);
+    for (int i = 0; i < cache->count && !plan; i++)
+        if (desc_equal(&cache->plans[i]->desc, desc))
+            plan = cache->plans[i];
+    if (!plan) {
+        drop_idle(device, cache, KEPT_PLANS - 1);
+        status = make_plan(device, cache, desc, &plan);
+    }
+    if (plan) {
+        plan->users++;
+        plan->last_use = ++cache->clock;
+        *out = plan;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return status;
+}
+
+void mb_fft_release(mb_device *device, mb_fft_plan *plan) {
+    mb_fft_cache *cache = owner_of(device)->ffts;
+    pthread_mutex_lock(&cache->lock);
+    plan->users--;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+int mb_fft_cache_drop(mb_device *device, int keep) {
+    device = owner_of(device);
+    if (!device->dead)
+        device->backend->sync(device->self); /* a plan may still be queued */
+    pthread_mutex_lock(&device->ffts->lock);
+    int dropped = drop_idle(device, device->ffts, keep);
+    pthread_mutex_unlock(&device->ffts->lock);
+    return dropped;
+}
+
+int mb_fft_cache_count(mb_device *device) {
+    mb_fft_cache *cache = owner_of(device)->ffts;
+    pthread_mutex_lock(&cache->lock);
+    int count = cache->count;
+    pthread_mutex_unlock(&cache->lock);
+    return count;
+}
+
+uint64_t mb_fft_cache_library_bytes(mb_device *device) {
+    mb_fft_cache *cache = owner_of(device)->ffts;
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&cache->lock);
+    for (int i = 0; i < cache->count; i++)
+        bytes += cache->plans[i]->library_bytes;
+    pthread_mutex_unlock(&cache->lock);
+    return bytes;
+}
+
+void mb_fft_cache_destroy(mb_fft_cache *cache) {
+    if (!cache)
+        return;
+    pthread_mutex_destroy(&cache->lock);
+    free(cache->plans);
+    free(cache);
+}
+
+mb_status mb_fft_exec(mb_device *device, const mb_fft_plan *plan, void *in, void *out, void *work) {
+    return device->backend->fft_exec(device->self, plan->handle, &plan->desc, in, out, work);
+}
+
+/*
+** Cost model: work per point rises with the radices used. A power of two costs 1; each factor of 3, 5 or 7 makes a pass
+** that is a little dearer than two radix-2 passes of the same length. Figures are relative times of FFTW and cuFFT on
+** 7-smooth sizes; they rank candidates, no more.
+*/
+static double size_cost(int64_t n) {
+    static const struct {
+        int radix;
+        double factor;
+    } radices[] = {{3, 1.05}, {5, 1.08}, {7, 1.12}};
+    double cost = (double)n;
+    for (size_t i = 0; i < sizeof radices / sizeof *radices; i++)
+        while (n % radices[i].radix == 0) {
+            n /= radices[i].radix;
+            cost *= radices[i].factor;
+        }
+    while (n % 2 == 0)
+        n /= 2;
+    return n == 1 ? cost : 0; /* 0: not 7-smooth */
+}
+
+int64_t mb_fft_good_size(int64_t n) {
+    if (n <= 2)
+        return 2;
+    if (n > (INT64_C(1) << 40))
+        return n;
+    int64_t best = 2;
+    while (best < n)
+        best *= 2;
+    double best_cost = size_cost(best);
+    for (int64_t size = n + (n & 1); size < best; size += 2) {
+        if ((double)size >= best_cost)
+            break; /* nothing larger can win */
+        double cost = size_cost(size);
+        if (cost > 0 && cost < best_cost) {
+            best_cost = cost;
+            best = size;
+        }
+    }
+    return best;
+}

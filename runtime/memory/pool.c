@@ -1,0 +1,715 @@
+/*
+** The pool's allocator. Nodes describe the address range from low to high without gaps: low region (arrays and their
+** holes), the central gap (one node, always there, possibly empty), high region (scratch and its holes). A hole touching
+** the gap is part of the gap. Holes of each region are binned by size (pool_bins.h). Node indices are stable; a node's
+** generation changes when it is freed, so a stale handle is recognised.
+*/
+#include "memory/pool.h"
+#include "memory/pool_bins.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define POISON(pool, address, bytes)                                                               \
+    ((pool)->source.host_memory ? __asan_poison_memory_region(address, bytes) : (void)0)
+#define UNPOISON(pool, address, bytes)                                                             \
+    ((pool)->source.host_memory ? __asan_unpoison_memory_region(address, bytes) : (void)0)
+#else
+#define POISON(pool, address, bytes) ((void)0)
+#define UNPOISON(pool, address, bytes) ((void)0)
+#endif
+
+#define NONE UINT32_MAX
+#define GUARD_BYTE 0xCB
+#define OWN_CLASS_SCAN 8 /* blocks of the request's own class looked at before the next class is taken */
+
+enum { NODE_UNUSED, NODE_HOLE, NODE_GAP, NODE_LIVE };
+enum { LOW, HIGH, REGIONS };
+
+typedef struct node {
+    uint32_t offset, units;   /* of the whole node, guards included */
+    uint32_t before, after;   /* address order */
+    uint32_t bin_before, bin_after;
+    uint32_t generation;
+    uint8_t state, region, end, guarded;
+    uint64_t requested, sequence;
+    const char *owner;
+} node;
+
+typedef struct scope {
+    bool open;
+    uint64_t entry_live, peak_live;
+} scope;
+
+struct mb_pool {
+    pthread_mutex_t lock;
+    mb_pool_source source;
+    char *base;
+    uint32_t total_units;
+    node *nodes;
+    uint32_t node_count, node_room, unused; /* `unused` heads a list through bin_after */
+    uint32_t gap, first;
+    uint32_t bins[REGIONS][MB_BIN_COUNT];
+    uint64_t bin_words[REGIONS][MB_BIN_WORDS];
+    uint8_t *committed; /* one byte per granule */
+    uint64_t granules;
+    mb_pool_stats stats;
+    scope scopes[MB_POOL_MAX_SCOPES];
+    int scope_top; /* one past the highest open scope */
+    bool guards;
+    uint64_t broken_guards, fail_countdown;
+};
+
+uint64_t mb_pool_round(uint64_t bytes) {
+    uint64_t padded;
+    if (!mb_add_u64(bytes, MB_POOL_UNIT - 1, &padded))
+        return UINT64_MAX;
+    return padded / MB_POOL_UNIT * MB_POOL_UNIT;
+}
+
+/* ---- nodes and bins ---- */
+
+static mb_status nodes_reserve(mb_pool *pool, uint32_t extra) {
+    if (pool->node_count + extra <= pool->node_room)
+        return MB_STATUS_OK;
+    uint32_t room = pool->node_room ? pool->node_room * 2 : 256;
+    node *nodes = realloc(pool->nodes, room * sizeof *nodes);
+    if (!nodes)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no memory for the pool's own records");
+    pool->nodes = nodes;
+    pool->node_room = room;
+    return MB_STATUS_OK;
+}
+
+/* Never fails after nodes_reserve. */
+static uint32_t node_take(mb_pool *pool) {
+    uint32_t index = pool->unused;
+    uint32_t generation = 0;
+    if (index != NONE) {
+        pool->unused = pool->nodes[index].bin_after;
+        generation = pool->nodes[index].generation;
+    } else {
+        index = pool->node_count++;
+    }
+    memset(&pool->nodes[index], 0, sizeof(node));
+    pool->nodes[index].generation = generation;
+    pool->nodes[index].bin_before = pool->nodes[index].bin_after = NONE;
+    return index;
+}
+
+static void node_drop(mb_pool *pool, uint32_t index) {
+    node *n = &pool->nodes[index];
+    n->state = NODE_UNUSED;
+    n->generation++;
+    n->bin_after = pool->unused;
+    pool->unused = index;
+}
+
+static void link_between(mb_pool *pool, uint32_t before, uint32_t index, uint32_t after) {
+    pool->nodes[index].before = before;
+    pool->nodes[index].after = after;
+    if (before != NONE)
+        pool->nodes[before].after = index;
+    else
+        pool->first = index;
+    if (after != NONE)
+        pool->nodes[after].before = index;
+}
+
+static void unlink_node(mb_pool *pool, uint32_t index) {
+    uint32_t before = pool->nodes[index].before, after = pool->nodes[index].after;
+    if (before != NONE)
+        pool->nodes[before].after = after;
+    else
+        pool->first = after;
+    if (after != NONE)
+        pool->nodes[after].before = before;
+}
+
+static void bin_insert(mb_pool *pool, uint32_t index) {
+    node *n = &pool->nodes[index];
+    unsigned bin = mb_bin_of(n->units);
+    uint32_t *head = &pool->bins[n->region][bin];
+    n->bin_before = NONE;
+    n->bin_after = *head;
+    if (*head != NONE)
+        pool->nodes[*head].bin_before = index;
+    *head = index;
+    pool->bin_words[n->region][bin / 64] |= UINT64_C(1) << (bin % 64);
+}
+
+static void bin_remove(mb_pool *pool, uint32_t index) {
+    node *n = &pool->nodes[index];
+    unsigned bin = mb_bin_of(n->units);
+    if (n->bin_before != NONE)
+        pool->nodes[n->bin_before].bin_after = n->bin_after;
+    else
+        pool->bins[n->region][bin] = n->bin_after;
+    if (n->bin_after != NONE)
+        pool->nodes[n->bin_after].bin_before = n->bin_before;
+    if (pool->bins[n->region][bin] == NONE)
+        pool->bin_words[n->region][bin / 64] &= ~(UINT64_C(1) << (bin % 64));
+    n->bin_before = n->bin_after = NONE;
+}
+
+/* The hole of a region that fits best among the candidates, or NONE when no hole fits. */
+static uint32_t bin_find(mb_pool *pool, int region, uint32_t units) {
+    unsigned own = mb_bin_of(units);
+    uint32_t best = NONE, index = pool->bins[region][own];
+    for (int seen = 0; index != NONE && seen < OWN_CLASS_SCAN; index = pool->nodes[index].bin_after, seen++)
+        if (pool->nodes[index].units >= units &&
+            (best == NONE || pool->nodes[index].units < pool->nodes[best].units))
+            best = index;
+    if (best != NONE)
+        return best;
+    unsigned bin = mb_bin_next(pool->bin_words[region], own + 1);
+    if (bin < MB_BIN_COUNT)
+        return pool->bins[region][bin];
+    for (; index != NONE; index = pool->nodes[index].bin_after) /* before giving up: the rest of the own class */
+        if (pool->nodes[index].units >= units)
+            return index;
+    return NONE;
+}
+
+/* ---- commitment ---- */
+
+static uint64_t trim_locked(mb_pool *pool) {
+    if (!pool->source.decommit)
+        return 0;
+    uint64_t given_back = 0, size = pool->source.granularity;
+    for (uint32_t i = pool->first; i != NONE; i = pool->nodes[i].after) {
+        const node *n = &pool->nodes[i];
+        if (n->state != NODE_HOLE && n->state != NODE_GAP)
+            continue;
+        uint64_t begin = (uint64_t)n->offset * MB_POOL_UNIT, end = begin + (uint64_t)n->units * MB_POOL_UNIT;
+        uint64_t granule = (begin + size - 1) / size, last = end / size;
+        while (granule < last) {
+            if (!pool->committed[granule]) {
+                granule++;
+                continue;
+            }
+            uint64_t run = granule;
+            while (run < last && pool->committed[run])
+                pool->committed[run++] = 0;
+            pool->source.decommit(pool->source.self, pool->base, granule * size, (run - granule) * size);
+            given_back += (run - granule) * size;
+            granule = run;
+        }
+    }
+    pool->stats.committed -= given_back;
+    return given_back;
+}
+
+static mb_status commit_once(mb_pool *pool, uint64_t first, uint64_t last) {
+    uint64_t size = pool->source.granularity;
+    for (uint64_t granule = first; granule < last;) {
+        if (pool->committed[granule]) {
+            granule++;
+            continue;
+        }
+        uint64_t run = granule;
+        while (run < last && !pool->committed[run])
+            run++;
+        MB_TRY(pool->source.commit(pool->source.self, pool->base, granule * size, (run - granule) * size));
+        memset(pool->committed + granule, 1, run - granule);
+        pool->stats.committed += (run - granule) * size;
+        granule = run;
+    }
+    return MB_STATUS_OK;
+}
+
+static mb_status commit_locked(mb_pool *pool, uint64_t begin, uint64_t bytes) {
+    if (!pool->source.commit || !bytes)
+        return MB_STATUS_OK;
+    uint64_t size = pool->source.granularity, first = begin / size, last = (begin + bytes + size - 1) / size;
+    uint64_t missing = 0;
+    for (uint64_t g = first; g < last; g++)
+        missing += !pool->committed[g];
+    if (!missing)
+        return MB_STATUS_OK;
+    if (pool->stats.committed + missing * size > pool->stats.budget)
+        trim_locked(pool); /* memory of holes goes back before the process takes more than its budget */
+    mb_status status = commit_once(pool, first, last);
+    if (status == MB_STATUS_MEMORY && trim_locked(pool)) {
+        mb_error_clear();
+        status = commit_once(pool, first, last);
+    }
+    return status;
+}
+
+/* ---- creation ---- */
+
+mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool **out) {
+    mb_pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no memory for the pool's own records");
+    pool->source = *source;
+    pool->unused = pool->first = NONE;
+    for (int r = 0; r < REGIONS; r++)
+        for (int b = 0; b < MB_BIN_COUNT; b++)
+            pool->bins[r][b] = NONE;
+    uint64_t size = source->granularity > MB_POOL_UNIT ? source->granularity : MB_POOL_UNIT;
+    pool->source.granularity = size;
+    uint64_t wanted = mb_bytes_mul(2, budget > source->capacity ? budget : source->capacity);
+    uint64_t most = (uint64_t)(UINT32_MAX - 1) * MB_POOL_UNIT / size * size;
+    mb_status status = MB_STATUS_OK;
+    uint64_t range = wanted > most ? most : (wanted + size - 1) / size * size;
+    if (range < size)
+        range = size;
+    void *base = NULL;
+    for (;;) { /* address space can be limited: take what there is, down to the budget */
+        status = source->reserve(source->self, range, &base);
+        if (status == MB_STATUS_OK || range / 2 < budget || range / 2 < size)
+            break;
+        mb_error_clear();
+        range = range / 2 / size * size;
+    }
+    if (status != MB_STATUS_OK)
+        goto fail;
+    pool->base = base;
+    pool->total_units = (uint32_t)(range / MB_POOL_UNIT);
+    pool->granules = range / size;
+    pool->committed = calloc(pool->granules, 1);
+    if (!pool->committed) {
+        status = mb_fail(MB_STATUS_MEMORY, NULL, "no memory for the pool's own records");
+        goto fail_range;
+    }
+    status = nodes_reserve(pool, 1);
+    if (status != MB_STATUS_OK)
+        goto fail_range;
+    pool->gap = node_take(pool);
+    pool->nodes[pool->gap].units = pool->total_units;
+    pool->nodes[pool->gap].state = NODE_GAP;
+    link_between(pool, NONE, pool->gap, NONE);
+    pool->stats.budget = budget;
+    pool->stats.reserved = range;
+    pthread_mutex_init(&pool->lock, NULL);
+    *out = pool;
+    return MB_STATUS_OK;
+fail_range:
+    source->unreserve(source->self, base, range);
+fail:
+    free(pool->nodes);
+    free(pool->committed);
+    free(pool);
+    return status;
+}
+
+uint64_t mb_pool_destroy(mb_pool *pool) {
+    if (!pool)
+        return 0;
+    uint64_t left = pool->stats.blocks;
+    UNPOISON(pool, pool->base, pool->stats.reserved);
+    if (pool->source.decommit) {
+        uint64_t size = pool->source.granularity;
+        for (uint64_t g = 0; g < pool->granules;) {
+            uint64_t run = g;
+            while (run < pool->granules && pool->committed[run])
+                run++;
+            if (run > g)
+                pool->source.decommit(pool->source.self, pool->base, g * size, (run - g) * size);
+            g = run + 1;
+        }
+    }
+    pool->source.unreserve(pool->source.self, pool->base, pool->stats.reserved);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool->nodes);
+    free(pool->committed);
+    free(pool);
+    return left;
+}
+
+/* ---- allocation ---- */
+
+static uint64_t largest_hole_units(mb_pool *pool) {
+    uint64_t most = pool->nodes[pool->gap].units;
+    for (int region = 0; region < REGIONS; region++) {
+        unsigned bin = mb_bin_last(pool->bin_words[region]);
+        if (bin == MB_BIN_COUNT)
+            continue;
+        for (uint32_t i = pool->bins[region][bin]; i != NONE; i = pool->nodes[i].bin_after)
+            if (pool->nodes[i].units > most)
+                most = pool->nodes[i].units;
+    }
+    return most;
+}
+
+static uint64_t largest_request(mb_pool *pool) {
+    uint64_t hole = largest_hole_units(pool) * MB_POOL_UNIT;
+    uint64_t left = pool->stats.budget > pool->stats.live ? pool->stats.budget - pool->stats.live : 0;
+    left = left / MB_POOL_UNIT * MB_POOL_UNIT;
+    return hole < left ? hole : left;
+}
+
+static mb_status fail_budget(mb_pool *pool, uint64_t rounded) {
+    char need[32], live[32], budget[32], hole[32], enough[32];
+    pool->stats.failures++;
+    uint64_t smallest = mb_bytes_add(pool->stats.live, rounded);
+    return mb_fail_bytes(
+        MB_STATUS_BUDGET, rounded, pool->stats.budget,
+        "%s do not fit: %s live of a budget of %s, largest request possible %s; release arrays, work in smaller "
+        "chunks, or give a budget of at least %s (%llu bytes)",
+        mb_bytes_format(rounded, need, sizeof need), mb_bytes_format(pool->stats.live, live, sizeof live),
+        mb_bytes_format(pool->stats.budget, budget, sizeof budget),
+        mb_bytes_format(largest_request(pool), hole, sizeof hole), mb_bytes_format(smallest, enough, sizeof enough),
+        (unsigned long long)smallest);
+}
+
+/* Takes `units` out of a hole or of the gap, at its low or its high side, as a new live node. */
+static uint32_t carve(mb_pool *pool, uint32_t from, uint32_t units, bool high_side) {
+    node *source = &pool->nodes[from];
+    if (source->state == NODE_HOLE) {
+        bin_remove(pool, from);
+        if (source->units == units)
+            return from;
+    }
+    uint32_t index = node_take(pool); /* room was reserved, so `source` stays valid */
+    node *taken = &pool->nodes[index];
+    taken->units = units;
+    source->units -= units;
+    if (high_side) {
+        taken->offset = source->offset + source->units;
+        link_between(pool, from, index, source->after);
+    } else {
+        taken->offset = source->offset;
+        source->offset += units;
+        link_between(pool, source->before, index, from);
+    }
+    if (source->state == NODE_HOLE) {
+        taken->region = source->region;
+        bin_insert(pool, from);
+    } else {
+        taken->region = high_side ? HIGH : LOW;
+    }
+    return index;
+}
+
+static void merge_into(mb_pool *pool, uint32_t keep, uint32_t gone) {
+    node *k = &pool->nodes[keep], *g = &pool->nodes[gone];
+    if (g->offset < k->offset)
+        k->offset = g->offset;
+    k->units += g->units;
+    unlink_node(pool, gone);
+    node_drop(pool, gone);
+}
+
+/* Turns a live node into a hole, merged with its neighbours. */
+static void release_node(mb_pool *pool, uint32_t index) {
+    node *n = &pool->nodes[index];
+    n->state = NODE_HOLE;
+    n->generation++;
+    n->owner = NULL;
+    n->bin_before = n->bin_after = NONE;
+    uint32_t before = n->before, after = n->after;
+    if (before != NONE && pool->nodes[before].state == NODE_HOLE) {
+        bin_remove(pool, before);
+        merge_into(pool, index, before);
+    }
+    if (after != NONE && pool->nodes[after].state == NODE_HOLE) {
+        bin_remove(pool, after);
+        merge_into(pool, index, after);
+    }
+    before = pool->nodes[index].before;
+    after = pool->nodes[index].after;
+    if (before == pool->gap || after == pool->gap)
+        merge_into(pool, pool->gap, index);
+    else
+        bin_insert(pool, index);
+}
+
+static mb_status write_guards(mb_pool *pool, const node *n) {
+    char *begin = pool->base + (uint64_t)n->offset * MB_POOL_UNIT;
+    char *end = begin + (uint64_t)(n->units - 1) * MB_POOL_UNIT;
+    MB_TRY(pool->source.fill(pool->source.self, begin, GUARD_BYTE, MB_POOL_UNIT));
+    return pool->source.fill(pool->source.self, end, GUARD_BYTE, MB_POOL_UNIT);
+}
+
+static void check_guards(mb_pool *pool, const node *n) {
+    unsigned char bytes[MB_POOL_UNIT];
+    const char *at[2];
+    at[0] = pool->base + (uint64_t)n->offset * MB_POOL_UNIT;
+    at[1] = at[0] + (uint64_t)(n->units - 1) * MB_POOL_UNIT;
+    bool sound = true;
+    for (int side = 0; side < 2; side++) {
+        UNPOISON(pool, at[side], MB_POOL_UNIT);
+        if (pool->source.read(pool->source.self, bytes, at[side], MB_POOL_UNIT) != MB_STATUS_OK) {
+            mb_error_clear();
+            continue;
+        }
+        for (unsigned i = 0; i < MB_POOL_UNIT; i++)
+            sound = sound && bytes[i] == GUARD_BYTE;
+    }
+    pool->broken_guards += !sound;
+}
+
+static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner, mb_block *out) {
+    uint64_t rounded = mb_pool_round(bytes);
+    if (pool->fail_countdown && --pool->fail_countdown == 0) {
+        pool->stats.failures++;
+        return mb_fail_bytes(MB_STATUS_MEMORY, rounded, 0, "allocation failure injected for a test");
+    }
+    if (rounded > pool->stats.budget || pool->stats.live > pool->stats.budget - rounded)
+        return fail_budget(pool, rounded);
+    uint64_t span = rounded / MB_POOL_UNIT + (pool->guards ? 2 : 0);
+    if (span > pool->total_units)
+        return fail_budget(pool, rounded);
+    MB_TRY(nodes_reserve(pool, 1));
+    uint32_t units = (uint32_t)span;
+    int own = end == MB_POOL_ARRAY ? LOW : HIGH, other = own == LOW ? HIGH : LOW;
+    bool high_side = own == HIGH;
+    uint32_t from = bin_find(pool, own, units);
+    if (from == NONE && pool->nodes[pool->gap].units >= units)
+        from = pool->gap;
+    if (from == NONE) {
+        from = bin_find(pool, other, units);
+        if (from == NONE)
+            return fail_budget(pool, rounded);
+        pool->stats.cross_end++;
+    }
+    uint32_t index = carve(pool, from, units, high_side);
+    node *n = &pool->nodes[index];
+    n->state = NODE_LIVE;
+    n->end = (uint8_t)end;
+    n->guarded = pool->guards;
+    n->requested = bytes;
+    n->owner = owner;
+    n->sequence = pool->stats.allocs;
+    mb_status status =
+        commit_locked(pool, (uint64_t)n->offset * MB_POOL_UNIT, (uint64_t)units * MB_POOL_UNIT);
+    char *begin = pool->base + (uint64_t)n->offset * MB_POOL_UNIT;
+    if (status == MB_STATUS_OK && pool->guards) {
+        UNPOISON(pool, begin, (uint64_t)units * MB_POOL_UNIT);
+        status = write_guards(pool, n);
+    }
+    if (status != MB_STATUS_OK) {
+        release_node(pool, index);
+        pool->stats.failures++;
+        return status;
+    }
+    out->address = begin + (pool->guards ? MB_POOL_UNIT : 0);
+    out->bytes = rounded;
+    out->node = index;
+    out->generation = n->generation;
+    POISON(pool, begin, (uint64_t)units * MB_POOL_UNIT);
+    UNPOISON(pool, out->address, bytes);
+    pool->stats.live += rounded;
+    pool->stats.live_end[end] += rounded;
+    pool->stats.requested += bytes;
+    pool->stats.blocks++;
+    pool->stats.allocs++;
+    if (pool->stats.live > pool->stats.live_peak)
+        pool->stats.live_peak = pool->stats.live;
+    for (int i = 0; i < pool->scope_top; i++)
+        if (pool->scopes[i].open && pool->stats.live > pool->scopes[i].peak_live)
+            pool->scopes[i].peak_live = pool->stats.live;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner, mb_block *out) {
+    *out = (mb_block){.node = NONE};
+    if (!bytes)
+        return MB_STATUS_OK;
+    pthread_mutex_lock(&pool->lock);
+    mb_status status = alloc_locked(pool, bytes, end, owner, out);
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+mb_status mb_pool_free(mb_pool *pool, mb_block *block) {
+    if (!block->address && block->node == NONE)
+        return MB_STATUS_OK;
+    mb_status status = MB_STATUS_OK;
+    pthread_mutex_lock(&pool->lock);
+    node *n = block->node < pool->node_count ? &pool->nodes[block->node] : NULL;
+    if (!n || n->state != NODE_LIVE || n->generation != block->generation) {
+        status = mb_fail(MB_STATUS_INTERNAL, NULL, "block %p is not live in this pool: freed twice, or foreign",
+                         block->address);
+    } else {
+        if (n->guarded)
+            check_guards(pool, n);
+        POISON(pool, pool->base + (uint64_t)n->offset * MB_POOL_UNIT, (uint64_t)n->units * MB_POOL_UNIT);
+        uint64_t rounded = (uint64_t)(n->units - (n->guarded ? 2u : 0u)) * MB_POOL_UNIT;
+        pool->stats.live -= rounded;
+        pool->stats.live_end[n->end] -= rounded;
+        pool->stats.requested -= n->requested;
+        pool->stats.blocks--;
+        pool->stats.frees++;
+        release_node(pool, block->node);
+        *block = (mb_block){.node = NONE};
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+/* ---- settings and figures ---- */
+
+mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget) {
+    char live[32], asked[32], reserved[32];
+    mb_status status = MB_STATUS_OK;
+    pthread_mutex_lock(&pool->lock);
+    if (budget < pool->stats.live)
+        status = mb_fail_bytes(MB_STATUS_ARGUMENT, pool->stats.live, budget,
+                               "a budget of %s is below the %s that are live; release arrays first",
+                               mb_bytes_format(budget, asked, sizeof asked),
+                               mb_bytes_format(pool->stats.live, live, sizeof live));
+    else if (budget > pool->stats.reserved)
+        status = mb_fail_bytes(MB_STATUS_ARGUMENT, budget, pool->stats.reserved,
+                               "a budget of %s is more than twice the device's memory (%s of addresses)",
+                               mb_bytes_format(budget, asked, sizeof asked),
+                               mb_bytes_format(pool->stats.reserved, reserved, sizeof reserved));
+    else
+        pool->stats.budget = budget;
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes) {
+    pthread_mutex_lock(&pool->lock);
+    mb_status status = bytes > pool->stats.budget ? fail_budget(pool, mb_pool_round(bytes))
+                                                  : commit_locked(pool, 0, mb_pool_round(bytes));
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+uint64_t mb_pool_trim(mb_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint64_t bytes = trim_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
+    return bytes;
+}
+
+void mb_pool_get_stats(mb_pool *pool, mb_pool_stats *stats) {
+    pthread_mutex_lock(&pool->lock);
+    *stats = pool->stats;
+    stats->largest_hole = largest_request(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+int mb_pool_scope_begin(mb_pool *pool) {
+    int token = -1;
+    pthread_mutex_lock(&pool->lock);
+    for (int i = 0; i < MB_POOL_MAX_SCOPES; i++)
+        if (!pool->scopes[i].open) {
+            pool->scopes[i] = (scope){true, pool->stats.live, pool->stats.live};
+            if (i >= pool->scope_top)
+                pool->scope_top = i + 1;
+            token = i;
+            break;
+        }
+    pthread_mutex_unlock(&pool->lock);
+    return token;
+}
+
+void mb_pool_scope_end(mb_pool *pool, int token, uint64_t *entry_live, uint64_t *peak_live) {
+    uint64_t entry = 0, peak = 0;
+    pthread_mutex_lock(&pool->lock);
+    if (token >= 0 && token < MB_POOL_MAX_SCOPES && pool->scopes[token].open) {
+        entry = pool->scopes[token].entry_live;
+        peak = pool->scopes[token].peak_live;
+        pool->scopes[token].open = false;
+        while (pool->scope_top > 0 && !pool->scopes[pool->scope_top - 1].open)
+            pool->scope_top--;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (entry_live)
+        *entry_live = entry;
+    if (peak_live)
+        *peak_live = peak;
+}
+
+mb_status mb_pool_set_guards(mb_pool *pool, bool on) {
+    mb_status status = MB_STATUS_OK;
+    pthread_mutex_lock(&pool->lock);
+    if (!pool->source.fill || !pool->source.read)
+        status = mb_fail(MB_STATUS_UNSUPPORTED, NULL, "this pool has no memory to put guards into");
+    else if (pool->stats.blocks)
+        status = mb_fail(MB_STATUS_ARGUMENT, NULL,
+                         "guards can only be switched while nothing is live; %llu blocks are",
+                         (unsigned long long)pool->stats.blocks);
+    else
+        pool->guards = on;
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+uint64_t mb_pool_broken_guards(mb_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint64_t broken = pool->broken_guards;
+    pthread_mutex_unlock(&pool->lock);
+    return broken;
+}
+
+void mb_pool_fail_nth(mb_pool *pool, uint64_t n) {
+    pthread_mutex_lock(&pool->lock);
+    pool->fail_countdown = n;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user) {
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = pool->first; i != NONE; i = pool->nodes[i].after) {
+        const node *n = &pool->nodes[i];
+        if (n->state == NODE_LIVE)
+            visit(user, (uint64_t)n->offset * MB_POOL_UNIT,
+                  (uint64_t)(n->units - (n->guarded ? 2u : 0u)) * MB_POOL_UNIT, n->requested,
+                  (mb_pool_end)n->end, n->owner, n->sequence);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static const char *check_locked(mb_pool *pool) {
+    uint64_t live = 0, blocks = 0, holes = 0, binned = 0;
+    uint32_t offset = 0, before = NONE;
+    bool past_gap = false;
+    int last_state = NODE_LIVE;
+    for (uint32_t i = pool->first; i != NONE; before = i, i = pool->nodes[i].after) {
+        const node *n = &pool->nodes[i];
+        if (n->before != before)
+            return "neighbour links disagree";
+        if (n->offset != offset)
+            return "nodes overlap or leave a gap";
+        offset += n->units;
+        if (n->state == NODE_GAP) {
+            if (i != pool->gap || past_gap)
+                return "more than one central gap";
+            past_gap = true;
+        } else if (n->region != (past_gap ? HIGH : LOW)) {
+            return "a node is in the wrong region";
+        }
+        if (n->state == NODE_HOLE) {
+            holes++;
+            if (last_state == NODE_HOLE || last_state == NODE_GAP)
+                return "neighbouring holes were not merged";
+        } else if (n->state == NODE_LIVE) {
+            live += (uint64_t)(n->units - (n->guarded ? 2u : 0u)) * MB_POOL_UNIT;
+            blocks++;
+        } else if (n->state == NODE_GAP && last_state == NODE_HOLE) {
+            return "a hole beside the gap was not merged";
+        }
+        last_state = n->state;
+    }
+    if (offset != pool->total_units || !past_gap)
+        return "the nodes do not cover the range";
+    if (live != pool->stats.live || blocks != pool->stats.blocks ||
+        live != pool->stats.live_end[0] + pool->stats.live_end[1])
+        return "live bytes or blocks were miscounted";
+    for (int region = 0; region < REGIONS; region++)
+        for (unsigned b = 0; b < MB_BIN_COUNT; b++) {
+            bool marked = pool->bin_words[region][b / 64] >> (b % 64) & 1;
+            if (marked != (pool->bins[region][b] != NONE))
+                return "a bin's bit is wrong";
+            for (uint32_t i = pool->bins[region][b]; i != NONE; i = pool->nodes[i].bin_after, binned++)
+                if (pool->nodes[i].state != NODE_HOLE || mb_bin_of(pool->nodes[i].units) != b)
+                    return "a bin holds the wrong node";
+        }
+    return binned == holes ? NULL : "a hole is in no bin";
+}
+
+const char *mb_pool_check(mb_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    const char *problem = check_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
+    return problem;
+}

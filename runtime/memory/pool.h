@@ -1,0 +1,114 @@
+/*
+** The pool: one contiguous address range per device, cut into blocks by a segregated-fit allocator whose metadata
+** live on the host.
+**
+** - Unit MB_POOL_UNIT (512 bytes): the base, the size and the pitch of every block are multiples of it.
+** - Two ends: MB_POOL_ARRAY grows from the low end, MB_POOL_SCRATCH from the high end; each reuses holes of its own
+**   end first, then the central gap, then (counted as cross_end) the other end's holes. Any free order is legal.
+** - The limit is a budget on live bytes. Memory is committed on demand inside the range and stays committed until
+**   mb_pool_trim, or until committing more would exceed the budget while committed holes exist.
+** - Exact accounting: requested, rounded (= live), peak; peaks of nested scopes.
+**
+** A zero-byte request is legal and takes no memory: its block has units == 0 and address NULL.
+** Threads: every call takes the pool's mutex; the lock is never held while a callback or a backend call that may
+** wait for Lua runs.
+*/
+#ifndef MB_MEMORY_POOL_H
+#define MB_MEMORY_POOL_H
+
+#include "core/shape.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MB_POOL_UNIT 512u
+
+typedef struct mb_pool mb_pool;
+typedef struct mb_device mb_device;
+
+typedef enum mb_pool_end { MB_POOL_ARRAY, MB_POOL_SCRATCH, MB_POOL_END_COUNT } mb_pool_end;
+
+/* How the pool gets address space and memory. The device layer fills it in; specs may use a purely virtual one. */
+typedef struct mb_pool_source {
+    void *self;
+    /* Address space for `bytes`; no memory yet. */
+    mb_status (*reserve)(void *self, uint64_t bytes, void **base);
+    void (*unreserve)(void *self, void *base, uint64_t bytes);
+    /* Back [offset, offset + bytes) with memory / give it back. Multiples of `granularity`. NULL: nothing to do. */
+    mb_status (*commit)(void *self, void *base, uint64_t offset, uint64_t bytes);
+    void (*decommit)(void *self, void *base, uint64_t offset, uint64_t bytes);
+    uint64_t granularity;
+    uint64_t capacity; /* memory the device has in all; the address range is twice the larger of this and the budget */
+    bool host_memory;  /* addresses can be dereferenced here (lets AddressSanitizer watch blocks) */
+    /* Guard support: fill and compare bytes of a block. NULL: guards are not available. */
+    mb_status (*fill)(void *self, void *address, int byte, uint64_t bytes);
+    mb_status (*read)(void *self, void *host, const void *address, uint64_t bytes);
+} mb_pool_source;
+
+/* A handle to one live block. The generation makes stale handles detectable. */
+typedef struct mb_block {
+    void *address;
+    uint64_t bytes; /* rounded to MB_POOL_UNIT */
+    uint32_t node, generation;
+} mb_block;
+
+typedef struct mb_pool_stats {
+    uint64_t budget;              /* limit on live bytes */
+    uint64_t reserved;            /* address range */
+    uint64_t committed;           /* backed by memory now */
+    uint64_t live, live_peak;     /* rounded bytes in use, and its high-water mark since creation */
+    uint64_t live_end[MB_POOL_END_COUNT];
+    uint64_t requested;           /* bytes asked for by the live blocks */
+    uint64_t largest_hole;        /* largest request that would fit the address range and the budget now */
+    uint64_t blocks;              /* live blocks */
+    uint64_t allocs, frees;       /* since creation */
+    uint64_t failures;            /* refused requests */
+    uint64_t cross_end;           /* blocks placed in the other end's holes */
+} mb_pool_stats;
+
+mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool **out);
+/* Live blocks are dropped with the range; returns how many there were (a leak report for the caller). */
+uint64_t mb_pool_destroy(mb_pool *pool);
+
+/* Rounded size of a request: the amount by which `live` will grow. UINT64_MAX on overflow. */
+uint64_t mb_pool_round(uint64_t bytes);
+
+/* `owner` is a short static or interned text for reports (operator or source line); it may be NULL.
+** Fails with MB_STATUS_BUDGET (need, limit, live, largest hole and what to do in the record). */
+mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner, mb_block *out);
+/* A double or foreign free is an error and changes nothing. A zero block is fine. */
+mb_status mb_pool_free(mb_pool *pool, mb_block *block);
+
+mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget); /* not below live bytes */
+/* Commit up front, so that later requests up to `bytes` need no system call. */
+mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes);
+/* Gives committed memory of holes back. Returns the bytes given back. */
+uint64_t mb_pool_trim(mb_pool *pool);
+void mb_pool_get_stats(mb_pool *pool, mb_pool_stats *stats);
+
+/* Nested peak scopes: begin returns a token >= 0; end gives the highest live bytes seen inside the scope and the live
+** bytes at entry. Scopes may end in any order; at most MB_POOL_MAX_SCOPES are open at a time. */
+#define MB_POOL_MAX_SCOPES 64
+int mb_pool_scope_begin(mb_pool *pool);
+void mb_pool_scope_end(mb_pool *pool, int token, uint64_t *entry_live, uint64_t *peak_live);
+
+/* Guard words (debug): a unit of canary before and after every block, checked when it is freed. The extra units are not
+** counted in live bytes. Only while no block is live. `broken` counts blocks whose guards were damaged. */
+mb_status mb_pool_set_guards(mb_pool *pool, bool on);
+uint64_t mb_pool_broken_guards(mb_pool *pool);
+
+/* Failure injection for specs: the n-th next allocation fails with MB_STATUS_MEMORY (0 switches it off). */
+void mb_pool_fail_nth(mb_pool *pool, uint64_t n);
+
+/* Visits live blocks in address order; `visit` must not call the pool. */
+typedef void (*mb_pool_visit)(void *user, uint64_t offset, uint64_t bytes, uint64_t requested, mb_pool_end end,
+                              const char *owner, uint64_t sequence);
+void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user);
+/* Full consistency check, for specs: NULL when sound, else what is wrong. */
+const char *mb_pool_check(mb_pool *pool);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,139 @@
+/*
+** The operator descriptor, and the one driver that runs operators: check, infer, plan, place, run.
+**
+** An operator is one file, op_<name>.c, whose single exported symbol is `const mb_op mb_op_<name>`. From the descriptor
+** come the Lua call, the argument checks, the estimate, the help text and the conformance spec. Operators cannot reach
+** the allocator: results are placed by the driver from `infer`, scratch comes from the slots that `plan` declares.
+** Where an operator has a CUDA kernel, op_<name>.h beside it holds what both share: the parameter structure, and the
+** numbers of slots and FFTs.
+*/
+#ifndef MB_OPS_OP_H
+#define MB_OPS_OP_H
+
+#include "array/array.h"
+#include "memory/planner.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MB_OP_MAX_ARGS 24
+#define MB_OP_MAX_ARRAYS 8 /* arguments of kind IN, OUT and INOUT together */
+
+typedef enum mb_arg_kind {
+    MB_ARG_IN,     /* array, read */
+    MB_ARG_OUT,    /* array, written; made by the driver when not given as `out` */
+    MB_ARG_INOUT,  /* array, changed in place; also the call's result */
+    MB_ARG_INT,    /* parameter structure member: int64_t */
+    MB_ARG_FLOAT,  /* double */
+    MB_ARG_BOOL,   /* bool */
+    MB_ARG_ENUM,   /* int: index into `choices` */
+    MB_ARG_VECTOR  /* mb_vector: host numbers, from a Lua table or a 1-D array; also a single number */
+} mb_arg_kind;
+
+typedef struct mb_vector {
+    const double *values; /* NULL and count 0 when not given */
+    int64_t count;
+} mb_vector;
+
+typedef struct mb_op_arg {
+    const char *name;
+    mb_arg_kind kind;
+    bool required;      /* required arguments are positional, in the order of the table; the rest are options */
+    unsigned dtypes;    /* arrays: MB_BIT set accepted */
+    int rank_min, rank_max;            /* arrays */
+    double min, max;    /* numbers and vector elements: inclusive range when min < max */
+    double initial;     /* default of a number, bool or enum (index); NAN for a float that may be absent ("auto") */
+    const char *const *choices; /* enums: NULL-terminated */
+    size_t offset;      /* of the member in the parameter structure */
+    const char *unit;   /* "px", "rad", ... or NULL */
+    const char *doc;    /* one line */
+} mb_op_arg;
+
+typedef enum mb_op_strides {
+    MB_STRIDES_CONTIGUOUS, /* every array must be dense row-major */
+    MB_STRIDES_ROWS,       /* last axis dense, other axes any positive stride */
+    MB_STRIDES_ANY
+} mb_op_strides;
+
+typedef enum mb_op_combine { MB_COMBINE_NONE, MB_COMBINE_SUM, MB_COMBINE_MIN, MB_COMBINE_MAX } mb_op_combine;
+
+/* How the operator may be cut along an axis of its first input. */
+typedef struct mb_op_split {
+    int axis;        /* 0-based axis of the first input; -1 ends the list */
+    int result_axis; /* the corresponding axis of the first result */
+    /* Rows needed before and after a chunk; NULL: none. */
+    void (*halo)(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after);
+    mb_op_combine combine; /* for results without that axis */
+} mb_op_split;
+
+typedef struct mb_op mb_op;
+
+/* Everything a kernel gets. Arrays are in the order of the descriptor's array arguments (NULL where absent). */
+struct mb_op_call {
+    const mb_op *op;
+    const void *params;
+    mb_device *device;
+    mb_array *arrays[MB_OP_MAX_ARRAYS];
+    void *slots[MB_PLAN_MAX_SLOTS];      /* NULL for a slot of 0 bytes */
+    uint64_t slot_bytes[MB_PLAN_MAX_SLOTS];
+    const mb_fft_plan *ffts[MB_PLAN_MAX_FFTS];
+    void *stream; /* native compute stream */
+};
+
+struct mb_op {
+    const char *name;
+    const char *summary;   /* one line */
+    const char *doc;       /* shapes, units, behaviour at edges; paragraphs separated by "\n" */
+    const char *reference; /* paper or formula, or NULL */
+    const char *category;  /* "array", "fft", "tomography", ... */
+    const mb_op_arg *args; /* ends with a NULL name */
+    size_t params_bytes;   /* size of the parameter structure */
+    mb_op_strides strides;
+    /* Which array argument (index among arrays) the first result may be identical to; -1: none. A result may otherwise
+    ** not overlap an input. Bit mask: bit i set = may be the same array as array argument i. */
+    unsigned alias;
+    const mb_op_split *split; /* NULL: cannot be cut */
+    double tolerance;         /* host against CUDA, relative to the largest magnitude of the result; 0: identical */
+    const char *const *samples; /* NULL-terminated Lua table texts: {inputs = {{"f32", 3, 5, 16}}, params = {...}} */
+
+    /* Checks beyond the argument table and the specs of results. Inputs are filled in; outputs get dtype, shape and
+    ** present = true (an output may be left absent). Pure. */
+    mb_status (*infer)(const void *params, mb_spec *arrays);
+    /* Declares scratch. NULL: none. Pure with respect to memory. */
+    void (*plan)(const void *params, const mb_spec *arrays, mb_planner *planner);
+    mb_op_kernel run_host;
+};
+
+typedef struct mb_op_estimate {
+    uint64_t result_bytes;  /* rounded bytes of the results the driver would make */
+    uint64_t scratch_bytes; /* the extent of the slots */
+    uint64_t peak_bytes;    /* growth of the pool's live bytes at the worst moment: the sum of both */
+    int slot_count;
+    mb_slot slots[MB_PLAN_MAX_SLOTS];
+} mb_op_estimate;
+
+/* The registry, sorted by name. */
+int mb_op_count(void);
+const mb_op *mb_op_at(int index);
+const mb_op *mb_op_find(const char *name);
+int mb_op_array_count(const mb_op *op);
+const mb_op_arg *mb_op_array_arg(const mb_op *op, int array_index);
+
+/* Sets every member to its default. */
+void mb_op_defaults(const mb_op *op, void *params);
+/* Checks parameter ranges and array specs against the table, then infers results: after this every result spec that the
+** operator will produce is present. `device` decides nothing here. */
+mb_status mb_op_check(const mb_op *op, const void *params, mb_spec *arrays);
+/* `given` marks results that the caller supplies (they cost nothing); may be NULL. `arrays` holds the input specs on entry
+** and all specs on return. */
+mb_status mb_op_estimate_memory(const mb_op *op, const void *params, mb_spec *arrays, const bool *given,
+                                mb_device *device, mb_op_estimate *out);
+/* Runs it. `arrays` holds inputs and given results; results that are NULL are made and stored there, owned by the caller.
+** On failure nothing made here is left. */
+mb_status mb_op_run(const mb_op *op, const void *params, mb_array **arrays, mb_device *device, const char *owner);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
