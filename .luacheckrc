@@ -1,0 +1,21 @@
+-- For luacheck. Lua 5.4 everywhere, busted names in specs; no module sets or reads a global.
+std = "lua54"
+max_line_length = 100
+exclude_files = { "build" }
+
+-- Only the prompt offers the module as a global.
+files["bindings/moonbeam/repl.lua"] = { globals = { "mb" } }
+files["spec"] = { std = "lua54+busted" }
+-- These run in other programs: Premake (Lua 5.1 or later), and busted.
+files["premake5.lua"] = {
+    std = "min",
+    globals = { "path", "premake" },
+    read_globals = {
+        "_ACTION", "_OPTIONS", "_PREMAKE_VERSION", "buildcommands", "buildmessage", "buildoptions",
+        "buildoutputs", "configuration", "configurations", "files", "filter", "flags",
+        "includedirs", "kind", "language", "libdirs", "linkoptions", "links", "location",
+        "newoption", "objdir", "project", "solution", "symbols", "targetdir", "targetextension",
+        "targetname", "targetprefix", "workspace",
+        os = { other_fields = true },
+    },
+}

@@ -1,0 +1,262 @@
+/*
+** Arguments and option tables: checks with messages that name the argument, what was expected and what came.
+** Everything here may raise and holds no resources.
+*/
+#include "lua_moonbeam.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_MAX_LENGTH 63
+
+const char *mbl_type_name(lua_State *L, int index)
+{
+    int type = luaL_getmetafield(L, index, "__name");
+    if (type == LUA_TSTRING) {
+        const char *name = lua_tostring(L, -1);
+        lua_pop(L, 1); /* the metatable keeps it */
+        return name;
+    }
+    if (type != LUA_TNIL)
+        lua_pop(L, 1);
+    return luaL_typename(L, index);
+}
+
+/* Edit distance with transpositions of neighbours; names longer than NAME_MAX_LENGTH are far from everything. */
+static int edit_distance(const char *a, const char *b)
+{
+    int before[NAME_MAX_LENGTH + 1], last[NAME_MAX_LENGTH + 1], row[NAME_MAX_LENGTH + 1];
+    size_t a_length = strlen(a), b_length = strlen(b);
+    if (a_length > NAME_MAX_LENGTH || b_length > NAME_MAX_LENGTH)
+        return NAME_MAX_LENGTH;
+    int n = (int)a_length, m = (int)b_length;
+    for (int j = 0; j <= m; j++)
+        last[j] = j;
+    for (int i = 1; i <= n; i++) {
+        row[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            if (last[j] + 1 < best)
+                best = last[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
+            row[j] = best;
+        }
+        memcpy(before, last, sizeof last);
+        memcpy(last, row, sizeof row);
+    }
+    return last[m];
+}
+
+const char *mbl_nearest(const char *name, const char *const *names)
+{
+    const char *nearest = NULL;
+    size_t length = strlen(name);
+    int limit = length < 4 ? 1 : length < 8 ? 2 : 3;
+    for (int i = 0; names[i] != NULL; i++) {
+        int distance = edit_distance(name, names[i]);
+        if (length >= 3 && strncmp(name, names[i], length) == 0 && distance > 1)
+            distance = 1; /* an abbreviation */
+        if (distance <= limit) {
+            nearest = names[i];
+            limit = distance - 1;
+        }
+    }
+    return nearest;
+}
+
+static void unknown_option(lua_State *L, const char *key, const char *const *names,
+                           const char *what)
+{
+    char list[400] = "";
+    size_t used = 0;
+    const char *nearest = mbl_nearest(key, names);
+    if (nearest != NULL)
+        mbl_fail(L, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; did you mean '%s'?", what, key,
+                 nearest);
+    for (int i = 0; names[i] != NULL && used + strlen(names[i]) + 3 < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
+    mbl_fail(L, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; it has %s", what, key,
+             used > 0 ? list : "none");
+}
+
+void mbl_check_options(lua_State *L, int index, const char *const *names, const char *what)
+{
+    if (lua_isnoneornil(L, index))
+        return;
+    index = lua_absindex(L, index);
+    if (!lua_istable(L, index))
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%s takes its options as a table, not as a %s", what,
+                 mbl_type_name(L, index));
+    lua_pushnil(L);
+    while (lua_next(L, index) != 0) {
+        bool known = false;
+        if (lua_type(L, -2) != LUA_TSTRING)
+            mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "the options of %s are named; this table has a [%s]",
+                     what, luaL_tolstring(L, -2, NULL));
+        const char *key = lua_tostring(L, -2);
+        for (int i = 0; names[i] != NULL && !known; i++)
+            known = strcmp(names[i], key) == 0;
+        if (!known)
+            unknown_option(L, key, names, what);
+        lua_pop(L, 1);
+    }
+}
+
+bool mbl_option(lua_State *L, int index, const char *name)
+{
+    if (!lua_istable(L, index))
+        return false;
+    if (lua_getfield(L, index, name) != LUA_TNIL)
+        return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+int64_t mbl_option_integer(lua_State *L, int index, const char *name, int64_t initial)
+{
+    if (!mbl_option(L, index, name))
+        return initial;
+    int64_t value = mbl_check_integer(L, -1, name);
+    lua_pop(L, 1);
+    return value;
+}
+
+double mbl_option_number(lua_State *L, int index, const char *name, double initial)
+{
+    if (!mbl_option(L, index, name))
+        return initial;
+    double value = mbl_check_number(L, -1, name);
+    lua_pop(L, 1);
+    return value;
+}
+
+mb_dtype mbl_option_dtype(lua_State *L, int index, mb_dtype initial)
+{
+    if (!mbl_option(L, index, "dtype"))
+        return initial;
+    mb_dtype dtype = mbl_check_dtype(L, -1, "dtype");
+    lua_pop(L, 1);
+    return dtype;
+}
+
+int64_t mbl_check_integer(lua_State *L, int index, const char *arg)
+{
+    int isnum = 0;
+    lua_Integer value = lua_tointegerx(L, index, &isnum);
+    if (lua_type(L, index) != LUA_TNUMBER)
+        mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be an integer, not a %s", arg,
+                 mbl_type_name(L, index));
+    if (!isnum)
+        mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be an integer, not %g", arg,
+                 lua_tonumber(L, index));
+    return value;
+}
+
+double mbl_check_number(lua_State *L, int index, const char *arg)
+{
+    if (lua_type(L, index) != LUA_TNUMBER)
+        mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be a number, not a %s", arg,
+                 mbl_type_name(L, index));
+    return lua_tonumber(L, index);
+}
+
+const char *mbl_check_string(lua_State *L, int index, const char *arg)
+{
+    if (lua_type(L, index) != LUA_TSTRING)
+        mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be a string, not a %s", arg,
+                 mbl_type_name(L, index));
+    return lua_tostring(L, index);
+}
+
+/* "8G" -> 8e9. Negative when it is not a number of bytes. */
+static double parse_bytes(const char *text)
+{
+    static const char letters[] = "KMGT";
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text)
+        return -1;
+    while (*end == ' ')
+        end++;
+    const char *letter = *end != '\0' ? strchr(letters, *end == 'k' ? 'K' : *end) : NULL;
+    if (letter != NULL) {
+        end++;
+        double step = *end == 'i' ? 1024 : 1000;
+        end += *end == 'i';
+        for (const char *l = letters; l <= letter; l++)
+            value *= step;
+    }
+    end += *end == 'B';
+    return *end == '\0' ? value : -1;
+}
+
+uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg)
+{
+    double value = -1;
+    if (lua_type(L, index) == LUA_TNUMBER)
+        value = lua_tonumber(L, index);
+    else if (lua_type(L, index) == LUA_TSTRING)
+        value = parse_bytes(lua_tostring(L, index));
+    if (!(value >= 0) || value >= 9.2e18)
+        mbl_fail(L, MB_STATUS_ARGUMENT, arg,
+                 "%s must be a number of bytes such as 8000000, \"8M\", \"1.5G\" or \"2Gi\", not %s",
+                 arg, luaL_tolstring(L, index, NULL));
+    return (uint64_t)(value + 0.5);
+}
+
+static int64_t check_extent(lua_State *L, int index, const char *arg)
+{
+    int64_t extent = mbl_check_integer(L, index, arg);
+    if (extent < 0)
+        mbl_fail(L, MB_STATUS_SHAPE, arg, "%s has a negative extent, %lld", arg, (long long)extent);
+    return extent;
+}
+
+mb_shape mbl_check_shape(lua_State *L, int index, const char *arg)
+{
+    mb_shape shape = { 0, { 0 } };
+    if (lua_type(L, index) == LUA_TNUMBER) {
+        shape.rank = 1;
+        shape.dims[0] = check_extent(L, index, arg);
+        return shape;
+    }
+    if (!lua_istable(L, index))
+        mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be a table of extents such as {64, 512, 512}, not a %s",
+                 arg, mbl_type_name(L, index));
+    index = lua_absindex(L, index);
+    lua_Unsigned rank = lua_rawlen(L, index);
+    if (rank > MB_MAX_RANK)
+        mbl_fail(L, MB_STATUS_SHAPE, arg, "%s has %llu axes; at most %d are possible", arg,
+                 (unsigned long long)rank, MB_MAX_RANK);
+    shape.rank = (int)rank;
+    for (int axis = 0; axis < shape.rank; axis++) {
+        lua_rawgeti(L, index, axis + 1);
+        shape.dims[axis] = check_extent(L, -1, arg);
+        lua_pop(L, 1);
+    }
+    return shape;
+}
+
+mb_dtype mbl_check_dtype(lua_State *L, int index, const char *arg)
+{
+    mb_dtype dtype;
+    const char *name = mbl_check_string(L, index, arg);
+    if (!mb_dtype_parse(name, &dtype))
+        mbl_fail(L, MB_STATUS_DTYPE, arg,
+                 "%s '%s' is not an element type; there are u8, u16, i32, f16, f32, f64, c64 and c128", arg,
+                 name);
+    return dtype;
+}
+
+void mbl_push_shape(lua_State *L, const mb_shape *shape)
+{
+    lua_createtable(L, shape->rank, 0);
+    for (int axis = 0; axis < shape->rank; axis++) {
+        lua_pushinteger(L, shape->dims[axis]);
+        lua_rawseti(L, -2, axis + 1);
+    }
+}

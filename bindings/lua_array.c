@@ -1,0 +1,418 @@
+/*
+** Array userdata: properties, views and printing. Creation is in lua_array_new.c, reading in lua_array_read.c, release in
+** lua_garbage.c; what is computed (arithmetic, reductions, casts) in moonbeam/array.lua over the operators.
+** Indices are 1-based and inclusive, negative ones count from the end.
+*/
+#include "lua_moonbeam.h"
+#include <stdio.h>
+#include <string.h>
+
+/* The address is the value `mb.all`. */
+static char all_marker;
+
+mb_array *mbl_test_array(lua_State *L, int index)
+{
+    mb_array **slot = luaL_testudata(L, index, MBL_ARRAY);
+    return slot != NULL ? *slot : NULL;
+}
+
+mb_array *mbl_check_array(lua_State *L, int index)
+{
+    mb_array **slot = luaL_testudata(L, index, MBL_ARRAY);
+    if (slot == NULL)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "expected an array, not a %s",
+                 mbl_type_name(L, index));
+    if (*slot == NULL)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "the array has been released");
+    return *slot;
+}
+
+/* 1-based or negative index -> 0-based; raises outside 1..extent. */
+static int64_t check_index(lua_State *L, int64_t index, int64_t extent, int axis)
+{
+    int64_t position = index < 0 ? index + extent : index - 1;
+    if (index == 0 || position < 0 || position >= extent)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "index %lld is outside axis %d, which has %lld element%s",
+                 (long long)index, axis + 1, (long long)extent, extent == 1 ? "" : "s");
+    return position;
+}
+
+/* Axis number, 1-based or negative -> 0-based. */
+static int check_axis(lua_State *L, int index, int rank)
+{
+    int64_t axis = mbl_check_integer(L, index, "axis");
+    int64_t position = axis < 0 ? axis + rank : axis - 1;
+    if (axis == 0 || position < 0 || position >= rank)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "axis", "there is no axis %lld; the array has %d", (long long)axis,
+                 rank);
+    return (int)position;
+}
+
+static mb_range full_range(int64_t extent)
+{
+    return (mb_range){ .first = 0, .count = extent, .step = 1, .drop = false };
+}
+
+/* One member of a range table, with a default. */
+static int64_t range_member(lua_State *L, int table, int member, int64_t initial)
+{
+    int64_t value = initial;
+    if (lua_rawgeti(L, table, member) != LUA_TNIL)
+        value = mbl_check_integer(L, -1, "range");
+    lua_pop(L, 1);
+    return value;
+}
+
+/* Integer, mb.all or {first, last [, step]}. */
+static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
+{
+    mb_range range = full_range(extent);
+    if (lua_isnoneornil(L, index) ||
+        (lua_islightuserdata(L, index) && lua_touserdata(L, index) == &all_marker))
+        return range;
+    if (lua_type(L, index) == LUA_TNUMBER) {
+        range.first = check_index(L, mbl_check_integer(L, index, "index"), extent, axis);
+        range.count = 1;
+        range.drop = true;
+        return range;
+    }
+    if (!lua_istable(L, index))
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                 "axis %d: a range is an integer, mb.all or {first, last [, step]}, not a %s", axis + 1,
+                 mbl_type_name(L, index));
+    if (lua_rawlen(L, index) > 3)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "axis %d: a range has at most first, last and step",
+                 axis + 1);
+    int64_t step = range_member(L, index, 3, 1);
+    if (step == 0)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "axis %d: the step of a range must not be 0", axis + 1);
+    int64_t first = range_member(L, index, 1, step > 0 ? 1 : extent);
+    int64_t last = range_member(L, index, 2, step > 0 ? extent : 1);
+    first = first < 0 ? first + extent : first - 1;
+    last = last < 0 ? last + extent : last - 1;
+    range.step = step;
+    bool empty = step > 0 ? last < first : last > first;
+    if (!empty && (first < 0 || first >= extent || last < 0 || last >= extent))
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                 "range {%lld, %lld} is outside axis %d, which has %lld element%s",
+                 (long long)range_member(L, index, 1, 1), (long long)range_member(L, index, 2, extent),
+                 axis + 1, (long long)extent, extent == 1 ? "" : "s");
+    range.first = empty ? 0 : first;
+    range.count = empty ? 0 : (last - first) / step + 1;
+    if (range.count <= 1)
+        range.step = 1;
+    return range;
+}
+
+/* view(range, ...): missing ranges take the whole axis. */
+static int array_view(lua_State *L)
+{
+    mb_range ranges[MB_MAX_RANK];
+    mb_array *array = mbl_check_array(L, 1);
+    int given = lua_gettop(L) - 1;
+    if (given > array->shape.rank)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d ranges for an array of %d ax%cs", given,
+                 array->shape.rank, array->shape.rank == 1 ? 'i' : 'e');
+    for (int axis = 0; axis < array->shape.rank; axis++)
+        ranges[axis] = check_range(L, axis + 2, array->shape.dims[axis], axis);
+    mb_array **slot = mbl_new_array(L);
+    mb_error_clear();
+    mbl_check(L, mb_array_view(array, ranges, slot));
+    return 1;
+}
+
+/* Spreads a single table argument over the stack from index 2 on. */
+static int spread_arguments(lua_State *L)
+{
+    if (lua_gettop(L) == 2 && lua_istable(L, 2)) {
+        int count = (int)lua_rawlen(L, 2);
+        luaL_checkstack(L, count, "too many axes");
+        for (int i = 1; i <= count; i++)
+            lua_rawgeti(L, 2, i);
+        lua_remove(L, 2);
+    }
+    return lua_gettop(L) - 1;
+}
+
+/* permute(axis, ...): axis k of the result is axis `axes[k]` of the array. */
+static int array_permute(lua_State *L)
+{
+    int axes[MB_MAX_RANK] = { 0 };
+    bool used[MB_MAX_RANK] = { false };
+    mb_array *array = mbl_check_array(L, 1);
+    int given = spread_arguments(L);
+    if (given != array->shape.rank)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d axes for an array of %d", given, array->shape.rank);
+    for (int i = 0; i < given; i++) {
+        axes[i] = check_axis(L, i + 2, array->shape.rank);
+        if (used[axes[i]])
+            mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "axis %d is named twice", axes[i] + 1);
+        used[axes[i]] = true;
+    }
+    mb_array **slot = mbl_new_array(L);
+    mb_error_clear();
+    mbl_check(L, mb_array_permute(array, axes, slot));
+    return 1;
+}
+
+/* transpose(): exchanges the last two axes. */
+static int array_transpose(lua_State *L)
+{
+    int axes[MB_MAX_RANK];
+    mb_array *array = mbl_check_array(L, 1);
+    int rank = array->shape.rank;
+    if (rank < 2)
+        mbl_fail(L, MB_STATUS_SHAPE, NULL, "transpose needs two axes; the array has %d", rank);
+    for (int i = 0; i < rank; i++)
+        axes[i] = i;
+    axes[rank - 2] = rank - 1;
+    axes[rank - 1] = rank - 2;
+    mb_array **slot = mbl_new_array(L);
+    mb_error_clear();
+    mbl_check(L, mb_array_permute(array, axes, slot));
+    return 1;
+}
+
+/* reshape(extent, ...) or reshape(shape): the same elements; one extent may be -1. */
+static int array_reshape(lua_State *L)
+{
+    mb_shape shape = { 0, { 0 } };
+    mb_array *array = mbl_check_array(L, 1);
+    int given = spread_arguments(L);
+    if (given > MB_MAX_RANK)
+        mbl_fail(L, MB_STATUS_SHAPE, NULL, "%d axes; at most %d are possible", given, MB_MAX_RANK);
+    shape.rank = given;
+    for (int i = 0; i < given; i++) {
+        shape.dims[i] = mbl_check_integer(L, i + 2, "extent");
+        if (shape.dims[i] < -1)
+            mbl_fail(L, MB_STATUS_SHAPE, NULL, "extent %lld is negative", (long long)shape.dims[i]);
+    }
+    mb_array **slot = mbl_new_array(L);
+    mb_error_clear();
+    mbl_check(L, mb_array_reshape(array, &shape, slot));
+    return 1;
+}
+
+static int array_broadcast_to(lua_State *L)
+{
+    mb_array *array = mbl_check_array(L, 1);
+    spread_arguments(L);
+    mb_shape shape = { 0, { 0 } };
+    shape.rank = lua_gettop(L) - 1;
+    if (shape.rank > MB_MAX_RANK)
+        mbl_fail(L, MB_STATUS_SHAPE, NULL, "%d axes; at most %d are possible", shape.rank, MB_MAX_RANK);
+    for (int i = 0; i < shape.rank; i++)
+        shape.dims[i] = mbl_check_integer(L, i + 2, "extent");
+    mb_array **slot = mbl_new_array(L);
+    mb_error_clear();
+    mbl_check(L, mb_array_broadcast(array, &shape, slot));
+    return 1;
+}
+
+/* reinterpret(dtype): the same bytes, f32 <-> c64 or f64 <-> c128. */
+static int array_reinterpret(lua_State *L)
+{
+    mb_array *array = mbl_check_array(L, 1);
+    mb_dtype dtype = mbl_check_dtype(L, 2, "dtype");
+    mb_array **slot = mbl_new_array(L);
+    mb_error_clear();
+    mbl_check(L, mb_array_reinterpret(array, dtype, slot));
+    return 1;
+}
+
+/* overlaps(other): do the two touch a common byte? */
+static int array_overlaps(lua_State *L)
+{
+    mb_array *a = mbl_check_array(L, 1), *b = mbl_check_array(L, 2);
+    lua_pushboolean(L, mb_array_overlap(a, b));
+    return 1;
+}
+
+/*
+** Properties
+*/
+
+static void push_shape(lua_State *L, mb_array *a)
+{
+    mbl_push_shape(L, &a->shape);
+}
+
+static void push_rank(lua_State *L, mb_array *a)
+{
+    lua_pushinteger(L, a->shape.rank);
+}
+
+static void push_dtype(lua_State *L, mb_array *a)
+{
+    lua_pushstring(L, mb_dtype_name(a->dtype));
+}
+
+static void push_bytes(lua_State *L, mb_array *a)
+{
+    lua_pushinteger(L, (lua_Integer)mb_array_bytes(a));
+}
+
+static void push_elements(lua_State *L, mb_array *a)
+{
+    lua_pushinteger(L, (lua_Integer)mb_array_elements(a));
+}
+
+static void push_array_device(lua_State *L, mb_array *a)
+{
+    mbl_push_device(L, a->device);
+}
+
+static void push_strides(lua_State *L, mb_array *a)
+{
+    mb_shape strides = { .rank = a->shape.rank };
+    memcpy(strides.dims, a->strides, sizeof strides.dims);
+    mbl_push_shape(L, &strides);
+}
+
+static void push_contiguous(lua_State *L, mb_array *a)
+{
+    lua_pushboolean(L, mb_array_contiguous(a));
+}
+
+static void push_references(lua_State *L, mb_array *a)
+{
+    lua_pushinteger(L, mb_storage_references(a->storage));
+}
+
+static const struct {
+    const char *name;
+    void (*push)(lua_State *L, mb_array *array);
+} properties[] = {
+    { "shape", push_shape },         { "rank", push_rank },
+    { "dtype", push_dtype },         { "bytes", push_bytes },
+    { "elements", push_elements },   { "device", push_array_device },
+    { "strides", push_strides },     { "contiguous", push_contiguous },
+    { "references", push_references }, { NULL, NULL },
+};
+
+/* Raises for an unknown key, with the nearest property or method. Upvalue 1: methods. */
+static int unknown_key(lua_State *L, const char *key)
+{
+    const char *names[128];
+    int count = 0;
+    for (int i = 0; properties[i].name != NULL; i++)
+        names[count++] = properties[i].name;
+    lua_pushnil(L);
+    while (count < 127 && lua_next(L, lua_upvalueindex(1)) != 0) {
+        lua_pop(L, 1);
+        if (lua_type(L, -1) == LUA_TSTRING)
+            names[count++] = lua_tostring(L, -1);
+    }
+    names[count] = NULL;
+    const char *nearest = mbl_nearest(key, names);
+    return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "an array has no '%s'%s%s%s", key,
+                    nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
+                    nearest != NULL ? "'?" : "");
+}
+
+static int array_index(lua_State *L)
+{
+    mb_array **slot = luaL_checkudata(L, 1, MBL_ARRAY);
+    if (lua_type(L, 2) == LUA_TSTRING) {
+        const char *key = lua_tostring(L, 2);
+        lua_pushvalue(L, 2);
+        if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
+            return 1;
+        if (strcmp(key, "released") == 0) {
+            lua_pushboolean(L, *slot == NULL);
+            return 1;
+        }
+        for (int i = 0; properties[i].name != NULL; i++)
+            if (strcmp(key, properties[i].name) == 0) {
+                properties[i].push(L, mbl_check_array(L, 1));
+                return 1;
+            }
+        return unknown_key(L, key);
+    }
+    if (lua_type(L, 2) == LUA_TNUMBER) {
+        mb_range ranges[MB_MAX_RANK];
+        mb_array *array = mbl_check_array(L, 1);
+        if (array->shape.rank == 0)
+            mbl_fail(L, MB_STATUS_SHAPE, NULL, "a scalar array has no axis to index; use a:item()");
+        ranges[0] = check_range(L, 2, array->shape.dims[0], 0);
+        for (int axis = 1; axis < array->shape.rank; axis++)
+            ranges[axis] = full_range(array->shape.dims[axis]);
+        mb_array **view = mbl_new_array(L);
+        mb_error_clear();
+        mbl_check(L, mb_array_view(array, ranges, view));
+        return 1;
+    }
+    return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "an array is indexed by integers and names, not by a %s",
+                    mbl_type_name(L, 2));
+}
+
+static int array_newindex(lua_State *L)
+{
+    return mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                    "elements are not assigned by index; use a view with fill, or an operator with out =");
+}
+
+static int array_length(lua_State *L)
+{
+    mb_array *array = mbl_check_array(L, 1);
+    if (array->shape.rank == 0)
+        mbl_fail(L, MB_STATUS_SHAPE, NULL, "a scalar array has no length");
+    lua_pushinteger(L, array->shape.dims[0]);
+    return 1;
+}
+
+static int array_tostring(lua_State *L)
+{
+    char shape[160], bytes[40];
+    mb_array **slot = luaL_checkudata(L, 1, MBL_ARRAY);
+    const mb_array *a = *slot;
+    if (a == NULL) {
+        lua_pushliteral(L, "released array");
+        return 1;
+    }
+    mb_shape_format(&a->shape, shape, sizeof shape);
+    mb_bytes_format(mb_array_bytes(a), bytes, sizeof bytes);
+    lua_pushfstring(L, "%s array %s, %s, %s%s", mb_dtype_name(a->dtype), shape, bytes, a->device->id,
+                    a->device->dry ? " (dry run)" : "");
+    return 1;
+}
+
+int mbl_open_array(lua_State *L)
+{
+    static const luaL_Reg methods[] = { { "view", array_view },
+                                        { "permute", array_permute },
+                                        { "transpose", array_transpose },
+                                        { "reshape", array_reshape },
+                                        { "broadcast_to", array_broadcast_to },
+                                        { "reinterpret", array_reinterpret },
+                                        { "overlaps", array_overlaps },
+                                        { "release", mbl_array_release },
+                                        { NULL, NULL } };
+    static const luaL_Reg metamethods[] = { { "__newindex", array_newindex },
+                                            { "__len", array_length },
+                                            { "__tostring", array_tostring },
+                                            { "__gc", mbl_array_gc },
+                                            { "__close", mbl_array_release },
+                                            { NULL, NULL } };
+    lua_newtable(L); /* the sub-module */
+    luaL_setfuncs(L, mbl_array_new_functions, 0);
+    lua_pushlightuserdata(L, &all_marker);
+    lua_setfield(L, -2, "all");
+    lua_newtable(L);
+    for (int i = 0; properties[i].name != NULL; i++) {
+        lua_pushstring(L, properties[i].name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "properties");
+
+    luaL_newmetatable(L, MBL_ARRAY);
+    luaL_setfuncs(L, metamethods, 0);
+    luaL_newlib(L, methods);
+    luaL_setfuncs(L, mbl_array_read_methods, 0);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -4, "methods"); /* the Lua half adds to both */
+    lua_pushcclosure(L, array_index, 1);
+    lua_setfield(L, -2, "__index");
+    lua_setfield(L, -2, "metatable");
+    return 1;
+}

@@ -1,0 +1,355 @@
+/*
+** Devices in Lua: one userdata per open device, kept in the registry under the device's address, so that equal devices
+** are equal values. A shadow (dry-run) device is the only kind that can be closed; closing it releases every array on it.
+*/
+#include "lua_moonbeam.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_KEY "moonbeam.default_device"
+
+typedef struct device_box {
+    mb_device *device; /* NULL: a closed shadow */
+} device_box;
+
+/*
+** Owners: source lines, interned for the life of the process, because the pool keeps the pointers.
+*/
+
+#define OWNER_BUCKETS 256
+
+typedef struct owner {
+    struct owner *next;
+    char text[];
+} owner;
+
+static pthread_mutex_t owner_lock = PTHREAD_MUTEX_INITIALIZER;
+static owner *owners[OWNER_BUCKETS];
+
+const char *mbl_owner(lua_State *L)
+{
+    char text[LUA_IDSIZE + 16];
+    unsigned hash = 5381;
+    if (!mbl_caller(L, text, sizeof text))
+        return "C";
+    for (const char *p = text; *p != '\0'; p++)
+        hash = hash * 33u + (unsigned char)*p;
+    owner **bucket = &owners[hash % OWNER_BUCKETS];
+    pthread_mutex_lock(&owner_lock);
+    owner *found = *bucket;
+    while (found != NULL && strcmp(found->text, text) != 0)
+        found = found->next;
+    if (found == NULL && (found = malloc(sizeof *found + strlen(text) + 1)) != NULL) {
+        strcpy(found->text, text);
+        found->next = *bucket;
+        *bucket = found;
+    }
+    pthread_mutex_unlock(&owner_lock);
+    return found != NULL ? found->text : "Lua";
+}
+
+/*
+** Access
+*/
+
+void mbl_push_device(lua_State *L, mb_device *device)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, device) == LUA_TUSERDATA)
+        return;
+    lua_pop(L, 1);
+    device_box *box = lua_newuserdatauv(L, sizeof *box, 0);
+    box->device = device;
+    luaL_setmetatable(L, MBL_DEVICE);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, device);
+}
+
+static mb_device *open_device(lua_State *L, const char *id)
+{
+    mb_device *device = NULL;
+    mb_error_clear();
+    mbl_check(L, mb_device_open(id, &device));
+    return device;
+}
+
+mb_device *mbl_default_device(lua_State *L)
+{
+    const char *id = "host";
+    if (lua_getfield(L, LUA_REGISTRYINDEX, DEFAULT_KEY) == LUA_TSTRING)
+        id = lua_tostring(L, -1);
+    mb_device *device = open_device(L, id);
+    lua_pop(L, 1);
+    return device;
+}
+
+mb_device *mbl_check_device(lua_State *L, int index)
+{
+    if (lua_type(L, index) == LUA_TSTRING)
+        return open_device(L, lua_tostring(L, index));
+    device_box *box = luaL_testudata(L, index, MBL_DEVICE);
+    if (box == NULL)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "device",
+                 "device must be a device or an id such as \"host\" or \"cuda:0\", not a %s",
+                 mbl_type_name(L, index));
+    if (box->device == NULL)
+        mbl_fail(L, MB_STATUS_DEVICE, "device", "this shadow device has been closed");
+    return box->device;
+}
+
+mb_device *mbl_opt_device(lua_State *L, int index)
+{
+    return lua_isnoneornil(L, index) ? mbl_default_device(L) : mbl_check_device(L, index);
+}
+
+mb_device *mbl_option_device(lua_State *L, int index)
+{
+    if (!mbl_option(L, index, "device"))
+        return mbl_default_device(L);
+    mb_device *device = mbl_check_device(L, -1);
+    lua_pop(L, 1);
+    return device;
+}
+
+/*
+** Methods and properties
+*/
+
+/* memory(): free and total bytes, as the system or driver reports them. */
+static int device_memory(lua_State *L)
+{
+    mb_device *device = mbl_check_device(L, 1);
+    uint64_t free_bytes = 0, total_bytes = 0;
+    mb_error_clear();
+    mbl_check(L, device->backend->memory(device->self, &free_bytes, &total_bytes));
+    lua_pushinteger(L, (lua_Integer)free_bytes);
+    lua_pushinteger(L, (lua_Integer)total_bytes);
+    return 2;
+}
+
+/* sync(): waits for the queued work. */
+static int device_sync(lua_State *L)
+{
+    mb_device *device = mbl_check_device(L, 1);
+    mb_error_clear();
+    mbl_check(L, mb_device_sync(device));
+    return 0;
+}
+
+/* overhead(): bytes that the backend holds outside the pool, on the device and pinned on the host. */
+static int device_overhead(lua_State *L)
+{
+    mb_device *device = mbl_check_device(L, 1);
+    uint64_t device_bytes = 0, pinned_bytes = 0;
+    if (device->backend->overhead != NULL && !device->dry)
+        device->backend->overhead(device->self, &device_bytes, &pinned_bytes);
+    lua_pushinteger(L, (lua_Integer)device_bytes);
+    lua_pushinteger(L, (lua_Integer)pinned_bytes);
+    return 2;
+}
+
+/* budget([bytes]): the limit on live bytes; sets it when given. */
+static int device_budget(lua_State *L)
+{
+    mb_device *device = mbl_check_device(L, 1);
+    mb_pool_stats stats;
+    if (!lua_isnoneornil(L, 2)) {
+        uint64_t bytes = mbl_check_bytes(L, 2, "budget");
+        mb_error_clear();
+        mbl_check(L, mb_pool_set_budget(device->pool, bytes));
+    }
+    mb_pool_get_stats(device->pool, &stats);
+    lua_pushinteger(L, (lua_Integer)stats.budget);
+    return 1;
+}
+
+/* shadow([budget]): a dry-run twin. */
+static int device_shadow(lua_State *L)
+{
+    mb_device *device = mbl_check_device(L, 1);
+    uint64_t budget = lua_isnoneornil(L, 2) ? 0 : mbl_check_bytes(L, 2, "budget");
+    device_box *box = lua_newuserdatauv(L, sizeof *box, 0);
+    box->device = NULL;
+    luaL_setmetatable(L, MBL_DEVICE);
+    mb_error_clear();
+    mbl_check(L, mb_device_open_shadow(device, budget, &box->device));
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, box->device);
+    return 1;
+}
+
+/* Closes a shadow; other devices stay open until the process ends. */
+static int device_close(lua_State *L)
+{
+    device_box *box = luaL_checkudata(L, 1, MBL_DEVICE);
+    mb_device *device = box->device;
+    if (device == NULL || !device->dry)
+        return 0;
+    box->device = NULL;
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, device);
+    mbl_forget_device(device);
+    mb_device_close_shadow(device);
+    return 0;
+}
+
+static int device_tostring(lua_State *L)
+{
+    device_box *box = luaL_checkudata(L, 1, MBL_DEVICE);
+    if (box->device == NULL)
+        lua_pushliteral(L, "closed shadow device");
+    else
+        lua_pushfstring(L, "%sdevice %s (%s)", box->device->dry ? "shadow " : "", box->device->id,
+                        box->device->facts.name);
+    return 1;
+}
+
+static int device_index(lua_State *L)
+{
+    static const char *const names[] = { "id",        "name",   "kind",     "dry",   "closed",
+                                         "threads",   "index",  "total",    "capability",
+                                         "memory",    "sync",   "overhead", "budget",
+                                         "shadow",    "close",  NULL };
+    device_box *box = luaL_checkudata(L, 1, MBL_DEVICE);
+    lua_settop(L, 2);
+    if (lua_type(L, 2) == LUA_TSTRING) {
+        const char *key = lua_tostring(L, 2);
+        lua_pushvalue(L, 2);
+        if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
+            return 1;
+        if (strcmp(key, "closed") == 0) {
+            lua_pushboolean(L, box->device == NULL);
+            return 1;
+        }
+        const mb_device *device = mbl_check_device(L, 1);
+        if (strcmp(key, "id") == 0)
+            lua_pushstring(L, device->id);
+        else if (strcmp(key, "name") == 0)
+            lua_pushstring(L, device->facts.name);
+        else if (strcmp(key, "kind") == 0)
+            lua_pushstring(L, device->backend->name);
+        else if (strcmp(key, "dry") == 0)
+            lua_pushboolean(L, device->dry);
+        else if (strcmp(key, "threads") == 0)
+            lua_pushinteger(L, device->facts.threads);
+        else if (strcmp(key, "index") == 0)
+            lua_pushinteger(L, device->index);
+        else if (strcmp(key, "total") == 0)
+            lua_pushinteger(L, (lua_Integer)device->facts.total_bytes);
+        else if (strcmp(key, "capability") == 0)
+            lua_pushinteger(L, device->facts.compute_capability);
+        else {
+            const char *nearest = mbl_nearest(key, names);
+            return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "a device has no '%s'%s%s%s", key,
+                            nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
+                            nearest != NULL ? "'?" : "");
+        }
+        return 1;
+    }
+    return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "a device has no [%s]", luaL_tolstring(L, 2, NULL));
+}
+
+/*
+** Module functions
+*/
+
+/* open(id [, {budget =}]) */
+static int module_open(lua_State *L)
+{
+    static const char *const names[] = { "budget", NULL };
+    mb_device *device = mbl_check_device(L, 1);
+    mbl_check_options(L, 2, names, "device");
+    if (mbl_option(L, 2, "budget")) {
+        uint64_t bytes = mbl_check_bytes(L, -1, "budget");
+        mb_error_clear();
+        mbl_check(L, mb_pool_set_budget(device->pool, bytes));
+    }
+    mbl_push_device(L, device);
+    return 1;
+}
+
+/* list(): the ids of the devices there are. */
+static int module_list(lua_State *L)
+{
+    int count = mb_device_count();
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; i++) {
+        char id[24];
+        mb_error_clear();
+        mbl_check(L, mb_device_id(i, id, sizeof id));
+        lua_pushstring(L, id);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+/* default([id]): the device of what names none; sets it when given. */
+static int module_default(lua_State *L)
+{
+    if (!lua_isnoneornil(L, 1)) {
+        mb_device *device = mbl_check_device(L, 1);
+        if (device->dry)
+            mbl_fail(L, MB_STATUS_ARGUMENT, "device", "a shadow device cannot be the default device");
+        lua_pushstring(L, device->id);
+        lua_setfield(L, LUA_REGISTRYINDEX, DEFAULT_KEY);
+    }
+    mbl_push_device(L, mbl_default_device(L));
+    return 1;
+}
+
+/* cuda_problem(): why there is no CUDA device, or nil when there is one. */
+static int module_cuda_problem(lua_State *L)
+{
+    const char *problem = mb_device_cuda_problem();
+    if (problem == NULL || problem[0] == '\0')
+        lua_pushnil(L);
+    else
+        lua_pushstring(L, problem);
+    return 1;
+}
+
+/* bytes(text): "8G" -> 8000000000. */
+static int module_bytes(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)mbl_check_bytes(L, 1, "bytes"));
+    return 1;
+}
+
+/* format_bytes(n): 1342177280 -> "1.25 GiB". */
+static int module_format_bytes(lua_State *L)
+{
+    char text[40];
+    int64_t bytes = mbl_check_integer(L, 1, "bytes");
+    lua_pushstring(L, mb_bytes_format((uint64_t)(bytes < 0 ? 0 : bytes), text, sizeof text));
+    return 1;
+}
+
+int mbl_open_device(lua_State *L)
+{
+    static const luaL_Reg methods[] = {
+        { "memory", device_memory }, { "sync", device_sync },   { "overhead", device_overhead },
+        { "budget", device_budget }, { "shadow", device_shadow }, { "close", device_close },
+        { NULL, NULL }
+    };
+    static const luaL_Reg metamethods[] = {
+        { "__tostring", device_tostring }, { "__gc", device_close }, { "__close", device_close },
+        { NULL, NULL }
+    };
+    static const luaL_Reg functions[] = { { "open", module_open },
+                                          { "list", module_list },
+                                          { "default", module_default },
+                                          { "cuda_problem", module_cuda_problem },
+                                          { "bytes", module_bytes },
+                                          { "format_bytes", module_format_bytes },
+                                          { NULL, NULL } };
+    luaL_newmetatable(L, MBL_DEVICE);
+    luaL_setfuncs(L, metamethods, 0);
+    luaL_newlib(L, methods);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "methods");
+    lua_pushcclosure(L, device_index, 1);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+    luaL_newlib(L, functions);
+    return 1;
+}

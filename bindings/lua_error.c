@@ -1,0 +1,221 @@
+/*
+** Error objects: how a runtime failure becomes a Lua error.
+** An error object is a table {code, message, op, arg, need, limit, where} with the metatable "moonbeam.error";
+** its __tostring is one line, "where: op: message". Errors blame the nearest Lua line outside the module's own
+** Lua half, because that is the line a user can change.
+*/
+#include "lua_moonbeam.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static char home[1024]; /* with the closing slash; written once, when the module is loaded */
+
+void mbl_set_home(const char *folder)
+{
+    if (strlen(folder) < sizeof home && strcmp(home, folder) != 0)
+        strcpy(home, folder);
+}
+
+static bool at_home(const lua_Debug *ar)
+{
+    size_t length = strlen(home);
+    return length > 0 && ar->source[0] == '@' && strncmp(ar->source + 1, home, length) == 0;
+}
+
+bool mbl_caller(lua_State *L, char *buffer, size_t bytes)
+{
+    lua_Debug ar;
+    bool found = false;
+    buffer[0] = '\0';
+    for (int level = 0; lua_getstack(L, level, &ar); level++) {
+        lua_getinfo(L, "Sl", &ar);
+        if (ar.currentline <= 0)
+            continue;
+        bool ours = at_home(&ar);
+        /* A line of our own is better than none. */
+        if (!found || !ours)
+            snprintf(buffer, bytes, "%s:%d", ar.short_src, ar.currentline);
+        found = true;
+        if (!ours)
+            break;
+    }
+    return found;
+}
+
+static void set_text(lua_State *L, const char *key, const char *text)
+{
+    if (text[0] != '\0') {
+        lua_pushstring(L, text);
+        lua_setfield(L, -2, key);
+    }
+}
+
+void mbl_push_error(lua_State *L)
+{
+    mb_error error = *mb_error_last();
+    char where[LUA_IDSIZE + 16];
+    mb_error_clear();
+    if (error.code == MB_STATUS_OK) {
+        error.code = MB_STATUS_INTERNAL;
+        snprintf(error.text, sizeof error.text, "a failure left no error record");
+    }
+    mbl_caller(L, where, sizeof where);
+    lua_createtable(L, 0, 7);
+    set_text(L, "code", mb_status_name(error.code));
+    set_text(L, "message", error.text);
+    set_text(L, "op", error.op);
+    set_text(L, "arg", error.arg);
+    set_text(L, "where", where);
+    if (error.need_bytes != 0 || error.limit_bytes != 0) {
+        lua_pushinteger(L, (lua_Integer)error.need_bytes);
+        lua_setfield(L, -2, "need");
+        lua_pushinteger(L, (lua_Integer)error.limit_bytes);
+        lua_setfield(L, -2, "limit");
+    }
+    luaL_setmetatable(L, MBL_ERROR);
+}
+
+/* The running C function's name as the caller wrote it, for failures that no operator has signed. */
+static void name_running_function(lua_State *L)
+{
+    lua_Debug ar;
+    if (mb_error_last()->code == MB_STATUS_OK || mb_error_last()->op[0] != '\0')
+        return;
+    if (lua_getstack(L, 0, &ar) && lua_getinfo(L, "nS", &ar) && ar.name != NULL &&
+        strcmp(ar.what, "C") == 0 && strcmp(ar.namewhat, "metamethod") != 0 &&
+        strcmp(ar.namewhat, "hook") != 0)
+        mb_error_name_op(ar.name);
+}
+
+int mbl_raise(lua_State *L)
+{
+    name_running_function(L);
+    mbl_push_error(L);
+    return lua_error(L);
+}
+
+void mbl_check(lua_State *L, mb_status status)
+{
+    if (status != MB_STATUS_OK)
+        mbl_raise(L);
+}
+
+int mbl_fail(lua_State *L, mb_status code, const char *arg, const char *format, ...)
+{
+    char text[sizeof ((mb_error *)0)->text];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    mb_error_clear();
+    mb_fail(code, arg, "%s", text);
+    return mbl_raise(L);
+}
+
+/* The field as text, or NULL; what it pushes stays. */
+static const char *text_field(lua_State *L, const char *key)
+{
+    return lua_getfield(L, 1, key) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+}
+
+static int error_tostring(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    const char *where = text_field(L, "where");
+    const char *op = text_field(L, "op");
+    const char *arg = text_field(L, "arg");
+    const char *message = text_field(L, "message");
+    luaL_Buffer b;
+    if (message == NULL)
+        message = "unknown error";
+    luaL_buffinit(L, &b);
+    if (where != NULL) {
+        luaL_addstring(&b, where);
+        luaL_addstring(&b, ": ");
+    }
+    if (op != NULL && strncmp(message, op, strlen(op)) != 0) {
+        luaL_addstring(&b, op);
+        luaL_addstring(&b, ": ");
+    }
+    if (arg != NULL && strstr(message, arg) == NULL) {
+        luaL_addstring(&b, arg);
+        luaL_addstring(&b, ": ");
+    }
+    luaL_addstring(&b, message);
+    luaL_pushresult(&b);
+    return 1;
+}
+
+static mb_status code_of(lua_State *L, int index)
+{
+    const char *name = luaL_checkstring(L, index);
+    for (int code = MB_STATUS_OK + 1; code < MB_STATUS_COUNT; code++)
+        if (strcmp(mb_status_name((mb_status)code), name) == 0)
+            return (mb_status)code;
+    luaL_argerror(L, index, "not an error code");
+    return MB_STATUS_INTERNAL;
+}
+
+/* error.new(code, message [, {op =, arg =}]): an error object for the Lua half to return or raise. */
+static int error_new(lua_State *L)
+{
+    static const char *const names[] = { "op", "arg", NULL };
+    mb_status code = code_of(L, 1);
+    const char *message = luaL_checkstring(L, 2);
+    const char *op = NULL, *arg = NULL;
+    mbl_check_options(L, 3, names, "error");
+    lua_settop(L, 3);
+    if (mbl_option(L, 3, "op"))
+        op = lua_tostring(L, -1);
+    if (mbl_option(L, 3, "arg"))
+        arg = lua_tostring(L, -1);
+    mb_error_clear();
+    mb_fail(code, arg, "%s", message);
+    if (op != NULL)
+        mb_error_name_op(op);
+    mbl_push_error(L);
+    return 1;
+}
+
+static int error_raise(lua_State *L)
+{
+    error_new(L);
+    return lua_error(L);
+}
+
+/* nearest(name, list): the most similar name of a list, or nil. */
+static int error_nearest(lua_State *L)
+{
+    const char *names[512];
+    const char *name = luaL_checkstring(L, 1);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    int count = 0;
+    for (lua_Unsigned i = 1; i <= lua_rawlen(L, 2) && count < 511; i++) {
+        if (lua_rawgeti(L, 2, (lua_Integer)i) == LUA_TSTRING)
+            names[count++] = lua_tostring(L, -1); /* the list keeps it */
+        lua_pop(L, 1);
+    }
+    names[count] = NULL;
+    const char *nearest = mbl_nearest(name, names);
+    if (nearest != NULL)
+        lua_pushstring(L, nearest);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+int mbl_open_error(lua_State *L)
+{
+    static const luaL_Reg functions[] = { { "new", error_new },
+                                          { "raise", error_raise },
+                                          { "nearest", error_nearest },
+                                          { NULL, NULL } };
+    luaL_newmetatable(L, MBL_ERROR);
+    lua_pushcfunction(L, error_tostring);
+    lua_setfield(L, -2, "__tostring");
+    lua_pop(L, 1);
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,464 @@
+/*
+** The one operator call: every operator is called from Lua through this file, driven by its descriptor.
+**
+**   result, ... = mb.<name>(required arguments in table order [, options])
+**
+** Options are the optional arguments by name, and `out`: the array for the result, or a table of arrays by result name.
+** Results come back in the order of the descriptor, arrays changed in place among them.
+** Everything is parsed and every userdata made before the driver runs, so no failure can leave a resource behind:
+** parameters and vectors live in buffers on the Lua stack.
+*/
+#include "lua_moonbeam.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int mbl_op_fail(lua_State *L, const mb_op *op, mb_status code, const char *arg, const char *format,
+                ...)
+{
+    char text[sizeof ((mb_error *)0)->text];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    mb_error_clear();
+    mb_fail(code, arg, "%s", text);
+    mb_error_name_op(op->name);
+    return mbl_raise(L);
+}
+
+static bool is_array_kind(mb_arg_kind kind)
+{
+    return kind == MB_ARG_IN || kind == MB_ARG_OUT || kind == MB_ARG_INOUT;
+}
+
+int mbl_op_array_index(const mb_op *op, const mb_op_arg *arg)
+{
+    int index = 0;
+    for (const mb_op_arg *a = op->args; a != arg; a++)
+        index += is_array_kind(a->kind);
+    return index;
+}
+
+const mb_op *mbl_check_op(lua_State *L, int index)
+{
+    const char *name = mbl_check_string(L, index, "name");
+    const mb_op *op = mb_op_find(name);
+    if (op != NULL)
+        return op;
+    const char *names[256];
+    int count = mb_op_count() < 255 ? mb_op_count() : 255;
+    for (int i = 0; i < count; i++)
+        names[i] = mb_op_at(i)->name;
+    names[count] = NULL;
+    const char *nearest = mbl_nearest(name, names);
+    mbl_fail(L, MB_STATUS_ARGUMENT, "name", "there is no operator '%s'%s%s%s", name,
+             nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
+             nearest != NULL ? "'?" : "");
+    return NULL;
+}
+
+int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key)
+{
+    const char *names[MB_OP_MAX_ARGS + 3];
+    char list[500] = "";
+    size_t used = 0;
+    int count = 0, position = 0;
+    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
+        if (arg->kind == MB_ARG_OUT)
+            continue;
+        if (!arg->required) {
+            names[count++] = arg->name;
+            continue;
+        }
+        position++;
+        if (strcmp(arg->name, key) == 0)
+            return mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key,
+                               "'%s' is argument %d of %s, not an option", key, position, op->name);
+    }
+    names[count++] = "out";
+    names[count] = NULL;
+    const char *nearest = mbl_nearest(key, names);
+    if (nearest != NULL)
+        return mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key,
+                           "%s has no option '%s'; did you mean '%s'?", op->name, key, nearest);
+    for (int i = 0; i < count && used + strlen(names[i]) + 3 < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
+    return mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; it has %s", op->name,
+                       key, list);
+}
+
+/*
+** Parameters
+*/
+
+static int wrong_type(lua_State *L, const mb_op *op, const mb_op_arg *arg, const char *expected)
+{
+    return mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s must be %s, not a %s", arg->name,
+                       expected, mbl_type_name(L, -1));
+}
+
+static void set_enum(lua_State *L, const mb_op *op, const mb_op_arg *arg, int *member)
+{
+    char list[400] = "";
+    size_t used = 0;
+    if (lua_type(L, -1) != LUA_TSTRING)
+        wrong_type(L, op, arg, "a name");
+    const char *name = lua_tostring(L, -1);
+    for (int i = 0; arg->choices[i] != NULL; i++) {
+        if (strcmp(arg->choices[i], name) == 0) {
+            *member = i;
+            return;
+        }
+        if (used + strlen(arg->choices[i]) + 3 < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "",
+                                     arg->choices[i]);
+    }
+    /* Element types have aliases. */
+    mb_dtype dtype;
+    if (mb_dtype_parse(name, &dtype))
+        for (int i = 0; arg->choices[i] != NULL; i++)
+            if (strcmp(arg->choices[i], mb_dtype_name(dtype)) == 0) {
+                *member = i;
+                return;
+            }
+    const char *nearest = mbl_nearest(name, arg->choices);
+    if (nearest != NULL)
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s has no choice '%s'; did you mean '%s'?",
+                    arg->name, name, nearest);
+    mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s has no choice '%s'; it has %s", arg->name, name,
+                list);
+}
+
+/* The elements of a 1-D array as doubles, into a buffer that stays on the stack. */
+static void vector_from_array(lua_State *L, const mb_op *op, const mb_op_arg *arg, mb_vector *member)
+{
+    const mb_array *array = mbl_check_array(L, -1);
+    if (array->shape.rank != 1 || mb_dtype_kind(array->dtype) == MB_CLASS_COMPLEX)
+        mbl_op_fail(L, op, MB_STATUS_SHAPE, arg->name,
+                    "%s must be a table, a number or a real array of one axis, not a %s array of %d",
+                    arg->name, mb_dtype_name(array->dtype), array->shape.rank);
+    if (array->device->dry)
+        mbl_op_fail(L, op, MB_STATUS_DRY_RUN, arg->name,
+                    "%s needs the values of an array, which has none in a dry run; give a table",
+                    arg->name);
+    int64_t count = array->shape.dims[0];
+    double *values = lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * sizeof *values, 0);
+    double imag;
+    mb_error_clear();
+    if (mb_array_contiguous(array)) {
+        size_t element = mb_dtype_bytes(array->dtype);
+        char *raw = lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * element, 0);
+        mbl_check(L, mb_array_download(array, raw, (uint64_t)count * element));
+        for (int64_t i = 0; i < count; i++)
+            values[i] = mb_element_get(array->dtype, raw + (size_t)i * element, &imag);
+        lua_pop(L, 1);
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            mbl_check(L, mb_array_item(array, &i, &values[i], &imag));
+    }
+    member->values = values;
+    member->count = count;
+}
+
+static void set_vector(lua_State *L, const mb_op *op, const mb_op_arg *arg, mb_vector *member)
+{
+    int type = lua_type(L, -1);
+    if (type == LUA_TUSERDATA && luaL_testudata(L, -1, MBL_ARRAY) != NULL) {
+        vector_from_array(L, op, arg, member);
+        return;
+    }
+    if (type != LUA_TNUMBER && type != LUA_TTABLE)
+        wrong_type(L, op, arg, "a table of numbers, a number or a 1-D array");
+    int value = lua_absindex(L, -1);
+    lua_Unsigned count = type == LUA_TNUMBER ? 1 : lua_rawlen(L, value);
+    double *values = lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * sizeof *values, 0);
+    if (type == LUA_TNUMBER)
+        values[0] = lua_tonumber(L, value);
+    for (lua_Unsigned i = 0; type == LUA_TTABLE && i < count; i++) {
+        if (lua_rawgeti(L, value, (lua_Integer)i + 1) != LUA_TNUMBER)
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s[%llu] is a %s, not a number", arg->name,
+                        (unsigned long long)i + 1, mbl_type_name(L, -1));
+        values[i] = lua_tonumber(L, -1);
+        lua_pop(L, 1);
+    }
+    if (count == 0 && type == LUA_TTABLE) {
+        lua_pushnil(L);
+        if (lua_next(L, value) != 0)
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
+                        "%s must be a list of numbers; this table has names", arg->name);
+    }
+    member->values = values;
+    member->count = (int64_t)count;
+}
+
+void mbl_set_param(lua_State *L, const mb_op *op, const mb_op_arg *arg, void *params)
+{
+    void *member = (char *)params + arg->offset;
+    int isnum = 0;
+    switch (arg->kind) {
+    case MB_ARG_INT:
+        *(int64_t *)member = lua_tointegerx(L, -1, &isnum);
+        if (lua_type(L, -1) != LUA_TNUMBER)
+            wrong_type(L, op, arg, "an integer");
+        if (!isnum)
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s must be an integer, not %g", arg->name,
+                        lua_tonumber(L, -1));
+        break;
+    case MB_ARG_FLOAT:
+        if (isnan(arg->initial) && lua_type(L, -1) == LUA_TSTRING &&
+            strcmp(lua_tostring(L, -1), "auto") == 0)
+            break;
+        if (lua_type(L, -1) != LUA_TNUMBER)
+            wrong_type(L, op, arg, isnan(arg->initial) ? "a number or \"auto\"" : "a number");
+        *(double *)member = lua_tonumber(L, -1);
+        break;
+    case MB_ARG_BOOL:
+        if (lua_type(L, -1) != LUA_TBOOLEAN)
+            wrong_type(L, op, arg, "true or false");
+        *(bool *)member = lua_toboolean(L, -1);
+        break;
+    case MB_ARG_ENUM: set_enum(L, op, arg, member); break;
+    case MB_ARG_VECTOR: set_vector(L, op, arg, member); break;
+    default: break;
+    }
+}
+
+/*
+** The call
+*/
+
+typedef struct op_request {
+    const mb_op *op;
+    const void *params;
+    mb_array *arrays[MB_OP_MAX_ARRAYS]; /* on entry inputs and given results, afterwards all */
+    mb_device *device;
+    const char *owner;
+} op_request;
+
+static mb_status run_request(void *user)
+{
+    op_request *r = user;
+    mb_array *arrays[MB_OP_MAX_ARRAYS];
+    memcpy(arrays, r->arrays, sizeof arrays);
+    mb_status status = mb_op_run(r->op, r->params, arrays, r->device, r->owner);
+    if (status == MB_STATUS_OK)
+        memcpy(r->arrays, arrays, sizeof arrays);
+    return status;
+}
+
+/* The array on the top of the stack. */
+static mb_array *array_argument(lua_State *L, const mb_op *op, const char *name)
+{
+    mb_array **slot = luaL_testudata(L, -1, MBL_ARRAY);
+    if (slot == NULL)
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, name, "%s must be an array, not a %s", name,
+                    mbl_type_name(L, -1));
+    if (*slot == NULL)
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, name, "%s has been released", name);
+    return *slot;
+}
+
+static int count_required(const mb_op *op)
+{
+    int count = 0;
+    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++)
+        count += arg->required && arg->kind != MB_ARG_OUT;
+    return count;
+}
+
+static bool takes_arrays(const mb_op *op)
+{
+    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++)
+        if (arg->required && (arg->kind == MB_ARG_IN || arg->kind == MB_ARG_INOUT))
+            return true;
+    return false;
+}
+
+static const mb_op_arg *find_arg(const mb_op *op, const char *name)
+{
+    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++)
+        if (strcmp(arg->name, name) == 0)
+            return arg;
+    return NULL;
+}
+
+/* Every key of the option table must be an optional argument, `out` or (without input arrays) `device`. */
+static void check_call_options(lua_State *L, const mb_op *op, int options)
+{
+    if (lua_isnil(L, options))
+        return;
+    lua_pushnil(L);
+    while (lua_next(L, options) != 0) {
+        if (lua_type(L, -2) != LUA_TSTRING)
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, NULL,
+                        "the options of %s are named; this table has a [%s]", op->name,
+                        luaL_tolstring(L, -2, NULL));
+        const char *key = lua_tostring(L, -2);
+        const mb_op_arg *arg = find_arg(op, key);
+        bool known = strcmp(key, "out") == 0 || (strcmp(key, "device") == 0 && !takes_arrays(op)) ||
+                     (arg != NULL && !arg->required && arg->kind != MB_ARG_OUT);
+        if (!known)
+            mbl_op_unknown(L, op, key);
+        lua_pop(L, 1);
+    }
+}
+
+/* Finds the given result of this name on the `out` value (0: none); pushes it, or nil. */
+static mb_array *given_result(lua_State *L, const mb_op *op, const mb_op_arg *arg, int out,
+                              bool first)
+{
+    if (out != 0 && lua_istable(L, out))
+        lua_getfield(L, out, arg->name);
+    else if (out != 0 && first)
+        lua_pushvalue(L, out);
+    else
+        lua_pushnil(L);
+    return lua_isnil(L, -1) ? NULL : array_argument(L, op, arg->name);
+}
+
+static void check_out(lua_State *L, const mb_op *op, int out)
+{
+    if (!lua_istable(L, out)) {
+        lua_pushvalue(L, out);
+        array_argument(L, op, "out");
+        lua_pop(L, 1);
+        return;
+    }
+    lua_pushnil(L);
+    while (lua_next(L, out) != 0) {
+        const mb_op_arg *arg = NULL;
+        if (lua_type(L, -2) == LUA_TSTRING)
+            arg = find_arg(op, lua_tostring(L, -2));
+        if (arg == NULL || arg->kind != MB_ARG_OUT)
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "out", "%s has no result '%s'", op->name,
+                        luaL_tolstring(L, -2, NULL));
+        lua_pop(L, 1);
+    }
+}
+
+static int call_op(lua_State *L, const mb_op *op)
+{
+    op_request request = { .op = op };
+    mb_array **made[MB_OP_MAX_ARRAYS] = { NULL };
+    int required = count_required(op), options = required + 1, out = 0, position = 0;
+    if (lua_gettop(L) > options)
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, NULL,
+                    "%s takes %d argument%s and one table of options, but got %d", op->name, required,
+                    required == 1 ? "" : "s", lua_gettop(L));
+    lua_settop(L, options);
+    luaL_checkstack(L, 2 * MB_OP_MAX_ARGS + 3 * MB_OP_MAX_ARRAYS, op->name);
+    if (!lua_isnil(L, options) && !lua_istable(L, options)) {
+        lua_pushvalue(L, options);
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, NULL,
+                    "argument %d of %s must be a table of options, not a %s", options, op->name,
+                    mbl_type_name(L, -1));
+    }
+    check_call_options(L, op, options);
+
+    void *params = lua_newuserdatauv(L, op->params_bytes > 0 ? op->params_bytes : 1, 0);
+    mb_op_defaults(op, params);
+    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
+        if (arg->kind == MB_ARG_OUT)
+            continue;
+        if (arg->required) {
+            lua_pushvalue(L, ++position);
+            if (lua_isnil(L, -1))
+                mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "argument %d of %s, '%s', is missing: %s",
+                            position, op->name, arg->name, arg->doc);
+        } else if (!mbl_option(L, options, arg->name)) {
+            continue;
+        }
+        /* The value stays on the stack: it anchors arrays and buffers. */
+        if (arg->kind == MB_ARG_IN || arg->kind == MB_ARG_INOUT)
+            request.arrays[mbl_op_array_index(op, arg)] = array_argument(L, op, arg->name);
+        else
+            mbl_set_param(L, op, arg, params);
+    }
+    if (mbl_option(L, options, "out")) {
+        out = lua_gettop(L);
+        check_out(L, op, out);
+    }
+    bool has_out = false;
+    for (int i = 0; i < MB_OP_MAX_ARRAYS && request.device == NULL; i++)
+        if (request.arrays[i] != NULL)
+            request.device = request.arrays[i]->device;
+    if (request.device == NULL)
+        request.device = mbl_option_device(L, options);
+
+    int first_result = lua_gettop(L) + 1;
+    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
+        if (!is_array_kind(arg->kind) || arg->kind == MB_ARG_IN)
+            continue;
+        int index = mbl_op_array_index(op, arg);
+        if (arg->kind == MB_ARG_INOUT) {
+            /* The caller's own userdata comes back: it is the argument or the option. */
+            int at = 0;
+            for (const mb_op_arg *a = op->args; a != arg; a++)
+                at += a->required && a->kind != MB_ARG_OUT;
+            if (arg->required)
+                lua_pushvalue(L, at + 1);
+            else if (!mbl_option(L, options, arg->name))
+                lua_pushnil(L);
+            continue;
+        }
+        request.arrays[index] = given_result(L, op, arg, out, !has_out);
+        has_out = true;
+        if (request.arrays[index] == NULL) {
+            lua_pop(L, 1);
+            made[index] = mbl_new_array(L);
+        }
+    }
+    request.params = params;
+    request.owner = mbl_owner(L);
+    mbl_check(L, mbl_allocate(L, request.device, run_request, &request));
+    uint64_t bytes = 0;
+    for (int i = 0; i < MB_OP_MAX_ARRAYS; i++)
+        if (made[i] != NULL && request.arrays[i] != NULL) {
+            *made[i] = request.arrays[i];
+            bytes += mb_pool_round(mb_array_bytes(*made[i]));
+        }
+    mbl_allocated(request.device, bytes);
+
+    int results = lua_gettop(L) - first_result + 1;
+    for (int i = first_result; i < first_result + results; i++) {
+        mb_array **slot = luaL_testudata(L, i, MBL_ARRAY);
+        if (slot != NULL && *slot == NULL) { /* a result that these parameters do not have */
+            lua_pushnil(L);
+            lua_replace(L, i);
+        }
+    }
+    return results;
+}
+
+/* run(name, ...) */
+static int op_run(lua_State *L)
+{
+    const mb_op *op = mbl_check_op(L, 1);
+    lua_remove(L, 1);
+    return call_op(L, op);
+}
+
+/* What function(name) returns. Upvalue 1: the operator. */
+static int op_closure(lua_State *L)
+{
+    return call_op(L, lua_touserdata(L, lua_upvalueindex(1)));
+}
+
+/* closure(name): the operator as a function. */
+static int op_function(lua_State *L)
+{
+    const mb_op *op = mbl_check_op(L, 1);
+    lua_pushlightuserdata(L, (void *)op);
+    lua_pushcclosure(L, op_closure, 1);
+    return 1;
+}
+
+int mbl_open_op(lua_State *L)
+{
+    static const luaL_Reg functions[] = { { "run", op_run }, { "closure", op_function }, { NULL, NULL } };
+    luaL_newlib(L, functions);
+    luaL_setfuncs(L, mbl_op_describe_functions, 0);
+    return 1;
+}

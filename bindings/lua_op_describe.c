@@ -1,0 +1,371 @@
+/*
+** What is known about operators without running them: descriptors as Lua tables, and estimates.
+** Help texts, the reference page, completion in the REPL and the conformance spec are made from these tables.
+*/
+#include "lua_moonbeam.h"
+#include <math.h>
+#include <string.h>
+
+static void set_string(lua_State *L, const char *key, const char *value)
+{
+    if (value != NULL) {
+        lua_pushstring(L, value);
+        lua_setfield(L, -2, key);
+    }
+}
+
+static void set_integer(lua_State *L, const char *key, int64_t value)
+{
+    lua_pushinteger(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_boolean(lua_State *L, const char *key, bool value)
+{
+    lua_pushboolean(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_number(lua_State *L, const char *key, double value)
+{
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_names(lua_State *L, const char *key, const char *const *names)
+{
+    lua_newtable(L);
+    for (int i = 0; names != NULL && names[i] != NULL; i++) {
+        lua_pushstring(L, names[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, key);
+}
+
+static bool is_array(const mb_op_arg *arg)
+{
+    return arg->kind == MB_ARG_IN || arg->kind == MB_ARG_OUT || arg->kind == MB_ARG_INOUT;
+}
+
+static void push_arg(lua_State *L, const mb_op_arg *arg)
+{
+    static const char *const kinds[] = { "in", "out", "inout", "int", "float", "bool", "enum", "vector" };
+    lua_newtable(L);
+    set_string(L, "name", arg->name);
+    set_string(L, "kind", kinds[arg->kind]);
+    set_boolean(L, "array", is_array(arg));
+    set_boolean(L, "required", arg->required);
+    set_string(L, "unit", arg->unit);
+    set_string(L, "doc", arg->doc);
+    if (is_array(arg)) {
+        int count = 0;
+        lua_newtable(L);
+        for (int dtype = 0; dtype < MB_DTYPE_COUNT; dtype++)
+            if (arg->dtypes & MB_BIT(dtype)) {
+                lua_pushstring(L, mb_dtype_name((mb_dtype)dtype));
+                lua_rawseti(L, -2, ++count);
+            }
+        lua_setfield(L, -2, "dtypes");
+        set_integer(L, "rank_min", arg->rank_min);
+        set_integer(L, "rank_max", arg->rank_max);
+        return;
+    }
+    if (arg->min < arg->max) {
+        set_number(L, "min", arg->min);
+        set_number(L, "max", arg->max);
+    }
+    if (arg->kind == MB_ARG_ENUM)
+        set_names(L, "choices", arg->choices);
+    if (arg->required || arg->kind == MB_ARG_VECTOR)
+        return;
+    if (arg->kind == MB_ARG_INT)
+        set_integer(L, "default", (int64_t)arg->initial);
+    else if (arg->kind == MB_ARG_BOOL)
+        set_boolean(L, "default", arg->initial != 0);
+    else if (arg->kind == MB_ARG_ENUM)
+        set_string(L, "default", arg->choices[(int)arg->initial]);
+    else if (isnan(arg->initial))
+        set_string(L, "default", "auto");
+    else
+        set_number(L, "default", arg->initial);
+}
+
+static const char *const combines[] = { "none", "sum", "min", "max" };
+
+/* describe(name): the descriptor as a table. */
+static int op_describe(lua_State *L)
+{
+    static const char *const strides[] = { "contiguous", "rows", "any" };
+    const mb_op *op = mbl_check_op(L, 1);
+    int count = 0;
+    lua_newtable(L);
+    set_string(L, "name", op->name);
+    set_string(L, "summary", op->summary);
+    set_string(L, "doc", op->doc);
+    set_string(L, "reference", op->reference);
+    set_string(L, "category", op->category);
+    set_string(L, "strides", strides[op->strides]);
+    set_number(L, "tolerance", op->tolerance);
+    set_names(L, "samples", op->samples);
+    lua_newtable(L);
+    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
+        push_arg(L, arg);
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, -2, "args");
+    lua_newtable(L); /* names of the inputs that the first result may be identical to */
+    count = 0;
+    for (int i = 0; i < mb_op_array_count(op); i++)
+        if (op->alias & (1u << i)) {
+            lua_pushstring(L, mb_op_array_arg(op, i)->name);
+            lua_rawseti(L, -2, ++count);
+        }
+    lua_setfield(L, -2, "alias");
+    lua_newtable(L);
+    count = 0;
+    for (const mb_op_split *split = op->split; split != NULL && split->axis >= 0; split++) {
+        lua_newtable(L);
+        set_integer(L, "axis", split->axis + 1);
+        if (split->result_axis >= 0)
+            set_integer(L, "result_axis", split->result_axis + 1);
+        set_boolean(L, "halo", split->halo != NULL);
+        set_string(L, "combine", combines[split->combine]);
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, -2, "split");
+    return 1;
+}
+
+/* list(): the names, sorted. */
+static int op_list(lua_State *L)
+{
+    int count = mb_op_count();
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; i++) {
+        lua_pushstring(L, mb_op_at(i)->name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+/* supported(name, device): has the device's backend this operator? */
+static int op_supported(lua_State *L)
+{
+    const mb_op *op = mbl_check_op(L, 1);
+    mb_device *device = mbl_opt_device(L, 2);
+    lua_pushboolean(L, mb_device_kernel(device, op->name) != NULL);
+    return 1;
+}
+
+/*
+** Estimates
+*/
+
+/* An array, {dtype, d1, d2, ...} or {dtype =, shape =} at the top of the stack. */
+static mb_spec check_spec(lua_State *L, const mb_op *op, const mb_op_arg *arg)
+{
+    mb_spec spec = { .present = true, .dtype = MB_F32 };
+    if (luaL_testudata(L, -1, MBL_ARRAY) != NULL)
+        return mb_array_spec(mbl_check_array(L, -1));
+    if (!lua_istable(L, -1))
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
+                    "%s must be an array or {dtype, extent, ...}, not a %s", arg->name,
+                    mbl_type_name(L, -1));
+    int table = lua_absindex(L, -1);
+    if (lua_getfield(L, table, "shape") != LUA_TNIL) {
+        spec.shape = mbl_check_shape(L, -1, arg->name);
+        spec.dtype = mbl_option_dtype(L, table, MB_F32);
+        lua_pop(L, 1);
+        return spec;
+    }
+    lua_pop(L, 1);
+    lua_rawgeti(L, table, 1);
+    spec.dtype = mbl_check_dtype(L, -1, arg->name);
+    lua_pop(L, 1);
+    lua_Unsigned rank = lua_rawlen(L, table) - 1;
+    if (rank > MB_MAX_RANK)
+        mbl_op_fail(L, op, MB_STATUS_SHAPE, arg->name, "%s has %llu axes; at most %d are possible", arg->name,
+                    (unsigned long long)rank, MB_MAX_RANK);
+    spec.shape.rank = (int)rank;
+    for (int axis = 0; axis < spec.shape.rank; axis++) {
+        lua_rawgeti(L, table, axis + 2);
+        spec.shape.dims[axis] = mbl_check_integer(L, -1, arg->name);
+        if (spec.shape.dims[axis] < 0)
+            mbl_op_fail(L, op, MB_STATUS_SHAPE, arg->name, "%s has a negative extent", arg->name);
+        lua_pop(L, 1);
+    }
+    return spec;
+}
+
+static void parse_inputs(lua_State *L, const mb_op *op, int inputs, mb_spec *arrays)
+{
+    int position = 0;
+    if (!lua_istable(L, inputs))
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "inputs",
+                    "inputs must be a list of arrays or of {dtype, extent, ...}, not a %s",
+                    luaL_typename(L, inputs));
+    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
+        if (arg->kind != MB_ARG_IN && arg->kind != MB_ARG_INOUT)
+            continue;
+        position++;
+        if (lua_getfield(L, inputs, arg->name) == LUA_TNIL) {
+            lua_pop(L, 1);
+            lua_rawgeti(L, inputs, position);
+        }
+        if (lua_toboolean(L, -1))
+            arrays[mbl_op_array_index(op, arg)] = check_spec(L, op, arg);
+        else if (arg->required)
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "input %d of %s, '%s', is missing", position,
+                        op->name, arg->name);
+        lua_pop(L, 1);
+    }
+}
+
+/* Every key must be a parameter. Buffers of vectors stay on the stack. */
+static void parse_params(lua_State *L, const mb_op *op, int table, void *params)
+{
+    if (lua_isnil(L, table))
+        return;
+    luaL_checktype(L, table, LUA_TTABLE);
+    lua_pushnil(L);
+    while (lua_next(L, table) != 0) {
+        bool known = false;
+        for (const mb_op_arg *arg = op->args; arg->name != NULL && !known; arg++)
+            known = !is_array(arg) && lua_type(L, -2) == LUA_TSTRING &&
+                    strcmp(arg->name, lua_tostring(L, -2)) == 0;
+        if (!known)
+            mbl_op_unknown(L, op, luaL_tolstring(L, -2, NULL));
+        lua_pop(L, 1);
+    }
+    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++)
+        if (!is_array(arg) && mbl_option(L, table, arg->name))
+            mbl_set_param(L, op, arg, params);
+}
+
+/* given = true: all results; otherwise a list of names. */
+static void parse_given(lua_State *L, const mb_op *op, bool *given)
+{
+    bool all = lua_isboolean(L, -1) && lua_toboolean(L, -1);
+    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++)
+        if (all && arg->kind == MB_ARG_OUT)
+            given[mbl_op_array_index(op, arg)] = true;
+    if (!lua_istable(L, -1))
+        return;
+    for (lua_Unsigned i = 1; i <= lua_rawlen(L, -1); i++) {
+        bool found = false;
+        lua_rawgeti(L, -1, (lua_Integer)i);
+        const char *name = mbl_check_string(L, -1, "given");
+        for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++)
+            if (arg->kind == MB_ARG_OUT && strcmp(arg->name, name) == 0)
+                found = given[mbl_op_array_index(op, arg)] = true;
+        if (!found)
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "given", "%s has no result '%s'", op->name, name);
+        lua_pop(L, 1);
+    }
+}
+
+static void push_results(lua_State *L, const mb_op *op, const mb_spec *arrays)
+{
+    int count = 0;
+    lua_newtable(L);
+    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
+        if (arg->kind != MB_ARG_OUT)
+            continue;
+        const mb_spec *spec = &arrays[mbl_op_array_index(op, arg)];
+        if (!spec->present)
+            continue;
+        uint64_t bytes = mb_bytes_mul(mb_shape_elements(&spec->shape), mb_dtype_bytes(spec->dtype));
+        lua_newtable(L);
+        set_string(L, "name", arg->name);
+        set_string(L, "dtype", mb_dtype_name(spec->dtype));
+        mbl_push_shape(L, &spec->shape);
+        lua_setfield(L, -2, "shape");
+        set_integer(L, "bytes", (int64_t)bytes);
+        lua_rawseti(L, -2, ++count);
+    }
+}
+
+static void push_slots(lua_State *L, const mb_op_estimate *estimate)
+{
+    lua_newtable(L);
+    for (int i = 0; i < estimate->slot_count; i++) {
+        const mb_slot *slot = &estimate->slots[i];
+        lua_newtable(L);
+        set_string(L, "name", slot->name);
+        set_integer(L, "bytes", (int64_t)slot->bytes);
+        set_integer(L, "offset", (int64_t)slot->offset);
+        set_integer(L, "first", slot->first);
+        set_integer(L, "last", slot->last);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+/* The axes of the first input that may be cut for these arguments, with their halos. */
+static void push_split(lua_State *L, const mb_op *op, const void *params, const mb_spec *arrays)
+{
+    int count = 0;
+    lua_newtable(L);
+    for (const mb_op_split *split = op->split; split != NULL && split->axis >= 0; split++) {
+        int64_t before = 0, after = 0;
+        if (split->axis >= arrays[0].shape.rank)
+            continue;
+        if (split->halo != NULL)
+            split->halo(params, arrays, &before, &after);
+        lua_newtable(L);
+        set_integer(L, "axis", split->axis + 1);
+        if (split->result_axis >= 0)
+            set_integer(L, "result_axis", split->result_axis + 1);
+        set_integer(L, "before", before);
+        set_integer(L, "after", after);
+        set_string(L, "combine", combines[split->combine]);
+        lua_rawseti(L, -2, ++count);
+    }
+}
+
+/* estimate(name, inputs [, params [, {device =, given =}]]) */
+static int op_estimate(lua_State *L)
+{
+    static const char *const names[] = { "device", "given", NULL };
+    mb_spec arrays[MB_OP_MAX_ARRAYS];
+    bool given[MB_OP_MAX_ARRAYS] = { false };
+    mb_op_estimate estimate;
+    memset(arrays, 0, sizeof arrays);
+    memset(&estimate, 0, sizeof estimate);
+    const mb_op *op = mbl_check_op(L, 1);
+    lua_settop(L, 4);
+    mbl_check_options(L, 4, names, "estimate");
+    luaL_checkstack(L, 2 * MB_OP_MAX_ARGS + 10, op->name);
+    mb_device *device = mbl_option_device(L, 4);
+    if (mbl_option(L, 4, "given")) {
+        parse_given(L, op, given);
+        lua_pop(L, 1);
+    }
+    parse_inputs(L, op, 2, arrays);
+    void *params = lua_newuserdatauv(L, op->params_bytes > 0 ? op->params_bytes : 1, 0);
+    mb_op_defaults(op, params);
+    parse_params(L, op, 3, params);
+    mb_error_clear();
+    mb_status status = mb_op_estimate_memory(op, params, arrays, given, device, &estimate);
+    if (status != MB_STATUS_OK)
+        mb_error_name_op(op->name);
+    mbl_check(L, status);
+    lua_newtable(L);
+    set_integer(L, "result", (int64_t)estimate.result_bytes);
+    set_integer(L, "scratch", (int64_t)estimate.scratch_bytes);
+    set_integer(L, "peak", (int64_t)estimate.peak_bytes);
+    push_results(L, op, arrays);
+    lua_setfield(L, -2, "results");
+    push_slots(L, &estimate);
+    lua_setfield(L, -2, "slots");
+    push_split(L, op, params, arrays);
+    lua_setfield(L, -2, "split");
+    return 1;
+}
+
+const luaL_Reg mbl_op_describe_functions[] = {
+    { "list", op_list },
+    { "describe", op_describe },
+    { "supported", op_supported },
+    { "estimate", op_estimate },
+    { NULL, NULL },
+};

@@ -1,0 +1,215 @@
+/*
+** The pool in Lua: statistics, peak scopes, and what specs need (guards, fault injection, consistency, live blocks).
+** Every function takes a device (or its id), the default device when it is left out.
+*/
+#include "lua_moonbeam.h"
+
+#define SCOPE "moonbeam.pool_scope"
+
+static void set_integer(lua_State *L, const char *key, uint64_t value)
+{
+    lua_pushinteger(L, (lua_Integer)value);
+    lua_setfield(L, -2, key);
+}
+
+/* stats([device]) */
+static int pool_stats(lua_State *L)
+{
+    mb_pool_stats s;
+    mb_device *device = mbl_opt_device(L, 1);
+    mb_pool_get_stats(device->pool, &s);
+    lua_createtable(L, 0, 20);
+    set_integer(L, "budget", s.budget);
+    set_integer(L, "reserved", s.reserved);
+    set_integer(L, "committed", s.committed);
+    set_integer(L, "live", s.live);
+    set_integer(L, "live_peak", s.live_peak);
+    set_integer(L, "live_arrays", s.live_end[MB_POOL_ARRAY]);
+    set_integer(L, "live_scratch", s.live_end[MB_POOL_SCRATCH]);
+    set_integer(L, "requested", s.requested);
+    set_integer(L, "largest_hole", s.largest_hole);
+    set_integer(L, "blocks", s.blocks);
+    set_integer(L, "allocs", s.allocs);
+    set_integer(L, "frees", s.frees);
+    set_integer(L, "failures", s.failures);
+    set_integer(L, "cross_end", s.cross_end);
+    set_integer(L, "broken_guards", mb_pool_broken_guards(device->pool));
+    return 1;
+}
+
+/* round(bytes): what a request of that size takes. */
+static int pool_round(lua_State *L)
+{
+    uint64_t bytes = mbl_check_bytes(L, 1, "bytes");
+    lua_pushinteger(L, (lua_Integer)mb_pool_round(bytes));
+    return 1;
+}
+
+static int pool_activate(lua_State *L)
+{
+    mb_device *device = mbl_check_device(L, 1);
+    uint64_t bytes = mbl_check_bytes(L, 2, "bytes");
+    mb_error_clear();
+    mbl_check(L, mb_pool_activate(device->pool, bytes));
+    return 0;
+}
+
+static int pool_trim(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)mb_pool_trim(mbl_opt_device(L, 1)->pool));
+    return 1;
+}
+
+/* set_guards(on [, device]) */
+static int pool_set_guards(lua_State *L)
+{
+    bool on = lua_toboolean(L, 1);
+    mb_device *device = mbl_opt_device(L, 2);
+    mb_error_clear();
+    mbl_check(L, mb_pool_set_guards(device->pool, on));
+    return 0;
+}
+
+/* fail_nth(n [, device]) */
+static int pool_fail_nth(lua_State *L)
+{
+    int64_t n = mbl_check_integer(L, 1, "n");
+    if (n < 0)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "n", "n is %lld; it must not be negative", (long long)n);
+    mb_pool_fail_nth(mbl_opt_device(L, 2)->pool, (uint64_t)n);
+    return 0;
+}
+
+/* check([device]): true, or nil and what is wrong. */
+static int pool_check(lua_State *L)
+{
+    const char *problem = mb_pool_check(mbl_opt_device(L, 1)->pool);
+    if (problem == NULL) {
+        lua_pushboolean(L, 1);
+        return 1;
+    }
+    lua_pushnil(L);
+    lua_pushstring(L, problem);
+    return 2;
+}
+
+/*
+** Live blocks. The visitor must not call Lua (it may raise), so it collects into a C list that is sized beforehand.
+*/
+
+typedef struct block_row {
+    uint64_t offset, bytes, requested, sequence;
+    mb_pool_end end;
+    const char *owner;
+} block_row;
+
+typedef struct block_list {
+    block_row *rows;
+    uint64_t count, room;
+} block_list;
+
+static void collect_block(void *user, uint64_t offset, uint64_t bytes, uint64_t requested,
+                          mb_pool_end end, const char *owner, uint64_t sequence)
+{
+    block_list *list = user;
+    if (list->count < list->room)
+        list->rows[list->count++] = (block_row){ offset, bytes, requested, sequence, end, owner };
+}
+
+/* blocks([device]): live blocks in address order. */
+static int pool_blocks(lua_State *L)
+{
+    mb_pool_stats s;
+    mb_device *device = mbl_opt_device(L, 1);
+    mb_pool_get_stats(device->pool, &s);
+    block_list list = { NULL, 0, s.blocks };
+    list.rows = lua_newuserdatauv(L, (size_t)(s.blocks > 0 ? s.blocks : 1) * sizeof *list.rows, 0);
+    mb_pool_each(device->pool, collect_block, &list);
+    lua_createtable(L, (int)list.count, 0);
+    for (uint64_t i = 0; i < list.count; i++) {
+        const block_row *row = &list.rows[i];
+        lua_createtable(L, 0, 6);
+        set_integer(L, "offset", row->offset);
+        set_integer(L, "bytes", row->bytes);
+        set_integer(L, "requested", row->requested);
+        set_integer(L, "sequence", row->sequence);
+        lua_pushstring(L, row->end == MB_POOL_ARRAY ? "array" : "scratch");
+        lua_setfield(L, -2, "end");
+        lua_pushstring(L, row->owner != NULL ? row->owner : "");
+        lua_setfield(L, -2, "owner");
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+/*
+** Scopes: the highest live bytes between begin and finish, above what was live at the beginning.
+*/
+
+typedef struct scope {
+    mb_device *device;
+    int token; /* -1: finished */
+    uint64_t entry, peak;
+} scope;
+
+/* scope([device]) */
+static int pool_scope(lua_State *L)
+{
+    mb_device *device = mbl_opt_device(L, 1);
+    scope *s = lua_newuserdatauv(L, sizeof *s, 1);
+    *s = (scope){ device, -1, 0, 0 };
+    luaL_setmetatable(L, SCOPE);
+    mbl_push_device(L, device); /* a shadow must outlive its scopes */
+    lua_setiuservalue(L, -2, 1);
+    s->token = mb_pool_scope_begin(device->pool);
+    if (s->token < 0)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "more than %d peak scopes are open", MB_POOL_MAX_SCOPES);
+    return 1;
+}
+
+static void end_scope(lua_State *L, scope *s)
+{
+    if (s->token < 0)
+        return;
+    lua_getiuservalue(L, 1, 1);
+    mb_device **box = luaL_testudata(L, -1, MBL_DEVICE);
+    if (box != NULL && *box == s->device) /* a closed shadow took its scopes along */
+        mb_pool_scope_end(s->device->pool, s->token, &s->entry, &s->peak);
+    lua_pop(L, 1);
+    s->token = -1;
+}
+
+/* finish(): peak above entry, and the live bytes at entry. May be called again. */
+static int scope_finish(lua_State *L)
+{
+    scope *s = luaL_checkudata(L, 1, SCOPE);
+    end_scope(L, s);
+    lua_pushinteger(L, (lua_Integer)(s->peak - s->entry));
+    lua_pushinteger(L, (lua_Integer)s->entry);
+    return 2;
+}
+
+static int scope_close(lua_State *L)
+{
+    end_scope(L, luaL_checkudata(L, 1, SCOPE));
+    return 0;
+}
+
+int mbl_open_pool(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        { "stats", pool_stats },       { "round", pool_round },       { "activate", pool_activate },
+        { "trim", pool_trim },         { "set_guards", pool_set_guards }, { "fail_nth", pool_fail_nth },
+        { "check", pool_check },       { "blocks", pool_blocks },     { "scope", pool_scope },
+        { NULL, NULL }
+    };
+    static const luaL_Reg metamethods[] = { { "__gc", scope_close }, { "__close", scope_close }, { NULL, NULL } };
+    static const luaL_Reg methods[] = { { "finish", scope_finish }, { NULL, NULL } };
+    luaL_newmetatable(L, SCOPE);
+    luaL_setfuncs(L, metamethods, 0);
+    luaL_newlib(L, methods);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,293 @@
+/*
+** What the Lua half needs of POSIX: clock, terminal, file names, and Ctrl-C.
+**
+** Ctrl-C: `mbl_call` is the one place where code runs interruptibly (scripts from main.c, statements from the REPL). The
+** first SIGINT sets the runtime's cancel flag, so that an operator stops between chunks, and a Lua hook, so that Lua code
+** stops at its next instruction with a "cancelled" error object. The handler then steps back to the default, so that a
+** second SIGINT ends a process that does not react.
+*/
+#define _GNU_SOURCE
+#include "lua_moonbeam.h"
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static lua_State *interrupted_state; /* where the handler sets its hook */
+
+static void stop_hook(lua_State *L, lua_Debug *ar)
+{
+    (void)ar;
+    lua_sethook(L, NULL, 0, 0);
+    mbl_fail(L, MB_STATUS_CANCELLED, NULL, "interrupted by Ctrl-C");
+}
+
+/* Only what a signal handler may do; lua_sethook is allowed there. */
+static void on_interrupt(int number)
+{
+    int flags = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
+    struct sigaction standard;
+    memset(&standard, 0, sizeof standard);
+    standard.sa_handler = SIG_DFL;
+    sigemptyset(&standard.sa_mask);
+    sigaction(number, &standard, NULL);
+    mb_cancel_set(true);
+    if (interrupted_state != NULL)
+        lua_sethook(interrupted_state, stop_hook, flags, 1);
+}
+
+/* Error objects and other values with a __tostring stay as they are: their one line is made for the user. */
+static int add_traceback(lua_State *L)
+{
+    const char *message = lua_tostring(L, 1);
+    if (message == NULL) {
+        if (luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL) {
+            lua_settop(L, 1);
+            return 1;
+        }
+        message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+    }
+    luaL_traceback(L, L, message, 1);
+    return 1;
+}
+
+int mbl_call(lua_State *L, int arguments, int results)
+{
+    struct sigaction action, before;
+    lua_State *outer = interrupted_state;
+    int base = lua_gettop(L) - arguments;
+    lua_pushcfunction(L, add_traceback);
+    lua_insert(L, base);
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_interrupt;
+    sigemptyset(&action.sa_mask);
+    mb_cancel_set(false);
+    interrupted_state = L;
+    sigaction(SIGINT, &action, &before);
+    int status = lua_pcall(L, arguments, results, base);
+    sigaction(SIGINT, &before, NULL);
+    interrupted_state = outer;
+    lua_sethook(L, NULL, 0, 0); /* a signal may have come between the last instruction and here */
+    mb_cancel_set(false);
+    lua_remove(L, base);
+    return status;
+}
+
+/* call(f, ...): like pcall, interruptible and with tracebacks. */
+static int system_call(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    int status = mbl_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    lua_pushboolean(L, status == LUA_OK);
+    lua_insert(L, 1);
+    return lua_gettop(L);
+}
+
+/* cancelled(): has Ctrl-C been pressed? */
+static int system_cancelled(lua_State *L)
+{
+    lua_pushboolean(L, mb_cancelled());
+    return 1;
+}
+
+/* cancel([on]): sets the flag as Ctrl-C does, or clears it with false. */
+static int system_cancel(lua_State *L)
+{
+    mb_cancel_set(lua_isnone(L, 1) || lua_toboolean(L, 1));
+    return 0;
+}
+
+/* clock(): seconds, monotonic. */
+static int system_clock(lua_State *L)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    lua_pushnumber(L, (double)now.tv_sec + 1e-9 * (double)now.tv_nsec);
+    return 1;
+}
+
+/* sleep(seconds): returns early when a signal comes. */
+static int system_sleep(lua_State *L)
+{
+    double seconds = mbl_check_number(L, 1, "seconds");
+    struct timespec time = { 0, 0 };
+    if (seconds > 0 && seconds < 1e9) {
+        time.tv_sec = (time_t)seconds;
+        time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
+        nanosleep(&time, NULL);
+    }
+    return 0;
+}
+
+/* The file descriptor of "stdin", "stdout", "stderr" (default stdout). */
+static int check_descriptor(lua_State *L, int index)
+{
+    static const char *const names[] = { "stdin", "stdout", "stderr", NULL };
+    return luaL_checkoption(L, index, "stdout", names);
+}
+
+static int system_isatty(lua_State *L)
+{
+    lua_pushboolean(L, isatty(check_descriptor(L, 1)));
+    return 1;
+}
+
+/* terminal_width([stream]): columns, or nil when it is not a terminal. */
+static int system_terminal_width(lua_State *L)
+{
+    struct winsize size;
+    if (ioctl(check_descriptor(L, 1), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        lua_pushinteger(L, size.ws_col);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+static int push_failure(lua_State *L, const char *name)
+{
+    int number = errno;
+    mb_error_clear();
+    mb_fail(MB_STATUS_IO, NULL, "%s: %s", name, strerror(number));
+    lua_pushnil(L);
+    mbl_push_error(L);
+    return 2;
+}
+
+static int system_working_folder(lua_State *L)
+{
+    char name[PATH_MAX];
+    if (getcwd(name, sizeof name) == NULL)
+        return push_failure(L, "working folder");
+    lua_pushstring(L, name);
+    return 1;
+}
+
+/* program(): the absolute name of the running program. */
+static int system_program(lua_State *L)
+{
+    char name[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", name, sizeof name);
+    if (length < 0 || (size_t)length >= sizeof name)
+        return push_failure(L, "/proc/self/exe");
+    lua_pushlstring(L, name, (size_t)length);
+    return 1;
+}
+
+static int system_real_path(lua_State *L)
+{
+    char real[PATH_MAX];
+    const char *name = mbl_check_string(L, 1, "name");
+    if (realpath(name, real) == NULL)
+        return push_failure(L, name);
+    lua_pushstring(L, real);
+    return 1;
+}
+
+/* mkdir(name): makes a folder and those above it; true also when it is there already. */
+static int system_mkdir(lua_State *L)
+{
+    char part[PATH_MAX];
+    struct stat facts;
+    const char *name = mbl_check_string(L, 1, "name");
+    size_t length = strlen(name);
+    if (length == 0 || length >= sizeof part) {
+        errno = length == 0 ? ENOENT : ENAMETOOLONG;
+        return push_failure(L, name);
+    }
+    memcpy(part, name, length + 1);
+    for (size_t i = 1; i <= length; i++) {
+        if (part[i] != '/' && part[i] != '\0')
+            continue;
+        char keep = part[i];
+        part[i] = '\0';
+        if (mkdir(part, 0777) != 0 && (errno != EEXIST || stat(part, &facts) != 0)) {
+            int number = errno;
+            lua_pushstring(L, part);
+            errno = number;
+            return push_failure(L, lua_tostring(L, -1));
+        }
+        part[i] = keep;
+    }
+    if (stat(name, &facts) != 0 || !S_ISDIR(facts.st_mode)) {
+        errno = ENOTDIR;
+        return push_failure(L, name);
+    }
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+/* stat(name): {kind, bytes, modified, device, inode}, or nil and an error. */
+static int system_stat(lua_State *L)
+{
+    struct stat facts;
+    const char *name = mbl_check_string(L, 1, "name");
+    if (stat(name, &facts) != 0)
+        return push_failure(L, name);
+    lua_createtable(L, 0, 5);
+    lua_pushstring(L, S_ISREG(facts.st_mode) ? "file" : S_ISDIR(facts.st_mode) ? "folder" : "other");
+    lua_setfield(L, -2, "kind");
+    lua_pushinteger(L, (lua_Integer)facts.st_size);
+    lua_setfield(L, -2, "bytes");
+    lua_pushnumber(L, (double)facts.st_mtim.tv_sec + 1e-9 * (double)facts.st_mtim.tv_nsec);
+    lua_setfield(L, -2, "modified");
+    lua_pushinteger(L, (lua_Integer)facts.st_dev);
+    lua_setfield(L, -2, "device");
+    lua_pushinteger(L, (lua_Integer)facts.st_ino);
+    lua_setfield(L, -2, "inode");
+    return 1;
+}
+
+static int system_pid(lua_State *L)
+{
+    lua_pushinteger(L, getpid());
+    return 1;
+}
+
+static int system_host_name(lua_State *L)
+{
+    char name[256] = "";
+    gethostname(name, sizeof name - 1);
+    lua_pushstring(L, name);
+    return 1;
+}
+
+static int system_processors(lua_State *L)
+{
+    lua_pushinteger(L, sysconf(_SC_NPROCESSORS_ONLN));
+    return 1;
+}
+
+/* set_home(folder): where the module's own Lua files are; called by init.lua. */
+static int system_set_home(lua_State *L)
+{
+    mbl_set_home(mbl_check_string(L, 1, "folder"));
+    return 0;
+}
+
+int mbl_open_system(lua_State *L)
+{
+    static const luaL_Reg functions[] = { { "call", system_call },
+                                          { "cancelled", system_cancelled },
+                                          { "cancel", system_cancel },
+                                          { "clock", system_clock },
+                                          { "sleep", system_sleep },
+                                          { "isatty", system_isatty },
+                                          { "terminal_width", system_terminal_width },
+                                          { "cwd", system_working_folder },
+                                          { "program", system_program },
+                                          { "real_path", system_real_path },
+                                          { "mkdir", system_mkdir },
+                                          { "stat", system_stat },
+                                          { "pid", system_pid },
+                                          { "hostname", system_host_name },
+                                          { "processors", system_processors },
+                                          { "set_home", system_set_home },
+                                          { NULL, NULL } };
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,382 @@
+/*
+** The moonbeam interpreter: Lua 5.4 with the module inside. The command line is that of `lua`, plus --help and --device.
+** The Lua half of the module is found through MOONBEAM_LUA, or beside the program (../lua), or in the source tree above it;
+** the prompt itself is Lua (moonbeam/repl.lua).
+*/
+#define _GNU_SOURCE
+#include "lua_moonbeam.h"
+#include <limits.h>
+#include <lualib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *program = "moonbeam";
+
+/* What the options ask for; bits of collect_arguments. */
+enum { BAD = 1, INTERACTIVE = 2, VERSION = 4, EXECUTE = 8, NO_ENVIRONMENT = 16, HELP = 32 };
+
+static void print_usage(FILE *stream)
+{
+    fprintf(stream,
+            "usage: %s [options] [script [args]]\n"
+            "Available options are:\n"
+            "  -e stat       execute string 'stat'\n"
+            "  -i            enter interactive mode after executing 'script'\n"
+            "  -l mod        require library 'mod' into global 'mod'\n"
+            "  -l g=mod      require library 'mod' into global 'g'\n"
+            "  -v            show version information\n"
+            "  -E            ignore environment variables\n"
+            "  -W            turn warnings on\n"
+            "  --device ID   the default device: host, cuda:0, ...\n"
+            "  --help        show this text\n"
+            "  --            stop handling options\n"
+            "  -             stop handling options and execute stdin\n",
+            program);
+}
+
+static void print_bad_option(const char *option)
+{
+    fprintf(stderr, "%s: ", program);
+    if (option[1] == 'e' || option[1] == 'l' || strcmp(option, "--device") == 0)
+        fprintf(stderr, "'%s' needs argument\n", option);
+    else
+        fprintf(stderr, "unrecognized option '%s'\n", option);
+    print_usage(stderr);
+    fflush(stderr);
+}
+
+static void print_version(void)
+{
+    printf("Moonbeam %s, %s\n", MB_VERSION, LUA_COPYRIGHT);
+    fflush(stdout);
+}
+
+/* Prints the error on the top of the stack, if there is one. */
+static int report(lua_State *L, int status)
+{
+    if (status != LUA_OK) {
+        const char *message = luaL_tolstring(L, -1, NULL);
+        fprintf(stderr, "%s: %s\n", program, message);
+        fflush(stderr);
+        lua_pop(L, 2);
+    }
+    return status;
+}
+
+static int run_chunk(lua_State *L, int status)
+{
+    if (status == LUA_OK)
+        status = mbl_call(L, 0, 0);
+    return report(L, status);
+}
+
+static int run_file(lua_State *L, const char *name)
+{
+    return run_chunk(L, luaL_loadfile(L, name));
+}
+
+static int run_string(lua_State *L, const char *text, const char *name)
+{
+    return run_chunk(L, luaL_loadbuffer(L, text, strlen(text), name));
+}
+
+/* -l mod, -l g=mod */
+static int run_library(lua_State *L, const char *name)
+{
+    const char *module = strchr(name, '=');
+    if (module != NULL)
+        lua_pushlstring(L, name, (size_t)(module++ - name));
+    else
+        lua_pushstring(L, module = name);
+    lua_getglobal(L, "require");
+    lua_pushstring(L, module);
+    int status = mbl_call(L, 1, 1);
+    if (status == LUA_OK) {
+        lua_pushglobaltable(L);
+        lua_insert(L, -3);
+        lua_settable(L, -3);
+        lua_pop(L, 1);
+        return LUA_OK;
+    }
+    report(L, status);
+    lua_pop(L, 1);
+    return status;
+}
+
+/* Sorts the options out; *first is the index of the script, or of argc when there is none. */
+static int collect_arguments(char **argv, int *first)
+{
+    int flags = 0, i;
+    for (i = 1; argv[i] != NULL; i++) {
+        *first = i;
+        if (argv[i][0] != '-')
+            return flags;
+        switch (argv[i][1]) {
+        case '-':
+            if (strcmp(argv[i], "--help") == 0) {
+                flags |= HELP;
+                break;
+            }
+            if (strcmp(argv[i], "--device") == 0) {
+                if (argv[++i] == NULL)
+                    return BAD;
+                break;
+            }
+            if (strncmp(argv[i], "--device=", 9) == 0)
+                break;
+            if (argv[i][2] != '\0')
+                return BAD;
+            *first = i + 1;
+            return flags;
+        case '\0': return flags;
+        case 'E':
+            if (argv[i][2] != '\0')
+                return BAD;
+            flags |= NO_ENVIRONMENT;
+            break;
+        case 'W':
+            if (argv[i][2] != '\0')
+                return BAD;
+            break;
+        case 'i':
+            if (argv[i][2] != '\0')
+                return BAD;
+            flags |= INTERACTIVE | VERSION;
+            break;
+        case 'v':
+            if (argv[i][2] != '\0')
+                return BAD;
+            flags |= VERSION;
+            break;
+        case 'e':
+            flags |= EXECUTE;
+            /* fall through */
+        case 'l':
+            if (argv[i][2] == '\0' && (argv[++i] == NULL || argv[i][0] == '-'))
+                return BAD;
+            break;
+        default: return BAD;
+        }
+    }
+    *first = i;
+    return flags;
+}
+
+static int set_device(lua_State *L, const char *id)
+{
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "moonbeam.core");
+    lua_call(L, 1, 1);
+    lua_getfield(L, -1, "device");
+    lua_getfield(L, -1, "default");
+    lua_pushstring(L, id);
+    int status = mbl_call(L, 1, 0);
+    report(L, status);
+    lua_settop(L, 0);
+    return status;
+}
+
+/* The options that do something, in order. False after the first failure. */
+static bool run_options(lua_State *L, char **argv, int count)
+{
+    for (int i = 1; i < count; i++) {
+        char option = argv[i][1];
+        int status = LUA_OK;
+        if (option == 'e' || option == 'l') {
+            const char *extra = argv[i][2] != '\0' ? argv[i] + 2 : argv[++i];
+            status = option == 'e' ? run_string(L, extra, "=(command line)") : run_library(L, extra);
+        } else if (option == 'W') {
+            lua_warning(L, "@on", 0);
+        } else if (strcmp(argv[i], "--device") == 0) {
+            status = set_device(L, argv[++i]);
+        } else if (strncmp(argv[i], "--device=", 9) == 0) {
+            status = set_device(L, argv[i] + 9);
+        }
+        if (status != LUA_OK)
+            return false;
+    }
+    return true;
+}
+
+static int run_init(lua_State *L)
+{
+    const char *name = "=LUA_INIT_5_4";
+    const char *init = getenv(name + 1);
+    if (init == NULL) {
+        name = "=LUA_INIT";
+        init = getenv(name + 1);
+    }
+    if (init == NULL)
+        return LUA_OK;
+    return init[0] == '@' ? run_file(L, init + 1) : run_string(L, init, name);
+}
+
+/* arg: the script is arg[0], what comes before it has negative indices. */
+static void set_arg(lua_State *L, char **argv, int argc, int script)
+{
+    if (script == argc)
+        script = 0;
+    lua_createtable(L, argc - script > 1 ? argc - script - 1 : 0, script + 1);
+    for (int i = 0; i < argc; i++) {
+        lua_pushstring(L, argv[i]);
+        lua_rawseti(L, -2, i - script);
+    }
+    lua_setglobal(L, "arg");
+}
+
+static int run_script(lua_State *L, char **argv)
+{
+    const char *name = argv[0];
+    if (strcmp(name, "-") == 0 && strcmp(argv[-1], "--") != 0)
+        name = NULL;
+    int status = luaL_loadfile(L, name);
+    if (status == LUA_OK) {
+        if (lua_getglobal(L, "arg") != LUA_TTABLE)
+            luaL_error(L, "'arg' is not a table");
+        int count = (int)luaL_len(L, -1);
+        luaL_checkstack(L, count + 3, "too many arguments to script");
+        for (int i = 1; i <= count; i++)
+            lua_rawgeti(L, -i, i);
+        lua_remove(L, -count - 1);
+        status = mbl_call(L, count, 0);
+    }
+    return report(L, status);
+}
+
+/* The prompt, or plain execution of stdin when it is not a terminal and nobody asked for a prompt. */
+static int run_prompt(lua_State *L)
+{
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "moonbeam.repl");
+    int status = lua_pcall(L, 1, 1, 0);
+    if (status == LUA_OK) {
+        lua_getfield(L, -1, "run");
+        status = lua_pcall(L, 0, 0, 0);
+    }
+    return report(L, status);
+}
+
+/*
+** Where the Lua half is
+*/
+
+static bool readable(const char *name)
+{
+    return access(name, R_OK) == 0;
+}
+
+static void add_to_path(lua_State *L, const char *folder)
+{
+    lua_getglobal(L, "package");
+    lua_getfield(L, -1, "path");
+    lua_pushfstring(L, "%s/?.lua;%s/?/init.lua;%s", folder, folder, lua_tostring(L, -1));
+    lua_setfield(L, -3, "path");
+    lua_pop(L, 2);
+}
+
+static void find_lua_half(lua_State *L, bool environment)
+{
+    char folder[PATH_MAX], name[PATH_MAX + 64];
+    const char *chosen = environment ? getenv("MOONBEAM_LUA") : NULL;
+    ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
+    folder[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL)
+        *slash = '\0';
+    mb_device_set_plugin_folder(folder);
+    if (chosen != NULL && chosen[0] != '\0') {
+        add_to_path(L, chosen);
+        return;
+    }
+    snprintf(name, sizeof name, "%s/../lua/moonbeam/init.lua", folder);
+    if (readable(name)) {
+        snprintf(name, sizeof name, "%s/../lua", folder);
+        char *real = realpath(name, NULL);
+        add_to_path(L, real != NULL ? real : name);
+        free(real);
+        return;
+    }
+    while ((slash = strrchr(folder, '/')) != NULL) {
+        snprintf(name, sizeof name, "%s/bindings/moonbeam/init.lua", folder);
+        if (readable(name)) {
+            snprintf(name, sizeof name, "%s/bindings", folder);
+            add_to_path(L, name);
+            return;
+        }
+        *slash = '\0';
+    }
+}
+
+static int protected_main(lua_State *L)
+{
+    int argc = (int)lua_tointeger(L, 1), script = 0;
+    char **argv = lua_touserdata(L, 2);
+    int flags = collect_arguments(argv, &script);
+    luaL_checkversion(L);
+    lua_settop(L, 0);
+    if (flags == BAD) {
+        print_bad_option(argv[script]);
+        return 0;
+    }
+    if (flags & HELP) {
+        print_usage(stdout);
+        lua_pushboolean(L, 1);
+        return 1;
+    }
+    if (flags & VERSION)
+        print_version();
+    if (flags & NO_ENVIRONMENT) {
+        lua_pushboolean(L, 1);
+        lua_setfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");
+    }
+    luaL_openlibs(L);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_pushcfunction(L, luaopen_moonbeam_core);
+    lua_setfield(L, -2, "moonbeam.core");
+    lua_pop(L, 1);
+    find_lua_half(L, !(flags & NO_ENVIRONMENT));
+    set_arg(L, argv, argc, script);
+    if (!(flags & NO_ENVIRONMENT) && run_init(L) != LUA_OK)
+        return 0;
+    if (!run_options(L, argv, script))
+        return 0;
+    if (script < argc && run_script(L, argv + script) != LUA_OK)
+        return 0;
+    if (flags & INTERACTIVE) {
+        if (run_prompt(L) != LUA_OK)
+            return 0;
+    } else if (script == argc && !(flags & (EXECUTE | VERSION))) {
+        if (isatty(STDIN_FILENO)) {
+            print_version();
+            if (run_prompt(L) != LUA_OK)
+                return 0;
+        } else if (run_file(L, NULL) != LUA_OK) {
+            return 0;
+        }
+    }
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    lua_State *L = luaL_newstate();
+    if (argv[0] != NULL && argv[0][0] != '\0')
+        program = argv[0];
+    if (L == NULL) {
+        fprintf(stderr, "%s: cannot create state: not enough memory\n", program);
+        return EXIT_FAILURE;
+    }
+    lua_pushcfunction(L, protected_main);
+    lua_pushinteger(L, argc);
+    lua_pushlightuserdata(L, argv);
+    int status = lua_pcall(L, 2, 1, 0);
+    bool ok = status == LUA_OK && lua_toboolean(L, -1);
+    report(L, status);
+    lua_close(L);
+    mbl_garbage_drain();
+    mb_devices_close();
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,190 @@
+-- Arrays: constructors, and the methods that are operators in disguise. Views, reading and
+-- releasing are in C (lua_array*.c). This module can be called: array(nested table or number,
+-- options).
+
+local core = require "moonbeam.core"
+
+local new = core.array
+local run = core.op.run
+local raise = core.error.raise
+local methods, metatable = new.methods, new.metatable
+
+local array = {
+    empty = new.empty,
+    zeros = new.zeros,
+    random = new.random,
+    from_string = new.from_string,
+    all = new.all,
+    methods = methods,
+    properties = new.properties,
+}
+
+local function is_array(value)
+    return debug.getmetatable(value) == metatable
+end
+array.is_array = is_array
+
+-- An array of this shape with every element equal to value.
+function array.full(shape, value, options)
+    if type(value) ~= "number" then
+        raise("argument", "value must be a number, not a " .. type(value),
+            { op = "full", arg = "value" })
+    end
+    return run("fill", new.empty(shape, options), value)
+end
+
+function array.ones(shape, options)
+    return run("fill", new.empty(shape, options), 1)
+end
+
+-- first, first + step, ... up to and including last where a step lands on it. arange(n): 1 to n.
+-- Takes (last), (first, last) or (first, last, step), and options after them.
+function array.arange(...)
+    local count = select("#", ...)
+    local options = select(count, ...)
+    if type(options) ~= "table" then
+        options = nil
+    else
+        count = count - 1
+    end
+    local first, last, step = ...
+    if count == 1 then
+        first, last, step = 1, first, 1
+    elseif count == 2 then
+        step = 1
+    end
+    for i, name in ipairs { "first", "last", "step" } do
+        if type((select(i, first, last, step))) ~= "number" then
+            raise("argument", name .. " must be a number", { op = "arange", arg = name })
+        end
+    end
+    if step == 0 then
+        raise("argument", "step must not be 0", { op = "arange", arg = "step" })
+    end
+    -- The last step may miss `last` by rounding: 0 to 1 in steps of 0.1 has 11 elements.
+    local steps = math.floor((last - first) / step + 1e-9)
+    return new.range(first, step, math.max(0, steps + 1), options)
+end
+
+-- n values from first to last, both included.
+function array.linspace(first, last, n, options)
+    if math.type(n) ~= "integer" or n < 1 then
+        raise("argument", "n must be a positive integer", { op = "linspace", arg = "n" })
+    end
+    return new.range(first, n > 1 and (last - first) / (n - 1) or 0, n, options)
+end
+
+-- A dense copy on the same device.
+function methods.copy(a)
+    return run("convert", a, a.dtype)
+end
+
+-- The array itself where it is dense already, otherwise a dense copy.
+function methods.contiguous(a)
+    return a.contiguous and a or a:copy()
+end
+
+-- A dense copy on a device (also when it is there already).
+function methods.to(a, device)
+    if a.contiguous then
+        return new.transfer(a, device)
+    end
+    local dense <close> = a:copy()
+    return new.transfer(dense, device)
+end
+
+-- Another element type. Options: scale, offset (value * scale + offset), out.
+function methods.cast(a, dtype, options)
+    return run("convert", a, dtype, options)
+end
+
+-- Sets every element, in place; returns the array.
+function methods.fill(a, value, imag)
+    return run("fill", a, value, imag and { imag = imag })
+end
+
+local integer_types = { u8 = true, u16 = true, i32 = true }
+
+-- With an axis, an array (f64) without that axis; without one, a number (two for complex sums).
+local function reduce(fn)
+    return function(a, axis)
+        if axis ~= nil then
+            return run("reduce", a, fn, { axis = axis })
+        end
+        local result <close> = run("reduce", a, fn)
+        local real, imag = result:item()
+        if imag then
+            return real, imag
+        elseif fn ~= "mean" and fn ~= "norm" and integer_types[a.dtype] then
+            return math.tointeger(real) or real
+        end
+        return real
+    end
+end
+
+for _, fn in ipairs { "sum", "min", "max", "mean", "norm" } do
+    methods[fn] = reduce(fn)
+end
+
+for _, fn in ipairs { "abs", "exp", "log", "sqrt", "square", "reciprocal" } do
+    methods[fn] = function(a, options)
+        return run("unary", a, fn, options)
+    end
+end
+
+local function arithmetic(fn)
+    return function(a, b)
+        if type(b) == "number" then
+            return run("binary", a, fn, { scalar = b })
+        elseif type(a) == "number" then
+            return run("binary", b, fn, { scalar = a, reverse = true })
+        end
+        for _, value in ipairs { a, b } do
+            if not is_array(value) then
+                raise("argument", "arithmetic with an array needs a number or an array, not a "
+                    .. type(value), { op = fn })
+            end
+        end
+        return run("binary", a, fn, { b = b })
+    end
+end
+
+metatable.__add = arithmetic("add")
+metatable.__sub = arithmetic("sub")
+metatable.__mul = arithmetic("mul")
+metatable.__div = arithmetic("div")
+metatable.__pow = arithmetic("pow")
+metatable.__unm = function(a)
+    return run("unary", a, "neg")
+end
+
+-- for i, slice in a:slices() do ... end: views along axis 1. A view is released when the loop goes
+-- on or ends; slice:view() keeps one.
+function methods.slices(a)
+    local count = #a
+    local current
+    local guard = setmetatable({}, {
+        __close = function()
+            if current then
+                current:release()
+            end
+        end,
+    })
+    local function step(_, i)
+        if current then
+            current:release()
+            current = nil
+        end
+        if i < count then
+            current = a[i + 1]
+            return i + 1, current
+        end
+    end
+    return step, nil, 0, guard
+end
+
+return setmetatable(array, {
+    __call = function(_, values, options)
+        return new.array(values, options)
+    end,
+})

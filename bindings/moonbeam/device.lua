@@ -1,0 +1,19 @@
+-- Devices. This module can be called: device(id [, {budget = "8G"}]) opens "host" or "cuda:0".
+-- Sizes: "8G" is 8e9 bytes, "8Gi" is 8 * 2^30.
+
+local core = require "moonbeam.core"
+
+local device = {
+    open = core.device.open,
+    list = core.device.list,
+    default = core.device.default,
+    cuda_problem = core.device.cuda_problem,
+    bytes = core.device.bytes,
+    format_bytes = core.device.format_bytes,
+}
+
+return setmetatable(device, {
+    __call = function(_, id, options)
+        return core.device.open(id, options)
+    end,
+})

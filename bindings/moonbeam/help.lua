@@ -1,0 +1,360 @@
+-- Help from the descriptors: text for the prompt, Markdown for the reference page.
+
+local core = require "moonbeam.core"
+local op = require "moonbeam.op"
+
+local help = {}
+
+-- What is not an operator, by topic. Each line is a call and what it does.
+local topics = {
+    array = {
+        "mb.array(values [, options])", "from nested tables or a number; options: dtype, device",
+        "mb.empty(shape), mb.zeros, mb.ones", "shape is a table of extents; options as above",
+        "mb.full(shape, value)", "every element equal to value",
+        "mb.random(shape, {seed =, low =, high =})", "the same numbers on every device",
+        "mb.arange(first, last, step)", "last is included where a step lands on it",
+        "mb.linspace(first, last, n)", "n values, both ends included",
+        "mb.from_string(bytes, shape)", "raw elements, last axis fastest",
+        "a.shape, a.rank, a.dtype, a.bytes, a.device", "also strides, contiguous, released",
+        "a[i], #a", "view of element i of axis 1; extent of axis 1",
+        "a:view(range, ...)", "integer, mb.all, {first, last [, step]}; negatives from the end",
+        "a:permute(...), a:transpose(), a:reshape(...)", "also broadcast_to, reinterpret",
+        "a:item(i, j, ...), a:to_table(), a:to_string()", "read elements (these wait)",
+        "a:copy(), a:contiguous(), a:cast(dtype), a:to(device)", "copies",
+        "a:fill(value)", "in place",
+        "a:sum([axis]), min, max, mean, norm", "a number, or an array without that axis",
+        "a + b, -, *, /, ^, -a", "elementwise, with numbers and broadcasting",
+        "for i, s in a:slices() do", "views along axis 1, released as the loop goes on",
+        "a:release(), local a <close> = ...", "frees the memory at once",
+    },
+    device = {
+        "mb.device(id [, {budget =}])", "\"host\", \"cuda:0\"; budget in bytes or \"8G\", \"8Gi\"",
+        "mb.devices(), mb.default_device([id])", "all ids; the one used by default",
+        "d.id, d.name, d.kind, d.total", "properties; also threads, capability",
+        "d:memory(), d:overhead()", "free and total bytes; bytes held outside the pool",
+        "d:budget([bytes])", "the limit on live bytes; sets it when given",
+        "d:sync()", "waits for queued work",
+    },
+    pool = {
+        "mb.pool.stats([device])", "live, peak, budget, largest hole, counts",
+        "mb.pool.peak(fn, device, ...)", "measured peak of fn(...) above what was live",
+        "mb.pool.blocks([device])", "live blocks with the lines that made them",
+        "mb.pool.activate(device, bytes), mb.pool.trim([device])", "commit; give back",
+        "mb.collect()", "frees what Lua no longer refers to",
+    },
+    plan = {
+        "mb.plan.peak(fn, device, ...)", "peak of fn(shadow device, ...), which takes no memory",
+        "mb.plan.max_count(fn, {device =, available =, limit =})", "the largest n that fits",
+        "mb.op.estimate(name, inputs, params)", "result, scratch and peak bytes of one operator",
+    },
+}
+
+local function default_text(arg)
+    local default = arg.default
+    if default == nil then
+        return "not given"
+    elseif type(default) == "string" then
+        return '"' .. default .. '"'
+    elseif math.type(default) == "float" then
+        return ("%.10g"):format(default)
+    end
+    return tostring(default)
+end
+
+-- "array of f32 or f64, 2 to 3 axes"
+local function type_text(arg)
+    if arg.array then
+        local types = #arg.dtypes == 8 and "any dtype" or table.concat(arg.dtypes, "/")
+        local axes = arg.rank_min == arg.rank_max and ("%d axes"):format(arg.rank_min)
+            or ("%d to %d axes"):format(arg.rank_min, arg.rank_max)
+        return ("array, %s, %s"):format(types, axes)
+    end
+    local text = arg.kind
+    if arg.choices then
+        text = "one of " .. table.concat(arg.choices, ", ")
+    elseif arg.kind == "vector" then
+        text = "numbers"
+    end
+    if arg.min then
+        text = ("%s in [%.10g, %.10g]"):format(text, arg.min, arg.max)
+    end
+    return arg.unit and ("%s (%s)"):format(text, arg.unit) or text
+end
+
+local function roles(descriptor)
+    local required, options, results = {}, {}, {}
+    for _, arg in ipairs(descriptor.args) do
+        if arg.kind == "out" then
+            results[#results + 1] = arg
+        else
+            if arg.kind == "inout" then
+                results[#results + 1] = arg
+            end
+            local list = arg.required and required or options
+            list[#list + 1] = arg
+        end
+    end
+    return required, options, results
+end
+
+local function names(list)
+    local result = {}
+    for i, arg in ipairs(list) do
+        result[i] = arg.name
+    end
+    return table.concat(result, ", ")
+end
+
+-- "result = mb.median(a, {size =, ...})"
+function help.signature(descriptor)
+    local required, options, results = roles(descriptor)
+    local call = names(required)
+    if #options > 0 then
+        local keys = {}
+        for i, arg in ipairs(options) do
+            keys[i] = arg.name .. " ="
+        end
+        local comma = call ~= "" and " [, " or "["
+        call = ("%s%s{%s}]"):format(call, comma, table.concat(keys, ", "))
+    end
+    return ("%s = mb.%s(%s)"):format(names(results), descriptor.name, call)
+end
+
+local function split_text(descriptor)
+    local parts = {}
+    for i, split in ipairs(descriptor.split) do
+        local combine = split.combine ~= "none" and (", combined by %s"):format(split.combine) or ""
+        parts[i] = ("axis %d%s%s"):format(split.axis, split.halo and " with a halo" or "", combine)
+    end
+    return #parts > 0 and table.concat(parts, "; ") or "not at all"
+end
+
+local strides_text = {
+    contiguous = "must be dense",
+    rows = "need a dense last axis",
+    any = "may be any views",
+}
+
+local function operator_text(name)
+    local d = op.describe(name)
+    local lines = { help.signature(d), "", d.summary }
+    local function add(...)
+        lines[#lines + 1] = string.format(...)
+    end
+    if d.doc then
+        add("%s", d.doc)
+    end
+    local required, options, results = roles(d)
+    local function add_args(title, list, with_default)
+        if #list == 0 then
+            return
+        end
+        add("")
+        add("%s", title)
+        for _, arg in ipairs(list) do
+            add("  %-12s %s", arg.name, arg.doc or "")
+            local default = with_default and not arg.array and "; default " .. default_text(arg)
+                or ""
+            add("  %-12s   %s%s", "", type_text(arg), default)
+        end
+    end
+    add_args("arguments", required, false)
+    add_args("options", options, true)
+    add_args("results", results, false)
+    add("")
+    add("Arrays %s. Can be cut: %s.", strides_text[d.strides], split_text(d))
+    if #d.alias > 0 then
+        add("out may be %s.", table.concat(d.alias, " or "))
+    end
+    if d.reference then
+        add("Reference: %s", d.reference)
+    end
+    return table.concat(lines, "\n")
+end
+
+local function topic_text(name)
+    local lines = {}
+    local topic = topics[name]
+    for i = 1, #topic, 2 do
+        lines[#lines + 1] = topic[i]
+        lines[#lines + 1] = "    " .. topic[i + 1]
+    end
+    return table.concat(lines, "\n")
+end
+
+local function sorted_keys(t)
+    local keys = {}
+    for key in pairs(t) do
+        keys[#keys + 1] = key
+    end
+    table.sort(keys)
+    return keys
+end
+
+local function by_category()
+    local categories = {}
+    for _, name in ipairs(op.list()) do
+        local d = op.describe(name)
+        local category = d.category or "other"
+        categories[category] = categories[category] or {}
+        table.insert(categories[category], d)
+    end
+    return categories
+end
+
+local function overview()
+    local lines = { "Moonbeam " .. core.version .. ". Topics: help(\"" ..
+        table.concat(sorted_keys(topics), "\"), help(\"") .. "\").", "Operators, by mb.<name>:" }
+    local categories = by_category()
+    for _, category in ipairs(sorted_keys(categories)) do
+        lines[#lines + 1] = category
+        for _, d in ipairs(categories[category]) do
+            lines[#lines + 1] = ("  %-14s %s"):format(d.name, d.summary)
+        end
+    end
+    return table.concat(lines, "\n")
+end
+
+-- The comment above a Lua function's definition, with its first line.
+local function function_text(f)
+    local info = debug.getinfo(f, "S")
+    local name = info.source:match("^@(.*)")
+    local file = name and io.open(name)
+    if not file then
+        return nil
+    end
+    local comment, definition = {}, nil
+    local number = 0
+    for line in file:lines() do
+        number = number + 1
+        if number == info.linedefined then
+            definition = line
+            break
+        elseif line:match("^%s*%-%-") then
+            comment[#comment + 1] = line:gsub("^%s*%-%-+ ?", "")
+        else
+            comment = {}
+        end
+    end
+    file:close()
+    if not definition then
+        return nil
+    end
+    table.insert(comment, 1, (definition:gsub("^%s+", "")))
+    comment[#comment + 1] = ("(%s:%d)"):format(info.short_src, info.linedefined)
+    return table.concat(comment, "\n")
+end
+
+-- A module's functions.
+local function table_text(t)
+    local lines = {}
+    for _, key in ipairs(sorted_keys(t)) do
+        lines[#lines + 1] = ("  %-20s %s"):format(tostring(key), type(t[key]))
+    end
+    return table.concat(lines, "\n")
+end
+
+local function string_text(subject)
+    local name = subject:gsub("^mb%.", "")
+    if topics[name] then
+        return topic_text(name)
+    elseif op.functions[name] then
+        return operator_text(name)
+    end
+    -- "tomo.fbp"
+    local value = require "moonbeam"
+    for part in name:gmatch("[^.]+") do
+        if type(value) ~= "table" then
+            value = nil
+            break
+        end
+        local ok, member = pcall(function()
+            return value[part]
+        end)
+        value = ok and member or nil
+    end
+    if value ~= nil and type(value) ~= "string" then
+        return help.text(value)
+    end
+    local candidates = op.list()
+    for _, topic in ipairs(sorted_keys(topics)) do
+        candidates[#candidates + 1] = topic
+    end
+    local nearest = core.error.nearest(name, candidates)
+    core.error.raise("argument", ("there is no help on '%s'%s"):format(name,
+        nearest and ("; did you mean '%s'?"):format(nearest) or ""), { op = "help" })
+end
+
+-- Help on a name, a function, a module or an array, as text; an overview without an argument.
+function help.text(subject)
+    if subject == nil then
+        return overview()
+    elseif type(subject) == "string" then
+        return string_text(subject)
+    elseif type(subject) == "function" then
+        local name = op.names[subject]
+        return name and operator_text(name) or function_text(subject)
+            or "a function written in C, without help of its own"
+    elseif subject == require "moonbeam.array" then
+        return topic_text("array")
+    elseif type(subject) == "table" then
+        return table_text(subject)
+    elseif type(subject) == "userdata" then
+        local kind = (debug.getmetatable(subject) or {}).__name
+        local topic = kind and kind:match("^moonbeam%.(%w+)$")
+        return tostring(subject) .. (topics[topic] and "\n" .. topic_text(topic) or "")
+    end
+    return tostring(subject)
+end
+
+function help.print(subject)
+    print(help.text(subject))
+end
+
+local function escape(text)
+    return (tostring(text):gsub("|", "\\|"):gsub("\n", " "))
+end
+
+-- The reference page of all operators, in Markdown.
+function help.markdown()
+    local lines = { "# Operators", "", "Written from the operator descriptors by `mb.help`.", "" }
+    local function add(...)
+        lines[#lines + 1] = string.format(...)
+    end
+    local categories = by_category()
+    for _, category in ipairs(sorted_keys(categories)) do
+        add("## %s", category)
+        add("")
+        for _, d in ipairs(categories[category]) do
+            add("### %s", d.name)
+            add("")
+            add("    %s", help.signature(d))
+            add("")
+            add("%s", d.summary)
+            for line in ((d.doc or "") .. "\n"):gmatch("(.-)\n") do
+                if line ~= "" then
+                    add("")
+                    add("%s", line)
+                end
+            end
+            add("")
+            add("| argument | type | default | meaning |")
+            add("|---|---|---|---|")
+            for _, arg in ipairs(d.args) do
+                local default = arg.kind == "out" and "result" or arg.required and "required"
+                    or default_text(arg)
+                add("| `%s` | %s | %s | %s |", arg.name, escape(type_text(arg)), escape(default),
+                    escape(arg.doc or ""))
+            end
+            add("")
+            add("Arrays %s. Can be cut: %s.", strides_text[d.strides], split_text(d))
+            if d.reference then
+                add("Reference: %s", d.reference)
+            end
+            add("")
+        end
+    end
+    return table.concat(lines, "\n")
+end
+
+return help

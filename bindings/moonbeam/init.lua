@@ -1,0 +1,86 @@
+-- The module: `local mb = require "moonbeam"`. Sets no globals.
+--
+-- What is used all the time is here directly: array constructors, devices, and every operator by
+-- its name. Sub-modules (mb.tomo, mb.scan, ...) are the files beside this one, loaded when first
+-- used.
+
+local core = require "moonbeam.core"
+
+-- Errors blame the nearest caller outside this folder.
+local home = debug.getinfo(1, "S").source:match("^@(.*)init%.lua$")
+if home then
+    core.system.set_home(home)
+end
+
+local array = require "moonbeam.array"
+local device = require "moonbeam.device"
+local op = require "moonbeam.op"
+local pool = require "moonbeam.pool"
+
+local mb = {
+    version = core.version,
+    all = core.array.all,
+    array = array,
+    device = device,
+    devices = device.list,
+    default_device = device.default,
+    op = op,
+    pool = pool,
+    fft = require "moonbeam.fft",
+    h5 = core.h5,
+    picture = core.picture,
+    system = core.system,
+    collect = core.garbage.collect,
+    raise = core.error.raise,
+    error = core.error.new,
+    empty = array.empty,
+    zeros = array.zeros,
+    ones = array.ones,
+    full = array.full,
+    random = array.random,
+    arange = array.arange,
+    linspace = array.linspace,
+    from_string = array.from_string,
+}
+package.loaded["moonbeam.h5"] = core.h5
+package.loaded["moonbeam.picture"] = core.picture
+package.loaded["moonbeam.system"] = core.system
+
+-- Help on an operator, a function or a topic; an overview without an argument. Prints.
+function mb.help(subject)
+    return require("moonbeam.help").print(subject)
+end
+
+-- Operators do not hide anything that is here already (the transform `fft` is mb.fft itself).
+for name, f in pairs(op.functions) do
+    if mb[name] == nil then
+        mb[name] = f
+    end
+end
+
+-- The nearest name, for mistyped ones.
+local function nearest_name(name)
+    local names = {}
+    for key in pairs(mb) do
+        names[#names + 1] = key
+    end
+    return core.error.nearest(name, names)
+end
+
+return setmetatable(mb, {
+    __index = function(_, name)
+        if type(name) ~= "string" then
+            return nil
+        end
+        if name:match("^[%l_][%w_]*$")
+            and package.searchpath("moonbeam." .. name, package.path) then
+            local module = require("moonbeam." .. name)
+            rawset(mb, name, module)
+            return module
+        end
+        local nearest = nearest_name(name)
+        core.error.raise("argument", ("moonbeam has no '%s'%s"):format(name,
+            nearest and ("; did you mean '%s'?"):format(nearest) or ""))
+    end,
+    __name = "moonbeam",
+})

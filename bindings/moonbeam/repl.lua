@@ -1,0 +1,436 @@
+-- The prompt: reads lines, runs them, shows what comes back. An expression needs no `return`;
+-- unfinished statements go on in the next line. Reading and writing can be replaced, so that specs
+-- drive it. The module is there as the global `mb`, help as `help`.
+
+local core = require "moonbeam.core"
+
+local repl = {}
+
+-- At most this much of a value is shown.
+local ROWS, COLUMNS, ENTRIES, DEPTH = 6, 8, 20, 3
+
+local array_metatable = core.array.metatable
+
+local function is_array(value)
+    return debug.getmetatable(value) == array_metatable
+end
+
+local function number_text(x)
+    if type(x) == "table" then
+        return ("%.4g%+.4gi"):format(x[1], x[2])
+    elseif math.type(x) == "integer" then
+        return tostring(x)
+    end
+    return ("%.5g"):format(x)
+end
+
+-- Rows of a 2-D corner, columns aligned.
+local function corner_lines(values, more_columns)
+    local widths, cells = {}, {}
+    for i, row in ipairs(values) do
+        cells[i] = {}
+        for j, x in ipairs(row) do
+            local text = number_text(x)
+            cells[i][j] = text
+            widths[j] = math.max(widths[j] or 0, #text)
+        end
+    end
+    local lines = {}
+    for i, row in ipairs(cells) do
+        for j, text in ipairs(row) do
+            row[j] = (" "):rep(widths[j] - #text) .. text
+        end
+        lines[i] = "  " .. table.concat(row, "  ") .. (more_columns and "  ..." or "")
+    end
+    return lines
+end
+
+-- "f32 3 x 5 x 16, 960 B, host" and the corner of the last two axes at the first index of the rest.
+-- Only the corner is read from the device.
+function repl.array_text(a)
+    local head = tostring(a):gsub(" array", "", 1)
+    if a.released or a.device.dry or a.elements == 0 then
+        return head
+    end
+    local rank, shape = a.rank, a.shape
+    if rank == 0 then
+        local value = a:to_table()
+        return head .. "\n  " .. number_text(value)
+    end
+    local ranges = {}
+    for axis = 1, rank - 2 do
+        ranges[axis] = 1
+    end
+    local rows = rank > 1 and math.min(ROWS, shape[rank - 1])
+    local columns = math.min(COLUMNS, shape[rank])
+    if rows then
+        ranges[rank - 1] = { 1, rows }
+    end
+    ranges[rank] = { 1, columns }
+    local corner <close> = a:view(table.unpack(ranges))
+    local values = corner:to_table()
+    local lines = corner_lines(rows and values or { values }, columns < shape[rank])
+    if rows and rows < shape[rank - 1] then
+        lines[#lines + 1] = "  ..."
+    end
+    if rank > 2 then
+        head = head .. (" at [%s]"):format(("1, "):rep(rank - 2) .. ":, :")
+    end
+    return head .. "\n" .. table.concat(lines, "\n")
+end
+
+local function key_text(key)
+    if type(key) == "string" then
+        return key:match("^[%a_][%w_]*$") and key or ("[%q]"):format(key)
+    end
+    return "[" .. tostring(key) .. "]"
+end
+
+local value_text
+
+-- {1, 2, name = "x"}: short tables in one line, long ones cut.
+local function table_text(t, depth)
+    local meta = debug.getmetatable(t)
+    if meta and meta.__tostring then
+        return tostring(t)
+    elseif depth >= DEPTH then
+        return next(t) == nil and "{}" or "{...}"
+    end
+    local parts, shown, width = {}, {}, 2
+    for i, value in ipairs(t) do
+        if i > ENTRIES then
+            break
+        end
+        parts[i] = value_text(value, depth + 1)
+        shown[i] = true
+    end
+    local keys = {}
+    for key in next, t do
+        if not shown[key] then
+            keys[#keys + 1] = key
+        end
+    end
+    table.sort(keys, function(a, b)
+        if type(a) == type(b) and (type(a) == "number" or type(a) == "string") then
+            return a < b
+        end
+        return type(a) < type(b)
+    end)
+    for i, key in ipairs(keys) do
+        if #parts >= ENTRIES then
+            parts[#parts + 1] = ("... (%d more)"):format(#keys - i + 1)
+            break
+        end
+        parts[#parts + 1] = key_text(key) .. " = " .. value_text(t[key], depth + 1)
+    end
+    for _, part in ipairs(parts) do
+        width = width + #part + 2
+    end
+    if width <= 90 then
+        return "{" .. table.concat(parts, ", ") .. "}"
+    end
+    local indent = ("  "):rep(depth + 1)
+    local close = "\n" .. ("  "):rep(depth) .. "}"
+    return "{\n" .. indent .. table.concat(parts, ",\n" .. indent) .. close
+end
+
+function value_text(value, depth)
+    if type(value) == "table" then
+        return table_text(value, depth)
+    elseif type(value) == "string" then
+        return depth > 0 and ("%q"):format(value) or value
+    end
+    return tostring(value)
+end
+
+-- How the prompt shows a value.
+function repl.show(value)
+    if is_array(value) then
+        return repl.array_text(value)
+    end
+    return value_text(value, 0)
+end
+
+-- Compiles a line: as an expression, else as a statement. Returns the function; or nil, the
+-- message, and whether more lines may complete it.
+function repl.compile(text, env)
+    local f = load("return " .. text .. ";", "=stdin", "t", env)
+    if f then
+        return f
+    end
+    local message
+    f, message = load(text, "=stdin", "t", env)
+    if f then
+        return f
+    end
+    return nil, message, message:sub(-5) == "<eof>"
+end
+
+-- Completion
+
+local function add_matching(found, names, prefix, head, tail)
+    for _, name in ipairs(names) do
+        if name:sub(1, #prefix) == prefix then
+            found[#found + 1] = head .. name .. (tail or "")
+        end
+    end
+end
+
+local function string_keys(t, only_functions)
+    local keys = {}
+    for key, value in next, t do
+        if type(key) == "string" and key:match("^[%a_][%w_]*$")
+            and (not only_functions or type(value) == "function") then
+            keys[#keys + 1] = key
+        end
+    end
+    return keys
+end
+
+-- Sub-modules that have not been loaded yet.
+local function module_names()
+    local names = {}
+    local folder = package.searchpath("moonbeam", package.path)
+    folder = folder and folder:match("^(.*)init%.lua$")
+    for _, name in ipairs {
+        "tomo", "deconv", "scan", "result", "view", "plan", "help", "kernel",
+    } do
+        local file = folder and io.open(folder .. name .. ".lua")
+        if file then
+            file:close()
+            names[#names + 1] = name
+        end
+    end
+    return names
+end
+
+-- The members of a value: methods after a colon, everything after a dot.
+local function members(value, colon)
+    if type(value) == "userdata" then
+        local names = {}
+        if is_array(value) then
+            names = string_keys(core.array.methods)
+            if not colon then
+                table.move(core.array.properties, 1, #core.array.properties, #names + 1, names)
+            end
+            return names
+        end
+        local meta = debug.getmetatable(value) or {}
+        local index = meta.methods or meta.__index
+        return type(index) == "table" and string_keys(index) or names
+    elseif type(value) == "string" then
+        return string_keys(string, true)
+    elseif type(value) == "table" then
+        local names = string_keys(value, colon)
+        if value == package.loaded.moonbeam then
+            for _, name in ipairs(module_names()) do
+                if rawget(value, name) == nil then
+                    names[#names + 1] = name
+                end
+            end
+        end
+        return names
+    end
+    return {}
+end
+
+-- Follows "mb.tomo" from the environment, without calling anything but the module's lazy loading.
+local function resolve(path, env)
+    local value = env
+    for part in path:gmatch("[^.:]+") do
+        if type(value) == "table" then
+            local raw = rawget(value, part)
+            if raw == nil and value == package.loaded.moonbeam then
+                local ok, member = pcall(function()
+                    return value[part]
+                end)
+                raw = ok and member or nil
+            end
+            value = raw
+        elseif is_array(value) and part == "device" and not value.released then
+            value = value.device
+        else
+            return nil
+        end
+    end
+    return value
+end
+
+-- The operator whose option table is being written at the end of the text, if there is one.
+local function open_call(text)
+    local depth, position = 0, nil
+    for i = #text, 1, -1 do
+        local c = text:sub(i, i)
+        if c == "}" or c == ")" then
+            depth = depth + 1
+        elseif c == "{" or c == "(" then
+            if depth == 0 then
+                if c == "(" then
+                    return nil
+                end
+                position = i
+                break
+            end
+            depth = depth - 1
+        end
+    end
+    if not position then
+        return nil
+    end
+    depth = 0
+    for i = position - 1, 1, -1 do
+        local c = text:sub(i, i)
+        if c == "}" or c == ")" then
+            depth = depth + 1
+        elseif c == "(" and depth == 0 then
+            return text:sub(1, i - 1):match("mb%.([%w_]+)%s*$")
+        elseif c == "{" or c == "(" then
+            depth = depth - 1
+        end
+    end
+end
+
+local keywords = {
+    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in",
+    "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
+}
+
+-- Candidates for the word that ends the line `before .. word`.
+function repl.complete(word, before, env)
+    env = env or _G
+    local found = {}
+    local path, separator, prefix = word:match("^(.*)([.:])([%w_]*)$")
+    if path then
+        local value = resolve(path, env)
+        if value ~= nil then
+            add_matching(found, members(value, separator == ":"), prefix, path .. separator)
+        end
+    else
+        local operator = open_call(before)
+        local known = operator and require("moonbeam.op").functions[operator]
+        if known then
+            for _, arg in ipairs(core.op.describe(operator).args) do
+                if not arg.required and arg.kind ~= "out" then
+                    add_matching(found, { arg.name }, word, "", " = ")
+                end
+            end
+            add_matching(found, { "out" }, word, "", " = ")
+        else
+            add_matching(found, string_keys(env), word, "")
+            add_matching(found, keywords, word, "")
+        end
+    end
+    table.sort(found)
+    return found
+end
+
+-- The loop
+
+local function default_reader()
+    local input = core.input
+    local home = os.getenv("HOME")
+    local history = home and home .. "/.moonbeam_history"
+    input.set_completer(repl.complete)
+    if history then
+        input.load_history(history)
+    end
+    local last
+    return {
+        read = input.read_line,
+        remember = function(text)
+            if text ~= last and text:match("%S") then
+                last = text
+                input.add_history((text:gsub("\n", " ")))
+                if history then
+                    input.save_history(history)
+                end
+            end
+        end,
+    }
+end
+
+local function prompt_text(env, name, default)
+    local prompt = rawget(env, name)
+    return prompt ~= nil and tostring(prompt) or default
+end
+
+-- Reads one complete statement. Returns the function, or nil at the end of input; false and a
+-- message when it does not compile; false alone when Ctrl-C dropped it.
+local function read_statement(reader, env)
+    local text
+    while true do
+        local prompt = text and prompt_text(env, "_PROMPT2", ">> ")
+            or prompt_text(env, "_PROMPT", "> ")
+        local line, why = reader.read(prompt)
+        if not line then
+            if why == "interrupted" then
+                return false
+            end
+            return nil
+        end
+        if not text then
+            line = line:gsub("^=", "return ")
+        end
+        text = text and text .. "\n" .. line or line
+        local f, message, more = repl.compile(text, env)
+        if not more then
+            reader.remember(text)
+            if f then
+                return f
+            end
+            return false, message
+        end
+    end
+end
+
+-- Runs until the end of input. Options (for specs): read(prompt) -> line, or nil at the end, or nil
+-- and "interrupted"; write(text); write_error(text); env.
+function repl.run(options)
+    options = options or {}
+    local env = options.env or _G
+    local write = options.write or function(text)
+        io.stdout:write(text)
+        io.stdout:flush()
+    end
+    local write_error = options.write_error or options.write or function(text)
+        io.stderr:write(text)
+        io.stderr:flush()
+    end
+    local reader = options.read and { read = options.read, remember = function() end }
+        or default_reader()
+    env.mb = require "moonbeam"
+    env.help = env.mb.help
+
+    local function show(ok, ...)
+        local count = select("#", ...)
+        if not ok then
+            write_error(tostring((...)) .. "\n")
+        elseif count > 0 then
+            local lines = {}
+            for i = 1, count do
+                local value = select(i, ...)
+                local fine, text = pcall(repl.show, value)
+                lines[i] = fine and text or tostring(text)
+            end
+            local text = table.concat(lines, "\t")
+            if #text > 80 or text:find("\n") then
+                text = table.concat(lines, "\n")
+            end
+            write(text .. "\n")
+        end
+    end
+
+    while true do
+        local f, message = read_statement(reader, env)
+        if f == nil then
+            break
+        elseif f then
+            show(core.system.call(f))
+        else
+            write_error(message and message .. "\n" or "\n")
+        end
+    end
+    write("\n")
+end
+
+return repl

@@ -1,0 +1,268 @@
+--- Parallel-beam tomography: functions over operators, to be read, copied and changed.
+--
+-- Axis order: projections (angle, row, column), sinograms (row, angle, column), volumes (z, y, x). Angles in radians.
+-- Rotation centres are 0-based pixel-centre coordinates: (columns - 1)/2 in the middle.
+
+local mb = require "moonbeam"
+local options_of = require "moonbeam.options"
+
+local tomo = {}
+
+local FILTER_OPTIONS = {"filter", "cutoff", "padding", "pad_width"}
+local BACKPROJECT_OPTIONS = {"center", "shifts", "size", "roi", "circle", "circle_value", "scale", "accuracy", "out"}
+
+local function pick(options, names)
+    local picked = {}
+    for _, name in ipairs(names) do
+        picked[name] = options[name]
+    end
+    return picked
+end
+
+--- Angles equally spaced over `span` (default pi), the end left out.
+function tomo.angles(count, span)
+    local angles = {}
+    for i = 1, count do
+        angles[i] = (i - 1) * (span or math.pi) / count
+    end
+    return angles
+end
+
+--- Filtered back-projection of line integrals.
+--
+-- `sino` (rows, angles, columns) or (angles, columns), f32; a permuted view of projections will do. Options: those of
+-- `ramp_filter` (filter, cutoff, padding, pad_width) and of `backproject` (center, shifts, size, roi, circle, circle_value,
+-- accuracy, out), `scale` (default pi / number of angles: attenuation per pixel for angles over half a turn or a whole one)
+-- and `in_place = true`, which filters the sinogram where it stands and so destroys it but needs no second one.
+function tomo.fbp(sino, angles, options)
+    options = options_of(options, "tomo.fbp", FILTER_OPTIONS, BACKPROJECT_OPTIONS, {"in_place"})
+    local filter = pick(options, FILTER_OPTIONS)
+    if options.in_place then
+        filter.out = sino
+        mb.ramp_filter(sino, filter)
+        return mb.backproject(sino, angles, pick(options, BACKPROJECT_OPTIONS))
+    end
+    local filtered <close> = mb.ramp_filter(sino, filter)
+    return mb.backproject(filtered, angles, pick(options, BACKPROJECT_OPTIONS))
+end
+
+--- Raw frames to line integrals: flat field and -ln. Returns the projections, f32 (angle, row, column), and the counts
+-- of what had to be mended: {nonfinite, clamped, nonpositive} as an array of three.
+-- `data` is released when `options.consume` is true, and reused when it is f32.
+function tomo.line_integrals(data, options)
+    options = options_of(options, "tomo.line_integrals", {"darks", "flats", "mode", "floor", "nonfinite", "min", "max",
+        "consume", "log"})
+    local flat = pick(options, {"darks", "flats", "mode", "floor", "nonfinite"})
+    flat.out = options.consume and data.dtype == "f32" and data or nil
+    local transmission, counts = mb.flat_field(data, flat)
+    if options.consume and not flat.out then
+        data:release()
+    end
+    if options.log ~= false then
+        local bounds = pick(options, {"min", "max"})
+        bounds.out = transmission
+        mb.minus_log(transmission, bounds)
+    end
+    return transmission, counts
+end
+
+-- ---- rotation centre ----
+
+local function prefix_sums(values)
+    local sums, sum = {[0] = 0}, 0
+    for i, value in ipairs(values) do
+        sum = sum + value
+        sums[i] = sum
+    end
+    return sums
+end
+
+-- Vertex of the parabola through three equally spaced values, as an offset in (-0.5, 0.5) from the middle one.
+local function parabola_offset(left, middle, right)
+    local curvature = left - 2 * middle + right
+    if curvature <= 0 then
+        return 0
+    end
+    return math.max(-0.5, math.min(0.5, 0.5 * (left - right) / curvature))
+end
+
+--- Rotation centre from a pair of projections half a turn apart.
+--
+-- `first` and `opposite` are line integrals (row, column). The object seen from behind is mirrored about the axis, so the
+-- axis c minimises the mean squared difference of first(x) and opposite(2c - x) over the columns where both exist. Every
+-- candidate is evaluated at once: sum of first(x) opposite(m - x) is a convolution, done by FFT; the sums of squares over
+-- the overlap come from running sums. The minimum is refined by a parabola. `options.min_overlap` (default 0.3) is the
+-- least part of the width that must overlap. Returns the 0-based centre and the relative residual there (0: perfect).
+function tomo.find_center_pair(first, opposite, options)
+    options = options_of(options, "tomo.find_center_pair", {"min_overlap"})
+    local rows, width = first.shape[1], first.shape[2]
+    if opposite.shape[1] ~= rows or opposite.shape[2] ~= width then
+        mb.raise("shape", ("first is %d x %d, opposite %d x %d"):format(rows, width, opposite.shape[1],
+            opposite.shape[2]), {op = "tomo.find_center_pair", arg = "opposite"})
+    end
+    local size = mb.fft.good_size(2 * width)
+    local function spectrum(image)
+        local padded <close> = mb.pad(image, {after = {0, size - width}})
+        return mb.rfft(padded)
+    end
+    local a <close> = spectrum(first)
+    local b <close> = spectrum(opposite)
+    mb.binary(a, b, {fn = "mul", out = a})
+    local rows_convolved <close> = mb.irfft(a, {n = size})
+    local convolved <close> = mb.reduce(rows_convolved, {fn = "sum", axis = 1})
+    local function column_squares(image)
+        local squares <close> = mb.unary(image, {fn = "square"})
+        local sums <close> = mb.reduce(squares, {fn = "sum", axis = 1})
+        return prefix_sums(sums:to_table())
+    end
+    local cross, qa, qb = convolved:to_table(), column_squares(first), column_squares(opposite)
+    local least = math.max(2, math.floor((options.min_overlap or 0.3) * width))
+    local cost, best = {}, nil
+    for m = 0, 2 * width - 2 do -- m = 2c; the overlap is the columns low .. high, 0-based
+        local low, high = math.max(0, m - width + 1), math.min(width - 1, m)
+        local overlap = high - low + 1
+        if overlap >= least then
+            local energy = qa[high + 1] - qa[low] + qb[m - low + 1] - qb[m - high]
+            cost[m] = energy > 0 and (energy - 2 * cross[m + 1]) / energy or 1
+            if not best or cost[m] < cost[best] then
+                best = m
+            end
+        end
+    end
+    local offset = 0
+    if cost[best - 1] and cost[best + 1] then
+        offset = parabola_offset(cost[best - 1], cost[best], cost[best + 1])
+    end
+    return (best + offset) / 2, math.max(0, cost[best])
+end
+
+--- What a good centre makes small. Each takes a slice (ny, nx) and returns a number.
+tomo.metrics = {
+    -- Total of the negative values: a wrong centre breeds streaks that dip below zero.
+    negativity = function(slice)
+        local negative <close> = mb.binary(slice, {fn = "min", scalar = 0})
+        return -negative:sum()
+    end,
+    -- Minus the sum of squares: a right centre piles contrast up. Needs an object that fits the field of view.
+    sharpness = function(slice)
+        local squares <close> = mb.unary(slice, {fn = "square"})
+        return -squares:sum()
+    end,
+}
+
+--- Rotation centre by trial reconstruction: the candidate whose slice minimises a metric.
+--
+-- `sino` (angles, columns) of line integrals. Options: `guess` (default the middle), `range` (px either side, default a
+-- quarter of the width), `tolerance` (default 0.1 px), `metric` ("negativity", "sharpness" or a function), and the options
+-- of `ramp_filter`. The search goes from coarse to fine: a grid of steps that shrinks fourfold around the best candidate.
+-- Returns the 0-based centre.
+function tomo.find_center_metric(sino, angles, options)
+    options = options_of(options, "tomo.find_center_metric", {"guess", "range", "tolerance", "metric", "accuracy"}, FILTER_OPTIONS)
+    local width = sino.shape[2]
+    local metric = options.metric or "negativity"
+    if type(metric) == "string" then
+        metric = tomo.metrics[metric]
+            or mb.raise("argument", ("unknown metric \"%s\"; there are negativity and sharpness"):format(metric),
+                {op = "tomo.find_center_metric", arg = "metric"})
+    end
+    local filtered <close> = mb.ramp_filter(sino, pick(options, FILTER_OPTIONS))
+    local known = {}
+    local function cost(center)
+        local key = math.floor(center * 1000 + 0.5)
+        if not known[key] then
+            local slice <close> = mb.backproject(filtered, angles, {center = center, circle = 0.95, accuracy = options.accuracy})
+            local plane <close> = slice:reshape(slice.shape[slice.rank - 1], slice.shape[slice.rank])
+            known[key] = metric(plane)
+        end
+        return known[key]
+    end
+    local center = options.guess or (width - 1) / 2
+    local reach = options.range or width / 4
+    local tolerance = options.tolerance or 0.1
+    local step = math.max(math.min(reach / 8, 4), tolerance)
+    while true do
+        local best, best_cost = center, cost(center)
+        local low, high = math.max(0, center - reach), math.min(width - 1, center + reach)
+        for k = math.ceil((low - center) / step), math.floor((high - center) / step) do
+            local candidate = center + k * step
+            local value = cost(candidate)
+            if value < best_cost then
+                best, best_cost = candidate, value
+            end
+        end
+        center = best
+        if step <= tolerance then
+            return center
+        end
+        reach, step = step, math.max(step / 4, tolerance)
+    end
+end
+
+--- Rotation centre of a set of projections: registration of the pair that is closest to half a turn apart, then a search
+-- of a few pixels around it.
+--
+-- `projections` (angle, row, column) of line integrals, `angles` in radians. Options: `method` "auto" (both), "pair" or
+-- "metric", `row` (1-based row for the metric, default the middle), and those of the two functions above.
+-- Returns the 0-based centre and a table {pair =, residual =, metric =, angles = {i, j}} that says how it came about.
+function tomo.find_center(projections, angles, options)
+    options = options_of(options, "tomo.find_center", {"method", "row", "min_overlap", "guess", "range", "tolerance", "metric",
+        "accuracy"}, FILTER_OPTIONS)
+    local method = options.method or "auto"
+    local details = {}
+    if method ~= "metric" then
+        local first, other, miss = tomo.opposite_pair(angles)
+        if miss < math.rad(5) then
+            local a <close> = projections:view(first, mb.all, mb.all)
+            local b <close> = projections:view(other, mb.all, mb.all)
+            details.pair, details.residual = tomo.find_center_pair(a, b, {min_overlap = options.min_overlap})
+            details.angles = {first, other}
+        elseif method == "pair" then
+            mb.raise("argument", ("no two projections are half a turn apart (closest: %.1f degrees off); "
+                .. "use method = \"metric\""):format(math.deg(miss)), {op = "tomo.find_center", arg = "angles"})
+        end
+        if method == "pair" then
+            return details.pair, details
+        end
+    end
+    local row = options.row or (projections.shape[2] + 1) // 2
+    local view <close> = projections:view(mb.all, row, mb.all)
+    local sino <close> = view:copy()
+    local search = pick(options, FILTER_OPTIONS)
+    search.metric, search.tolerance, search.accuracy = options.metric, options.tolerance, options.accuracy
+    search.guess = options.guess or details.pair
+    search.range = options.range or (details.pair and 12) or nil
+    details.metric = tomo.find_center_metric(sino, angles, search)
+    return details.metric, details
+end
+
+--- The two projections whose angles differ by half a turn most exactly: indices and by how much they miss it (rad).
+-- Ties go to the pair that starts first.
+function tomo.opposite_pair(angles)
+    local order = {}
+    for i = 1, #angles do
+        order[i] = i
+    end
+    table.sort(order, function(i, j)
+        if angles[i] ~= angles[j] then
+            return angles[i] < angles[j]
+        end
+        return i < j
+    end)
+    local best, best_other, best_miss = 1, 1, math.huge
+    local j = 1
+    for _, i in ipairs(order) do -- both indices only move forward
+        while j < #order and angles[order[j]] - angles[i] < math.pi do
+            j = j + 1
+        end
+        for _, k in ipairs {j - 1, j} do
+            local other = order[k]
+            local miss = other and math.abs(angles[other] - angles[i] - math.pi) or math.huge
+            if miss < best_miss - 1e-12 then
+                best, best_other, best_miss = i, other, miss
+            end
+        end
+    end
+    return best, best_other, best_miss
+end
+
+return tomo

@@ -1,0 +1,268 @@
+/*
+** Reading a line at the prompt: GNU readline or libedit where one can be loaded at run time, plain reading otherwise.
+** No link-time dependency, so no licence tie and no missing library. The callback interface is used, because it lets
+** Ctrl-C abandon the line without a long jump out of the library. One thread, one prompt.
+*/
+#define _GNU_SOURCE
+#include "lua_moonbeam.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COMPLETER "moonbeam.completer"
+
+typedef char **completion_function(const char *text, int start, int end);
+typedef char *generator_function(const char *text, int state);
+
+/* What is used of the library; NULL where it was not loaded. */
+static struct {
+    bool tried;
+    const char *name;
+    void (*install)(const char *prompt, void (*handler)(char *line));
+    void (*remove)(void);
+    void (*read_char)(void);
+    void (*add_history)(const char *line);
+    int (*read_history)(const char *file);
+    int (*write_history)(const char *file);
+    void (*stifle_history)(int lines);
+    char **(*matches)(const char *text, generator_function *generator);
+    char **line_buffer;
+} editor;
+
+static lua_State *active; /* the state whose line is being read, for completion */
+static char *finished_line;
+static bool line_finished;
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static void take_line(char *line)
+{
+    finished_line = line;
+    line_finished = true;
+    editor.remove();
+}
+
+/* Candidate number `state` of the completer's last answer; the table is on the top of the active stack. */
+static char *next_candidate(const char *text, int state)
+{
+    char *copy = NULL;
+    (void)text;
+    if (lua_rawgeti(active, -1, state + 1) == LUA_TSTRING)
+        copy = strdup(lua_tostring(active, -1));
+    lua_pop(active, 1);
+    return copy;
+}
+
+static char *numbered_candidate(const char *text, int state)
+{
+    static int number;
+    number = state == 0 ? 0 : number + 1;
+    return next_candidate(text, number);
+}
+
+static char **complete(const char *text, int start, int end)
+{
+    char **matches = NULL;
+    int top = lua_gettop(active);
+    int *over = dlsym(RTLD_DEFAULT, "rl_attempted_completion_over");
+    if (over != NULL)
+        *over = 1;
+    (void)end;
+    if (lua_checkstack(active, 8) && lua_getfield(active, LUA_REGISTRYINDEX, COMPLETER) == LUA_TFUNCTION) {
+        lua_pushstring(active, text);
+        lua_pushlstring(active, *editor.line_buffer, (size_t)start);
+        if (lua_pcall(active, 2, 1, 0) == LUA_OK && lua_istable(active, -1))
+            matches = editor.matches(text, numbered_candidate);
+    }
+    lua_settop(active, top);
+    return matches;
+}
+
+static bool load_editor(const char *library)
+{
+    void *handle = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
+    if (handle == NULL)
+        return false;
+    *(void **)&editor.install = dlsym(handle, "rl_callback_handler_install");
+    *(void **)&editor.remove = dlsym(handle, "rl_callback_handler_remove");
+    *(void **)&editor.read_char = dlsym(handle, "rl_callback_read_char");
+    *(void **)&editor.add_history = dlsym(handle, "add_history");
+    *(void **)&editor.read_history = dlsym(handle, "read_history");
+    *(void **)&editor.write_history = dlsym(handle, "write_history");
+    *(void **)&editor.stifle_history = dlsym(handle, "stifle_history");
+    *(void **)&editor.matches = dlsym(handle, "rl_completion_matches");
+    editor.line_buffer = dlsym(handle, "rl_line_buffer");
+    if (editor.install == NULL || editor.remove == NULL || editor.read_char == NULL ||
+        editor.add_history == NULL) {
+        dlclose(handle);
+        return false;
+    }
+    int *catch_signals = dlsym(handle, "rl_catch_signals");
+    if (catch_signals != NULL)
+        *catch_signals = 0;
+    int *append = dlsym(handle, "rl_completion_append_character");
+    if (append != NULL)
+        *append = '\0';
+    const char **name = dlsym(handle, "rl_readline_name");
+    if (name != NULL)
+        *name = "moonbeam";
+    const char **breaks = dlsym(handle, "rl_completer_word_break_characters");
+    if (breaks != NULL)
+        *breaks = " \t\n\"'`@$><=;|&{}()[]+-*/%^#~,?!";
+    completion_function **completer = dlsym(handle, "rl_attempted_completion_function");
+    if (completer != NULL && editor.matches != NULL && editor.line_buffer != NULL)
+        *completer = complete;
+    if (editor.stifle_history != NULL)
+        editor.stifle_history(2000);
+    editor.name = library;
+    return true;
+}
+
+static bool have_editor(void)
+{
+    static const char *const libraries[] = { "libreadline.so.8", "libreadline.so.7", "libedit.so.2",
+                                             "libedit.so.0", NULL };
+    const char *term = getenv("TERM");
+    if (!editor.tried) {
+        editor.tried = true;
+        if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
+            !(term != NULL && strcmp(term, "dumb") == 0) && getenv("MOONBEAM_NO_READLINE") == NULL)
+            for (int i = 0; libraries[i] != NULL && !load_editor(libraries[i]); i++)
+                ;
+        if (editor.name == NULL)
+            memset(&editor, 0, sizeof editor);
+        editor.tried = true;
+    }
+    return editor.name != NULL;
+}
+
+/* The edited line (malloc), or NULL at the end of input or when interrupted. */
+static char *edit_line(lua_State *L, const char *prompt)
+{
+    struct pollfd input = { STDIN_FILENO, POLLIN, 0 };
+    active = L;
+    finished_line = NULL;
+    line_finished = false;
+    editor.install(prompt, take_line);
+    while (!line_finished && !interrupted) {
+        int ready = poll(&input, 1, -1);
+        if (ready > 0)
+            editor.read_char();
+        else if (ready < 0 && errno != EINTR)
+            break;
+    }
+    if (!line_finished)
+        editor.remove();
+    active = NULL;
+    return finished_line;
+}
+
+/* A line without its newline (malloc), however long, or NULL. */
+static char *plain_line(const char *prompt)
+{
+    char *line = NULL;
+    size_t room = 0;
+    fputs(prompt, stdout);
+    fflush(stdout);
+    ssize_t length = getline(&line, &room, stdin);
+    if (length < 0) {
+        free(line);
+        clearerr(stdin);
+        return NULL;
+    }
+    if (length > 0 && line[length - 1] == '\n')
+        line[length - 1] = '\0';
+    return line;
+}
+
+/* read_line(prompt): the line; nil at the end of input; nil, "interrupted" after Ctrl-C. */
+static int input_read_line(lua_State *L)
+{
+    struct sigaction action, before;
+    const char *prompt = luaL_checkstring(L, 1);
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_interrupt;
+    sigemptyset(&action.sa_mask); /* no SA_RESTART: reading must return */
+    interrupted = 0;
+    sigaction(SIGINT, &action, &before);
+    char *line = have_editor() ? edit_line(L, prompt) : plain_line(prompt);
+    sigaction(SIGINT, &before, NULL);
+    if (interrupted) {
+        free(line);
+        lua_pushnil(L);
+        lua_pushliteral(L, "interrupted");
+        return 2;
+    }
+    if (line == NULL) {
+        lua_pushnil(L);
+        return 1;
+    }
+    lua_pushstring(L, line); /* a memory error here ends the prompt; the line is lost with it */
+    free(line);
+    return 1;
+}
+
+static int input_add_history(lua_State *L)
+{
+    const char *line = luaL_checkstring(L, 1);
+    if (have_editor())
+        editor.add_history(line);
+    return 0;
+}
+
+static int input_load_history(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    if (have_editor() && editor.read_history != NULL)
+        editor.read_history(name);
+    return 0;
+}
+
+static int input_save_history(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    if (have_editor() && editor.write_history != NULL)
+        editor.write_history(name);
+    return 0;
+}
+
+/* set_completer(f): f(word, line before it) returns a list of whole words. */
+static int input_set_completer(lua_State *L)
+{
+    lua_settop(L, 1);
+    lua_setfield(L, LUA_REGISTRYINDEX, COMPLETER);
+    return 0;
+}
+
+/* editor(): the library in use, or nil. */
+static int input_editor(lua_State *L)
+{
+    if (have_editor())
+        lua_pushstring(L, editor.name);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+int mbl_open_input(lua_State *L)
+{
+    static const luaL_Reg functions[] = { { "read_line", input_read_line },
+                                          { "add_history", input_add_history },
+                                          { "load_history", input_load_history },
+                                          { "save_history", input_save_history },
+                                          { "set_completer", input_set_completer },
+                                          { "editor", input_editor },
+                                          { NULL, NULL } };
+    luaL_newlib(L, functions);
+    return 1;
+}

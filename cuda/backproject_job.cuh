@@ -1,0 +1,165 @@
+/*
+** Back-projection on CUDA: what its kernels share. The job they work on, the packed sinograms, the packing kernels.
+**
+**   u = offset[a] + x cosine[a] - y sine[a]     detector coordinate of pixel (x, y) of the full slice, in bins
+**   image(z, y, x) = scale * sum over a of lerp(sinogram[z, a, .], u),  bins outside the detector being zero
+**
+** Packed layout [slices / C][angle][guard + bins + guard] of 16-byte packets, C = 8 halves or 4 floats: one load brings
+** the same bin of C slices, and any detector window is contiguous. The zero guard bins make a clamped index enough for
+** every coordinate outside the detector.
+** Coordinates are made relative to a tile in double and are small in single precision, so their error (about 2e-6 bins)
+** does not grow with the image.
+*/
+#ifndef MB_CUDA_BACKPROJECT_JOB_CUH
+#define MB_CUDA_BACKPROJECT_JOB_CUH
+
+#include "cuda_launch.cuh"
+#include "ops/op_backproject.h"
+
+#define BP_GUARD MB_BACKPROJECT_CUDA_GUARD
+
+struct bp_job {
+    mb_parallel_geometry geometry;
+    const mb_parallel_angle *angles;
+    const uint4 *packets;
+    const float2 *half_scale; /* {factor applied when packing, its inverse}; NULL for float packets */
+    int64_t plane;            /* packets of one group of slices: angles * row */
+    int row;                  /* packets of one angle: bins + 2 * BP_GUARD */
+    int n_angles, bins;
+    int slices;               /* of this batch */
+    float *image;             /* first slice of this batch, first pixel of the region */
+    int64_t stride_z, stride_y;
+    int nx, ny;               /* extents of the region */
+    float scale, outside;     /* outside: the value of masked pixels */
+};
+
+/* (x, y) are relative to the region, here and below. */
+__device__ static inline bool bp_masked(const bp_job &job, int x, int y)
+{
+    return !mb_parallel_inside(&job.geometry, job.geometry.y0 + y, job.geometry.x0 + x);
+}
+
+/* Is the whole tile outside the mask? Its point nearest to the middle decides; half a pixel of slack for rounding. */
+__device__ static inline bool bp_tile_masked(const bp_job &job, int x0, int y0, int w, int h)
+{
+    const mb_parallel_geometry &g = job.geometry;
+    if (g.radius2 < 0)
+        return false;
+    double x = (double)(g.x0 + x0) - 0.5 * (g.nx - 1), y = (double)(g.y0 + y0) - 0.5 * (g.ny - 1);
+    double dx = fmax(0.0, fmax(x, -(x + w - 1)) - 0.5), dy = fmax(0.0, fmax(y, -(y + h - 1)) - 0.5);
+    return dx * dx + dy * dy > g.radius2;
+}
+
+/* Detector coordinate of a tile's first pixel. */
+__device__ static inline double bp_coordinate(const bp_job &job, const mb_parallel_angle &t, int x0, int y0)
+{
+    return t.offset + (double)(job.geometry.x0 + x0) * t.cosine - (double)(job.geometry.y0 + y0) * t.sine;
+}
+
+__device__ static inline void bp_store(const bp_job &job, int z, int y, int x, float value)
+{
+    if (z < job.slices)
+        job.image[z * job.stride_z + y * job.stride_y + x] = value;
+}
+
+/* ---- packing ---------------------------------------------------------------------------------------------------- */
+
+struct bp_source { /* sinogram rows: (slice, angle, bin) with a dense last axis */
+    const float *data;
+    int64_t stride_z, stride_a;
+    int slices, n_angles, bins;
+};
+
+/* Largest finite magnitude, as the bits of a float: for values >= 0 those order as the values do, so that the result of
+** the atomics does not depend on their order. */
+__global__ void __launch_bounds__(MB_THREADS) bp_largest(bp_source src, unsigned *bits)
+{
+    float most = 0;
+    for (int64_t row = blockIdx.x; row < (int64_t)src.slices * src.n_angles; row += gridDim.x) {
+        const float *line = src.data + row / src.n_angles * src.stride_z + row % src.n_angles * src.stride_a;
+        for (int b = threadIdx.x; b < src.bins; b += blockDim.x) {
+            float v = fabsf(line[b]);
+            most = v <= 3.402823466e38f ? fmaxf(most, v) : most;
+        }
+    }
+    most = mb_block_fold(most, mb_fold_max());
+    if (threadIdx.x == 0 && most > 0)
+        atomicMax(bits, __float_as_uint(most));
+}
+
+/* The power of two that brings the largest magnitude into [2^13, 2^14): differences of two bins stay finite in a half, and
+** values 2^-27 of the largest are still normal numbers. */
+__global__ void bp_choose_scale(const unsigned *bits, float2 *half_scale)
+{
+    float most = __uint_as_float(*bits);
+    int exponent = 0;
+    if (most > 0)
+        frexpf(most, &exponent); /* most = m 2^exponent, 0.5 <= m < 1 */
+    int shift = most > 0 ? max(-126, min(126, 14 - exponent)) : 0;
+    *half_scale = make_float2(ldexpf(1.0f, shift), ldexpf(1.0f, -shift));
+}
+
+template <bool HALF>
+__global__ void __launch_bounds__(128) bp_pack(bp_source src, uint4 *packets, const float2 *half_scale)
+{
+    constexpr int C = HALF ? 8 : 4;
+    const int row = src.bins + 2 * BP_GUARD;
+    const int p = blockIdx.x * blockDim.x + threadIdx.x, b = p - BP_GUARD, group = blockIdx.z;
+    const float factor = HALF ? half_scale->x : 1.0f;
+    if (p >= row)
+        return;
+    for (int a = blockIdx.y; a < src.n_angles; a += gridDim.y) {
+        float v[C];
+#pragma unroll
+        for (int k = 0; k < C; k++) {
+            int z = group * C + k;
+            bool inside = b >= 0 && b < src.bins && z < src.slices;
+            v[k] = inside ? src.data[z * src.stride_z + a * src.stride_a + b] * factor : 0.0f;
+        }
+        uint4 packet;
+        if (HALF) {
+            __half2 h[4];
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                h[k] = __floats2half2_rn(v[2 * k], v[(2 * k + 1) % C]);
+            packet = *(const uint4 *)h;
+        } else {
+            packet = make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3]));
+        }
+        packets[((int64_t)group * src.n_angles + a) * row + p] = packet;
+    }
+}
+
+/* ---- interpolation ------------------------------------------------------------------------------------------------ */
+
+__device__ static inline __half2 bp_half2(uint32_t bits)
+{
+    return *(const __half2 *)&bits;
+}
+
+__device__ static inline void bp_add_half(float *sum, uint32_t a, uint32_t b, __half2 f)
+{
+    float2 v = __half22float2(__hfma2(f, __hsub2(bp_half2(b), bp_half2(a)), bp_half2(a)));
+    sum[0] += v.x;
+    sum[1] += v.y;
+}
+
+/* Adds the interpolated packet to C sums. Halves are interpolated as pairs, and always summed in single precision. */
+template <bool HALF> __device__ static inline void bp_add(float *sum, uint4 a, uint4 b, float f)
+{
+    if (HALF) {
+        __half2 w = __float2half2_rn(f);
+        bp_add_half(sum + 0, a.x, b.x, w);
+        bp_add_half(sum + 2, a.y, b.y, w);
+        bp_add_half(sum + 4, a.z, b.z, w);
+        bp_add_half(sum + 6, a.w, b.w, w);
+    } else {
+        float g = 1.0f - f;
+        sum[0] = fmaf(f, __uint_as_float(b.x), fmaf(g, __uint_as_float(a.x), sum[0]));
+        sum[1] = fmaf(f, __uint_as_float(b.y), fmaf(g, __uint_as_float(a.y), sum[1]));
+        sum[2] = fmaf(f, __uint_as_float(b.z), fmaf(g, __uint_as_float(a.z), sum[2]));
+        sum[3] = fmaf(f, __uint_as_float(b.w), fmaf(g, __uint_as_float(a.w), sum[3]));
+    }
+}
+
+#endif

@@ -1,0 +1,117 @@
+/*
+** ramp_filter on CUDA: batches of rows are padded into scratch, transformed in place, multiplied by the response,
+** transformed back and cropped. The response is computed on the device: its cost grows with the square of the length.
+*/
+#include "cuda_launch.cuh"
+#include "ops/op_ramp_filter.h"
+
+struct ramp_rows { /* detector rows of an array of any rank; the last axis is dense */
+    float *data;
+    int rank; /* of the axes before the last */
+    int64_t dims[MB_MAX_RANK], strides[MB_MAX_RANK];
+};
+
+__device__ static inline float *row_at(const ramp_rows &rows, int64_t index)
+{
+    int64_t offset = 0;
+    for (int i = rows.rank - 1; i >= 0; i--) {
+        int64_t next = index / rows.dims[i];
+        offset += (index - next * rows.dims[i]) * rows.strides[i];
+        index = next;
+    }
+    return rows.data + offset;
+}
+
+__global__ void ramp_response(float *table, int filter, double cutoff, double scale, int64_t padded)
+{
+    MB_GRID_LOOP(k, padded / 2 + 1)
+    {
+        table[k] = mb_ramp_filter_response(filter, cutoff, scale, padded, k);
+    }
+}
+
+__global__ void __launch_bounds__(MB_THREADS)
+    ramp_pad(ramp_rows from, int64_t first, int64_t count, int64_t width, float *to, int64_t padded, bool edge)
+{
+    const int64_t left = (padded - width) / 2;
+    for (int64_t row = blockIdx.x; row < count; row += gridDim.x) {
+        const float *line = row_at(from, first + row);
+        float *out = to + row * (padded + 2);
+        for (int64_t j = threadIdx.x; j < padded; j += MB_THREADS) {
+            int64_t i = j - left;
+            bool inside = i >= 0 && i < width;
+            int64_t nearest = i < 0 ? 0 : width - 1;
+            out[j] = inside ? line[i] : edge ? line[nearest] : 0.0f;
+        }
+    }
+}
+
+__global__ void __launch_bounds__(MB_THREADS) ramp_multiply(float2 *rows, int64_t count, int64_t points, const float *response)
+{
+    for (int64_t row = blockIdx.x; row < count; row += gridDim.x)
+        for (int64_t k = threadIdx.x; k < points; k += MB_THREADS) {
+            float2 v = rows[row * points + k];
+            float h = response[k];
+            rows[row * points + k] = make_float2(v.x * h, v.y * h);
+        }
+}
+
+__global__ void __launch_bounds__(MB_THREADS)
+    ramp_crop(const float *from, int64_t padded, ramp_rows to, int64_t first, int64_t count, int64_t width)
+{
+    const int64_t left = (padded - width) / 2;
+    for (int64_t row = blockIdx.x; row < count; row += gridDim.x) {
+        float *line = row_at(to, first + row);
+        const float *in = from + row * (padded + 2) + left;
+        for (int64_t i = threadIdx.x; i < width; i += MB_THREADS)
+            line[i] = in[i];
+    }
+}
+
+static ramp_rows rows_of(const mb_array *array, int64_t *count)
+{
+    ramp_rows rows = {};
+    rows.data = (float *)array->data;
+    rows.rank = array->shape.rank - 1;
+    *count = 1;
+    for (int i = 0; i < rows.rank; i++) {
+        rows.dims[i] = array->shape.dims[i];
+        rows.strides[i] = array->strides[i];
+        *count *= rows.dims[i];
+    }
+    return rows;
+}
+
+extern "C" mb_status mb_cuda_ramp_filter(const mb_op_call *call)
+{
+    const mb_ramp_filter_params *params = (const mb_ramp_filter_params *)call->params;
+    const mb_array *sino = call->arrays[MB_RAMP_FILTER_SINO], *result = call->arrays[MB_RAMP_FILTER_RESULT];
+    const int64_t width = sino->shape.dims[sino->shape.rank - 1], padded = mb_ramp_filter_padded(params, width);
+    cudaStream_t stream = mb_stream(call);
+    int64_t count, same;
+    const ramp_rows from = rows_of(sino, &count), to = rows_of(result, &same);
+    if (count == 0 || width == 0)
+        return MB_STATUS_OK;
+    const int64_t batch = mb_ramp_filter_batch(count, padded), points = padded / 2 + 1;
+    float *response = (float *)call->slots[MB_RAMP_FILTER_RESPONSE], *rows = (float *)call->slots[MB_RAMP_FILTER_ROWS];
+    /* Few threads a block: each walks the whole kernel of the filter, so all multiprocessors should share the points. */
+    ramp_response<<<mb_blocks(call, points, 32), 32, 0, stream>>>(response, params->filter, params->cutoff, params->scale, padded);
+    MB_LAUNCHED("ramp_response");
+    for (int64_t first = 0; first < count; first += batch) {
+        if (mb_cuda_core->cancelled())
+            return MB_STATUS_CANCELLED;
+        const int64_t n = count - first < batch ? count - first : batch;
+        const unsigned blocks = mb_blocks(call, n, 1);
+        ramp_pad<<<blocks, MB_THREADS, 0, stream>>>(from, first, n, width, rows, padded, params->padding == MB_RAMP_PAD_EDGE);
+        MB_LAUNCHED("ramp_pad");
+        MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_RAMP_FILTER_FORWARD], rows, rows,
+                                      call->slots[MB_RAMP_FILTER_FORWARD_WORK]));
+        ramp_multiply<<<blocks, MB_THREADS, 0, stream>>>((float2 *)rows, n, points, response);
+        MB_LAUNCHED("ramp_multiply");
+        MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_RAMP_FILTER_INVERSE], rows, rows,
+                                      call->slots[MB_RAMP_FILTER_INVERSE_WORK]));
+        ramp_crop<<<blocks, MB_THREADS, 0, stream>>>(rows, padded, to, first, n, width);
+        MB_LAUNCHED("ramp_crop");
+    }
+    return MB_STATUS_OK;
+}

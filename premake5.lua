@@ -1,0 +1,388 @@
+-- The build description of Moonbeam, for two generations of Premake:
+--
+--   premake4 --file=premake5.lua gmake      Debian's premake4 (4.3)
+--   premake5 gmake                          Premake 5 (gmake2 on its older alphas)
+--   make -C build/make config=release
+--
+-- scripts/build does both steps. Everything that is generated goes under build/.
+--
+-- Where the two generations differ:
+--   * 4.3 knows neither workspace/filter nor buildcommands; 5 has no configuration(). The shim
+--     below hides that. Compiler flags are plain buildoptions, so both emit the same ones.
+--   * 4.3 compiles .cu files as if they were C++ with nvcc as the C++ compiler (all other code is
+--     C, so nothing else uses it); 5 has a custom build command for each .cu file.
+--   * In 4.3 pre-build steps are not ordered before the objects under make -j, and object
+--     directories are not either. So this script itself writes the generated sources and makes
+--     the directories.
+
+local premake5 = not (_PREMAKE_VERSION or "4"):match("^4")
+
+-- ---------------------------------------------------------------------------------------------
+-- Options
+
+newoption {
+    trigger = "no-cuda",
+    description = "Build the host backend only, even where nvcc is found",
+}
+
+newoption {
+    trigger = "cuda-arch",
+    value = "LIST",
+    description = "GPU architectures of the CUDA plug-in (default 75,80,86,89,90); "
+        .. "the last one is also added as PTX",
+}
+
+local action = _ACTION or ""
+local generating = action:match("^gmake") ~= nil
+
+-- ---------------------------------------------------------------------------------------------
+-- Small helpers, in the Lua 5.1 subset that both generations have
+
+-- The first line that a command prints, or nil.
+local function output_of(command)
+    local pipe = io.popen(command .. " 2>/dev/null")
+    local line = pipe:read("*l")
+    pipe:close()
+    return line ~= "" and line or nil
+end
+
+local function is_file(name)
+    local f = io.open(name, "rb")
+    if f then
+        f:close()
+    end
+    return f ~= nil
+end
+
+local function read_file(name)
+    local f = io.open(name, "rb")
+    if not f then
+        return nil
+    end
+    local text = f:read("*a")
+    f:close()
+    return text
+end
+
+-- Writes only what has changed, so that an unchanged list does not trigger a rebuild.
+-- Returns true if the file was written.
+local function write_if_changed(name, text)
+    if read_file(name) == text then
+        return false
+    end
+    os.mkdir(path.getdirectory(name))
+    local f = assert(io.open(name, "wb"))
+    f:write(text)
+    f:close()
+    return true
+end
+
+-- Matches of several patterns, sorted: the order of a directory listing must not matter.
+local function sorted_files(...)
+    local found = {}
+    for _, pattern in ipairs({ ... }) do
+        for _, name in ipairs(os.matchfiles(pattern)) do
+            table.insert(found, name)
+        end
+    end
+    table.sort(found)
+    return found
+end
+
+local function base_name(file)
+    return (file:match("([^/]+)$"):gsub("%.%w+$", ""))
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Sources
+
+local runtime_files = sorted_files("runtime/**.c")
+local binding_files = sorted_files("bindings/*.c")
+local cuda_files = sorted_files("cuda/*.cu")
+
+-- Objects are named after the base name alone, and 4.3 silently drops one of two equal ones.
+local seen = {}
+for _, list in ipairs({ runtime_files, binding_files, cuda_files }) do
+    for _, file in ipairs(list) do
+        local name = base_name(file)
+        if seen[name] then
+            error(("two sources have the base name '%s': %s and %s; rename one of them"):format(
+                name, seen[name], file), 0)
+        end
+        seen[name] = file
+    end
+end
+
+local core_files = {}
+for _, file in ipairs(binding_files) do
+    if base_name(file) ~= "main" then
+        table.insert(core_files, file)
+    end
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Operator registries: one line for each op_<name>.c, and for each <name>.cu that belongs to one
+
+if generating then
+    local op_lines, cuda_lines = {}, {}
+    for _, file in ipairs(sorted_files("runtime/ops/op_*.c")) do
+        local name = base_name(file):sub(4)
+        table.insert(op_lines, "MB_OP(" .. name .. ")\n")
+        if is_file("cuda/" .. name .. ".cu") then
+            table.insert(cuda_lines, "MB_CUDA_OP(" .. name .. ")\n")
+        end
+    end
+    local head = "/* Written by premake5.lua from the file names in %s. */\n"
+    write_if_changed("build/gen/op_registry.inc",
+        head:format("runtime/ops") .. table.concat(op_lines))
+    write_if_changed("build/gen/cuda_registry.inc",
+        head:format("runtime/ops and cuda") .. table.concat(cuda_lines))
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Tools and system libraries
+
+local multiarch = output_of("gcc -print-multiarch") or "x86_64-linux-gnu"
+local system_lib = "/usr/lib/" .. multiarch
+local hdf5_include = "/usr/include/hdf5/serial"
+local lua_include = "/usr/include/lua5.4"
+local lua_archive = system_lib .. "/liblua5.4.a"
+
+local function find_nvcc()
+    local candidates = {}
+    for _, variable in ipairs({ "CUDA_HOME", "CUDA_PATH" }) do
+        local root = os.getenv(variable)
+        if root and root ~= "" then
+            table.insert(candidates, root .. "/bin/nvcc")
+        end
+    end
+    table.insert(candidates, output_of("command -v nvcc"))
+    table.insert(candidates, "/usr/local/cuda/bin/nvcc")
+    for _, name in ipairs(candidates) do
+        if is_file(name) then
+            return name
+        end
+    end
+end
+
+local nvcc = not _OPTIONS["no-cuda"] and find_nvcc() or nil
+if #cuda_files == 0 then
+    nvcc = nil
+end
+
+local cuda_flags = {}
+local cuda_libdir
+if nvcc then
+    local root = output_of("readlink -f '" .. nvcc .. "'"):gsub("/bin/nvcc$", "")
+    cuda_libdir = is_file(root .. "/lib64/libcudart_static.a") and root .. "/lib64"
+        or is_file(root .. "/lib/libcudart_static.a") and root .. "/lib"
+        or system_lib
+    cuda_flags = { "-O3", "-std=c++17", "-lineinfo" }
+    local last
+    for arch in (_OPTIONS["cuda-arch"] or "75,80,86,89,90"):gmatch("[^,%s]+") do
+        if not arch:match("^%d+[af]?$") then
+            error("--cuda-arch takes a list such as 80,90, not '" .. arch .. "'", 0)
+        end
+        table.insert(cuda_flags, ("-gencode arch=compute_%s,code=sm_%s"):format(arch, arch))
+        last = arch
+    end
+    if not last then
+        error("--cuda-arch names no architecture", 0)
+    end
+    table.insert(cuda_flags, ("-gencode arch=compute_%s,code=compute_%s"):format(last, last))
+    table.insert(cuda_flags,
+        "-Xcompiler -fPIC,-Wall,-fno-exceptions,-fno-threadsafe-statics,-fvisibility=hidden")
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Configurations. Debug comes first (the default of a bare make in both generations);
+-- scripts always name one.
+
+local configurations_of_build = { "debug", "release", "sanitize" }
+
+local sanitizers = "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+
+-- No -ffast-math: results must not depend on how a compiler reorders a sum. -fno-math-errno only
+-- drops what nobody reads, and lets loops with sqrtf be vectorised.
+local compile_flags = {
+    debug = { "-O0", "-g" },
+    release = { "-O3", "-g", "-fno-math-errno" },
+    sanitize = { "-O1", "-g", "-fno-omit-frame-pointer", sanitizers },
+}
+
+local link_flags = {
+    debug = {},
+    release = {},
+    sanitize = { sanitizers },
+}
+
+local c_flags = {
+    "-std=gnu11", "-fPIC", "-fopenmp",
+    "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Wvla",
+}
+
+-- Release is what people run, so it gets the short path.
+local function output_root(config)
+    return config == "release" and "build" or "build/" .. config
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- The shim
+
+local function select_config(config)
+    if premake5 then
+        filter(config and { "configurations:" .. config } or {})
+    else
+        configuration(config and { config } or {})
+    end
+end
+
+if premake5 then
+    workspace "moonbeam"
+else
+    solution "moonbeam"
+end
+configurations(configurations_of_build)
+location "build/make"
+select_config(nil)
+if premake5 then
+    symbols "On"
+else
+    flags { "Symbols" } -- without it 4.3 strips what it links
+end
+
+-- Starts a project: kind, where its output goes, its flags, and what else decides its content.
+-- `flags_list` is used by both generations; `dir` is the output folder under the root.
+local function start_project(name, project_kind, dir, files_list, flags_list)
+    project(name)
+    kind(project_kind)
+    language "C"
+    location "build/make"
+    files(files_list)
+    buildoptions(flags_list)
+    for _, config in ipairs(configurations_of_build) do
+        local objects = "build/obj/" .. config .. "/" .. name
+        local target = output_root(config) .. "/" .. dir
+        select_config(config)
+        objdir((premake5 and "!" or "") .. objects)
+        targetdir(target)
+
+        if generating then
+            -- Make knows the age of files, not the flags they were compiled with nor which
+            -- members an archive should have: start afresh when either changes.
+            local flags_text = table.concat(flags_list, "\n") .. "\n"
+                .. table.concat(name == "moonbeam_cuda" and {} or compile_flags[config], "\n")
+                .. "\n" .. (name == "moonbeam_cuda" and nvcc or "") .. "\n"
+            local stamp = objects .. ".flags"
+            if read_file(stamp) ~= flags_text then
+                os.rmdir(objects)
+                write_if_changed(stamp, flags_text)
+            end
+            if write_if_changed(objects .. ".files", table.concat(files_list, "\n") .. "\n") then
+                os.remove(target .. "/lib" .. name .. ".a")
+                os.remove(target .. "/" .. name)
+                os.remove(target .. "/" .. name .. ".so")
+            end
+            os.mkdir(objects)
+            os.mkdir(target)
+        end
+    end
+    select_config(nil)
+end
+
+local function per_config(setter, by_config)
+    for _, config in ipairs(configurations_of_build) do
+        select_config(config)
+        setter(by_config[config])
+    end
+    select_config(nil)
+end
+
+local runtime_libraries = {
+    "runtime", "hdf5_serial", "png", "fftw3f_omp", "fftw3f", "gomp", "pthread", "dl", "m",
+}
+
+-- ---------------------------------------------------------------------------------------------
+-- runtime: the C core
+
+start_project("runtime", "StaticLib", "lib", runtime_files, c_flags)
+includedirs { "runtime", "build/gen", hdf5_include }
+per_config(buildoptions, compile_flags)
+
+-- ---------------------------------------------------------------------------------------------
+-- moonbeam: the interpreter. Lua is inside, with its whole API exported, so that C modules such
+-- as lfs, which do not link Lua themselves, find it.
+
+start_project("moonbeam", "ConsoleApp", "bin", binding_files, c_flags)
+includedirs { "runtime", "bindings", "build/gen", hdf5_include, lua_include }
+links(runtime_libraries)
+linkoptions {
+    "-fopenmp", "-Wl,-E", "-Wl,--as-needed",
+    "-Wl,--whole-archive " .. lua_archive .. " -Wl,--no-whole-archive",
+}
+per_config(buildoptions, compile_flags)
+per_config(linkoptions, link_flags)
+
+-- ---------------------------------------------------------------------------------------------
+-- core: the same bindings as a module for a stock lua5.4, which brings Lua itself. Its own
+-- symbols are bound to itself, in case a program has another copy.
+
+start_project("core", "SharedLib", "lib/moonbeam", core_files, c_flags)
+targetprefix ""
+targetname "core"
+targetextension ".so"
+includedirs { "runtime", "bindings", "build/gen", hdf5_include, lua_include }
+links(runtime_libraries)
+linkoptions {
+    "-fopenmp", "-Wl,--as-needed", "-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL",
+}
+per_config(buildoptions, compile_flags)
+per_config(linkoptions, link_flags)
+
+-- ---------------------------------------------------------------------------------------------
+-- moonbeam_cuda: the CUDA backend, a plug-in beside the program. Compiled by nvcc, but linked by
+-- gcc: with exceptions off nothing needs libstdc++, and the CUDA runtime is static. libcuda and
+-- libcufft are found at run time, so they must not be linked.
+
+if nvcc then
+    start_project("moonbeam_cuda", "SharedLib", "bin", cuda_files, cuda_flags)
+    targetprefix ""
+    targetname "moonbeam_cuda"
+    targetextension ".so"
+    includedirs { "runtime", "cuda", "build/gen" }
+    libdirs { cuda_libdir }
+    links { "cudart_static", "rt", "pthread", "dl", "m" }
+    linkoptions { "-Wl,--as-needed", "-Wl,-z,defs", "-Wl,--exclude-libs,ALL" }
+
+    if premake5 then
+        filter { "files:**.cu" }
+        buildmessage "%{file.name}"
+        buildcommands {
+            nvcc .. " $(ALL_CPPFLAGS) " .. table.concat(cuda_flags, " ")
+                .. ' -o "$@" -MF "$(@:%.o=%.d)" -c "$<"',
+        }
+        buildoutputs { "%{cfg.objdir}/%{file.basename}.o" }
+        filter {}
+    else
+        local is_cpp = path.iscppfile
+        function path.iscppfile(name)
+            return path.getextension(name) == ".cu" or is_cpp(name)
+        end
+        premake.gcc.platforms.Native.cxx = nvcc
+        -- 4.3 adds -fPIC to every shared library, which nvcc takes only by -Xcompiler.
+        local get_cflags = premake.gcc.getcflags
+        function premake.gcc.getcflags(cfg)
+            if cfg.targetname == "moonbeam_cuda" then
+                return { "-g" }
+            end
+            return get_cflags(cfg)
+        end
+    end
+elseif generating then
+    -- A plug-in left from an earlier build would be loaded, and would not match.
+    for _, config in ipairs(configurations_of_build) do
+        os.remove(output_root(config) .. "/bin/moonbeam_cuda.so")
+        os.remove("build/obj/" .. config .. "/moonbeam_cuda.files")
+    end
+    os.remove("build/make/moonbeam_cuda.make")
+end

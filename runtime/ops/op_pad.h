@@ -1,0 +1,72 @@
+/*
+** pad: what the host and the CUDA kernel share. Arrays: a (in), result (out). No scratch: every axis is index
+** arithmetic (mb_pad_source).
+*/
+#ifndef MB_OPS_OP_PAD_H
+#define MB_OPS_OP_PAD_H
+
+#include "ops/op.h"
+
+#ifndef MB_BOTH
+#ifdef __CUDACC__
+#define MB_BOTH __host__ __device__
+#else
+#define MB_BOTH
+#endif
+#endif
+
+typedef enum mb_pad_mode {
+    MB_PAD_CONSTANT,
+    MB_PAD_EDGE,
+    MB_PAD_REFLECT,   /* d c b | a b c d | c b a */
+    MB_PAD_SYMMETRIC, /* c b a | a b c d | d c b */
+    MB_PAD_WRAP       /* b c d | a b c d | a b c */
+} mb_pad_mode;
+
+typedef struct mb_pad_params {
+    mb_vector before, after; /* one number per axis, or one for all, or absent (0) */
+    int mode;
+    double value;
+} mb_pad_params;
+
+enum { MB_PAD_A, MB_PAD_RESULT };
+
+/* The amount for one axis. */
+static inline int64_t mb_pad_amount(const mb_vector *amounts, int axis)
+{
+    if (amounts->count == 0)
+        return 0;
+    return (int64_t)amounts->values[amounts->count == 1 ? 0 : axis];
+}
+
+/* Source index of position i (0 at the first source element, may be negative or >= n) on an axis of n >= 1 elements;
+** -1: outside, take the constant. As numpy.pad, also for pads longer than the axis. */
+MB_BOTH static inline int64_t mb_pad_source(int mode, int64_t i, int64_t n)
+{
+    int64_t period, r;
+    if (i >= 0 && i < n)
+        return i;
+    switch (mode) {
+    case MB_PAD_EDGE:
+        return i < 0 ? 0 : n - 1;
+    case MB_PAD_REFLECT:
+        if (n == 1)
+            return 0;
+        period = 2 * (n - 1);
+        r = i % period;
+        r = r < 0 ? r + period : r;
+        return r < n ? r : period - r;
+    case MB_PAD_SYMMETRIC:
+        period = 2 * n;
+        r = i % period;
+        r = r < 0 ? r + period : r;
+        return r < n ? r : period - 1 - r;
+    case MB_PAD_WRAP:
+        r = i % n;
+        return r < 0 ? r + n : r;
+    default:
+        return -1;
+    }
+}
+
+#endif
