@@ -100,13 +100,14 @@ local runtime_files = sorted_files("runtime/**.c")
 local binding_files = sorted_files("bindings/*.c")
 local cuda_files = sorted_files("cuda/*.cu")
 
--- Objects are named after the base name alone, and 4.3 silently drops one of two equal ones.
+-- Objects are named after the base name alone, and 4.3 silently drops one of two equal ones. (That
+-- holds within a project; fft.c and fft.cu may stand side by side, being in different ones.)
 local seen = {}
 for _, list in ipairs({ runtime_files, binding_files, cuda_files }) do
     for _, file in ipairs(list) do
-        local name = base_name(file)
+        local name = path.getname(file)
         if seen[name] then
-            error(("two sources have the base name '%s': %s and %s; rename one of them"):format(
+            error(("two sources are called '%s': %s and %s; rename one of them"):format(
                 name, seen[name], file), 0)
         end
         seen[name] = file

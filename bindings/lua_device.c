@@ -65,11 +65,20 @@ void mbl_push_device(lua_State *L, mb_device *device)
     lua_rawsetp(L, LUA_REGISTRYINDEX, device);
 }
 
+/* Devices that this process has opened through Lua, in order. They stay open. */
+#define MAX_OPENED 64
+static mb_device *opened[MAX_OPENED];
+
 static mb_device *open_device(lua_State *L, const char *id)
 {
     mb_device *device = NULL;
     mb_error_clear();
     mbl_check(L, mb_device_open(id, &device));
+    for (int i = 0; i < MAX_OPENED && opened[i] != device; i++)
+        if (opened[i] == NULL) {
+            opened[i] = device;
+            break;
+        }
     return device;
 }
 
@@ -283,6 +292,17 @@ static int module_list(lua_State *L)
     return 1;
 }
 
+/* opened(): the devices in use so far. */
+static int module_opened(lua_State *L)
+{
+    lua_newtable(L);
+    for (int i = 0; i < MAX_OPENED && opened[i] != NULL; i++) {
+        mbl_push_device(L, opened[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
 /* default([id]): the device of what names none; sets it when given. */
 static int module_default(lua_State *L)
 {
@@ -337,6 +357,7 @@ int mbl_open_device(lua_State *L)
     };
     static const luaL_Reg functions[] = { { "open", module_open },
                                           { "list", module_list },
+                                          { "opened", module_opened },
                                           { "default", module_default },
                                           { "cuda_problem", module_cuda_problem },
                                           { "bytes", module_bytes },

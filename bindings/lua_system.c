@@ -24,7 +24,10 @@ static void stop_hook(lua_State *L, lua_Debug *ar)
 {
     (void)ar;
     lua_sethook(L, NULL, 0, 0);
-    mbl_fail(L, MB_STATUS_CANCELLED, NULL, "interrupted by Ctrl-C");
+    mb_error_clear();
+    mb_fail(MB_STATUS_CANCELLED, NULL, "interrupted by Ctrl-C");
+    mbl_push_error(L);
+    lua_error(L);
 }
 
 /* Only what a signal handler may do; lua_sethook is allowed there. */

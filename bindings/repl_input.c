@@ -32,6 +32,7 @@ static struct {
     void (*stifle_history)(int lines);
     char **(*matches)(const char *text, generator_function *generator);
     char **line_buffer;
+    int *over, *append;
 } editor;
 
 static lua_State *active; /* the state whose line is being read, for completion */
@@ -74,9 +75,10 @@ static char **complete(const char *text, int start, int end)
 {
     char **matches = NULL;
     int top = lua_gettop(active);
-    int *over = dlsym(RTLD_DEFAULT, "rl_attempted_completion_over");
-    if (over != NULL)
-        *over = 1;
+    if (editor.over != NULL)
+        *editor.over = 1; /* no file names */
+    if (editor.append != NULL)
+        *editor.append = '\0'; /* the library sets it again before each completion */
     (void)end;
     if (lua_checkstack(active, 8) && lua_getfield(active, LUA_REGISTRYINDEX, COMPLETER) == LUA_TFUNCTION) {
         lua_pushstring(active, text);
@@ -110,9 +112,8 @@ static bool load_editor(const char *library)
     int *catch_signals = dlsym(handle, "rl_catch_signals");
     if (catch_signals != NULL)
         *catch_signals = 0;
-    int *append = dlsym(handle, "rl_completion_append_character");
-    if (append != NULL)
-        *append = '\0';
+    editor.append = dlsym(handle, "rl_completion_append_character");
+    editor.over = dlsym(handle, "rl_attempted_completion_over");
     const char **name = dlsym(handle, "rl_readline_name");
     if (name != NULL)
         *name = "moonbeam";

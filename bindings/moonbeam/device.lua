@@ -6,6 +6,7 @@ local core = require "moonbeam.core"
 local device = {
     open = core.device.open,
     list = core.device.list,
+    opened = core.device.opened,
     default = core.device.default,
     cuda_problem = core.device.cuda_problem,
     bytes = core.device.bytes,

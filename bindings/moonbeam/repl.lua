@@ -163,7 +163,11 @@ function repl.compile(text, env)
     if f then
         return f
     end
-    return nil, message, message:sub(-5) == "<eof>"
+    local again, as_expression = load("return " .. text, "=stdin", "t", env) -- "1;"
+    if again then
+        return again
+    end
+    return nil, message, message:sub(-5) == "<eof>" or as_expression:sub(-5) == "<eof>"
 end
 
 -- Completion
@@ -404,7 +408,9 @@ function repl.run(options)
     local function show(ok, ...)
         local count = select("#", ...)
         if not ok then
-            write_error(tostring((...)) .. "\n")
+            -- The traceback ends where the prompt begins.
+            local text = tostring((...)):gsub("\n%s*%[C%]: in function 'moonbeam.system.call'.*", "")
+            write_error(text .. "\n")
         elseif count > 0 then
             local lines = {}
             for i = 1, count do

@@ -107,12 +107,12 @@ function tomo.find_center_pair(first, opposite, options)
     end
     local a <close> = spectrum(first)
     local b <close> = spectrum(opposite)
-    mb.binary(a, b, {fn = "mul", out = a})
+    mb.binary(a, "mul", {b = b, out = a})
     local rows_convolved <close> = mb.irfft(a, {n = size})
-    local convolved <close> = mb.reduce(rows_convolved, {fn = "sum", axis = 1})
+    local convolved <close> = mb.reduce(rows_convolved, "sum", {axis = 1})
     local function column_squares(image)
-        local squares <close> = mb.unary(image, {fn = "square"})
-        local sums <close> = mb.reduce(squares, {fn = "sum", axis = 1})
+        local squares <close> = mb.unary(image, "square")
+        local sums <close> = mb.reduce(squares, "sum", {axis = 1})
         return prefix_sums(sums:to_table())
     end
     local cross, qa, qb = convolved:to_table(), column_squares(first), column_squares(opposite)
@@ -140,12 +140,12 @@ end
 tomo.metrics = {
     -- Total of the negative values: a wrong centre breeds streaks that dip below zero.
     negativity = function(slice)
-        local negative <close> = mb.binary(slice, {fn = "min", scalar = 0})
+        local negative <close> = mb.binary(slice, "min", {scalar = 0})
         return -negative:sum()
     end,
     -- Minus the sum of squares: a right centre piles contrast up. Needs an object that fits the field of view.
     sharpness = function(slice)
-        local squares <close> = mb.unary(slice, {fn = "square"})
+        local squares <close> = mb.unary(slice, "square")
         return -squares:sum()
     end,
 }

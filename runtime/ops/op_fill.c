@@ -9,7 +9,7 @@
 static const mb_op_arg args[] = {
     {.name = "a", .kind = MB_ARG_INOUT, .required = true, .dtypes = MB_ANY_DTYPE, .rank_min = 0,
      .rank_max = MB_MAX_RANK, .doc = "array to fill; any strides"},
-    {.name = "value", .kind = MB_ARG_FLOAT, .required = true, .offset = offsetof(mb_fill_params, value),
+    {.name = "value", .kind = MB_ARG_FLOAT, .required = true, .initial = NAN, .offset = offsetof(mb_fill_params, value),
      .doc = "the value; integers are rounded to nearest even and clamped, NaN becomes 0 there"},
     {.name = "imag", .kind = MB_ARG_FLOAT, .initial = 0, .offset = offsetof(mb_fill_params, imag),
      .doc = "imaginary part; complex arrays only"},

@@ -1,0 +1,142 @@
+/*
+** pad: grows every axis by `before` and `after` elements. Modes with the meaning of numpy.pad, also for pads longer than
+** the axis. Any dtype and rank. Every destination row is built from one source row (or is constant): its middle is a
+** copy, its ends follow mb_pad_source.
+*/
+#include "ops/op_pad.h"
+#include <math.h>
+#include <string.h>
+
+static const char *const modes[] = {"constant", "edge", "reflect", "symmetric", "wrap", NULL};
+
+static const mb_op_arg args[] = {
+    {.name = "a", .kind = MB_ARG_IN, .required = true, .dtypes = MB_ANY_DTYPE, .rank_min = 1, .rank_max = MB_MAX_RANK,
+     .doc = "array to pad; any strides"},
+    {.name = "before", .kind = MB_ARG_VECTOR, .min = 0, .max = 1e12, .offset = offsetof(mb_pad_params, before),
+     .unit = "elements", .doc = "how many to add in front: one number per axis, or one for all; default 0"},
+    {.name = "after", .kind = MB_ARG_VECTOR, .min = 0, .max = 1e12, .offset = offsetof(mb_pad_params, after),
+     .unit = "elements", .doc = "how many to add behind: one number per axis, or one for all; default 0"},
+    {.name = "mode", .kind = MB_ARG_ENUM, .initial = MB_PAD_CONSTANT, .choices = modes,
+     .offset = offsetof(mb_pad_params, mode), .doc = "what the new elements are, as in numpy.pad"},
+    {.name = "value", .kind = MB_ARG_FLOAT, .initial = 0, .offset = offsetof(mb_pad_params, value),
+     .doc = "the constant of mode constant"},
+    {.name = "result", .kind = MB_ARG_OUT, .dtypes = MB_ANY_DTYPE, .rank_min = 1, .rank_max = MB_MAX_RANK,
+     .doc = "extents grown by before + after"},
+    {.name = NULL}};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 3, 5, 7}}, params = {before = {0, 2, 3}, after = {1, 0, 9}, mode = 'reflect'}}",
+    "{inputs = {{'u16', 5, 4}}, params = {before = 7, after = 6, mode = 'symmetric'}}",
+    "{inputs = {{'c64', 11}}, params = {before = 3, after = 13, mode = 'wrap'}}",
+    "{inputs = {{'f32', 3, 5}}, params = {before = {0, 2}, value = 1.5}}", NULL};
+
+static mb_status check_amounts(const char *name, const mb_vector *amounts, int rank)
+{
+    if (amounts->count != 0 && amounts->count != 1 && amounts->count != rank)
+        return mb_fail(MB_STATUS_ARGUMENT, name, "%s has %lld numbers; give one, or one for each of the %d axes", name,
+                       (long long)amounts->count, rank);
+    for (int64_t i = 0; i < amounts->count; i++)
+        if (amounts->values[i] != floor(amounts->values[i]))
+            return mb_fail(MB_STATUS_ARGUMENT, name, "element %lld of %s is %g; it must be a whole number",
+                           (long long)i + 1, name, amounts->values[i]);
+    return MB_STATUS_OK;
+}
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_pad_params *p = params;
+    const mb_spec *a = &arrays[MB_PAD_A];
+    mb_spec result = *a;
+    MB_TRY(check_amounts("before", &p->before, a->shape.rank));
+    MB_TRY(check_amounts("after", &p->after, a->shape.rank));
+    for (int i = 0; i < a->shape.rank; i++) {
+        int64_t amount = mb_pad_amount(&p->before, i) + mb_pad_amount(&p->after, i);
+        if (a->shape.dims[i] == 0 && amount > 0 && p->mode != MB_PAD_CONSTANT)
+            return mb_fail(MB_STATUS_SHAPE, "a", "axis %d is empty: mode %s has nothing to continue (constant has)",
+                           i + 1, modes[p->mode]);
+        result.shape.dims[i] += amount;
+    }
+    arrays[MB_PAD_RESULT] = result;
+    return MB_STATUS_OK;
+}
+
+static inline void copy_element(char *to, const char *from, size_t bytes)
+{
+    switch (bytes) { /* constant sizes become single moves */
+    case 1: *to = *from; break;
+    case 2: memcpy(to, from, 2); break;
+    case 4: memcpy(to, from, 4); break;
+    case 8: memcpy(to, from, 8); break;
+    default: memcpy(to, from, bytes); break;
+    }
+}
+
+/* One row: `from` is the source row's start, or NULL for a row of constants. Strides in bytes. */
+static void pad_row(const mb_pad_params *p, char *to, int64_t to_step, int64_t n_out, const char *from,
+                    int64_t from_step, int64_t n, int64_t before, const char *value, size_t bytes)
+{
+    int64_t size = (int64_t)bytes, middle = from ? n : 0;
+    for (int64_t x = 0; x < n_out; x++) {
+        if (x == before && middle > 0) {
+            if (to_step == size && from_step == size)
+                memcpy(to + x * to_step, from, (size_t)(n * size));
+            else
+                for (int64_t i = 0; i < n; i++)
+                    copy_element(to + (x + i) * to_step, from + i * from_step, bytes);
+            x += n - 1;
+            continue;
+        }
+        int64_t source = from ? mb_pad_source(p->mode, x - before, n) : -1;
+        copy_element(to + x * to_step, source < 0 ? value : from + source * from_step, bytes);
+    }
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_pad_params *p = call->params;
+    const mb_array *a = call->arrays[MB_PAD_A];
+    mb_array *result = call->arrays[MB_PAD_RESULT];
+    int last = a->shape.rank - 1;
+    int64_t bytes = (int64_t)mb_dtype_bytes(a->dtype), rows = 1, n_out = result->shape.dims[last];
+    int64_t before = mb_pad_amount(&p->before, last);
+    _Alignas(16) char value[16];
+    int threads;
+    mb_element_set(a->dtype, value, p->value, 0);
+    for (int i = 0; i < last; i++)
+        rows *= result->shape.dims[i];
+    threads = rows * n_out < 32768 ? 1 : call->device->facts.threads;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t rest = row, to = 0, from = 0;
+        bool outside = a->shape.dims[last] == 0;
+        for (int i = last - 1; i >= 0; i--) {
+            int64_t index = rest % result->shape.dims[i];
+            int64_t source = mb_pad_source(p->mode, index - mb_pad_amount(&p->before, i), a->shape.dims[i]);
+            rest /= result->shape.dims[i];
+            outside = outside || source < 0;
+            to += index * result->strides[i];
+            from += source * a->strides[i];
+        }
+        pad_row(p, (char *)result->data + to * bytes, result->strides[last] * bytes, n_out,
+                outside ? NULL : (const char *)a->data + from * bytes, a->strides[last] * bytes, a->shape.dims[last],
+                before, value, (size_t)bytes);
+    }
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_pad = {
+    .name = "pad",
+    .summary = "Grows an array on every side: constant, edge, reflect, symmetric or wrap.",
+    .doc = "before and after are element counts, one per axis or one number for all axes. Modes as numpy.pad:\n"
+           "constant 0 0 | a b c | 0 0, edge a a | a b c | c c, reflect c b | a b c | b a, symmetric b a | a b c | c b, "
+           "wrap b c | a b c | a b. Pads may be longer than the axis.",
+    .reference = "numpy.pad",
+    .category = "array",
+    .args = args,
+    .params_bytes = sizeof(mb_pad_params),
+    .strides = MB_STRIDES_ANY,
+    .tolerance = 0,
+    .samples = samples,
+    .infer = infer,
+    .run_host = run_host,
+};

@@ -1,0 +1,161 @@
+--- Reconstructs a tomography scan: HDF5 in (Data Exchange or NXtomo), HDF5 out (NXtomoproc), in chunks of rows that fit.
+
+local mb = require "moonbeam"
+local cli = require "moonbeam.cli"
+
+local options = cli.parse(arg, {
+    usage = "reconstruct.lua SCAN [-o RESULT] [options]",
+    summary = "Reconstructs a parallel-beam tomography scan by filtered back-projection.",
+    {"scan", positional = true, required = true, doc = "HDF5 file, Data Exchange or NXtomo"},
+    {"output", short = "o", value = "FILE", doc = "result file (default: SCAN with -volume.h5)"},
+    {"overwrite", doc = "replace an existing result"},
+    {"plan", doc = "print chunks, bytes and peak, read no frames, write nothing"},
+    {"center", short = "c", value = "X|auto", default = "auto", doc = "0-based column of the rotation axis"},
+    {"filter", short = "f", value = "NAME", type = cli.choice("ram-lak", "shepp-logan", "cosine", "hamming", "hann", "tukey",
+        "lanczos"), default = "shepp-logan", doc = "ramp filter"},
+    {"cutoff", value = "PART", type = cli.number, default = 1, doc = "filter cut-off as a part of the Nyquist frequency"},
+    {"padding", value = "NAME", type = cli.choice("zero", "edge"), default = "edge",
+        doc = "rows beyond the detector: zero, or edge for objects larger than the field of view"},
+    {"rows", short = "r", value = "A:B", type = cli.range, doc = "rows to reconstruct, 1-based, inclusive (default: all)"},
+    {"circle", value = "PART", type = cli.number, default = 1, doc = "circular mask as a part of the half-width, 0: none"},
+    {"accuracy", value = "NAME", type = cli.choice("fast", "exact"), default = "fast", doc = "back-projection mode"},
+    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes a GPU where there is one"},
+    {"budget", short = "b", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
+    {"chunk", value = "ROWS", type = cli.count, doc = "rows per chunk (default: as many as fit the budget)"},
+    {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean", doc = "how flats and darks are averaged"},
+    {"no-log", doc = "the data are line integrals already"},
+    {"preview", short = "p", value = "FILE", doc = "PNG of the middle slice"},
+    {"angle-unit", value = "UNIT", type = cli.choice("deg", "rad"), doc = "unit of the angles, where the file does not say"},
+    {"pixel-size", value = "UM", type = cli.number, doc = "detector pixel size in micrometres, where the file does not say"},
+    {"data-path", value = "PATH", doc = "dataset with the projections"},
+    {"flats-path", value = "PATH", doc = "dataset with the flats"},
+    {"darks-path", value = "PATH", doc = "dataset with the darks"},
+    {"angles-path", value = "PATH", doc = "dataset with the angles"},
+    {"image-key-path", value = "PATH", doc = "dataset with the image keys"},
+    {"quiet", short = "q", doc = "no progress, only warnings and errors"},
+    notes = "The volume is attenuation per metre where the pixel size is known, else per pixel.\n"
+        .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted. A result file that exists is complete.",
+})
+
+local function say(...)
+    if not options.quiet then
+        print(string.format(...))
+    end
+end
+
+local function warn(...)
+    io.stderr:write("warning: ", string.format(...), "\n")
+end
+
+local device_id = options.device
+if device_id == "auto" then
+    device_id = #mb.devices() > 1 and "cuda:0" or "host"
+end
+local device = mb.device(device_id, options.budget and {budget = options.budget} or nil)
+
+local scan <close> = mb.scan.open(options.scan, {
+    data = options.data_path,
+    flats = options.flats_path,
+    darks = options.darks_path,
+    angles = options.angles_path,
+    image_key = options.image_key_path,
+    angle_unit = options.angle_unit,
+    pixel_size = options.pixel_size and options.pixel_size * 1e-6,
+}) or mb.raise(select(2, mb.scan.open(options.scan)))
+
+local settings = {
+    device = device_id,
+    chunk = options.chunk,
+    filter = options.filter,
+    cutoff = options.cutoff,
+    padding = options.padding,
+    circle = options.circle,
+    accuracy = options.accuracy,
+    flat_mode = options.flat_mode,
+    log = not options.no_log,
+    quiet = options.quiet,
+    rows = options.rows and {options.rows[1] or 1, options.rows[2] or scan.rows},
+}
+if scan.pixel_size then
+    settings.scale = math.pi / scan.n_angles / scan.pixel_size
+end
+settings.center = tonumber(options.center)
+if not settings.center and options.center ~= "auto" then
+    mb.raise("argument", ("--center is \"%s\"; give a column number or auto"):format(options.center))
+elseif settings.center and not (settings.center >= 0 and settings.center <= scan.cols - 1) then
+    mb.raise("argument", ("--center %g lies outside the detector, columns 0 to %d"):format(settings.center, scan.cols - 1))
+end
+
+say("%s", scan:describe())
+for _, text in ipairs(scan.warnings) do
+    warn("%s", text)
+end
+
+local plan = mb.recon.plan(scan, settings)
+if options.plan then
+    print(mb.recon.describe(plan))
+    return
+end
+
+local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.h5"
+local result <close> = mb.result.create(output, {
+    shape = plan.volume,
+    dtype = "f32",
+    units = scan.pixel_size and "1/m" or "1/px",
+    pixel_size = scan.pixel_size,
+    overwrite = options.overwrite,
+    input = options.scan,
+    parameters = {
+        filter = options.filter,
+        cutoff = options.cutoff,
+        padding = options.padding,
+        circle = options.circle,
+        accuracy = options.accuracy,
+        flat_mode = options.flat_mode,
+        rows = ("%d:%d"):format(plan.rows[1], plan.rows[2]),
+        device = device_id,
+    },
+})
+
+if not settings.center then
+    local how
+    settings.center, how = mb.recon.find_center(scan, settings)
+    say("axis       column %.2f (%s)", settings.center, how)
+end
+plan.settings = settings
+say("%s", mb.recon.describe(plan))
+
+local middle = plan.volume[1] // 2 + 1
+local report = mb.recon.run(scan, plan, function(slices, z)
+    result:write(slices, z)
+    if options.preview and z <= middle and middle < z + slices.shape[1] then
+        local slice <close> = slices:view(middle - z + 1, mb.all, mb.all)
+        mb.view.save(options.preview, slice)
+    end
+end)
+
+local nonfinite, clamped, nonpositive = table.unpack(report.counts)
+if nonfinite > 0 then
+    warn("%d values were not finite and were replaced", nonfinite)
+end
+if clamped > 0 then
+    warn("%d detector pixels have no beam in the flats (flat minus dark below the floor)", clamped)
+end
+if nonpositive > 0 then
+    warn("%d values had a transmission of zero or less and were clipped", nonpositive)
+end
+result:provenance {
+    center = settings.center,
+    predicted_peak_bytes = plan.peak,
+    measured_peak_bytes = report.peak,
+    nonfinite_values = nonfinite,
+    clamped_pixels = clamped,
+    nonpositive_values = nonpositive,
+    seconds = report.seconds,
+}
+result:finish()
+say("memory     predicted %d bytes, measured %d bytes", plan.peak, report.peak)
+say("wrote      %s", output)
+if options.preview then
+    say("picture    %s", options.preview)
+end

@@ -1,0 +1,456 @@
+-- What every operator promises by its descriptor, on every backend, for each of its samples:
+-- documented arguments; results as inferred; the estimated peak is the measured one, to the byte;
+-- nothing outside its arrays and slots is written; strided inputs as declared; clear messages; no
+-- leak when any allocation fails; the same result in chunks; the same on the host and on CUDA.
+
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+
+-- Samples, inputs, calls
+
+local function load_samples(descriptor)
+    local samples = {}
+    for i, text in ipairs(descriptor.samples) do
+        samples[i] = assert(load("return " .. text, "=sample"))()
+        samples[i].inputs = samples[i].inputs or {}
+        samples[i].params = samples[i].params or {}
+    end
+    return samples
+end
+
+-- Arguments in the order of the descriptor: f(arg, index of input or nil).
+local function each_arg(descriptor, f)
+    local input = 0
+    for _, arg in ipairs(descriptor.args) do
+        local is_input = arg.kind == "in" or arg.kind == "inout"
+        if is_input then
+            input = input + 1
+        end
+        f(arg, is_input and input or nil)
+    end
+end
+
+local function input_spec(sample, arg, index)
+    return sample.inputs[arg.name] or sample.inputs[index]
+end
+
+local function random_input(spec, seed, device)
+    local integer = spec[1]:match("^[ui]")
+    return mb.random({ table.unpack(spec, 2) }, {
+        dtype = spec[1],
+        device = device,
+        seed = seed,
+        low = spec.low or 0,
+        high = spec.high or (integer and 200 or 1),
+    })
+end
+
+-- {name = array}, owned by the caller.
+local function make_inputs(descriptor, sample, device)
+    local inputs = {}
+    each_arg(descriptor, function(arg, index)
+        local spec = index and input_spec(sample, arg, index)
+        if spec then
+            inputs[arg.name] = random_input(spec, index, device)
+        end
+    end)
+    return inputs
+end
+
+local function release_all(arrays)
+    for _, array in pairs(arrays) do
+        array:release()
+    end
+end
+
+-- Calls the operator with inputs by name; `extra` are more options. Returns a list of the results.
+local function call(descriptor, sample, inputs, device, extra)
+    local positional, options, has_input = {}, {}, false
+    each_arg(descriptor, function(arg, index)
+        local value
+        if index then
+            value = inputs[arg.name]
+            has_input = has_input or arg.required
+        elseif arg.kind ~= "out" then
+            value = sample.params[arg.name]
+        else
+            return
+        end
+        if arg.required then
+            positional[#positional + 1] = value
+        else
+            options[arg.name] = value
+        end
+    end)
+    if not has_input then
+        options.device = device
+    end
+    for key, value in pairs(extra or {}) do
+        options[key] = value
+    end
+    positional[#positional + 1] = options
+    return table.pack(mb.op.run(descriptor.name, table.unpack(positional)))
+end
+
+-- Releases results that the call made (those changed in place are inputs).
+local function release_results(results, inputs)
+    for i = 1, results.n do
+        local mine = results[i] ~= nil
+        for _, array in pairs(inputs) do
+            mine = mine and array ~= results[i]
+        end
+        if mine then
+            results[i]:release()
+        end
+    end
+end
+
+local function estimate(descriptor, sample, inputs, device, given)
+    return mb.op.estimate(descriptor.name, inputs, sample.params, { device = device, given = given })
+end
+
+local function result_values(results)
+    local values = {}
+    for i = 1, results.n do
+        values[i] = results[i] and results[i]:to_table() or {}
+    end
+    return values
+end
+
+local function first_out(descriptor)
+    for _, arg in ipairs(descriptor.args) do
+        if arg.kind == "out" then
+            return arg
+        end
+    end
+end
+
+-- The tests of one operator
+
+local function check_documented(descriptor)
+    assert.truthy(descriptor.summary and #descriptor.summary > 10, "no summary")
+    assert.truthy(descriptor.category, "no category")
+    assert.truthy(#descriptor.samples >= 1, "no sample")
+    local seen = {}
+    for _, arg in ipairs(descriptor.args) do
+        assert.truthy(arg.doc and #arg.doc > 0, arg.name .. " has no doc")
+        assert.falsy(seen[arg.name], arg.name .. " appears twice")
+        assert.falsy(arg.name == "out" or arg.name == "device", arg.name .. " is a reserved name")
+        seen[arg.name] = true
+        if arg.array then
+            assert.truthy(#arg.dtypes > 0, arg.name .. " accepts no dtype")
+            assert.truthy(arg.rank_min <= arg.rank_max, arg.name .. " has no possible rank")
+        elseif arg.kind == "enum" then
+            assert.truthy(#arg.choices > 1, arg.name .. " has nothing to choose")
+        elseif arg.min and type(arg.default) == "number" then
+            assert.truthy(arg.default >= arg.min and arg.default <= arg.max,
+                arg.name .. " has a default outside its range")
+        end
+    end
+    assert.truthy(mb.op.functions[descriptor.name])
+    assert.truthy(require("moonbeam.help").text(descriptor.name):find(descriptor.summary, 1, true))
+end
+
+-- Results as inferred, peak as estimated, guards intact.
+local function check_run(descriptor, sample, device)
+    mb.collect()
+    mb.pool.set_guards(true, device)
+    local broken = mb.pool.stats(device).broken_guards
+    local inputs = make_inputs(descriptor, sample, device)
+    local known = estimate(descriptor, sample, inputs, device)
+    local results
+    local peak = mb.pool.peak(function()
+        results = call(descriptor, sample, inputs, device)
+    end, device)
+    assert.equal(known.peak, peak, "estimated and measured peak")
+    assert.equal(known.result + known.scratch, known.peak)
+    local outs = {}
+    for _, result in ipairs(known.results) do
+        outs[result.name] = result
+    end
+    local number = 0
+    for _, arg in ipairs(descriptor.args) do
+        if arg.kind == "out" or arg.kind == "inout" then
+            number = number + 1
+            local expected = outs[arg.name]
+            if arg.kind == "out" and expected then
+                assert.same(expected.shape, results[number].shape)
+                assert.equal(expected.dtype, results[number].dtype)
+                assert.equal(expected.bytes, results[number].bytes)
+            elseif arg.kind == "out" then
+                assert.is_nil(results[number], arg.name .. " was not inferred")
+            end
+        end
+    end
+    release_results(results, inputs)
+    release_all(inputs)
+    mb.collect()
+    local broken_now = mb.pool.stats(device).broken_guards
+    mb.pool.set_guards(false, device)
+    assert.equal(broken, broken_now, "damaged guard words")
+end
+
+-- out =: the estimate is then the scratch alone, and the values are the same; also in place of an
+-- input where that is allowed.
+local function check_out(descriptor, sample, device)
+    local out = first_out(descriptor)
+    if not out then
+        return
+    end
+    local inputs = make_inputs(descriptor, sample, device)
+    local made = call(descriptor, sample, inputs, device)
+    local expected = result_values(made)
+    local given = {}
+    local number = 0
+    for _, arg in ipairs(descriptor.args) do
+        if arg.kind == "out" or arg.kind == "inout" then
+            number = number + 1
+            if arg.kind == "out" then
+                given[arg.name] = made[number]
+            end
+        end
+    end
+    local names = {}
+    for name, array in pairs(given) do
+        names[#names + 1] = name
+        array:fill(1)
+    end
+    local known = estimate(descriptor, sample, inputs, device, names)
+    assert.equal(0, known.result)
+    local again
+    local peak = mb.pool.peak(function()
+        again = call(descriptor, sample, inputs, device, { out = given })
+    end, device)
+    assert.equal(known.scratch, peak)
+    for i = 1, again.n do
+        assert.equal(made[i], again[i])
+    end
+    for i = 1, again.n do
+        helper.assert_close(expected[i], again[i] and again[i]:to_table() or {}, 0, "with out =")
+    end
+    local first = given[out.name]
+    for _, name in ipairs(descriptor.alias) do
+        local input = inputs[name]
+        if input and first and input.dtype == first.dtype
+            and table.concat(input.shape, " ") == table.concat(first.shape, " ") then
+            local copies = {}
+            for key, array in pairs(inputs) do
+                copies[key] = array:copy()
+            end
+            local results = call(descriptor, sample, copies, device,
+                { out = { [out.name] = copies[name] } })
+            helper.assert_close(expected[1], results[1], math.max(descriptor.tolerance, 1e-6),
+                "in place of " .. name)
+            release_results(results, copies)
+            release_all(copies)
+        end
+    end
+    release_results(made, inputs)
+    release_all(inputs)
+end
+
+-- A view with the same elements, every second one of a larger array along `axis`.
+local function stretched(array, axis)
+    local shape = array.shape
+    shape[axis] = 2 * shape[axis]
+    local ranges = {}
+    for i = 1, #shape do
+        ranges[i] = i == axis and { 1, shape[axis], 2 } or mb.all
+    end
+    local large = mb.zeros(shape, { dtype = array.dtype, device = array.device })
+    local view = large:view(table.unpack(ranges))
+    large:release()
+    local copied = mb.convert(array, array.dtype, { out = view })
+    return copied
+end
+
+local function check_strides(descriptor, sample, device)
+    each_arg(descriptor, function(arg, index)
+        if not index or not input_spec(sample, arg, index) then
+            return
+        end
+        local inputs = make_inputs(descriptor, sample, device)
+        local array = inputs[arg.name]
+        local rank = array.rank
+        for axis = 1, rank do
+            if array.shape[axis] > 1 then
+                local is_last = axis == rank
+                local accepted = descriptor.strides == "any"
+                    or descriptor.strides == "rows" and not is_last
+                local plain = {}
+                for key, value in pairs(inputs) do
+                    plain[key] = value:copy()
+                end
+                local results = call(descriptor, sample, plain, device)
+                local expected = result_values(results)
+                release_results(results, plain)
+                release_all(plain)
+                local strided = {}
+                for key, value in pairs(inputs) do
+                    strided[key] = key == arg.name and stretched(value, axis) or value:copy()
+                end
+                assert.is_false(strided[arg.name].contiguous)
+                local ok, got = pcall(call, descriptor, sample, strided, device)
+                if accepted then
+                    assert.truthy(ok, tostring(got))
+                    for i, value in ipairs(result_values(got)) do
+                        helper.assert_close(expected[i], value, math.max(descriptor.tolerance, 1e-6),
+                            ("strided along axis %d of %s"):format(axis, arg.name))
+                    end
+                    release_results(got, strided)
+                else
+                    assert.is_false(ok, arg.name .. " must be refused when strided")
+                    assert.equal("shape", got.code)
+                    assert.truthy(tostring(got):find("copy()", 1, true))
+                end
+                release_all(strided)
+            end
+        end
+        release_all(inputs)
+    end)
+end
+
+local function check_messages(descriptor, sample)
+    local inputs = make_inputs(descriptor, sample, "host")
+    local text, err = helper.failure(call, descriptor, sample, inputs, "host", { no_such_option = 1 })
+    assert.equal("argument", err.code)
+    assert.equal(descriptor.name, err.op)
+    assert.truthy(text:find("no_such_option", 1, true))
+    -- A value of no possible type, for each argument in turn.
+    each_arg(descriptor, function(arg, index)
+        if arg.kind == "out" or (index and not inputs[arg.name] and arg.required) then
+            return
+        end
+        local wrong = print
+        local changed = setmetatable({ [arg.name] = wrong }, { __index = sample.params })
+        local changed_inputs = setmetatable({ [arg.name] = wrong }, { __index = inputs })
+        local message, failure = helper.failure(call, descriptor,
+            { inputs = sample.inputs, params = changed }, changed_inputs, "host")
+        assert.equal("argument", failure.code, message)
+        assert.equal(arg.name, failure.arg, message)
+        assert.truthy(message:find("must be", 1, true), message)
+    end)
+    release_all(inputs)
+end
+
+-- The n-th allocation fails, for every n: the error says so and nothing stays.
+local function check_failures(descriptor, sample, device)
+    local inputs = make_inputs(descriptor, sample, device)
+    mb.collect()
+    local before = mb.pool.stats(device)
+    local results = call(descriptor, sample, inputs, device)
+    local allocs = mb.pool.stats(device).allocs - before.allocs
+    release_results(results, inputs)
+    mb.collect()
+    for n = 1, allocs do
+        mb.pool.fail_nth(n, device)
+        local ok, err = pcall(call, descriptor, sample, inputs, device)
+        mb.pool.fail_nth(0, device)
+        assert.is_false(ok, "allocation " .. n .. " was made to fail, but the call did not")
+        assert.equal("memory", err.code)
+        mb.collect()
+        assert.equal(before.live, mb.pool.stats(device).live)
+        assert.truthy(mb.pool.check(device))
+    end
+    release_all(inputs)
+end
+
+-- Pieces of the first input along a declared axis, each with its halo, give the whole result.
+local function check_chunks(descriptor, sample, device)
+    local inputs = make_inputs(descriptor, sample, device)
+    local first
+    each_arg(descriptor, function(arg, index)
+        if index == 1 then
+            first = arg.name
+        end
+    end)
+    local splits = first and estimate(descriptor, sample, inputs, device).split or {}
+    local whole = #splits > 0 and call(descriptor, sample, inputs, device)
+    for _, split in ipairs(splits) do
+        local extent = inputs[first].shape[split.axis]
+        local same_extent = split.result_axis and whole[1].shape[split.result_axis] == extent
+        if split.combine == "none" and same_extent and descriptor.strides ~= "contiguous" then
+            for _, size in ipairs { 1, 2, 7 } do
+                for low = 1, extent, size do
+                    local high = math.min(low + size - 1, extent)
+                    local from = math.max(1, low - split.before)
+                    local to = math.min(extent, high + split.after)
+                    local function cut(array, axis, a, b)
+                        local ranges = {}
+                        for i = 1, array.rank do
+                            ranges[i] = i == axis and { a, b } or mb.all
+                        end
+                        return array:view(table.unpack(ranges))
+                    end
+                    local view = cut(inputs[first], split.axis, from, to)
+                    local part <close> = descriptor.strides == "any" and view:view() or view:copy()
+                    view:release()
+                    local results = call(descriptor, sample,
+                        setmetatable({ [first] = part }, { __index = inputs }), device)
+                    local got <close> = cut(results[1], split.result_axis, low - from + 1, high - from + 1)
+                    local expected <close> = cut(whole[1], split.result_axis, low, high)
+                    helper.assert_close(expected, got, math.max(descriptor.tolerance, 1e-6),
+                        ("axis %d, elements %d to %d"):format(split.axis, low, high))
+                    release_results(results, { part })
+                end
+            end
+        end
+    end
+    if whole then
+        release_results(whole, inputs)
+    end
+    release_all(inputs)
+end
+
+local function check_against_host(descriptor, sample)
+    local values = {}
+    for _, device in ipairs { "host", "cuda:0" } do
+        local inputs = make_inputs(descriptor, sample, device)
+        local results = call(descriptor, sample, inputs, device)
+        values[device] = result_values(results)
+        release_results(results, inputs)
+        release_all(inputs)
+    end
+    for i, expected in ipairs(values.host) do
+        helper.assert_close(expected, values["cuda:0"][i], descriptor.tolerance, "result " .. i)
+    end
+end
+
+for _, name in ipairs(mb.op.list()) do
+    local descriptor = mb.op.describe(name)
+    local samples = load_samples(descriptor)
+
+    describe("operator " .. name, function()
+        it("is documented", function()
+            check_documented(descriptor)
+        end)
+
+        it("has clear messages", function()
+            check_messages(descriptor, samples[1])
+        end)
+
+        for number, sample in ipairs(samples) do
+            helper.each_device(function(device, test)
+                local where = (" (sample %d, %s)"):format(number, device:match("^%a+"))
+                test("takes the memory it estimates" .. where, function()
+                    check_run(descriptor, sample, device)
+                end)
+                test("writes to given results" .. where, function()
+                    check_out(descriptor, sample, device)
+                end)
+                test("treats strides as declared" .. where, function()
+                    check_strides(descriptor, sample, device)
+                end)
+                test("survives failing allocations" .. where, function()
+                    check_failures(descriptor, sample, device)
+                end)
+                test("is the same in chunks" .. where, function()
+                    check_chunks(descriptor, sample, device)
+                end)
+            end)
+            helper.gpu_it(("is the same on the GPU (sample %d)"):format(number), function()
+                check_against_host(descriptor, sample)
+            end)
+        end
+    end)
+end
