@@ -7,7 +7,6 @@
 #include "ops/op_binary.h"
 
 enum { TO, A, B }; /* in walks */
-#define PER_THREAD 4
 
 template <class T> struct integer_rule {
     __device__ static T go(int fn, T x, T y)
@@ -61,12 +60,12 @@ struct binary_job {
 template <class T, class Rule>
 __global__ void __launch_bounds__(MB_THREADS) binary_kernel(T *to, const T *a, const T *b, T number, binary_job job)
 {
-    const int64_t span = (int64_t)MB_THREADS * PER_THREAD;
-    for (int64_t first = blockIdx.x * span + threadIdx.x; first < job.walk.count; first += gridDim.x * span) {
-        T x[PER_THREAD], y[PER_THREAD];
+    MB_BATCH_LOOP(first, job.walk.count)
+    {
+        T x[MB_BATCH], y[MB_BATCH];
         int64_t at[3];
 #pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
+        for (int k = 0; k < MB_BATCH; k++) {
             int64_t i = first + k * MB_THREADS;
             y[k] = number;
             if (i >= job.walk.count)
@@ -79,7 +78,7 @@ __global__ void __launch_bounds__(MB_THREADS) binary_kernel(T *to, const T *a, c
                 y[k] = b[at[B]];
         }
 #pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
+        for (int k = 0; k < MB_BATCH; k++) {
             int64_t i = first + k * MB_THREADS;
             if (i >= job.walk.count)
                 continue;
@@ -95,7 +94,7 @@ template <class T, template <class> class Rule>
 static mb_status run(const mb_op_call *call, const binary_job &job, T number)
 {
     const mb_array *a = call->arrays[MB_BINARY_A], *b = call->arrays[MB_BINARY_B];
-    binary_kernel<T, Rule<T>><<<mb_blocks(call, job.walk.count, MB_THREADS * PER_THREAD), MB_THREADS, 0, mb_stream(call)>>>(
+    binary_kernel<T, Rule<T>><<<mb_blocks(call, job.walk.count, MB_THREADS * MB_BATCH), MB_THREADS, 0, mb_stream(call)>>>(
         (T *)call->arrays[MB_BINARY_RESULT]->data, (const T *)a->data, b ? (const T *)b->data : NULL, number, job);
     MB_LAUNCHED("binary_kernel");
     return MB_STATUS_OK;

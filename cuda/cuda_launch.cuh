@@ -36,6 +36,13 @@ static inline mb_status mb_upload(const mb_op_call *call, void *to, const void *
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < (count);                  \
          i += (int64_t)gridDim.x * blockDim.x)
 
+/* Elementwise kernels take MB_BATCH elements a thread, all loads before the first store: one load in flight per thread is
+** not enough to fill the memory's latency, and the compiler may not reorder them where results may be the input. */
+#define MB_BATCH 4
+#define MB_BATCH_LOOP(first, count)                                                                \
+    for (int64_t first = blockIdx.x * (int64_t)(MB_THREADS * MB_BATCH) + threadIdx.x; first < (count); \
+         first += (int64_t)gridDim.x * (MB_THREADS * MB_BATCH))
+
 /* ---- element types --------------------------------------------------------------------------------------------- */
 
 static inline size_t mb_cuda_dtype_bytes(mb_dtype dtype)

@@ -15,6 +15,8 @@ struct stack { /* frames of an array with 2 axes (one frame) or 3 */
 
 typedef unsigned long long tally;
 
+#define BATCH 4 /* frames that a thread has in flight */
+
 __device__ static inline float sample(const stack &s, int64_t frame, int64_t at)
 {
     const int64_t i = frame * s.stride_f + at;
@@ -72,7 +74,7 @@ __device__ static float median_of(const stack &s, int64_t at)
         if (key > found && key < next)
             next = key;
     }
-    return 0.5f * (value_of(found) + (upto > rank + 1 ? value_of(found) : value_of(next)));
+    return (float)(0.5 * ((double)value_of(found) + (double)(upto > rank + 1 ? value_of(found) : value_of(next))));
 }
 
 __global__ void __launch_bounds__(MB_THREADS)
@@ -119,14 +121,24 @@ __global__ void __launch_bounds__(MB_THREADS)
         const T *in = (const T *)data.data + y * data.stride_y + x * data.stride_x;
         float *out = to.data + y * to.stride_y + x * to.stride_x;
         const float base = dark ? dark[i] : 0.0f, bottom = denominator ? denominator[i] : 1.0f;
-#pragma unroll 4
-        for (int64_t f = blockIdx.y; f < data.frames; f += gridDim.y) {
-            float v = (float)mb_load_as(in[f * data.stride_f]);
-            v = (v - base) / bottom;
-            bool finite = fabsf(v) <= 3.402823466e38f;
-            replaced += !finite;
-            not_positive += finite && v <= 0;
-            out[f * to.stride_f] = finite ? v : replacement;
+        for (int64_t f = blockIdx.y; f < data.frames; f += (int64_t)gridDim.y * BATCH) {
+            float v[BATCH]; /* all loads before the first store: the result may be the same array */
+#pragma unroll
+            for (int k = 0; k < BATCH; k++) {
+                int64_t frame = f + k * (int64_t)gridDim.y;
+                v[k] = frame < data.frames ? (float)mb_load_as(in[frame * data.stride_f]) : 1.0f;
+            }
+#pragma unroll
+            for (int k = 0; k < BATCH; k++) {
+                int64_t frame = f + k * (int64_t)gridDim.y;
+                if (frame >= data.frames)
+                    break;
+                float value = (v[k] - base) / bottom;
+                bool finite = fabsf(value) <= 3.402823466e38f;
+                replaced += !finite;
+                not_positive += finite && value <= 0;
+                out[frame * to.stride_f] = finite ? value : replacement;
+            }
         }
     }
     replaced = mb_block_fold(replaced, mb_fold_sum());
@@ -163,7 +175,7 @@ static mb_status apply(const mb_op_call *call, const stack &data, const frames_o
 {
     const unsigned across = mb_blocks(call, height * width, MB_THREADS);
     /* Frames are split among blocks only as far as the pixels do not fill the device: more would reload the frames. */
-    const int64_t want = (int64_t)call->device->facts.threads * 16;
+    const int64_t want = (int64_t)call->device->facts.threads * 32;
     int64_t down = (want + across - 1) / across;
     down = down > data.frames ? data.frames : down;
     down = down > 65535 ? 65535 : down < 1 ? 1 : down;

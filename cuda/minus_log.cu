@@ -9,14 +9,24 @@ enum { TO, FROM }; /* in walks */
 __global__ void __launch_bounds__(MB_THREADS)
     minus_log_kernel(float *to, const float *from, mb_grid_walk walk, bool dense, float low, float high)
 {
-    MB_GRID_LOOP(i, walk.count)
+    MB_BATCH_LOOP(first, walk.count)
     {
-        int64_t at[2] = {i, i};
-        if (!dense)
-            mb_grid_walk_at<2>(walk, i, at);
-        float v = from[at[FROM]];
-        v = v < low ? low : v > high ? high : v; /* NaN stays */
-        to[at[TO]] = -logf(v);
+        float v[MB_BATCH];
+        int64_t at[MB_BATCH][2];
+#pragma unroll
+        for (int k = 0; k < MB_BATCH; k++) {
+            int64_t i = first + k * MB_THREADS;
+            at[k][TO] = at[k][FROM] = i;
+            if (!dense && i < walk.count)
+                mb_grid_walk_at<2>(walk, i, at[k]);
+            v[k] = i < walk.count ? from[at[k][FROM]] : 1.0f;
+        }
+#pragma unroll
+        for (int k = 0; k < MB_BATCH; k++) {
+            float c = v[k] < low ? low : v[k] > high ? high : v[k]; /* NaN stays */
+            if (first + k * MB_THREADS < walk.count)
+                to[at[k][TO]] = -logf(c);
+        }
     }
 }
 
@@ -28,7 +38,7 @@ extern "C" mb_status mb_cuda_minus_log(const mb_op_call *call)
     mb_grid_walk_make(&walk, arrays, 2);
     if (walk.count == 0)
         return MB_STATUS_OK;
-    minus_log_kernel<<<mb_blocks(call, walk.count, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
+    minus_log_kernel<<<mb_blocks(call, walk.count, MB_THREADS * MB_BATCH), MB_THREADS, 0, mb_stream(call)>>>(
         (float *)arrays[TO]->data, (const float *)arrays[FROM]->data, walk, mb_grid_walk_dense(&walk, 2), (float)params->min,
         (float)params->max);
     MB_LAUNCHED("minus_log_kernel");

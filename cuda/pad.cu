@@ -37,7 +37,6 @@ template <class T> __global__ void __launch_bounds__(MB_THREADS) pad_kernel(cons
     }
 }
 
-/* The constant as an element, made on the host from what the dtype's kernels would store. */
 template <class T> static mb_status run(const mb_op_call *call, const pad_job &job, T value)
 {
     pad_kernel<<<mb_blocks(call, job.count, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
@@ -46,6 +45,7 @@ template <class T> static mb_status run(const mb_op_call *call, const pad_job &j
     return MB_STATUS_OK;
 }
 
+/* The constant as an integer element: what mb_element_set stores. */
 static double clamped(double v, double low, double high)
 {
     return v != v ? 0 : v < low ? low : v > high ? high : rint(v);

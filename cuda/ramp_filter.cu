@@ -37,11 +37,19 @@ __global__ void __launch_bounds__(MB_THREADS)
     for (int64_t row = blockIdx.x; row < count; row += gridDim.x) {
         const float *line = row_at(from, first + row);
         float *out = to + row * (padded + 2);
-        for (int64_t j = threadIdx.x; j < padded; j += MB_THREADS) {
-            int64_t i = j - left;
-            bool inside = i >= 0 && i < width;
-            int64_t nearest = i < 0 ? 0 : width - 1;
-            out[j] = inside ? line[i] : edge ? line[nearest] : 0.0f;
+        for (int64_t first_j = threadIdx.x; first_j < padded; first_j += MB_THREADS * MB_BATCH) {
+            float v[MB_BATCH];
+#pragma unroll
+            for (int k = 0; k < MB_BATCH; k++) {
+                int64_t i = first_j + k * MB_THREADS - left;
+                bool inside = i >= 0 && i < width;
+                int64_t nearest = i < 0 ? 0 : i < width ? i : width - 1;
+                v[k] = inside || edge ? line[nearest] : 0.0f;
+            }
+#pragma unroll
+            for (int k = 0; k < MB_BATCH; k++)
+                if (first_j + k * MB_THREADS < padded)
+                    out[first_j + k * MB_THREADS] = v[k];
         }
     }
 }
@@ -49,10 +57,20 @@ __global__ void __launch_bounds__(MB_THREADS)
 __global__ void __launch_bounds__(MB_THREADS) ramp_multiply(float2 *rows, int64_t count, int64_t points, const float *response)
 {
     for (int64_t row = blockIdx.x; row < count; row += gridDim.x)
-        for (int64_t k = threadIdx.x; k < points; k += MB_THREADS) {
-            float2 v = rows[row * points + k];
-            float h = response[k];
-            rows[row * points + k] = make_float2(v.x * h, v.y * h);
+        for (int64_t first = threadIdx.x; first < points; first += MB_THREADS * MB_BATCH) {
+            float2 *line = rows + row * points;
+            float2 v[MB_BATCH];
+            float h[MB_BATCH];
+#pragma unroll
+            for (int k = 0; k < MB_BATCH; k++)
+                if (first + k * MB_THREADS < points) {
+                    v[k] = line[first + k * MB_THREADS];
+                    h[k] = response[first + k * MB_THREADS];
+                }
+#pragma unroll
+            for (int k = 0; k < MB_BATCH; k++)
+                if (first + k * MB_THREADS < points)
+                    line[first + k * MB_THREADS] = make_float2(v[k].x * h[k], v[k].y * h[k]);
         }
 }
 
@@ -63,8 +81,16 @@ __global__ void __launch_bounds__(MB_THREADS)
     for (int64_t row = blockIdx.x; row < count; row += gridDim.x) {
         float *line = row_at(to, first + row);
         const float *in = from + row * (padded + 2) + left;
-        for (int64_t i = threadIdx.x; i < width; i += MB_THREADS)
-            line[i] = in[i];
+        for (int64_t first_i = threadIdx.x; first_i < width; first_i += MB_THREADS * MB_BATCH) {
+            float v[MB_BATCH];
+#pragma unroll
+            for (int k = 0; k < MB_BATCH; k++)
+                v[k] = in[first_i + k * MB_THREADS < width ? first_i + k * MB_THREADS : 0];
+#pragma unroll
+            for (int k = 0; k < MB_BATCH; k++)
+                if (first_i + k * MB_THREADS < width)
+                    line[first_i + k * MB_THREADS] = v[k];
+        }
     }
 }
 

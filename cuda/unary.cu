@@ -54,19 +54,30 @@ template <class T, class Rule>
 __global__ void __launch_bounds__(MB_THREADS)
     unary_kernel(typename Rule::result *to, const T *from, int fn, mb_grid_walk walk, bool dense)
 {
-    MB_GRID_LOOP(i, walk.count)
+    MB_BATCH_LOOP(first, walk.count)
     {
-        int64_t at[2] = {i, i};
-        if (!dense)
-            mb_grid_walk_at<2>(walk, i, at);
-        to[at[TO]] = Rule::go(fn, from[at[FROM]]);
+        T v[MB_BATCH];
+        int64_t at[MB_BATCH][2];
+#pragma unroll
+        for (int k = 0; k < MB_BATCH; k++) {
+            int64_t i = first + k * MB_THREADS;
+            at[k][TO] = at[k][FROM] = i;
+            if (!dense && i < walk.count)
+                mb_grid_walk_at<2>(walk, i, at[k]);
+            if (i < walk.count)
+                v[k] = from[at[k][FROM]];
+        }
+#pragma unroll
+        for (int k = 0; k < MB_BATCH; k++)
+            if (first + k * MB_THREADS < walk.count)
+                to[at[k][TO]] = Rule::go(fn, v[k]);
     }
 }
 
 template <class T, template <class> class Rule>
 static mb_status run(const mb_op_call *call, int fn, const mb_grid_walk &walk)
 {
-    unary_kernel<T, Rule<T>><<<mb_blocks(call, walk.count, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
+    unary_kernel<T, Rule<T>><<<mb_blocks(call, walk.count, MB_THREADS * MB_BATCH), MB_THREADS, 0, mb_stream(call)>>>(
         (typename Rule<T>::result *)call->arrays[MB_UNARY_RESULT]->data, (const T *)call->arrays[MB_UNARY_A]->data, fn, walk,
         mb_grid_walk_dense(&walk, 2));
     MB_LAUNCHED("unary_kernel");

@@ -1,10 +1,25 @@
 -- What specs share. A spec file says `local helper = require "spec.helper"`; from then on every test of
 -- that file is followed by a check that nothing is left in any pool.
 
-local busted = require "busted"
+local getfenv = require("busted.compatibility").getfenv
 local mb = require "moonbeam"
 
 local helper = {}
+
+-- busted gives spec files an environment in which names depend on what runs (inside a test, `pending`
+-- ends that test). It is that of whoever requires us.
+local busted
+for level = 2, 20 do
+    local info = debug.getinfo(level, "f")
+    if not info then
+        break
+    end
+    local env = getfenv(info.func)
+    if env ~= _G and env.after_each then
+        busted = env
+        break
+    end
+end
 
 -- Live bytes that the file has declared to keep, by device id.
 local kept = {}
@@ -52,7 +67,7 @@ function helper.gpu_it(name, f)
     local problem = helper.gpu_problem
     if problem then
         busted.it(name .. " #gpu", function()
-            pending("no CUDA device: " .. problem)
+            busted.pending("no CUDA device: " .. problem)
         end)
     else
         busted.it(name .. " #gpu", f)

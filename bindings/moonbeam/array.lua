@@ -80,7 +80,7 @@ function methods.copy(a)
 end
 
 -- The array itself where it is dense already, otherwise a dense copy.
-function methods.contiguous(a)
+function methods.dense(a)
     return a.contiguous and a or a:copy()
 end
 

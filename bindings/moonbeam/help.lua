@@ -20,7 +20,7 @@ local topics = {
         "a:view(range, ...)", "integer, mb.all, {first, last [, step]}; negatives from the end",
         "a:permute(...), a:transpose(), a:reshape(...)", "also broadcast_to, reinterpret",
         "a:item(i, j, ...), a:to_table(), a:to_string()", "read elements (these wait)",
-        "a:copy(), a:contiguous(), a:cast(dtype), a:to(device)", "copies",
+        "a:copy(), a:dense(), a:cast(dtype), a:to(device)", "copies",
         "a:fill(value)", "in place",
         "a:sum([axis]), min, max, mean, norm", "a number, or an array without that axis",
         "a + b, -, *, /, ^, -a", "elementwise, with numbers and broadcasting",

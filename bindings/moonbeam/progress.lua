@@ -25,7 +25,7 @@ function progress.new(label, total, options)
         done = 0,
         unit = options.unit or "items",
         quiet = options.quiet,
-        terminal = core.system.isatty(2),
+        terminal = core.system.isatty("stderr"),
         started = now,
         shown = now,
     }, progress)

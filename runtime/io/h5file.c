@@ -273,6 +273,7 @@ mb_status mb_h5_close(mb_h5 *file)
             /* Abandon. Without its contents the file is closed even where the disk is full. */
             if (file->part != NULL)
                 unlink(file->part);
+            mb_h5_settled(file);
             if (file->fd >= 0 && ftruncate(file->fd, 0) != 0)
                 H5Eclear2(H5E_DEFAULT); /* nothing to be done about it */
         }

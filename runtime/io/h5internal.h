@@ -35,6 +35,7 @@ struct mb_h5 {
     int fd;     /* created files: our own descriptor, locked; keeps write-back errors for fsync */
     bool writable, created, overwrite;
     mb_error latched; /* created files: the first failure */
+    mb_h5 *next_unfinished, **link_unfinished;
     mb_h5_dataset *datasets;
     h5_made *made;
     int made_count;
@@ -76,6 +77,8 @@ const char *mb_h5_filter_name(H5Z_filter_t id, const char **package);
 /* The link creation list that makes parent groups; to be closed. */
 hid_t mb_h5_parents(void);
 
+/* Takes a created file off the list of those whose temporary file is removed when the process ends. */
+void mb_h5_settled(mb_h5 *file);
 void mb_h5_free_entries(mb_h5 *file);
 void mb_h5_free_value(mb_h5 *file);
 void mb_h5_close_datasets(mb_h5 *file);

@@ -6,7 +6,8 @@
 ** write-back errors), opened again, compared with what was meant to be in it, and only then gets its name.
 **
 ** Invariants: while file->created and file->id >= 0, file->part exists and file->fd is open on it and, where the file
-** system can, locked. A part file that can be locked has no owner left and may be removed.
+** system can, locked. A part file that can be locked has no owner left and may be removed. Unfinished files are on a list
+** (guarded by a mutex, as files may belong to different threads), so that a process that ends by exit() leaves none.
 */
 #define _GNU_SOURCE
 #include "io/h5internal.h"
@@ -14,12 +15,52 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static pthread_mutex_t unfinished_lock = PTHREAD_MUTEX_INITIALIZER;
+static mb_h5 *unfinished;
+static pid_t unfinished_owner; /* a forked child must not remove its parent's files */
+
+static void remove_unfinished(void)
+{
+    if (getpid() != unfinished_owner)
+        return;
+    for (const mb_h5 *file = unfinished; file != NULL; file = file->next_unfinished)
+        unlink(file->part);
+}
+
+static void list_unfinished(mb_h5 *file)
+{
+    static bool registered = false;
+    pthread_mutex_lock(&unfinished_lock);
+    if (!registered)
+        registered = atexit(remove_unfinished) == 0;
+    unfinished_owner = getpid();
+    file->next_unfinished = unfinished;
+    file->link_unfinished = &unfinished;
+    if (unfinished != NULL)
+        unfinished->link_unfinished = &file->next_unfinished;
+    unfinished = file;
+    pthread_mutex_unlock(&unfinished_lock);
+}
+
+void mb_h5_settled(mb_h5 *file)
+{
+    pthread_mutex_lock(&unfinished_lock);
+    if (file->link_unfinished != NULL) {
+        *file->link_unfinished = file->next_unfinished;
+        if (file->next_unfinished != NULL)
+            file->next_unfinished->link_unfinished = file->link_unfinished;
+        file->link_unfinished = NULL;
+    }
+    pthread_mutex_unlock(&unfinished_lock);
+}
 
 /* The folder of a file name, in `buffer`. */
 static const char *folder_of(const char *path, char *buffer, size_t bytes)
@@ -132,6 +173,7 @@ mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out)
         goto fail;
     }
     file->created = true;
+    list_unfinished(file);
     *out = file;
     return MB_STATUS_OK;
 fail:
@@ -321,6 +363,7 @@ mb_status mb_h5_finish(mb_h5 *file, const char *marker)
         mb_h5_latch(file, status);
         unlink(file->part);
     }
+    mb_h5_settled(file);
     mb_h5_close(file);
     mb_h5_forget_made(file);
     return status;

@@ -1,0 +1,335 @@
+-- Reconstructed volumes as NXtomoproc files: viewers open the volume at once, and how it came about
+-- is inside. The file gets its name only when it is complete (runtime/io/h5result.c).
+
+local core = require "moonbeam.core"
+local options_of = require "moonbeam.options"
+
+local result = {}
+local methods = {}
+local metatable = { __name = "moonbeam.result" }
+
+local create_names = {
+    "shape", "dtype", "units", "pixel_size", "parameters", "input", "script", "overwrite", "chunks",
+    "deflate", "title", "first_row", "sample",
+}
+
+local function fail(code, message, arg, op)
+    core.error.raise(code, message, { op = op or "result.create", arg = arg })
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Values of any kind into groups
+
+local function is_list(value)
+    local n = #value
+    if n == 0 then
+        return false
+    end
+    local kind = type(value[1])
+    for _, item in ipairs(value) do
+        if type(item) ~= kind or (kind ~= "number" and kind ~= "string") then
+            return false
+        end
+    end
+    for key in pairs(value) do
+        if math.type(key) ~= "integer" or key > n then
+            return false
+        end
+    end
+    return true
+end
+
+local write_table
+
+local function write_value(file, path, value)
+    local kind = type(value)
+    if kind == "table" and not is_list(value) and getmetatable(value) == nil then
+        file:group(path, "NXcollection")
+        write_table(file, path, value)
+    elseif kind == "boolean" then
+        file:write(path, value and "true" or "false")
+    elseif kind == "number" or kind == "string" or kind == "table" and is_list(value) then
+        file:write(path, value)
+    elseif value ~= nil then
+        file:write(path, tostring(value))
+    end
+end
+
+-- Members in the order of their names, so that equal runs give equal files.
+function write_table(file, path, values)
+    local names = {}
+    for name in pairs(values) do
+        names[#names + 1] = tostring(name)
+    end
+    table.sort(names)
+    for _, name in ipairs(names) do
+        local value = values[name]
+        if value == nil then
+            value = values[tonumber(name)]
+        end
+        write_value(file, path .. "/" .. name:gsub("/", "_"), value)
+    end
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Provenance
+
+local function quote(word)
+    if word:match("^[%w%-%._/=:,+@%%]+$") then
+        return word
+    end
+    return "'" .. word:gsub("'", "'\\''") .. "'"
+end
+
+-- The command line of the running program, or nil.
+local function command_line()
+    local words = {}
+    if type(arg) ~= "table" then
+        return nil
+    end
+    local first = 0
+    while arg[first - 1] do
+        first = first - 1
+    end
+    for i = first, #arg do
+        words[#words + 1] = quote(tostring(arg[i]))
+    end
+    return table.concat(words, " ")
+end
+
+local function read_all(name)
+    local file = io.open(name, "rb")
+    if not file then
+        return nil
+    end
+    local text = file:read "a"
+    file:close()
+    return text
+end
+
+-- `script`: a file name or the text itself; by default the program's own script.
+local function script_of(script)
+    local own = type(arg) == "table" and type(arg[0]) == "string" and arg[0] or nil
+    local name = script or own
+    local facts = name and #name < 4096 and not name:find("[\n%z]") and core.system.stat(name)
+    if facts and facts.kind == "file" and facts.bytes < 1 << 20 then
+        return name, read_all(name)
+    end
+    return nil, script
+end
+
+local function versions()
+    local list = { moonbeam = core.version, hdf5 = core.h5.version, lua = _VERSION }
+    if type(core.fft) == "table" then
+        list.fft = core.fft.version
+    end
+    return list
+end
+
+local function iso_time(seconds)
+    return os.date("!%Y-%m-%dT%H:%M:%S+00:00", seconds and math.floor(seconds))
+end
+
+-- Identity of the input: enough to tell whether a file is still the one that was read.
+local function input_facts(input)
+    local facts, err = core.system.stat(input)
+    if not facts then
+        error(err, 0)
+    end
+    return {
+        path = core.system.real_path(input) or input,
+        bytes = facts.bytes,
+        modified = iso_time(facts.modified),
+    }
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Creation
+
+local function write_axes(file, options)
+    local shape = options.shape
+    local step = options.pixel_size or 1
+    local unit = options.pixel_size and "m" or "pixel"
+    for axis, name in ipairs { "z", "y", "x" } do
+        local values = {}
+        local first = axis == 1 and (options.first_row or 1) - 1 or 0
+        for i = 1, shape[axis] do
+            values[i] = (first + i - 1) * step
+        end
+        file:write("/entry/data/" .. name, values, {
+            dtype = "f64",
+            attributes = { units = unit, long_name = ("%s [%s]"):format(name, unit) },
+        })
+    end
+end
+
+local function write_process(file, options)
+    local process = "/entry/reconstruction"
+    file:group(process, "NXprocess")
+    file:write(process .. "/program", "moonbeam")
+    file:write(process .. "/version", core.version)
+    file:write(process .. "/date", iso_time())
+    file:write(process .. "/sequence_index", 1)
+    file:group(process .. "/parameters", "NXparameters")
+    local parameters = {}
+    for name, value in pairs(options.parameters or {}) do
+        parameters[name] = value
+    end
+    if options.input then
+        parameters.raw_file = core.system.real_path(options.input) or options.input
+    end
+    write_table(file, process .. "/parameters", parameters)
+end
+
+local function write_provenance(file, options)
+    local group = "/entry/provenance"
+    file:group(group, "NXcollection")
+    local script_name, script = script_of(options.script)
+    write_table(file, group, {
+        command_line = command_line(),
+        folder = core.system.cwd and core.system.cwd(),
+        host = core.system.hostname and core.system.hostname(),
+        script_name = script_name,
+        script = script,
+        input = options.input and input_facts(options.input),
+        versions = versions(),
+    })
+end
+
+local function check_options(options)
+    local shape = options.shape
+    if type(shape) ~= "table" or #shape ~= 3 then
+        fail("shape", "shape must be {nz, ny, nx}", "shape")
+    end
+    for _, extent in ipairs(shape) do
+        if math.type(extent) ~= "integer" or extent < 1 then
+            fail("shape", "every extent of shape must be an integer above 0", "shape")
+        end
+    end
+    if options.pixel_size and options.pixel_size <= 0 then
+        fail("argument", "pixel_size is a length in metres, above 0", "pixel_size")
+    end
+    if options.parameters ~= nil and type(options.parameters) ~= "table" then
+        fail("argument", "parameters must be a table", "parameters")
+    end
+end
+
+local function fill(file, options)
+    file:set_attribute("/", "NX_class", "NXroot")
+    file:set_attribute("/", "default", "entry")
+    file:set_attribute("/", "creator", "moonbeam " .. core.version)
+    file:set_attribute("/", "file_time", iso_time())
+    file:group("/entry", "NXentry")
+    file:set_attribute("/entry", "default", "data")
+    file:write("/entry/definition", "NXtomoproc")
+    file:write("/entry/title", options.title or "reconstruction")
+    file:write("/entry/start_time", iso_time())
+    file:group("/entry/sample", "NXsample")
+    file:write("/entry/sample/name", options.sample or "unknown")
+
+    -- The volume first: a disk that is too small is an error before anything else happens.
+    file:group("/entry/data", "NXdata")
+    file:set_attribute("/entry/data", "signal", "data")
+    file:set_attribute("/entry/data", "axes", { "z", "y", "x" })
+    local units = options.units or (options.pixel_size and "1/m" or "1/pixel")
+    local volume = file:create_dataset("/entry/data/data", {
+        shape = options.shape,
+        dtype = options.dtype or "f32",
+        chunks = options.chunks,
+        deflate = options.deflate,
+        attributes = {
+            units = units,
+            interpretation = "image",
+            long_name = ("attenuation [%s]"):format(units),
+        },
+    })
+    write_axes(file, options)
+    write_process(file, options)
+    write_provenance(file, options)
+    return volume
+end
+
+--- A new result file for a volume (z, y, x). Options:
+--   shape = {nz, ny, nx} (required), dtype (default f32), units, pixel_size (m), first_row
+--   parameters: a table of what the reconstruction was done with
+--   input: the scan's file; script: a file name or text (default: the running script)
+--   overwrite, chunks, deflate, title, sample
+-- Write all slices, then call finish(). A result that is closed before has left nothing behind.
+function result.create(path, options)
+    options = options_of(options, "result.create", create_names)
+    check_options(options)
+    local file = core.h5.create(path, { overwrite = options.overwrite })
+    local ok, volume = pcall(fill, file, options)
+    if not ok then
+        file:close()
+        error(volume, 0)
+    end
+    return setmetatable({
+        path = path,
+        shape = options.shape,
+        file = file,
+        volume = volume,
+        written = {},
+        missing = options.shape[1],
+    }, metatable)
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Writing
+
+--- Writes slices: an array (z, y, x), or (y, x) for one, from slice z_first (1-based) on.
+function methods:write(array, z_first)
+    local rank = #array.shape
+    local count = rank == 2 and 1 or array.shape[1]
+    if math.type(z_first) ~= "integer" or z_first < 1 or z_first + count - 1 > self.shape[1] then
+        fail("argument", ("slices %s ... %s do not lie within the volume's %d"):format(
+            tostring(z_first), math.type(z_first) and z_first + count - 1 or "?", self.shape[1]),
+            "z_first", "result:write")
+    end
+    if not array.device.dry then
+        self.volume:write(array, { z_first, z_first + count - 1 })
+    end
+    for z = z_first, z_first + count - 1 do
+        if not self.written[z] then
+            self.written[z] = true
+            self.missing = self.missing - 1
+        end
+    end
+end
+
+--- Adds to the provenance block: a table of numbers, strings, lists and tables of them.
+-- Predicted and measured peaks, times and counters go here, before finish().
+function methods:provenance(values)
+    if type(values) ~= "table" then
+        fail("argument", "provenance takes a table", nil, "result:provenance")
+    end
+    write_table(self.file, "/entry/provenance", values)
+end
+
+--- Completes the file: verifies it, and gives it its name. Returns the name.
+function methods:finish()
+    if self.missing > 0 then
+        local first = 1
+        while self.written[first] do
+            first = first + 1
+        end
+        fail("argument", ("%d of %d slices were never written, the first of them %d"):format(
+            self.missing, self.shape[1], first), nil, "result:finish")
+    end
+    self.file:finish("/entry/end_time")
+    return self.path
+end
+
+--- Closes; what was not finished is removed. Any number of times.
+function methods:close()
+    self.file:close()
+end
+
+metatable.__index = methods
+metatable.__close = methods.close
+
+function metatable:__tostring()
+    return ("result '%s' (%d x %d x %d)"):format(self.path, table.unpack(self.shape))
+end
+
+return result

@@ -1,0 +1,604 @@
+-- Tomography scans in HDF5: Data Exchange and NXtomo, with their usual variants.
+--
+-- Where things are is found by scan_layout.lua and can be named by options. Units are read, never
+-- guessed: angles without a unit are an error that names the option (Data Exchange fixes degrees).
+-- Frames are not touched by open; they are read by rows, straight into arrays.
+
+local core = require "moonbeam.core"
+local options_of = require "moonbeam.options"
+local layout_of = require "moonbeam.scan_layout"
+
+local scan = {}
+local methods = {}
+local metatable = { __name = "moonbeam.scan" }
+
+local open_names = {
+    "data", "flats", "darks", "angles", "image_key", "angle_unit", "pixel_size", "flats_file",
+    "darks_file", "entry",
+}
+local read_names = { "device", "dtype", "out", "angles" }
+
+local function fail(code, message, arg)
+    core.error.raise(code, message, { op = "scan.open", arg = arg })
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Units
+
+local angle_units = {
+    deg = "deg", degs = "deg", degree = "deg", degrees = "deg", ["°"] = "deg",
+    rad = "rad", rads = "rad", radian = "rad", radians = "rad",
+}
+
+local lengths = {
+    m = 1, meter = 1, metre = 1, meters = 1, metres = 1,
+    cm = 1e-2,
+    mm = 1e-3, millimeter = 1e-3, millimetre = 1e-3, millimeters = 1e-3,
+    um = 1e-6, ["µm"] = 1e-6, ["μm"] = 1e-6, micron = 1e-6, microns = 1e-6, micrometer = 1e-6,
+    micrometre = 1e-6, micrometers = 1e-6,
+    nm = 1e-9, nanometer = 1e-9, nanometre = 1e-9, nanometers = 1e-9,
+}
+
+-- The @units of an object as lower-case text, or nil.
+local function units_of(file, path)
+    local units = file:attribute(path, "units")
+    if type(units) == "table" then
+        units = units[1]
+    end
+    if type(units) ~= "string" then
+        return nil
+    end
+    units = units:match("^%s*(.-)%s*$"):lower()
+    return units ~= "" and units or nil
+end
+
+-- A number, from a scalar or a list of one; else nil.
+local function number_at(file, path)
+    local ok, value = pcall(file.value, file, path)
+    while ok and type(value) == "table" do
+        value = value[1]
+    end
+    return ok and type(value) == "number" and value or nil
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Angles
+
+local function check_unit(unit, name)
+    local known = angle_units[tostring(unit):lower()]
+    if not known then
+        fail("argument", ("%s is 'deg' or 'rad', not '%s'"):format(name, tostring(unit)), name)
+    end
+    return known
+end
+
+-- Evenly spaced from first to last, both included.
+local function spread(first, last, count)
+    local values = {}
+    for i = 1, count do
+        values[i] = count == 1 and first or first + (last - first) * (i - 1) / (count - 1)
+    end
+    return values
+end
+
+local function flatten(value, into)
+    if type(value) == "table" then
+        for _, part in ipairs(value) do
+            flatten(part, into)
+        end
+    else
+        into[#into + 1] = value
+    end
+    return into
+end
+
+-- Angles that the caller gave as numbers: one for each projection, or {first, last}.
+local function given_angles(s, given, options)
+    local projections = #s.frames
+    if not options.angle_unit then
+        fail("argument", "angles given as numbers need angle_unit = 'deg' or 'rad'", "angle_unit")
+    end
+    for _, value in ipairs(given) do
+        if type(value) ~= "number" then
+            fail("argument", "angles must be numbers, or the path of a dataset", "angles")
+        end
+    end
+    if #given == 2 and projections ~= 2 then
+        return spread(given[1], given[2], projections)
+    elseif #given ~= projections then
+        fail("shape", ("%d angles were given for %d projections"):format(#given, projections),
+            "angles")
+    end
+    return given
+end
+
+-- Angles of the file, one for each projection, and their unit.
+local function stored_angles(s, layout, options)
+    local file, path = s.file, layout.angles
+    if not path then
+        fail("argument", ("'%s' has no angles%s: give angles = {first, last} with angle_unit, or "
+            .. "the path of a dataset"):format(s.path, layout.angles_hint), "angles")
+    elseif not file:exists(path) then
+        fail("io", ("there is no '%s' in '%s': name the angles by the option angles"):format(path,
+            s.path), "angles")
+    end
+    local all = flatten(file:value(path), {})
+    local values = {}
+    if #all == #s.frames then
+        values = all
+    elseif #all == s.n_frames then
+        for i, frame in ipairs(s.frames) do
+            values[i] = all[frame]
+        end
+    else
+        local frames = s.n_frames == #s.frames and ("%d frames"):format(s.n_frames)
+            or ("%d frames (%d projections)"):format(s.n_frames, #s.frames)
+        fail("shape", ("'%s' has %d angles in '%s' for %s: the file is incomplete, or angles names "
+            .. "the wrong dataset"):format(s.path, #all, path, frames), "angles")
+    end
+
+    local stored = units_of(file, path)
+    local unit
+    if options.angle_unit then
+        unit = check_unit(options.angle_unit, "angle_unit")
+        if stored and angle_units[stored] ~= unit then
+            s:warn(("angle_unit = '%s' overrides the unit '%s' of '%s'"):format(unit, stored, path))
+        end
+    elseif stored then
+        unit = angle_units[stored]
+        if not unit then
+            fail("argument", ("the angles '%s' have the unit '%s', which is neither degrees nor "
+                .. "radians: give angle_unit"):format(path, stored), "angle_unit")
+        end
+    elseif layout.format == "Data Exchange" then
+        unit = "deg"
+        s.angle_note = "no unit stored; Data Exchange defines degrees"
+    else
+        fail("argument", ("the angles '%s' in '%s' have no unit, and guessing is how volumes go "
+            .. "wrong: give angle_unit = 'deg' or 'rad'"):format(path, s.path), "angle_unit")
+    end
+    return values, unit
+end
+
+-- Warns when the angles cover neither 180 nor whole turns.
+local function check_span(s)
+    local n = #s.angles
+    if n < 2 then
+        s:warn "there is only one projection"
+        return
+    end
+    local low, high = math.huge, -math.huge
+    for _, angle in ipairs(s.angles) do
+        low, high = math.min(low, angle), math.max(high, angle)
+    end
+    local span = math.deg(high - low)
+    local step = span / (n - 1)
+    s.span_deg, s.step_deg = span, step
+    for _, covered in ipairs { span, span + step } do
+        local turns = math.max(1, math.floor(covered / 360 + 0.5)) * 360
+        local near = math.max(1, 1.5 * step)
+        if math.abs(covered - 180) <= near or math.abs(covered - turns) <= near then
+            return
+        end
+    end
+    s:warn(("the angles span %.3f degrees, neither 180 nor whole turns%s"):format(span,
+        span < 10 and ": are they in radians?" or span > 4000 and ": is the unit right?" or ""))
+end
+
+local function find_angles(s, layout, options)
+    local values, unit
+    if type(options.angles) == "table" then
+        values = given_angles(s, options.angles, options)
+        unit = check_unit(options.angle_unit, "angle_unit")
+        s.angle_source = "given by the caller"
+    else
+        values, unit = stored_angles(s, layout, options)
+        s.angle_source = layout.angles
+    end
+    s.angle_unit = unit
+    s.angles = {}
+    for i, value in ipairs(values) do
+        if type(value) ~= "number" or value ~= value or math.abs(value) == math.huge then
+            fail("io", ("angle %d of '%s' is not a finite number"):format(i, s.path), "angles")
+        end
+        s.angles[i] = unit == "deg" and math.rad(value) or value
+    end
+    s.n_angles = #s.angles
+    check_span(s)
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Frames: which are projections, flats and darks
+
+-- Indices -> runs {first, last} of neighbours.
+local function runs_of(indices)
+    local runs = {}
+    for _, index in ipairs(indices) do
+        local run = runs[#runs]
+        if run and run[2] + 1 == index then
+            run[2] = index
+        else
+            runs[#runs + 1] = { index, index }
+        end
+    end
+    return runs
+end
+
+local function sort_frames(s, layout)
+    local projections, flats, darks, ignored = {}, {}, {}, 0
+    if not layout.image_key then
+        for i = 1, s.n_frames do
+            projections[i] = i
+        end
+        return projections, flats, darks
+    end
+    local keys = layout.image_key
+    if type(keys) == "string" then
+        if not s.file:exists(keys) then
+            fail("io", ("there is no '%s' in '%s'"):format(keys, s.path), "image_key")
+        end
+        keys = flatten(s.file:value(keys), {})
+    end
+    if #keys ~= s.n_frames then
+        fail("shape", ("'%s' has %d image keys for %d frames"):format(s.path, #keys, s.n_frames),
+            "image_key")
+    end
+    for i, key in ipairs(keys) do
+        local list = key == 0 and projections or key == 1 and flats or key == 2 and darks
+        if list then
+            list[#list + 1] = i
+        else
+            ignored = ignored + 1
+        end
+    end
+    if ignored > 0 then
+        s:warn(("%d frames are marked invalid (image key not 0, 1 or 2) and left out"):format(
+            ignored))
+    end
+    if #projections == 0 then
+        fail("shape", ("no frame of '%s' is a projection (image key 0)"):format(s.path),
+            "image_key")
+    end
+    return projections, flats, darks
+end
+
+-- A dataset of frames with the shape checked: (frame, row, column), or (row, column) for one frame.
+local function frames_dataset(s, file, path, what)
+    local dataset = file:dataset(path)
+    local shape = dataset.shape
+    if #shape ~= 3 and not (#shape == 2 and what ~= "data") then
+        fail("shape", ("'%s' in '%s' has %d ax%ss, but %s is (%s, row, column)"):format(path,
+            file.path, #shape, #shape == 1 and "i" or "e", what == "data" and "a scan" or what,
+            what == "data" and "angle" or "frame"), what)
+    elseif not dataset.dtype then
+        fail("dtype", ("'%s' in '%s' holds %s, not numbers"):format(path, file.path,
+            dataset.stored), what)
+    end
+    for axis, extent in ipairs(shape) do
+        if extent == 0 then
+            fail("shape", ("'%s' in '%s' is empty: it has no %s"):format(path, file.path,
+                ({ "frames", "rows", "columns" })[axis + 3 - #shape]), what)
+        end
+    end
+    if what ~= "data" and (shape[#shape - 1] ~= s.rows or shape[#shape] ~= s.cols) then
+        fail("shape", ("%s '%s' have %d x %d pixels, the projections %d x %d"):format(what, path,
+            shape[#shape - 1], shape[#shape], s.rows, s.cols), what)
+    end
+    return dataset
+end
+
+local function open_file(path)
+    local file, err = core.h5.open(path)
+    if not file then
+        error(err, 0)
+    end
+    return file
+end
+
+-- The path of flats or darks in a file of their own.
+local function path_in(file, options, what, usual)
+    if options[what] then
+        return options[what]
+    elseif usual and file:exists(usual) then
+        return usual
+    end
+    local found = {}
+    for _, object in ipairs(file:walk()) do
+        if object.kind == "dataset" and object.dtype and #object.shape == 3 and not object.link then
+            found[#found + 1] = object.path
+        end
+    end
+    if #found ~= 1 then
+        local list = #found > 0 and " (" .. table.concat(found, ", ") .. ")" or ""
+        fail("argument", ("'%s' has %d datasets of frames%s: name the right one by the option %s")
+            :format(file.path, #found, list, what), what)
+    end
+    return found[1]
+end
+
+-- Where the flats or darks come from: {dataset, runs, count}, or nil when there are none.
+local function find_reference(s, layout, options, what, keyed)
+    if options[what] == false then
+        return nil
+    end
+    local file, path = s.file, options[what]
+    local own = options[what .. "_file"]
+    if own then
+        file = open_file(own)
+        s.files[#s.files + 1] = file
+        path = path_in(file, options, what, layout[what])
+    elseif path and not file:exists(path) then
+        fail("io", ("there is no '%s' in '%s'"):format(path, s.path), what)
+    elseif not path and #keyed > 0 then
+        return { dataset = s.data, runs = runs_of(keyed), count = #keyed }
+    elseif not path and layout[what] and file:exists(layout[what]) then
+        path = layout[what]
+    end
+    if not path then
+        return nil
+    end
+    -- Some files keep the place of flats or darks with nothing in it.
+    local dataset = file:dataset(path)
+    local frames = #dataset.shape == 3 and dataset.shape[1] or 1
+    if frames == 0 and not options[what] and not own then
+        return nil
+    end
+    dataset = frames_dataset(s, file, path, what)
+    return { dataset = dataset, runs = { { 1, frames } }, count = frames }
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Pixel size
+
+local function find_pixel_size(s, layout, options)
+    if options.pixel_size then
+        if type(options.pixel_size) ~= "number" or options.pixel_size <= 0 then
+            fail("argument", "pixel_size is a length in metres, above 0", "pixel_size")
+        end
+        return options.pixel_size
+    end
+    for _, place in ipairs(layout.pixel_sizes) do
+        local value = s.file:exists(place.path) and number_at(s.file, place.path)
+        if value and value > 0 then
+            local unit = units_of(s.file, place.path)
+            if unit and lengths[unit] then
+                if place.note then
+                    s:warn(place.note)
+                end
+                return value * lengths[unit]
+            end
+            s:warn(("the pixel size '%s' has %s and was not used: give pixel_size in metres")
+                :format(place.path, unit and ("the unknown unit '%s'"):format(unit) or "no unit"))
+        end
+    end
+    return nil
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Opening
+
+local function describe_storage(s)
+    local chunks = s.data.chunks
+    if not chunks or not s.data.filters then
+        return
+    end
+    s.chunk_rows = chunks[2]
+    if chunks[2] > 1 then
+        s:warn(("the frames are compressed (%s) in chunks of %d rows: reading fewer rows at a time "
+            .. "decodes the same bytes again"):format(s.data.filters, chunks[2]))
+    end
+end
+
+local function fill(s, path, options)
+    s.file = open_file(path)
+    s.files[1] = s.file
+    local layout = layout_of(s.file, options)
+    s.format = layout.format
+    for _, text in ipairs(layout.warnings) do
+        s:warn(text)
+    end
+    if not s.file:exists(layout.data) then
+        fail("io", ("there is no '%s' in '%s'"):format(layout.data, path), "data")
+    end
+    s.data_path = layout.data
+    s.data = frames_dataset(s, s.file, layout.data, "data")
+    s.n_frames, s.rows, s.cols = table.unpack(s.data.shape)
+    s.dtype = s.data.dtype
+    describe_storage(s)
+    local keyed_flats, keyed_darks
+    s.frames, keyed_flats, keyed_darks = sort_frames(s, layout)
+    s.flat_source = find_reference(s, layout, options, "flats", keyed_flats)
+    s.dark_source = find_reference(s, layout, options, "darks", keyed_darks)
+    s.n_flats = s.flat_source and s.flat_source.count or 0
+    s.n_darks = s.dark_source and s.dark_source.count or 0
+    if s.n_flats == 0 then
+        s:warn "there are no flats: the projections cannot be normalised"
+    end
+    if s.n_darks == 0 then
+        s:warn "there are no darks: zero is taken for them"
+    end
+    find_angles(s, layout, options)
+    s.pixel_size = find_pixel_size(s, layout, options)
+end
+
+--- Opens a scan: the scan, or nil and an error object.
+-- Options that name what the file does not say, or says in an unusual place:
+--   data, flats, darks, angles, image_key: paths of datasets; flats = false and darks = false leave
+--     them out; angles may also be numbers, one for each projection or {first, last}; image_key may
+--     be a list; entry: the NXtomo entry of several
+--   angle_unit: "deg" or "rad"; pixel_size: metres
+--   flats_file, darks_file: files of their own
+function scan.open(path, options)
+    options = options_of(options, "scan.open", open_names)
+    if type(path) ~= "string" then
+        fail("argument", ("path must be a string, not a %s"):format(type(path)), "path")
+    end
+    local s = setmetatable({ path = path, warnings = {}, files = {} }, metatable)
+    local ok, err = pcall(fill, s, path, options)
+    if ok then
+        return s
+    end
+    s:close()
+    if type(err) ~= "table" then
+        error(err, 0)
+    end
+    return nil, err
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Reading
+
+function methods:warn(text)
+    self.warnings[#self.warnings + 1] = text
+end
+
+-- Extents of what `rows` selects: one axis, or none for an integer.
+local function row_extent(self, rows)
+    if type(rows) == "number" then
+        return nil
+    elseif type(rows) == "table" then
+        local first, last = rows[1] or 1, rows[2] or self.rows
+        first = first < 0 and first + self.rows + 1 or first
+        last = last < 0 and last + self.rows + 1 or last
+        return (last - first) // (rows[3] or 1) + 1
+    end
+    return self.rows
+end
+
+-- Reads runs of frames of a dataset into one array.
+local function read_runs(self, dataset, runs, rows, options)
+    rows = rows == nil and core.array.all or rows
+    if #runs == 1 then
+        return dataset:read(runs[1], rows,
+            { device = options.device, dtype = options.dtype, out = options.out })
+    end
+    local count = 0
+    for _, run in ipairs(runs) do
+        count = count + run[2] - run[1] + 1
+    end
+    local extent = row_extent(self, rows)
+    local shape = extent and { count, extent, self.cols } or { count, self.cols }
+    local array = options.out
+        or core.array.empty(shape, { device = options.device, dtype = options.dtype or self.dtype })
+    local ok, err = pcall(function()
+        local at = 1
+        for _, run in ipairs(runs) do
+            local n = run[2] - run[1] + 1
+            local part <close> = array:view({ at, at + n - 1 })
+            dataset:read(run, rows, { out = part })
+            at = at + n
+        end
+        if at - 1 ~= array.shape[1] then
+            core.error.raise("shape", ("out has %d frames, %d were read"):format(array.shape[1],
+                at - 1), { op = "scan.read", arg = "out" })
+        end
+    end)
+    if not ok then
+        if not options.out then
+            array:release()
+        end
+        error(err, 0)
+    end
+    return array
+end
+
+--- Projections as an array (angle, row, column). rows: {first, last}, mb.all (default), or an
+-- integer, which drops the axis. Options: device, dtype (default as stored), out,
+-- angles = {first, last}.
+function methods:projections(rows, options)
+    options = options_of(options, "scan:projections", read_names)
+    local frames = self.frames
+    if options.angles then
+        local first, last = options.angles[1] or 1, options.angles[2] or self.n_angles
+        first = first < 0 and first + self.n_angles + 1 or first
+        last = last < 0 and last + self.n_angles + 1 or last
+        if not (first >= 1 and first <= last and last <= self.n_angles) then
+            core.error.raise("argument", ("angles {%s, %s} lie outside the %d projections"):format(
+                options.angles[1], options.angles[2], self.n_angles),
+                { op = "scan:projections", arg = "angles" })
+        end
+        frames = table.move(frames, first, last, 1, {})
+    end
+    return read_runs(self, self.data, runs_of(frames), rows, options)
+end
+
+-- Flats or darks; a single frame (row, column) becomes (1, row, column).
+local function read_reference(self, source, rows, options, what)
+    options = options_of(options, what, { "device", "dtype", "out" })
+    if not source then
+        return nil
+    elseif #source.dataset.shape == 3 then
+        return read_runs(self, source.dataset, source.runs, rows, options)
+    elseif options.out then
+        core.error.raise("unsupported", "out is not possible for a single stored frame",
+            { op = what, arg = "out" })
+    end
+    local frame <close> = source.dataset:read(rows == nil and core.array.all or rows,
+        { device = options.device, dtype = options.dtype })
+    return frame:reshape(1, table.unpack(frame.shape))
+end
+
+--- Flats (frame, row, column) of some rows, or nil. Options: device, dtype, out.
+function methods:flats(rows, options)
+    return read_reference(self, self.flat_source, rows, options, "scan:flats")
+end
+
+--- Darks (frame, row, column) of some rows, or nil. Options: device, dtype, out.
+function methods:darks(rows, options)
+    return read_reference(self, self.dark_source, rows, options, "scan:darks")
+end
+
+--- The i-th projection (row, column). Options: device, dtype, out.
+function methods:frame(i, options)
+    options = options_of(options, "scan:frame", { "device", "dtype", "out" })
+    local index = math.type(i) == "integer" and i < 0 and i + self.n_angles + 1 or i
+    local frame = self.frames[index]
+    if not frame then
+        core.error.raise("argument", ("there is no projection %s; the scan has %d"):format(
+            tostring(i), self.n_angles), { op = "scan:frame" })
+    end
+    return self.data:read(frame, core.array.all,
+        { device = options.device, dtype = options.dtype, out = options.out })
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Telling
+
+--- What was found, as text of several lines.
+function methods:describe()
+    local lines = {}
+    local function line(name, ...)
+        lines[#lines + 1] = ("%-11s"):format(name) .. string.format(...)
+    end
+    line("scan", "%s (%s)", self.path, self.format)
+    line("frames", "%d projections of %d rows x %d columns, %s, in %s", self.n_angles, self.rows,
+        self.cols, self.data.stored, self.data_path)
+    line("reference", "%d flats, %d darks", self.n_flats, self.n_darks)
+    local first, last = math.deg(self.angles[1]), math.deg(self.angles[self.n_angles])
+    line("angles", "%.4f to %.4f degrees%s, read as %s%s", first, last,
+        self.step_deg and (", step %.4f, span %.3f"):format(self.step_deg, self.span_deg) or "",
+        self.angle_unit == "deg" and "degrees" or "radians",
+        self.angle_note and " (" .. self.angle_note .. ")" or "")
+    line("pixel", self.pixel_size and "%.6g m" or "size not known", self.pixel_size)
+    for _, text in ipairs(self.warnings) do
+        line("warning", "%s", text)
+    end
+    return table.concat(lines, "\n")
+end
+
+--- Closes the files; any number of times.
+function methods:close()
+    for _, file in ipairs(self.files) do
+        file:close()
+    end
+end
+
+metatable.__index = methods
+metatable.__close = methods.close
+
+function metatable:__tostring()
+    return ("scan '%s' (%s, %d projections of %d x %d)"):format(self.path, self.format or "?",
+        self.n_angles or 0, self.rows or 0, self.cols or 0)
+end
+
+return scan

@@ -1,0 +1,246 @@
+-- Where a scan's datasets are in an HDF5 file.
+--
+-- Data Exchange has fixed paths. NXtomo is found by its classes and definition, not by names, as
+-- every facility names its groups differently (/entry, /entry1/tomo_entry, /1.1, ...).
+-- Returns {format, data, flats, darks, angles, angles_hint, image_key, pixel_sizes, warnings}; what
+-- the options name comes before what is found.
+
+local core = require "moonbeam.core"
+
+local function fail(code, message, arg)
+    core.error.raise(code, message, { op = "scan.open", arg = arg })
+end
+
+local function is_frames(object)
+    return object.kind == "dataset" and object.dtype ~= nil and #object.shape == 3
+end
+
+local function parent_of(path)
+    return path:match("^(.*)/[^/]*$")
+end
+
+local function name_of(path)
+    return path:match("([^/]*)$")
+end
+
+local function text_at(file, path)
+    local ok, value = pcall(file.value, file, path)
+    if ok and type(value) == "table" then
+        value = value[1]
+    end
+    return ok and type(value) == "string" and value or nil
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Data Exchange
+
+local function data_exchange(file)
+    local axes = file:attribute("/exchange/data", "axes")
+    if type(axes) == "string" and axes ~= "theta:y:x" then
+        fail("unsupported", ("/exchange/data has the axes '%s'; only theta:y:x can be read"):format(
+            axes))
+    end
+    return {
+        format = "Data Exchange",
+        data = "/exchange/data",
+        flats = "/exchange/data_white",
+        darks = "/exchange/data_dark",
+        angles = file:exists("/exchange/theta") and "/exchange/theta" or nil,
+        angles_hint = " (/exchange/theta)",
+        pixel_sizes = {
+            { path = "/measurement/instrument/detector/actual_pixel_size_x" },
+            { path = "/measurement/instrument/detection_system/objective/resolution" },
+            { path = "/measurement/instrument/detector/pixel_size_x",
+              note = "the pixel size is the detector's: optical magnification is not in it" },
+        },
+        warnings = {},
+    }
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- NXtomo
+
+-- The objects below a group, out of the list of a walk.
+local function below(objects, group)
+    local found = {}
+    local prefix = group == "/" and "/" or group .. "/"
+    for _, object in ipairs(objects) do
+        if object.path:sub(1, #prefix) == prefix then
+            found[#found + 1] = object
+        end
+    end
+    return found
+end
+
+local function class_of(object)
+    return object and object.attributes and object.attributes.NX_class
+end
+
+-- Entries with definition NXtomo; failing that, entries that hold an image key.
+local function find_entries(file, objects)
+    local defined, keyed, results = {}, {}, {}
+    for _, object in ipairs(objects) do
+        local class = class_of(object)
+        if object.kind == "group" and (class == "NXentry" or class == "NXsubentry") then
+            local definition = text_at(file, object.path .. "/definition")
+                or object.attributes.definition
+            if definition == "NXtomo" then
+                defined[#defined + 1] = object.path
+            elseif definition == "NXtomoproc" then
+                results[#results + 1] = object.path
+            else
+                for _, inner in ipairs(below(objects, object.path)) do
+                    if inner.kind == "dataset" and name_of(inner.path) == "image_key" then
+                        keyed[#keyed + 1] = object.path
+                        break
+                    end
+                end
+            end
+        end
+    end
+    return #defined > 0 and defined or keyed, results
+end
+
+-- The frames: `data` of an NXdetector, best with an image key beside it; else any `data` of rank 3.
+local function find_frames(objects, by_path, entry)
+    local best, best_score, rivals = nil, 0, {}
+    for _, object in ipairs(below(objects, entry)) do
+        if is_frames(object) and name_of(object.path) == "data" then
+            local parent = parent_of(object.path)
+            local score = 1
+            if class_of(by_path[parent]) == "NXdetector" then
+                score = by_path[parent .. "/image_key"] and 3 or 2
+            end
+            if score > best_score then
+                best, best_score, rivals = object.path, score, {}
+            elseif score == best_score then
+                rivals[#rivals + 1] = object.path
+            end
+        end
+    end
+    return best, best_score > 1 and rivals or {}
+end
+
+-- The first dataset of one of these names below the entry, best in a group of this class.
+local function find_named(objects, by_path, entry, names, class)
+    for _, name in ipairs(names) do
+        local first
+        for _, object in ipairs(below(objects, entry)) do
+            if object.kind == "dataset" and object.dtype and name_of(object.path) == name then
+                if class_of(by_path[parent_of(object.path)]) == class then
+                    return object.path
+                end
+                first = first or object.path
+            end
+        end
+        if first then
+            return first
+        end
+    end
+    return nil
+end
+
+local angle_names = { "rotation_angle", "gts_theta_value", "gts_cs_theta", "gts_theta" }
+
+local function nxtomo(file, objects, entry, options)
+    local by_path = {}
+    for _, object in ipairs(objects) do
+        by_path[object.path] = object
+    end
+    local data, rivals = find_frames(objects, by_path, entry)
+    if #rivals > 0 and not options.data then
+        fail("argument", ("'%s' has several detectors (%s, %s): name one by the option data")
+            :format(file.path, data, table.concat(rivals, ", ")), "data")
+    end
+    local detector = data and parent_of(data) or entry .. "/instrument/detector"
+    local outer = parent_of(entry)
+    local key = by_path[detector .. "/image_key"] and detector .. "/image_key"
+        or find_named(objects, by_path, entry, { "image_key" }, "NXdetector")
+    if not key and outer and outer ~= "" then
+        key = find_named(objects, by_path, outer, { "image_key" }, "NXdetector")
+    end
+    local sample = find_named(objects, by_path, entry, { "rotation_angle" }, "NXsample")
+    local layout = {
+        format = "NXtomo",
+        entry = entry,
+        data = data,
+        image_key = key,
+        angles = sample or find_named(objects, by_path, entry, angle_names, "NXsample"),
+        angles_hint = " (rotation_angle of the sample)",
+        pixel_sizes = {
+            { path = (sample and parent_of(sample) or entry .. "/sample") .. "/x_pixel_size" },
+            { path = detector .. "/x_pixel_size" },
+        },
+        warnings = {},
+    }
+    if not key and options.image_key == nil then
+        layout.warnings[1] = "there is no image key: every frame is taken for a projection"
+    end
+    return layout
+end
+
+-- ---------------------------------------------------------------------------------------------
+
+local function frames_list(objects)
+    local found = {}
+    for _, object in ipairs(objects) do
+        if is_frames(object) then
+            found[#found + 1] = object.path
+        end
+    end
+    return #found > 0 and "; datasets with three axes: " .. table.concat(found, ", ", 1,
+        math.min(#found, 8)) or "; no dataset has three axes"
+end
+
+local function find(file, options)
+    if not options.entry and file:exists("/exchange/data") then
+        return data_exchange(file)
+    end
+    local objects = file:walk("/", { attributes = true })
+    local entries, results = find_entries(file, objects)
+    local entry = options.entry
+    if entry then
+        entry = "/" .. entry:gsub("^/+", ""):gsub("/+$", "")
+        if not file:exists(entry) then
+            fail("io", ("there is no entry '%s' in '%s'"):format(entry, file.path), "entry")
+        end
+    else
+        entry = entries[1]
+    end
+    if entry then
+        local layout = nxtomo(file, objects, entry, options)
+        if #entries > 1 and not options.entry then
+            layout.warnings[#layout.warnings + 1] = ("the file has %d scans; %s was taken (option "
+                .. "entry chooses)"):format(#entries, entry)
+        end
+        if layout.data or options.data then
+            return layout
+        end
+        fail("io", ("'%s' has an NXtomo entry %s without frames in a detector: name them by the "
+            .. "option data%s"):format(file.path, entry, frames_list(objects)), "data")
+    elseif options.data then
+        return {
+            format = "HDF5",
+            angles_hint = "",
+            pixel_sizes = {},
+            warnings = {},
+        }
+    elseif #results > 0 then
+        fail("io", ("'%s' is a reconstruction (NXtomoproc), not a scan"):format(file.path))
+    end
+    fail("io", ("'%s' is no scan that is known here: it has neither /exchange/data nor an NXtomo "
+        .. "entry. Name its parts by the options data, angles, flats, darks%s"):format(file.path,
+            frames_list(objects)), "data")
+end
+
+return function(file, options)
+    local layout = find(file, options)
+    layout.data = options.data or layout.data
+    if type(options.angles) == "string" then
+        layout.angles = options.angles
+    end
+    if options.image_key ~= nil then
+        layout.image_key = options.image_key or nil
+    end
+    return layout
+end

@@ -1,0 +1,275 @@
+-- The recipes as a user runs them: as programs, from file to file.
+local mb = require "moonbeam"
+
+local program = mb.system.program()
+local folder
+
+local function run(script, arguments)
+    local handle = assert(io.popen(("'%s' scripts/%s %s 2>&1"):format(program, script, arguments)))
+    local text = handle:read("a")
+    local _, _, status = handle:close()
+    return status, text
+end
+
+local function must(script, arguments)
+    local status, text = run(script, arguments)
+    assert(status == 0, ("%s %s ended with %s:\n%s"):format(script, arguments, status, text))
+    return text
+end
+
+local function exists(path)
+    local file = io.open(path)
+    if file then
+        file:close()
+    end
+    return file ~= nil
+end
+
+-- Files in the folder, sorted.
+local function files()
+    local handle = assert(io.popen(("ls -A '%s'"):format(folder)))
+    local names = {}
+    for name in handle:lines() do
+        names[#names + 1] = name
+    end
+    handle:close()
+    return names
+end
+
+local function path(name)
+    return folder .. "/" .. name
+end
+
+local function volume_of(name)
+    local file <close> = assert(mb.h5.open(path(name)))
+    local volume <close> = file:read("/entry/data/data")
+    return volume:to_table()
+end
+
+local function data_file(name)
+    local data = (os.getenv("MOONBEAM_DATA") or "../shared/data") .. "/" .. name
+    return exists(data) and data or nil
+end
+
+describe("scripts", function()
+    setup(function()
+        folder = os.tmpname()
+        os.remove(folder)
+        assert(os.execute(("mkdir '%s'"):format(folder)))
+        must("simulate.lua", path("scan.h5") .. " --size 64 --rows 9 --angles 90 --quiet")
+        must("simulate.lua", path("nxtomo.h5") .. " --size 48 --rows 3 --angles 70 --format nxtomo --center 25.5 --photons 0 --quiet")
+    end)
+
+    teardown(function()
+        os.execute(("rm -rf '%s'"):format(folder))
+    end)
+
+    it("reconstructs a simulated scan and reports equal predicted and measured peaks", function()
+        local text = must("reconstruct.lua", ("%s -o %s --device host --chunk 4 --preview %s"):format(path("scan.h5"),
+            path("v.h5"), path("v.png")))
+        local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+) bytes")
+        assert.is_not_nil(predicted)
+        assert.equal(predicted, measured)
+        assert.is_true(exists(path("v.h5")) and exists(path("v.png")))
+        local compared = must("compare_phantom.lua", path("scan.h5") .. " " .. path("v.h5"))
+        local err = tonumber(compared:match("error%s+([%d.]+)"))
+        assert.is_true(err and err < 0.45)
+    end)
+
+    it("gives the same volume for every chunk size", function()
+        local expected
+        for _, chunk in ipairs {1, 2, 7, 9} do
+            local name = ("chunk%d.h5"):format(chunk)
+            must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --quiet --chunk %d"):format(path("scan.h5"),
+                path(name), chunk))
+            local volume = volume_of(name)
+            expected = expected or volume
+            assert.same(expected, volume)
+        end
+    end)
+
+    it("finds the axis of an NXtomo scan without noise", function()
+        local text = must("reconstruct.lua", ("%s -o %s --device host"):format(path("nxtomo.h5"), path("nx.h5")))
+        assert.near(25.5, tonumber(text:match("axis%s+column ([%d.]+)")), 0.3)
+    end)
+
+    it("plans without reading frames or writing anything", function()
+        local before = files()
+        local text = must("reconstruct.lua", path("scan.h5") .. " --plan --device host --budget 2Mi")
+        assert.matches("chunks%s+%d+ of %d+ rows", text)
+        assert.matches("peak", text)
+        assert.same(before, files())
+    end)
+
+    it("chooses smaller chunks for a smaller budget and keeps within it", function()
+        local text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --budget 400Ki"):format(path("scan.h5"),
+            path("small.h5")))
+        local chunks = tonumber(text:match("chunks%s+(%d+) of"))
+        local measured = tonumber(text:match("measured (%d+) bytes"))
+        assert.is_true(chunks > 1)
+        assert.is_true(measured <= 400 * 1024)
+        assert.same(volume_of("chunk9.h5"), volume_of("small.h5"))
+    end)
+
+    it("says what the least budget is when not even a row fits", function()
+        local status, text = run("reconstruct.lua", path("scan.h5") .. " --plan --device host --budget 20Ki")
+        assert.equal(1, status)
+        local least = tonumber(text:match("at least (%d+) bytes"))
+        assert.is_not_nil(least)
+        must("reconstruct.lua", ("%s --plan --device host --budget %d"):format(path("scan.h5"), least))
+        assert.equal(1, (run("reconstruct.lua", ("%s --plan --device host --budget %d"):format(path("scan.h5"), least - 512))))
+    end)
+
+    describe("refuse bad input with a message and leave no file:", function()
+        local function refuses(arguments, pattern, wanted_status)
+            local before = files()
+            local status, text = run("reconstruct.lua", arguments)
+            assert.equal(wanted_status or 1, status, text)
+            assert.matches(pattern, text)
+            assert.is_nil(text:find("stack traceback", 1, true), text)
+            assert.same(before, files())
+        end
+
+        local function write(name, contents)
+            local file <close> = mb.h5.create(path(name), {overwrite = true})
+            for where, value in pairs(contents) do
+                if type(value) == "table" and value.value then
+                    file:write(where, value.value, {attributes = value.attributes})
+                else
+                    file:write(where, value)
+                end
+            end
+            file:finish()
+        end
+
+        local function theta(count)
+            local values = {}
+            for i = 1, count do
+                values[i] = 180 * (i - 1) / count
+            end
+            return {value = values, attributes = {units = "deg"}}
+        end
+
+        local function frames(...)
+            return {value = mb.full({...}, 1000, {dtype = "u16"})}
+        end
+
+        local function write_frames(name, contents)
+            write(name, contents)
+            for _, value in pairs(contents) do
+                if type(value) == "table" and type(value.value) == "userdata" then
+                    value.value:release()
+                end
+            end
+        end
+
+        it("missing file", function()
+            refuses(path("none.h5") .. " -o " .. path("out.h5"), "none.h5.*No such file")
+        end)
+
+        it("not HDF5", function()
+            local file = assert(io.open(path("text.h5"), "w"))
+            file:write(("not a file of that kind\n"):rep(100))
+            file:close()
+            refuses(path("text.h5") .. " -o " .. path("out.h5"), "text.h5")
+        end)
+
+        it("truncated", function()
+            assert(os.execute(("head -c 100000 '%s' > '%s'"):format(path("scan.h5"), path("cut.h5"))))
+            refuses(path("cut.h5") .. " -o " .. path("out.h5"), "cut.h5.*truncated")
+        end)
+
+        it("no theta", function()
+            write_frames("notheta.h5", {["/exchange/data"] = frames(5, 2, 8)})
+            refuses(path("notheta.h5") .. " -o " .. path("out.h5"), "angles")
+        end)
+
+        it("angles and frames that disagree", function()
+            write_frames("disagree.h5", {["/exchange/data"] = frames(5, 2, 8), ["/exchange/theta"] = theta(6)})
+            refuses(path("disagree.h5") .. " -o " .. path("out.h5"), "6.*5")
+        end)
+
+        it("zero rows", function()
+            write_frames("empty.h5", {["/exchange/data"] = frames(5, 0, 8), ["/exchange/theta"] = theta(5)})
+            refuses(path("empty.h5") .. " -o " .. path("out.h5"), "row")
+        end)
+
+        it("a row range outside the scan", function()
+            refuses(path("scan.h5") .. " --rows 5:40 -o " .. path("out.h5"), "rows 5 to 40")
+        end)
+
+        it("an unknown option, naming the nearest", function()
+            refuses(path("scan.h5") .. " --flter hann", "did you mean %-%-filter", 2)
+        end)
+
+        it("an unknown filter", function()
+            refuses(path("scan.h5") .. " --filter box", "ram%-lak", 2)
+        end)
+
+        it("a centre outside the detector", function()
+            refuses(path("scan.h5") .. " --center 99 -o " .. path("out.h5"), "outside the detector")
+        end)
+
+        it("an output folder that does not exist", function()
+            refuses(path("scan.h5") .. " -o " .. path("no/such/out.h5"), "no/such")
+        end)
+
+        it("an existing result, unless told", function()
+            refuses(("%s -o %s"):format(path("scan.h5"), path("scan.h5")), "exists")
+        end)
+
+        it("a device that is not there", function()
+            refuses(path("scan.h5") .. " --device cuda:99 -o " .. path("out.h5"), "cuda:99")
+        end)
+
+        it("but take a scan without flats, with a warning", function()
+            write_frames("noflats.h5", {["/exchange/data"] = frames(6, 2, 8), ["/exchange/theta"] = theta(6)})
+            local text = must("reconstruct.lua", ("%s -o %s --center 3.5 --device host"):format(path("noflats.h5"),
+                path("noflats-volume.h5")))
+            assert.matches("warning: .*flat", text)
+        end)
+
+        it("and count NaN frames instead of spreading them", function()
+            local data <close> = mb.full({6, 2, 8}, 0.5)
+            local bad <close> = data:view(3, 1, {2, 4})
+            bad:fill(0 / 0)
+            write("nan.h5", {["/exchange/data"] = data, ["/exchange/theta"] = theta(6)})
+            local text = must("reconstruct.lua", ("%s -o %s --center 3.5 --device host"):format(path("nan.h5"),
+                path("nan-volume.h5")))
+            assert.matches("3 values were not finite", text)
+            for _, slice in ipairs(volume_of("nan-volume.h5")) do
+                for _, row in ipairs(slice) do
+                    for _, value in ipairs(row) do
+                        assert.is_true(value == value)
+                    end
+                end
+            end
+        end)
+    end)
+
+    it("explain themselves", function()
+        for _, script in ipairs {"reconstruct.lua", "simulate.lua", "bench.lua", "compare_phantom.lua"} do
+            local text = must(script, "--help")
+            assert.matches("usage: moonbeam " .. script, text, 1, true)
+        end
+    end)
+
+    it("reconstruct the tooth: axis at 296, a tooth inside", function()
+        local tooth = data_file("tooth.h5")
+        if not tooth then
+            pending("tooth.h5 is not here (set MOONBEAM_DATA to its folder)")
+            return
+        end
+        local text = must("reconstruct.lua", ("%s -o %s --center auto --preview %s --device host"):format(tooth, path("tooth.h5"),
+            path("tooth.png")))
+        assert.near(296, tonumber(text:match("axis%s+column ([%d.]+)")), 0.5)
+        assert.is_true(exists(path("tooth.png")))
+        local file <close> = assert(mb.h5.open(path("tooth.h5")))
+        local volume <close> = file:read("/entry/data/data")
+        assert.same({2, 640, 640}, volume.shape)
+        local inside <close> = volume:view(1, {300, 340}, {280, 320})
+        local outside <close> = volume:view(1, {20, 40}, {300, 340})
+        assert.is_true(inside:mean() > 0.001)
+        assert.is_true(math.abs(outside:mean()) < 0.2 * inside:mean())
+    end)
+end)

@@ -1,0 +1,55 @@
+local mb = require "moonbeam"
+
+-- Line integrals of a few blobs with the axis at `center`.
+local function scan(n, angles, center, rows)
+    local ellipsoids = {1, 9, 5, 1e6, 10, 4, 0, 0.3, 0.7, 4, 6, 1e6, -12, -9, 0, 1, 1.5, 3, 3, 1e6, -3, 14, 0, 0}
+    return mb.ellipsoid_projections(ellipsoids, angles, mb.phantom.heights(rows or 3), n, {center = center})
+end
+
+local function half_turn(count) -- the end included, so that the first and last frame are opposite
+    local angles = {}
+    for i = 1, count do
+        angles[i] = math.pi * (i - 1) / (count - 1)
+    end
+    return angles
+end
+
+describe("tomo.find_center", function()
+    for _, case in ipairs {{64, 31.5}, {64, 28.2}, {65, 36.75}, {80, 45.4}} do
+        local n, center = table.unpack(case)
+        it(("finds %g of %d columns from an opposite pair, to a tenth of a pixel"):format(center, n), function()
+            local p <close> = scan(n, {0, math.pi}, center)
+            local a <close> = p:view(1, mb.all, mb.all)
+            local b <close> = p:view(2, mb.all, mb.all)
+            local found, residual = mb.tomo.find_center_pair(a, b)
+            assert.near(center, found, 0.1)
+            assert.is_true(residual < 0.01)
+        end)
+
+        it(("finds %g of %d columns from trial slices"):format(center, n), function()
+            local angles = half_turn(61)
+            local p <close> = scan(n, angles, center)
+            local found, details = mb.tomo.find_center(p, angles)
+            assert.near(center, found, 0.3)
+            assert.near(center, details.pair, 0.1)
+        end)
+    end
+
+    it("picks the pair closest to half a turn in any order of angles", function()
+        local i, j, miss = mb.tomo.opposite_pair({3.3, 0.1, 1, 3.2416, 2})
+        assert.same({2, 4}, {i, j})
+        assert.near(0, miss, 1e-4)
+        i, j, miss = mb.tomo.opposite_pair({0.5})
+        assert.same({1, 1}, {i, j})
+        assert.is_true(miss > 1)
+    end)
+
+    it("says so when there is no opposite pair", function()
+        local angles = mb.tomo.angles(10, 1)
+        local p <close> = scan(32, angles, 16)
+        local ok, err = pcall(mb.tomo.find_center, p, angles, {method = "pair"})
+        assert.is_false(ok)
+        assert.equal("argument", err.code)
+        assert.matches("half a turn", err.message)
+    end)
+end)
