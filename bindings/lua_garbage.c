@@ -3,13 +3,13 @@
 **
 ** A Lua collector runs when it likes; pool memory must not depend on that. So a finalizer never frees: it moves the array
 ** to the garbage list, and the list is freed only at pool points, after a full collection:
-**   - when the bytes made on a device since the last point exceed max(256 MiB, its live bytes),
+**   - when the bytes made on a device since the last point exceed 256 MiB and what was live after it,
 **   - when a request does not fit the budget (then idle FFT plans go too, and the request is tried once more),
 **   - when the program asks (mb.collect).
 ** What is live at a pool point thus depends on the program alone. `release` and `<close>` free at once.
 **
 ** Every array userdata is also on a list, so that a shadow device can be closed whoever still refers to its arrays.
-** Both lists belong to the process and are guarded by one mutex, which is never held while Lua or the runtime runs.
+** Both lists belong to the process and are guarded by one mutex, which is never held while Lua runs or arrays are freed.
 */
 #include "lua_moonbeam.h"
 #include <pthread.h>
@@ -29,10 +29,11 @@ static array_box *boxes;
 static mb_array **garbage;
 static size_t garbage_count, garbage_room;
 
-/* Bytes made since the last pool point, per device. Only arrays count: scratch never becomes garbage. */
-static struct {
-    const mb_device *device;
-    uint64_t bytes;
+/* Per device: bytes made since the last pool point, and what was live after it. Only arrays count, because scratch never
+** becomes garbage. */
+static struct counter {
+    mb_device *device;
+    uint64_t made, live;
 } counters[MAX_COUNTERS];
 
 static uint64_t points, collected; /* pool points passed, arrays freed at them: mb.pool.stats */
@@ -140,53 +141,53 @@ void mbl_forget_device(mb_device *device)
 }
 
 /* The device's counter, or NULL when there are too many devices (then only the budget makes pool points). */
-static uint64_t *counter_of(const mb_device *device)
+static struct counter *counter_of(mb_device *device)
 {
     int empty = -1;
     for (int i = 0; i < MAX_COUNTERS; i++) {
         if (counters[i].device == device)
-            return &counters[i].bytes;
+            return &counters[i];
         if (counters[i].device == NULL && empty < 0)
             empty = i;
     }
     if (empty < 0)
         return NULL;
-    counters[empty].device = device;
-    counters[empty].bytes = 0;
-    return &counters[empty].bytes;
+    counters[empty] = (struct counter){ device, 0, 0 };
+    return &counters[empty];
 }
 
 void mbl_allocated(mb_device *device, uint64_t bytes)
 {
     pthread_mutex_lock(&lock);
-    uint64_t *counter = counter_of(device);
+    struct counter *counter = counter_of(device);
     if (counter != NULL)
-        *counter += bytes;
+        counter->made += bytes;
     pthread_mutex_unlock(&lock);
 }
 
 static bool point_is_due(mb_device *device)
 {
-    mb_pool_stats stats;
     pthread_mutex_lock(&lock);
-    uint64_t *counter = counter_of(device);
-    uint64_t made = counter != NULL ? *counter : 0;
+    const struct counter *counter = counter_of(device);
+    bool due = counter != NULL && counter->made > POINT_BYTES && counter->made > counter->live;
     pthread_mutex_unlock(&lock);
-    if (made <= POINT_BYTES)
-        return false;
-    mb_pool_get_stats(device->pool, &stats);
-    return made > stats.live;
+    return due;
 }
 
 void mbl_pool_point(lua_State *L)
 {
     lua_gc(L, LUA_GCCOLLECT);
+    mbl_garbage_drain();
     pthread_mutex_lock(&lock);
     points++;
     for (int i = 0; i < MAX_COUNTERS; i++)
-        counters[i].bytes = 0;
+        if (counters[i].device != NULL) {
+            mb_pool_stats stats;
+            mb_pool_get_stats(counters[i].device->pool, &stats); /* takes the pool's lock, nothing else */
+            counters[i].made = 0;
+            counters[i].live = stats.live;
+        }
     pthread_mutex_unlock(&lock);
-    mbl_garbage_drain();
 }
 
 mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, void *user)

@@ -1,9 +1,11 @@
 /*
-** HDF5 in Lua: userdata "moonbeam.h5" (a file) and "moonbeam.h5dataset", and the module table {open, create, ...}.
-** The rules are those of runtime/io/h5file.h; this file turns arguments into calls. Values and attributes: lua_h5_value.c.
+** HDF5 in Lua: userdata "moonbeam.h5" (a file) and "moonbeam.h5dataset", and the module table
+** {open, create, ...}. The rules are those of runtime/io/h5file.h; this file turns arguments into
+** calls. Values and attributes: lua_h5_value.c.
 **
-** A dataset keeps its file's userdata alive (user value 1). Finalizers may come in any order: closing a file leaves its
-** dataset handles closed. Closing is idempotent; a created file that was not finished is abandoned by close and __gc.
+** A dataset keeps its file's userdata alive (user value 1). Finalizers may come in any order:
+** closing a file leaves its dataset handles closed. Closing is idempotent; a created file that was
+** not finished is abandoned by close and __gc.
 */
 #include "lua_h5.h"
 #include <stdio.h>
@@ -21,7 +23,8 @@ mb_h5 *mbl_check_h5(lua_State *L, int index)
 {
     file_box *box = luaL_testudata(L, index, MBL_H5);
     if (box == NULL)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "expected an HDF5 file, not a %s (call methods with a colon)",
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                 "expected an HDF5 file, not a %s (call methods with a colon)",
                  mbl_type_name(L, index));
     if (box->file == NULL)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "the HDF5 file was never opened");
@@ -33,7 +36,8 @@ static mb_h5_dataset *check_dataset(lua_State *L, int index)
 {
     dataset_box *box = luaL_testudata(L, index, MBL_H5_DATASET);
     if (box == NULL || box->dataset == NULL)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "expected an HDF5 dataset, not a %s (call methods with a colon)",
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                 "expected an HDF5 dataset, not a %s (call methods with a colon)",
                  mbl_type_name(L, index));
     mb_error_clear();
     return box->dataset;
@@ -52,15 +56,17 @@ static file_box *new_file(lua_State *L)
 /* open(path [, {mode = "r" | "r+"}]): the file, or nil and an error object. */
 static int h5_open(lua_State *L)
 {
-    static const char *const names[] = { "mode", NULL };
+    static const char *const names[] = {"mode", NULL};
     const char *path = mbl_check_string(L, 1, "path");
     const char *mode = "r";
     mbl_check_options(L, 2, names, "h5.open");
     if (mbl_option(L, 2, "mode"))
         mode = mbl_check_string(L, -1, "mode");
     if (strcmp(mode, "r") != 0 && strcmp(mode, "r+") != 0)
-        return mbl_fail(L, MB_STATUS_ARGUMENT, "mode",
-                        "mode is \"r\" (read) or \"r+\" (change), not \"%s\"; new files are made by h5.create", mode);
+        return mbl_fail(
+            L, MB_STATUS_ARGUMENT, "mode",
+            "mode is \"r\" (read) or \"r+\" (change), not \"%s\"; new files are made by h5.create",
+            mode);
     file_box *box = new_file(L);
     mb_error_clear();
     if (mb_h5_open(path, mode[1] == '+', &box->file) != MB_STATUS_OK) {
@@ -75,7 +81,7 @@ static int h5_open(lua_State *L)
 /* create(path [, {overwrite = false}]): a file that gets its name by finish(). */
 static int h5_create(lua_State *L)
 {
-    static const char *const names[] = { "overwrite", NULL };
+    static const char *const names[] = {"overwrite", NULL};
     const char *path = mbl_check_string(L, 1, "path");
     mbl_check_options(L, 2, names, "h5.create");
     const bool overwrite = mbl_option(L, 2, "overwrite") && lua_toboolean(L, -1);
@@ -88,7 +94,7 @@ static int h5_create(lua_State *L)
 /* check_target(path [, {overwrite = false}]): raises unless such a file could be created now. */
 static int h5_check_target(lua_State *L)
 {
-    static const char *const names[] = { "overwrite", NULL };
+    static const char *const names[] = {"overwrite", NULL};
     const char *path = mbl_check_string(L, 1, "path");
     mbl_check_options(L, 2, names, "h5.check_target");
     const bool overwrite = mbl_option(L, 2, "overwrite") && lua_toboolean(L, -1);
@@ -129,7 +135,7 @@ static int file_gc(lua_State *L)
 
 static const char *kind_name(mb_h5_kind kind)
 {
-    static const char *const names[] = { "group", "dataset", "datatype", "dangling" };
+    static const char *const names[] = {"group", "dataset", "datatype", "dangling"};
     return names[kind];
 }
 
@@ -168,10 +174,11 @@ static void set_info(lua_State *L, const mb_h5_info *info)
     lua_setfield(L, -2, "stored_bytes");
 }
 
-/* walk([path [, {attributes = false}]]): a list of {path, kind, shape, dtype, stored, chunks, filters, link, ...}. */
+/* walk([path [, {attributes = false}]]): a list of {path, kind, shape, dtype, stored, chunks,
+** filters, link, ...}. */
 static int file_walk(lua_State *L)
 {
-    static const char *const names[] = { "attributes", NULL };
+    static const char *const names[] = {"attributes", NULL};
     mb_h5 *file = mbl_check_h5(L, 1);
     const int options = lua_istable(L, 2) ? 2 : 3;
     const char *path = options == 2 || lua_isnoneornil(L, 2) ? "/" : mbl_check_string(L, 2, "path");
@@ -215,7 +222,7 @@ static int file_group(lua_State *L)
     mbl_check(L, mb_h5_group(file, path));
     if (!lua_isnoneornil(L, 3)) {
         char *text = (char *)mbl_check_string(L, 3, "nxclass");
-        const mb_h5_value value = { .text = true, .count = 1, .strings = &text };
+        const mb_h5_value value = {.text = true, .count = 1, .strings = &text};
         mbl_check(L, mb_h5_attribute_write(file, path, "NX_class", &value));
     }
     return 0;
@@ -224,7 +231,7 @@ static int file_group(lua_State *L)
 /* link(target, path [, {soft = false}]) */
 static int file_link(lua_State *L)
 {
-    static const char *const names[] = { "soft", NULL };
+    static const char *const names[] = {"soft", NULL};
     mb_h5 *file = mbl_check_h5(L, 1);
     const char *target = mbl_check_string(L, 2, "target");
     const char *path = mbl_check_string(L, 3, "path");
@@ -288,10 +295,11 @@ static int64_t range_end(lua_State *L, int table, int member, int64_t initial)
     return value;
 }
 
-/* Integer, mb.all (or nil), or {first, last [, step]}: 1-based, inclusive, negative from the end. */
+/* Integer, mb.all (or nil), or {first, last [, step]}: 1-based, inclusive, negative from the end.
+** */
 static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
 {
-    mb_range range = { .count = extent, .step = 1 };
+    mb_range range = {.count = extent, .step = 1};
     if (lua_isnoneornil(L, index) || lua_islightuserdata(L, index))
         return range;
     int64_t first = 1, last = extent;
@@ -303,11 +311,12 @@ static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
         last = range_end(L, index, 2, extent);
         range.step = range_end(L, index, 3, 1);
         if (range.step < 1)
-            mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "axis %d: the step of a range in a file is at least 1", axis + 1);
+            mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                     "axis %d: the step of a range in a file is at least 1", axis + 1);
     } else {
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
-                 "axis %d: a range is an integer, mb.all or {first, last [, step]}, not a %s", axis + 1,
-                 mbl_type_name(L, index));
+                 "axis %d: a range is an integer, mb.all or {first, last [, step]}, not a %s",
+                 axis + 1, mbl_type_name(L, index));
     }
     const int64_t from = first < 0 ? first + extent : first - 1;
     const int64_t to = last < 0 ? last + extent : last - 1;
@@ -318,33 +327,37 @@ static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
     }
     if (from < 0 || from >= extent || to < 0 || to >= extent || to < from) {
         if (range.drop)
-            mbl_fail(L, MB_STATUS_SHAPE, NULL, "index %lld is outside axis %d, which has %lld", (long long)first,
-                     axis + 1, (long long)extent);
-        mbl_fail(L, MB_STATUS_SHAPE, NULL, "range {%lld, %lld} is outside axis %d, which has %lld", (long long)first,
-                 (long long)last, axis + 1, (long long)extent);
+            mbl_fail(L, MB_STATUS_SHAPE, NULL, "index %lld is outside axis %d, which has %lld",
+                     (long long)first, axis + 1, (long long)extent);
+        mbl_fail(L, MB_STATUS_SHAPE, NULL, "range {%lld, %lld} is outside axis %d, which has %lld",
+                 (long long)first, (long long)last, axis + 1, (long long)extent);
     }
     range.first = from;
     range.count = (to - from) / range.step + 1;
     return range;
 }
 
-/* Ranges from the arguments [first, last]; missing ones take the whole axis. The shape without dropped axes. */
-static mb_shape check_ranges(lua_State *L, int first, int last, const mb_h5_info *info, mb_range *ranges)
+/* Ranges from the arguments [first, last]; missing ones take the whole axis. The shape without
+** dropped axes. */
+static mb_shape check_ranges(lua_State *L, int first, int last, const mb_h5_info *info,
+                             mb_range *ranges)
 {
-    mb_shape shape = { 0, { 0 } };
+    mb_shape shape = {0, {0}};
     if (last - first + 1 > info->rank)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d ranges for a dataset of rank %d", last - first + 1, info->rank);
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d ranges for a dataset of rank %d",
+                 last - first + 1, info->rank);
     for (int axis = 0; axis < info->rank; axis++) {
         if (first + axis <= last)
             ranges[axis] = check_range(L, first + axis, info->dims[axis], axis);
         else
-            ranges[axis] = (mb_range){ .count = info->dims[axis], .step = 1 };
+            ranges[axis] = (mb_range){.count = info->dims[axis], .step = 1};
         if (ranges[axis].drop)
             continue;
         if (shape.rank == MB_MAX_RANK)
-            mbl_fail(L, MB_STATUS_SHAPE, NULL,
-                     "the dataset has %d axes and an array at most %d: give integers for some of them", info->rank,
-                     MB_MAX_RANK);
+            mbl_fail(
+                L, MB_STATUS_SHAPE, NULL,
+                "the dataset has %d axes and an array at most %d: give integers for some of them",
+                info->rank, MB_MAX_RANK);
         shape.dims[shape.rank++] = ranges[axis].count;
     }
     return shape;
@@ -353,21 +366,23 @@ static mb_shape check_ranges(lua_State *L, int first, int last, const mb_h5_info
 /* The rest of read: ranges from `first` on, then options. */
 static int read_dataset(lua_State *L, mb_h5_dataset *dataset, int first, int last, int options)
 {
-    static const char *const names[] = { "device", "dtype", "out", NULL };
+    static const char *const names[] = {"device", "dtype", "out", NULL};
     const mb_h5_info *info = mb_h5_dataset_info(dataset);
     mb_range ranges[MB_H5_MAX_RANK];
     mb_array *array;
 
     mbl_check_options(L, options, names, "h5:read");
     if (info->text)
-        return mbl_fail(L, MB_STATUS_DTYPE, NULL, "'%s' holds strings: read it with file:value(path)",
+        return mbl_fail(L, MB_STATUS_DTYPE, NULL,
+                        "'%s' holds strings: read it with file:value(path)",
                         mb_h5_dataset_path(dataset));
     const mb_shape shape = check_ranges(L, first, last, info, ranges);
     if (options != 0 && mbl_option(L, options, "out")) {
         array = mbl_check_array(L, -1);
         if (!mb_shape_equal(&array->shape, &shape)) {
             char have[128], want[128];
-            return mbl_fail(L, MB_STATUS_SHAPE, "out", "out has shape %s, the part that is read has %s",
+            return mbl_fail(L, MB_STATUS_SHAPE, "out",
+                            "out has shape %s, the part that is read has %s",
                             mb_shape_format(&array->shape, have, sizeof have),
                             mb_shape_format(&shape, want, sizeof want));
         }
@@ -417,7 +432,7 @@ static int dataset_read(lua_State *L)
 /* Extents that differ from 1, for comparing an array with a part of a file. */
 static mb_shape squeezed(const mb_shape *shape)
 {
-    mb_shape result = { 0, { 0 } };
+    mb_shape result = {0, {0}};
     for (int axis = 0; axis < shape->rank; axis++)
         if (shape->dims[axis] != 1)
             result.dims[result.rank++] = shape->dims[axis];
@@ -443,17 +458,17 @@ static int dataset_write(lua_State *L)
     return 0;
 }
 
-static const char *const layout_names[] = { "chunks", "deflate", "dtype", "attributes", NULL };
+static const char *const layout_names[] = {"chunks", "deflate", "dtype", "attributes", NULL};
 
 /* chunks and deflate of the option table; `chunks` has room for MB_MAX_RANK extents. */
 static mb_h5_layout check_layout(lua_State *L, int options, int rank, int64_t *chunks)
 {
-    mb_h5_layout layout = { .deflate = (int)mbl_option_integer(L, options, "deflate", 0) };
+    mb_h5_layout layout = {.deflate = (int)mbl_option_integer(L, options, "deflate", 0)};
     if (mbl_option(L, options, "chunks")) {
         const mb_shape shape = mbl_check_shape(L, -1, "chunks");
         if (shape.rank != rank)
-            mbl_fail(L, MB_STATUS_ARGUMENT, "chunks", "chunks has %d extents, the dataset has %d axes", shape.rank,
-                     rank);
+            mbl_fail(L, MB_STATUS_ARGUMENT, "chunks",
+                     "chunks has %d extents, the dataset has %d axes", shape.rank, rank);
         memcpy(chunks, shape.dims, sizeof shape.dims);
         layout.chunks = chunks;
         lua_pop(L, 1);
@@ -464,7 +479,7 @@ static mb_h5_layout check_layout(lua_State *L, int options, int rank, int64_t *c
 /* create_dataset(path, {shape =, dtype =, chunks =, deflate =, attributes =}) */
 static int file_create_dataset(lua_State *L)
 {
-    static const char *const names[] = { "shape", "chunks", "deflate", "dtype", "attributes", NULL };
+    static const char *const names[] = {"shape", "chunks", "deflate", "dtype", "attributes", NULL};
     int64_t chunks[MB_MAX_RANK];
     mb_h5 *file = mbl_check_h5(L, 1);
     const char *path = mbl_check_string(L, 2, "path");
@@ -476,7 +491,8 @@ static int file_create_dataset(lua_State *L)
     const mb_h5_layout layout = check_layout(L, 3, shape.rank, chunks);
     dataset_box *box = new_dataset(L, 1);
     mb_error_clear();
-    mbl_check(L, mb_h5_dataset_create(file, path, dtype, shape.rank, shape.dims, &layout, &box->dataset));
+    mbl_check(
+        L, mb_h5_dataset_create(file, path, dtype, shape.rank, shape.dims, &layout, &box->dataset));
     mbl_write_h5_attributes(L, file, path, 3);
     return 1;
 }
@@ -493,10 +509,10 @@ static void write_array(lua_State *L, mb_h5 *file, const char *path)
         return;
     dataset_box *box = new_dataset(L, 1);
     mb_error_clear();
-    mbl_check(L, mb_h5_dataset_create(file, path, dtype, array->shape.rank, array->shape.dims, &layout,
-                                      &box->dataset));
+    mbl_check(L, mb_h5_dataset_create(file, path, dtype, array->shape.rank, array->shape.dims,
+                                      &layout, &box->dataset));
     for (int axis = 0; axis < array->shape.rank; axis++)
-        ranges[axis] = (mb_range){ .count = array->shape.dims[axis], .step = 1 };
+        ranges[axis] = (mb_range){.count = array->shape.dims[axis], .step = 1};
     mbl_check(L, mb_h5_dataset_write(box->dataset, ranges, array));
     mb_h5_dataset_destroy(box->dataset);
     box->dataset = NULL;
@@ -549,7 +565,7 @@ static int file_tostring(lua_State *L)
         lua_pushliteral(L, "h5 file (closed)");
     else
         lua_pushfstring(L, "h5 file '%s' (%s)", mb_h5_path(box->file),
-                        !mb_h5_is_open(box->file)     ? "closed"
+                        !mb_h5_is_open(box->file)      ? "closed"
                         : mb_h5_is_writable(box->file) ? "writable"
                                                        : "read-only");
     return 1;
@@ -576,7 +592,8 @@ static int dataset_index(lua_State *L)
         lua_pushboolean(L, mb_h5_dataset_is_open(dataset));
         return 1;
     }
-    static const char *const known[] = { "shape", "dtype", "stored", "chunks", "filters", "stored_bytes", NULL };
+    static const char *const known[] = {"shape",   "dtype",        "stored", "chunks",
+                                        "filters", "stored_bytes", NULL};
     bool found = false;
     for (int i = 0; known[i] != NULL && !found; i++)
         found = strcmp(key, known[i]) == 0;
@@ -618,8 +635,8 @@ static int dataset_gc(lua_State *L)
     return 0;
 }
 
-static void make_class(lua_State *L, const char *name, const luaL_Reg *metamethods, const luaL_Reg *methods,
-                       lua_CFunction index)
+static void make_class(lua_State *L, const char *name, const luaL_Reg *metamethods,
+                       const luaL_Reg *methods, lua_CFunction index)
 {
     luaL_newmetatable(L, name);
     luaL_setfuncs(L, metamethods, 0);
@@ -633,33 +650,45 @@ static void make_class(lua_State *L, const char *name, const luaL_Reg *metametho
 int mbl_open_h5(lua_State *L)
 {
     static const luaL_Reg file_meta[] = {
-        { "__gc", file_gc }, { "__close", file_close }, { "__tostring", file_tostring }, { NULL, NULL },
+        {"__gc", file_gc},
+        {"__close", file_close},
+        {"__tostring", file_tostring},
+        {NULL, NULL},
     };
     static const luaL_Reg file_methods[] = {
-        { "finish", file_finish },
-        { "close", file_close },
-        { "walk", file_walk },
-        { "exists", file_exists },
-        { "group", file_group },
-        { "link", file_link },
-        { "dataset", file_dataset },
-        { "read", file_read },
-        { "write", file_write },
-        { "create_dataset", file_create_dataset },
-        { "value", mbl_h5_value },
-        { "attribute", mbl_h5_attribute },
-        { "attributes", mbl_h5_attributes },
-        { "set_attribute", mbl_h5_set_attribute },
-        { NULL, NULL },
+        {"finish", file_finish},
+        {"close", file_close},
+        {"walk", file_walk},
+        {"exists", file_exists},
+        {"group", file_group},
+        {"link", file_link},
+        {"dataset", file_dataset},
+        {"read", file_read},
+        {"write", file_write},
+        {"create_dataset", file_create_dataset},
+        {"value", mbl_h5_value},
+        {"attribute", mbl_h5_attribute},
+        {"attributes", mbl_h5_attributes},
+        {"set_attribute", mbl_h5_set_attribute},
+        {NULL, NULL},
     };
     static const luaL_Reg dataset_meta[] = {
-        { "__gc", dataset_gc }, { "__close", dataset_gc }, { "__tostring", dataset_tostring }, { NULL, NULL },
+        {"__gc", dataset_gc},
+        {"__close", dataset_gc},
+        {"__tostring", dataset_tostring},
+        {NULL, NULL},
     };
     static const luaL_Reg dataset_methods[] = {
-        { "read", dataset_read }, { "write", dataset_write }, { "close", dataset_gc }, { NULL, NULL },
+        {"read", dataset_read},
+        {"write", dataset_write},
+        {"close", dataset_gc},
+        {NULL, NULL},
     };
     static const luaL_Reg functions[] = {
-        { "open", h5_open }, { "create", h5_create }, { "check_target", h5_check_target }, { NULL, NULL },
+        {"open", h5_open},
+        {"create", h5_create},
+        {"check_target", h5_check_target},
+        {NULL, NULL},
     };
     make_class(L, MBL_H5, file_meta, file_methods, file_index);
     make_class(L, MBL_H5_DATASET, dataset_meta, dataset_methods, dataset_index);

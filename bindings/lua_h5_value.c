@@ -1,7 +1,7 @@
 /*
-** Small values between Lua and HDF5: attributes, and scalar, string and list datasets.
-** A Lua value becomes an mb_h5_value whose buffers are userdata, and whose strings are those of Lua: all of them stay on
-** the stack while the value is in use, so errors leak nothing.
+** Small values between Lua and HDF5: attributes, and scalar, string and list datasets. A Lua value
+** becomes an mb_h5_value whose buffers are userdata, and whose strings are those of Lua: all of
+** them stay on the stack while the value is in use, so errors leak nothing.
 */
 #include "lua_h5.h"
 #include <math.h>
@@ -59,7 +59,8 @@ int mbl_h5_attribute(lua_State *L)
 {
     const mb_h5_value *value;
     mb_h5 *file = mbl_check_h5(L, 1);
-    mbl_check(L, mb_h5_attribute_read(file, mbl_check_string(L, 2, "path"), mbl_check_string(L, 3, "name"), &value));
+    mbl_check(L, mb_h5_attribute_read(file, mbl_check_string(L, 2, "path"),
+                                      mbl_check_string(L, 3, "name"), &value));
     push_value(L, value);
     return 1;
 }
@@ -103,7 +104,7 @@ int mbl_h5_attributes(lua_State *L)
 /* The value at `index`; pushes what must stay. */
 static mb_h5_value check_value(lua_State *L, int index, const char *arg)
 {
-    mb_h5_value value = { .count = 1 };
+    mb_h5_value value = {.count = 1};
     index = lua_absindex(L, index);
     if (lua_istable(L, index)) {
         value.rank = 1;
@@ -135,8 +136,9 @@ static mb_h5_value check_value(lua_State *L, int index, const char *arg)
             value.numbers[i] = lua_toboolean(L, -1);
         } else {
             mbl_fail(L, MB_STATUS_ARGUMENT, arg,
-                     "%s must be a number, a string, an array, or a list of numbers or of strings; this is a %s%s", arg,
-                     value.rank == 1 ? "list with a " : "", mbl_type_name(L, -1));
+                     "%s must be a number, a string, an array, or a list of numbers or of strings; "
+                     "this is a %s%s",
+                     arg, value.rank == 1 ? "list with a " : "", mbl_type_name(L, -1));
         }
         lua_pop(L, 1);
     }
@@ -161,12 +163,13 @@ void mbl_write_h5_attributes(lua_State *L, mb_h5 *file, const char *path, int op
         return;
     const int table = lua_gettop(L);
     if (!lua_istable(L, table))
-        mbl_fail(L, MB_STATUS_ARGUMENT, "attributes", "attributes must be a table {name = value}, not a %s",
-                 mbl_type_name(L, table));
+        mbl_fail(L, MB_STATUS_ARGUMENT, "attributes",
+                 "attributes must be a table {name = value}, not a %s", mbl_type_name(L, table));
     lua_pushnil(L);
     while (lua_next(L, table) != 0) {
         if (lua_type(L, table + 1) != LUA_TSTRING)
-            mbl_fail(L, MB_STATUS_ARGUMENT, "attributes", "attributes are named: a table {name = value}");
+            mbl_fail(L, MB_STATUS_ARGUMENT, "attributes",
+                     "attributes are named: a table {name = value}");
         const mb_h5_value value = check_value(L, table + 2, lua_tostring(L, table + 1));
         mb_error_clear();
         mbl_check(L, mb_h5_attribute_write(file, path, lua_tostring(L, table + 1), &value));
@@ -177,7 +180,7 @@ void mbl_write_h5_attributes(lua_State *L, mb_h5 *file, const char *path, int op
 
 void mbl_write_h5_value(lua_State *L, mb_h5 *file, const char *path, int index, int options)
 {
-    mb_range range = { 0, 0, 1, false };
+    mb_range range = {0, 0, 1, false};
     mb_h5_dataset *dataset = NULL;
     const int top = lua_gettop(L);
     const mb_h5_value value = check_value(L, index, "value");

@@ -1,6 +1,6 @@
 /*
-** Pictures: PNG files from arrays, and the percentiles that window them.
-** A picture is made from a dense host copy of the array, in userdata of the running function: small against what it shows,
+** Pictures: PNG files from arrays, and the percentiles that window them. A picture is made from a
+** dense host copy of the array, in userdata of the running function: small against what it shows,
 ** and outside the pools. Statistics leave out NaN and infinities; as pixels, those are black.
 */
 #include "io/png_write.h"
@@ -16,7 +16,8 @@ static const unsigned char *host_copy(lua_State *L, const mb_array *array)
     const uint64_t count = mb_array_elements(array);
     const bool host = strcmp(array->device->backend->name, "host") == 0;
     if (array->device->dry)
-        mbl_fail(L, MB_STATUS_DRY_RUN, NULL, "a picture was asked for in a dry run, where arrays have no data");
+        mbl_fail(L, MB_STATUS_DRY_RUN, NULL,
+                 "a picture was asked for in a dry run, where arrays have no data");
     mb_error_clear();
     mbl_check(L, mb_device_sync(array->device));
     if (host && mb_array_contiguous(array)) {
@@ -29,15 +30,17 @@ static const unsigned char *host_copy(lua_State *L, const mb_array *array)
         return copy;
     }
     if (!host)
-        mbl_fail(L, MB_STATUS_SHAPE, NULL, "the array is a strided view on %s: use a:copy()", array->device->id);
-    int64_t index[MB_MAX_RANK] = { 0 };
+        mbl_fail(L, MB_STATUS_SHAPE, NULL, "the array is a strided view on %s: use a:copy()",
+                 array->device->id);
+    int64_t index[MB_MAX_RANK] = {0};
     unsigned char *to = copy;
     for (uint64_t i = 0; i < count; i++, to += element) {
         int64_t offset = 0;
         for (int axis = 0; axis < array->shape.rank; axis++)
             offset += index[axis] * array->strides[axis];
         memcpy(to, (const unsigned char *)array->data + offset * (int64_t)element, element);
-        for (int axis = array->shape.rank - 1; axis >= 0 && ++index[axis] == array->shape.dims[axis]; axis--)
+        for (int axis = array->shape.rank - 1;
+             axis >= 0 && ++index[axis] == array->shape.dims[axis]; axis--)
             index[axis] = 0;
     }
     return copy;
@@ -47,7 +50,8 @@ static mb_array *check_real(lua_State *L, int index)
 {
     mb_array *array = mbl_check_array(L, index);
     if (mb_dtype_kind(array->dtype) == MB_CLASS_COMPLEX)
-        mbl_fail(L, MB_STATUS_DTYPE, NULL, "a complex array has no picture: take its magnitude first");
+        mbl_fail(L, MB_STATUS_DTYPE, NULL,
+                 "a complex array has no picture: take its magnitude first");
     return array;
 }
 
@@ -97,7 +101,8 @@ static double percentile(float *values, int64_t n, double percent)
     return low + (at - (double)below) * ((double)next - low);
 }
 
-/* percentiles(array, {p, ...}): a list of values in f32 precision, and how many elements were finite; nil, 0 when none. */
+/* percentiles(array, {p, ...}): a list of values in f32 precision, and how many elements were
+** finite; nil, 0 when none. */
 static int picture_percentiles(lua_State *L)
 {
     const mb_array *array = check_real(L, 1);
@@ -105,7 +110,8 @@ static int picture_percentiles(lua_State *L)
     const size_t element = mb_dtype_bytes(array->dtype);
     int64_t finite = 0;
     if (!lua_istable(L, 2))
-        return mbl_fail(L, MB_STATUS_ARGUMENT, "percentiles", "percentiles must be a list such as {0.5, 99.5}, not a %s",
+        return mbl_fail(L, MB_STATUS_ARGUMENT, "percentiles",
+                        "percentiles must be a list such as {0.5, 99.5}, not a %s",
                         mbl_type_name(L, 2));
     lua_settop(L, 2);
     const unsigned char *data = host_copy(L, array);
@@ -127,8 +133,8 @@ static int picture_percentiles(lua_State *L)
         const double percent = mbl_check_number(L, -1, "percentiles");
         lua_pop(L, 1);
         if (!(percent >= 0 && percent <= 100))
-            return mbl_fail(L, MB_STATUS_ARGUMENT, "percentiles", "a percentile lies in 0 ... 100; this one is %g",
-                            percent);
+            return mbl_fail(L, MB_STATUS_ARGUMENT, "percentiles",
+                            "a percentile lies in 0 ... 100; this one is %g", percent);
         lua_pushnumber(L, percentile(values, finite, percent));
         lua_rawseti(L, -2, i);
     }
@@ -143,7 +149,8 @@ typedef struct window {
     int bits;
 } window;
 
-static void apply_window(const window *w, mb_dtype dtype, const unsigned char *from, uint64_t count, void *to)
+static void apply_window(const window *w, mb_dtype dtype, const unsigned char *from, uint64_t count,
+                         void *to)
 {
     const size_t element = mb_dtype_bytes(dtype);
     const double top = w->bits == 16 ? 65535 : 255;
@@ -161,15 +168,15 @@ static void apply_window(const window *w, mb_dtype dtype, const unsigned char *f
     }
 }
 
-/* write_png(path, array [, {bits = 8 | 16, low =, high =, gamma = 1, text =}]): (row, column), or (row, column, 3) for
-** RGB. Without low and high, u8 and u16 are written as they are. */
+/* write_png(path, array [, {bits = 8 | 16, low =, high =, gamma = 1, text =}]): (row, column), or
+** (row, column, 3) for RGB. Without low and high, u8 and u16 are written as they are. */
 static int picture_write_png(lua_State *L)
 {
-    static const char *const names[] = { "bits", "low", "high", "gamma", "text", NULL };
+    static const char *const names[] = {"bits", "low", "high", "gamma", "text", NULL};
     const char *path = mbl_check_string(L, 1, "path");
     const mb_array *array = check_real(L, 2);
     const mb_shape *shape = &array->shape;
-    mb_picture picture = { .channels = 1, .bits = array->dtype == MB_U16 ? 16 : 8 };
+    mb_picture picture = {.channels = 1, .bits = array->dtype == MB_U16 ? 16 : 8};
     mbl_check_options(L, 3, names, "picture.write_png");
     lua_settop(L, 3);
     if (shape->rank == 3 && shape->dims[2] == 3) {
@@ -177,7 +184,8 @@ static int picture_write_png(lua_State *L)
         picture.bits = 8;
     } else if (shape->rank != 2) {
         char text[128];
-        return mbl_fail(L, MB_STATUS_SHAPE, NULL, "a picture is (row, column) or (row, column, 3); the array is %s",
+        return mbl_fail(L, MB_STATUS_SHAPE, NULL,
+                        "a picture is (row, column) or (row, column, 3); the array is %s",
                         mb_shape_format(shape, text, sizeof text));
     }
     picture.height = shape->dims[0];
@@ -188,17 +196,20 @@ static int picture_write_png(lua_State *L)
     if (picture.bits != 8 && picture.bits != 16)
         return mbl_fail(L, MB_STATUS_ARGUMENT, "bits", "bits is 8 or 16, not %d", picture.bits);
     const bool windowed = mbl_option(L, 3, "low") || mbl_option(L, 3, "high");
-    window w = { .bits = picture.bits, .gamma = mbl_option_number(L, 3, "gamma", 1) };
+    window w = {.bits = picture.bits, .gamma = mbl_option_number(L, 3, "gamma", 1)};
     w.low = mbl_option_number(L, 3, "low", NAN);
     w.high = mbl_option_number(L, 3, "high", NAN);
     if (!(w.gamma > 0))
         return mbl_fail(L, MB_STATUS_ARGUMENT, "gamma", "gamma must be above 0");
     if (windowed && !(isfinite(w.low) && isfinite(w.high) && w.high >= w.low))
-        return mbl_fail(L, MB_STATUS_ARGUMENT, "low", "low and high are given together, and low <= high");
-    const bool direct = !windowed && w.gamma == 1 && array->dtype == (picture.bits == 16 ? MB_U16 : MB_U8);
+        return mbl_fail(L, MB_STATUS_ARGUMENT, "low",
+                        "low and high are given together, and low <= high");
+    const bool direct =
+        !windowed && w.gamma == 1 && array->dtype == (picture.bits == 16 ? MB_U16 : MB_U8);
     if (!direct && !windowed) {
         if (array->dtype != MB_U8 && array->dtype != MB_U16)
-            return mbl_fail(L, MB_STATUS_ARGUMENT, "low", "a picture of %s needs low and high (or use mb.view.save)",
+            return mbl_fail(L, MB_STATUS_ARGUMENT, "low",
+                            "a picture of %s needs low and high (or use mb.view.save)",
                             mb_dtype_name(array->dtype));
         w.low = 0;
         w.high = array->dtype == MB_U16 ? 65535 : 255;
@@ -220,9 +231,9 @@ static int picture_write_png(lua_State *L)
 int mbl_open_picture(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "write_png", picture_write_png },
-        { "percentiles", picture_percentiles },
-        { NULL, NULL },
+        {"write_png", picture_write_png},
+        {"percentiles", picture_percentiles},
+        {NULL, NULL},
     };
     luaL_newlib(L, functions);
     return 1;

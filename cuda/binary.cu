@@ -21,8 +21,9 @@ template <class T> struct integer_rule {
     }
 };
 
-__device__ static inline float power(float x, float y) { return powf(x, y); }
-__device__ static inline double power(double x, double y) { return pow(x, y); }
+/* Out of line: pow is long, and would otherwise be there once for every element of a batch. */
+__device__ static __noinline__ float power(float x, float y) { return powf(x, y); }
+__device__ static __noinline__ double power(double x, double y) { return pow(x, y); }
 
 template <class T> struct real_rule {
     __device__ static T go(int fn, T x, T y)
@@ -63,30 +64,24 @@ __global__ void __launch_bounds__(MB_THREADS) binary_kernel(T *to, const T *a, c
     MB_BATCH_LOOP(first, job.walk.count)
     {
         T x[MB_BATCH], y[MB_BATCH];
-        int64_t at[3];
+        int64_t at[MB_BATCH][3];
 #pragma unroll
         for (int k = 0; k < MB_BATCH; k++) {
             int64_t i = first + k * MB_THREADS;
-            y[k] = number;
+            at[k][TO] = at[k][A] = at[k][B] = i;
+            x[k] = y[k] = number;
             if (i >= job.walk.count)
                 continue;
-            at[A] = at[B] = i;
             if (!job.dense)
-                mb_grid_walk_at<3>(job.walk, i, at);
-            x[k] = a[at[A]];
+                mb_grid_walk_at<3>(job.walk, i, at[k]);
+            x[k] = a[at[k][A]];
             if (!job.scalar)
-                y[k] = b[at[B]];
+                y[k] = b[at[k][B]];
         }
 #pragma unroll
-        for (int k = 0; k < MB_BATCH; k++) {
-            int64_t i = first + k * MB_THREADS;
-            if (i >= job.walk.count)
-                continue;
-            at[TO] = i;
-            if (!job.dense)
-                mb_grid_walk_at<3>(job.walk, i, at);
-            to[at[TO]] = job.reverse ? Rule::go(job.fn, y[k], x[k]) : Rule::go(job.fn, x[k], y[k]);
-        }
+        for (int k = 0; k < MB_BATCH; k++)
+            if (first + k * MB_THREADS < job.walk.count)
+                to[at[k][TO]] = Rule::go(job.fn, job.reverse ? y[k] : x[k], job.reverse ? x[k] : y[k]);
     }
 }
 

@@ -103,10 +103,10 @@ function helper.flatten(value, list)
 end
 
 -- The largest difference of two arrays, the largest magnitude of the first, and whether they agree
--- where they are not finite. Both arrays, or nested tables.
+-- where they are not finite. Each is an array, a nested table or a number.
 function helper.difference(a, b)
-    local x = helper.flatten(type(a) == "table" and a or a:to_table())
-    local y = helper.flatten(type(b) == "table" and b or b:to_table())
+    local x = helper.flatten(type(a) == "userdata" and a:to_table() or a)
+    local y = helper.flatten(type(b) == "userdata" and b:to_table() or b)
     local largest, magnitude, consistent = 0, 0, #x == #y
     for i = 1, math.min(#x, #y) do
         local p, q = x[i], y[i]

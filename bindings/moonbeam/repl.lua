@@ -48,8 +48,11 @@ end
 -- "f32 3 x 5 x 16, 960 B, host" and the corner of the last two axes at the first index of the rest.
 -- Only the corner is read from the device.
 function repl.array_text(a)
+    if a.released then
+        return tostring(a)
+    end
     local head = tostring(a):gsub(" array", "", 1)
-    if a.released or a.device.dry or a.elements == 0 then
+    if a.device.dry or a.elements == 0 then
         return head
     end
     local rank, shape = a.rank, a.shape

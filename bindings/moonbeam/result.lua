@@ -243,6 +243,9 @@ local function fill(file, options)
             long_name = ("attenuation [%s]"):format(units),
         },
     })
+    if options.pixel_size then
+        file:set_attribute("/entry/data/data", "pixel_size", options.pixel_size)
+    end
     write_axes(file, options)
     write_process(file, options)
     write_provenance(file, options)

@@ -564,7 +564,7 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Telling
 
---- What was found, as text of several lines.
+--- What was found, as text of several lines; the warnings are a list of their own.
 function methods:describe()
     local lines = {}
     local function line(name, ...)
@@ -580,9 +580,6 @@ function methods:describe()
         self.angle_unit == "deg" and "degrees" or "radians",
         self.angle_note and " (" .. self.angle_note .. ")" or "")
     line("pixel", self.pixel_size and "%.6g m" or "size not known", self.pixel_size)
-    for _, text in ipairs(self.warnings) do
-        line("warning", "%s", text)
-    end
     return table.concat(lines, "\n")
 end
 

@@ -50,6 +50,7 @@ local function data_exchange(file)
         pixel_sizes = {
             { path = "/measurement/instrument/detector/actual_pixel_size_x" },
             { path = "/measurement/instrument/detection_system/objective/resolution" },
+            { path = "/measurement/instrument/detector/pixel_size" },
             { path = "/measurement/instrument/detector/pixel_size_x",
               note = "the pixel size is the detector's: optical magnification is not in it" },
         },

@@ -1,7 +1,7 @@
 /*
-** Small values in HDF5 files: attributes, and scalar, string or short datasets.
-** What is read belongs to the file (file->value, file->names) until the next value call, so that nobody has to free it on
-** an error path. Numbers are read as double; integers beyond 2^53 lose their last bits.
+** Small values in HDF5 files: attributes, and scalar, string or short datasets. What is read
+** belongs to the file (file->value, file->names) until the next value call, so that nobody has to
+** free it on an error path. Numbers are read as double; integers beyond 2^53 lose their last bits.
 */
 #define _GNU_SOURCE
 #include "io/h5internal.h"
@@ -72,11 +72,13 @@ static mb_status read_strings(const source *from, mb_h5_value *value)
         const char *text = variable ? ((char **)(void *)buffer)[i] : buffer + i * bytes;
         value->strings[i] = strdup(text != NULL ? text : "");
         if (value->strings[i] == NULL) {
-            status = mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to read '%s'", from->name);
+            status =
+                mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to read '%s'", from->name);
             break;
         }
         if (!variable && H5Tget_strpad(from->type) == H5T_STR_SPACEPAD)
-            for (size_t n = strlen(value->strings[i]); n > 0 && value->strings[i][n - 1] == ' '; n--)
+            for (size_t n = strlen(value->strings[i]); n > 0 && value->strings[i][n - 1] == ' ';
+                 n--)
                 value->strings[i][n - 1] = '\0';
     }
     if (variable)
@@ -105,15 +107,16 @@ static mb_status read_value(const source *from, mb_h5_value *value)
     for (int axis = 0; axis < value->rank; axis++) {
         value->dims[axis] = (int64_t)dims[axis];
         if (value->count > 0 && dims[axis] > (hsize_t)(MAX_VALUE / value->count))
-            return mb_fail(MB_STATUS_SHAPE, NULL, "'%s' in '%s' is too large for a value: read it as a dataset",
+            return mb_fail(MB_STATUS_SHAPE, NULL,
+                           "'%s' in '%s' is too large for a value: read it as a dataset",
                            from->name, from->file->path);
         value->count *= (int64_t)dims[axis];
     }
     if (info.text)
         return read_strings(from, value);
     if (!info.numeric || mb_dtype_kind(info.dtype) == MB_CLASS_COMPLEX)
-        return mb_fail(MB_STATUS_DTYPE, NULL, "'%s' in '%s' is a %s: neither numbers nor strings", from->name,
-                       from->file->path, info.stored);
+        return mb_fail(MB_STATUS_DTYPE, NULL, "'%s' in '%s' is a %s: neither numbers nor strings",
+                       from->name, from->file->path, info.stored);
     value->numbers = calloc((size_t)value->count + 1, sizeof *value->numbers);
     if (value->numbers == NULL)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to read '%s'", from->name);
@@ -141,7 +144,8 @@ static mb_status read_into_file(source *from, const mb_h5_value **out)
 static mb_status open_object(mb_h5 *file, const char *path, hid_t *object)
 {
     if (!mb_h5_exists(file, path))
-        return mb_fail(MB_STATUS_IO, "path", "there is no '%s' in '%s'; file:walk() lists what there is", path,
+        return mb_fail(MB_STATUS_IO, "path",
+                       "there is no '%s' in '%s'; file:walk() lists what there is", path,
                        file->path);
     *object = H5Oopen(file->id, path, H5P_DEFAULT);
     if (*object < 0)
@@ -149,7 +153,8 @@ static mb_status open_object(mb_h5 *file, const char *path, hid_t *object)
     return MB_STATUS_OK;
 }
 
-mb_status mb_h5_attribute_read(mb_h5 *file, const char *path, const char *name, const mb_h5_value **value)
+mb_status mb_h5_attribute_read(mb_h5 *file, const char *path, const char *name,
+                               const mb_h5_value **value)
 {
     mb_status status = MB_STATUS_OK;
     hid_t object = -1;
@@ -254,10 +259,12 @@ static herr_t write_raw(hid_t id, bool attribute, const mb_h5_value *value, hid_
     const hid_t type = value->text ? stored : H5T_NATIVE_DOUBLE;
     if (value->count == 0)
         return 0;
-    return attribute ? H5Awrite(id, type, data) : H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data);
+    return attribute ? H5Awrite(id, type, data)
+                     : H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data);
 }
 
-mb_status mb_h5_attribute_write(mb_h5 *file, const char *path, const char *name, const mb_h5_value *value)
+mb_status mb_h5_attribute_write(mb_h5 *file, const char *path, const char *name,
+                                const mb_h5_value *value)
 {
     mb_status status = MB_STATUS_OK;
     hid_t object = -1;

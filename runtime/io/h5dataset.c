@@ -1,6 +1,7 @@
 /*
-** HDF5 datasets: element types, description, handles, creation with their disk space. Their data: h5slab.c.
-** A dataset belongs to its file's list; closing the file leaves it closed (file == NULL, id == -1).
+** HDF5 datasets: element types, description, handles, creation with their disk space. Their data:
+** h5slab.c. A dataset belongs to its file's list; closing the file leaves it closed (file == NULL,
+** id == -1).
 */
 #define _GNU_SOURCE
 #include "io/h5internal.h"
@@ -159,8 +160,8 @@ static void describe_filters(hid_t properties, mb_h5_info *info)
         size_t value_count = 8;
         char own[40] = "", text[64];
         const char *package;
-        const H5Z_filter_t id =
-            H5Pget_filter2(properties, (unsigned)i, &flags, &value_count, values, sizeof own, own, NULL);
+        const H5Z_filter_t id = H5Pget_filter2(properties, (unsigned)i, &flags, &value_count,
+                                               values, sizeof own, own, NULL);
         const char *name = mb_h5_filter_name(id, &package);
         if (id == H5Z_FILTER_DEFLATE)
             snprintf(text, sizeof text, "deflate(%u)", values[0]);
@@ -168,7 +169,8 @@ static void describe_filters(hid_t properties, mb_h5_info *info)
             snprintf(text, sizeof text, "%s", name);
         else
             snprintf(text, sizeof text, "filter %d", (int)id);
-        const int wrote = snprintf(info->filters + at, sizeof info->filters - at, "%s%s", i > 0 ? ", " : "", text);
+        const int wrote = snprintf(info->filters + at, sizeof info->filters - at, "%s%s",
+                                   i > 0 ? ", " : "", text);
         if (wrote > 0 && at + (size_t)wrote < sizeof info->filters)
             at += (size_t)wrote;
     }
@@ -194,7 +196,8 @@ mb_status mb_h5_describe_dataset(mb_h5 *file, hid_t dataset, const char *path, m
     }
     for (int axis = 0; axis < info->rank; axis++) {
         if (dims[axis] > (hsize_t)INT64_MAX / 2) {
-            status = mb_fail(MB_STATUS_SHAPE, NULL, "'%s' in '%s' has an impossible extent: the file is damaged", path,
+            status = mb_fail(MB_STATUS_SHAPE, NULL,
+                             "'%s' in '%s' has an impossible extent: the file is damaged", path,
                              file->path);
             goto done;
         }
@@ -255,8 +258,10 @@ mb_status mb_h5_dataset_open(mb_h5 *file, const char *path, mb_h5_dataset **out)
     MB_TRY(mb_h5_ready(file, false));
     MB_TRY(mb_h5_describe(file, path, &info));
     if (info.kind != MB_H5_DATASET)
-        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' in '%s' is a group, not a dataset", path, file->path);
-    /* The cache holds one chunk: enough for successive reads inside it, and no surprise in memory. */
+        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' in '%s' is a group, not a dataset", path,
+                       file->path);
+    /* The cache holds one chunk: enough for successive reads inside it, and no surprise in memory.
+    ** */
     const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
     if (info.chunked && info.numeric) {
         uint64_t chunk = mb_dtype_bytes(info.dtype);
@@ -315,7 +320,8 @@ static mb_status reserve_space(mb_h5 *file, uint64_t bytes)
     struct statvfs disk;
     char need[32], have[32];
     hsize_t size = 0;
-    if (file->fd < 0 || H5Fflush(file->id, H5F_SCOPE_LOCAL) < 0 || H5Fget_filesize(file->id, &size) < 0)
+    if (file->fd < 0 || H5Fflush(file->id, H5F_SCOPE_LOCAL) < 0 ||
+        H5Fget_filesize(file->id, &size) < 0)
         return MB_STATUS_OK;
     while (fallocate(file->fd, 0, 0, (off_t)size) != 0) {
         if (errno == EINTR)
@@ -323,8 +329,10 @@ static mb_status reserve_space(mb_h5 *file, uint64_t bytes)
         if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG)
             return MB_STATUS_OK; /* not supported here: the free space was checked */
         const int cause = errno;
-        const uint64_t left = fstatvfs(file->fd, &disk) == 0 ? (uint64_t)disk.f_bavail * disk.f_frsize : 0;
-        return mb_fail_bytes(MB_STATUS_IO, bytes, left, "no room for %s in '%s' (%s; %s left): write elsewhere",
+        const uint64_t left =
+            fstatvfs(file->fd, &disk) == 0 ? (uint64_t)disk.f_bavail * disk.f_frsize : 0;
+        return mb_fail_bytes(MB_STATUS_IO, bytes, left,
+                             "no room for %s in '%s' (%s; %s left): write elsewhere",
                              mb_bytes_format(bytes, need, sizeof need), file->path, strerror(cause),
                              mb_bytes_format(left, have, sizeof have));
     }
@@ -340,9 +348,11 @@ static mb_status check_space(mb_h5 *file, uint64_t bytes)
     const uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (bytes <= left)
         return MB_STATUS_OK;
-    return mb_fail_bytes(MB_STATUS_IO, bytes, left,
-                         "no room for %s in '%s' (the disk has %s left): free some space or write elsewhere",
-                         mb_bytes_format(bytes, need, sizeof need), file->path, mb_bytes_format(left, have, sizeof have));
+    return mb_fail_bytes(
+        MB_STATUS_IO, bytes, left,
+        "no room for %s in '%s' (the disk has %s left): free some space or write elsewhere",
+        mb_bytes_format(bytes, need, sizeof need), file->path,
+        mb_bytes_format(left, have, sizeof have));
 }
 
 static mb_status remember(mb_h5_dataset *dataset)
@@ -364,8 +374,8 @@ static mb_status remember(mb_h5_dataset *dataset)
     return MB_STATUS_OK;
 }
 
-mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, int rank, const int64_t *dims,
-                               const mb_h5_layout *layout, mb_h5_dataset **out)
+mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, int rank,
+                               const int64_t *dims, const mb_h5_layout *layout, mb_h5_dataset **out)
 {
     mb_status status = MB_STATUS_OK;
     uint64_t bytes = mb_dtype_bytes(dtype);
@@ -379,17 +389,20 @@ mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, in
     if (rank < 0 || rank > MB_H5_MAX_RANK)
         return mb_fail(MB_STATUS_SHAPE, "shape", "a dataset has at most %d axes", MB_H5_MAX_RANK);
     if (layout != NULL && (layout->deflate < 0 || layout->deflate > 9))
-        return mb_fail(MB_STATUS_ARGUMENT, "deflate", "deflate is a level from 0 to 9, not %d", layout->deflate);
+        return mb_fail(MB_STATUS_ARGUMENT, "deflate", "deflate is a level from 0 to 9, not %d",
+                       layout->deflate);
     for (int axis = 0; axis < rank; axis++) {
         if (dims[axis] < 0)
-            return mb_fail(MB_STATUS_SHAPE, "shape", "extent %d of '%s' is negative", axis + 1, path);
+            return mb_fail(MB_STATUS_SHAPE, "shape", "extent %d of '%s' is negative", axis + 1,
+                           path);
         extent[axis] = (hsize_t)dims[axis];
         bytes = mb_bytes_mul(bytes, (uint64_t)dims[axis]);
         /* Default chunks: whole frames. */
         chunks[axis] = axis < rank - 2 ? 1 : (hsize_t)dims[axis];
         if (layout != NULL && layout->chunks != NULL) {
             if (layout->chunks[axis] < 1 || (layout->chunks[axis] > dims[axis] && dims[axis] > 0))
-                return mb_fail(MB_STATUS_ARGUMENT, "chunks", "chunk extent %lld of axis %d does not fit 1 ... %lld",
+                return mb_fail(MB_STATUS_ARGUMENT, "chunks",
+                               "chunk extent %lld of axis %d does not fit 1 ... %lld",
                                (long long)layout->chunks[axis], axis + 1, (long long)dims[axis]);
             chunks[axis] = (hsize_t)layout->chunks[axis];
         }
@@ -403,7 +416,8 @@ mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, in
         for (int axis = 0; axis < rank; axis++)
             chunk = mb_bytes_mul(chunk, chunks[axis]);
         if (chunk > UINT32_MAX)
-            return mb_fail(MB_STATUS_ARGUMENT, "chunks", "a chunk of '%s' would be larger than 4 GiB: give chunks", path);
+            return mb_fail(MB_STATUS_ARGUMENT, "chunks",
+                           "a chunk of '%s' would be larger than 4 GiB: give chunks", path);
     }
     if (mb_h5_exists(file, path))
         return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' exists already in '%s'", path, file->path);

@@ -1,6 +1,6 @@
 /*
-** HDF5 files: opening, closing, and turning HDF5's error stack into one helpful line.
-** Owns struct mb_h5. A closed file keeps its mb_h5 until mb_h5_destroy, so that handles of datasets stay safe.
+** HDF5 files: opening, closing, and turning HDF5's error stack into one helpful line. Owns struct
+** mb_h5. A closed file keeps its mb_h5 until mb_h5_destroy, so that handles of datasets stay safe.
 ** The created-file protocol (temporary name, verification, rename) is in h5result.c.
 */
 #define _GNU_SOURCE
@@ -21,19 +21,23 @@
 static const struct {
     const char *said, *remedy;
 } REMEDIES[] = {
-    {"unable to lock file", "another program has it open for writing, or its file system cannot lock: close the other "
-                            "program, or set HDF5_USE_FILE_LOCKING=FALSE in the environment"},
-    {"truncated file", "the file is cut off: copy it again, or wait until its writer has closed it"},
+    {"unable to lock file",
+     "another program has it open for writing, or its file system cannot lock: close the other "
+     "program, or set HDF5_USE_FILE_LOCKING=FALSE in the environment"},
+    {"truncated file",
+     "the file is cut off: copy it again, or wait until its writer has closed it"},
     {"signature not found", "this is not an HDF5 file, or its beginning is damaged"},
     {"No space left", "the disk is full: free some space or write elsewhere"},
     {"Disk quota", "the quota of this folder is used up: free some space or write elsewhere"},
     {"Permission denied", "ask the owner for access"},
     {"already open", "close the other handle of this file first"},
-    {"consistency flags", "its writer is still running or has died: wait, or repair a copy with h5clear -s"},
+    {"consistency flags",
+     "its writer is still running or has died: wait, or repair a copy with h5clear -s"},
     {"object doesn't exist", "list what there is with file:walk()"},
     {"component not found", "list what there is with file:walk()"},
     {"name already exists", "choose another path; HDF5 does not replace objects"},
-    {"not registered", "a filter plug-in is missing: install it, or name its folder in HDF5_PLUGIN_PATH"},
+    {"not registered",
+     "a filter plug-in is missing: install it, or name its folder in HDF5_PLUGIN_PATH"},
     {"checksum", "the file is damaged here"},
 };
 
@@ -58,7 +62,8 @@ void mb_h5_quiet(void)
 {
     static bool started = false;
     if (!started) {
-        /* After a failed write, HDF5's exit handler would try to flush again, and may crash. Files are closed by us. */
+        /* After a failed write, HDF5's exit handler would try to flush again, and may crash. Files
+        ** are closed by us. */
         H5dont_atexit();
         started = true;
     }
@@ -75,14 +80,19 @@ mb_status mb_h5_failure(mb_h5 *file, const char *path, const char *doing)
         if (strstr(said, REMEDIES[i].said) != NULL)
             remedy = REMEDIES[i].remedy;
     const bool named = path != NULL && path[0] != '\0';
-    return mb_fail(MB_STATUS_IO, NULL, "cannot %s%s%s%s of '%s': HDF5 says \"%s\"%s%s", doing, named ? " '" : "",
-                   named ? path : "", named ? "'" : "", file->path, said[0] != '\0' ? said : "nothing",
-                   remedy != NULL ? "; " : "", remedy != NULL ? remedy : "");
+    return mb_fail(MB_STATUS_IO, NULL, "cannot %s%s%s%s of '%s': HDF5 says \"%s\"%s%s", doing,
+                   named ? " '" : "", named ? path : "", named ? "'" : "", file->path,
+                   said[0] != '\0' ? said : "nothing", remedy != NULL ? "; " : "",
+                   remedy != NULL ? remedy : "");
 }
 
 mb_status mb_h5_latch(mb_h5 *file, mb_status status)
 {
-    if (status == MB_STATUS_IO && file->created && file->latched.code == MB_STATUS_OK)
+    /* Misuse leaves the file as it was; everything else may have left half of something in it. */
+    const bool harmless = status == MB_STATUS_OK || status == MB_STATUS_ARGUMENT ||
+                          status == MB_STATUS_SHAPE || status == MB_STATUS_DTYPE ||
+                          status == MB_STATUS_UNSUPPORTED;
+    if (!harmless && file->created && file->latched.code == MB_STATUS_OK)
         file->latched = *mb_error_last();
     return status;
 }
@@ -100,8 +110,8 @@ mb_status mb_h5_ready(mb_h5 *file, bool writing)
     if (file->id < 0)
         return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' has been closed", file->path);
     if (writing && !file->writable)
-        return mb_fail(MB_STATUS_ARGUMENT, "mode", "'%s' is open for reading only: open it with mode = \"r+\"",
-                       file->path);
+        return mb_fail(MB_STATUS_ARGUMENT, "mode",
+                       "'%s' is open for reading only: open it with mode = \"r+\"", file->path);
     return MB_STATUS_OK;
 }
 
@@ -161,10 +171,17 @@ static const struct {
     size_t count;
     const char *what;
 } SIGNATURES[] = {
-    {"II*\0", 4, "a TIFF image"},     {"MM\0*", 4, "a TIFF image"},     {"II+\0", 4, "a BigTIFF image"},
-    {"\x89PNG", 4, "a PNG image"},    {"CDF", 3, "a classic netCDF"},   {"\x0e\x03\x13\x01", 4, "an HDF4"},
-    {"\x1f\x8b", 2, "a gzipped"},     {"PK", 2, "a zip"},               {"\x93NUMPY", 6, "a NumPy"},
-    {"<", 1, "a text"},               {"version https://git-lfs", 23, "a git-lfs pointer"},
+    {"II*\0", 4, "a TIFF image"},
+    {"MM\0*", 4, "a TIFF image"},
+    {"II+\0", 4, "a BigTIFF image"},
+    {"\x89PNG", 4, "a PNG image"},
+    {"CDF", 3, "a classic netCDF"},
+    {"\x0e\x03\x13\x01", 4, "an HDF4"},
+    {"\x1f\x8b", 2, "a gzipped"},
+    {"PK", 2, "a zip"},
+    {"\x93NUMPY", 6, "a NumPy"},
+    {"<", 1, "a text"},
+    {"version https://git-lfs", 23, "a git-lfs pointer"},
 };
 
 /* Says what is wrong before HDF5 sees the file: its own messages for these cases help nobody. */
@@ -179,14 +196,17 @@ static mb_status check_signature(const char *path)
         return mb_fail(MB_STATUS_IO, NULL, "cannot open '%s': %s%s", path, strerror(errno),
                        errno == ENOENT ? "; check the name and the current folder" : "");
     if (S_ISDIR(status.st_mode))
-        return mb_fail(MB_STATUS_IO, NULL, "cannot open '%s': it is a folder, not an HDF5 file", path);
+        return mb_fail(MB_STATUS_IO, NULL, "cannot open '%s': it is a folder, not an HDF5 file",
+                       path);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return mb_fail(MB_STATUS_IO, NULL, "cannot open '%s': %s", path, strerror(errno));
     const ssize_t count = pread(fd, head, sizeof head, 0);
     if (count <= 0) {
-        result = count == 0 ? mb_fail(MB_STATUS_IO, NULL, "cannot open '%s': the file is empty (0 bytes)", path)
-                            : mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': %s", path, strerror(errno));
+        result =
+            count == 0
+                ? mb_fail(MB_STATUS_IO, NULL, "cannot open '%s': the file is empty (0 bytes)", path)
+                : mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': %s", path, strerror(errno));
         goto done;
     }
     if (memcmp(head, HDF5_SIGNATURE, 8) == 0)
@@ -203,7 +223,8 @@ static mb_status check_signature(const char *path)
                              SIGNATURES[i].what);
             goto done;
         }
-    result = mb_fail(MB_STATUS_IO, NULL, "cannot open '%s': it is not an HDF5 file (no signature found in %lld bytes)",
+    result = mb_fail(MB_STATUS_IO, NULL,
+                     "cannot open '%s': it is not an HDF5 file (no signature found in %lld bytes)",
                      path, (long long)status.st_size);
 done:
     close(fd);

@@ -1,12 +1,15 @@
 /*
-** HDF5 files by the serial libhdf5: open, create with the temporary-name protocol, walk, datasets, attributes.
+** HDF5 files by the serial libhdf5: open, create with the temporary-name protocol, walk, datasets,
+** attributes.
 **
-** - Every failure is an mb_status whose text names the file, the object, what HDF5 said and what to do about it. HDF5's
-**   own printing is off.
-** - Files opened for reading are not locked, so a file that a detector still writes can be looked at.
-** - A created file lives under "<name>.part-<pid>" until mb_h5_finish has flushed, closed, synced and verified it; only then
-**   it gets its name. (libhdf5 reports success on closing a file that a full disk has cut off.) The first failure is
-**   latched: later calls fail with that first cause. A file that is closed without mb_h5_finish leaves nothing behind.
+** - Every failure is an mb_status whose text names the file, the object, what HDF5 said and what to
+**   do about it. HDF5's own printing is off.
+** - Files opened for reading are not locked, so a file that a detector still writes can be looked
+**   at.
+** - A created file lives under "<name>.part-<pid>" until mb_h5_finish has flushed, closed, synced
+**   and verified it; only then it gets its name. (libhdf5 reports success on closing a file that a
+**   full disk has cut off.) The first failure is latched: later calls fail with that first cause. A
+**   file that is closed without mb_h5_finish leaves nothing behind.
 ** - Handles of datasets stay valid pointers after their file was closed, and then fail cleanly.
 **
 ** Threads: libhdf5 has one lock; one mb_h5 and its datasets belong to one thread at a time.
@@ -30,10 +33,10 @@ typedef enum mb_h5_kind {
 
 typedef struct mb_h5_info {
     mb_h5_kind kind;
-    char stored[40];  /* element type as stored: "u16", "i64", "f32", "c64", "string", "compound", ... */
-    bool numeric;     /* can be read into an array: dtype is the nearest element type (i64 and u32 become f64) */
-    bool text;        /* strings */
-    bool empty;       /* a null dataspace: no elements and no shape */
+    char stored[40]; /* element type as stored: "u16", "i64", "c64", "string", "compound", ... */
+    bool numeric;    /* fits an array of `dtype`, the nearest one (i64 and u32: f64) */
+    bool text;       /* strings */
+    bool empty;      /* a null dataspace: no elements and no shape */
     mb_dtype dtype;
     int rank;
     int64_t dims[MB_H5_MAX_RANK];
@@ -47,7 +50,7 @@ typedef struct mb_h5_info {
 /* One object found by a walk. */
 typedef struct mb_h5_entry {
     char *path;
-    char *link; /* NULL, or the target of the soft ("/a/b") or external ("file.h5:/a/b") link it was reached by */
+    char *link; /* NULL, or where a soft ("/a/b") or external ("file.h5:/a/b") link points */
     mb_h5_info info;
 } mb_h5_entry;
 
@@ -67,9 +70,9 @@ typedef struct mb_h5_value {
 mb_status mb_h5_open(const char *path, bool writable, mb_h5 **out);
 /* Fails at once where the folder cannot be written, and where `path` exists unless `overwrite`. */
 mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out);
-/* Completes a created file: writes the completion marker (an ISO time) as a dataset at `marker`, or as attribute
-** "end_time" of the root when it is NULL; flush, close, sync, reopen and verify, rename. Whatever fails, the temporary file
-** is gone and nothing has the final name. */
+/* Completes a created file: writes the completion marker (an ISO time) as a dataset at `marker`, or
+** as attribute "end_time" of the root when it is NULL; flush, close, sync, reopen and verify,
+** rename. Whatever fails, the temporary file is gone and nothing has the final name. */
 mb_status mb_h5_finish(mb_h5 *file, const char *marker);
 /* Closes; a created and unfinished file is abandoned. Idempotent. */
 mb_status mb_h5_close(mb_h5 *file);
@@ -82,8 +85,8 @@ const char *mb_h5_path(const mb_h5 *file);      /* the final name */
 const char *mb_h5_part_path(const mb_h5 *file); /* the temporary name, or NULL */
 const char *mb_h5_version(void);                /* of libhdf5 */
 
-/* Fails unless a file could be created as `path` now: the folder is there and writable, and there is no such file unless
-** `overwrite`. */
+/* Fails unless a file could be created as `path` now: the folder is there and writable, and there
+** is no such file unless `overwrite`. */
 mb_status mb_h5_check_target(const char *path, bool overwrite);
 
 /* ---- structure (h5walk.c) ---- */
@@ -91,8 +94,9 @@ mb_status mb_h5_check_target(const char *path, bool overwrite);
 /* True when `path` leads to an object. Never fails on a closed file: false. */
 bool mb_h5_exists(mb_h5 *file, const char *path);
 mb_status mb_h5_describe(mb_h5 *file, const char *path, mb_h5_info *info);
-/* All objects below `path` in name order, parents first. A group that is reached twice is listed twice but entered once;
-** groups behind external links are not entered. The list belongs to the file, until its next walk or its end. */
+/* All objects below `path` in name order, parents first. A group that is reached twice is listed
+** twice but entered once; groups behind external links are not entered. The list belongs to the
+** file, until its next walk or its end. */
 mb_status mb_h5_walk(mb_h5 *file, const char *path, const mb_h5_entry **list, int64_t *count);
 /* Creates a group with all its parents; an existing one is fine. */
 mb_status mb_h5_group(mb_h5 *file, const char *path);
@@ -108,33 +112,42 @@ typedef struct mb_h5_layout {
     int deflate;           /* 0 none ... 9; the bytes are shuffled first */
 } mb_h5_layout;
 
-/* A new dataset, with all its parent groups. A large one takes its disk space now: a full disk is an error here. */
-mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, int rank, const int64_t *dims,
-                               const mb_h5_layout *layout, mb_h5_dataset **out);
+/* A new dataset, with all its parent groups. A large one takes its disk space now: a full disk is
+** an error here. */
+mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, int rank,
+                               const int64_t *dims, const mb_h5_layout *layout,
+                               mb_h5_dataset **out);
 void mb_h5_dataset_destroy(mb_h5_dataset *dataset); /* NULL is fine */
 const mb_h5_info *mb_h5_dataset_info(const mb_h5_dataset *dataset);
 const char *mb_h5_dataset_path(const mb_h5_dataset *dataset);
 bool mb_h5_dataset_is_open(const mb_h5_dataset *dataset);
 
-/* Reads a hyperslab (one range per axis, steps >= 1) into `array`, whose elements in row-major order are those of the
-** slab; HDF5 converts the elements. Integers that do not fit are clamped; floating point does not become integer.
-** The array must be contiguous. On a device other than the host the data go through a buffer of 32 MiB. Polls the cancel
-** flag. On a shadow device nothing is read. */
+/* Reads a hyperslab (one range per axis, steps >= 1) into `array`, whose elements in row-major
+** order are those of the slab; HDF5 converts the elements. Integers that do not fit are clamped;
+** floating point does not become integer. The array must be contiguous. On a device other than the
+** host the data go through a buffer of 32 MiB. Polls the cancel flag. On a shadow device nothing is
+** read. */
 mb_status mb_h5_dataset_read(mb_h5_dataset *dataset, const mb_range *ranges, mb_array *array);
 /* The same into host memory. */
-mb_status mb_h5_dataset_read_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, void *host);
+mb_status mb_h5_dataset_read_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                                  void *host);
 /* Writes `array` into a hyperslab; any strides on the host, contiguous elsewhere. */
-mb_status mb_h5_dataset_write(mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array);
-mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, const void *host);
+mb_status mb_h5_dataset_write(mb_h5_dataset *dataset, const mb_range *ranges,
+                              const mb_array *array);
+mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                                   const void *host);
 
 /* ---- small values (h5attribute.c) ---- */
 
-/* Values belong to the file, until its next value call or its end. A missing attribute gives *value == NULL. */
-mb_status mb_h5_attribute_read(mb_h5 *file, const char *path, const char *name, const mb_h5_value **value);
+/* Values belong to the file, until its next value call or its end. A missing attribute gives *value
+** == NULL. */
+mb_status mb_h5_attribute_read(mb_h5 *file, const char *path, const char *name,
+                               const mb_h5_value **value);
 /* Names in order; they belong to the file likewise. */
 mb_status mb_h5_attribute_names(mb_h5 *file, const char *path, char ***names, int64_t *count);
 /* Creates or replaces. Strings are variable-length UTF-8. */
-mb_status mb_h5_attribute_write(mb_h5 *file, const char *path, const char *name, const mb_h5_value *value);
+mb_status mb_h5_attribute_write(mb_h5 *file, const char *path, const char *name,
+                                const mb_h5_value *value);
 /* A dataset of numbers (as double, or i64 where `integers`) or strings, up to 1 Mi elements. */
 mb_status mb_h5_value_read(mb_h5 *file, const char *path, const mb_h5_value **value);
 mb_status mb_h5_value_write(mb_h5 *file, const char *path, const mb_h5_value *value);

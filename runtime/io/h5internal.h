@@ -1,6 +1,6 @@
 /*
-** What the HDF5 files of runtime/io share; nobody else includes this.
-** libhdf5 must be 1.10.7 or later (H5Pset_file_locking); its 1.10 interface is asked for under later versions.
+** What the HDF5 files of runtime/io share; nobody else includes this. libhdf5 must be 1.10.7 or
+** later (H5Pset_file_locking); its 1.10 interface is asked for under later versions.
 */
 #ifndef MB_IO_H5INTERNAL_H
 #define MB_IO_H5INTERNAL_H
@@ -77,7 +77,8 @@ const char *mb_h5_filter_name(H5Z_filter_t id, const char **package);
 /* The link creation list that makes parent groups; to be closed. */
 hid_t mb_h5_parents(void);
 
-/* Takes a created file off the list of those whose temporary file is removed when the process ends. */
+/* Takes a created file off the list of those whose temporary file is removed when the process ends.
+** */
 void mb_h5_settled(mb_h5 *file);
 void mb_h5_free_entries(mb_h5 *file);
 void mb_h5_free_value(mb_h5 *file);

@@ -1,13 +1,15 @@
 /*
 ** Created HDF5 files: a temporary name, the first failure latched, verification, rename.
 **
-** Why so careful: on a full disk H5Dwrite fails, but H5Fclose succeeds, and the file then opens and reads, with zeros where
-** data should be. So nothing here trusts H5Fclose: the file is synced through a descriptor of our own (which reports
-** write-back errors), opened again, compared with what was meant to be in it, and only then gets its name.
+** Why so careful: on a full disk H5Dwrite fails, but H5Fclose succeeds, and the file then opens and
+** reads, with zeros where data should be. So nothing here trusts H5Fclose: the file is synced
+** through a descriptor of our own (which reports write-back errors), opened again, compared with
+** what was meant to be in it, and only then gets its name.
 **
-** Invariants: while file->created and file->id >= 0, file->part exists and file->fd is open on it and, where the file
-** system can, locked. A part file that can be locked has no owner left and may be removed. Unfinished files are on a list
-** (guarded by a mutex, as files may belong to different threads), so that a process that ends by exit() leaves none.
+** Invariants: while file->created and file->id >= 0, file->part exists and file->fd is open on it
+** and, where the file system can, locked. A part file that can be locked has no owner left and may
+** be removed. Unfinished files are on a list (guarded by a mutex, as files may belong to different
+** threads), so that a process that ends by exit() leaves none.
 */
 #define _GNU_SOURCE
 #include "io/h5internal.h"
@@ -75,30 +77,38 @@ mb_status mb_h5_check_target(const char *path, bool overwrite)
     char buffer[4096];
 
     if (path[0] == '\0' || path[strlen(path) - 1] == '/' || strlen(path) > sizeof buffer - 64)
-        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' is not a file name that can be created", path);
+        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' is not a file name that can be created",
+                       path);
     if (stat(path, &status) == 0) {
         if (S_ISDIR(status.st_mode))
-            return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': there is a folder of that name", path);
+            return mb_fail(MB_STATUS_IO, "path",
+                           "cannot create '%s': there is a folder of that name", path);
         if (!S_ISREG(status.st_mode))
-            return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': it is not an ordinary file", path);
+            return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': it is not an ordinary file",
+                           path);
         if (!overwrite)
-            return mb_fail(MB_STATUS_IO, "overwrite",
-                           "'%s' exists already: choose another name, or allow overwriting (overwrite = true)", path);
+            return mb_fail(
+                MB_STATUS_IO, "overwrite",
+                "'%s' exists already: choose another name, or allow overwriting (overwrite = true)",
+                path);
     }
     const char *folder = folder_of(path, buffer, sizeof buffer);
     if (stat(folder, &status) != 0)
-        return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': folder '%s': %s", path, folder, strerror(errno));
+        return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': folder '%s': %s", path, folder,
+                       strerror(errno));
     if (!S_ISDIR(status.st_mode))
-        return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': '%s' is not a folder", path, folder);
+        return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': '%s' is not a folder", path,
+                       folder);
     if (access(folder, W_OK | X_OK) != 0)
         return mb_fail(MB_STATUS_IO, "path",
-                       "cannot create '%s': folder '%s' is not writable (%s); choose another folder for the output", path,
-                       folder, strerror(errno));
+                       "cannot create '%s': folder '%s' is not writable (%s); choose another "
+                       "folder for the output",
+                       path, folder, strerror(errno));
     return MB_STATUS_OK;
 }
 
-/* Creates and locks "<path>.part-<pid>". One that exists is either in use, by this process, or left by a dead process
-** that had our number: the lock tells. */
+/* Creates and locks "<path>.part-<pid>". One that exists is either in use, by this process, or left
+** by a dead process that had our number: the lock tells. */
 static mb_status open_part(mb_h5 *file)
 {
     const size_t bytes = strlen(file->path) + 48;
@@ -125,8 +135,9 @@ static mb_status open_part(mb_h5 *file)
         }
     }
     const int cause = errno;
-    const mb_status status = mb_fail(MB_STATUS_IO, "path", "cannot create '%s': %s%s", file->part, strerror(cause),
-                                     cause == EACCES || cause == EROFS ? "; choose another folder for the output" : "");
+    const mb_status status =
+        mb_fail(MB_STATUS_IO, "path", "cannot create '%s': %s%s", file->part, strerror(cause),
+                cause == EACCES || cause == EROFS ? "; choose another folder for the output" : "");
     free(file->part);
     file->part = NULL;
     return status;
@@ -157,7 +168,8 @@ mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out)
     if (status != MB_STATUS_OK)
         goto fail;
 
-    /* The lock is ours, by the descriptor. If the environment forces HDF5 to lock, it must get it. */
+    /* The lock is ours, by the descriptor. If the environment forces HDF5 to lock, it must get it.
+    ** */
     const char *forced = getenv("HDF5_USE_FILE_LOCKING");
     if (forced != NULL && strcmp(forced, "FALSE") != 0 && strcmp(forced, "0") != 0)
         flock(file->fd, LOCK_UN);
@@ -222,12 +234,15 @@ static mb_status verify_dataset(mb_h5 *file, const h5_made *made, hid_t id)
         expected = mb_bytes_mul(expected, (uint64_t)found.dims[axis]);
     }
     if (!same)
-        return mb_fail(MB_STATUS_IO, NULL, "verification of '%s': '%s' does not have the shape or type that was written",
-                       file->path, made->path);
+        return mb_fail(
+            MB_STATUS_IO, NULL,
+            "verification of '%s': '%s' does not have the shape or type that was written",
+            file->path, made->path);
     if (!made->info.text && !made->info.filtered && found.stored_bytes < expected)
-        return mb_fail_bytes(MB_STATUS_IO, expected, found.stored_bytes,
-                             "verification of '%s': only %llu of %llu bytes of '%s' are in the file", file->path,
-                             (unsigned long long)found.stored_bytes, (unsigned long long)expected, made->path);
+        return mb_fail_bytes(
+            MB_STATUS_IO, expected, found.stored_bytes,
+            "verification of '%s': only %llu of %llu bytes of '%s' are in the file", file->path,
+            (unsigned long long)found.stored_bytes, (unsigned long long)expected, made->path);
     return MB_STATUS_OK;
 }
 
@@ -252,7 +267,8 @@ static mb_status verify_sample(mb_h5 *file, const h5_made *made, const h5_sample
         H5Dread(id, type, to, from, H5P_DEFAULT, row) < 0)
         status = mb_h5_failure(file, made->path, "read back");
     else if (mb_h5_sum(row, bytes) != sample->sum)
-        status = mb_fail(MB_STATUS_IO, NULL, "verification of '%s': data of '%s' are not what was written (disk full?)",
+        status = mb_fail(MB_STATUS_IO, NULL,
+                         "verification of '%s': data of '%s' are not what was written (disk full?)",
                          file->path, made->path);
     H5Sclose(to);
     H5Sclose(from);
@@ -288,9 +304,11 @@ static mb_status reopen_and_verify(mb_h5 *file, const char *marker)
     H5Pclose(access);
     if (id < 0)
         return mb_h5_failure(file, NULL, "verify the contents");
-    const htri_t marked = marker != NULL ? H5Lexists(id, marker, H5P_DEFAULT) : H5Aexists(id, "end_time");
+    const htri_t marked =
+        marker != NULL ? H5Lexists(id, marker, H5P_DEFAULT) : H5Aexists(id, "end_time");
     if (marked <= 0)
-        status = mb_fail(MB_STATUS_IO, NULL, "verification of '%s': the completion marker is missing", file->path);
+        status = mb_fail(MB_STATUS_IO, NULL,
+                         "verification of '%s': the completion marker is missing", file->path);
     else
         status = mb_h5_verify(file, id);
     H5Fclose(id);
@@ -304,15 +322,18 @@ static mb_status rename_part(mb_h5 *file)
     if (!file->overwrite) {
         result = renameat2(AT_FDCWD, file->part, AT_FDCWD, file->path, RENAME_NOREPLACE);
         if (result != 0 && errno == EEXIST)
-            return mb_fail(MB_STATUS_IO, "overwrite", "'%s' has come into being meanwhile; it was left as it is",
-                           file->path);
+            return mb_fail(MB_STATUS_IO, "overwrite",
+                           "'%s' has come into being meanwhile; it was left as it is", file->path);
     }
     if (result != 0)
         result = rename(file->part, file->path);
     if (result != 0)
-        return mb_fail(MB_STATUS_IO, NULL, "cannot give '%s' its name: %s", file->path, strerror(errno));
-    /* The name, too, shall survive a power cut. Some network file systems cannot; that is no failure. */
-    const int folder = open(folder_of(file->path, buffer, sizeof buffer), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return mb_fail(MB_STATUS_IO, NULL, "cannot give '%s' its name: %s", file->path,
+                       strerror(errno));
+    /* The name, too, shall survive a power cut. Some network file systems cannot; that is no
+    ** failure. */
+    const int folder =
+        open(folder_of(file->path, buffer, sizeof buffer), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0) {
         fsync(folder);
         close(folder);
@@ -333,8 +354,8 @@ static mb_status write_marker(mb_h5 *file, const char *marker)
 mb_status mb_h5_finish(mb_h5 *file, const char *marker)
 {
     if (!file->created)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' was not created here: only a created file is finished",
-                       file->path);
+        return mb_fail(MB_STATUS_ARGUMENT, NULL,
+                       "'%s' was not created here: only a created file is finished", file->path);
     mb_status status = mb_h5_ready(file, true);
     if (status != MB_STATUS_OK && file->id < 0)
         return status;
@@ -354,7 +375,8 @@ mb_status mb_h5_finish(mb_h5 *file, const char *marker)
         status = mb_h5_failure(file, NULL, "close the file");
     file->id = -1;
     if (status == MB_STATUS_OK && fsync(file->fd) != 0)
-        status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s' to the disk: %s", file->path, strerror(errno));
+        status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s' to the disk: %s", file->path,
+                         strerror(errno));
     if (status == MB_STATUS_OK)
         status = reopen_and_verify(file, marker);
     if (status == MB_STATUS_OK)

@@ -1,9 +1,10 @@
 /*
 ** Hyperslabs of HDF5 datasets, to and from host memory and arrays.
 **
-** Long transfers go in pieces along the first axis that is longer than 1, so that Ctrl-C is seen, and so that a device
-** array needs a fixed buffer only. Pieces end on chunk borders: no chunk is decoded twice within one read.
-** Invariant: data go to HDF5 and come from it as dense row-major memory; whatever is strided is gathered before.
+** Long transfers go in pieces along the first axis that is longer than 1, so that Ctrl-C is seen,
+** and so that a device array needs a fixed buffer only. Pieces end on chunk borders: no chunk is
+** decoded twice within one read. Invariant: data go to HDF5 and come from it as dense row-major
+** memory; whatever is strided is gathered before.
 */
 #define _GNU_SOURCE
 #include "io/h5internal.h"
@@ -16,7 +17,8 @@
 
 #define PIECE_BYTES ((uint64_t)32 << 20)
 
-static mb_status check_ranges(const mb_h5_dataset *dataset, const mb_range *ranges, uint64_t *elements)
+static mb_status check_ranges(const mb_h5_dataset *dataset, const mb_range *ranges,
+                              uint64_t *elements)
 {
     const mb_h5_info *info = &dataset->info;
     *elements = 1;
@@ -26,8 +28,10 @@ static mb_status check_ranges(const mb_h5_dataset *dataset, const mb_range *rang
         if (r.count < 0 || r.step < 1 || r.first < 0 || r.first > n ||
             (r.count > 0 && (r.first >= n || r.count - 1 > (n - 1 - r.first) / r.step)))
             return mb_fail(MB_STATUS_SHAPE, NULL,
-                           "range %lld ... %lld of axis %d is outside '%s', which has %lld there", (long long)r.first + 1,
-                           (long long)(r.first + (r.count - 1) * r.step + 1), axis + 1, dataset->path, (long long)n);
+                           "range %lld ... %lld of axis %d is outside '%s', which has %lld there",
+                           (long long)r.first + 1,
+                           (long long)(r.first + (r.count - 1) * r.step + 1), axis + 1,
+                           dataset->path, (long long)n);
         *elements = mb_bytes_mul(*elements, (uint64_t)r.count);
     }
     if (info->empty)
@@ -40,7 +44,8 @@ static mb_status check_types(const mb_h5_dataset *dataset, mb_dtype dtype, bool 
 {
     const mb_h5_info *info = &dataset->info;
     if (!info->numeric)
-        return mb_fail(MB_STATUS_DTYPE, NULL, "'%s' in '%s' holds %s, which is not an array of numbers", dataset->path,
+        return mb_fail(MB_STATUS_DTYPE, NULL,
+                       "'%s' in '%s' holds %s, which is not an array of numbers", dataset->path,
                        dataset->file->path, info->stored);
     const mb_dtype_class from = mb_dtype_kind(reading ? info->dtype : dtype);
     const mb_dtype_class to = mb_dtype_kind(reading ? dtype : info->dtype);
@@ -48,12 +53,14 @@ static mb_status check_types(const mb_h5_dataset *dataset, mb_dtype dtype, bool 
     const bool complex = from == MB_CLASS_COMPLEX || to == MB_CLASS_COMPLEX;
     const bool rounds = reading ? to == MB_CLASS_INT && !whole : from == MB_CLASS_REAL && whole;
     if (complex ? from != to : rounds)
-        return mb_fail(MB_STATUS_DTYPE, "dtype", "'%s' holds %s, and cannot be %s %s: cast the array instead",
-                       dataset->path, info->stored, reading ? "read as" : "written from", mb_dtype_name(dtype));
+        return mb_fail(MB_STATUS_DTYPE, "dtype",
+                       "'%s' holds %s, and cannot be %s %s: cast the array instead", dataset->path,
+                       info->stored, reading ? "read as" : "written from", mb_dtype_name(dtype));
     return MB_STATUS_OK;
 }
 
-/* Filters that are not there, and virtual sources that are missing, give zeros or riddles: ask before. */
+/* Filters that are not there, and virtual sources that are missing, give zeros or riddles: ask
+** before. */
 static mb_status check_readable(const mb_h5_dataset *dataset)
 {
     mb_status status = MB_STATUS_OK;
@@ -64,12 +71,14 @@ static mb_status check_readable(const mb_h5_dataset *dataset)
         size_t values = 0;
         char own[40] = "";
         const char *package;
-        const H5Z_filter_t id = H5Pget_filter2(properties, (unsigned)i, &flags, &values, NULL, sizeof own, own, NULL);
+        const H5Z_filter_t id =
+            H5Pget_filter2(properties, (unsigned)i, &flags, &values, NULL, sizeof own, own, NULL);
         if (H5Zfilter_avail(id) > 0)
             continue;
         const char *name = mb_h5_filter_name(id, &package);
         status = mb_fail(MB_STATUS_UNSUPPORTED, NULL,
-                         "'%s' in '%s' is compressed by filter %d (%s), which HDF5 does not find: install %s, or name "
+                         "'%s' in '%s' is compressed by filter %d (%s), which HDF5 does not find: "
+                         "install %s, or name "
                          "the plug-in's folder in HDF5_PLUGIN_PATH",
                          dataset->path, dataset->file->path, (int)id, name != NULL ? name : own,
                          package != NULL ? package : "its plug-in (python3-hdf5plugin has many)");
@@ -81,13 +90,14 @@ static mb_status check_readable(const mb_h5_dataset *dataset)
         snprintf(folder, sizeof folder, "%s", dataset->file->path);
         char *parent = dirname(folder);
         for (size_t i = 0; i < sources && status == MB_STATUS_OK; i++) {
-            if (H5Pget_virtual_filename(properties, i, name, sizeof name) < 0 || strcmp(name, ".") == 0 ||
-                strchr(name, '%') != NULL)
+            if (H5Pget_virtual_filename(properties, i, name, sizeof name) < 0 ||
+                strcmp(name, ".") == 0 || strchr(name, '%') != NULL)
                 continue;
             snprintf(beside, sizeof beside, "%s/%s", parent, name);
             if (access(name, R_OK) != 0 && (name[0] == '/' || access(beside, R_OK) != 0))
                 status = mb_fail(MB_STATUS_IO, NULL,
-                                 "'%s' in '%s' is put together from other files, and '%s' is missing: it would read as "
+                                 "'%s' in '%s' is put together from other files, and '%s' is "
+                                 "missing: it would read as "
                                  "zeros",
                                  dataset->path, dataset->file->path, name);
         }
@@ -98,8 +108,8 @@ static mb_status check_readable(const mb_h5_dataset *dataset)
 }
 
 /* Splits a slab: the axis to cut, and how many of its indices make a piece. */
-static int64_t piece_indices(const mb_h5_dataset *dataset, const mb_range *ranges, uint64_t elements, size_t bytes,
-                             int *axis_out)
+static int64_t piece_indices(const mb_h5_dataset *dataset, const mb_range *ranges,
+                             uint64_t elements, size_t bytes, int *axis_out)
 {
     const mb_h5_info *info = &dataset->info;
     int axis = 0;
@@ -131,13 +141,13 @@ static void forget_samples(mb_h5 *file, const mb_h5_dataset *dataset, const mb_r
 }
 
 /* Remembers the last row of a written piece, to be read back before the file gets its name. */
-static void take_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, const unsigned char *host,
-                        uint64_t elements)
+static void take_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                        const unsigned char *host, uint64_t elements)
 {
     mb_h5 *file = dataset->file;
     const int rank = dataset->info.rank;
-    if (dataset->made < 0 || rank == 0 || dtype != dataset->info.dtype || dataset->info.stored[0] == 'e' ||
-        ranges[rank - 1].step != 1)
+    if (dataset->made < 0 || rank == 0 || dtype != dataset->info.dtype ||
+        dataset->info.stored[0] == 'e' || ranges[rank - 1].step != 1)
         return;
     if (file->samples == NULL)
         file->samples = calloc(H5_MAX_SAMPLES, sizeof *file->samples);
@@ -160,7 +170,8 @@ static void take_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype
 }
 
 /* One transfer between the file and dense host memory. */
-static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, void *host, bool reading)
+static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                          void *host, bool reading)
 {
     const int rank = dataset->info.rank;
     hsize_t first[MB_H5_MAX_RANK], count[MB_H5_MAX_RANK], step[MB_H5_MAX_RANK];
@@ -177,8 +188,7 @@ static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dty
     space = H5Dget_space(dataset->id);
     herr_t result = 0;
     if (rank > 0) {
-        const hsize_t flat = elements;
-        memory = H5Screate_simple(1, &flat, NULL);
+        memory = H5Screate_simple(rank, count, NULL);
         result = H5Sselect_hyperslab(space, H5S_SELECT_SET, first, step, count, NULL);
     }
     if (result >= 0)
@@ -192,13 +202,13 @@ static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dty
     H5Tclose(type);
     if (!reading && status == MB_STATUS_OK)
         take_sample(dataset, ranges, dtype, host, elements);
-    return reading ? status : mb_h5_latch(dataset->file, status);
+    return status;
 }
 
 /* Where the pieces of a transfer lie: in host memory, or in an array that a buffer stands for. */
 typedef struct place {
-    unsigned char *host;    /* dense, all of the slab; or NULL */
-    const mb_array *array;  /* else */
+    unsigned char *host;   /* dense, all of the slab; or NULL */
+    const mb_array *array; /* else */
     unsigned char *buffer;
 } place;
 
@@ -207,7 +217,8 @@ static bool on_host(const mb_array *array)
     return strcmp(array->device->backend->name, "host") == 0;
 }
 
-/* Copies elements [first, first + count) of a strided host array, in row-major order, to dense memory. */
+/* Copies elements [first, first + count) of a strided host array, in row-major order, to dense
+** memory. */
 static void gather(const mb_array *array, uint64_t first, uint64_t count, unsigned char *to)
 {
     const size_t bytes = mb_dtype_bytes(array->dtype);
@@ -228,8 +239,8 @@ static void gather(const mb_array *array, uint64_t first, uint64_t count, unsign
     }
 }
 
-static mb_status move_piece(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, const place *where,
-                            uint64_t first, uint64_t count, bool reading)
+static mb_status move_piece(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                            const place *where, uint64_t first, uint64_t count, bool reading)
 {
     const size_t bytes = mb_dtype_bytes(dtype);
     if (where->host != NULL)
@@ -247,7 +258,8 @@ static mb_status move_piece(mb_h5_dataset *dataset, const mb_range *ranges, mb_d
     return transfer(dataset, ranges, dtype, where->buffer, false);
 }
 
-static mb_status move(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, place *where, bool reading)
+static mb_status move(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, place *where,
+                      bool reading)
 {
     mb_range piece[MB_H5_MAX_RANK];
     uint64_t elements = 0;
@@ -275,13 +287,15 @@ static mb_status move(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype d
     if (where->host == NULL) {
         where->buffer = malloc(mb_bytes_mul(each * (uint64_t)(step < all ? step : all), bytes));
         if (where->buffer == NULL)
-            return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to transfer '%s'", dataset->path);
+            return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to transfer '%s'",
+                           dataset->path);
     }
     for (int64_t done = 0; done < all && status == MB_STATUS_OK;) {
         int64_t now = step;
         if (rank > 0) {
             piece[axis].first = ranges[axis].first + done * ranges[axis].step;
-            if (dataset->info.chunked && ranges[axis].step == 1 && step % dataset->info.chunks[axis] == 0)
+            if (dataset->info.chunked && ranges[axis].step == 1 &&
+                step % dataset->info.chunks[axis] == 0)
                 now -= piece[axis].first % dataset->info.chunks[axis];
             if (now > all - done)
                 now = all - done;
@@ -289,27 +303,32 @@ static mb_status move(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype d
         }
         status = mb_cancel_check();
         if (status == MB_STATUS_OK)
-            status = move_piece(dataset, piece, dtype, where, (uint64_t)done * each, (uint64_t)now * each, reading);
+            status = move_piece(dataset, piece, dtype, where, (uint64_t)done * each,
+                                (uint64_t)now * each, reading);
         done += now;
     }
     free(where->buffer);
-    return status;
+    return reading ? status : mb_h5_latch(dataset->file, status);
 }
 
-static mb_status check_array(const mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array, bool reading)
+static mb_status check_array(const mb_h5_dataset *dataset, const mb_range *ranges,
+                             const mb_array *array, bool reading)
 {
     uint64_t elements = 0;
     MB_TRY(check_ranges(dataset, ranges, &elements));
     if (mb_array_elements(array) != elements)
         return mb_fail(MB_STATUS_SHAPE, reading ? "out" : "array",
                        "the array has %llu elements, the part of '%s' has %llu",
-                       (unsigned long long)mb_array_elements(array), dataset->path, (unsigned long long)elements);
+                       (unsigned long long)mb_array_elements(array), dataset->path,
+                       (unsigned long long)elements);
     if (!mb_array_contiguous(array) && (reading || !on_host(array)))
-        return mb_fail(MB_STATUS_SHAPE, reading ? "out" : "array", "the array is a strided view: use a contiguous one");
+        return mb_fail(MB_STATUS_SHAPE, reading ? "out" : "array",
+                       "the array is a strided view: use a contiguous one");
     return MB_STATUS_OK;
 }
 
-mb_status mb_h5_dataset_read_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, void *host)
+mb_status mb_h5_dataset_read_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                                  void *host)
 {
     place where = {.host = host};
     MB_TRY(mb_h5_ready(dataset->file, false));
@@ -331,7 +350,8 @@ mb_status mb_h5_dataset_read(mb_h5_dataset *dataset, const mb_range *ranges, mb_
     return move(dataset, ranges, array->dtype, &where, true);
 }
 
-mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, const void *host)
+mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                                   const void *host)
 {
     place where = {.host = (unsigned char *)host}; /* not written to */
     MB_TRY(mb_h5_ready(dataset->file, true));

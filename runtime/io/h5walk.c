@@ -1,7 +1,7 @@
 /*
-** The structure of an HDF5 file: what is there, groups, links.
-** The list of a walk belongs to the file. Invariant: a group is entered once (by its address), so that link cycles and
-** repeated links in a hostile file end; and a walk lists at most MAX_ENTRIES objects.
+** The structure of an HDF5 file: what is there, groups, links. The list of a walk belongs to the
+** file. Invariant: a group is entered once (by its address), so that link cycles and repeated links
+** in a hostile file end; and a walk lists at most MAX_ENTRIES objects.
 */
 #define _GNU_SOURCE
 #include "io/h5internal.h"
@@ -53,7 +53,8 @@ bool mb_h5_exists(mb_h5 *file, const char *path)
         char *next = end + strspn(end, "/");
         const char kept = *end;
         *end = '\0';
-        found = H5Lexists(file->id, copy, H5P_DEFAULT) > 0 && H5Oexists_by_name(file->id, copy, H5P_DEFAULT) > 0;
+        found = H5Lexists(file->id, copy, H5P_DEFAULT) > 0 &&
+                H5Oexists_by_name(file->id, copy, H5P_DEFAULT) > 0;
         *end = kept;
         at = next;
     }
@@ -64,7 +65,8 @@ bool mb_h5_exists(mb_h5 *file, const char *path)
 
 static mb_status missing(mb_h5 *file, const char *path)
 {
-    return mb_fail(MB_STATUS_IO, "path", "there is no '%s' in '%s'; file:walk() lists what there is", path, file->path);
+    return mb_fail(MB_STATUS_IO, "path",
+                   "there is no '%s' in '%s'; file:walk() lists what there is", path, file->path);
 }
 
 static mb_status describe_object(mb_h5 *file, hid_t id, const char *path, mb_h5_info *info)
@@ -96,8 +98,9 @@ static mb_h5_entry *new_entry(walker *w, const char *name)
 {
     mb_h5 *file = w->file;
     if (file->entry_count >= MAX_ENTRIES) {
-        w->status = mb_fail(MB_STATUS_UNSUPPORTED, NULL, "'%s' has more than %d objects: walk a part of it", file->path,
-                            MAX_ENTRIES);
+        w->status =
+            mb_fail(MB_STATUS_UNSUPPORTED, NULL, "'%s' has more than %d objects: walk a part of it",
+                    file->path, MAX_ENTRIES);
         return NULL;
     }
     if (file->entry_count == w->capacity) {
@@ -167,11 +170,13 @@ static void list_group(walker *w, hid_t group, const char *prefix)
 {
     H5O_info_t about;
     const char *outer = w->prefix;
-    if (w->depth >= MAX_DEPTH || H5Oget_info2(group, &about, H5O_INFO_BASIC) < 0 || !enter(w, about.addr))
+    if (w->depth >= MAX_DEPTH || H5Oget_info2(group, &about, H5O_INFO_BASIC) < 0 ||
+        !enter(w, about.addr))
         return;
     w->prefix = prefix;
     w->depth++;
-    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, list_link, w) < 0 && w->status == MB_STATUS_OK)
+    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, list_link, w) < 0 &&
+        w->status == MB_STATUS_OK)
         w->status = mb_h5_failure(w->file, prefix, "list");
     w->depth--;
     w->prefix = outer;
@@ -185,7 +190,8 @@ static herr_t list_link(hid_t group, const char *name, const H5L_info_t *link, v
         return -1;
     char *path = strdup(entry->path); /* entries move when the list grows */
     if (path == NULL) {
-        w->status = mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to list '%s'", w->file->path);
+        w->status =
+            mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to list '%s'", w->file->path);
         return -1;
     }
     entry->link = link_target(group, name, link);
@@ -194,11 +200,13 @@ static herr_t list_link(hid_t group, const char *name, const H5L_info_t *link, v
         H5Eclear2(H5E_DEFAULT);
         entry->info.kind = MB_H5_DANGLING;
         if (link->type == H5L_TYPE_HARD)
-            w->status = mb_fail(MB_STATUS_IO, NULL, "'%s' in '%s' cannot be opened: the file is damaged", path,
-                                w->file->path);
+            w->status =
+                mb_fail(MB_STATUS_IO, NULL, "'%s' in '%s' cannot be opened: the file is damaged",
+                        path, w->file->path);
     } else {
         w->status = describe_object(w->file, id, path, &entry->info);
-        if (w->status == MB_STATUS_OK && entry->info.kind == MB_H5_GROUP && link->type != H5L_TYPE_EXTERNAL)
+        if (w->status == MB_STATUS_OK && entry->info.kind == MB_H5_GROUP &&
+            link->type != H5L_TYPE_EXTERNAL)
             list_group(w, id, path);
         H5Oclose(id);
     }
@@ -257,7 +265,8 @@ mb_status mb_h5_group(mb_h5 *file, const char *path)
     if (mb_h5_exists(file, path)) {
         MB_TRY(mb_h5_describe(file, path, &info));
         if (info.kind != MB_H5_GROUP)
-            return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' in '%s' exists and is not a group", path, file->path);
+            return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' in '%s' exists and is not a group",
+                           path, file->path);
         return MB_STATUS_OK;
     }
     const hid_t parents = mb_h5_parents();
@@ -277,8 +286,9 @@ mb_status mb_h5_link(mb_h5 *file, const char *target, const char *path, bool sof
     if (mb_h5_exists(file, path))
         return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' exists already in '%s'", path, file->path);
     const hid_t parents = mb_h5_parents();
-    const herr_t result = soft ? H5Lcreate_soft(target, file->id, path, parents, H5P_DEFAULT)
-                               : H5Lcreate_hard(file->id, target, file->id, path, parents, H5P_DEFAULT);
+    const herr_t result =
+        soft ? H5Lcreate_soft(target, file->id, path, parents, H5P_DEFAULT)
+             : H5Lcreate_hard(file->id, target, file->id, path, parents, H5P_DEFAULT);
     H5Pclose(parents);
     if (result < 0)
         return mb_h5_latch(file, mb_h5_failure(file, path, "create link"));

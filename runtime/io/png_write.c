@@ -1,6 +1,6 @@
 /*
-** PNG writing. libpng reports errors by longjmp: everything that its error exit needs is in `writer`, which outlives the
-** jump, and nothing that changes after setjmp is a local variable.
+** PNG writing. libpng reports errors by longjmp: everything that its error exit needs is in
+** `writer`, which outlives the jump, and nothing that changes after setjmp is a local variable.
 */
 #define _GNU_SOURCE
 #include "io/png_write.h"
@@ -45,14 +45,15 @@ static bool little_endian(void)
 /* Everything between setjmp and the jump. False when libpng gave up. */
 static bool encode(writer *w, const mb_picture *picture)
 {
-    const size_t row_bytes = (size_t)picture->width * (size_t)picture->channels * (picture->bits == 16 ? 2 : 1);
+    const size_t row_bytes =
+        (size_t)picture->width * (size_t)picture->channels * (picture->bits == 16 ? 2 : 1);
     if (setjmp(png_jmpbuf(w->png)) != 0)
         return false;
     png_init_io(w->png, w->file);
     png_set_compression_level(w->png, 6);
-    png_set_IHDR(w->png, w->info, (png_uint_32)picture->width, (png_uint_32)picture->height, picture->bits,
-                 picture->channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
-                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(w->png, w->info, (png_uint_32)picture->width, (png_uint_32)picture->height,
+                 picture->bits, picture->channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     if (picture->text != NULL) {
         png_text text = {.compression = PNG_TEXT_COMPRESSION_NONE,
                          .key = (char *)"Description",
@@ -71,11 +72,14 @@ static bool encode(writer *w, const mb_picture *picture)
 static mb_status check_picture(const mb_picture *picture)
 {
     if (picture->channels != 1 && picture->channels != 3)
-        return mb_fail(MB_STATUS_SHAPE, NULL, "a picture has 1 or 3 channels, not %d", picture->channels);
+        return mb_fail(MB_STATUS_SHAPE, NULL, "a picture has 1 or 3 channels, not %d",
+                       picture->channels);
     if (picture->bits != 8 && (picture->bits != 16 || picture->channels != 1))
         return mb_fail(MB_STATUS_ARGUMENT, "bits", "PNG pictures have 8 bits, or 16 in grey");
-    if (picture->width < 1 || picture->height < 1 || picture->width > 1000000 || picture->height > 1000000)
-        return mb_fail(MB_STATUS_SHAPE, NULL, "a picture of %lld x %lld pixels cannot be a PNG file (1 ... 1000000)",
+    if (picture->width < 1 || picture->height < 1 || picture->width > 1000000 ||
+        picture->height > 1000000)
+        return mb_fail(MB_STATUS_SHAPE, NULL,
+                       "a picture of %lld x %lld pixels cannot be a PNG file (1 ... 1000000)",
                        (long long)picture->width, (long long)picture->height);
     return MB_STATUS_OK;
 }
@@ -99,8 +103,8 @@ mb_status mb_png_write(const char *path, const mb_picture *picture)
     if (w.info == NULL)
         status = mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to write '%s'", path);
     else if (!encode(&w, picture))
-        status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s%s%s", path, w.problem, errno != 0 ? ": " : "",
-                         errno != 0 ? strerror(errno) : "");
+        status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s%s%s", path, w.problem,
+                         errno != 0 ? ": " : "", errno != 0 ? strerror(errno) : "");
     if (w.png != NULL)
         png_destroy_write_struct(&w.png, &w.info);
     if (status == MB_STATUS_OK && (fflush(w.file) != 0 || fsync(fileno(w.file)) != 0))
@@ -108,7 +112,8 @@ mb_status mb_png_write(const char *path, const mb_picture *picture)
     if (fclose(w.file) != 0 && status == MB_STATUS_OK)
         status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", path, strerror(errno));
     if (status == MB_STATUS_OK && rename(w.part, path) != 0)
-        status = mb_fail(MB_STATUS_IO, "path", "cannot give '%s' its name: %s", path, strerror(errno));
+        status =
+            mb_fail(MB_STATUS_IO, "path", "cannot give '%s' its name: %s", path, strerror(errno));
     if (status != MB_STATUS_OK)
         unlink(w.part);
     free(w.part);

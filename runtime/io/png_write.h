@@ -1,6 +1,6 @@
 /*
-** PNG files by libpng: greyscale of 8 or 16 bits, RGB of 8 bits. Written to "<name>.part-<pid>", then renamed: a picture
-** that exists is complete. Threads: none of its own; calls are independent.
+** PNG files by libpng: greyscale of 8 or 16 bits, RGB of 8 bits. Written to "<name>.part-<pid>",
+** then renamed: a picture that exists is complete. Threads: none of its own; calls are independent.
 */
 #ifndef MB_IO_PNG_WRITE_H
 #define MB_IO_PNG_WRITE_H

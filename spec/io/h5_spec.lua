@@ -531,7 +531,7 @@ print(f["text"].asstr()[()], list(f.attrs["list"]))']]):format(python, path))
         if not python then
             pending "h5py is not installed (python3-h5py)"
         end
-        local output, ok = files.run(([[%s -c '
+        local output, ok = files.run(([==[%s -c '
 import h5py, numpy as np
 f = h5py.File("%s", "w")
 f["i8"] = np.array([-3, 4], "i1")
@@ -543,7 +543,7 @@ f["fixed"] = np.array([b"abc", b"de"])
 f["none"] = h5py.Empty("f")
 f.create_dataset("unwritten", (3, 4), "f4", chunks=(1, 4), compression="lzf", fillvalue=7)
 f.attrs["fixed"] = np.bytes_("plain")
-f.attrs["shape"] = np.array([[1, 2], [3, 4]])']]):format(python, path))
+f.attrs["shape"] = np.array([[1, 2], [3, 4]])']==]):format(python, path))
         assert.is_true(ok, output)
         local f <close> = assert(mb.h5.open(path))
         for name, expected in pairs {
@@ -561,5 +561,34 @@ f.attrs["shape"] = np.array([[1, 2], [3, 4]])']]):format(python, path))
         local text, err = helper.failure(f.read, f, "unwritten")
         assert.equal("unsupported", err.code)
         assert.is_truthy(text:find("32000 (lzf)", 1, true), text)
+    end)
+
+    it("refuses data of other files that are missing, instead of reading zeros", function()
+        local python = files.python "h5py"
+        if not python then
+            pending "h5py is not installed (python3-h5py)"
+        end
+        local output, ok = files.run(([==[cd '%s' && %s -c '
+import h5py, numpy as np
+with h5py.File("source.h5", "w") as f:
+    f["d"] = np.ones((3, 4), "u2")
+layout = h5py.VirtualLayout((3, 4), "u2")
+layout[:] = h5py.VirtualSource("source.h5", "d", shape=(3, 4))
+with h5py.File("a.h5", "w") as f:
+    f.create_virtual_dataset("virtual", layout)
+    f["external"] = h5py.ExternalLink("source.h5", "/d")']==]):format(folder, python))
+        assert.is_true(ok, output)
+        do
+            local f <close> = assert(mb.h5.open(path))
+            for _, name in ipairs { "virtual", "external" } do
+                local a <close> = f:read(name)
+                assert.equal(12, a:sum())
+            end
+        end
+        os.remove(folder .. "/source.h5")
+        local f <close> = assert(mb.h5.open(path))
+        assert.is_truthy(helper.failure(f.read, f, "virtual"):find("source.h5", 1, true))
+        assert.is_false(f:exists "external")
+        assert.equal("dangling", f:walk()[1].kind)
     end)
 end)

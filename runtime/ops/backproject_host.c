@@ -1,0 +1,253 @@
+/*
+** The host kernel of backproject.
+**
+** 16 slices are interleaved bin by bin, a block of angles at a time, into scratch; a thread sums a tile of 16 x 16 pixels
+** over the block, eight angles at a time, so that the detector windows stay in the first cache: per angle a pixel loads an
+** index, a weight and two packets of 16 slices. Up to four slices left over go one by one: there the 16 pixels of a tile's
+** row are the vector, and with AVX-512 its window of 32 bins is a register table.
+** Both ways do the same arithmetic in the same order, so a slice comes out bit by bit the same whatever its company.
+** Tiles, positions and guards: parallel_tiles.h. Shares out tiles with OpenMP; no state but the scratch.
+*/
+#include "ops/backproject_host.h"
+#include "ops/multiversion.h"
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+enum {
+    TILE = MB_TILE,
+    LANES = MB_TILE,
+    GUARD = MB_TILE_GUARD,
+    STEP = 8,  /* angles per pass over the tile */
+    PIXELS = 4 /* sums held in registers at a time */
+};
+
+static const mb_floats iota = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+/* Adds `count` angles to the sums [pixel of the tile][lane]. */
+MB_MULTIVERSION
+static void add_lanes(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t, int64_t count)
+{
+    for (int64_t k0 = 0; k0 < count; k0 += STEP) {
+        int64_t many = count - k0 < STEP ? count - k0 : STEP;
+        for (int dy = 0; dy < TILE; dy++) {
+            mb_ints index[STEP];
+            mb_floats weight[STEP];
+            for (int64_t k = 0; k < many; k++) {
+                float row = t->first[k0 + k] - (float)dy * t->sine[k0 + k];
+                mb_floats u = row + iota * t->cosine[k0 + k];
+                index[k] = __builtin_convertvector(u, mb_ints);
+                weight[k] = u - __builtin_convertvector(index[k], mb_floats);
+                index[k] *= LANES;
+            }
+            for (int dx = 0; dx < TILE; dx += PIXELS) {
+                mb_floats sum[PIXELS], *out = (mb_floats *)(void *)(sums + (dy * TILE + dx) * LANES);
+                for (int p = 0; p < PIXELS; p++)
+                    sum[p] = out[p];
+                for (int64_t k = 0; k < many; k++) {
+                    const float *window = packed + ((k0 + k) * pitch + t->start[k0 + k]) * LANES;
+                    const int32_t *at = (const int32_t *)&index[k] + dx;
+                    const float *w = (const float *)&weight[k] + dx;
+#pragma GCC unroll 4
+                    for (int p = 0; p < PIXELS; p++) {
+                        const mb_floats *q = (const mb_floats *)(const void *)(window + at[p]);
+                        mb_floats lerp = q[1] - q[0];
+                        lerp = q[0] + w[p] * lerp;
+                        sum[p] += lerp;
+                    }
+                }
+                for (int p = 0; p < PIXELS; p++)
+                    out[p] = sum[p];
+            }
+        }
+    }
+}
+
+/* The same for one slice: sums [pixel of the tile]. */
+MB_MULTIVERSION
+static void add_single(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t, int64_t count)
+{
+    for (int dy = 0; dy < TILE; dy++) {
+        mb_floats sum = *(mb_floats *)(void *)(sums + dy * TILE);
+        for (int64_t k = 0; k < count; k++) {
+            const float *window = packed + k * pitch + t->start[k];
+            float row = t->first[k] - (float)dy * t->sine[k];
+            mb_floats u = row + iota * t->cosine[k];
+            mb_ints index = __builtin_convertvector(u, mb_ints);
+            mb_floats weight = u - __builtin_convertvector(index, mb_floats), below, above, lerp;
+#pragma GCC unroll 16
+            for (int p = 0; p < TILE; p++) {
+                below[p] = window[index[p]];
+                above[p] = window[index[p] + 1];
+            }
+            lerp = above - below;
+            lerp = below + weight * lerp;
+            sum += lerp;
+        }
+        *(mb_floats *)(void *)(sums + dy * TILE) = sum;
+    }
+}
+
+#ifdef MB_AVX512
+/* The same where a 32-entry table look-up is one instruction: the whole window of a tile fits two registers. */
+MB_AVX512
+static void add_single_avx512(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t, int64_t count)
+{
+    mb_floats sum[TILE];
+    memcpy(sum, sums, sizeof sum);
+    for (int64_t k = 0; k < count; k++) {
+        const mb_floats_anywhere *window = (const mb_floats_anywhere *)(const void *)(packed + k * pitch + t->start[k]);
+        mb_floats low = window[0], high = window[1];
+#pragma GCC unroll 16
+        for (int dy = 0; dy < TILE; dy++) {
+            float row = t->first[k] - (float)dy * t->sine[k];
+            mb_floats u = row + iota * t->cosine[k];
+            mb_ints index = __builtin_convertvector(u, mb_ints);
+            mb_floats weight = u - __builtin_convertvector(index, mb_floats);
+            mb_floats below = __builtin_shuffle(low, high, index), above = __builtin_shuffle(low, high, index + 1);
+            mb_floats lerp = above - below;
+            lerp = below + weight * lerp;
+            sum[dy] += lerp;
+        }
+    }
+    memcpy(sums, sum, sizeof sum);
+}
+#endif
+
+static void add_angles(int lanes, float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t, int64_t count)
+{
+    if (lanes == LANES)
+        add_lanes(sums, packed, pitch, t, count);
+#ifdef MB_AVX512
+    else if (mb_has_avx512())
+        add_single_avx512(sums, packed, pitch, t, count);
+#endif
+    else
+        add_single(sums, packed, pitch, t, count);
+}
+
+/* One angle of slices z ... z + many - 1 into its packed row; lanes without a slice and guards are 0. */
+MB_MULTIVERSION
+static void pack_angle(const float *sino, int64_t row_stride, int64_t many, int64_t cols, int lanes, float *to)
+{
+    memset(to, 0, sizeof(float) * GUARD * (size_t)lanes);
+    memset(to + (GUARD + cols) * lanes, 0, sizeof(float) * GUARD * (size_t)lanes);
+    to += GUARD * lanes;
+    if (lanes == 1) {
+        memcpy(to, sino, (size_t)cols * sizeof(float));
+        return;
+    }
+    for (int64_t x0 = 0; x0 < cols; x0 += LANES) { /* a few cache lines of every slice at a time */
+        int64_t wide = cols - x0 < LANES ? cols - x0 : LANES;
+        for (int64_t z = 0; z < many; z++)
+            for (int64_t x = 0; x < wide; x++)
+                to[(x0 + x) * LANES + z] = sino[z * row_stride + x0 + x];
+        for (int64_t z = many; z < LANES; z++)
+            for (int64_t x = 0; x < wide; x++)
+                to[(x0 + x) * LANES + z] = 0;
+    }
+}
+
+/* The part of a job that all tiles share. */
+typedef struct pass {
+    const mb_op_call *call;
+    mb_parallel_geometry g;
+    int lanes;
+    int64_t z, many;      /* slices of this group */
+    int64_t k, count;     /* angles of this block */
+    bool first, last;     /* block of angles */
+    int64_t pitch;        /* bins of a packed row */
+    int64_t ty, tx, tiles_y, tiles_x; /* first tile, and how many there are */
+} pass;
+
+/* Writes the tile's sums into the slices: set or add, and after the last block scale and mask. */
+static void store_tile(const pass *p, const float *sums, int64_t y0, int64_t x0, bool inside)
+{
+    const mb_backproject_params *params = p->call->params;
+    const mb_parallel_geometry *g = &p->g;
+    const mb_array *result = p->call->arrays[MB_BACKPROJECT_RESULT];
+    int64_t row_stride = result->strides[result->shape.rank - 2];
+    int64_t slice_stride = result->shape.rank == 3 ? result->strides[0] : 0;
+    int64_t top = y0 > g->y0 ? y0 : g->y0, bottom = y0 + TILE < g->y1 ? y0 + TILE : g->y1;
+    int64_t left = x0 > g->x0 ? x0 : g->x0, right = x0 + TILE < g->x1 ? x0 + TILE : g->x1;
+    float scale = (float)g->scale, outside = (float)params->circle_value;
+    for (int64_t z = 0; z < p->many; z++)
+        for (int64_t y = top; y < bottom; y++) {
+            float *to = (float *)result->data + (p->z + z) * slice_stride + (y - g->y0) * row_stride - g->x0;
+            const float *from = sums + ((y - y0) * TILE - x0) * p->lanes + z;
+            if (inside)
+                for (int64_t x = left; x < right; x++) {
+                    float sum = p->first ? from[x * p->lanes] : to[x] + from[x * p->lanes];
+                    to[x] = p->last ? sum * scale : sum;
+                }
+            if (p->last && g->radius2 >= 0)
+                for (int64_t x = left; x < right; x++)
+                    if (!mb_parallel_inside(g, y, x))
+                        to[x] = outside;
+        }
+}
+
+static void run_tile(const pass *p, int64_t tile)
+{
+    const mb_parallel_angle *angles = p->call->slots[MB_BACKPROJECT_ANGLES];
+    int threads = p->call->device->facts.threads;
+    uint64_t bytes = p->call->slot_bytes[MB_BACKPROJECT_TILES] / (uint64_t)threads;
+    float *sums = (float *)(void *)((char *)p->call->slots[MB_BACKPROJECT_TILES] + bytes * (uint64_t)omp_get_thread_num());
+    int64_t y = (p->ty + tile / p->tiles_x) * TILE, x = (p->tx + tile % p->tiles_x) * TILE;
+    bool inside = p->g.radius2 < 0 || mb_tile_inside(&p->g, y, x);
+    if (inside) {
+        mb_tile_angles t;
+        mb_tile_place(&p->g, angles + p->k, p->count, y, x, &t);
+        memset(sums, 0, sizeof(float) * TILE * TILE * (size_t)p->lanes);
+        add_angles(p->lanes, sums, p->call->slots[MB_BACKPROJECT_PACKED], p->pitch, &t, p->count);
+    }
+    store_tile(p, sums, y, x, inside);
+}
+
+static void run_pass(const pass *p)
+{
+    const mb_array *sino = p->call->arrays[MB_BACKPROJECT_SINO];
+    int rank = sino->shape.rank, threads = p->call->device->facts.threads;
+    int64_t slice_stride = rank == 3 ? sino->strides[0] : 0, angle_stride = sino->strides[rank - 2];
+    float *packed = p->call->slots[MB_BACKPROJECT_PACKED];
+#pragma omp parallel num_threads(threads)
+    {
+#pragma omp for schedule(static)
+        for (int64_t k = 0; k < p->count; k++)
+            pack_angle((const float *)sino->data + p->z * slice_stride + (p->k + k) * angle_stride, slice_stride, p->many,
+                       p->g.cols, p->lanes, packed + k * p->pitch * p->lanes);
+#pragma omp for schedule(dynamic, 4)
+        for (int64_t tile = 0; tile < p->tiles_y * p->tiles_x; tile++)
+            if (!mb_cancelled())
+                run_tile(p, tile);
+    }
+}
+
+mb_status mb_backproject_host(const mb_op_call *call)
+{
+    const mb_backproject_params *params = call->params;
+    mb_parallel_angle *angles = call->slots[MB_BACKPROJECT_ANGLES];
+    pass p = {.call = call, .g = mb_backproject_geometry(params, &call->arrays[MB_BACKPROJECT_SINO]->shape)};
+    if (params->angles.count != p.g.angles)
+        return mb_fail(MB_STATUS_ARGUMENT, "angles", "angles is missing: %lld numbers are needed", (long long)p.g.angles);
+    p.pitch = mb_tile_row(&p.g);
+    p.ty = p.g.y0 / TILE;
+    p.tx = p.g.x0 / TILE;
+    p.tiles_y = (p.g.y1 + TILE - 1) / TILE - p.ty;
+    p.tiles_x = (p.g.x1 + TILE - 1) / TILE - p.tx;
+    for (int64_t k = 0; k < p.g.angles; k++)
+        angles[k] = mb_backproject_angle(params, &p.g, k);
+    for (p.z = 0; p.z < p.g.rows; p.z += p.many) {
+        int64_t left = p.g.rows - p.z;
+        p.lanes = mb_tile_lanes(left);
+        p.many = left < p.lanes ? left : p.lanes;
+        for (p.k = 0; p.k < p.g.angles; p.k += p.count) {
+            p.count = p.g.angles - p.k < MB_TILE_ANGLES ? p.g.angles - p.k : MB_TILE_ANGLES;
+            p.first = p.k == 0;
+            p.last = p.k + p.count == p.g.angles;
+            run_pass(&p);
+            MB_TRY(mb_cancel_check());
+        }
+    }
+    return MB_STATUS_OK;
+}

@@ -1,0 +1,96 @@
+-- Error objects: their fields, their one line, and whom they blame.
+
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+
+local function line()
+    return debug.getinfo(2, "l").currentline
+end
+
+describe("error objects", function()
+    it("have fields and one line", function()
+        local a <close> = mb.zeros { 2 }
+        local here
+        local ok, err = pcall(function()
+            here = line() + 1
+            return mb.convert(a, "f31")
+        end)
+        assert.is_false(ok)
+        assert.equal("argument", err.code)
+        assert.equal("convert", err.op)
+        assert.equal("dtype", err.arg)
+        assert.matches("did you mean 'f32'", err.message)
+        assert.matches("error_spec.lua:" .. here .. "$", err.where)
+        local text = tostring(err)
+        assert.equal(1, select(2, (text .. "\n"):gsub("\n", "")))
+        assert.equal(1, text:find(err.where, 1, true))
+        assert.equal("moonbeam.error", getmetatable(err).__name)
+    end)
+
+    it("blame the caller's line, not the module's", function()
+        local a <close> = mb.zeros { 2 }
+        local here
+        local _, err = pcall(function()
+            here = line() + 1
+            local b = a:sum(3) -- not a tail call, which would hide this line
+            return b
+        end)
+        assert.matches(":" .. here .. "$", err.where)
+        _, err = pcall(function()
+            here = line() + 1
+            return a ^ {}
+        end)
+        assert.matches(":" .. here .. "$", err.where)
+    end)
+
+    it("carry bytes when memory is short", function()
+        local shadow <close> = mb.device("host"):shadow("1M")
+        local _, err = pcall(mb.zeros, { 1 << 20 }, { device = shadow })
+        assert.equal("budget", err.code)
+        assert.equal(4 << 20, err.need)
+        assert.truthy(err.limit <= 1 << 20)
+    end)
+
+    it("can be made in Lua", function()
+        local err = mb.error("io", "no such scan", { op = "open", arg = "path" })
+        assert.equal("io", err.code)
+        assert.matches("open: path: no such scan$", tostring(err))
+        local _, raised = pcall(mb.raise, "shape", "too flat")
+        assert.equal("shape", raised.code)
+        assert.has_error(function()
+            mb.error("nonsense", "x")
+        end)
+    end)
+
+    it("name the nearest option, operator and function", function()
+        local a <close> = mb.zeros { 2 }
+        assert.matches("did you mean 'scale'", (helper.failure(mb.convert, a, "f32", { scal = 1 })))
+        assert.matches("did you mean 'convert'", (helper.failure(mb.op.describe, "conver")))
+        assert.matches("did you mean 'convert'", (helper.failure(function()
+            return mb.convertt
+        end)))
+    end)
+end)
+
+describe("calling an operator", function()
+    it("says what is missing or too much", function()
+        local a <close> = mb.zeros { 2 }
+        assert.matches("argument 2 of convert, 'dtype', is missing", (helper.failure(mb.convert, a)))
+        assert.matches("takes 2 arguments", (helper.failure(mb.convert, a, "f32", {}, 1)))
+        assert.matches("must be a table of options", (helper.failure(mb.convert, a, "f32", 1)))
+        assert.matches("is argument 2 of convert", (helper.failure(mb.convert, a, "f32", { dtype = "f32" })))
+        assert.matches("are named", (helper.failure(mb.convert, a, "f32", { 1 })))
+        assert.matches("a must be an array, not a number", (helper.failure(mb.convert, 1, "f32")))
+    end)
+
+    it("checks what is given for results", function()
+        local a <close> = mb.zeros { 2 }
+        local b <close> = mb.zeros { 3 }
+        assert.equal("shape", select(2, helper.failure(mb.convert, a, "f32", { out = b })).code)
+        assert.matches("out must be an array", (helper.failure(mb.convert, a, "f32", { out = 1 })))
+        assert.matches("no result 'nope'", (helper.failure(mb.convert, a, "f32", { out = { nope = b } })))
+        local c <close> = mb.empty { 2 }
+        assert.equal(c, mb.convert(a, "f32", { out = c }))
+        assert.equal(c, mb.convert(a, "f32", { out = { result = c } }))
+    end)
+end)

@@ -1,0 +1,155 @@
+-- Arrays that nobody releases: freed at pool points only, and always before a request fails.
+
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+
+describe("garbage", function()
+    local host = mb.device("host")
+    local budget
+
+    before_each(function()
+        budget = host:budget()
+    end)
+
+    after_each(function()
+        host:budget(budget)
+    end)
+
+    it("never makes a loop run out of memory", function()
+        host:budget("8Mi")
+        for i = 1, 1024 do -- a gibibyte
+            local a = mb.zeros { 256, 1024 }
+            if i % 100 == 0 then
+                assert.equal(0, a:sum())
+            end
+        end
+        assert.truthy(mb.pool.stats().live <= 8 << 20)
+    end)
+
+    it("is freed for operators too", function()
+        host:budget("8Mi")
+        local a <close> = mb.ones { 256, 1024 }
+        local sum = 0
+        for _ = 1, 50 do
+            local b = a + 1
+            sum = sum + b:sum()
+        end
+        assert.equal(50 * 2 * 256 * 1024, sum)
+    end)
+
+    it("is not freed by the collector alone", function()
+        local a = mb.zeros { 1000 }
+        assert.is_false(a.released)
+        a = nil -- luacheck: ignore
+        collectgarbage()
+        collectgarbage()
+        assert.equal(4096, mb.pool.stats().live)
+        assert.equal(1, mb.pool.stats().waiting)
+        mb.collect()
+        assert.equal(0, mb.pool.stats().live)
+        assert.equal(0, mb.pool.stats().waiting)
+    end)
+
+    it("is freed when much has been made", function()
+        local points = mb.pool.stats().pool_points
+        for _ = 1, 50 do
+            mb.empty { 16, 1024, 1024 } -- 64 MiB; never touched
+        end
+        assert.truthy(mb.pool.stats().pool_points - points >= 9)
+        assert.truthy(mb.pool.stats().live_arrays <= 5 * (64 << 20))
+    end)
+
+    it("leaves what is referred to", function()
+        host:budget("8Mi")
+        local kept <close> = mb.full({ 256, 1024 }, 3)
+        for _ = 1, 50 do
+            mb.zeros { 256, 1024 }
+        end
+        assert.equal(3, kept:mean())
+        local view <close> = mb.full({ 256, 1024 }, 2)[1] -- only the view refers to the block
+        for _ = 1, 50 do
+            mb.zeros { 256, 1024 }
+        end
+        assert.equal(2, view:mean())
+    end)
+
+    it("does not hide a budget that is too small", function()
+        host:budget("4Mi")
+        local kept <close> = mb.zeros { 512, 1024 }
+        local _, err = helper.failure(mb.zeros, { 1024, 1024 })
+        assert.equal("budget", err.code)
+        assert.equal(4 << 20, err.need)
+        assert.equal(0, kept:sum())
+    end)
+
+    it("does not matter in coroutines", function()
+        host:budget("8Mi")
+        local total = 0
+        for _ = 1, 10 do
+            local step = coroutine.wrap(function()
+                for _ = 1, 20 do
+                    local a = mb.ones { 128, 1024 }
+                    total = total + a:item(1, 1)
+                    coroutine.yield()
+                end
+            end)
+            for _ = 1, 7 do
+                step()
+            end
+        end
+        assert.equal(70, total)
+    end)
+
+    it("is freed whatever the order of finalizers", function()
+        local a = mb.zeros { 10 }
+        local b = a:view()
+        local c = b:view()
+        c:release()
+        a:release()
+        b:release()
+        local x = { mb.zeros { 10 } }
+        x[2] = x[1]:view()
+        x[1].shape[1] = 5 -- a copy of the shape
+        assert.same({ 10 }, x[1].shape)
+        x = nil -- luacheck: ignore
+        mb.collect()
+        assert.equal(0, mb.pool.stats().live)
+    end)
+end)
+
+describe("the module", function()
+    it("can be loaded again", function()
+        local names = {}
+        for name in pairs(package.loaded) do
+            if name:match("^moonbeam") then
+                names[name] = package.loaded[name]
+                package.loaded[name] = nil
+            end
+        end
+        local again = require "moonbeam"
+        for name, module in pairs(names) do
+            package.loaded[name] = module
+        end
+        assert.not_equal(mb, again)
+        local a <close> = mb.ones { 3 }
+        local b <close> = again.ones { 3 }
+        local c <close> = a + b
+        assert.equal(6, c:sum())
+        assert.is_true(mb.device("host") == again.device("host"))
+        assert.is_true(mb.all == again.all)
+    end)
+
+    it("sets no globals", function()
+        local output = helper.run_program("-", [[
+            local before = {}
+            for name in pairs(_G) do before[name] = true end
+            local mb = require "moonbeam"
+            mb.zeros { 3 }:release()
+            local _ = mb.plan, mb.help
+            for name in pairs(_G) do
+                if not before[name] then print("new global: " .. name) end
+            end
+        ]])
+        assert.equal("", output)
+    end)
+end)

@@ -1,0 +1,162 @@
+-- The prompt, driven by a fake reader; and the help that it shows.
+
+local mb = require "moonbeam"
+local repl = require "moonbeam.repl"
+local helper = require "spec.helper"
+
+-- Feeds lines to the prompt and returns what it wrote, and the prompts it showed.
+local function session(lines, env)
+    local written, prompts = {}, {}
+    local at = 0
+    env = env or setmetatable({}, { __index = _G })
+    repl.run {
+        env = env,
+        read = function(prompt)
+            prompts[#prompts + 1] = prompt
+            at = at + 1
+            if lines[at] == "^C" then
+                return nil, "interrupted"
+            end
+            return lines[at]
+        end,
+        write = function(text)
+            written[#written + 1] = text
+        end,
+    }
+    return table.concat(written), prompts
+end
+
+describe("the prompt", function()
+    it("shows values and runs statements", function()
+        assert.equal("3\n\n", session { "1 + 2" })
+        assert.equal("3\n\n", session { "=1 + 2" })
+        assert.equal("1\ta\tnil\n\n", session { "1, 'a', nil" })
+        assert.equal("\n", session { "" })
+        assert.equal("5\n\n", session { "x = 5", "x" })
+        assert.equal("{1, 2, a = {3}}\n\n", session { "{1, 2, a = {3}}" })
+        assert.equal("1\n\n", session { "1;" })
+    end)
+
+    it("goes on over several lines", function()
+        local output, prompts = session { "for i = 1, 2 do", "y = i", "end", "y", "1 +", "2" }
+        assert.equal("2\n3\n\n", output)
+        assert.same({ "> ", ">> ", ">> ", "> ", "> ", ">> ", "> " }, prompts)
+    end)
+
+    it("shows errors in one line, with a traceback for others", function()
+        assert.matches("^stdin:1: .*near 'x'\n\n$", (session { "x x" }))
+        local output = session { "mb.zeros({2}, {dtpye = 'f32'})" }
+        assert.equal("stdin:1: zeros has no option 'dtpye'; did you mean 'dtype'?\n\n", output)
+        output = session { "error('boom')" }
+        assert.matches("^stdin:1: boom\nstack traceback:\n", output)
+        assert.is_nil(output:find("repl.lua", 1, true))
+        assert.matches("^oops\n\n$", (session { "error(setmetatable({}, {__tostring = function() return 'oops' end}))" }))
+    end)
+
+    it("drops a line on Ctrl-C, and goes on after one in running code", function()
+        local output, prompts = session { "for i = 1, 2 do", "^C", "7" }
+        assert.equal("\n7\n\n", output)
+        assert.same({ "> ", ">> ", "> ", "> " }, prompts)
+        -- Not os.execute, during which the program ignores the signal.
+        output = session { "io.popen('kill -INT ' .. mb.system.pid()):close() while true do end", "8" }
+        assert.equal("stdin:1: interrupted by Ctrl-C\n8\n\n", output)
+        assert.is_false(mb.system.cancelled())
+    end)
+
+    it("shows a corner of an array", function()
+        local env = setmetatable({}, { __index = _G })
+        local output = session({ "a = mb.arange(960):reshape(3, 16, 20)", "a", "a[1][1]:view({1, 3})",
+            "a:release()", "a", "mb.zeros{0, 3}", "mb.array(5)", "mb.array({{1, -2}}, {dtype = 'c64'})",
+        }, env)
+        local lines = {}
+        for line in output:gmatch("[^\n]+") do
+            lines[#lines + 1] = line
+        end
+        assert.equal("f32 3 x 16 x 20, 3.75 KiB, host at [1, :, :]", lines[1])
+        assert.equal("    1    2    3    4    5    6    7    8  ...", lines[2])
+        assert.equal("  101  102  103  104  105  106  107  108  ...", lines[7])
+        assert.equal("  ...", lines[8])
+        assert.equal("f32 3, 12 B, host", lines[9])
+        assert.equal("  1  2  3", lines[10])
+        assert.equal("released array", lines[11])
+        assert.equal("f32 0 x 3, 0 B, host", lines[12])
+        assert.equal("  5", lines[14])
+        assert.equal("  1-2i", lines[16])
+    end)
+
+    it("offers mb and help, and custom prompts", function()
+        local env = setmetatable({ _PROMPT = "moon> " }, { __index = _G })
+        local output, prompts = session({ "type(mb), type(help)" }, env)
+        assert.equal("table\tfunction\n\n", output)
+        assert.equal("moon> ", prompts[1])
+    end)
+end)
+
+describe("completion", function()
+    local array
+    local env = {}
+
+    before_each(function()
+        array = mb.zeros { 3 }
+        env = { mb = mb, volume = array, text = "x" }
+    end)
+
+    after_each(function()
+        array:release()
+    end)
+
+    local function has(list, name)
+        for _, candidate in ipairs(list) do
+            if candidate == name then
+                return true
+            end
+        end
+        return false
+    end
+
+    it("knows names, members and methods", function()
+        assert.same({ "volume" }, repl.complete("vol", "", env))
+        assert.truthy(has(repl.complete("mb.", "", env), "mb.zeros"))
+        assert.truthy(has(repl.complete("mb.pl", "", env), "mb.plan"))
+        assert.truthy(has(repl.complete("mb.pool.st", "x = ", env), "mb.pool.stats"))
+        assert.same({ "volume:transpose" }, repl.complete("volume:tr", "", env))
+        assert.truthy(has(repl.complete("volume.", "", env), "volume.shape"))
+        assert.is_false(has(repl.complete("volume:", "", env), "volume:shape"))
+        assert.truthy(has(repl.complete("text:", "", env), "text:upper"))
+        assert.same({ "while" }, repl.complete("whi", "", env))
+        assert.same({}, repl.complete("nothing.at.all", "", env))
+    end)
+
+    it("knows the options of operators", function()
+        assert.same({ "offset = ", "out = " }, repl.complete("o", "y = mb.convert(volume, 'f32', {", env))
+        assert.same({ "scale = " }, repl.complete("sc", "mb.convert(f(1, {2}), 'f32', {out = x, ", env))
+        assert.same({ "volume" }, repl.complete("vol", "mb.convert(", env))
+    end)
+end)
+
+describe("help", function()
+    local help = require "moonbeam.help"
+
+    it("comes from the descriptors", function()
+        local text = help.text("convert")
+        assert.matches("^result = mb.convert%(a, dtype %[, {", text)
+        assert.matches("scale", text)
+        assert.matches("default 1", text)
+        assert.equal(text, help.text(mb.convert))
+        for _, name in ipairs(mb.op.list()) do
+            assert.truthy(help.text():find(name, 1, true))
+        end
+        local page = help.markdown()
+        for _, name in ipairs(mb.op.list()) do
+            assert.truthy(page:find("### " .. name, 1, true))
+        end
+    end)
+
+    it("knows topics, functions and modules", function()
+        assert.matches("mb.zeros", help.text("array"))
+        assert.matches("largest n", help.text(mb.plan.max_count))
+        assert.matches("largest n", help.text("plan.max_count"))
+        assert.matches("peak", help.text(mb.plan))
+        assert.matches("did you mean 'convert'", (helper.failure(help.text, "convrt")))
+    end)
+end)

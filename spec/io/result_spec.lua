@@ -1,0 +1,196 @@
+-- Result files: NXtomoproc as viewers want it, provenance, and nothing unless complete.
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+local files = require "spec.io.files"
+
+describe("result", function()
+    local folder, path
+
+    before_each(function()
+        folder = files.folder()
+        path = folder .. "/volume.h5"
+    end)
+
+    after_each(function()
+        files.remove(folder)
+    end)
+
+    local function volume()
+        local flat <close> = mb.arange(1, 60)
+        return flat:reshape(3, 4, 5)
+    end
+
+    local function write(options)
+        options = options or {}
+        options.shape = { 3, 4, 5 }
+        local v <close> = volume()
+        local r <close> = mb.result.create(path, options)
+        local two, one = v:view { 2, 3 }, v:view(1)
+        r:write(two, 2)
+        r:write(one, 1)
+        two:release()
+        one:release()
+        r:provenance { predicted_peak = 4096, measured_peak = 4096, steps = { log = 1, fbp = 2 } }
+        assert.equal(path, r:finish())
+    end
+
+    it("has the attributes that viewers need", function()
+        write { pixel_size = 2e-6, title = "tooth" }
+        local f <close> = assert(mb.h5.open(path))
+        assert.equal("entry", f:attribute("/", "default"))
+        assert.equal("NXroot", f:attribute("/", "NX_class"))
+        assert.equal("data", f:attribute("/entry", "default"))
+        assert.equal("NXtomoproc", f:value "/entry/definition")
+        assert.equal("tooth", f:value "/entry/title")
+        assert.same({ NX_class = "NXdata", signal = "data", axes = { "z", "y", "x" } },
+            f:attributes "/entry/data")
+        local data = f:attributes "/entry/data/data"
+        assert.equal("image", data.interpretation)
+        assert.equal("1/m", data.units)
+        assert.equal("NXprocess", f:attribute("/entry/reconstruction", "NX_class"))
+        assert.same({ 0, 2e-6, 4e-6 }, f:value "/entry/data/z")
+        assert.equal("m", f:attribute("/entry/data/x", "units"))
+        assert.equal(5, #f:value "/entry/data/x")
+        assert.is_true(f:exists "/entry/end_time")
+        local a <close> = f:read "/entry/data/data"
+        local v <close> = volume()
+        assert.equal("f32", a.dtype)
+        helper.assert_close(v, a, 0)
+    end)
+
+    it("says how it came about", function()
+        local input = folder .. "/input"
+        files.write(input, "12345")
+        write {
+            parameters = { filter = "ramp", center = 2.5, clip = { 0, 1 }, mask = true,
+                pad = { mode = "edge" } },
+            input = input,
+            script = "-- the script\nreturn 1",
+        }
+        local f <close> = assert(mb.h5.open(path))
+        local process = "/entry/reconstruction/"
+        assert.equal("moonbeam", f:value(process .. "program"))
+        assert.equal(mb.version, f:value(process .. "version"))
+        assert.equal(2.5, f:value(process .. "parameters/center"))
+        assert.same({ 0, 1 }, f:value(process .. "parameters/clip"))
+        assert.equal("true", f:value(process .. "parameters/mask"))
+        assert.equal("edge", f:value(process .. "parameters/pad/mode"))
+        assert.equal(input, f:value(process .. "parameters/raw_file"))
+        local provenance = "/entry/provenance/"
+        assert.equal("-- the script\nreturn 1", f:value(provenance .. "script"))
+        assert.equal(5, f:value(provenance .. "input/bytes"))
+        assert.is_truthy(f:value(provenance .. "input/modified"):match("^20%d%d%-"))
+        assert.equal(mb.h5.version, f:value(provenance .. "versions/hdf5"))
+        assert.equal(4096, f:value(provenance .. "measured_peak"))
+        assert.equal(2, f:value(provenance .. "steps/fbp"))
+    end)
+
+    it("takes a script's text from its file", function()
+        local script = folder .. "/recipe.lua"
+        files.write(script, "print 'recipe'")
+        write { script = script }
+        local f <close> = assert(mb.h5.open(path))
+        assert.equal("print 'recipe'", f:value "/entry/provenance/script")
+        assert.equal(script, f:value "/entry/provenance/script_name")
+    end)
+
+    it("can be compressed", function()
+        write { deflate = 3, chunks = { 1, 4, 5 }, dtype = "f64" }
+        local f <close> = assert(mb.h5.open(path))
+        local d <close> = f:dataset "/entry/data/data"
+        assert.same({ 1, 4, 5 }, d.chunks)
+        assert.equal("f64", d.dtype)
+    end)
+
+    it("is not finished while slices are missing", function()
+        local r <close> = mb.result.create(path, { shape = { 3, 4, 5 } })
+        local one <close> = mb.zeros { 4, 5 }
+        r:write(one, 1)
+        r:write(one, 3)
+        r:write(one, 3)
+        local text = helper.failure(r.finish, r)
+        assert.is_truthy(text:find("1 of 3 slices were never written, the first of them 2", 1, true),
+            text)
+        r:write(one, 2)
+        r:finish()
+        assert.same({ "volume.h5" }, files.list(folder))
+    end)
+
+    it("leaves nothing when it is abandoned", function()
+        local ok = pcall(function()
+            local r <close> = mb.result.create(path, { shape = { 1, 4, 5 } })
+            assert.equal(1, #files.list(folder))
+            assert.is_not_nil(r)
+            error "stop"
+        end)
+        assert.is_false(ok)
+        assert.same({}, files.list(folder))
+        assert.is_false(pcall(mb.result.create, path, { shape = { 1, 4, 5 }, input = "/nothing" }))
+        assert.same({}, files.list(folder))
+    end)
+
+    it("rejects what does not fit", function()
+        local function bad(options, words)
+            local text = helper.failure(mb.result.create, path, options)
+            assert.is_truthy(text:find(words, 1, true), text)
+        end
+        bad({}, "shape")
+        bad({ shape = { 1, 2 } }, "shape")
+        bad({ shape = { 1, 0, 2 } }, "above 0")
+        bad({ shape = { 1, 1, 1 }, pixelsize = 1 }, "pixel_size")
+        bad({ shape = { 1, 1, 1 }, dtype = "f23" }, "f23")
+        assert.same({}, files.list(folder))
+        local r <close> = mb.result.create(path, { shape = { 2, 4, 5 } })
+        local one <close> = mb.zeros { 4, 5 }
+        local odd <close> = mb.zeros { 5, 4 }
+        assert.is_truthy(helper.failure(r.write, r, one, 3):find("slices 3"))
+        assert.is_truthy(helper.failure(r.write, r, one):find("slices"))
+        assert.is_truthy(helper.failure(r.write, r, odd, 1):find("shape"))
+    end)
+
+    it("keeps an old result until the new one is complete", function()
+        write()
+        assert.is_truthy(helper.failure(mb.result.create, path, { shape = { 1, 1, 1 } })
+            :find("overwrite"))
+        local r <close> = mb.result.create(path, { shape = { 1, 1, 1 }, overwrite = true })
+        local f <close> = assert(mb.h5.open(path))
+        assert.same({ 3, 4, 5 }, f:dataset("/entry/data/data").shape)
+        r:close()
+        assert.same({ "volume.h5" }, files.list(folder))
+    end)
+
+    it("is refused on a disk that is too small, at once", function()
+        local disk = files.small_disk(folder, "2m")
+        if not disk then
+            pending "a small file system cannot be mounted here (not root)"
+        end
+        local ok, err = pcall(mb.result.create, disk .. "/v.h5", { shape = { 4, 512, 512 } })
+        local left = files.list(disk)
+        files.unmount(disk)
+        assert.is_false(ok)
+        assert.equal("io", err.code)
+        assert.equal(4 << 20, err.need)
+        assert.same({}, left)
+    end)
+
+    it("opens in silx as an image stack", function()
+        local python = files.python "silx.io.nxdata"
+        if not python then
+            pending "silx is not installed (python3-silx)"
+        end
+        write { pixel_size = 1e-6 }
+        local output, ok = files.run(([==[%s -c '
+import silx.io
+from silx.io import nxdata
+with silx.io.open("%s") as f:
+    d = nxdata.get_default(f)
+    assert d is not None and d.is_valid, d.issues
+    print(d.signal.shape, d.signal_name, d.axes_names, d.interpretation, d.signal_is_3d)
+    print(d.signal[2, 3, 4], d.group.name)']==]):format(python, path))
+        assert.is_true(ok, output)
+        local last = output:match("([^\n]*\n[^\n]*)\n*$")
+        assert.is_truthy(last:find("(3, 4, 5)", 1, true), output)
+        assert.is_truthy(last:find("image", 1, true), output)
+        assert.is_truthy(last:find("60.0 /entry/data", 1, true), output)
+    end)
+end)
