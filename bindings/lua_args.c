@@ -1,6 +1,6 @@
 /*
-** Arguments and option tables: checks with messages that name the argument, what was expected and what came.
-** Everything here may raise and holds no resources.
+** Arguments and option tables: checks with messages that name the argument, what was expected and
+** what came. Everything here may raise and holds no resources.
 */
 #include "lua_moonbeam.h"
 #include <stdio.h>
@@ -22,7 +22,8 @@ const char *mbl_type_name(lua_State *L, int index)
     return luaL_typename(L, index);
 }
 
-/* Edit distance with transpositions of neighbours; names longer than NAME_MAX_LENGTH are far from everything. */
+/* Edit distance with transpositions of neighbours; names longer than NAME_MAX_LENGTH are far from
+** everything. */
 static int edit_distance(const char *a, const char *b)
 {
     int before[NAME_MAX_LENGTH + 1], last[NAME_MAX_LENGTH + 1], row[NAME_MAX_LENGTH + 1];
@@ -78,7 +79,8 @@ static void unknown_option(lua_State *L, const char *key, const char *const *nam
         mbl_fail(L, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; did you mean '%s'?", what, key,
                  nearest);
     for (int i = 0; names[i] != NULL && used + strlen(names[i]) + 3 < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
     mbl_fail(L, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; it has %s", what, key,
              used > 0 ? list : "none");
 }
@@ -95,8 +97,9 @@ void mbl_check_options(lua_State *L, int index, const char *const *names, const 
     while (lua_next(L, index) != 0) {
         bool known = false;
         if (lua_type(L, -2) != LUA_TSTRING)
-            mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "the options of %s are named; this table has a [%s]",
-                     what, luaL_tolstring(L, -2, NULL));
+            mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                     "the options of %s are named; this table has a [%s]", what,
+                     luaL_tolstring(L, -2, NULL));
         const char *key = lua_tostring(L, -2);
         for (int i = 0; names[i] != NULL && !known; i++)
             known = strcmp(names[i], key) == 0;
@@ -202,9 +205,10 @@ uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg)
     else if (lua_type(L, index) == LUA_TSTRING)
         value = parse_bytes(lua_tostring(L, index));
     if (!(value >= 0) || value >= 9.2e18)
-        mbl_fail(L, MB_STATUS_ARGUMENT, arg,
-                 "%s must be a number of bytes such as 8000000, \"8M\", \"1.5G\" or \"2Gi\", not %s",
-                 arg, luaL_tolstring(L, index, NULL));
+        mbl_fail(
+            L, MB_STATUS_ARGUMENT, arg,
+            "%s must be a number of bytes such as 8000000, \"8M\", \"1.5G\" or \"2Gi\", not %s",
+            arg, luaL_tolstring(L, index, NULL));
     return (uint64_t)(value + 0.5);
 }
 
@@ -218,15 +222,16 @@ static int64_t check_extent(lua_State *L, int index, const char *arg)
 
 mb_shape mbl_check_shape(lua_State *L, int index, const char *arg)
 {
-    mb_shape shape = { 0, { 0 } };
+    mb_shape shape = {0, {0}};
     if (lua_type(L, index) == LUA_TNUMBER) {
         shape.rank = 1;
         shape.dims[0] = check_extent(L, index, arg);
         return shape;
     }
     if (!lua_istable(L, index))
-        mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be a table of extents such as {64, 512, 512}, not a %s",
-                 arg, mbl_type_name(L, index));
+        mbl_fail(L, MB_STATUS_ARGUMENT, arg,
+                 "%s must be a table of extents such as {64, 512, 512}, not a %s", arg,
+                 mbl_type_name(L, index));
     index = lua_absindex(L, index);
     lua_Unsigned rank = lua_rawlen(L, index);
     if (rank > MB_MAX_RANK)
@@ -246,9 +251,10 @@ mb_dtype mbl_check_dtype(lua_State *L, int index, const char *arg)
     mb_dtype dtype;
     const char *name = mbl_check_string(L, index, arg);
     if (!mb_dtype_parse(name, &dtype))
-        mbl_fail(L, MB_STATUS_DTYPE, arg,
-                 "%s '%s' is not an element type; there are u8, u16, i32, f16, f32, f64, c64 and c128", arg,
-                 name);
+        mbl_fail(
+            L, MB_STATUS_DTYPE, arg,
+            "%s '%s' is not an element type; there are u8, u16, i32, f16, f32, f64, c64 and c128",
+            arg, name);
     return dtype;
 }
 

@@ -1,7 +1,8 @@
 /*
-** Array userdata: properties, views and printing. Creation is in lua_array_new.c, reading in lua_array_read.c, release in
-** lua_garbage.c; what is computed (arithmetic, reductions, casts) in moonbeam/array.lua over the operators.
-** Indices are 1-based and inclusive, negative ones count from the end.
+** Array userdata: properties, views and printing. Creation is in lua_array_new.c, reading in
+** lua_array_read.c, release in lua_garbage.c; what is computed (arithmetic, reductions, casts) in
+** moonbeam/array.lua over the operators. Indices are 1-based and inclusive, negative ones count
+** from the end.
 */
 #include "lua_moonbeam.h"
 #include <stdio.h>
@@ -32,8 +33,9 @@ static int64_t check_index(lua_State *L, int64_t index, int64_t extent, int axis
 {
     int64_t position = index < 0 ? index + extent : index - 1;
     if (index == 0 || position < 0 || position >= extent)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "index %lld is outside axis %d, which has %lld element%s",
-                 (long long)index, axis + 1, (long long)extent, extent == 1 ? "" : "s");
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                 "index %lld is outside axis %d, which has %lld element%s", (long long)index,
+                 axis + 1, (long long)extent, extent == 1 ? "" : "s");
     return position;
 }
 
@@ -43,14 +45,14 @@ static int check_axis(lua_State *L, int index, int rank)
     int64_t axis = mbl_check_integer(L, index, "axis");
     int64_t position = axis < 0 ? axis + rank : axis - 1;
     if (axis == 0 || position < 0 || position >= rank)
-        mbl_fail(L, MB_STATUS_ARGUMENT, "axis", "there is no axis %lld; the array has %d", (long long)axis,
-                 rank);
+        mbl_fail(L, MB_STATUS_ARGUMENT, "axis", "there is no axis %lld; the array has %d",
+                 (long long)axis, rank);
     return (int)position;
 }
 
 static mb_range full_range(int64_t extent)
 {
-    return (mb_range){ .first = 0, .count = extent, .step = 1, .drop = false };
+    return (mb_range){.first = 0, .count = extent, .step = 1, .drop = false};
 }
 
 /* One member of a range table, with a default. */
@@ -78,14 +80,15 @@ static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
     }
     if (!lua_istable(L, index))
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
-                 "axis %d: a range is an integer, mb.all or {first, last [, step]}, not a %s", axis + 1,
-                 mbl_type_name(L, index));
+                 "axis %d: a range is an integer, mb.all or {first, last [, step]}, not a %s",
+                 axis + 1, mbl_type_name(L, index));
     if (lua_rawlen(L, index) > 3)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "axis %d: a range has at most first, last and step",
                  axis + 1);
     int64_t step = range_member(L, index, 3, 1);
     if (step == 0)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "axis %d: the step of a range must not be 0", axis + 1);
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "axis %d: the step of a range must not be 0",
+                 axis + 1);
     int64_t first = range_member(L, index, 1, step > 0 ? 1 : extent);
     int64_t last = range_member(L, index, 2, step > 0 ? extent : 1);
     first = first < 0 ? first + extent : first - 1;
@@ -95,8 +98,9 @@ static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
     if (!empty && (first < 0 || first >= extent || last < 0 || last >= extent))
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
                  "range {%lld, %lld} is outside axis %d, which has %lld element%s",
-                 (long long)range_member(L, index, 1, 1), (long long)range_member(L, index, 2, extent),
-                 axis + 1, (long long)extent, extent == 1 ? "" : "s");
+                 (long long)range_member(L, index, 1, 1),
+                 (long long)range_member(L, index, 2, extent), axis + 1, (long long)extent,
+                 extent == 1 ? "" : "s");
     range.first = empty ? 0 : first;
     range.count = empty ? 0 : (last - first) / step + 1;
     if (range.count <= 1)
@@ -137,12 +141,13 @@ static int spread_arguments(lua_State *L)
 /* permute(axis, ...): axis k of the result is axis `axes[k]` of the array. */
 static int array_permute(lua_State *L)
 {
-    int axes[MB_MAX_RANK] = { 0 };
-    bool used[MB_MAX_RANK] = { false };
+    int axes[MB_MAX_RANK] = {0};
+    bool used[MB_MAX_RANK] = {false};
     mb_array *array = mbl_check_array(L, 1);
     int given = spread_arguments(L);
     if (given != array->shape.rank)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d axes for an array of %d", given, array->shape.rank);
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d axes for an array of %d", given,
+                 array->shape.rank);
     for (int i = 0; i < given; i++) {
         axes[i] = check_axis(L, i + 2, array->shape.rank);
         if (used[axes[i]])
@@ -176,7 +181,7 @@ static int array_transpose(lua_State *L)
 /* reshape(extent, ...) or reshape(shape): the same elements; one extent may be -1. */
 static int array_reshape(lua_State *L)
 {
-    mb_shape shape = { 0, { 0 } };
+    mb_shape shape = {0, {0}};
     mb_array *array = mbl_check_array(L, 1);
     int given = spread_arguments(L);
     if (given > MB_MAX_RANK)
@@ -197,10 +202,11 @@ static int array_broadcast_to(lua_State *L)
 {
     mb_array *array = mbl_check_array(L, 1);
     spread_arguments(L);
-    mb_shape shape = { 0, { 0 } };
+    mb_shape shape = {0, {0}};
     shape.rank = lua_gettop(L) - 1;
     if (shape.rank > MB_MAX_RANK)
-        mbl_fail(L, MB_STATUS_SHAPE, NULL, "%d axes; at most %d are possible", shape.rank, MB_MAX_RANK);
+        mbl_fail(L, MB_STATUS_SHAPE, NULL, "%d axes; at most %d are possible", shape.rank,
+                 MB_MAX_RANK);
     for (int i = 0; i < shape.rank; i++)
         shape.dims[i] = mbl_check_integer(L, i + 2, "extent");
     mb_array **slot = mbl_new_array(L);
@@ -264,7 +270,7 @@ static void push_array_device(lua_State *L, mb_array *a)
 
 static void push_strides(lua_State *L, mb_array *a)
 {
-    mb_shape strides = { .rank = a->shape.rank };
+    mb_shape strides = {.rank = a->shape.rank};
     memcpy(strides.dims, a->strides, sizeof strides.dims);
     mbl_push_shape(L, &strides);
 }
@@ -283,11 +289,11 @@ static const struct {
     const char *name;
     void (*push)(lua_State *L, mb_array *array);
 } properties[] = {
-    { "shape", push_shape },         { "rank", push_rank },
-    { "dtype", push_dtype },         { "bytes", push_bytes },
-    { "elements", push_elements },   { "device", push_array_device },
-    { "strides", push_strides },     { "contiguous", push_contiguous },
-    { "references", push_references }, { NULL, NULL },
+    {"shape", push_shape},           {"rank", push_rank},
+    {"dtype", push_dtype},           {"bytes", push_bytes},
+    {"elements", push_elements},     {"device", push_array_device},
+    {"strides", push_strides},       {"contiguous", push_contiguous},
+    {"references", push_references}, {NULL, NULL},
 };
 
 /* Raises for an unknown key, with the nearest property or method. Upvalue 1: methods. */
@@ -342,14 +348,15 @@ static int array_index(lua_State *L)
         mbl_check(L, mb_array_view(array, ranges, view));
         return 1;
     }
-    return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "an array is indexed by integers and names, not by a %s",
-                    mbl_type_name(L, 2));
+    return mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                    "an array is indexed by integers and names, not by a %s", mbl_type_name(L, 2));
 }
 
 static int array_newindex(lua_State *L)
 {
-    return mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
-                    "elements are not assigned by index; use a view with fill, or an operator with out =");
+    return mbl_fail(
+        L, MB_STATUS_ARGUMENT, NULL,
+        "elements are not assigned by index; use a view with fill, or an operator with out =");
 }
 
 static int array_length(lua_State *L)
@@ -372,28 +379,25 @@ static int array_tostring(lua_State *L)
     }
     mb_shape_format(&a->shape, shape, sizeof shape);
     mb_bytes_format(mb_array_bytes(a), bytes, sizeof bytes);
-    lua_pushfstring(L, "%s array %s, %s, %s%s", mb_dtype_name(a->dtype), shape, bytes, a->device->id,
-                    a->device->dry ? " (dry run)" : "");
+    lua_pushfstring(L, "%s array %s, %s, %s%s", mb_dtype_name(a->dtype), shape, bytes,
+                    a->device->id, a->device->dry ? " (dry run)" : "");
     return 1;
 }
 
 int mbl_open_array(lua_State *L)
 {
-    static const luaL_Reg methods[] = { { "view", array_view },
-                                        { "permute", array_permute },
-                                        { "transpose", array_transpose },
-                                        { "reshape", array_reshape },
-                                        { "broadcast_to", array_broadcast_to },
-                                        { "reinterpret", array_reinterpret },
-                                        { "overlaps", array_overlaps },
-                                        { "release", mbl_array_release },
-                                        { NULL, NULL } };
-    static const luaL_Reg metamethods[] = { { "__newindex", array_newindex },
-                                            { "__len", array_length },
-                                            { "__tostring", array_tostring },
-                                            { "__gc", mbl_array_gc },
-                                            { "__close", mbl_array_release },
-                                            { NULL, NULL } };
+    static const luaL_Reg methods[] = {{"view", array_view},
+                                       {"permute", array_permute},
+                                       {"transpose", array_transpose},
+                                       {"reshape", array_reshape},
+                                       {"broadcast_to", array_broadcast_to},
+                                       {"reinterpret", array_reinterpret},
+                                       {"overlaps", array_overlaps},
+                                       {"release", mbl_array_release},
+                                       {NULL, NULL}};
+    static const luaL_Reg metamethods[] = {{"__newindex", array_newindex}, {"__len", array_length},
+                                           {"__tostring", array_tostring}, {"__gc", mbl_array_gc},
+                                           {"__close", mbl_array_release}, {NULL, NULL}};
     lua_newtable(L); /* the sub-module */
     luaL_setfuncs(L, mbl_array_new_functions, 0);
     lua_pushlightuserdata(L, &all_marker);

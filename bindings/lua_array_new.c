@@ -1,14 +1,16 @@
 /*
-** Making arrays: from nothing, from Lua tables, from strings, from a random sequence, from another device.
-** Host data goes to a device through a buffer of at most CHUNK_BYTES that Lua owns, so making a large array never doubles
-** its host memory. On a dry-run device the shapes are checked and nothing is written.
+** Making arrays: from nothing, from Lua tables, from strings, from a random sequence, from another
+** device. Host data goes to a device through a buffer of at most CHUNK_BYTES that Lua owns, so
+** making a large array never doubles its host memory. On a dry-run device the shapes are checked
+** and nothing is written.
 */
 #include "lua_moonbeam.h"
 #include <string.h>
 
 #define CHUNK_BYTES ((size_t)4 << 20)
 
-/* A position in the row-major sequence of an array's elements, with the buffer that collects them. */
+/* A position in the row-major sequence of an array's elements, with the buffer that collects them.
+** */
 typedef struct writer {
     lua_State *L;
     mb_array *array; /* contiguous */
@@ -49,7 +51,7 @@ static void writer_put(writer *w, double real, double imag)
     w->used += w->element;
 }
 
-static const char *const creation_options[] = { "dtype", "device", NULL };
+static const char *const creation_options[] = {"dtype", "device", NULL};
 
 /* empty(shape [, opts]): not initialised. */
 static int array_empty(lua_State *L)
@@ -68,15 +70,17 @@ static int array_zeros(lua_State *L)
     mbl_check_options(L, 2, creation_options, "zeros");
     mb_dtype dtype = mbl_option_dtype(L, 2, MB_F32);
     mb_array *array = mbl_create_array(L, mbl_option_device(L, 2), dtype, &shape);
+    uint64_t bytes = mb_array_bytes(array);
     mb_error_clear();
-    mbl_check(L, mb_device_fill(array->device, array->data, 0, mb_array_bytes(array)));
+    if (bytes > 0)
+        mbl_check(L, mb_device_fill(array->device, array->data, 0, bytes));
     return 1;
 }
 
 /* The shape of a nested table, from its first elements. Complex elements are pairs {re, im}. */
 static mb_shape table_shape(lua_State *L, int index, bool complex)
 {
-    mb_shape shape = { 0, { 0 } };
+    mb_shape shape = {0, {0}};
     int top = lua_gettop(L);
     lua_pushvalue(L, index);
     while (lua_istable(L, -1)) {
@@ -130,7 +134,8 @@ static void write_table(writer *w, const mb_shape *shape, int axis, int64_t *pat
         double real, imag = 0;
         if (complex && lua_istable(L, -1)) {
             if (lua_rawlen(L, -1) != 2)
-                mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "element %s: complex elements are written {re, im}",
+                mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                         "element %s: complex elements are written {re, im}",
                          path_text(L, path, axis));
             lua_rawgeti(L, -1, 1);
             real = table_number(L, path, axis);
@@ -149,11 +154,12 @@ static void write_table(writer *w, const mb_shape *shape, int axis, int64_t *pat
         const char *type = luaL_typename(L, -1);
         const char *where = path_text(L, path, axis);
         if (table)
-            mbl_fail(L, MB_STATUS_SHAPE, NULL, "ragged table: %s%s has %lld elements where %s has %lld",
+            mbl_fail(L, MB_STATUS_SHAPE, NULL,
+                     "ragged table: %s%s has %lld elements where %s has %lld",
                      axis == 0 ? "it" : "element ", where, (long long)count,
                      axis == 0 ? "it" : "the first", (long long)shape->dims[axis]);
-        mbl_fail(L, MB_STATUS_SHAPE, NULL, "ragged table: element %s is a %s, not a table of %lld", where,
-                 type, (long long)shape->dims[axis]);
+        mbl_fail(L, MB_STATUS_SHAPE, NULL, "ragged table: element %s is a %s, not a table of %lld",
+                 where, type, (long long)shape->dims[axis]);
     }
     for (int64_t i = 1; i <= shape->dims[axis]; i++) {
         path[axis] = i;
@@ -172,8 +178,8 @@ static int array_from_table(lua_State *L)
     mb_dtype dtype = mbl_option_dtype(L, 2, MB_F32);
     mb_device *device = mbl_option_device(L, 2);
     if (lua_type(L, 1) != LUA_TNUMBER && !lua_istable(L, 1))
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "an array is made from a table or a number, not from a %s",
-                 mbl_type_name(L, 1));
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                 "an array is made from a table or a number, not from a %s", mbl_type_name(L, 1));
     mb_shape shape = table_shape(L, 1, mb_dtype_kind(dtype) == MB_CLASS_COMPLEX);
     if (shape.rank > MB_MAX_RANK)
         mbl_fail(L, MB_STATUS_SHAPE, NULL, "tables nested more than %d deep", MB_MAX_RANK);
@@ -231,13 +237,15 @@ static int array_from_string(lua_State *L)
     }
     mb_array *array = mbl_create_array(L, device, dtype, &shape);
     mb_error_clear();
-    mbl_check(L, mb_device_upload(device, array->data, text, bytes));
+    if (bytes > 0)
+        mbl_check(L, mb_device_upload(device, array->data, text, bytes));
     return 1;
 }
 
 /*
-** Random numbers: the value of element i depends on the seed and i alone (splitmix64 as a counter-based generator,
-** Steele, Lea and Flood 2014), so an array is the same on every device and in every order.
+** Random numbers: the value of element i depends on the seed and i alone (splitmix64 as a
+** counter-based generator, Steele, Lea and Flood 2014), so an array is the same on every device and
+** in every order.
 */
 
 static uint64_t splitmix64(uint64_t seed, uint64_t counter)
@@ -254,10 +262,11 @@ static double random_unit(uint64_t seed, uint64_t counter)
     return (double)(splitmix64(seed, counter) >> 11) * 0x1p-53;
 }
 
-/* random(shape [, {seed, low, high, dtype, device}]): uniform in [low, high), integers in low..high. */
+/* random(shape [, {seed, low, high, dtype, device}]): uniform in [low, high), integers in
+** low..high. */
 static int array_random(lua_State *L)
 {
-    static const char *const names[] = { "dtype", "device", "seed", "low", "high", NULL };
+    static const char *const names[] = {"dtype", "device", "seed", "low", "high", NULL};
     writer w;
     mb_shape shape = mbl_check_shape(L, 1, "shape");
     mbl_check_options(L, 2, names, "random");
@@ -334,12 +343,12 @@ static int array_transfer(lua_State *L)
 }
 
 const luaL_Reg mbl_array_new_functions[] = {
-    { "empty", array_empty },
-    { "zeros", array_zeros },
-    { "array", array_from_table },
-    { "range", array_range },
-    { "from_string", array_from_string },
-    { "random", array_random },
-    { "transfer", array_transfer },
-    { NULL, NULL },
+    {"empty", array_empty},
+    {"zeros", array_zeros},
+    {"array", array_from_table},
+    {"range", array_range},
+    {"from_string", array_from_string},
+    {"random", array_random},
+    {"transfer", array_transfer},
+    {NULL, NULL},
 };

@@ -1,7 +1,7 @@
 /*
-** Reading arrays: item, to_table, to_string. These wait for the device; nothing else in the array interface does.
-** Strided arrays are read without taking pool memory: in one piece where their elements lie close together, row by row
-** otherwise.
+** Reading arrays: item, to_table, to_string. These wait for the device; nothing else in the array
+** interface does. Strided arrays are read without taking pool memory: in one piece where their
+** elements lie close together, row by row otherwise.
 */
 #include "lua_moonbeam.h"
 #include <stdlib.h>
@@ -9,12 +9,13 @@
 
 #define SMALL_BYTES ((uint64_t)64 << 10)
 
-/* Elements of an array on the host, addressed by element offsets relative to the array's first element. */
+/* Elements of an array on the host, addressed by element offsets relative to the array's first
+** element. */
 typedef struct reader {
     lua_State *L;
     const mb_array *array;
     size_t element;
-    unsigned char *piece; /* what has been read, in a buffer on the Lua stack (or the array itself, on the host) */
+    unsigned char *piece; /* what was read, on the Lua stack; or the host array itself */
     int64_t piece_first;  /* offset of its first element */
     bool by_rows;
     int64_t row_low, row_high; /* least and greatest offset within a row */
@@ -104,8 +105,8 @@ static int array_item(lua_State *L)
         index[axis] = i < 0 ? i + extent : i - 1;
         if (i == 0 || index[axis] < 0 || index[axis] >= extent)
             mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
-                     "index %lld is outside axis %d, which has %lld element%s", (long long)i, axis + 1,
-                     (long long)extent, extent == 1 ? "" : "s");
+                     "index %lld is outside axis %d, which has %lld element%s", (long long)i,
+                     axis + 1, (long long)extent, extent == 1 ? "" : "s");
     }
     mb_error_clear();
     mbl_check(L, mb_array_item(array, index, &real, &imag));
@@ -221,8 +222,8 @@ static int array_to_string(lua_State *L)
 }
 
 const luaL_Reg mbl_array_read_methods[] = {
-    { "item", array_item },
-    { "to_table", array_to_table },
-    { "to_string", array_to_string },
-    { NULL, NULL },
+    {"item", array_item},
+    {"to_table", array_to_table},
+    {"to_string", array_to_string},
+    {NULL, NULL},
 };

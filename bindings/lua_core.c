@@ -1,6 +1,7 @@
 /*
 ** luaopen_moonbeam_core: the C half of the module, a table of sub-modules for moonbeam/init.lua.
-** May run several times in one state (busted reloads modules): metatables and registry entries are found again.
+** May run several times in one state (busted reloads modules): metatables and registry entries are
+** found again.
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
@@ -9,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Loaded as core.so by a stock lua, the plug-in is not beside the program but beside us: lib/moonbeam/../../bin. */
+/* Loaded as core.so by a stock lua, the plug-in is not beside the program but beside us:
+** lib/moonbeam/../../bin. */
 static void find_plugin(void)
 {
     Dl_info facts;
@@ -29,12 +31,18 @@ static void find_plugin(void)
 int luaopen_moonbeam_core(lua_State *L)
 {
     static const luaL_Reg modules[] = {
-        { "garbage", mbl_open_garbage }, /* first: its sentinel must be finalized last */
-        { "error", mbl_open_error },     { "array", mbl_open_array },   { "device", mbl_open_device },
-        { "pool", mbl_open_pool },       { "op", mbl_open_op },         { "fft", mbl_open_fft },
-        { "h5", mbl_open_h5 },           { "picture", mbl_open_picture }, { "system", mbl_open_system },
-        { "input", mbl_open_input },     { NULL, NULL }
-    };
+        {"garbage", mbl_open_garbage}, /* first: its sentinel must be finalized last */
+        {"error", mbl_open_error},
+        {"array", mbl_open_array},
+        {"device", mbl_open_device},
+        {"pool", mbl_open_pool},
+        {"op", mbl_open_op},
+        {"fft", mbl_open_fft},
+        {"h5", mbl_open_h5},
+        {"picture", mbl_open_picture},
+        {"system", mbl_open_system},
+        {"input", mbl_open_input},
+        {NULL, NULL}};
     luaL_checkversion(L);
     find_plugin();
     lua_newtable(L);

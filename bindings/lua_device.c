@@ -1,6 +1,7 @@
 /*
-** Devices in Lua: one userdata per open device, kept in the registry under the device's address, so that equal devices
-** are equal values. A shadow (dry-run) device is the only kind that can be closed; closing it releases every array on it.
+** Devices in Lua: one userdata per open device, kept in the registry under the device's address, so
+** that equal devices are equal values. A shadow (dry-run) device is the only kind that can be
+** closed; closing it releases every array on it.
 */
 #include "lua_moonbeam.h"
 #include <pthread.h>
@@ -145,7 +146,8 @@ static int device_sync(lua_State *L)
     return 0;
 }
 
-/* overhead(): bytes that the backend holds outside the pool, on the device and pinned on the host. */
+/* overhead(): bytes that the backend holds outside the pool, on the device and pinned on the host.
+** */
 static int device_overhead(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
@@ -215,10 +217,9 @@ static int device_tostring(lua_State *L)
 
 static int device_index(lua_State *L)
 {
-    static const char *const names[] = { "id",        "name",   "kind",     "dry",   "closed",
-                                         "threads",   "index",  "total",    "capability",
-                                         "memory",    "sync",   "overhead", "budget",
-                                         "shadow",    "close",  NULL };
+    static const char *const names[] = {
+        "id",         "name",   "kind", "dry",      "closed", "threads", "index", "total",
+        "capability", "memory", "sync", "overhead", "budget", "shadow",  "close", NULL};
     device_box *box = luaL_checkudata(L, 1, MBL_DEVICE);
     lua_settop(L, 2);
     if (lua_type(L, 2) == LUA_TSTRING) {
@@ -250,12 +251,13 @@ static int device_index(lua_State *L)
         else {
             const char *nearest = mbl_nearest(key, names);
             return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "a device has no '%s'%s%s%s", key,
-                            nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
-                            nearest != NULL ? "'?" : "");
+                            nearest != NULL ? "; did you mean '" : "",
+                            nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
         }
         return 1;
     }
-    return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "a device has no [%s]", luaL_tolstring(L, 2, NULL));
+    return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "a device has no [%s]",
+                    luaL_tolstring(L, 2, NULL));
 }
 
 /*
@@ -265,7 +267,7 @@ static int device_index(lua_State *L)
 /* open(id [, {budget =}]) */
 static int module_open(lua_State *L)
 {
-    static const char *const names[] = { "budget", NULL };
+    static const char *const names[] = {"budget", NULL};
     mb_device *device = mbl_check_device(L, 1);
     mbl_check_options(L, 2, names, "device");
     if (mbl_option(L, 2, "budget")) {
@@ -309,7 +311,8 @@ static int module_default(lua_State *L)
     if (!lua_isnoneornil(L, 1)) {
         mb_device *device = mbl_check_device(L, 1);
         if (device->dry)
-            mbl_fail(L, MB_STATUS_ARGUMENT, "device", "a shadow device cannot be the default device");
+            mbl_fail(L, MB_STATUS_ARGUMENT, "device",
+                     "a shadow device cannot be the default device");
         lua_pushstring(L, device->id);
         lua_setfield(L, LUA_REGISTRYINDEX, DEFAULT_KEY);
     }
@@ -346,23 +349,25 @@ static int module_format_bytes(lua_State *L)
 
 int mbl_open_device(lua_State *L)
 {
-    static const luaL_Reg methods[] = {
-        { "memory", device_memory }, { "sync", device_sync },   { "overhead", device_overhead },
-        { "budget", device_budget }, { "shadow", device_shadow }, { "close", device_close },
-        { NULL, NULL }
-    };
-    static const luaL_Reg metamethods[] = {
-        { "__tostring", device_tostring }, { "__gc", device_close }, { "__close", device_close },
-        { NULL, NULL }
-    };
-    static const luaL_Reg functions[] = { { "open", module_open },
-                                          { "list", module_list },
-                                          { "opened", module_opened },
-                                          { "default", module_default },
-                                          { "cuda_problem", module_cuda_problem },
-                                          { "bytes", module_bytes },
-                                          { "format_bytes", module_format_bytes },
-                                          { NULL, NULL } };
+    static const luaL_Reg methods[] = {{"memory", device_memory},
+                                       {"sync", device_sync},
+                                       {"overhead", device_overhead},
+                                       {"budget", device_budget},
+                                       {"shadow", device_shadow},
+                                       {"close", device_close},
+                                       {NULL, NULL}};
+    static const luaL_Reg metamethods[] = {{"__tostring", device_tostring},
+                                           {"__gc", device_close},
+                                           {"__close", device_close},
+                                           {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"open", module_open},
+                                         {"list", module_list},
+                                         {"opened", module_opened},
+                                         {"default", module_default},
+                                         {"cuda_problem", module_cuda_problem},
+                                         {"bytes", module_bytes},
+                                         {"format_bytes", module_format_bytes},
+                                         {NULL, NULL}};
     luaL_newmetatable(L, MBL_DEVICE);
     luaL_setfuncs(L, metamethods, 0);
     luaL_newlib(L, methods);

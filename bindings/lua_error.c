@@ -1,12 +1,13 @@
 /*
-** Error objects: how a runtime failure becomes a Lua error.
-** An error object is a table {code, message, op, arg, need, limit, where} with the metatable "moonbeam.error";
-** its __tostring is one line, "where: op: message". Errors blame the nearest Lua line outside the module's own
-** Lua half, because that is the line a user can change.
+** Error objects: how a runtime failure becomes a Lua error. An error object is a table {code,
+** message, op, arg, need, limit, where} with the metatable "moonbeam.error"; its __tostring is one
+** line, "where: op: message". Errors blame the nearest Lua line outside the module's own Lua half,
+** because that is the line a user can change.
 */
 #include "lua_moonbeam.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static char home[1024]; /* with the closing slash; written once, when the module is loaded */
@@ -76,7 +77,8 @@ void mbl_push_error(lua_State *L)
     luaL_setmetatable(L, MBL_ERROR);
 }
 
-/* The running C function's name as the caller wrote it, for failures that no operator has signed. */
+/* The running C function's name as the caller wrote it, for failures that no operator has signed.
+** */
 static void name_running_function(lua_State *L)
 {
     lua_Debug ar;
@@ -92,7 +94,8 @@ int mbl_raise(lua_State *L)
 {
     name_running_function(L);
     mbl_push_error(L);
-    return lua_error(L);
+    lua_error(L);
+    abort(); /* not reached */
 }
 
 void mbl_check(lua_State *L, mb_status status)
@@ -103,14 +106,14 @@ void mbl_check(lua_State *L, mb_status status)
 
 int mbl_fail(lua_State *L, mb_status code, const char *arg, const char *format, ...)
 {
-    char text[sizeof ((mb_error *)0)->text];
+    char text[sizeof((mb_error *)0)->text];
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
     mb_error_clear();
     mb_fail(code, arg, "%s", text);
-    return mbl_raise(L);
+    mbl_raise(L);
 }
 
 /* The field as text, or NULL; what it pushes stays. */
@@ -158,10 +161,11 @@ static mb_status code_of(lua_State *L, int index)
     return MB_STATUS_INTERNAL;
 }
 
-/* error.new(code, message [, {op =, arg =}]): an error object for the Lua half to return or raise. */
+/* error.new(code, message [, {op =, arg =}]): an error object for the Lua half to return or raise.
+** */
 static int error_new(lua_State *L)
 {
-    static const char *const names[] = { "op", "arg", NULL };
+    static const char *const names[] = {"op", "arg", NULL};
     mb_status code = code_of(L, 1);
     const char *message = luaL_checkstring(L, 2);
     const char *op = NULL, *arg = NULL;
@@ -208,10 +212,8 @@ static int error_nearest(lua_State *L)
 
 int mbl_open_error(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "new", error_new },
-                                          { "raise", error_raise },
-                                          { "nearest", error_nearest },
-                                          { NULL, NULL } };
+    static const luaL_Reg functions[] = {
+        {"new", error_new}, {"raise", error_raise}, {"nearest", error_nearest}, {NULL, NULL}};
     luaL_newmetatable(L, MBL_ERROR);
     lua_pushcfunction(L, error_tostring);
     lua_setfield(L, -2, "__tostring");

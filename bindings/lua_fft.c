@@ -8,7 +8,8 @@ static int fft_good_size(lua_State *L)
 {
     int64_t n = mbl_check_integer(L, 1, "n");
     if (n < 1)
-        mbl_fail(L, MB_STATUS_ARGUMENT, "n", "n is %lld; a transform has at least one point", (long long)n);
+        mbl_fail(L, MB_STATUS_ARGUMENT, "n", "n is %lld; a transform has at least one point",
+                 (long long)n);
     lua_pushinteger(L, mb_fft_good_size(n));
     return 1;
 }
@@ -30,7 +31,9 @@ static int fft_drop(lua_State *L)
 {
     mb_device *device = mbl_opt_device(L, 1);
     int64_t keep = lua_isnoneornil(L, 2) ? 0 : mbl_check_integer(L, 2, "keep");
-    lua_pushinteger(L, mb_fft_cache_drop(device, (int)(keep < 0 ? 0 : keep > INT32_MAX ? INT32_MAX : keep)));
+    lua_pushinteger(L, mb_fft_cache_drop(device, (int)(keep < 0           ? 0
+                                                       : keep > INT32_MAX ? INT32_MAX
+                                                                          : keep)));
     return 1;
 }
 
@@ -42,11 +45,11 @@ static int fft_library_bytes(lua_State *L)
 
 int mbl_open_fft(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "good_size", fft_good_size },
-                                          { "plans", fft_plans },
-                                          { "drop", fft_drop },
-                                          { "library_bytes", fft_library_bytes },
-                                          { NULL, NULL } };
+    static const luaL_Reg functions[] = {{"good_size", fft_good_size},
+                                         {"plans", fft_plans},
+                                         {"drop", fft_drop},
+                                         {"library_bytes", fft_library_bytes},
+                                         {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -1,15 +1,18 @@
 /*
 ** The life of array userdata, and pool points.
 **
-** A Lua collector runs when it likes; pool memory must not depend on that. So a finalizer never frees: it moves the array
-** to the garbage list, and the list is freed only at pool points, after a full collection:
-**   - when the bytes made on a device since the last point exceed 256 MiB and what was live after it,
-**   - when a request does not fit the budget (then idle FFT plans go too, and the request is tried once more),
+** A Lua collector runs when it likes; pool memory must not depend on that. So a finalizer never
+** frees: it moves the array to the garbage list, and the list is freed only at pool points, after a
+** full collection:
+**   - when the bytes made on a device since the last point exceed 256 MiB and what was live then,
+**   - when a request does not fit the budget (idle FFT plans go too, and the request is retried),
 **   - when the program asks (mb.collect).
-** What is live at a pool point thus depends on the program alone. `release` and `<close>` free at once.
+** What is live at a pool point thus depends on the program alone. `release` and `<close>` free at
+** once.
 **
-** Every array userdata is also on a list, so that a shadow device can be closed whoever still refers to its arrays.
-** Both lists belong to the process and are guarded by one mutex, which is never held while Lua runs or arrays are freed.
+** Every array userdata is also on a list, so that a shadow device can be closed whoever still
+** refers to its arrays. Both lists belong to the process and are guarded by one mutex, which is
+** never held while Lua runs or arrays are freed.
 */
 #include "lua_moonbeam.h"
 #include <pthread.h>
@@ -29,8 +32,8 @@ static array_box *boxes;
 static mb_array **garbage;
 static size_t garbage_count, garbage_room;
 
-/* Per device: bytes made since the last pool point, and what was live after it. Only arrays count, because scratch never
-** becomes garbage. */
+/* Per device: bytes made since the last pool point, and what was live after it. Only arrays count,
+** because scratch never becomes garbage. */
 static struct counter {
     mb_device *device;
     uint64_t made, live;
@@ -140,7 +143,8 @@ void mbl_forget_device(mb_device *device)
     }
 }
 
-/* The device's counter, or NULL when there are too many devices (then only the budget makes pool points). */
+/* The device's counter, or NULL when there are too many devices (then only the budget makes pool
+** points). */
 static struct counter *counter_of(mb_device *device)
 {
     int empty = -1;
@@ -152,7 +156,7 @@ static struct counter *counter_of(mb_device *device)
     }
     if (empty < 0)
         return NULL;
-    counters[empty] = (struct counter){ device, 0, 0 };
+    counters[empty] = (struct counter){device, 0, 0};
     return &counters[empty];
 }
 
@@ -183,7 +187,8 @@ void mbl_pool_point(lua_State *L)
     for (int i = 0; i < MAX_COUNTERS; i++)
         if (counters[i].device != NULL) {
             mb_pool_stats stats;
-            mb_pool_get_stats(counters[i].device->pool, &stats); /* takes the pool's lock, nothing else */
+            mb_pool_get_stats(counters[i].device->pool,
+                              &stats); /* takes the pool's lock, nothing else */
             counters[i].made = 0;
             counters[i].live = stats.live;
         }
@@ -223,7 +228,7 @@ static mb_status create(void *user)
 mb_array *mbl_create_array(lua_State *L, mb_device *device, mb_dtype dtype, const mb_shape *shape)
 {
     mb_array **slot = mbl_new_array(L);
-    create_request request = { device, dtype, shape, mbl_owner(L), slot };
+    create_request request = {device, dtype, shape, mbl_owner(L), slot};
     mbl_check(L, mbl_allocate(L, device, create, &request));
     mbl_allocated(device, mb_pool_round(mb_array_bytes(*slot)));
     return *slot;
@@ -243,10 +248,10 @@ static int garbage_counts(lua_State *L)
     pthread_mutex_lock(&lock);
     for (array_box *box = boxes; box != NULL; box = box->next)
         arrays += box->array != NULL;
-    lua_Integer values[] = { (lua_Integer)points, (lua_Integer)collected, (lua_Integer)garbage_count,
-                             arrays };
+    lua_Integer values[] = {(lua_Integer)points, (lua_Integer)collected, (lua_Integer)garbage_count,
+                            arrays};
     pthread_mutex_unlock(&lock);
-    static const char *const names[] = { "points", "collected", "waiting", "arrays" };
+    static const char *const names[] = {"points", "collected", "waiting", "arrays"};
     lua_createtable(L, 0, 4);
     for (int i = 0; i < 4; i++) {
         lua_pushinteger(L, values[i]);
@@ -255,7 +260,8 @@ static int garbage_counts(lua_State *L)
     return 1;
 }
 
-/* The last finalizer of a state (made first, so finalized last): nothing of it may stay on the list. */
+/* The last finalizer of a state (made first, so finalized last): nothing of it may stay on the
+** list. */
 static int state_ends(lua_State *L)
 {
     (void)L;
@@ -265,9 +271,8 @@ static int state_ends(lua_State *L)
 
 int mbl_open_garbage(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "collect", garbage_collect },
-                                          { "counts", garbage_counts },
-                                          { NULL, NULL } };
+    static const luaL_Reg functions[] = {
+        {"collect", garbage_collect}, {"counts", garbage_counts}, {NULL, NULL}};
     if (luaL_newmetatable(L, "moonbeam.state")) {
         lua_pushcfunction(L, state_ends);
         lua_setfield(L, -2, "__gc");

@@ -1,10 +1,10 @@
 /*
-** What the binding files share: userdata access, raising errors, option tables, allocation with pool points.
-** The metatables are "moonbeam.array", "moonbeam.device", "moonbeam.h5", ... Userdata are created closed (NULL inside) and
-** then filled, so a Lua memory error leaks nothing.
+** What the binding files share: userdata access, raising errors, option tables, allocation with
+** pool points. The metatables are "moonbeam.array", "moonbeam.device", "moonbeam.h5", ... Userdata
+** are created closed (NULL inside) and then filled, so a Lua memory error leaks nothing.
 **
-** The order of work in every binding function: parse all arguments (may raise), make the result userdata (may raise),
-** call the runtime into them, and only then raise what it reported.
+** The order of work in every binding function: parse all arguments (may raise), make the result
+** userdata (may raise), call the runtime into them, and only then raise what it reported.
 */
 #ifndef MB_BINDINGS_LUA_MOONBEAM_H
 #define MB_BINDINGS_LUA_MOONBEAM_H
@@ -24,24 +24,28 @@
 ** lua_error.c
 */
 
-/* Raises the thread's error record as an error object {code, message, op, arg, need, limit, where} and clears it.
-** `where` is the Lua line of the nearest Lua caller outside the module's own Lua half. */
-int mbl_raise(lua_State *L);
+/* Raises the thread's error record as an error object {code, message, op, arg, need, limit, where}
+** and clears it. `where` is the Lua line of the nearest Lua caller outside the module's own Lua
+** half. It returns int so that `return mbl_raise(L)` reads as in Lua's own API. */
+_Noreturn int mbl_raise(lua_State *L);
 /* The same for a status: does nothing when it is MB_STATUS_OK. */
 void mbl_check(lua_State *L, mb_status status);
-/* Raises with a message of its own. `arg` may be NULL. The operation is the running C function's name. */
-int mbl_fail(lua_State *L, mb_status code, const char *arg, const char *format, ...)
+/* Raises with a message of its own. `arg` may be NULL. The operation is the running C function's
+** name. */
+_Noreturn int mbl_fail(lua_State *L, mb_status code, const char *arg, const char *format, ...)
     MB_PRINTF(4, 5);
 /* Pushes the record as an error object and clears it, for functions that return nil, err. */
 void mbl_push_error(lua_State *L);
-int mbl_open_error(lua_State *L); /* registers the metatable "moonbeam.error"; pushes {new, raise} */
+/* Registers the metatable "moonbeam.error"; pushes {new, raise, nearest}. */
+int mbl_open_error(lua_State *L);
 /* "file.lua:12" of that caller; false (and an empty text) when there is none. */
 bool mbl_caller(lua_State *L, char *buffer, size_t bytes);
 /* Where the module's own Lua files are: callers there are skipped. */
 void mbl_set_home(const char *folder);
 
 /*
-** lua_args.c: arguments and option tables. Option getters take the table's index (nil or none is an empty table).
+** lua_args.c: arguments and option tables. Option getters take the table's index (nil or none is an
+** empty table).
 */
 
 /* Raises naming an unknown key and the nearest valid one. `names` is NULL-terminated. */
@@ -58,7 +62,8 @@ mb_dtype mbl_option_dtype(lua_State *L, int index, mb_dtype initial);
 int64_t mbl_check_integer(lua_State *L, int index, const char *arg);
 double mbl_check_number(lua_State *L, int index, const char *arg);
 const char *mbl_check_string(lua_State *L, int index, const char *arg);
-/* A number of bytes: 8000000, "8M", "8Mi", "1.5G" (K, M, G, T are powers of 1000; Ki, Mi, Gi, Ti of 1024). */
+/* A number of bytes: 8000000, "8M", "8Mi", "1.5G" (K, M, G, T are powers of 1000; Ki, Mi, Gi, Ti of
+** 1024). */
 uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg);
 mb_shape mbl_check_shape(lua_State *L, int index, const char *arg); /* extents, or one integer */
 mb_dtype mbl_check_dtype(lua_State *L, int index, const char *arg); /* a name */
@@ -67,18 +72,18 @@ const char *mbl_type_name(lua_State *L, int index);
 void mbl_push_shape(lua_State *L, const mb_shape *shape);
 
 /*
-** lua_garbage.c: the life of arrays, and pool points.
-** A finalizer never frees: it puts the array on the garbage list, which is drained at pool points, after a full Lua
-** collection.
+** lua_garbage.c: the life of arrays, and pool points. A finalizer never frees: it puts the array on
+** the garbage list, which is drained at pool points, after a full Lua collection.
 */
 
 /* An empty array userdata on the stack; fill *slot. Once filled it owns the mb_array. */
 mb_array **mbl_new_array(lua_State *L);
 /* Makes an array (with pool points and the retry below) and pushes it; raises on failure. */
 mb_array *mbl_create_array(lua_State *L, mb_device *device, mb_dtype dtype, const mb_shape *shape);
-/* Runs a request that takes pool memory on `device`: a pool point before it when one is due; when the request fails
-** with MB_STATUS_BUDGET, a pool point, idle FFT plans dropped, and one more try. `request` must leave nothing behind
-** when it fails. May run finalizers, so the caller's resources must be on the Lua stack. */
+/* Runs a request that takes pool memory on `device`: a pool point before it when one is due; when
+** the request fails with MB_STATUS_BUDGET, a pool point, idle FFT plans dropped, and one more try.
+** `request` must leave nothing behind when it fails. May run finalizers, so the caller's resources
+** must be on the Lua stack. */
 typedef mb_status (*mbl_request)(void *user);
 mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, void *user);
 /* Tells the pool points how many bytes of arrays were made. */
@@ -97,8 +102,10 @@ int mbl_open_garbage(lua_State *L);  /* pushes {collect, ...} */
 ** lua_array.c
 */
 
-mb_array *mbl_check_array(lua_State *L, int index); /* raises for a wrong type and for a released array */
-mb_array *mbl_test_array(lua_State *L, int index);  /* NULL when it is not an array, or a released one */
+/* Raises for a wrong type and for a released array. */
+mb_array *mbl_check_array(lua_State *L, int index);
+/* NULL when it is not an array, or a released one. */
+mb_array *mbl_test_array(lua_State *L, int index);
 /* Parts of the "array" table and of the methods. */
 extern const luaL_Reg mbl_array_new_functions[];
 extern const luaL_Reg mbl_array_read_methods[];
@@ -107,7 +114,8 @@ extern const luaL_Reg mbl_array_read_methods[];
 ** lua_device.c
 */
 
-mb_device *mbl_check_device(lua_State *L, int index); /* a device userdata or an id such as "cuda:0" */
+/* A device userdata or an id such as "cuda:0". */
+mb_device *mbl_check_device(lua_State *L, int index);
 mb_device *mbl_default_device(lua_State *L);
 /* The device at `index`, or the default one when it is nil or none. */
 mb_device *mbl_opt_device(lua_State *L, int index);
@@ -121,25 +129,27 @@ const char *mbl_owner(lua_State *L);
 ** lua_op.c and lua_op_describe.c
 */
 
-/* One call's arguments: parsed by the descriptor. `params` and vectors are userdata on the Lua stack. */
+/* One call's arguments: parsed by the descriptor. `params` and vectors are userdata on the Lua
+** stack. */
 const mb_op *mbl_check_op(lua_State *L, int index);
-/* Fills the member of `params` from the value on the top of the stack; may push a buffer that must stay on the stack
-** while the parameters are used. */
+/* Fills the member of `params` from the value on the top of the stack; may push a buffer that must
+** stay on the stack while the parameters are used. */
 void mbl_set_param(lua_State *L, const mb_op *op, const mb_op_arg *arg, void *params);
 /* The index of an array argument among the operator's array arguments. */
 int mbl_op_array_index(const mb_op *op, const mb_op_arg *arg);
-int mbl_op_fail(lua_State *L, const mb_op *op, mb_status code, const char *arg,
-                const char *format, ...) MB_PRINTF(5, 6);
+_Noreturn int mbl_op_fail(lua_State *L, const mb_op *op, mb_status code, const char *arg,
+                          const char *format, ...) MB_PRINTF(5, 6);
 /* Raises for the option `key`, which the operator does not have. */
-int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key);
+_Noreturn int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key);
 extern const luaL_Reg mbl_op_describe_functions[];
 
 /*
 ** lua_system.c
 */
 
-/* lua_pcall with a traceback, interruptible by Ctrl-C: the first one sets the cancel flag and raises a "cancelled" error
-** at the next Lua instruction; a second one ends the process. The flag is clear afterwards. */
+/* lua_pcall with a traceback, interruptible by Ctrl-C: the first one sets the cancel flag and
+** raises a "cancelled" error at the next Lua instruction; a second one ends the process. The flag
+** is clear afterwards. */
 int mbl_call(lua_State *L, int arguments, int results);
 
 /* Sub-modules: each pushes its table. */

@@ -1,12 +1,13 @@
 /*
-** The one operator call: every operator is called from Lua through this file, driven by its descriptor.
+** The one operator call: every operator is called from Lua through this file, driven by its
+** descriptor.
 **
 **   result, ... = mb.<name>(required arguments in table order [, options])
 **
-** Options are the optional arguments by name, and `out`: the array for the result, or a table of arrays by result name.
-** Results come back in the order of the descriptor, arrays changed in place among them.
-** Everything is parsed and every userdata made before the driver runs, so no failure can leave a resource behind:
-** parameters and vectors live in buffers on the Lua stack.
+** Options are the optional arguments by name, and `out`: the array for the result, or a table of
+** arrays by result name. Results come back in the order of the descriptor, arrays changed in place
+** among them. Everything is parsed and every userdata made before the driver runs, so no failure
+** can leave a resource behind: parameters and vectors live in buffers on the Lua stack.
 */
 #include "lua_moonbeam.h"
 #include <math.h>
@@ -17,7 +18,7 @@
 int mbl_op_fail(lua_State *L, const mb_op *op, mb_status code, const char *arg, const char *format,
                 ...)
 {
-    char text[sizeof ((mb_error *)0)->text];
+    char text[sizeof((mb_error *)0)->text];
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
@@ -25,7 +26,7 @@ int mbl_op_fail(lua_State *L, const mb_op *op, mb_status code, const char *arg, 
     mb_error_clear();
     mb_fail(code, arg, "%s", text);
     mb_error_name_op(op->name);
-    return mbl_raise(L);
+    mbl_raise(L);
 }
 
 static bool is_array_kind(mb_arg_kind kind)
@@ -74,19 +75,20 @@ int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key)
         }
         position++;
         if (strcmp(arg->name, key) == 0)
-            return mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key,
-                               "'%s' is argument %d of %s, not an option", key, position, op->name);
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "'%s' is argument %d of %s, not an option",
+                        key, position, op->name);
     }
     names[count++] = "out";
     names[count] = NULL;
     const char *nearest = mbl_nearest(key, names);
     if (nearest != NULL)
-        return mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key,
-                           "%s has no option '%s'; did you mean '%s'?", op->name, key, nearest);
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; did you mean '%s'?",
+                    op->name, key, nearest);
     for (int i = 0; i < count && used + strlen(names[i]) + 3 < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
-    return mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; it has %s", op->name,
-                       key, list);
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
+    mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; it has %s", op->name, key,
+                list);
 }
 
 /*
@@ -125,20 +127,22 @@ static void set_enum(lua_State *L, const mb_op *op, const mb_op_arg *arg, int *m
             }
     const char *nearest = mbl_nearest(name, arg->choices);
     if (nearest != NULL)
-        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s has no choice '%s'; did you mean '%s'?",
-                    arg->name, name, nearest);
-    mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s has no choice '%s'; it has %s", arg->name, name,
-                list);
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
+                    "%s has no choice '%s'; did you mean '%s'?", arg->name, name, nearest);
+    mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s has no choice '%s'; it has %s", arg->name,
+                name, list);
 }
 
 /* The elements of a 1-D array as doubles, into a buffer that stays on the stack. */
-static void vector_from_array(lua_State *L, const mb_op *op, const mb_op_arg *arg, mb_vector *member)
+static void vector_from_array(lua_State *L, const mb_op *op, const mb_op_arg *arg,
+                              mb_vector *member)
 {
     const mb_array *array = mbl_check_array(L, -1);
     if (array->shape.rank != 1 || mb_dtype_kind(array->dtype) == MB_CLASS_COMPLEX)
-        mbl_op_fail(L, op, MB_STATUS_SHAPE, arg->name,
-                    "%s must be a table, a number or a real array of one axis, not a %s array of %d",
-                    arg->name, mb_dtype_name(array->dtype), array->shape.rank);
+        mbl_op_fail(
+            L, op, MB_STATUS_SHAPE, arg->name,
+            "%s must be a table, a number or a real array of one axis, not a %s array of %d",
+            arg->name, mb_dtype_name(array->dtype), array->shape.rank);
     if (array->device->dry)
         mbl_op_fail(L, op, MB_STATUS_DRY_RUN, arg->name,
                     "%s needs the values of an array, which has none in a dry run; give a table",
@@ -147,7 +151,7 @@ static void vector_from_array(lua_State *L, const mb_op *op, const mb_op_arg *ar
     double *values = lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * sizeof *values, 0);
     double imag;
     mb_error_clear();
-    if (mb_array_contiguous(array)) {
+    if (count > 0 && mb_array_contiguous(array)) {
         size_t element = mb_dtype_bytes(array->dtype);
         char *raw = lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * element, 0);
         mbl_check(L, mb_array_download(array, raw, (uint64_t)count * element));
@@ -178,8 +182,8 @@ static void set_vector(lua_State *L, const mb_op *op, const mb_op_arg *arg, mb_v
         values[0] = lua_tonumber(L, value);
     for (lua_Unsigned i = 0; type == LUA_TTABLE && i < count; i++) {
         if (lua_rawgeti(L, value, (lua_Integer)i + 1) != LUA_TNUMBER)
-            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s[%llu] is a %s, not a number", arg->name,
-                        (unsigned long long)i + 1, mbl_type_name(L, -1));
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s[%llu] is a %s, not a number",
+                        arg->name, (unsigned long long)i + 1, mbl_type_name(L, -1));
         values[i] = lua_tonumber(L, -1);
         lua_pop(L, 1);
     }
@@ -203,8 +207,8 @@ void mbl_set_param(lua_State *L, const mb_op *op, const mb_op_arg *arg, void *pa
         if (lua_type(L, -1) != LUA_TNUMBER)
             wrong_type(L, op, arg, "an integer");
         if (!isnum)
-            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s must be an integer, not %g", arg->name,
-                        lua_tonumber(L, -1));
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s must be an integer, not %g",
+                        arg->name, lua_tonumber(L, -1));
         break;
     case MB_ARG_FLOAT:
         if (isnan(arg->initial) && lua_type(L, -1) == LUA_TSTRING &&
@@ -284,7 +288,8 @@ static const mb_op_arg *find_arg(const mb_op *op, const char *name)
     return NULL;
 }
 
-/* Every key of the option table must be an optional argument, `out` or (without input arrays) `device`. */
+/* Every key of the option table must be an optional argument, `out` or (without input arrays)
+** `device`. */
 static void check_call_options(lua_State *L, const mb_op *op, int options)
 {
     if (lua_isnil(L, options))
@@ -340,13 +345,13 @@ static void check_out(lua_State *L, const mb_op *op, int out)
 
 static int call_op(lua_State *L, const mb_op *op)
 {
-    op_request request = { .op = op };
-    mb_array **made[MB_OP_MAX_ARRAYS] = { NULL };
+    op_request request = {.op = op};
+    mb_array **made[MB_OP_MAX_ARRAYS] = {NULL};
     int required = count_required(op), options = required + 1, out = 0, position = 0;
     if (lua_gettop(L) > options)
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, NULL,
-                    "%s takes %d argument%s and one table of options, but got %d", op->name, required,
-                    required == 1 ? "" : "s", lua_gettop(L));
+                    "%s takes %d argument%s and one table of options, but got %d", op->name,
+                    required, required == 1 ? "" : "s", lua_gettop(L));
     lua_settop(L, options);
     luaL_checkstack(L, 2 * MB_OP_MAX_ARGS + 3 * MB_OP_MAX_ARRAYS, op->name);
     if (!lua_isnil(L, options) && !lua_istable(L, options)) {
@@ -365,8 +370,9 @@ static int call_op(lua_State *L, const mb_op *op)
         if (arg->required) {
             lua_pushvalue(L, ++position);
             if (lua_isnil(L, -1))
-                mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "argument %d of %s, '%s', is missing: %s",
-                            position, op->name, arg->name, arg->doc);
+                mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
+                            "argument %d of %s, '%s', is missing: %s", position, op->name,
+                            arg->name, arg->doc);
         } else if (!mbl_option(L, options, arg->name)) {
             continue;
         }
@@ -457,7 +463,7 @@ static int op_function(lua_State *L)
 
 int mbl_open_op(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "run", op_run }, { "closure", op_function }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {{"run", op_run}, {"closure", op_function}, {NULL, NULL}};
     luaL_newlib(L, functions);
     luaL_setfuncs(L, mbl_op_describe_functions, 0);
     return 1;

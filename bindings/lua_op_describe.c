@@ -1,6 +1,7 @@
 /*
 ** What is known about operators without running them: descriptors as Lua tables, and estimates.
-** Help texts, the reference page, completion in the REPL and the conformance spec are made from these tables.
+** Help texts, the reference page, completion in the REPL and the conformance spec are made from
+** these tables.
 */
 #include "lua_moonbeam.h"
 #include <math.h>
@@ -49,7 +50,8 @@ static bool is_array(const mb_op_arg *arg)
 
 static void push_arg(lua_State *L, const mb_op_arg *arg)
 {
-    static const char *const kinds[] = { "in", "out", "inout", "int", "float", "bool", "enum", "vector" };
+    static const char *const kinds[] = {"in",    "out",  "inout", "int",
+                                        "float", "bool", "enum",  "vector"};
     lua_newtable(L);
     set_string(L, "name", arg->name);
     set_string(L, "kind", kinds[arg->kind]);
@@ -90,12 +92,12 @@ static void push_arg(lua_State *L, const mb_op_arg *arg)
         set_number(L, "default", arg->initial);
 }
 
-static const char *const combines[] = { "none", "sum", "min", "max" };
+static const char *const combines[] = {"none", "sum", "min", "max"};
 
 /* describe(name): the descriptor as a table. */
 static int op_describe(lua_State *L)
 {
-    static const char *const strides[] = { "contiguous", "rows", "any" };
+    static const char *const strides[] = {"contiguous", "rows", "any"};
     const mb_op *op = mbl_check_op(L, 1);
     int count = 0;
     lua_newtable(L);
@@ -164,7 +166,7 @@ static int op_supported(lua_State *L)
 /* An array, {dtype, d1, d2, ...} or {dtype =, shape =} at the top of the stack. */
 static mb_spec check_spec(lua_State *L, const mb_op *op, const mb_op_arg *arg)
 {
-    mb_spec spec = { .present = true, .dtype = MB_F32 };
+    mb_spec spec = {.present = true, .dtype = MB_F32};
     if (luaL_testudata(L, -1, MBL_ARRAY) != NULL)
         return mb_array_spec(mbl_check_array(L, -1));
     if (!lua_istable(L, -1))
@@ -184,8 +186,8 @@ static mb_spec check_spec(lua_State *L, const mb_op *op, const mb_op_arg *arg)
     lua_pop(L, 1);
     lua_Unsigned rank = lua_rawlen(L, table) - 1;
     if (rank > MB_MAX_RANK)
-        mbl_op_fail(L, op, MB_STATUS_SHAPE, arg->name, "%s has %llu axes; at most %d are possible", arg->name,
-                    (unsigned long long)rank, MB_MAX_RANK);
+        mbl_op_fail(L, op, MB_STATUS_SHAPE, arg->name, "%s has %llu axes; at most %d are possible",
+                    arg->name, (unsigned long long)rank, MB_MAX_RANK);
     spec.shape.rank = (int)rank;
     for (int axis = 0; axis < spec.shape.rank; axis++) {
         lua_rawgeti(L, table, axis + 2);
@@ -215,8 +217,8 @@ static void parse_inputs(lua_State *L, const mb_op *op, int inputs, mb_spec *arr
         if (lua_toboolean(L, -1))
             arrays[mbl_op_array_index(op, arg)] = check_spec(L, op, arg);
         else if (arg->required)
-            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "input %d of %s, '%s', is missing", position,
-                        op->name, arg->name);
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "input %d of %s, '%s', is missing",
+                        position, op->name, arg->name);
         lua_pop(L, 1);
     }
 }
@@ -259,7 +261,8 @@ static void parse_given(lua_State *L, const mb_op *op, bool *given)
             if (arg->kind == MB_ARG_OUT && strcmp(arg->name, name) == 0)
                 found = given[mbl_op_array_index(op, arg)] = true;
         if (!found)
-            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "given", "%s has no result '%s'", op->name, name);
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "given", "%s has no result '%s'", op->name,
+                        name);
         lua_pop(L, 1);
     }
 }
@@ -325,9 +328,9 @@ static void push_split(lua_State *L, const mb_op *op, const void *params, const 
 /* estimate(name, inputs [, params [, {device =, given =}]]) */
 static int op_estimate(lua_State *L)
 {
-    static const char *const names[] = { "device", "given", NULL };
+    static const char *const names[] = {"device", "given", NULL};
     mb_spec arrays[MB_OP_MAX_ARRAYS];
-    bool given[MB_OP_MAX_ARRAYS] = { false };
+    bool given[MB_OP_MAX_ARRAYS] = {false};
     mb_op_estimate estimate;
     memset(arrays, 0, sizeof arrays);
     memset(&estimate, 0, sizeof estimate);
@@ -363,9 +366,9 @@ static int op_estimate(lua_State *L)
 }
 
 const luaL_Reg mbl_op_describe_functions[] = {
-    { "list", op_list },
-    { "describe", op_describe },
-    { "supported", op_supported },
-    { "estimate", op_estimate },
-    { NULL, NULL },
+    {"list", op_list},
+    {"describe", op_describe},
+    {"supported", op_supported},
+    {"estimate", op_estimate},
+    {NULL, NULL},
 };

@@ -1,6 +1,7 @@
 /*
-** The pool in Lua: statistics, peak scopes, and what specs need (guards, fault injection, consistency, live blocks).
-** Every function takes a device (or its id), the default device when it is left out.
+** The pool in Lua: statistics, peak scopes, and what specs need (guards, fault injection,
+** consistency, live blocks). Every function takes a device (or its id), the default device when it
+** is left out.
 */
 #include "lua_moonbeam.h"
 
@@ -80,21 +81,20 @@ static int pool_fail_nth(lua_State *L)
     return 0;
 }
 
-/* check([device]): true, or nil and what is wrong. */
+/* check([device]): nil when the pool is sound, else what is wrong. */
 static int pool_check(lua_State *L)
 {
     const char *problem = mb_pool_check(mbl_opt_device(L, 1)->pool);
-    if (problem == NULL) {
-        lua_pushboolean(L, 1);
-        return 1;
-    }
-    lua_pushnil(L);
-    lua_pushstring(L, problem);
-    return 2;
+    if (problem == NULL)
+        lua_pushnil(L);
+    else
+        lua_pushstring(L, problem);
+    return 1;
 }
 
 /*
-** Live blocks. The visitor must not call Lua (it may raise), so it collects into a C list that is sized beforehand.
+** Live blocks. The visitor must not call Lua (it may raise), so it collects into a C list that is
+** sized beforehand.
 */
 
 typedef struct block_row {
@@ -113,7 +113,7 @@ static void collect_block(void *user, uint64_t offset, uint64_t bytes, uint64_t 
 {
     block_list *list = user;
     if (list->count < list->room)
-        list->rows[list->count++] = (block_row){ offset, bytes, requested, sequence, end, owner };
+        list->rows[list->count++] = (block_row){offset, bytes, requested, sequence, end, owner};
 }
 
 /* blocks([device]): live blocks in address order. */
@@ -122,7 +122,7 @@ static int pool_blocks(lua_State *L)
     mb_pool_stats s;
     mb_device *device = mbl_opt_device(L, 1);
     mb_pool_get_stats(device->pool, &s);
-    block_list list = { NULL, 0, s.blocks };
+    block_list list = {NULL, 0, s.blocks};
     list.rows = lua_newuserdatauv(L, (size_t)(s.blocks > 0 ? s.blocks : 1) * sizeof *list.rows, 0);
     mb_pool_each(device->pool, collect_block, &list);
     lua_createtable(L, (int)list.count, 0);
@@ -157,13 +157,14 @@ static int pool_scope(lua_State *L)
 {
     mb_device *device = mbl_opt_device(L, 1);
     scope *s = lua_newuserdatauv(L, sizeof *s, 1);
-    *s = (scope){ device, -1, 0, 0 };
+    *s = (scope){device, -1, 0, 0};
     luaL_setmetatable(L, SCOPE);
     mbl_push_device(L, device); /* a shadow must outlive its scopes */
     lua_setiuservalue(L, -2, 1);
     s->token = mb_pool_scope_begin(device->pool);
     if (s->token < 0)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "more than %d peak scopes are open", MB_POOL_MAX_SCOPES);
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "more than %d peak scopes are open",
+                 MB_POOL_MAX_SCOPES);
     return 1;
 }
 
@@ -198,13 +199,13 @@ static int scope_close(lua_State *L)
 int mbl_open_pool(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "stats", pool_stats },       { "round", pool_round },       { "activate", pool_activate },
-        { "trim", pool_trim },         { "set_guards", pool_set_guards }, { "fail_nth", pool_fail_nth },
-        { "check", pool_check },       { "blocks", pool_blocks },     { "scope", pool_scope },
-        { NULL, NULL }
-    };
-    static const luaL_Reg metamethods[] = { { "__gc", scope_close }, { "__close", scope_close }, { NULL, NULL } };
-    static const luaL_Reg methods[] = { { "finish", scope_finish }, { NULL, NULL } };
+        {"stats", pool_stats}, {"round", pool_round},           {"activate", pool_activate},
+        {"trim", pool_trim},   {"set_guards", pool_set_guards}, {"fail_nth", pool_fail_nth},
+        {"check", pool_check}, {"blocks", pool_blocks},         {"scope", pool_scope},
+        {NULL, NULL}};
+    static const luaL_Reg metamethods[] = {
+        {"__gc", scope_close}, {"__close", scope_close}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"finish", scope_finish}, {NULL, NULL}};
     luaL_newmetatable(L, SCOPE);
     luaL_setfuncs(L, metamethods, 0);
     luaL_newlib(L, methods);

@@ -1,10 +1,11 @@
 /*
 ** What the Lua half needs of POSIX: clock, terminal, file names, and Ctrl-C.
 **
-** Ctrl-C: `mbl_call` is the one place where code runs interruptibly (scripts from main.c, statements from the REPL). The
-** first SIGINT sets the runtime's cancel flag, so that an operator stops between chunks, and a Lua hook, so that Lua code
-** stops at its next instruction with a "cancelled" error object. The handler then steps back to the default, so that a
-** second SIGINT ends a process that does not react.
+** Ctrl-C: `mbl_call` is the one place where code runs interruptibly (scripts from main.c,
+** statements from the REPL). The first SIGINT sets the runtime's cancel flag, so that an operator
+** stops between chunks, and a Lua hook, so that Lua code stops at its next instruction with a
+** "cancelled" error object. The handler then steps back to the default, so that a second SIGINT
+** ends a process that does not react.
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
@@ -44,7 +45,8 @@ static void on_interrupt(int number)
         lua_sethook(interrupted_state, stop_hook, flags, 1);
 }
 
-/* Error objects and other values with a __tostring stay as they are: their one line is made for the user. */
+/* Error objects and other values with a __tostring stay as they are: their one line is made for the
+** user. */
 static int add_traceback(lua_State *L)
 {
     const char *message = lua_tostring(L, 1);
@@ -118,7 +120,7 @@ static int system_clock(lua_State *L)
 static int system_sleep(lua_State *L)
 {
     double seconds = mbl_check_number(L, 1, "seconds");
-    struct timespec time = { 0, 0 };
+    struct timespec time = {0, 0};
     if (seconds > 0 && seconds < 1e9) {
         time.tv_sec = (time_t)seconds;
         time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
@@ -130,7 +132,7 @@ static int system_sleep(lua_State *L)
 /* The file descriptor of "stdin", "stdout", "stderr" (default stdout). */
 static int check_descriptor(lua_State *L, int index)
 {
-    static const char *const names[] = { "stdin", "stdout", "stderr", NULL };
+    static const char *const names[] = {"stdin", "stdout", "stderr", NULL};
     return luaL_checkoption(L, index, "stdout", names);
 }
 
@@ -232,7 +234,9 @@ static int system_stat(lua_State *L)
     if (stat(name, &facts) != 0)
         return push_failure(L, name);
     lua_createtable(L, 0, 5);
-    lua_pushstring(L, S_ISREG(facts.st_mode) ? "file" : S_ISDIR(facts.st_mode) ? "folder" : "other");
+    lua_pushstring(L, S_ISREG(facts.st_mode)   ? "file"
+                      : S_ISDIR(facts.st_mode) ? "folder"
+                                               : "other");
     lua_setfield(L, -2, "kind");
     lua_pushinteger(L, (lua_Integer)facts.st_size);
     lua_setfield(L, -2, "bytes");
@@ -274,23 +278,23 @@ static int system_set_home(lua_State *L)
 
 int mbl_open_system(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "call", system_call },
-                                          { "cancelled", system_cancelled },
-                                          { "cancel", system_cancel },
-                                          { "clock", system_clock },
-                                          { "sleep", system_sleep },
-                                          { "isatty", system_isatty },
-                                          { "terminal_width", system_terminal_width },
-                                          { "cwd", system_working_folder },
-                                          { "program", system_program },
-                                          { "real_path", system_real_path },
-                                          { "mkdir", system_mkdir },
-                                          { "stat", system_stat },
-                                          { "pid", system_pid },
-                                          { "hostname", system_host_name },
-                                          { "processors", system_processors },
-                                          { "set_home", system_set_home },
-                                          { NULL, NULL } };
+    static const luaL_Reg functions[] = {{"call", system_call},
+                                         {"cancelled", system_cancelled},
+                                         {"cancel", system_cancel},
+                                         {"clock", system_clock},
+                                         {"sleep", system_sleep},
+                                         {"isatty", system_isatty},
+                                         {"terminal_width", system_terminal_width},
+                                         {"cwd", system_working_folder},
+                                         {"program", system_program},
+                                         {"real_path", system_real_path},
+                                         {"mkdir", system_mkdir},
+                                         {"stat", system_stat},
+                                         {"pid", system_pid},
+                                         {"hostname", system_host_name},
+                                         {"processors", system_processors},
+                                         {"set_home", system_set_home},
+                                         {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

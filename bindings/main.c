@@ -1,7 +1,7 @@
 /*
-** The moonbeam interpreter: Lua 5.4 with the module inside. The command line is that of `lua`, plus --help and --device.
-** The Lua half of the module is found through MOONBEAM_LUA, or beside the program (../lua), or in the source tree above it;
-** the prompt itself is Lua (moonbeam/repl.lua).
+** The moonbeam interpreter: Lua 5.4 with the module inside. The command line is that of `lua`, plus
+** --help and --device. The Lua half of the module is found through MOONBEAM_LUA, or beside the
+** program (../lua), or in the source tree above it; the prompt itself is Lua (moonbeam/repl.lua).
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
@@ -186,7 +186,8 @@ static bool run_options(lua_State *L, char **argv, int count)
         int status = LUA_OK;
         if (option == 'e' || option == 'l') {
             const char *extra = argv[i][2] != '\0' ? argv[i] + 2 : argv[++i];
-            status = option == 'e' ? run_string(L, extra, "=(command line)") : run_library(L, extra);
+            status =
+                option == 'e' ? run_string(L, extra, "=(command line)") : run_library(L, extra);
         } else if (option == 'W') {
             lua_warning(L, "@on", 0);
         } else if (strcmp(argv[i], "--device") == 0) {
@@ -245,7 +246,8 @@ static int run_script(lua_State *L, char **argv)
     return report(L, status);
 }
 
-/* The prompt, or plain execution of stdin when it is not a terminal and nobody asked for a prompt. */
+/* The prompt, or plain execution of stdin when it is not a terminal and nobody asked for a prompt.
+** */
 static int run_prompt(lua_State *L)
 {
     lua_getglobal(L, "require");

@@ -1,7 +1,8 @@
 /*
-** Reading a line at the prompt: GNU readline or libedit where one can be loaded at run time, plain reading otherwise.
-** No link-time dependency, so no licence tie and no missing library. The callback interface is used, because it lets
-** Ctrl-C abandon the line without a long jump out of the library. One thread, one prompt.
+** Reading a line at the prompt: GNU readline or libedit where one can be loaded at run time, plain
+** reading otherwise. No link-time dependency, so no licence tie and no missing library. The
+** callback interface is used, because it lets Ctrl-C abandon the line without a long jump out of
+** the library. One thread, one prompt.
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
@@ -53,7 +54,8 @@ static void take_line(char *line)
     editor.remove();
 }
 
-/* Candidate number `state` of the completer's last answer; the table is on the top of the active stack. */
+/* Candidate number `state` of the completer's last answer; the table is on the top of the active
+** stack. */
 static char *next_candidate(const char *text, int state)
 {
     char *copy = NULL;
@@ -80,7 +82,8 @@ static char **complete(const char *text, int start, int end)
     if (editor.append != NULL)
         *editor.append = '\0'; /* the library sets it again before each completion */
     (void)end;
-    if (lua_checkstack(active, 8) && lua_getfield(active, LUA_REGISTRYINDEX, COMPLETER) == LUA_TFUNCTION) {
+    if (lua_checkstack(active, 8) &&
+        lua_getfield(active, LUA_REGISTRYINDEX, COMPLETER) == LUA_TFUNCTION) {
         lua_pushstring(active, text);
         lua_pushlstring(active, *editor.line_buffer, (size_t)start);
         if (lua_pcall(active, 2, 1, 0) == LUA_OK && lua_istable(active, -1))
@@ -131,8 +134,8 @@ static bool load_editor(const char *library)
 
 static bool have_editor(void)
 {
-    static const char *const libraries[] = { "libreadline.so.8", "libreadline.so.7", "libedit.so.2",
-                                             "libedit.so.0", NULL };
+    static const char *const libraries[] = {"libreadline.so.8", "libreadline.so.7", "libedit.so.2",
+                                            "libedit.so.0", NULL};
     const char *term = getenv("TERM");
     if (!editor.tried) {
         editor.tried = true;
@@ -150,7 +153,7 @@ static bool have_editor(void)
 /* The edited line (malloc), or NULL at the end of input or when interrupted. */
 static char *edit_line(lua_State *L, const char *prompt)
 {
-    struct pollfd input = { STDIN_FILENO, POLLIN, 0 };
+    struct pollfd input = {STDIN_FILENO, POLLIN, 0};
     active = L;
     finished_line = NULL;
     line_finished = false;
@@ -257,13 +260,13 @@ static int input_editor(lua_State *L)
 
 int mbl_open_input(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "read_line", input_read_line },
-                                          { "add_history", input_add_history },
-                                          { "load_history", input_load_history },
-                                          { "save_history", input_save_history },
-                                          { "set_completer", input_set_completer },
-                                          { "editor", input_editor },
-                                          { NULL, NULL } };
+    static const luaL_Reg functions[] = {{"read_line", input_read_line},
+                                         {"add_history", input_add_history},
+                                         {"load_history", input_load_history},
+                                         {"save_history", input_save_history},
+                                         {"set_completer", input_set_completer},
+                                         {"editor", input_editor},
+                                         {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -350,7 +350,7 @@ local function check_failures(descriptor, sample, device)
         assert.equal("memory", err.code)
         mb.collect()
         assert.equal(before.live, mb.pool.stats(device).live)
-        assert.truthy(mb.pool.check(device))
+        assert.is_nil(mb.pool.check(device))
     end
     release_all(inputs)
 end
@@ -369,7 +369,7 @@ local function check_chunks(descriptor, sample, device)
     for _, split in ipairs(splits) do
         local extent = inputs[first].shape[split.axis]
         local same_extent = split.result_axis and whole[1].shape[split.result_axis] == extent
-        if split.combine == "none" and same_extent and descriptor.strides ~= "contiguous" then
+        if split.combine == "none" and same_extent then
             for _, size in ipairs { 1, 2, 7 } do
                 for low = 1, extent, size do
                     local high = math.min(low + size - 1, extent)

@@ -44,8 +44,8 @@ function helper.check_nothing_live()
             kept[device.id] = stats.live -- report a leak once, not after every later test
             error(report, 0)
         end
-        local ok, problem = mb.pool.check(device)
-        if not ok then
+        local problem = mb.pool.check(device)
+        if problem then
             error(("the pool of %s is damaged: %s"):format(device.id, problem), 0)
         end
     end

@@ -27,9 +27,9 @@ local mb = {
     op = op,
     pool = pool,
     fft = require "moonbeam.fft",
-    h5 = core.h5,
-    picture = core.picture,
-    system = core.system,
+    h5 = require "moonbeam.h5",
+    picture = require "moonbeam.picture",
+    system = require "moonbeam.system",
     collect = core.garbage.collect,
     raise = core.error.raise,
     error = core.error.new,
@@ -42,9 +42,6 @@ local mb = {
     linspace = array.linspace,
     from_string = array.from_string,
 }
-package.loaded["moonbeam.h5"] = core.h5
-package.loaded["moonbeam.picture"] = core.picture
-package.loaded["moonbeam.system"] = core.system
 
 -- Help on an operator, a function or a topic; an overview without an argument. Prints.
 function mb.help(subject)

@@ -26,7 +26,8 @@ static const mb_floats iota = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
 
 /* Adds `count` angles to the sums [pixel of the tile][lane]. */
 MB_MULTIVERSION
-static void add_lanes(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t, int64_t count)
+static void add_lanes(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t,
+                      int64_t count)
 {
     for (int64_t k0 = 0; k0 < count; k0 += STEP) {
         int64_t many = count - k0 < STEP ? count - k0 : STEP;
@@ -41,7 +42,8 @@ static void add_lanes(float *sums, const float *packed, int64_t pitch, const mb_
                 index[k] *= LANES;
             }
             for (int dx = 0; dx < TILE; dx += PIXELS) {
-                mb_floats sum[PIXELS], *out = (mb_floats *)(void *)(sums + (dy * TILE + dx) * LANES);
+                mb_floats sum[PIXELS],
+                    *out = (mb_floats *)(void *)(sums + (dy * TILE + dx) * LANES);
                 for (int p = 0; p < PIXELS; p++)
                     sum[p] = out[p];
                 for (int64_t k = 0; k < many; k++) {
@@ -65,7 +67,8 @@ static void add_lanes(float *sums, const float *packed, int64_t pitch, const mb_
 
 /* The same for one slice: sums [pixel of the tile]. */
 MB_MULTIVERSION
-static void add_single(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t, int64_t count)
+static void add_single(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t,
+                       int64_t count)
 {
     for (int dy = 0; dy < TILE; dy++) {
         mb_floats sum = *(mb_floats *)(void *)(sums + dy * TILE);
@@ -91,12 +94,14 @@ static void add_single(float *sums, const float *packed, int64_t pitch, const mb
 #ifdef MB_AVX512
 /* The same where a 32-entry table look-up is one instruction: the whole window of a tile fits two registers. */
 MB_AVX512
-static void add_single_avx512(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t, int64_t count)
+static void add_single_avx512(float *sums, const float *packed, int64_t pitch,
+                              const mb_tile_angles *t, int64_t count)
 {
     mb_floats sum[TILE];
     memcpy(sum, sums, sizeof sum);
     for (int64_t k = 0; k < count; k++) {
-        const mb_floats_anywhere *window = (const mb_floats_anywhere *)(const void *)(packed + k * pitch + t->start[k]);
+        const mb_floats_anywhere *window =
+            (const mb_floats_anywhere *)(const void *)(packed + k * pitch + t->start[k]);
         mb_floats low = window[0], high = window[1];
 #pragma GCC unroll 16
         for (int dy = 0; dy < TILE; dy++) {
@@ -104,7 +109,8 @@ static void add_single_avx512(float *sums, const float *packed, int64_t pitch, c
             mb_floats u = row + iota * t->cosine[k];
             mb_ints index = __builtin_convertvector(u, mb_ints);
             mb_floats weight = u - __builtin_convertvector(index, mb_floats);
-            mb_floats below = __builtin_shuffle(low, high, index), above = __builtin_shuffle(low, high, index + 1);
+            mb_floats below = __builtin_shuffle(low, high, index),
+                      above = __builtin_shuffle(low, high, index + 1);
             mb_floats lerp = above - below;
             lerp = below + weight * lerp;
             sum[dy] += lerp;
@@ -114,7 +120,8 @@ static void add_single_avx512(float *sums, const float *packed, int64_t pitch, c
 }
 #endif
 
-static void add_angles(int lanes, float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t, int64_t count)
+static void add_angles(int lanes, float *sums, const float *packed, int64_t pitch,
+                       const mb_tile_angles *t, int64_t count)
 {
     if (lanes == LANES)
         add_lanes(sums, packed, pitch, t, count);
@@ -128,7 +135,8 @@ static void add_angles(int lanes, float *sums, const float *packed, int64_t pitc
 
 /* One angle of slices z ... z + many - 1 into its packed row; lanes without a slice and guards are 0. */
 MB_MULTIVERSION
-static void pack_angle(const float *sino, int64_t row_stride, int64_t many, int64_t cols, int lanes, float *to)
+static void pack_angle(const float *sino, int64_t row_stride, int64_t many, int64_t cols, int lanes,
+                       float *to)
 {
     memset(to, 0, sizeof(float) * GUARD * (size_t)lanes);
     memset(to + (GUARD + cols) * lanes, 0, sizeof(float) * GUARD * (size_t)lanes);
@@ -153,10 +161,10 @@ typedef struct pass {
     const mb_op_call *call;
     mb_parallel_geometry g;
     int lanes;
-    int64_t z, many;      /* slices of this group */
-    int64_t k, count;     /* angles of this block */
-    bool first, last;     /* block of angles */
-    int64_t pitch;        /* bins of a packed row */
+    int64_t z, many;                  /* slices of this group */
+    int64_t k, count;                 /* angles of this block */
+    bool first, last;                 /* block of angles */
+    int64_t pitch;                    /* bins of a packed row */
     int64_t ty, tx, tiles_y, tiles_x; /* first tile, and how many there are */
 } pass;
 
@@ -173,7 +181,8 @@ static void store_tile(const pass *p, const float *sums, int64_t y0, int64_t x0,
     float scale = (float)g->scale, outside = (float)params->circle_value;
     for (int64_t z = 0; z < p->many; z++)
         for (int64_t y = top; y < bottom; y++) {
-            float *to = (float *)result->data + (p->z + z) * slice_stride + (y - g->y0) * row_stride - g->x0;
+            float *to = (float *)result->data + (p->z + z) * slice_stride +
+                        (y - g->y0) * row_stride - g->x0;
             const float *from = sums + ((y - y0) * TILE - x0) * p->lanes + z;
             if (inside)
                 for (int64_t x = left; x < right; x++) {
@@ -192,7 +201,8 @@ static void run_tile(const pass *p, int64_t tile)
     const mb_parallel_angle *angles = p->call->slots[MB_BACKPROJECT_ANGLES];
     int threads = p->call->device->facts.threads;
     uint64_t bytes = p->call->slot_bytes[MB_BACKPROJECT_TILES] / (uint64_t)threads;
-    float *sums = (float *)(void *)((char *)p->call->slots[MB_BACKPROJECT_TILES] + bytes * (uint64_t)omp_get_thread_num());
+    float *sums = (float *)(void *)((char *)p->call->slots[MB_BACKPROJECT_TILES] +
+                                    bytes * (uint64_t)omp_get_thread_num());
     int64_t y = (p->ty + tile / p->tiles_x) * TILE, x = (p->tx + tile % p->tiles_x) * TILE;
     bool inside = p->g.radius2 < 0 || mb_tile_inside(&p->g, y, x);
     if (inside) {
@@ -214,8 +224,9 @@ static void run_pass(const pass *p)
     {
 #pragma omp for schedule(static)
         for (int64_t k = 0; k < p->count; k++)
-            pack_angle((const float *)sino->data + p->z * slice_stride + (p->k + k) * angle_stride, slice_stride, p->many,
-                       p->g.cols, p->lanes, packed + k * p->pitch * p->lanes);
+            pack_angle((const float *)sino->data + p->z * slice_stride + (p->k + k) * angle_stride,
+                       slice_stride, p->many, p->g.cols, p->lanes,
+                       packed + k * p->pitch * p->lanes);
 #pragma omp for schedule(dynamic, 4)
         for (int64_t tile = 0; tile < p->tiles_y * p->tiles_x; tile++)
             if (!mb_cancelled())
@@ -227,9 +238,11 @@ mb_status mb_backproject_host(const mb_op_call *call)
 {
     const mb_backproject_params *params = call->params;
     mb_parallel_angle *angles = call->slots[MB_BACKPROJECT_ANGLES];
-    pass p = {.call = call, .g = mb_backproject_geometry(params, &call->arrays[MB_BACKPROJECT_SINO]->shape)};
+    pass p = {.call = call,
+              .g = mb_backproject_geometry(params, &call->arrays[MB_BACKPROJECT_SINO]->shape)};
     if (params->angles.count != p.g.angles)
-        return mb_fail(MB_STATUS_ARGUMENT, "angles", "angles is missing: %lld numbers are needed", (long long)p.g.angles);
+        return mb_fail(MB_STATUS_ARGUMENT, "angles", "angles is missing: %lld numbers are needed",
+                       (long long)p.g.angles);
     p.pitch = mb_tile_row(&p.g);
     p.ty = p.g.y0 / TILE;
     p.tx = p.g.x0 / TILE;

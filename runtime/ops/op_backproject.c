@@ -9,29 +9,75 @@
 static const char *const accuracies[] = {"fast", "exact", NULL};
 
 static const mb_op_arg args[] = {
-    {.name = "sino", .kind = MB_ARG_IN, .required = true, .dtypes = MB_BIT(MB_F32), .rank_min = 2, .rank_max = 3,
-     .doc = "sinograms (row, angle, column), or one (angle, column); a permuted view of projections will do"},
-    {.name = "angles", .kind = MB_ARG_VECTOR, .required = true, .offset = offsetof(mb_backproject_params, angles),
-     .unit = "rad", .doc = "one per angle, any order"},
-    {.name = "center", .kind = MB_ARG_FLOAT, .initial = NAN, .offset = offsetof(mb_backproject_params, center),
-     .unit = "px", .doc = "rotation axis on the detector, 0-based pixel centres; default (cols - 1) / 2"},
-    {.name = "shifts", .kind = MB_ARG_VECTOR, .offset = offsetof(mb_backproject_params, shifts), .unit = "px",
+    {.name = "sino",
+     .kind = MB_ARG_IN,
+     .required = true,
+     .dtypes = MB_BIT(MB_F32),
+     .rank_min = 2,
+     .rank_max = 3,
+     .doc = "sinograms (row, angle, column), or one (angle, column); a permuted view of "
+            "projections will do"},
+    {.name = "angles",
+     .kind = MB_ARG_VECTOR,
+     .required = true,
+     .offset = offsetof(mb_backproject_params, angles),
+     .unit = "rad",
+     .doc = "one per angle, any order"},
+    {.name = "center",
+     .kind = MB_ARG_FLOAT,
+     .initial = NAN,
+     .offset = offsetof(mb_backproject_params, center),
+     .unit = "px",
+     .doc = "rotation axis on the detector, 0-based pixel centres; default (cols - 1) / 2"},
+    {.name = "shifts",
+     .kind = MB_ARG_VECTOR,
+     .offset = offsetof(mb_backproject_params, shifts),
+     .unit = "px",
      .doc = "added to the detector coordinate, one per angle"},
-    {.name = "size", .kind = MB_ARG_VECTOR, .min = 1, .max = 1 << 24, .offset = offsetof(mb_backproject_params, size),
-     .unit = "px", .doc = "full slice {ny, nx} or n; default cols x cols"},
-    {.name = "roi", .kind = MB_ARG_VECTOR, .min = 0, .max = 1 << 24, .offset = offsetof(mb_backproject_params, roi),
-     .unit = "px", .doc = "part of the slice to make, {y0, y1, x0, x1}, 0-based, ends excluded"},
-    {.name = "circle", .kind = MB_ARG_FLOAT, .initial = 0, .min = 0, .max = 10,
-     .offset = offsetof(mb_backproject_params, circle), .unit = "half-width",
+    {.name = "size",
+     .kind = MB_ARG_VECTOR,
+     .min = 1,
+     .max = 1 << 24,
+     .offset = offsetof(mb_backproject_params, size),
+     .unit = "px",
+     .doc = "full slice {ny, nx} or n; default cols x cols"},
+    {.name = "roi",
+     .kind = MB_ARG_VECTOR,
+     .min = 0,
+     .max = 1 << 24,
+     .offset = offsetof(mb_backproject_params, roi),
+     .unit = "px",
+     .doc = "part of the slice to make, {y0, y1, x0, x1}, 0-based, ends excluded"},
+    {.name = "circle",
+     .kind = MB_ARG_FLOAT,
+     .initial = 0,
+     .min = 0,
+     .max = 10,
+     .offset = offsetof(mb_backproject_params, circle),
+     .unit = "half-width",
      .doc = "radius of the circular mask as a fraction of half the smaller side; 0: no mask"},
-    {.name = "circle_value", .kind = MB_ARG_FLOAT, .initial = 0, .offset = offsetof(mb_backproject_params, circle_value),
+    {.name = "circle_value",
+     .kind = MB_ARG_FLOAT,
+     .initial = 0,
+     .offset = offsetof(mb_backproject_params, circle_value),
      .doc = "value outside the mask"},
-    {.name = "scale", .kind = MB_ARG_FLOAT, .initial = NAN, .offset = offsetof(mb_backproject_params, scale),
+    {.name = "scale",
+     .kind = MB_ARG_FLOAT,
+     .initial = NAN,
+     .offset = offsetof(mb_backproject_params, scale),
      .doc = "factor on the sum over angles; default pi / angles"},
-    {.name = "accuracy", .kind = MB_ARG_ENUM, .initial = MB_BACKPROJECT_FAST, .choices = accuracies,
+    {.name = "accuracy",
+     .kind = MB_ARG_ENUM,
+     .initial = MB_BACKPROJECT_FAST,
+     .choices = accuracies,
      .offset = offsetof(mb_backproject_params, accuracy),
-     .doc = "fast may read half-precision samples (error 1e-4, GPU only); exact is float32 throughout"},
-    {.name = "result", .kind = MB_ARG_OUT, .dtypes = MB_BIT(MB_F32), .rank_min = 2, .rank_max = 3,
+     .doc = "fast may read half-precision samples (error 1e-4, GPU only); exact is float32 "
+            "throughout"},
+    {.name = "result",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_BIT(MB_F32),
+     .rank_min = 2,
+     .rank_max = 3,
      .doc = "slices (row, y, x), or one (y, x)"},
     {.name = NULL}};
 
@@ -51,7 +97,8 @@ static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .halo = halo},
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {angles = {0, 0.6, 1.2, 1.8, 2.4}}}",
-    "{inputs = {{'f32', 7, 20}}, params = {angles = {0, 0.4, 0.8, 1.3, 1.7, 2.2, 2.6}, center = 8.25, "
+    "{inputs = {{'f32', 7, 20}}, params = {angles = {0, 0.4, 0.8, 1.3, 1.7, 2.2, 2.6}, center = "
+    "8.25, "
     "size = {19, 23}, circle = 0.9, circle_value = -1, accuracy = 'exact'}}",
     "{inputs = {{'f32', 18, 3, 31}}, params = {angles = {0.1, 1.1, 2.1}, shifts = {0.5, -1, 2}, "
     "roi = {5, 29, 3, 20}, scale = 1}}",
@@ -61,8 +108,9 @@ static mb_status check_whole(const char *name, const mb_vector *vector)
 {
     for (int64_t i = 0; i < vector->count; i++)
         if (vector->values[i] != floor(vector->values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, name, "element %lld of %s is %g; it must be a whole number",
-                           (long long)i + 1, name, vector->values[i]);
+            return mb_fail(MB_STATUS_ARGUMENT, name,
+                           "element %lld of %s is %g; it must be a whole number", (long long)i + 1,
+                           name, vector->values[i]);
     return MB_STATUS_OK;
 }
 
@@ -74,13 +122,16 @@ static mb_status infer(const void *params, mb_spec *arrays)
     mb_parallel_geometry g;
     int64_t angles = shape->dims[shape->rank - 2], cols = shape->dims[shape->rank - 1];
     if (angles < 1 || cols < 1 || cols > 1 << 24)
-        return mb_fail(MB_STATUS_SHAPE, "sino", "%lld angles of %lld columns: at least one angle and 1 to 2^24 columns",
+        return mb_fail(MB_STATUS_SHAPE, "sino",
+                       "%lld angles of %lld columns: at least one angle and 1 to 2^24 columns",
                        (long long)angles, (long long)cols);
     if (p->angles.count != 0 && p->angles.count != angles)
-        return mb_fail(MB_STATUS_ARGUMENT, "angles", "%lld angles were given and the sinogram has %lld (axis %d)",
+        return mb_fail(MB_STATUS_ARGUMENT, "angles",
+                       "%lld angles were given and the sinogram has %lld (axis %d)",
                        (long long)p->angles.count, (long long)angles, shape->rank - 1);
     if (p->shifts.count != 0 && p->shifts.count != angles)
-        return mb_fail(MB_STATUS_ARGUMENT, "shifts", "%lld shifts were given and the sinogram has %lld angles",
+        return mb_fail(MB_STATUS_ARGUMENT, "shifts",
+                       "%lld shifts were given and the sinogram has %lld angles",
                        (long long)p->shifts.count, (long long)angles);
     if (p->size.count > 2)
         return mb_fail(MB_STATUS_ARGUMENT, "size", "size has %lld numbers; give {ny, nx} or one",
@@ -93,10 +144,11 @@ static mb_status infer(const void *params, mb_spec *arrays)
     g = mb_backproject_geometry(p, shape);
     if (g.y0 >= g.y1 || g.x0 >= g.x1 || g.y1 > g.ny || g.x1 > g.nx)
         return mb_fail(MB_STATUS_ARGUMENT, "roi",
-                       "roi {%lld, %lld, %lld, %lld} must be {y0, y1, x0, x1} with 0 <= y0 < y1 <= %lld and 0 <= x0 < x1 "
+                       "roi {%lld, %lld, %lld, %lld} must be {y0, y1, x0, x1} with 0 <= y0 < y1 <= "
+                       "%lld and 0 <= x0 < x1 "
                        "<= %lld",
-                       (long long)g.y0, (long long)g.y1, (long long)g.x0, (long long)g.x1, (long long)g.ny,
-                       (long long)g.nx);
+                       (long long)g.y0, (long long)g.y1, (long long)g.x0, (long long)g.x1,
+                       (long long)g.ny, (long long)g.nx);
     result.shape.dims[shape->rank - 2] = g.y1 - g.y0;
     result.shape.dims[shape->rank - 1] = g.x1 - g.x0;
     arrays[MB_BACKPROJECT_RESULT] = result;
@@ -109,15 +161,18 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     const mb_device_facts *facts = &planner->device->facts;
     mb_parallel_geometry g = mb_backproject_geometry(p, &arrays[MB_BACKPROJECT_SINO].shape);
     bool host = facts->compute_capability == 0;
-    mb_planner_slot(planner, "angles", mb_bytes_mul((uint64_t)g.angles, sizeof(mb_parallel_angle)), 0, 0);
+    mb_planner_slot(planner, "angles", mb_bytes_mul((uint64_t)g.angles, sizeof(mb_parallel_angle)),
+                    0, 0);
     if (host) {
         mb_planner_slot(planner, "packed", mb_backproject_host_packed_bytes(&g), 0, 0);
-        mb_planner_slot(planner, "tiles", mb_bytes_mul(mb_backproject_host_tile_bytes(&g), (uint64_t)facts->threads),
+        mb_planner_slot(planner, "tiles",
+                        mb_bytes_mul(mb_backproject_host_tile_bytes(&g), (uint64_t)facts->threads),
                         0, 0);
         mb_planner_slot(planner, "range", 0, 0, 0);
     } else {
         mb_backproject_packing packing = mb_backproject_cuda_packing(p->accuracy, &g);
-        mb_planner_slot(planner, "packed", mb_bytes_mul(packing.group_bytes, (uint64_t)packing.batch), 0, 0);
+        mb_planner_slot(planner, "packed",
+                        mb_bytes_mul(packing.group_bytes, (uint64_t)packing.batch), 0, 0);
         mb_planner_slot(planner, "tiles", 0, 0, 0);
         mb_planner_slot(planner, "range", p->accuracy == MB_BACKPROJECT_FAST ? 512 : 0, 0, 0);
     }
@@ -126,11 +181,15 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 const mb_op mb_op_backproject = {
     .name = "backproject",
     .summary = "Parallel-beam back-projection with linear interpolation.",
-    .doc = "Pixel (y, x) of the ny x nx slice, row 0 on top, lies at X = x - (nx-1)/2 and Y = (ny-1)/2 - y. At angle t it reads "
-           "the detector at u = X cos t + Y sin t + center + shift (the convention of ASTRA and scikit-image), by linear "
-           "interpolation; samples outside the detector are 0. The result is scale times the sum over angles, in float32; "
+    .doc = "Pixel (y, x) of the ny x nx slice, row 0 on top, lies at X = x - (nx-1)/2 and Y = "
+           "(ny-1)/2 - y. At angle t it reads "
+           "the detector at u = X cos t + Y sin t + center + shift (the convention of ASTRA and "
+           "scikit-image), by linear "
+           "interpolation; samples outside the detector are 0. The result is scale times the sum "
+           "over angles, in float32; "
            "a slice does not depend on the others in the call.\n"
-           "With scale = 1 this is the exact adjoint of project. Filtered back-projection is ramp_filter, then this with "
+           "With scale = 1 this is the exact adjoint of project. Filtered back-projection is "
+           "ramp_filter, then this with "
            "its default scale: densities per pixel for angles that cover 180 degrees evenly.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",
     .category = "tomography",

@@ -13,7 +13,10 @@
 #include "ops/op.h"
 #include "ops/parallel_geometry.h"
 
-typedef enum mb_backproject_accuracy { MB_BACKPROJECT_FAST, MB_BACKPROJECT_EXACT } mb_backproject_accuracy;
+typedef enum mb_backproject_accuracy {
+    MB_BACKPROJECT_FAST,
+    MB_BACKPROJECT_EXACT
+} mb_backproject_accuracy;
 
 typedef struct mb_backproject_params {
     mb_vector angles; /* rad; absent in estimates */
@@ -31,21 +34,23 @@ enum {
     MB_BACKPROJECT_ANGLES, /* mb_parallel_angle[angles] */
     MB_BACKPROJECT_PACKED, /* host: see backproject_host.h; cuda: above */
     MB_BACKPROJECT_TILES,  /* host: per thread, sums of one tile; cuda: 0 bytes */
-    MB_BACKPROJECT_RANGE   /* cuda, fast: 512 bytes, e.g. the largest magnitude, to scale halves; else 0 bytes */
+    MB_BACKPROJECT_RANGE /* cuda, fast: 512 bytes, e.g. the largest magnitude, to scale halves; else 0 bytes */
 };
 
 #define MB_BACKPROJECT_CUDA_GUARD 2
 #define MB_BACKPROJECT_CUDA_BYTES (512u << 20)
 
 typedef struct mb_backproject_packing {
-    int lanes;            /* slices per packet: 8, 4 or 1 */
-    int64_t groups;       /* groups of `lanes` slices in the call */
-    int64_t batch;        /* groups packed at a time */
-    int64_t pitch;        /* packets per angle */
-    uint64_t group_bytes; /* of one packed group; 0 when nothing is packed; UINT64_MAX when too large */
+    int lanes;      /* slices per packet: 8, 4 or 1 */
+    int64_t groups; /* groups of `lanes` slices in the call */
+    int64_t batch;  /* groups packed at a time */
+    int64_t pitch;  /* packets per angle */
+    uint64_t
+        group_bytes; /* of one packed group; 0 when nothing is packed; UINT64_MAX when too large */
 } mb_backproject_packing;
 
-static inline mb_backproject_packing mb_backproject_cuda_packing(int accuracy, const mb_parallel_geometry *g)
+static inline mb_backproject_packing mb_backproject_cuda_packing(int accuracy,
+                                                                 const mb_parallel_geometry *g)
 {
     mb_backproject_packing p;
     p.lanes = accuracy == MB_BACKPROJECT_FAST ? 8 : g->rows == 1 ? 1 : 4;
@@ -75,7 +80,8 @@ static inline void mb_backproject_extents(const mb_shape *sino, mb_parallel_geom
 }
 
 /* Everything resolved from the parameters (which infer has checked) and the sinogram's shape. */
-static inline mb_parallel_geometry mb_backproject_geometry(const mb_backproject_params *p, const mb_shape *sino)
+static inline mb_parallel_geometry mb_backproject_geometry(const mb_backproject_params *p,
+                                                           const mb_shape *sino)
 {
     mb_parallel_geometry g;
     mb_backproject_extents(sino, &g);
@@ -86,16 +92,19 @@ static inline mb_parallel_geometry mb_backproject_geometry(const mb_backproject_
     g.x0 = p->roi.count ? (int64_t)p->roi.values[2] : 0;
     g.x1 = p->roi.count ? (int64_t)p->roi.values[3] : g.nx;
     g.center = isnan(p->center) ? 0.5 * (double)(g.cols - 1) : p->center;
-    g.scale = !isnan(p->scale) ? p->scale : g.angles > 0 ? 3.14159265358979323846 / (double)g.angles : 0.0;
+    g.scale = !isnan(p->scale) ? p->scale
+              : g.angles > 0   ? 3.14159265358979323846 / (double)g.angles
+                               : 0.0;
     g.radius2 = mb_parallel_radius2(p->circle, g.ny, g.nx);
     return g;
 }
 
 /* Entry k of the angle table. */
-static inline mb_parallel_angle mb_backproject_angle(const mb_backproject_params *p, const mb_parallel_geometry *g,
-                                                     int64_t k)
+static inline mb_parallel_angle mb_backproject_angle(const mb_backproject_params *p,
+                                                     const mb_parallel_geometry *g, int64_t k)
 {
-    return mb_parallel_angle_at(g, p->angles.values[k], p->shifts.count ? p->shifts.values[k] : 0.0);
+    return mb_parallel_angle_at(g, p->angles.values[k],
+                                p->shifts.count ? p->shifts.values[k] : 0.0);
 }
 
 #endif

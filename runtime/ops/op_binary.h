@@ -28,7 +28,8 @@ typedef struct mb_binary_params {
 enum { MB_BINARY_A, MB_BINARY_B, MB_BINARY_RESULT };
 
 /* Strides of one operand along the axes of the result: 0 where it is stretched. */
-static inline void mb_binary_strides(const mb_array *operand, const mb_shape *result, int64_t *strides)
+static inline void mb_binary_strides(const mb_array *operand, const mb_shape *result,
+                                     int64_t *strides)
 {
     for (int axis = 0; axis < result->rank; axis++) {
         int own = axis - (result->rank - operand->shape.rank);

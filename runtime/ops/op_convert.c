@@ -16,21 +16,41 @@ static const char *const dtypes[] = {
 #undef MB_DTYPE
         NULL};
 
-static const mb_op_arg args[] = {
-    {.name = "a", .kind = MB_ARG_IN, .required = true, .dtypes = MB_ANY_DTYPE, .rank_min = 0, .rank_max = MB_MAX_RANK,
-     .doc = "array to convert or copy; any strides"},
-    {.name = "dtype", .kind = MB_ARG_ENUM, .required = true, .choices = dtypes,
-     .offset = offsetof(mb_convert_params, dtype), .doc = "element type of the result"},
-    {.name = "scale", .kind = MB_ARG_FLOAT, .initial = 1, .offset = offsetof(mb_convert_params, scale),
-     .doc = "factor applied to every value before the offset"},
-    {.name = "offset", .kind = MB_ARG_FLOAT, .initial = 0, .offset = offsetof(mb_convert_params, offset),
-     .doc = "added after scaling (to the real part)"},
-    {.name = "result", .kind = MB_ARG_OUT, .dtypes = MB_ANY_DTYPE, .rank_min = 0, .rank_max = MB_MAX_RANK,
-     .doc = "same shape as a"},
-    {.name = NULL}};
+static const mb_op_arg args[] = {{.name = "a",
+                                  .kind = MB_ARG_IN,
+                                  .required = true,
+                                  .dtypes = MB_ANY_DTYPE,
+                                  .rank_min = 0,
+                                  .rank_max = MB_MAX_RANK,
+                                  .doc = "array to convert or copy; any strides"},
+                                 {.name = "dtype",
+                                  .kind = MB_ARG_ENUM,
+                                  .required = true,
+                                  .choices = dtypes,
+                                  .offset = offsetof(mb_convert_params, dtype),
+                                  .doc = "element type of the result"},
+                                 {.name = "scale",
+                                  .kind = MB_ARG_FLOAT,
+                                  .initial = 1,
+                                  .offset = offsetof(mb_convert_params, scale),
+                                  .doc = "factor applied to every value before the offset"},
+                                 {.name = "offset",
+                                  .kind = MB_ARG_FLOAT,
+                                  .initial = 0,
+                                  .offset = offsetof(mb_convert_params, offset),
+                                  .doc = "added after scaling (to the real part)"},
+                                 {.name = "result",
+                                  .kind = MB_ARG_OUT,
+                                  .dtypes = MB_ANY_DTYPE,
+                                  .rank_min = 0,
+                                  .rank_max = MB_MAX_RANK,
+                                  .doc = "same shape as a"},
+                                 {.name = NULL}};
 
-static const mb_op_split split[] = {{.axis = 0, .result_axis = 0}, {.axis = 1, .result_axis = 1},
-                                    {.axis = 2, .result_axis = 2}, {.axis = -1}};
+static const mb_op_split split[] = {{.axis = 0, .result_axis = 0},
+                                    {.axis = 1, .result_axis = 1},
+                                    {.axis = 2, .result_axis = 2},
+                                    {.axis = -1}};
 
 static const char *const samples[] = {
     "{inputs = {{'u16', 3, 5, 17}}, params = {dtype = 'f32', scale = 0.5, offset = -1}}",
@@ -41,9 +61,11 @@ static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_convert_params *p = params;
     const mb_spec *a = &arrays[MB_CONVERT_A];
-    if (mb_dtype_kind(a->dtype) == MB_CLASS_COMPLEX && mb_dtype_kind((mb_dtype)p->dtype) != MB_CLASS_COMPLEX)
+    if (mb_dtype_kind(a->dtype) == MB_CLASS_COMPLEX &&
+        mb_dtype_kind((mb_dtype)p->dtype) != MB_CLASS_COMPLEX)
         return mb_fail(MB_STATUS_DTYPE, "dtype",
-                       "cannot convert %s to %s: a complex value has two parts; take the real or imaginary part as a "
+                       "cannot convert %s to %s: a complex value has two parts; take the real or "
+                       "imaginary part as a "
                        "view first, or unary 'abs' for the magnitude",
                        mb_dtype_name(a->dtype), mb_dtype_name((mb_dtype)p->dtype));
     arrays[MB_CONVERT_RESULT] = (mb_spec){true, (mb_dtype)p->dtype, a->shape};
@@ -112,14 +134,14 @@ static inline double round_clamp(double value, double low, double high)
             d[2 * i * stride + 1] = parts == 2 ? (type)values[i * step + 1] : 0;                   \
         }                                                                                          \
     } while (0)
-#define TO_U8(v) (uint8_t)round_clamp(v, 0, 255)
-#define TO_U16(v) (uint16_t)round_clamp(v, 0, 65535)
-#define TO_I32(v) (int32_t)round_clamp(v, -2147483648.0, 2147483647.0)
+#define TO_U8(v) (uint8_t) round_clamp(v, 0, 255)
+#define TO_U16(v) (uint16_t) round_clamp(v, 0, 65535)
+#define TO_I32(v) (int32_t) round_clamp(v, -2147483648.0, 2147483647.0)
 #define TO_F16(v) mb_half_from_float((float)(v))
 
 /* The other way; `values` are `step` doubles apart, with `parts` (1 real, 2 complex) of them per element. */
-static void write_run(mb_dtype dtype, void *to, int64_t stride, int64_t n, const double *values, int64_t step,
-                      int parts)
+static void write_run(mb_dtype dtype, void *to, int64_t stride, int64_t n, const double *values,
+                      int64_t step, int parts)
 {
     switch (dtype) {
     case MB_U8: WRITE(uint8_t, TO_U8); break;
@@ -144,8 +166,8 @@ static void scale_values(const mb_convert_params *p, double *values, int64_t n, 
         values[i] += p->offset;
 }
 
-static void convert_piece(const mb_convert_params *p, const mb_array *a, mb_array *result, const mb_walk *walk,
-                          int64_t index)
+static void convert_piece(const mb_convert_params *p, const mb_array *a, mb_array *result,
+                          const mb_walk *walk, int64_t index)
 {
     mb_walk_piece piece = mb_walk_at(walk, index);
     size_t in_bytes = mb_dtype_bytes(a->dtype), out_bytes = mb_dtype_bytes(result->dtype);
@@ -153,35 +175,38 @@ static void convert_piece(const mb_convert_params *p, const mb_array *a, mb_arra
     char *to = (char *)result->data + piece.offset[0] * (int64_t)out_bytes;
     int parts = mb_dtype_kind(a->dtype) == MB_CLASS_COMPLEX ? 2 : 1;
     double values[2 * BLOCK];
-    if (a->dtype == result->dtype && piece.stride[0] == 1 && piece.stride[1] == 1 && p->scale == 1 &&
-        p->offset == 0) {
+    if (a->dtype == result->dtype && piece.stride[0] == 1 && piece.stride[1] == 1 &&
+        p->scale == 1 && p->offset == 0) {
         memmove(to, from, (size_t)piece.count * in_bytes);
         return;
     }
     for (int64_t done = 0; done < piece.count; done += BLOCK) {
         int64_t n = piece.count - done < BLOCK ? piece.count - done : BLOCK;
-        read_run(a->dtype, from + done * piece.stride[1] * (int64_t)in_bytes, piece.stride[1], n, values);
+        read_run(a->dtype, from + done * piece.stride[1] * (int64_t)in_bytes, piece.stride[1], n,
+                 values);
         scale_values(p, values, n, parts);
-        write_run(result->dtype, to + done * piece.stride[0] * (int64_t)out_bytes, piece.stride[0], n, values, parts,
-                  parts);
+        write_run(result->dtype, to + done * piece.stride[0] * (int64_t)out_bytes, piece.stride[0],
+                  n, values, parts, parts);
     }
 }
 
 /* The source is dense along walk axis `dense`, the destination along the last one: square tiles over the two. */
-static void convert_tiled(const mb_convert_params *p, const mb_array *a, mb_array *result, const mb_walk *walk,
-                          int dense, int threads)
+static void convert_tiled(const mb_convert_params *p, const mb_array *a, mb_array *result,
+                          const mb_walk *walk, int dense, int threads)
 {
     int last = walk->rank - 1;
     int64_t nx = walk->dims[last], ny = walk->dims[dense];
     int64_t tiles_x = (nx + TILE - 1) / TILE, tiles_y = (ny + TILE - 1) / TILE;
     int64_t others = walk->outer / ny;
-    int64_t in_bytes = (int64_t)mb_dtype_bytes(a->dtype), out_bytes = (int64_t)mb_dtype_bytes(result->dtype);
+    int64_t in_bytes = (int64_t)mb_dtype_bytes(a->dtype),
+            out_bytes = (int64_t)mb_dtype_bytes(result->dtype);
     int parts = mb_dtype_kind(a->dtype) == MB_CLASS_COMPLEX ? 2 : 1;
     const int64_t *to_strides = walk->strides[0], *from_strides = walk->strides[1];
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t item = 0; item < others * tiles_y * tiles_x; item++) {
         double values[TILE][2 * TILE]; /* one row per step along the last axis */
-        int64_t x0 = item % tiles_x * TILE, y0 = item / tiles_x % tiles_y * TILE, other = item / tiles_x / tiles_y;
+        int64_t x0 = item % tiles_x * TILE, y0 = item / tiles_x % tiles_y * TILE,
+                other = item / tiles_x / tiles_y;
         int64_t wide = nx - x0 < TILE ? nx - x0 : TILE, high = ny - y0 < TILE ? ny - y0 : TILE;
         int64_t to_at = x0 * to_strides[last] + y0 * to_strides[dense];
         int64_t from_at = x0 * from_strides[last] + y0 * from_strides[dense];
@@ -193,12 +218,14 @@ static void convert_tiled(const mb_convert_params *p, const mb_array *a, mb_arra
             other /= walk->dims[i];
         }
         for (int64_t x = 0; x < wide; x++) {
-            read_run(a->dtype, (const char *)a->data + (from_at + x * from_strides[last]) * in_bytes,
+            read_run(a->dtype,
+                     (const char *)a->data + (from_at + x * from_strides[last]) * in_bytes,
                      from_strides[dense], high, values[x]);
             scale_values(p, values[x], high, parts);
         }
         for (int64_t y = 0; y < high; y++)
-            write_run(result->dtype, (char *)result->data + (to_at + y * to_strides[dense]) * out_bytes,
+            write_run(result->dtype,
+                      (char *)result->data + (to_at + y * to_strides[dense]) * out_bytes,
                       to_strides[last], wide, &values[0][y * parts], 2 * TILE, parts);
     }
 }
@@ -215,7 +242,8 @@ static mb_status run_host(const mb_op_call *call)
     if (walk.pieces == 0)
         return MB_STATUS_OK;
     for (int i = 0; i < last; i++)
-        if (mb_walk_abs(walk.strides[1][i]) < mb_walk_abs(walk.strides[1][dense]) && walk.dims[i] >= 8)
+        if (mb_walk_abs(walk.strides[1][i]) < mb_walk_abs(walk.strides[1][dense]) &&
+            walk.dims[i] >= 8)
             dense = i;
     if (dense != last && walk.run >= 8 && walk.strides[1][dense] != 0) {
         convert_tiled(p, a, result, &walk, dense, threads);
@@ -230,16 +258,19 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_convert = {
     .name = "convert",
     .summary = "Changes the element type, with optional linear scaling; also the strided copy.",
-    .doc = "result = value * scale + offset, computed in double precision. Integer results are rounded to nearest (ties "
+    .doc = "result = value * scale + offset, computed in double precision. Integer results are "
+           "rounded to nearest (ties "
            "to even) and clamped to the range of the type; NaN becomes 0.\n"
            "Real to complex sets the imaginary part to 0; complex to real is an error.\n"
-           "With the dtype of the input this is a dense copy of any view: permuted, reversed, stepped or broadcast.",
+           "With the dtype of the input this is a dense copy of any view: permuted, reversed, "
+           "stepped or broadcast.",
     .category = "array",
     .args = args,
     .params_bytes = sizeof(mb_convert_params),
     .strides = MB_STRIDES_ANY,
     .split = split,
-    .tolerance = 1e-7, /* one rounding to float may differ where the device fuses multiply and add */
+    .tolerance =
+        1e-7, /* one rounding to float may differ where the device fuses multiply and add */
     .samples = samples,
     .infer = infer,
     .run_host = run_host,

@@ -7,13 +7,32 @@
 #include <string.h>
 
 static const mb_op_arg args[] = {
-    {.name = "a", .kind = MB_ARG_IN, .required = true, .dtypes = MB_ANY_DTYPE, .rank_min = 1, .rank_max = MB_MAX_RANK,
+    {.name = "a",
+     .kind = MB_ARG_IN,
+     .required = true,
+     .dtypes = MB_ANY_DTYPE,
+     .rank_min = 1,
+     .rank_max = MB_MAX_RANK,
      .doc = "array to crop; any strides"},
-    {.name = "before", .kind = MB_ARG_VECTOR, .min = 0, .max = 1e12, .offset = offsetof(mb_crop_params, before),
-     .unit = "elements", .doc = "how many to take off in front: one number per axis, or one for all; default 0"},
-    {.name = "after", .kind = MB_ARG_VECTOR, .min = 0, .max = 1e12, .offset = offsetof(mb_crop_params, after),
-     .unit = "elements", .doc = "how many to take off behind: one number per axis, or one for all; default 0"},
-    {.name = "result", .kind = MB_ARG_OUT, .dtypes = MB_ANY_DTYPE, .rank_min = 1, .rank_max = MB_MAX_RANK,
+    {.name = "before",
+     .kind = MB_ARG_VECTOR,
+     .min = 0,
+     .max = 1e12,
+     .offset = offsetof(mb_crop_params, before),
+     .unit = "elements",
+     .doc = "how many to take off in front: one number per axis, or one for all; default 0"},
+    {.name = "after",
+     .kind = MB_ARG_VECTOR,
+     .min = 0,
+     .max = 1e12,
+     .offset = offsetof(mb_crop_params, after),
+     .unit = "elements",
+     .doc = "how many to take off behind: one number per axis, or one for all; default 0"},
+    {.name = "result",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_ANY_DTYPE,
+     .rank_min = 1,
+     .rank_max = MB_MAX_RANK,
      .doc = "extents less before + after"},
     {.name = NULL}};
 
@@ -24,12 +43,14 @@ static const char *const samples[] = {
 static mb_status check_amounts(const char *name, const mb_vector *amounts, int rank)
 {
     if (amounts->count != 0 && amounts->count != 1 && amounts->count != rank)
-        return mb_fail(MB_STATUS_ARGUMENT, name, "%s has %lld numbers; give one, or one for each of the %d axes", name,
+        return mb_fail(MB_STATUS_ARGUMENT, name,
+                       "%s has %lld numbers; give one, or one for each of the %d axes", name,
                        (long long)amounts->count, rank);
     for (int64_t i = 0; i < amounts->count; i++)
         if (amounts->values[i] != floor(amounts->values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, name, "element %lld of %s is %g; it must be a whole number",
-                           (long long)i + 1, name, amounts->values[i]);
+            return mb_fail(MB_STATUS_ARGUMENT, name,
+                           "element %lld of %s is %g; it must be a whole number", (long long)i + 1,
+                           name, amounts->values[i]);
     return MB_STATUS_OK;
 }
 
@@ -43,16 +64,18 @@ static mb_status infer(const void *params, mb_spec *arrays)
     for (int i = 0; i < a->shape.rank; i++) {
         int64_t before = mb_crop_amount(&p->before, i), after = mb_crop_amount(&p->after, i);
         if (before + after > a->shape.dims[i])
-            return mb_fail(MB_STATUS_SHAPE, before > a->shape.dims[i] ? "before" : "after",
-                           "axis %d has %lld elements; %lld before and %lld after cannot be taken off", i + 1,
-                           (long long)a->shape.dims[i], (long long)before, (long long)after);
+            return mb_fail(
+                MB_STATUS_SHAPE, before > a->shape.dims[i] ? "before" : "after",
+                "axis %d has %lld elements; %lld before and %lld after cannot be taken off", i + 1,
+                (long long)a->shape.dims[i], (long long)before, (long long)after);
         result.shape.dims[i] -= before + after;
     }
     arrays[MB_CROP_RESULT] = result;
     return MB_STATUS_OK;
 }
 
-static void copy_run(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n, int64_t bytes)
+static void copy_run(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n,
+                     int64_t bytes)
 {
     if (to_step == bytes && from_step == bytes)
         memcpy(to, from, (size_t)(n * bytes));
@@ -79,8 +102,8 @@ static mb_status run_host(const mb_op_call *call)
     for (int64_t i = 0; i < walk.pieces; i++) {
         mb_walk_piece piece = mb_walk_at(&walk, i);
         copy_run((char *)result->data + piece.offset[0] * bytes, piece.stride[0] * bytes,
-                 (const char *)a->data + (first + piece.offset[1]) * bytes, piece.stride[1] * bytes, piece.count,
-                 bytes);
+                 (const char *)a->data + (first + piece.offset[1]) * bytes, piece.stride[1] * bytes,
+                 piece.count, bytes);
     }
     return MB_STATUS_OK;
 }
@@ -88,7 +111,8 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_crop = {
     .name = "crop",
     .summary = "A dense copy of the middle of an array.",
-    .doc = "Takes before and after elements off every axis: one number per axis or one for all. Undoes pad. A view (a:view) does "
+    .doc = "Takes before and after elements off every axis: one number per axis or one for all. "
+           "Undoes pad. A view (a:view) does "
            "the same without copying.",
     .category = "array",
     .args = args,

@@ -3,33 +3,54 @@
 */
 #include "ops/op_fft.h"
 
-static const mb_op_arg args[] = {
-    {.name = "a", .kind = MB_ARG_IN, .required = true, .dtypes = MB_BIT(MB_C64), .rank_min = 1, .rank_max = MB_MAX_RANK,
-     .doc = "complex array"},
-    {.name = "axes", .kind = MB_ARG_INT, .initial = 1, .min = 1, .max = 3, .offset = offsetof(mb_fft_params, axes),
-     .doc = "how many trailing axes to transform"},
-    {.name = "inverse", .kind = MB_ARG_BOOL, .initial = 0, .offset = offsetof(mb_fft_params, inverse),
-     .doc = "exp(+2 pi i jk/n) instead of exp(-2 pi i jk/n)"},
-    {.name = "normalise", .kind = MB_ARG_BOOL, .initial = 1, .offset = offsetof(mb_fft_params, normalise),
-     .doc = "divide an inverse by its number of points"},
-    {.name = "result", .kind = MB_ARG_OUT, .dtypes = MB_BIT(MB_C64), .rank_min = 1, .rank_max = MB_MAX_RANK,
-     .doc = "same shape; may be a"},
-    {.name = NULL}};
+static const mb_op_arg args[] = {{.name = "a",
+                                  .kind = MB_ARG_IN,
+                                  .required = true,
+                                  .dtypes = MB_BIT(MB_C64),
+                                  .rank_min = 1,
+                                  .rank_max = MB_MAX_RANK,
+                                  .doc = "complex array"},
+                                 {.name = "axes",
+                                  .kind = MB_ARG_INT,
+                                  .initial = 1,
+                                  .min = 1,
+                                  .max = 3,
+                                  .offset = offsetof(mb_fft_params, axes),
+                                  .doc = "how many trailing axes to transform"},
+                                 {.name = "inverse",
+                                  .kind = MB_ARG_BOOL,
+                                  .initial = 0,
+                                  .offset = offsetof(mb_fft_params, inverse),
+                                  .doc = "exp(+2 pi i jk/n) instead of exp(-2 pi i jk/n)"},
+                                 {.name = "normalise",
+                                  .kind = MB_ARG_BOOL,
+                                  .initial = 1,
+                                  .offset = offsetof(mb_fft_params, normalise),
+                                  .doc = "divide an inverse by its number of points"},
+                                 {.name = "result",
+                                  .kind = MB_ARG_OUT,
+                                  .dtypes = MB_BIT(MB_C64),
+                                  .rank_min = 1,
+                                  .rank_max = MB_MAX_RANK,
+                                  .doc = "same shape; may be a"},
+                                 {.name = NULL}};
 
-static const char *const samples[] = {"{inputs = {{'c64', 3, 16}}}",
-                                      "{inputs = {{'c64', 2, 7, 15}}, params = {axes = 2, inverse = true}}",
-                                      "{inputs = {{'c64', 5, 6, 7}}, params = {axes = 3}}", NULL};
+static const char *const samples[] = {
+    "{inputs = {{'c64', 3, 16}}}",
+    "{inputs = {{'c64', 2, 7, 15}}, params = {axes = 2, inverse = true}}",
+    "{inputs = {{'c64', 5, 6, 7}}, params = {axes = 3}}", NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_fft_params *p = params;
     const mb_shape *shape = &arrays[MB_FFT_OP_A].shape;
     if (p->axes > shape->rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "axes", "axes is %lld and the array has %d", (long long)p->axes,
-                       shape->rank);
+        return mb_fail(MB_STATUS_ARGUMENT, "axes", "axes is %lld and the array has %d",
+                       (long long)p->axes, shape->rank);
     for (int i = shape->rank - (int)p->axes; i < shape->rank; i++)
         if (shape->dims[i] < 1)
-            return mb_fail(MB_STATUS_SHAPE, "a", "axis %d is empty; a transform needs at least one point", i + 1);
+            return mb_fail(MB_STATUS_SHAPE, "a",
+                           "axis %d is empty; a transform needs at least one point", i + 1);
     arrays[MB_FFT_OP_RESULT] = arrays[MB_FFT_OP_A];
     return MB_STATUS_OK;
 }
@@ -57,7 +78,8 @@ static mb_status run_host(const mb_op_call *call)
     int which = a->data == result->data ? MB_FFT_OP_IN_PLACE : MB_FFT_OP_APART;
     MB_TRY(mb_fft_exec(call->device, call->ffts[which], a->data, result->data, call->slots[which]));
     if (p->inverse && p->normalise) {
-        float *values = result->data, factor = (float)(1.0 / (double)mb_fft_op_points(&a->shape, p->axes));
+        float *values = result->data,
+              factor = (float)(1.0 / (double)mb_fft_op_points(&a->shape, p->axes));
         int64_t count = 2 * (int64_t)mb_array_elements(result);
         int threads = count < 65536 ? 1 : call->device->facts.threads;
 #pragma omp parallel for simd schedule(static) num_threads(threads)
@@ -70,7 +92,8 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_fft = {
     .name = "fft",
     .summary = "Complex Fourier transform over the last one, two or three axes.",
-    .doc = "Forward unnormalised; an inverse is divided by its number of points unless normalise = false. Leading axes are a batch. "
+    .doc = "Forward unnormalised; an inverse is divided by its number of points unless normalise = "
+           "false. Leading axes are a batch. "
            "Single precision; in place with out = a.",
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
     .category = "fft",

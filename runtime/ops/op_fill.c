@@ -7,24 +7,37 @@
 #include <string.h>
 
 static const mb_op_arg args[] = {
-    {.name = "a", .kind = MB_ARG_INOUT, .required = true, .dtypes = MB_ANY_DTYPE, .rank_min = 0,
-     .rank_max = MB_MAX_RANK, .doc = "array to fill; any strides"},
-    {.name = "value", .kind = MB_ARG_FLOAT, .required = true, .initial = NAN, .offset = offsetof(mb_fill_params, value),
+    {.name = "a",
+     .kind = MB_ARG_INOUT,
+     .required = true,
+     .dtypes = MB_ANY_DTYPE,
+     .rank_min = 0,
+     .rank_max = MB_MAX_RANK,
+     .doc = "array to fill; any strides"},
+    {.name = "value",
+     .kind = MB_ARG_FLOAT,
+     .required = true,
+     .initial = NAN,
+     .offset = offsetof(mb_fill_params, value),
      .doc = "the value; integers are rounded to nearest even and clamped, NaN becomes 0 there"},
-    {.name = "imag", .kind = MB_ARG_FLOAT, .initial = 0, .offset = offsetof(mb_fill_params, imag),
+    {.name = "imag",
+     .kind = MB_ARG_FLOAT,
+     .initial = 0,
+     .offset = offsetof(mb_fill_params, imag),
      .doc = "imaginary part; complex arrays only"},
     {.name = NULL}};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 17}}, params = {value = 2.5}}",
                                       "{inputs = {{'u16', 5, 7}}, params = {value = 70000}}",
-                                      "{inputs = {{'c64', 13}}, params = {value = 1, imag = -2}}", NULL};
+                                      "{inputs = {{'c64', 13}}, params = {value = 1, imag = -2}}",
+                                      NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_fill_params *p = params;
     if (p->imag != 0 && mb_dtype_kind(arrays[MB_FILL_A].dtype) != MB_CLASS_COMPLEX)
-        return mb_fail(MB_STATUS_DTYPE, "imag", "imag = %g needs a complex array, this one is %s", p->imag,
-                       mb_dtype_name(arrays[MB_FILL_A].dtype));
+        return mb_fail(MB_STATUS_DTYPE, "imag", "imag = %g needs a complex array, this one is %s",
+                       p->imag, mb_dtype_name(arrays[MB_FILL_A].dtype));
     return MB_STATUS_OK;
 }
 
@@ -80,7 +93,8 @@ static mb_status run_host(const mb_op_call *call)
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < walk.pieces; i++) {
         mb_walk_piece piece = mb_walk_at(&walk, i);
-        fill_run((char *)a->data + piece.offset[0] * (int64_t)bytes, piece.stride[0], piece.count, value, bytes);
+        fill_run((char *)a->data + piece.offset[0] * (int64_t)bytes, piece.stride[0], piece.count,
+                 value, bytes);
     }
     return MB_STATUS_OK;
 }
@@ -88,7 +102,8 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_fill = {
     .name = "fill",
     .summary = "Sets every element of an array to one value, in place.",
-    .doc = "The value is converted to the element type as `convert` does: rounded and clamped for integers.",
+    .doc = "The value is converted to the element type as `convert` does: rounded and clamped for "
+           "integers.",
     .category = "array",
     .args = args,
     .params_bytes = sizeof(mb_fill_params),

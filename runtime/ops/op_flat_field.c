@@ -15,30 +15,71 @@ enum { BLOCK = 256 };
 static const char *const modes[] = {"mean", "median", NULL};
 
 static const mb_op_arg args[] = {
-    {.name = "data", .kind = MB_ARG_IN, .required = true, .dtypes = ACCEPTED, .rank_min = 3, .rank_max = 3,
-     .doc = "raw frames (n, h, w): projection, row, column", .unit = "counts"},
-    {.name = "darks", .kind = MB_ARG_IN, .dtypes = ACCEPTED, .rank_min = 3, .rank_max = 3,
-     .doc = "frames without beam (nd, h, w); without them the dark is 0", .unit = "counts"},
-    {.name = "flats", .kind = MB_ARG_IN, .dtypes = ACCEPTED, .rank_min = 3, .rank_max = 3,
-     .doc = "frames without sample (nf, h, w); without them the denominator is 1", .unit = "counts"},
-    {.name = "mode", .kind = MB_ARG_ENUM, .initial = MB_FLAT_FIELD_MEAN, .choices = modes,
-     .offset = offsetof(mb_flat_field_params, mode), .doc = "how darks, and flats, become one frame"},
-    {.name = "floor", .kind = MB_ARG_FLOAT, .initial = 1e-7, .min = FLT_MIN, .max = FLT_MAX,
-     .offset = offsetof(mb_flat_field_params, floor), .unit = "counts",
+    {.name = "data",
+     .kind = MB_ARG_IN,
+     .required = true,
+     .dtypes = ACCEPTED,
+     .rank_min = 3,
+     .rank_max = 3,
+     .doc = "raw frames (n, h, w): projection, row, column",
+     .unit = "counts"},
+    {.name = "darks",
+     .kind = MB_ARG_IN,
+     .dtypes = ACCEPTED,
+     .rank_min = 3,
+     .rank_max = 3,
+     .doc = "frames without beam (nd, h, w); without them the dark is 0",
+     .unit = "counts"},
+    {.name = "flats",
+     .kind = MB_ARG_IN,
+     .dtypes = ACCEPTED,
+     .rank_min = 3,
+     .rank_max = 3,
+     .doc = "frames without sample (nf, h, w); without them the denominator is 1",
+     .unit = "counts"},
+    {.name = "mode",
+     .kind = MB_ARG_ENUM,
+     .initial = MB_FLAT_FIELD_MEAN,
+     .choices = modes,
+     .offset = offsetof(mb_flat_field_params, mode),
+     .doc = "how darks, and flats, become one frame"},
+    {.name = "floor",
+     .kind = MB_ARG_FLOAT,
+     .initial = 1e-7,
+     .min = FLT_MIN,
+     .max = FLT_MAX,
+     .offset = offsetof(mb_flat_field_params, floor),
+     .unit = "counts",
      .doc = "least denominator, absolute: smaller flat - dark is raised to it"},
-    {.name = "nonfinite", .kind = MB_ARG_FLOAT, .initial = 1, .min = -FLT_MAX, .max = FLT_MAX,
-     .offset = offsetof(mb_flat_field_params, nonfinite), .doc = "replaces results that are NaN or infinite"},
-    {.name = "result", .kind = MB_ARG_OUT, .dtypes = MB_BIT(MB_F32), .rank_min = 3, .rank_max = 3,
+    {.name = "nonfinite",
+     .kind = MB_ARG_FLOAT,
+     .initial = 1,
+     .min = -FLT_MAX,
+     .max = FLT_MAX,
+     .offset = offsetof(mb_flat_field_params, nonfinite),
+     .doc = "replaces results that are NaN or infinite"},
+    {.name = "result",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_BIT(MB_F32),
+     .rank_min = 3,
+     .rank_max = 3,
      .doc = "transmission (n, h, w); may be data when that is f32"},
-    {.name = "counts", .kind = MB_ARG_OUT, .dtypes = MB_BIT(MB_F64), .rank_min = 1, .rank_max = 1,
-     .doc = "{samples replaced as not finite, detector pixels whose denominator was raised, samples <= 0}"},
+    {.name = "counts",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_BIT(MB_F64),
+     .rank_min = 1,
+     .rank_max = 1,
+     .doc = "{samples replaced as not finite, detector pixels whose denominator was raised, "
+            "samples <= 0}"},
     {.name = NULL}};
 
-static const mb_op_split split[] = {{.axis = 1, .result_axis = 1, .combine = MB_COMBINE_SUM}, {.axis = -1}};
+static const mb_op_split split[] = {{.axis = 1, .result_axis = 1, .combine = MB_COMBINE_SUM},
+                                    {.axis = -1}};
 
 static const char *const samples[] = {
     "{inputs = {{'u16', 5, 3, 17}, {'u16', 2, 3, 17}, {'u16', 3, 3, 17}}}",
-    "{inputs = {{'f32', 3, 2, 11}, {'f32', 3, 2, 11}, {'f32', 4, 2, 11}}, params = {mode = 'median', nonfinite = 0}}",
+    "{inputs = {{'f32', 3, 2, 11}, {'f32', 3, 2, 11}, {'f32', 4, 2, 11}}, params = {mode = "
+    "'median', nonfinite = 0}}",
     "{inputs = {{'u8', 2, 5, 7}}}", NULL};
 
 static mb_status check_frames(const char *name, const mb_spec *frames, const mb_spec *data)
@@ -47,9 +88,12 @@ static mb_status check_frames(const char *name, const mb_spec *frames, const mb_
     if (!frames->present)
         return MB_STATUS_OK;
     if (frames->shape.dims[0] == 0)
-        return mb_fail(MB_STATUS_SHAPE, name, "%s has no frames; leave it out if there are none", name);
-    if (frames->shape.dims[1] != data->shape.dims[1] || frames->shape.dims[2] != data->shape.dims[2])
-        return mb_fail(MB_STATUS_SHAPE, name, "%s is %s and data is %s: frames must agree in rows and columns", name,
+        return mb_fail(MB_STATUS_SHAPE, name, "%s has no frames; leave it out if there are none",
+                       name);
+    if (frames->shape.dims[1] != data->shape.dims[1] ||
+        frames->shape.dims[2] != data->shape.dims[2])
+        return mb_fail(MB_STATUS_SHAPE, name,
+                       "%s is %s and data is %s: frames must agree in rows and columns", name,
                        mb_shape_format(&frames->shape, have, sizeof have),
                        mb_shape_format(&data->shape, want, sizeof want));
     return MB_STATUS_OK;
@@ -73,7 +117,8 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     const mb_spec *darks = &arrays[MB_FLAT_FIELD_DARKS], *flats = &arrays[MB_FLAT_FIELD_FLATS];
     const mb_device_facts *facts = &planner->device->facts;
     bool host = facts->compute_capability == 0;
-    uint64_t frame = mb_bytes_mul(mb_bytes_mul((uint64_t)data->shape.dims[1], (uint64_t)data->shape.dims[2]), 4);
+    uint64_t frame =
+        mb_bytes_mul(mb_bytes_mul((uint64_t)data->shape.dims[1], (uint64_t)data->shape.dims[2]), 4);
     uint64_t most = 0;
     if (darks->present)
         most = (uint64_t)darks->shape.dims[0];
@@ -82,8 +127,10 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     mb_planner_slot(planner, "dark", darks->present ? frame : 0, 0, 1);
     mb_planner_slot(planner, "denominator", flats->present ? frame : 0, 0, 1);
     mb_planner_slot(planner, "values",
-                    host && p->mode == MB_FLAT_FIELD_MEDIAN ? mb_bytes_mul(most, 4 * (uint64_t)facts->threads) : 0, 0,
-                    0);
+                    host && p->mode == MB_FLAT_FIELD_MEDIAN
+                        ? mb_bytes_mul(most, 4 * (uint64_t)facts->threads)
+                        : 0,
+                    0, 0);
     mb_planner_slot(planner, "tally", host ? 0 : 3 * sizeof(uint64_t), 0, 1);
 }
 
@@ -95,7 +142,8 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     } while (0)
 
 /* n samples from (frame, y, x) on. */
-static void read_samples(const mb_array *array, int64_t frame, int64_t y, int64_t x, int64_t n, float *to)
+static void read_samples(const mb_array *array, int64_t frame, int64_t y, int64_t x, int64_t n,
+                         float *to)
 {
     int64_t at = frame * array->strides[0] + y * array->strides[1] + x;
     switch (array->dtype) {
@@ -163,7 +211,8 @@ static float median(float *values, int64_t n)
     return (float)(0.5 * ((double)lower + (double)upper));
 }
 
-static void median_samples(const mb_array *frames, int64_t y, int64_t x, int64_t n, float *to, float *values)
+static void median_samples(const mb_array *frames, int64_t y, int64_t x, int64_t n, float *to,
+                           float *values)
 {
     for (int64_t i = 0; i < n; i++) {
         for (int64_t k = 0; k < frames->shape.dims[0]; k++)
@@ -172,15 +221,18 @@ static void median_samples(const mb_array *frames, int64_t y, int64_t x, int64_t
     }
 }
 
-static void combine(const mb_op_call *call, const mb_array *frames, int64_t y, int64_t x, int64_t n, float *to)
+static void combine(const mb_op_call *call, const mb_array *frames, int64_t y, int64_t x, int64_t n,
+                    float *to)
 {
     const mb_flat_field_params *p = call->params;
     if (p->mode == MB_FLAT_FIELD_MEAN)
         mean_samples(frames, y, x, n, to);
     else {
-        uint64_t per_thread = call->slot_bytes[MB_FLAT_FIELD_VALUES] / 4 / (uint64_t)call->device->facts.threads;
+        uint64_t per_thread =
+            call->slot_bytes[MB_FLAT_FIELD_VALUES] / 4 / (uint64_t)call->device->facts.threads;
         median_samples(frames, y, x, n, to,
-                       (float *)call->slots[MB_FLAT_FIELD_VALUES] + per_thread * (uint64_t)omp_get_thread_num());
+                       (float *)call->slots[MB_FLAT_FIELD_VALUES] +
+                           per_thread * (uint64_t)omp_get_thread_num());
     }
 }
 
@@ -189,8 +241,10 @@ static int64_t make_frames(const mb_op_call *call)
 {
     const mb_flat_field_params *p = call->params;
     const mb_array *data = call->arrays[MB_FLAT_FIELD_DATA];
-    const mb_array *darks = call->arrays[MB_FLAT_FIELD_DARKS], *flats = call->arrays[MB_FLAT_FIELD_FLATS];
-    float *dark = call->slots[MB_FLAT_FIELD_DARK], *denominator = call->slots[MB_FLAT_FIELD_DENOMINATOR];
+    const mb_array *darks = call->arrays[MB_FLAT_FIELD_DARKS],
+                   *flats = call->arrays[MB_FLAT_FIELD_FLATS];
+    float *dark = call->slots[MB_FLAT_FIELD_DARK],
+          *denominator = call->slots[MB_FLAT_FIELD_DENOMINATOR];
     int64_t h = data->shape.dims[1], w = data->shape.dims[2], raised = 0;
 #pragma omp parallel for schedule(static) num_threads(call->device->facts.threads) reduction(+ : raised)
     for (int64_t y = 0; y < h; y++)
@@ -204,7 +258,8 @@ static int64_t make_frames(const mb_op_call *call)
             for (int64_t i = 0; i < n; i++) {
                 int clamped;
                 float difference = denominator[at + i] - (darks ? dark[at + i] : 0.0f);
-                denominator[at + i] = mb_flat_field_denominator(difference, (float)p->floor, &clamped);
+                denominator[at + i] =
+                    mb_flat_field_denominator(difference, (float)p->floor, &clamped);
                 raised += clamped;
             }
         }
@@ -215,8 +270,10 @@ static mb_status run_host(const mb_op_call *call)
 {
     const mb_flat_field_params *p = call->params;
     const mb_array *data = call->arrays[MB_FLAT_FIELD_DATA];
-    mb_array *result = call->arrays[MB_FLAT_FIELD_RESULT], *counts = call->arrays[MB_FLAT_FIELD_COUNTS];
-    const float *dark = call->slots[MB_FLAT_FIELD_DARK], *denominator = call->slots[MB_FLAT_FIELD_DENOMINATOR];
+    mb_array *result = call->arrays[MB_FLAT_FIELD_RESULT],
+             *counts = call->arrays[MB_FLAT_FIELD_COUNTS];
+    const float *dark = call->slots[MB_FLAT_FIELD_DARK],
+                *denominator = call->slots[MB_FLAT_FIELD_DENOMINATOR];
     int64_t n = data->shape.dims[0], h = data->shape.dims[1], w = data->shape.dims[2];
     int64_t replaced = 0, not_positive = 0, raised = n * h * w > 0 ? make_frames(call) : 0;
     float substitute = (float)p->nonfinite;
@@ -255,9 +312,11 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_flat_field = {
     .name = "flat_field",
     .summary = "Raw frames to transmission: (data - dark) / (flat - dark).",
-    .doc = "The dark and the flat frame are the mean (in double precision) or the median over darks and flats. Without darks "
+    .doc = "The dark and the flat frame are the mean (in double precision) or the median over "
+           "darks and flats. Without darks "
            "the dark is 0, without flats the denominator is 1.\n"
-           "flat - dark below floor is raised to floor; results that are not finite are replaced by nonfinite. counts says "
+           "flat - dark below floor is raised to floor; results that are not finite are replaced "
+           "by nonfinite. counts says "
            "how often: {samples replaced, detector pixels raised, samples <= 0 among the rest}.\n"
            "Cut along rows, all three stacks are cut alike.",
     .reference = "(I - D) / (F - D)",

@@ -42,13 +42,14 @@ enum {
 
 /* What the three counts are. */
 enum {
-    MB_FLAT_FIELD_NONFINITE,   /* samples whose result was not finite and was replaced */
-    MB_FLAT_FIELD_CLAMPED,     /* detector pixels (not samples) whose flat - dark is below the floor */
+    MB_FLAT_FIELD_NONFINITE, /* samples whose result was not finite and was replaced */
+    MB_FLAT_FIELD_CLAMPED, /* detector pixels (not samples) whose flat - dark is below the floor */
     MB_FLAT_FIELD_NOT_POSITIVE /* samples with a transmission <= 0, not counting replaced ones */
 };
 
 /* A NaN stays, so that it shows up in the results that it spoils. */
-MB_BOTH static inline float mb_flat_field_denominator(float difference, float floor_value, int *clamped)
+MB_BOTH static inline float mb_flat_field_denominator(float difference, float floor_value,
+                                                      int *clamped)
 {
     *clamped = difference < floor_value;
     return *clamped ? floor_value : difference;

@@ -7,25 +7,54 @@
 #include <string.h>
 
 static const mb_op_arg args[] = {
-    {.name = "a", .kind = MB_ARG_IN, .required = true, .dtypes = MB_BIT(MB_C64), .rank_min = 1, .rank_max = MB_MAX_RANK,
+    {.name = "a",
+     .kind = MB_ARG_IN,
+     .required = true,
+     .dtypes = MB_BIT(MB_C64),
+     .rank_min = 1,
+     .rank_max = MB_MAX_RANK,
      .doc = "spectrum (..., n/2 + 1)"},
-    {.name = "axes", .kind = MB_ARG_INT, .initial = 1, .min = 1, .max = 3, .offset = offsetof(mb_irfft_params, axes),
+    {.name = "axes",
+     .kind = MB_ARG_INT,
+     .initial = 1,
+     .min = 1,
+     .max = 3,
+     .offset = offsetof(mb_irfft_params, axes),
      .doc = "how many trailing axes to transform"},
-    {.name = "n", .kind = MB_ARG_INT, .initial = 0, .min = 0, .max = 1e15, .offset = offsetof(mb_irfft_params, n),
+    {.name = "n",
+     .kind = MB_ARG_INT,
+     .initial = 0,
+     .min = 0,
+     .max = 1e15,
+     .offset = offsetof(mb_irfft_params, n),
      .doc = "samples per row of the result; 0 = 2 * (m - 1), the even one"},
-    {.name = "consume", .kind = MB_ARG_BOOL, .initial = 0, .offset = offsetof(mb_irfft_params, consume),
+    {.name = "consume",
+     .kind = MB_ARG_BOOL,
+     .initial = 0,
+     .offset = offsetof(mb_irfft_params, consume),
      .doc = "the contents of a may be lost: saves a scratch copy of it"},
-    {.name = "in_place", .kind = MB_ARG_BOOL, .initial = 0, .offset = offsetof(mb_irfft_params, in_place),
-     .doc = "out is the memory of a, seen as real: last extent 2 * (n/2 + 1), n samples and rubbish"},
-    {.name = "normalise", .kind = MB_ARG_BOOL, .initial = 1, .offset = offsetof(mb_irfft_params, normalise),
+    {.name = "in_place",
+     .kind = MB_ARG_BOOL,
+     .initial = 0,
+     .offset = offsetof(mb_irfft_params, in_place),
+     .doc =
+         "out is the memory of a, seen as real: last extent 2 * (n/2 + 1), n samples and rubbish"},
+    {.name = "normalise",
+     .kind = MB_ARG_BOOL,
+     .initial = 1,
+     .offset = offsetof(mb_irfft_params, normalise),
      .doc = "divide by the number of points of the result"},
-    {.name = "result", .kind = MB_ARG_OUT, .dtypes = MB_BIT(MB_F32), .rank_min = 1, .rank_max = MB_MAX_RANK,
+    {.name = "result",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_BIT(MB_F32),
+     .rank_min = 1,
+     .rank_max = MB_MAX_RANK,
      .doc = "real array (..., n)"},
     {.name = NULL}};
 
-static const char *const samples[] = {"{inputs = {{'c64', 3, 9}}}",
-                                      "{inputs = {{'c64', 2, 7, 8}}, params = {axes = 2, n = 15}}",
-                                      "{inputs = {{'c64', 5, 6, 4}}, params = {axes = 3, n = 7}}", NULL};
+static const char *const samples[] = {
+    "{inputs = {{'c64', 3, 9}}}", "{inputs = {{'c64', 2, 7, 8}}, params = {axes = 2, n = 15}}",
+    "{inputs = {{'c64', 5, 6, 4}}, params = {axes = 3, n = 7}}", NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -34,13 +63,15 @@ static mb_status infer(const void *params, mb_spec *arrays)
     mb_spec result = {true, MB_F32, *shape};
     int64_t m = shape->dims[shape->rank - 1], n = mb_irfft_extent(p, m);
     if (p->axes > shape->rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "axes", "axes is %lld and the array has %d", (long long)p->axes,
-                       shape->rank);
+        return mb_fail(MB_STATUS_ARGUMENT, "axes", "axes is %lld and the array has %d",
+                       (long long)p->axes, shape->rank);
     for (int i = shape->rank - (int)p->axes; i < shape->rank; i++)
         if (shape->dims[i] < 1)
-            return mb_fail(MB_STATUS_SHAPE, "a", "axis %d is empty; a transform needs at least one point", i + 1);
+            return mb_fail(MB_STATUS_SHAPE, "a",
+                           "axis %d is empty; a transform needs at least one point", i + 1);
     if (n < 1 || n / 2 + 1 != m)
-        return mb_fail(MB_STATUS_ARGUMENT, "n", "a spectrum of %lld is that of n = %lld or %lld, not %lld", (long long)m,
+        return mb_fail(MB_STATUS_ARGUMENT, "n",
+                       "a spectrum of %lld is that of n = %lld or %lld, not %lld", (long long)m,
                        (long long)(2 * m - 2), (long long)(2 * m - 1), (long long)n);
     result.shape.dims[shape->rank - 1] = p->in_place ? 2 * m : n;
     arrays[MB_IRFFT_RESULT] = result;
@@ -92,10 +123,13 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_irfft = {
     .name = "irfft",
-    .summary = "Complex-to-real Fourier transform over the last one, two or three axes: the inverse of rfft.",
-    .doc = "Divided by the number of points unless normalise = false. n tells an odd last extent, which the spectrum does not show. "
+    .summary = "Complex-to-real Fourier transform over the last one, two or three axes: the "
+               "inverse of rfft.",
+    .doc = "Divided by the number of points unless normalise = false. n tells an odd last extent, "
+           "which the spectrum does not show. "
            "consume = true saves the scratch copy that keeps a.\n"
-           "In place (in_place = true, out = the memory of a seen as real) rows of the result have 2 * (n/2 + 1) elements, of "
+           "In place (in_place = true, out = the memory of a seen as real) rows of the result have "
+           "2 * (n/2 + 1) elements, of "
            "which n are samples.",
     .reference = "x[j] = 1/n sum over k of X[k] exp(2 pi i jk/n)",
     .category = "fft",

@@ -7,29 +7,51 @@
 #include <float.h>
 #include <string.h>
 
-static const mb_op_arg args[] = {
-    {.name = "a", .kind = MB_ARG_IN, .required = true, .dtypes = MB_BIT(MB_F32), .rank_min = 0,
-     .rank_max = MB_MAX_RANK, .doc = "transmission; any strides"},
-    {.name = "min", .kind = MB_ARG_FLOAT, .initial = 1e-6, .min = FLT_MIN, .max = FLT_MAX,
-     .offset = offsetof(mb_minus_log_params, min), .doc = "lower clip bound, positive"},
-    {.name = "max", .kind = MB_ARG_FLOAT, .initial = 10, .min = FLT_MIN, .max = FLT_MAX,
-     .offset = offsetof(mb_minus_log_params, max), .doc = "upper clip bound, above min"},
-    {.name = "result", .kind = MB_ARG_OUT, .dtypes = MB_BIT(MB_F32), .rank_min = 0, .rank_max = MB_MAX_RANK,
-     .doc = "same shape; may be a"},
-    {.name = NULL}};
+static const mb_op_arg args[] = {{.name = "a",
+                                  .kind = MB_ARG_IN,
+                                  .required = true,
+                                  .dtypes = MB_BIT(MB_F32),
+                                  .rank_min = 0,
+                                  .rank_max = MB_MAX_RANK,
+                                  .doc = "transmission; any strides"},
+                                 {.name = "min",
+                                  .kind = MB_ARG_FLOAT,
+                                  .initial = 1e-6,
+                                  .min = FLT_MIN,
+                                  .max = FLT_MAX,
+                                  .offset = offsetof(mb_minus_log_params, min),
+                                  .doc = "lower clip bound, positive"},
+                                 {.name = "max",
+                                  .kind = MB_ARG_FLOAT,
+                                  .initial = 10,
+                                  .min = FLT_MIN,
+                                  .max = FLT_MAX,
+                                  .offset = offsetof(mb_minus_log_params, max),
+                                  .doc = "upper clip bound, above min"},
+                                 {.name = "result",
+                                  .kind = MB_ARG_OUT,
+                                  .dtypes = MB_BIT(MB_F32),
+                                  .rank_min = 0,
+                                  .rank_max = MB_MAX_RANK,
+                                  .doc = "same shape; may be a"},
+                                 {.name = NULL}};
 
-static const mb_op_split split[] = {{.axis = 0, .result_axis = 0}, {.axis = 1, .result_axis = 1},
-                                    {.axis = 2, .result_axis = 2}, {.axis = -1}};
+static const mb_op_split split[] = {{.axis = 0, .result_axis = 0},
+                                    {.axis = 1, .result_axis = 1},
+                                    {.axis = 2, .result_axis = 2},
+                                    {.axis = -1}};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 5, 17}}}",
-                                      "{inputs = {{'f32', 101}}, params = {min = 0.1, max = 0.9}}", NULL};
+                                      "{inputs = {{'f32', 101}}, params = {min = 0.1, max = 0.9}}",
+                                      NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_minus_log_params *p = params;
     if (!((float)p->min < (float)p->max))
-        return mb_fail(MB_STATUS_ARGUMENT, "max", "the clip bounds must satisfy 0 < min < max; min is %g, max is %g",
-                       p->min, p->max);
+        return mb_fail(MB_STATUS_ARGUMENT, "max",
+                       "the clip bounds must satisfy 0 < min < max; min is %g, max is %g", p->min,
+                       p->max);
     arrays[MB_MINUS_LOG_RESULT] = arrays[MB_MINUS_LOG_A];
     return MB_STATUS_OK;
 }
@@ -101,7 +123,8 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_minus_log = {
     .name = "minus_log",
     .summary = "Transmission to attenuation: -ln(clip(a, min, max)).",
-    .doc = "Values below min and above max are clipped before the logarithm; NaN stays NaN. Units: none in, optical depth "
+    .doc = "Values below min and above max are clipped before the logarithm; NaN stays NaN. Units: "
+           "none in, optical depth "
            "out. May run in place.",
     .reference = "Beer and Lambert: I = I0 exp(-integral of mu)",
     .category = "tomography",

@@ -10,22 +10,49 @@
 static const char *const modes[] = {"constant", "edge", "reflect", "symmetric", "wrap", NULL};
 
 static const mb_op_arg args[] = {
-    {.name = "a", .kind = MB_ARG_IN, .required = true, .dtypes = MB_ANY_DTYPE, .rank_min = 1, .rank_max = MB_MAX_RANK,
+    {.name = "a",
+     .kind = MB_ARG_IN,
+     .required = true,
+     .dtypes = MB_ANY_DTYPE,
+     .rank_min = 1,
+     .rank_max = MB_MAX_RANK,
      .doc = "array to pad; any strides"},
-    {.name = "before", .kind = MB_ARG_VECTOR, .min = 0, .max = 1e12, .offset = offsetof(mb_pad_params, before),
-     .unit = "elements", .doc = "how many to add in front: one number per axis, or one for all; default 0"},
-    {.name = "after", .kind = MB_ARG_VECTOR, .min = 0, .max = 1e12, .offset = offsetof(mb_pad_params, after),
-     .unit = "elements", .doc = "how many to add behind: one number per axis, or one for all; default 0"},
-    {.name = "mode", .kind = MB_ARG_ENUM, .initial = MB_PAD_CONSTANT, .choices = modes,
-     .offset = offsetof(mb_pad_params, mode), .doc = "what the new elements are, as in numpy.pad"},
-    {.name = "value", .kind = MB_ARG_FLOAT, .initial = 0, .offset = offsetof(mb_pad_params, value),
+    {.name = "before",
+     .kind = MB_ARG_VECTOR,
+     .min = 0,
+     .max = 1e12,
+     .offset = offsetof(mb_pad_params, before),
+     .unit = "elements",
+     .doc = "how many to add in front: one number per axis, or one for all; default 0"},
+    {.name = "after",
+     .kind = MB_ARG_VECTOR,
+     .min = 0,
+     .max = 1e12,
+     .offset = offsetof(mb_pad_params, after),
+     .unit = "elements",
+     .doc = "how many to add behind: one number per axis, or one for all; default 0"},
+    {.name = "mode",
+     .kind = MB_ARG_ENUM,
+     .initial = MB_PAD_CONSTANT,
+     .choices = modes,
+     .offset = offsetof(mb_pad_params, mode),
+     .doc = "what the new elements are, as in numpy.pad"},
+    {.name = "value",
+     .kind = MB_ARG_FLOAT,
+     .initial = 0,
+     .offset = offsetof(mb_pad_params, value),
      .doc = "the constant of mode constant"},
-    {.name = "result", .kind = MB_ARG_OUT, .dtypes = MB_ANY_DTYPE, .rank_min = 1, .rank_max = MB_MAX_RANK,
+    {.name = "result",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_ANY_DTYPE,
+     .rank_min = 1,
+     .rank_max = MB_MAX_RANK,
      .doc = "extents grown by before + after"},
     {.name = NULL}};
 
 static const char *const samples[] = {
-    "{inputs = {{'f32', 3, 5, 7}}, params = {before = {0, 2, 3}, after = {1, 0, 9}, mode = 'reflect'}}",
+    "{inputs = {{'f32', 3, 5, 7}}, params = {before = {0, 2, 3}, after = {1, 0, 9}, mode = "
+    "'reflect'}}",
     "{inputs = {{'u16', 5, 4}}, params = {before = 7, after = 6, mode = 'symmetric'}}",
     "{inputs = {{'c64', 11}}, params = {before = 3, after = 13, mode = 'wrap'}}",
     "{inputs = {{'f32', 3, 5}}, params = {before = {0, 2}, value = 1.5}}", NULL};
@@ -33,12 +60,14 @@ static const char *const samples[] = {
 static mb_status check_amounts(const char *name, const mb_vector *amounts, int rank)
 {
     if (amounts->count != 0 && amounts->count != 1 && amounts->count != rank)
-        return mb_fail(MB_STATUS_ARGUMENT, name, "%s has %lld numbers; give one, or one for each of the %d axes", name,
+        return mb_fail(MB_STATUS_ARGUMENT, name,
+                       "%s has %lld numbers; give one, or one for each of the %d axes", name,
                        (long long)amounts->count, rank);
     for (int64_t i = 0; i < amounts->count; i++)
         if (amounts->values[i] != floor(amounts->values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, name, "element %lld of %s is %g; it must be a whole number",
-                           (long long)i + 1, name, amounts->values[i]);
+            return mb_fail(MB_STATUS_ARGUMENT, name,
+                           "element %lld of %s is %g; it must be a whole number", (long long)i + 1,
+                           name, amounts->values[i]);
     return MB_STATUS_OK;
 }
 
@@ -52,7 +81,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
     for (int i = 0; i < a->shape.rank; i++) {
         int64_t amount = mb_pad_amount(&p->before, i) + mb_pad_amount(&p->after, i);
         if (a->shape.dims[i] == 0 && amount > 0 && p->mode != MB_PAD_CONSTANT)
-            return mb_fail(MB_STATUS_SHAPE, "a", "axis %d is empty: mode %s has nothing to continue (constant has)",
+            return mb_fail(MB_STATUS_SHAPE, "a",
+                           "axis %d is empty: mode %s has nothing to continue (constant has)",
                            i + 1, modes[p->mode]);
         result.shape.dims[i] += amount;
     }
@@ -72,8 +102,9 @@ static inline void copy_element(char *to, const char *from, size_t bytes)
 }
 
 /* One row: `from` is the source row's start, or NULL for a row of constants. Strides in bytes. */
-static void pad_row(const mb_pad_params *p, char *to, int64_t to_step, int64_t n_out, const char *from,
-                    int64_t from_step, int64_t n, int64_t before, const char *value, size_t bytes)
+static void pad_row(const mb_pad_params *p, char *to, int64_t to_step, int64_t n_out,
+                    const char *from, int64_t from_step, int64_t n, int64_t before,
+                    const char *value, size_t bytes)
 {
     int64_t size = (int64_t)bytes, middle = from ? n : 0;
     for (int64_t x = 0; x < n_out; x++) {
@@ -111,15 +142,16 @@ static mb_status run_host(const mb_op_call *call)
         bool outside = a->shape.dims[last] == 0;
         for (int i = last - 1; i >= 0; i--) {
             int64_t index = rest % result->shape.dims[i];
-            int64_t source = mb_pad_source(p->mode, index - mb_pad_amount(&p->before, i), a->shape.dims[i]);
+            int64_t source =
+                mb_pad_source(p->mode, index - mb_pad_amount(&p->before, i), a->shape.dims[i]);
             rest /= result->shape.dims[i];
             outside = outside || source < 0;
             to += index * result->strides[i];
             from += source * a->strides[i];
         }
         pad_row(p, (char *)result->data + to * bytes, result->strides[last] * bytes, n_out,
-                outside ? NULL : (const char *)a->data + from * bytes, a->strides[last] * bytes, a->shape.dims[last],
-                before, value, (size_t)bytes);
+                outside ? NULL : (const char *)a->data + from * bytes, a->strides[last] * bytes,
+                a->shape.dims[last], before, value, (size_t)bytes);
     }
     return MB_STATUS_OK;
 }
@@ -127,8 +159,10 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_pad = {
     .name = "pad",
     .summary = "Grows an array on every side: constant, edge, reflect, symmetric or wrap.",
-    .doc = "before and after are element counts, one per axis or one number for all axes. Modes as numpy.pad:\n"
-           "constant 0 0 | a b c | 0 0, edge a a | a b c | c c, reflect c b | a b c | b a, symmetric b a | a b c | c b, "
+    .doc = "before and after are element counts, one per axis or one number for all axes. Modes as "
+           "numpy.pad:\n"
+           "constant 0 0 | a b c | 0 0, edge a a | a b c | c c, reflect c b | a b c | b a, "
+           "symmetric b a | a b c | c b, "
            "wrap b c | a b c | a b. Pads may be longer than the axis.",
     .reference = "numpy.pad",
     .category = "array",

@@ -47,8 +47,7 @@ MB_BOTH static inline int64_t mb_pad_source(int mode, int64_t i, int64_t n)
     if (i >= 0 && i < n)
         return i;
     switch (mode) {
-    case MB_PAD_EDGE:
-        return i < 0 ? 0 : n - 1;
+    case MB_PAD_EDGE: return i < 0 ? 0 : n - 1;
     case MB_PAD_REFLECT:
         if (n == 1)
             return 0;
@@ -61,11 +60,8 @@ MB_BOTH static inline int64_t mb_pad_source(int mode, int64_t i, int64_t n)
         r = i % period;
         r = r < 0 ? r + period : r;
         return r < n ? r : period - 1 - r;
-    case MB_PAD_WRAP:
-        r = i % n;
-        return r < 0 ? r + n : r;
-    default:
-        return -1;
+    case MB_PAD_WRAP: r = i % n; return r < 0 ? r + n : r;
+    default: return -1;
     }
 }
 

@@ -26,7 +26,8 @@ enum {
 };
 
 /* Everything resolved from the parameters (which infer has checked) and the volume's shape; a 2-D volume is one row. */
-static inline mb_parallel_geometry mb_project_geometry(const mb_project_params *p, const mb_shape *volume)
+static inline mb_parallel_geometry mb_project_geometry(const mb_project_params *p,
+                                                       const mb_shape *volume)
 {
     mb_parallel_geometry g;
     g.rows = volume->rank == 3 ? volume->dims[0] : 1;
@@ -44,9 +45,11 @@ static inline mb_parallel_geometry mb_project_geometry(const mb_project_params *
     return g;
 }
 
-static inline mb_parallel_angle mb_project_angle(const mb_project_params *p, const mb_parallel_geometry *g, int64_t k)
+static inline mb_parallel_angle mb_project_angle(const mb_project_params *p,
+                                                 const mb_parallel_geometry *g, int64_t k)
 {
-    return mb_parallel_angle_at(g, p->angles.values[k], p->shifts.count ? p->shifts.values[k] : 0.0);
+    return mb_parallel_angle_at(g, p->angles.values[k],
+                                p->shifts.count ? p->shifts.values[k] : 0.0);
 }
 
 #endif

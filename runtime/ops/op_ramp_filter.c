@@ -9,25 +9,56 @@
 #include <omp.h>
 #include <string.h>
 
-static const char *const filters[] = {"ram-lak", "shepp-logan", "cosine", "hamming", "hann", "tukey", "lanczos", "none", NULL};
+static const char *const filters[] = {"ram-lak", "shepp-logan", "cosine", "hamming", "hann",
+                                      "tukey",   "lanczos",     "none",   NULL};
 static const char *const paddings[] = {"zero", "edge", NULL};
 
 static const mb_op_arg args[] = {
-    {.name = "sino", .kind = MB_ARG_IN, .required = true, .dtypes = MB_BIT(MB_F32), .rank_min = 1, .rank_max = 3,
+    {.name = "sino",
+     .kind = MB_ARG_IN,
+     .required = true,
+     .dtypes = MB_BIT(MB_F32),
+     .rank_min = 1,
+     .rank_max = 3,
      .doc = "sinograms; the last axis is the detector"},
-    {.name = "filter", .kind = MB_ARG_ENUM, .initial = MB_RAMP_RAM_LAK, .choices = filters,
-     .offset = offsetof(mb_ramp_filter_params, filter), .doc = "ramp times this window; none: no ramp either"},
-    {.name = "cutoff", .kind = MB_ARG_FLOAT, .initial = 1, .min = 1e-6, .max = 1,
-     .offset = offsetof(mb_ramp_filter_params, cutoff), .unit = "Nyquist frequency",
+    {.name = "filter",
+     .kind = MB_ARG_ENUM,
+     .initial = MB_RAMP_RAM_LAK,
+     .choices = filters,
+     .offset = offsetof(mb_ramp_filter_params, filter),
+     .doc = "ramp times this window; none: no ramp either"},
+    {.name = "cutoff",
+     .kind = MB_ARG_FLOAT,
+     .initial = 1,
+     .min = 1e-6,
+     .max = 1,
+     .offset = offsetof(mb_ramp_filter_params, cutoff),
+     .unit = "Nyquist frequency",
      .doc = "where the window ends; the response is 0 above"},
-    {.name = "padding", .kind = MB_ARG_ENUM, .initial = MB_RAMP_PAD_ZERO, .choices = paddings,
-     .offset = offsetof(mb_ramp_filter_params, padding), .doc = "what rows are padded with"},
-    {.name = "pad_width", .kind = MB_ARG_INT, .initial = 0, .min = 0, .max = 1 << 30,
-     .offset = offsetof(mb_ramp_filter_params, pad_width), .unit = "px",
+    {.name = "padding",
+     .kind = MB_ARG_ENUM,
+     .initial = MB_RAMP_PAD_ZERO,
+     .choices = paddings,
+     .offset = offsetof(mb_ramp_filter_params, padding),
+     .doc = "what rows are padded with"},
+    {.name = "pad_width",
+     .kind = MB_ARG_INT,
+     .initial = 0,
+     .min = 0,
+     .max = 1 << 30,
+     .offset = offsetof(mb_ramp_filter_params, pad_width),
+     .unit = "px",
      .doc = "padded width, a multiple of 4, at least the width; 0 = the power of two >= 2 * width"},
-    {.name = "scale", .kind = MB_ARG_FLOAT, .initial = 1, .offset = offsetof(mb_ramp_filter_params, scale),
+    {.name = "scale",
+     .kind = MB_ARG_FLOAT,
+     .initial = 1,
+     .offset = offsetof(mb_ramp_filter_params, scale),
      .doc = "factor multiplied into the filter"},
-    {.name = "result", .kind = MB_ARG_OUT, .dtypes = MB_BIT(MB_F32), .rank_min = 1, .rank_max = 3,
+    {.name = "result",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_BIT(MB_F32),
+     .rank_min = 1,
+     .rank_max = 3,
      .doc = "filtered sinograms, same shape; may be sino"},
     {.name = NULL}};
 
@@ -50,11 +81,13 @@ static void first_halo(const void *params, const mb_spec *arrays, int64_t *befor
 }
 
 static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .halo = first_halo},
-                                    {.axis = 1, .result_axis = 1, .halo = halo}, {.axis = -1}};
+                                    {.axis = 1, .result_axis = 1, .halo = halo},
+                                    {.axis = -1}};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 16}}, params = {filter = 'hann'}}",
-    "{inputs = {{'f32', 7, 31}}, params = {padding = 'edge', cutoff = 0.7, filter = 'shepp-logan'}}",
+    "{inputs = {{'f32', 7, 31}}, params = {padding = 'edge', cutoff = 0.7, filter = "
+    "'shepp-logan'}}",
     "{inputs = {{'f32', 2, 3, 13}}, params = {pad_width = 28, scale = 0.5}}", NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
@@ -63,11 +96,12 @@ static mb_status infer(const void *params, mb_spec *arrays)
     const mb_shape *shape = &arrays[MB_RAMP_FILTER_SINO].shape;
     int64_t width = shape->dims[shape->rank - 1];
     if (width < 1 || width > 1 << 29)
-        return mb_fail(MB_STATUS_SHAPE, "sino", "rows of %lld samples: the detector axis needs 1 to 2^29",
-                       (long long)width);
+        return mb_fail(MB_STATUS_SHAPE, "sino",
+                       "rows of %lld samples: the detector axis needs 1 to 2^29", (long long)width);
     if (p->pad_width != 0 && (p->pad_width < width || p->pad_width % 4 != 0))
         return mb_fail(MB_STATUS_ARGUMENT, "pad_width",
-                       "pad_width is %lld; it must be a multiple of 4 and at least the width %lld, or 0 for automatic",
+                       "pad_width is %lld; it must be a multiple of 4 and at least the width %lld, "
+                       "or 0 for automatic",
                        (long long)p->pad_width, (long long)width);
     arrays[MB_RAMP_FILTER_RESULT] = arrays[MB_RAMP_FILTER_SINO];
     return MB_STATUS_OK;
@@ -87,7 +121,8 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     mb_fft_desc inverse = mb_fft_describe(MB_FFT_C2R, 1, &padded, batch, true);
     int work;
     mb_planner_slot(planner, "response", 4 * (uint64_t)(padded / 2 + 1), 0, 2);
-    mb_planner_slot(planner, "rows", mb_bytes_mul(row_bytes, (uint64_t)(host ? facts->threads : batch)), 0, 2);
+    mb_planner_slot(planner, "rows",
+                    mb_bytes_mul(row_bytes, (uint64_t)(host ? facts->threads : batch)), 0, 2);
     mb_planner_fft(planner, &forward, "forward work", 1, 1, &work);
     mb_planner_fft(planner, &inverse, "inverse work", 2, 2, &work);
 }
@@ -101,8 +136,8 @@ static void multiply(float *spectrum, const float *response, int64_t bins)
     }
 }
 
-static mb_status filter_row(const mb_op_call *call, const float *from, float *to, int64_t width, int64_t padded,
-                            float *row)
+static mb_status filter_row(const mb_op_call *call, const float *from, float *to, int64_t width,
+                            int64_t padded, float *row)
 {
     const mb_ramp_filter_params *p = call->params;
     int64_t left = (padded - width) / 2;
@@ -138,8 +173,10 @@ static mb_status run_host(const mb_op_call *call)
     const mb_ramp_filter_params *p = call->params;
     const mb_array *sino = call->arrays[MB_RAMP_FILTER_SINO];
     mb_array *result = call->arrays[MB_RAMP_FILTER_RESULT];
-    int64_t width = sino->shape.dims[sino->shape.rank - 1], padded = mb_ramp_filter_padded(p, width);
-    int64_t rows = (int64_t)mb_array_elements(sino) / width, pitch = mb_ramp_filter_host_pitch(padded);
+    int64_t width = sino->shape.dims[sino->shape.rank - 1],
+            padded = mb_ramp_filter_padded(p, width);
+    int64_t rows = (int64_t)mb_array_elements(sino) / width,
+            pitch = mb_ramp_filter_host_pitch(padded);
     float *response = call->slots[MB_RAMP_FILTER_RESPONSE];
     int threads = call->device->facts.threads;
     mb_status status = MB_STATUS_OK;
@@ -160,8 +197,9 @@ static mb_status run_host(const mb_op_call *call)
                 continue;
             mine = mb_cancel_check();
             if (mine == MB_STATUS_OK)
-                mine = filter_row(call, (const float *)sino->data + row_offset(sino, i),
-                                  (float *)result->data + row_offset(result, i), width, padded, row);
+                mine =
+                    filter_row(call, (const float *)sino->data + row_offset(sino, i),
+                               (float *)result->data + row_offset(result, i), width, padded, row);
             if (mine != MB_STATUS_OK)
 #pragma omp critical(mb_ramp_filter)
                 if (status == MB_STATUS_OK) {
@@ -178,13 +216,19 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_ramp_filter = {
     .name = "ramp_filter",
-    .summary = "The ramp filter of filtered back-projection, along the detector axis, with a choice of windows.",
-    .doc = "The ramp is the transform of the band-limited spatial kernel, so the mean of the image comes out right. Windows, with q "
-           "= frequency / (cutoff * Nyquist): shepp-logan sin(pi q/2)/(pi q/2), cosine cos(pi q/2), hamming 0.54 + 0.46 "
-           "cos(pi q), hann 0.5 + 0.5 cos(pi q), tukey 1 up to q = 1/2 and a half cosine to 0 at 1, lanczos sin(pi q)/(pi "
+    .summary = "The ramp filter of filtered back-projection, along the detector axis, with a "
+               "choice of windows.",
+    .doc = "The ramp is the transform of the band-limited spatial kernel, so the mean of the image "
+           "comes out right. Windows, with q "
+           "= frequency / (cutoff * Nyquist): shepp-logan sin(pi q/2)/(pi q/2), cosine cos(pi "
+           "q/2), hamming 0.54 + 0.46 "
+           "cos(pi q), hann 0.5 + 0.5 cos(pi q), tukey 1 up to q = 1/2 and a half cosine to 0 at "
+           "1, lanczos sin(pi q)/(pi "
            "q); 0 for q > 1.\n"
-           "Rows are padded to pad_width (zeros, or their first and last value), (P - width)/2 of it in front, and cropped "
-           "back. Followed by backproject with its default scale this reconstructs densities per pixel.",
+           "Rows are padded to pad_width (zeros, or their first and last value), (P - width)/2 of "
+           "it in front, and cropped "
+           "back. Followed by backproject with its default scale this reconstructs densities per "
+           "pixel.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",
     .category = "tomography",
     .args = args,

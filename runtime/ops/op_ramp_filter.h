@@ -115,25 +115,19 @@ MB_BOTH static inline double mb_ramp_filter_window(int filter, double q)
     if (q > 1.0)
         return 0.0;
     switch (filter) {
-    case MB_RAMP_SHEPP_LOGAN:
-        return q > 0.0 ? sin(pi * q / 2) / (pi * q / 2) : 1.0;
-    case MB_RAMP_COSINE:
-        return cos(pi * q / 2);
-    case MB_RAMP_HAMMING:
-        return 0.54 + 0.46 * cos(pi * q);
-    case MB_RAMP_HANN:
-        return 0.5 + 0.5 * cos(pi * q);
-    case MB_RAMP_TUKEY:
-        return q <= 0.5 ? 1.0 : 0.5 + 0.5 * cos(2 * pi * (q - 0.5));
-    case MB_RAMP_LANCZOS:
-        return q > 0.0 ? sin(pi * q) / (pi * q) : 1.0;
-    default:
-        return 1.0;
+    case MB_RAMP_SHEPP_LOGAN: return q > 0.0 ? sin(pi * q / 2) / (pi * q / 2) : 1.0;
+    case MB_RAMP_COSINE: return cos(pi * q / 2);
+    case MB_RAMP_HAMMING: return 0.54 + 0.46 * cos(pi * q);
+    case MB_RAMP_HANN: return 0.5 + 0.5 * cos(pi * q);
+    case MB_RAMP_TUKEY: return q <= 0.5 ? 1.0 : 0.5 + 0.5 * cos(2 * pi * (q - 0.5));
+    case MB_RAMP_LANCZOS: return q > 0.0 ? sin(pi * q) / (pi * q) : 1.0;
+    default: return 1.0;
     }
 }
 
 /* Entry k, 0 <= k <= P / 2, of the response table. */
-MB_BOTH static inline float mb_ramp_filter_response(int filter, double cutoff, double scale, int64_t padded, int64_t k)
+MB_BOTH static inline float mb_ramp_filter_response(int filter, double cutoff, double scale,
+                                                    int64_t padded, int64_t k)
 {
     double q = 2.0 * (double)k / (double)padded / cutoff, ramp = 1.0, window = 1.0;
     if (filter != MB_RAMP_NONE) {

@@ -11,20 +11,39 @@
 static const char *const functions[] = {"sum", "min", "max", "mean", "norm", NULL};
 
 static const mb_op_arg args[] = {
-    {.name = "a", .kind = MB_ARG_IN, .required = true, .dtypes = ACCEPTED, .rank_min = 0, .rank_max = MB_MAX_RANK,
+    {.name = "a",
+     .kind = MB_ARG_IN,
+     .required = true,
+     .dtypes = ACCEPTED,
+     .rank_min = 0,
+     .rank_max = MB_MAX_RANK,
      .doc = "the array; any strides"},
-    {.name = "fn", .kind = MB_ARG_ENUM, .required = true, .choices = functions,
-     .offset = offsetof(mb_reduce_params, fn), .doc = "the reduction; norm is sqrt(sum |x|^2)"},
-    {.name = "axis", .kind = MB_ARG_INT, .initial = 0, .min = -MB_MAX_RANK, .max = MB_MAX_RANK,
-     .offset = offsetof(mb_reduce_params, axis), .doc = "axis to reduce, from 1, negative from the end; 0 = all elements"},
-    {.name = "result", .kind = MB_ARG_OUT, .dtypes = MB_BIT(MB_F64) | MB_BIT(MB_C128), .rank_min = 0,
-     .rank_max = MB_MAX_RANK, .doc = "f64, or c128 for sum and mean of complex arrays"},
+    {.name = "fn",
+     .kind = MB_ARG_ENUM,
+     .required = true,
+     .choices = functions,
+     .offset = offsetof(mb_reduce_params, fn),
+     .doc = "the reduction; norm is sqrt(sum |x|^2)"},
+    {.name = "axis",
+     .kind = MB_ARG_INT,
+     .initial = 0,
+     .min = -MB_MAX_RANK,
+     .max = MB_MAX_RANK,
+     .offset = offsetof(mb_reduce_params, axis),
+     .doc = "axis to reduce, from 1, negative from the end; 0 = all elements"},
+    {.name = "result",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_BIT(MB_F64) | MB_BIT(MB_C128),
+     .rank_min = 0,
+     .rank_max = MB_MAX_RANK,
+     .doc = "f64, or c128 for sum and mean of complex arrays"},
     {.name = NULL}};
 
-static const char *const samples[] = {"{inputs = {{'f32', 7, 5, 33}}, params = {fn = 'sum'}}",
-                                      "{inputs = {{'u16', 3, 5, 17}}, params = {fn = 'max', axis = 2}}",
-                                      "{inputs = {{'c64', 5, 13}}, params = {fn = 'mean', axis = -1}}",
-                                      "{inputs = {{'f32', 2, 20011}}, params = {fn = 'norm', axis = 2}}", NULL};
+static const char *const samples[] = {
+    "{inputs = {{'f32', 7, 5, 33}}, params = {fn = 'sum'}}",
+    "{inputs = {{'u16', 3, 5, 17}}, params = {fn = 'max', axis = 2}}",
+    "{inputs = {{'c64', 5, 13}}, params = {fn = 'mean', axis = -1}}",
+    "{inputs = {{'f32', 2, 20011}}, params = {fn = 'norm', axis = 2}}", NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -34,10 +53,11 @@ static mb_status infer(const void *params, mb_spec *arrays)
     mb_spec result = {true, complex_in && p->fn != MB_REDUCE_NORM ? MB_C128 : MB_F64, {0, {0}}};
     int axis;
     if (p->axis > a->shape.rank || -p->axis > a->shape.rank)
-        return mb_fail(MB_STATUS_SHAPE, "axis", "axis %lld of an array with %d axes", (long long)p->axis,
-                       a->shape.rank);
+        return mb_fail(MB_STATUS_SHAPE, "axis", "axis %lld of an array with %d axes",
+                       (long long)p->axis, a->shape.rank);
     if (complex_in && (p->fn == MB_REDUCE_MIN || p->fn == MB_REDUCE_MAX))
-        return mb_fail(MB_STATUS_DTYPE, "a", "complex numbers (%s) have no order: min and max need real ones",
+        return mb_fail(MB_STATUS_DTYPE, "a",
+                       "complex numbers (%s) have no order: min and max need real ones",
                        mb_dtype_name(a->dtype));
     if ((p->fn == MB_REDUCE_MIN || p->fn == MB_REDUCE_MAX) && mb_reduce_length(p, &a->shape) == 0)
         return mb_fail(MB_STATUS_SHAPE, "a", "an empty array has no %s", functions[p->fn]);
@@ -59,7 +79,10 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 
 static mb_reduce_cell neutral(int fn)
 {
-    mb_reduce_cell cell = {fn == MB_REDUCE_MIN ? INFINITY : fn == MB_REDUCE_MAX ? -INFINITY : 0.0, 0.0};
+    mb_reduce_cell cell = {fn == MB_REDUCE_MIN   ? INFINITY
+                           : fn == MB_REDUCE_MAX ? -INFINITY
+                                                 : 0.0,
+                           0.0};
     return cell;
 }
 
@@ -84,12 +107,12 @@ static inline void join(int fn, mb_reduce_cell *a, double re, double im)
         int64_t i = 0;                                                                             \
         for (; i + 4 <= n; i += 4)                                                                 \
             for (int j = 0; j < 4; j++) {                                                          \
-                const type *x = first + (i + j) * step;                                                \
+                const type *x = first + (i + j) * step;                                            \
                 re[j] += term_re;                                                                  \
                 im[j] += term_im;                                                                  \
             }                                                                                      \
         for (int j = 0; i < n; i++, j++) {                                                         \
-            const type *x = first + i * step;                                                          \
+            const type *x = first + i * step;                                                      \
             re[j] += term_re;                                                                      \
             im[j] += term_im;                                                                      \
         }                                                                                          \
@@ -118,7 +141,8 @@ static inline void join(int fn, mb_reduce_cell *a, double re, double im)
     } while (0)
 
 /* Adds a run of n elements to the cell. */
-static void reduce_run(mb_dtype dtype, int fn, const void *from, int64_t stride, int64_t n, mb_reduce_cell *cell)
+static void reduce_run(mb_dtype dtype, int fn, const void *from, int64_t stride, int64_t n,
+                       mb_reduce_cell *cell)
 {
     int64_t step = mb_dtype_kind(dtype) == MB_CLASS_COMPLEX ? 2 * stride : stride;
     switch (dtype) {
@@ -169,8 +193,8 @@ static mb_reduce_cell reduce_block(const reduction *r, int64_t base, int64_t fir
             offset += rest % r->dims[i] * r->strides[i];
             rest /= r->dims[i];
         }
-        reduce_run(r->a->dtype, r->fn, (const char *)r->a->data + offset * bytes, last >= 0 ? r->strides[last] : 1, n,
-                   &cell);
+        reduce_run(r->a->dtype, r->fn, (const char *)r->a->data + offset * bytes,
+                   last >= 0 ? r->strides[last] : 1, n, &cell);
         first += n;
         count -= n;
     }
@@ -198,7 +222,8 @@ static reduction describe(const mb_reduce_params *p, const mb_array *a)
     return r;
 }
 
-static void store(const mb_reduce_params *p, int64_t length, mb_array *result, int64_t index, mb_reduce_cell cell)
+static void store(const mb_reduce_params *p, int64_t length, mb_array *result, int64_t index,
+                  mb_reduce_cell cell)
 {
     int64_t offset = 0;
     double *to;
@@ -250,10 +275,12 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_reduce = {
     .name = "reduce",
     .summary = "Sum, minimum, maximum, mean or norm, over all elements or along one axis.",
-    .doc = "Computed and returned in double precision whatever the input (c128 for sum and mean of complex arrays), in a fixed "
-           "order: the same result for any number of threads. NaN wins in min and max.\n"
-           "The result has no such axis; over all elements it is a scalar array, read with item().\n"
-           "An empty sum is 0, an empty mean NaN, an empty min or max an error.",
+    .doc =
+        "Computed and returned in double precision whatever the input (c128 for sum and mean of "
+        "complex arrays), in a fixed "
+        "order: the same result for any number of threads. NaN wins in min and max.\n"
+        "The result has no such axis; over all elements it is a scalar array, read with item().\n"
+        "An empty sum is 0, an empty mean NaN, an empty min or max an error.",
     .category = "array",
     .args = args,
     .params_bytes = sizeof(mb_reduce_params),

@@ -6,15 +6,37 @@
 #include "ops/op_rfft.h"
 
 static const mb_op_arg args[] = {
-    {.name = "a", .kind = MB_ARG_IN, .required = true, .dtypes = MB_BIT(MB_F32), .rank_min = 1, .rank_max = MB_MAX_RANK,
+    {.name = "a",
+     .kind = MB_ARG_IN,
+     .required = true,
+     .dtypes = MB_BIT(MB_F32),
+     .rank_min = 1,
+     .rank_max = MB_MAX_RANK,
      .doc = "real array; with in_place its last extent is 2 * (n/2 + 1)"},
-    {.name = "axes", .kind = MB_ARG_INT, .initial = 1, .min = 1, .max = 3, .offset = offsetof(mb_rfft_params, axes),
+    {.name = "axes",
+     .kind = MB_ARG_INT,
+     .initial = 1,
+     .min = 1,
+     .max = 3,
+     .offset = offsetof(mb_rfft_params, axes),
      .doc = "how many trailing axes to transform"},
-    {.name = "in_place", .kind = MB_ARG_BOOL, .initial = 0, .offset = offsetof(mb_rfft_params, in_place),
+    {.name = "in_place",
+     .kind = MB_ARG_BOOL,
+     .initial = 0,
+     .offset = offsetof(mb_rfft_params, in_place),
      .doc = "out is the memory of a, seen as complex"},
-    {.name = "n", .kind = MB_ARG_INT, .initial = 0, .min = 0, .max = 1e15, .offset = offsetof(mb_rfft_params, n),
+    {.name = "n",
+     .kind = MB_ARG_INT,
+     .initial = 0,
+     .min = 0,
+     .max = 1e15,
+     .offset = offsetof(mb_rfft_params, n),
      .doc = "in_place: samples per row; 0 = the last extent less 2, the even one"},
-    {.name = "result", .kind = MB_ARG_OUT, .dtypes = MB_BIT(MB_C64), .rank_min = 1, .rank_max = MB_MAX_RANK,
+    {.name = "result",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_BIT(MB_C64),
+     .rank_min = 1,
+     .rank_max = MB_MAX_RANK,
      .doc = "spectrum (..., n/2 + 1)"},
     {.name = NULL}};
 
@@ -29,15 +51,18 @@ static mb_status infer(const void *params, mb_spec *arrays)
     mb_spec result = {true, MB_C64, *shape};
     int64_t last = shape->dims[shape->rank - 1], n = mb_rfft_samples(p, last);
     if (p->axes > shape->rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "axes", "axes is %lld and the array has %d", (long long)p->axes,
-                       shape->rank);
+        return mb_fail(MB_STATUS_ARGUMENT, "axes", "axes is %lld and the array has %d",
+                       (long long)p->axes, shape->rank);
     for (int i = shape->rank - (int)p->axes; i < shape->rank; i++)
         if (shape->dims[i] < 1)
-            return mb_fail(MB_STATUS_SHAPE, "a", "axis %d is empty; a transform needs at least one point", i + 1);
+            return mb_fail(MB_STATUS_SHAPE, "a",
+                           "axis %d is empty; a transform needs at least one point", i + 1);
     if (!p->in_place && p->n != 0 && p->n != last)
-        return mb_fail(MB_STATUS_ARGUMENT, "n", "n is for in_place; here it is the last extent, %lld", (long long)last);
+        return mb_fail(MB_STATUS_ARGUMENT, "n",
+                       "n is for in_place; here it is the last extent, %lld", (long long)last);
     if (n < 1 || (p->in_place && 2 * (n / 2 + 1) != last))
-        return mb_fail(MB_STATUS_ARGUMENT, "n", "in_place, n = %lld samples need a last extent of %lld, not %lld",
+        return mb_fail(MB_STATUS_ARGUMENT, "n",
+                       "in_place, n = %lld samples need a last extent of %lld, not %lld",
                        (long long)n, (long long)(2 * (n / 2 + 1)), (long long)last);
     result.shape.dims[shape->rank - 1] = n / 2 + 1;
     arrays[MB_RFFT_RESULT] = result;
@@ -69,14 +94,17 @@ static mb_status run_host(const mb_op_call *call)
         return mb_fail(MB_STATUS_ARGUMENT, "in_place",
                        p->in_place ? "in_place needs out = the memory of a, seen as complex rows"
                                    : "out is the memory of a: say in_place = true");
-    return mb_fft_exec(call->device, call->ffts[MB_RFFT_FFT], a->data, result->data, call->slots[MB_RFFT_WORK]);
+    return mb_fft_exec(call->device, call->ffts[MB_RFFT_FFT], a->data, result->data,
+                       call->slots[MB_RFFT_WORK]);
 }
 
 const mb_op mb_op_rfft = {
     .name = "rfft",
     .summary = "Real-to-complex Fourier transform over the last one, two or three axes.",
-    .doc = "Unnormalised; the last axis keeps its n/2 + 1 non-negative frequencies. Leading axes are a batch. Single precision.\n"
-           "In place (in_place = true, out = the memory of a seen as complex) the rows of a have 2 * (n/2 + 1) elements, of which n are "
+    .doc = "Unnormalised; the last axis keeps its n/2 + 1 non-negative frequencies. Leading axes "
+           "are a batch. Single precision.\n"
+           "In place (in_place = true, out = the memory of a seen as complex) the rows of a have 2 "
+           "* (n/2 + 1) elements, of which n are "
            "samples.",
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
     .category = "fft",

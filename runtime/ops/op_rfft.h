@@ -10,7 +10,7 @@
 
 typedef struct mb_rfft_params {
     int64_t axes; /* trailing axes, 1 to 3 */
-    int64_t n; /* in_place: samples per row; 0 = the last extent of a less 2 */
+    int64_t n;    /* in_place: samples per row; 0 = the last extent of a less 2 */
     bool in_place;
 } mb_rfft_params;
 

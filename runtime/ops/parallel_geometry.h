@@ -27,20 +27,21 @@ typedef struct mb_parallel_geometry {
     int64_t y0, y1, x0, x1;     /* the region of it, half-open */
     double center;              /* px */
     double scale;
-    double radius2;             /* px^2 of the circular mask; negative: no mask */
+    double radius2; /* px^2 of the circular mask; negative: no mask */
 } mb_parallel_geometry;
 
 typedef struct mb_parallel_angle {
     double offset, cosine, sine; /* u = offset + x * cosine - y * sine */
 } mb_parallel_angle;
 
-MB_BOTH static inline mb_parallel_angle mb_parallel_angle_at(const mb_parallel_geometry *g, double angle_rad,
-                                                            double shift_px)
+MB_BOTH static inline mb_parallel_angle mb_parallel_angle_at(const mb_parallel_geometry *g,
+                                                             double angle_rad, double shift_px)
 {
     mb_parallel_angle a;
     a.cosine = cos(angle_rad);
     a.sine = sin(angle_rad);
-    a.offset = g->center + shift_px - a.cosine * 0.5 * (double)(g->nx - 1) + a.sine * 0.5 * (double)(g->ny - 1);
+    a.offset = g->center + shift_px - a.cosine * 0.5 * (double)(g->nx - 1) +
+               a.sine * 0.5 * (double)(g->ny - 1);
     return a;
 }
 

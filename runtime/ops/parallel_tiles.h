@@ -12,8 +12,9 @@
 #include "ops/parallel_geometry.h"
 
 enum {
-    MB_TILE = 16,       /* px; also the vector width in slices or pixels */
-    MB_TILE_GUARD = 32, /* bins before and after a row: at least a tile's shadow (24), and the 32 of a register table */
+    MB_TILE = 16, /* px; also the vector width in slices or pixels */
+    MB_TILE_GUARD =
+        32, /* bins before and after a row: at least a tile's shadow (24), and the 32 of a register table */
     MB_TILE_ANGLES = 128
 };
 
@@ -30,8 +31,8 @@ typedef struct mb_tile_angles {
 } mb_tile_angles;
 
 /* The tile whose first pixel is (y, x); at most MB_TILE_ANGLES angles. */
-static inline void mb_tile_place(const mb_parallel_geometry *g, const mb_parallel_angle *angles, int64_t count,
-                                 int64_t y, int64_t x, mb_tile_angles *t)
+static inline void mb_tile_place(const mb_parallel_geometry *g, const mb_parallel_angle *angles,
+                                 int64_t count, int64_t y, int64_t x, mb_tile_angles *t)
 {
     const double reach = MB_TILE - 1, low = -MB_TILE_GUARD, high = (double)g->cols;
     for (int64_t k = 0; k < count; k++) {
@@ -59,7 +60,8 @@ static inline bool mb_tile_inside(const mb_parallel_geometry *g, int64_t y, int6
     int64_t my = (g->ny - 1) / 2, mx = (g->nx - 1) / 2;
     int64_t ny = my < y ? y : my > y + MB_TILE - 1 ? y + MB_TILE - 1 : my;
     int64_t nx = mx < x ? x : mx > x + MB_TILE - 1 ? x + MB_TILE - 1 : mx;
-    return mb_parallel_inside(g, ny, nx) || mb_parallel_inside(g, ny + 1, nx) || /* an even side has two middles */
+    return mb_parallel_inside(g, ny, nx) ||
+           mb_parallel_inside(g, ny + 1, nx) || /* an even side has two middles */
            mb_parallel_inside(g, ny, nx + 1) || mb_parallel_inside(g, ny + 1, nx + 1);
 }
 

@@ -40,7 +40,8 @@ static inline void mb_walk_finish(mb_walk *w, int64_t block)
 {
     int rank = 0;
     for (int i = 1; i < w->rank; i++) {
-        for (int j = i; j > 0 && mb_walk_abs(w->strides[0][j - 1]) < mb_walk_abs(w->strides[0][j]); j--) {
+        for (int j = i; j > 0 && mb_walk_abs(w->strides[0][j - 1]) < mb_walk_abs(w->strides[0][j]);
+             j--) {
             int64_t keep = w->dims[j];
             w->dims[j] = w->dims[j - 1];
             w->dims[j - 1] = keep;
@@ -80,7 +81,8 @@ static inline void mb_walk_finish(mb_walk *w, int64_t block)
 }
 
 /* One to three operands of the shape; strides[k] are operand k's. An empty shape has no pieces. */
-static inline mb_walk mb_walk_make(const mb_shape *shape, int operands, const int64_t *const *strides, int64_t block)
+static inline mb_walk mb_walk_make(const mb_shape *shape, int operands,
+                                   const int64_t *const *strides, int64_t block)
 {
     mb_walk w;
     w.operands = operands;

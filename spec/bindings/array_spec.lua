@@ -196,16 +196,11 @@ describe("views", function()
         end
         assert.same({ 78, 222 }, sums)
         assert.is_true(kept.released)
-        for _, slice in a:slices() do
+        for _, slice in a:slices() do -- luacheck: ignore 512
             kept = slice
             break
         end
         assert.is_true(kept.released)
-        local last = 0
-        for i in ipairs { 1, 2 } do
-            last = i
-        end
-        assert.equal(2, last)
     end)
 end)
 

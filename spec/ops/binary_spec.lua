@@ -12,7 +12,7 @@ local functions = {
 }
 
 local function complex(f)
-    return {
+    return ({
         add = function(a, b) return { a[1] + b[1], a[2] + b[2] } end,
         sub = function(a, b) return { a[1] - b[1], a[2] - b[2] } end,
         mul = function(a, b) return { a[1] * b[1] - a[2] * b[2], a[1] * b[2] + a[2] * b[1] } end,
@@ -20,7 +20,7 @@ local function complex(f)
             local d = b[1] ^ 2 + b[2] ^ 2
             return { (a[1] * b[1] + a[2] * b[2]) / d, (a[2] * b[1] - a[1] * b[2]) / d }
         end,
-    }[f]
+    })[f]
 end
 
 local function random(shape, dtype, seed)

@@ -152,7 +152,8 @@ static mb_status host_copy(void *self, void *to, const void *from, uint64_t byte
 
 static mb_status host_fill(void *self, void *device, int byte, uint64_t bytes) {
     (void)self;
-    memset(device, byte, bytes);
+    if (bytes)
+        memset(device, byte, bytes);
     return MB_STATUS_OK;
 }
 
