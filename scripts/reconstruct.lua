@@ -51,9 +51,9 @@ local device_id = options.device
 if device_id == "auto" then
     device_id = #mb.devices() > 1 and "cuda:0" or "host"
 end
-local device = mb.device(device_id, options.budget and {budget = options.budget} or nil)
+mb.device(device_id, options.budget and {budget = options.budget} or nil)
 
-local scan <close> = mb.scan.open(options.scan, {
+local opened, problem = mb.scan.open(options.scan, {
     data = options.data_path,
     flats = options.flats_path,
     darks = options.darks_path,
@@ -61,7 +61,8 @@ local scan <close> = mb.scan.open(options.scan, {
     image_key = options.image_key_path,
     angle_unit = options.angle_unit,
     pixel_size = options.pixel_size and options.pixel_size * 1e-6,
-}) or mb.raise(select(2, mb.scan.open(options.scan)))
+})
+local scan <close> = opened or error(problem, 0)
 
 local settings = {
     device = device_id,

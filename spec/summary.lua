@@ -9,6 +9,8 @@ local system = require "system"
 local write = io.write
 local format = string.format
 
+local skipped_names = 3 -- shown for each reason
+
 -- Error objects know best how to show themselves.
 local function message_text(message)
     local meta = type(message) == "table" and getmetatable(message)
@@ -97,11 +99,13 @@ return function(options)
         return nil, true
     end
 
-    -- Skipped specs by reason: forty of them for want of a GPU are one paragraph.
+    -- Skipped specs by reason: three hundred of them for want of a GPU are one short paragraph
+    -- (--verbose names all).
     local function show_skipped()
         local reasons, names = {}, {}
         for _, item in ipairs(handler.pendings) do
             local reason = item.message and message_text(item.message) or "no reason given"
+            reason = reason:gsub("^[%w_./-]+:%d+: ", "")
             if not names[reason] then
                 names[reason] = {}
                 table.insert(reasons, reason)
@@ -109,9 +113,14 @@ return function(options)
             table.insert(names[reason], format("%s (%s)", item.name, place(item)))
         end
         for _, reason in ipairs(reasons) do
-            write("\nskipped: ", reason, "\n")
-            for _, name in ipairs(names[reason]) do
-                write("  ", name, "\n")
+            local list = names[reason]
+            local shown = options.verbose and #list or math.min(#list, skipped_names)
+            write(format("\n%d skipped: %s\n", #list, reason))
+            for i = 1, shown do
+                write("  ", list[i], "\n")
+            end
+            if shown < #list then
+                write(format("  and %d more\n", #list - shown))
             end
         end
     end

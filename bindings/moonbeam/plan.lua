@@ -19,11 +19,14 @@ local function dry_run(fn, device, budget, ...)
     return true, stats.live_peak, stats.live, table.pack(table.unpack(results, 2, results.n))
 end
 
+-- What plan.peak runs under: it tells what fn would take, whatever the budget is.
+local UNLIMITED = 1 << 40
+
 -- The memory that fn needs: calls fn(shadow device, ...), which must make its arrays there.
 -- Returns {peak =, live =, results =}: the highest live bytes, those live at the end, and what fn
 -- returned (arrays among it are released). An error of fn is raised.
 function plan.peak(fn, device, ...)
-    local ok, peak, live, results = dry_run(fn, device, nil, ...)
+    local ok, peak, live, results = dry_run(fn, device, UNLIMITED, ...)
     if not ok then
         error(peak, 0)
     end

@@ -9,8 +9,9 @@ local progress = require "moonbeam.progress"
 
 local recon = {}
 
+local ITEM_BYTES = {u8 = 1, u16 = 2, i32 = 4, f16 = 2, f32 = 4, f64 = 8}
 local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cutoff", "padding", "circle", "accuracy",
-    "size", "flat_mode", "log", "quiet", "script"}
+    "size", "scale", "flat_mode", "log", "quiet"}
 
 --- One chunk of rows: reads, normalises, filters and back-projects it. Rows are 1-based and inclusive.
 -- Returns the slices (z, y, x) on the device and the counts of mended values.
@@ -34,7 +35,7 @@ end
 local function integrals(scan, device, rows, angles, settings)
     local darks <close> = scan:darks(rows, {device = device})
     local flats <close> = scan:flats(rows, {device = device})
-    local raw <close> = scan:projections(rows, {device = device, angles = angles})
+    local raw = scan:projections(rows, {device = device, angles = angles}) -- becomes the result when it is f32
     local projections, counts = mb.tomo.line_integrals(raw, {darks = darks, flats = flats, mode = settings.flat_mode,
         log = settings.log, consume = true})
     counts:release()
@@ -61,7 +62,7 @@ function recon.find_center(scan, options)
     end
     local line <close> = integrals(scan, device, {middle, middle}, nil, options)
     local sinogram <close> = line:view(mb.all, 1, mb.all)
-    local center = mb.tomo.find_center_metric(sinogram, scan.angles, {guess = pair, range = pair and 12 or nil,
+    local center = mb.tomo.find_center_metric(sinogram, scan.angles, {guess = pair, range = pair and mb.tomo.PAIR_RANGE or nil,
         filter = options.filter, accuracy = options.accuracy})
     local how = pair and ("projections %d and %d give %.2f (residual %.2g), trial slices of row %d give %.2f"):format(first, other,
         pair, residual, middle, center) or ("no opposite projections; trial slices of row %d give %.2f"):format(middle, center)
@@ -87,7 +88,7 @@ function recon.plan(scan, options)
     end
     local stats = mb.pool.stats(device)
     local available = options.available or stats.budget - stats.live
-    local chunk, peak = options.chunk and math.min(options.chunk, total), nil
+    local chunk, peak = options.chunk and math.min(options.chunk, total), 0
     if chunk then
         peak = mb.plan.peak(work, device, chunk).peak
         if peak > available then
@@ -120,7 +121,7 @@ function recon.plan(scan, options)
         available = available,
         volume = {total, width, width},
         volume_bytes = total * width * width * 4,
-        input_bytes = scan.n_angles * total * scan.cols * scan.item_bytes,
+        input_bytes = scan.n_angles * total * scan.cols * ITEM_BYTES[scan.dtype],
         settings = options,
     }
 end

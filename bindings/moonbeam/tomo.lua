@@ -68,6 +68,10 @@ end
 
 -- ---- rotation centre ----
 
+-- How far from a registered pair's centre trial slices look, in pixels: a pair that misses half a turn by a step or two is
+-- off by no more.
+tomo.PAIR_RANGE = 3
+
 local function prefix_sums(values)
     local sums, sum = {[0] = 0}, 0
     for i, value in ipairs(values) do
@@ -108,7 +112,7 @@ function tomo.find_center_pair(first, opposite, options)
     local a <close> = spectrum(first)
     local b <close> = spectrum(opposite)
     mb.binary(a, "mul", {b = b, out = a})
-    local rows_convolved <close> = mb.irfft(a, {n = size})
+    local rows_convolved <close> = mb.irfft(a, {n = size, consume = true})
     local convolved <close> = mb.reduce(rows_convolved, "sum", {axis = 1})
     local function column_squares(image)
         local squares <close> = mb.unary(image, "square")
@@ -165,19 +169,23 @@ function tomo.find_center_metric(sino, angles, options)
             or mb.raise("argument", ("unknown metric \"%s\"; there are negativity and sharpness"):format(metric),
                 {op = "tomo.find_center_metric", arg = "metric"})
     end
+    local center = options.guess or (width - 1) / 2
+    local reach = options.range or width / 4
+    -- Judge only the disc that every candidate sees from every angle; outside it the metric follows the field of view.
+    local seen = math.min(center - reach, width - 1 - center - reach)
+    local circle = math.max(0.3, math.min(0.95, 2 * seen / width))
     local filtered <close> = mb.ramp_filter(sino, pick(options, FILTER_OPTIONS))
     local known = {}
-    local function cost(center)
-        local key = math.floor(center * 1000 + 0.5)
+    local function cost(candidate)
+        local key = math.floor(candidate * 1000 + 0.5)
         if not known[key] then
-            local slice <close> = mb.backproject(filtered, angles, {center = center, circle = 0.95, accuracy = options.accuracy})
+            local slice <close> = mb.backproject(filtered, angles, {center = candidate, circle = circle,
+                accuracy = options.accuracy})
             local plane <close> = slice:reshape(slice.shape[slice.rank - 1], slice.shape[slice.rank])
             known[key] = metric(plane)
         end
         return known[key]
     end
-    local center = options.guess or (width - 1) / 2
-    local reach = options.range or width / 4
     local tolerance = options.tolerance or 0.1
     local step = math.max(math.min(reach / 8, 4), tolerance)
     while true do
@@ -230,7 +238,7 @@ function tomo.find_center(projections, angles, options)
     local search = pick(options, FILTER_OPTIONS)
     search.metric, search.tolerance, search.accuracy = options.metric, options.tolerance, options.accuracy
     search.guess = options.guess or details.pair
-    search.range = options.range or (details.pair and 12) or nil
+    search.range = options.range or (details.pair and tomo.PAIR_RANGE) or nil
     details.metric = tomo.find_center_metric(sino, angles, search)
     return details.metric, details
 end

@@ -18,52 +18,41 @@ enum {
     TILE = MB_TILE,
     LANES = MB_TILE,
     GUARD = MB_TILE_GUARD,
-    STEP = 8,  /* angles per pass over the tile */
-    PIXELS = 4 /* sums held in registers at a time */
+    STEP = 8 /* angles per pass over the tile */
 };
 
-static const mb_floats iota = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-
-/* Adds `count` angles to the sums [pixel of the tile][lane]. */
-MB_MULTIVERSION
-static void add_lanes(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t,
-                      int64_t count)
+/* Index and weight of the 16 pixels of a tile's row at angle k. */
+__attribute__((always_inline)) static inline void locate(const mb_tile_angles *t, int64_t k, int dy,
+                                                         int32_t *index, float *weight)
 {
-    for (int64_t k0 = 0; k0 < count; k0 += STEP) {
-        int64_t many = count - k0 < STEP ? count - k0 : STEP;
-        for (int dy = 0; dy < TILE; dy++) {
-            mb_ints index[STEP];
-            mb_floats weight[STEP];
-            for (int64_t k = 0; k < many; k++) {
-                float row = t->first[k0 + k] - (float)dy * t->sine[k0 + k];
-                mb_floats u = row + iota * t->cosine[k0 + k];
-                index[k] = __builtin_convertvector(u, mb_ints);
-                weight[k] = u - __builtin_convertvector(index[k], mb_floats);
-                index[k] *= LANES;
-            }
-            for (int dx = 0; dx < TILE; dx += PIXELS) {
-                mb_floats sum[PIXELS],
-                    *out = (mb_floats *)(void *)(sums + (dy * TILE + dx) * LANES);
-                for (int p = 0; p < PIXELS; p++)
-                    sum[p] = out[p];
-                for (int64_t k = 0; k < many; k++) {
-                    const float *window = packed + ((k0 + k) * pitch + t->start[k0 + k]) * LANES;
-                    const int32_t *at = (const int32_t *)&index[k] + dx;
-                    const float *w = (const float *)&weight[k] + dx;
-#pragma GCC unroll 4
-                    for (int p = 0; p < PIXELS; p++) {
-                        const mb_floats *q = (const mb_floats *)(const void *)(window + at[p]);
-                        mb_floats lerp = q[1] - q[0];
-                        lerp = q[0] + w[p] * lerp;
-                        sum[p] += lerp;
-                    }
-                }
-                for (int p = 0; p < PIXELS; p++)
-                    out[p] = sum[p];
-            }
-        }
+    float row = t->first[k] - (float)dy * t->sine[k], cosine = t->cosine[k];
+#pragma omp simd
+    for (int dx = 0; dx < TILE; dx++) {
+        float u = row + (float)dx * cosine;
+        index[dx] = (int32_t)u;
+        weight[dx] = u - (float)index[dx];
     }
 }
+
+#define VECTOR_(name) name##_vector
+#define VECTOR(name) VECTOR_(name)
+#ifdef MB_AVX512
+#define NAME add_lanes_avx512
+#define TARGET MB_AVX512
+#define WIDTH 16
+#define PIXELS 4
+#include "ops/backproject_lanes.h"
+#define NAME add_lanes_avx2
+#define TARGET MB_AVX2
+#define WIDTH 8
+#define PIXELS 4
+#include "ops/backproject_lanes.h"
+#endif
+#define NAME add_lanes
+#define TARGET
+#define WIDTH 4
+#define PIXELS 2
+#include "ops/backproject_lanes.h"
 
 /* The same for one slice: sums [pixel of the tile]. */
 MB_MULTIVERSION
@@ -71,23 +60,22 @@ static void add_single(float *sums, const float *packed, int64_t pitch, const mb
                        int64_t count)
 {
     for (int dy = 0; dy < TILE; dy++) {
-        mb_floats sum = *(mb_floats *)(void *)(sums + dy * TILE);
+        float sum[TILE];
+        memcpy(sum, sums + dy * TILE, sizeof sum);
         for (int64_t k = 0; k < count; k++) {
             const float *window = packed + k * pitch + t->start[k];
-            float row = t->first[k] - (float)dy * t->sine[k];
-            mb_floats u = row + iota * t->cosine[k];
-            mb_ints index = __builtin_convertvector(u, mb_ints);
-            mb_floats weight = u - __builtin_convertvector(index, mb_floats), below, above, lerp;
-#pragma GCC unroll 16
-            for (int p = 0; p < TILE; p++) {
-                below[p] = window[index[p]];
-                above[p] = window[index[p] + 1];
+            int32_t index[TILE];
+            float weight[TILE];
+            locate(t, k, dy, index, weight);
+#pragma omp simd
+            for (int dx = 0; dx < TILE; dx++) {
+                const float *q = window + index[dx];
+                float lerp = q[1] - q[0];
+                lerp = q[0] + weight[dx] * lerp;
+                sum[dx] += lerp;
             }
-            lerp = above - below;
-            lerp = below + weight * lerp;
-            sum += lerp;
         }
-        *(mb_floats *)(void *)(sums + dy * TILE) = sum;
+        memcpy(sums + dy * TILE, sum, sizeof sum);
     }
 }
 
@@ -97,6 +85,7 @@ MB_AVX512
 static void add_single_avx512(float *sums, const float *packed, int64_t pitch,
                               const mb_tile_angles *t, int64_t count)
 {
+    const mb_floats iota = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     mb_floats sum[TILE];
     memcpy(sum, sums, sizeof sum);
     for (int64_t k = 0; k < count; k++) {
@@ -123,14 +112,17 @@ static void add_single_avx512(float *sums, const float *packed, int64_t pitch,
 static void add_angles(int lanes, float *sums, const float *packed, int64_t pitch,
                        const mb_tile_angles *t, int64_t count)
 {
-    if (lanes == LANES)
-        add_lanes(sums, packed, pitch, t, count);
 #ifdef MB_AVX512
-    else if (mb_has_avx512())
-        add_single_avx512(sums, packed, pitch, t, count);
+    if (mb_has_avx512()) {
+        (lanes == LANES ? add_lanes_avx512 : add_single_avx512)(sums, packed, pitch, t, count);
+        return;
+    }
+    if (lanes == LANES && mb_has_avx2()) {
+        add_lanes_avx2(sums, packed, pitch, t, count);
+        return;
+    }
 #endif
-    else
-        add_single(sums, packed, pitch, t, count);
+    (lanes == LANES ? add_lanes : add_single)(sums, packed, pitch, t, count);
 }
 
 /* One angle of slices z ... z + many - 1 into its packed row; lanes without a slice and guards are 0. */

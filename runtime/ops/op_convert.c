@@ -107,11 +107,11 @@ static void read_run(mb_dtype dtype, const void *from, int64_t stride, int64_t n
     }
 }
 
-/* Nearest integer, ties to even, clamped to [low, high]; NaN gives 0. Adding 1.5 * 2^52 leaves no room for a fraction. */
+/* Nearest integer, ties to even, clamped to [low, high]; NaN gives low. Adding 1.5 * 2^52 leaves no room for a fraction. */
 static inline double round_clamp(double value, double low, double high)
 {
     const double magic = 6755399441055744.0;
-    value = value > low ? value : value == value ? low : 0.0;
+    value = value > low ? value : low;
     value = value < high ? value : high;
     return (value + magic) - magic;
 }
@@ -119,9 +119,9 @@ static inline double round_clamp(double value, double low, double high)
 #define WRITE(type, expression)                                                                    \
     do {                                                                                           \
         type *d = to;                                                                              \
-        if (stride == 1)                                                                           \
+        if (stride == 1 && step == 1)                                                              \
             for (int64_t i = 0; i < n; i++)                                                        \
-                d[i] = expression(values[i * step]);                                               \
+                d[i] = expression(values[i]);                                                      \
         else                                                                                       \
             for (int64_t i = 0; i < n; i++)                                                        \
                 d[i * stride] = expression(values[i * step]);                                      \
@@ -136,7 +136,7 @@ static inline double round_clamp(double value, double low, double high)
     } while (0)
 #define TO_U8(v) (uint8_t) round_clamp(v, 0, 255)
 #define TO_U16(v) (uint16_t) round_clamp(v, 0, 65535)
-#define TO_I32(v) (int32_t) round_clamp(v, -2147483648.0, 2147483647.0)
+#define TO_I32(v) (int32_t)((v) == (v) ? round_clamp(v, -2147483648.0, 2147483647.0) : 0)
 #define TO_F16(v) mb_half_from_float((float)(v))
 
 /* The other way; `values` are `step` doubles apart, with `parts` (1 real, 2 complex) of them per element. */

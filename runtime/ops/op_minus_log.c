@@ -82,11 +82,18 @@ static inline float minus_log(float x)
     return -(f + y + e * 0.693359375f);
 }
 
+/* NaN stays NaN: by a mask on the bits, as a comparison would keep the loop from being vectorised. */
 static inline float clipped(float x, float min, float max)
 {
-    float c = x < min ? min : x > max ? max : x;
-    float r = minus_log(c);
-    return x != x ? x : r; /* NaN stays NaN */
+    int32_t bits, result, keep;
+    float low = x > min ? x : min;
+    float r = minus_log(low < max ? low : max);
+    memcpy(&bits, &x, sizeof bits);
+    memcpy(&result, &r, sizeof result);
+    keep = -((bits & 0x7fffffff) > 0x7f800000);
+    result = (result & ~keep) | (bits & keep);
+    memcpy(&r, &result, sizeof r);
+    return r;
 }
 
 MB_MULTIVERSION

@@ -51,8 +51,7 @@ static const mb_op_arg args[] = {
     {.name = NULL}};
 
 static const char *const samples[] = {
-    "{inputs = {{'f32', 3, 5, 7}}, params = {before = {0, 2, 3}, after = {1, 0, 9}, mode = "
-    "'reflect'}}",
+    "{inputs = {{'f32', 3, 5, 7}}, params = {mode = 'reflect', before = {0, 2, 3}, after = 9}}",
     "{inputs = {{'u16', 5, 4}}, params = {before = 7, after = 6, mode = 'symmetric'}}",
     "{inputs = {{'c64', 11}}, params = {before = 3, after = 13, mode = 'wrap'}}",
     "{inputs = {{'f32', 3, 5}}, params = {before = {0, 2}, value = 1.5}}", NULL};

@@ -6,6 +6,8 @@
 #include "ops/op_reduce.h"
 #include <math.h>
 
+enum { STRIP = 64 }; /* outputs taken together where they are side by side in memory */
+
 #define ACCEPTED (MB_REAL_DTYPES | MB_BIT(MB_C64) | MB_BIT(MB_C128))
 
 static const char *const functions[] = {"sum", "min", "max", "mean", "norm", NULL};
@@ -122,12 +124,13 @@ static inline void join(int fn, mb_reduce_cell *a, double re, double im)
 #define EACH(type, value)                                                                          \
     do {                                                                                           \
         const type *s = from;                                                                      \
-        if (fn == MB_REDUCE_MIN || fn == MB_REDUCE_MAX)                                            \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                const type *x = s + i * stride;                                                    \
-                join(fn, cell, (double)value(*x), 0);                                              \
-            }                                                                                      \
-        else if (fn == MB_REDUCE_NORM)                                                             \
+        if (fn == MB_REDUCE_MIN || fn == MB_REDUCE_MAX) {                                          \
+            mb_reduce_cell four[4] = {*cell, *cell, *cell, *cell};                                 \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                join(fn, &four[i % 4], (double)value(s[i * stride]), 0);                           \
+            for (int j = 0; j < 4; j++)                                                            \
+                join(fn, cell, four[j].re, 0);                                                     \
+        } else if (fn == MB_REDUCE_NORM)                                                           \
             SUM(type, (double)value(*x) * (double)value(*x), 0);                                   \
         else                                                                                       \
             SUM(type, (double)value(*x), 0);                                                       \
@@ -154,6 +157,46 @@ static void reduce_run(mb_dtype dtype, int fn, const void *from, int64_t stride,
     case MB_F64: EACH(double, ); break;
     case MB_C64: EACH_COMPLEX(float); break;
     case MB_C128: EACH_COMPLEX(double); break;
+    default: break;
+    }
+}
+
+/* Adds a line of n adjacent elements, one to each cell. */
+#define ACROSS(type, value)                                                                        \
+    do {                                                                                           \
+        const type *s = from;                                                                      \
+        if (fn == MB_REDUCE_MIN || fn == MB_REDUCE_MAX)                                            \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                join(fn, &cells[i], (double)value(s[i]), 0);                                       \
+        else if (fn == MB_REDUCE_NORM)                                                             \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                cells[i].re += (double)value(s[i]) * (double)value(s[i]);                          \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                cells[i].re += (double)value(s[i]);                                                \
+    } while (0)
+#define ACROSS_COMPLEX(type)                                                                       \
+    do {                                                                                           \
+        const type *s = from;                                                                      \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            double re = (double)s[2 * i], im = (double)s[2 * i + 1];                               \
+            cells[i].re += fn == MB_REDUCE_NORM ? re * re + im * im : re;                          \
+            cells[i].im += fn == MB_REDUCE_NORM ? 0 : im;                                          \
+        }                                                                                          \
+    } while (0)
+
+static void reduce_across(mb_dtype dtype, int fn, const void *from, int64_t n,
+                          mb_reduce_cell *cells)
+{
+    switch (dtype) {
+    case MB_U8: ACROSS(uint8_t, ); break;
+    case MB_U16: ACROSS(uint16_t, ); break;
+    case MB_I32: ACROSS(int32_t, ); break;
+    case MB_F16: ACROSS(uint16_t, mb_half_to_float); break;
+    case MB_F32: ACROSS(float, ); break;
+    case MB_F64: ACROSS(double, ); break;
+    case MB_C64: ACROSS_COMPLEX(float); break;
+    case MB_C128: ACROSS_COMPLEX(double); break;
     default: break;
     }
 }
@@ -242,25 +285,49 @@ static void store(const mb_reduce_params *p, int64_t length, mb_array *result, i
         to[1] = cell.im;
 }
 
+/* Block `block` of outputs first ... first + count - 1, to their partial cells or, if it is the only one, to the result.
+** Outputs side by side in memory are taken together, line by line. */
+static void reduce_outputs(const mb_op_call *call, const reduction *r, int axis, int64_t first,
+                           int64_t count, int64_t block)
+{
+    const mb_reduce_params *p = call->params;
+    mb_reduce_cell *partials = call->slots[MB_REDUCE_PARTIALS], cells[STRIP];
+    int64_t start = block * MB_REDUCE_BLOCK, base = output_offset(r->a, axis, first);
+    int64_t length = r->length - start < MB_REDUCE_BLOCK ? r->length - start : MB_REDUCE_BLOCK;
+    int64_t bytes = (int64_t)mb_dtype_bytes(r->a->dtype);
+    if (count == 1)
+        cells[0] = reduce_block(r, base, start, length);
+    else {
+        for (int64_t i = 0; i < count; i++)
+            cells[i] = neutral(r->fn);
+        for (int64_t k = start; k < start + length; k++)
+            reduce_across(r->a->dtype, r->fn,
+                          (const char *)r->a->data + (base + k * r->strides[0]) * bytes, count,
+                          cells);
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (r->blocks > 1)
+            partials[(first + i) * r->blocks + block] = cells[i];
+        else
+            store(p, r->length, call->arrays[MB_REDUCE_RESULT], first + i, cells[i]);
+}
+
 static mb_status run_host(const mb_op_call *call)
 {
     const mb_reduce_params *p = call->params;
     const mb_array *a = call->arrays[MB_REDUCE_A];
     mb_array *result = call->arrays[MB_REDUCE_RESULT];
-    mb_reduce_cell *partials = call->slots[MB_REDUCE_PARTIALS];
+    const mb_reduce_cell *partials = call->slots[MB_REDUCE_PARTIALS];
     reduction r = describe(p, a);
-    int axis = mb_reduce_axis(p, a->shape.rank);
+    int axis = mb_reduce_axis(p, a->shape.rank), last = a->shape.rank - 1;
     int64_t outputs = (int64_t)mb_array_elements(result), blocks = r.blocks > 1 ? r.blocks : 1;
+    bool across = axis >= 0 && axis != last && a->strides[last] == 1;
+    int64_t line = across ? a->shape.dims[last] : 1, strips = (line + STRIP - 1) / STRIP;
     int threads = outputs * r.length < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t i = 0; i < outputs * blocks; i++) {
-        int64_t first = i % blocks * MB_REDUCE_BLOCK;
-        int64_t count = r.length - first < MB_REDUCE_BLOCK ? r.length - first : MB_REDUCE_BLOCK;
-        mb_reduce_cell cell = reduce_block(&r, output_offset(a, axis, i / blocks), first, count);
-        if (blocks > 1)
-            partials[i] = cell;
-        else
-            store(p, r.length, result, i, cell);
+    for (int64_t i = 0; i < outputs / line * strips * blocks; i++) {
+        int64_t x = i / blocks % strips * STRIP, first = i / blocks / strips * line + x;
+        reduce_outputs(call, &r, axis, first, line - x < STRIP ? line - x : STRIP, i % blocks);
     }
     if (blocks > 1)
         for (int64_t i = 0; i < outputs; i++) {

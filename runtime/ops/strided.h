@@ -84,9 +84,7 @@ static inline void mb_walk_finish(mb_walk *w, int64_t block)
 static inline mb_walk mb_walk_make(const mb_shape *shape, int operands,
                                    const int64_t *const *strides, int64_t block)
 {
-    mb_walk w;
-    w.operands = operands;
-    w.rank = shape->rank;
+    mb_walk w = {.operands = operands, .rank = shape->rank};
     for (int i = 0; i < shape->rank; i++) {
         w.dims[i] = shape->dims[i];
         for (int k = 0; k < operands; k++)
