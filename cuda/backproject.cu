@@ -1,16 +1,29 @@
 /*
-** backproject on CUDA: chooses among the kernels behind the operator and feeds them batches of packed slices.
+** backproject on CUDA: chooses among the kernels behind the operator and feeds them pieces of packed slices.
 **
-**   accuracy  one slice        compute capability >= 9.0      other devices
-**   fast      half packets     staged, half packets           plain loads, half packets
-**   exact     unpacked         staged, float packets          plain loads, float packets
+**   slices of a piece   fast                        exact
+**   compute capability >= 9.0 (the tensor copy engine)
+**   17 and more         tensor cores, half packets  tensor cores, split packets
+**   9 to 16             tensor cores, half packets  staged, float packets
+**   5 to 8              staged, half packets        staged, float packets
+**   2 to 4              staged, float packets       staged, float packets
+**   1                   staged, float packets       unpacked
+**   other devices: plain loads, half or float packets; one slice, exact: unpacked
 **
+** A call is cut into pieces of whole blocks of 64 slices, as many as the slot holds, and one smaller piece for the rest.
 ** Queued work only: tables go through the staging ring, and the factor that fits values into halves is found and used on
 ** the device.
 */
-#include "backproject_staged.cuh"
+#include "backproject_mma.cuh"
 #include "backproject_plain.cuh"
+#include "backproject_staged.cuh"
 #include <stdlib.h>
+
+#define BP_BLOCK 64    /* slices of a full block of the tensor-core kernels */
+#ifndef BP_SPLIT_OVER
+#define BP_SPLIT_OVER 16 /* exact: more slices than this go to the tensor cores */
+#endif
+#define BP_MOST 65536  /* slices of a piece: groups of 4 must fit the third axis of a grid */
 
 static mb_status upload_angles(const mb_op_call *call, const mb_parallel_geometry *g)
 {
@@ -39,32 +52,69 @@ static mb_status choose_half_scale(const mb_op_call *call, bp_source src, int64_
     return MB_STATUS_OK;
 }
 
-template <bool HALF>
-static mb_status run_batches(const mb_op_call *call, bp_job job, bp_source src, const mb_backproject_packing &packing)
+/* The next piece of at most `most` slices: how many, and how they are packed. */
+static int64_t choose_piece(bool fast, bool halves, bool tensor, int64_t most, bp_format *format)
 {
-    cudaStream_t stream = mb_stream(call);
-    const bool staged = bp_staged_possible(call, job);
-    /* Whole blocks of the staged kernels where the slot allows it: 64 slices of halves, 16 of floats. */
-    const int64_t block = HALF ? 8 : 4;
-    const int64_t batch = packing.batch < packing.groups && packing.batch > block ? packing.batch / block * block : packing.batch;
-    const int64_t slices = job.geometry.rows;
-    float *image = job.image;
-    const float *data = src.data;
-    for (int64_t group = 0; group < packing.groups; group += batch) {
+    if (!tensor || !halves) {
+        *format = fast && halves ? BP_HALVES : BP_FLOATS;
+        return most;
+    }
+    *format = fast ? BP_HALVES : most > BP_SPLIT_OVER ? BP_SPLIT : BP_FLOATS;
+    return most >= BP_BLOCK ? most / BP_BLOCK * BP_BLOCK : most;
+}
+
+template <bp_format FORMAT>
+static mb_status pack(const bp_source &src, const bp_job &job, uint4 *packets, cudaStream_t stream)
+{
+    constexpr int C = FORMAT == BP_FLOATS ? 4 : 8;
+    const dim3 grid((job.row + 127) / 128, job.n_angles < 65535 ? job.n_angles : 65535,
+                    (job.slices + C - 1) / C);
+    bp_pack<FORMAT><<<grid, 128, 0, stream>>>(src, packets, job.plane, job.low_plane, job.half_scale);
+    MB_LAUNCHED("bp_pack");
+    return MB_STATUS_OK;
+}
+
+static mb_status run_piece(bp_format format, bool tensor, const bp_source &src, bp_job &job, uint4 *packets,
+                           cudaStream_t stream)
+{
+    const int64_t plane = (int64_t)job.n_angles * job.row;
+    job.low_plane = format == BP_SPLIT ? plane : 0;
+    job.plane = format == BP_SPLIT ? 2 * plane : plane;
+    job.packets = packets;
+    if (format == BP_SPLIT) {
+        MB_TRY(pack<BP_SPLIT>(src, job, packets, stream));
+        return bp_mma_exact(job, stream);
+    }
+    if (format == BP_HALVES) {
+        MB_TRY(pack<BP_HALVES>(src, job, packets, stream));
+        if (!tensor)
+            return bp_plain_run<true>(job, stream);
+        return job.slices > 8 ? bp_mma_fast(job, stream) : bp_staged_halves(job, stream);
+    }
+    MB_TRY(pack<BP_FLOATS>(src, job, packets, stream));
+    return tensor ? bp_staged_floats(job, stream) : bp_plain_run<false>(job, stream);
+}
+
+static mb_status run_pieces(const mb_op_call *call, bp_job job, bp_source src, const mb_backproject_packing &packing,
+                            bool fast)
+{
+    char *slot = (char *)call->slots[MB_BACKPROJECT_PACKED];
+    const bool halves = packing.lanes == 8, tensor = bp_stream_possible(call, job);
+    if (halves) {
+        float2 *half_scale = (float2 *)(fast ? call->slots[MB_BACKPROJECT_RANGE] : slot);
+        job.half_scale = half_scale;
+        MB_TRY(choose_half_scale(call, src, job.geometry.rows, half_scale, (unsigned *)(half_scale + 1)));
+    }
+    uint4 *packets = (uint4 *)(slot + (halves && !fast ? MB_BACKPROJECT_CUDA_HEAD : 0));
+    const int64_t slot_slices = packing.batch * packing.lanes, most = slot_slices < BP_MOST ? slot_slices : BP_MOST;
+    for (int64_t left = job.geometry.rows; left > 0; left -= job.slices) {
         if (mb_cuda_core->cancelled())
             return MB_STATUS_CANCELLED;
-        const int64_t first = group * packing.lanes, left = slices - first, most = batch * packing.lanes;
-        job.slices = src.slices = (int)(left < most ? left : most);
-        job.image = image + first * job.stride_z;
-        src.data = data + first * src.stride_z;
-        const int groups = (job.slices + packing.lanes - 1) / packing.lanes;
-        const dim3 grid((job.row + 127) / 128, job.n_angles < 65535 ? job.n_angles : 65535, groups);
-        bp_pack<HALF><<<grid, 128, 0, stream>>>(src, (uint4 *)call->slots[MB_BACKPROJECT_PACKED], job.half_scale);
-        MB_LAUNCHED("bp_pack");
-        if (!staged)
-            MB_TRY(bp_plain_run<HALF>(job, stream));
-        else
-            MB_TRY(HALF ? bp_staged_fast(job, stream) : bp_staged_exact(job, stream));
+        bp_format format;
+        job.slices = src.slices = (int)choose_piece(fast, halves, tensor, left < most ? left : most, &format);
+        MB_TRY(run_piece(format, tensor, src, job, packets, mb_stream(call)));
+        job.image += job.slices * job.stride_z;
+        src.data += job.slices * src.stride_z;
     }
     return MB_STATUS_OK;
 }
@@ -84,11 +134,10 @@ extern "C" mb_status mb_cuda_backproject(const mb_op_call *call)
     bp_job job = {};
     job.geometry = g;
     job.angles = (const mb_parallel_angle *)call->slots[MB_BACKPROJECT_ANGLES];
-    job.packets = (const uint4 *)call->slots[MB_BACKPROJECT_PACKED];
     job.row = (int)packing.pitch;
     job.n_angles = (int)g.angles;
     job.bins = (int)g.cols;
-    job.plane = g.angles * packing.pitch;
+    job.plane = g.angles * packing.pitch * 2; /* at most; every piece sets its own */
     job.image = (float *)result->data;
     job.stride_z = out_axes == 3 ? result->strides[0] : 0;
     job.stride_y = result->strides[out_axes - 2];
@@ -103,10 +152,5 @@ extern "C" mb_status mb_cuda_backproject(const mb_op_call *call)
         MB_TRY(upload_angles(call, &g));
     if (packing.lanes == 1)
         return bp_single_run(job, src.data, src.stride_a, mb_stream(call));
-    if (packing.lanes == 4)
-        return run_batches<false>(call, job, src, packing);
-    float2 *half_scale = (float2 *)call->slots[MB_BACKPROJECT_RANGE];
-    job.half_scale = half_scale;
-    MB_TRY(choose_half_scale(call, src, g.rows, half_scale, (unsigned *)(half_scale + 1)));
-    return run_batches<true>(call, job, src, packing);
+    return run_pieces(call, job, src, packing, params->accuracy == MB_BACKPROJECT_FAST);
 }

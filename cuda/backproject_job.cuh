@@ -6,7 +6,8 @@
 **
 ** Packed layout [slices / C][angle][guard + bins + guard] of 16-byte packets, C = 8 halves or 4 floats: one load brings
 ** the same bin of C slices, and any detector window is contiguous. The zero guard bins make a clamped index enough for
-** every coordinate outside the detector.
+** every coordinate outside the detector. Split packets are halves in two planes a group, [slices / 8][high, low][angle]
+** [guard + bins + guard]: high + low is the value to 22 bits.
 ** Coordinates are made relative to a tile in double and are small in single precision, so their error (about 2e-6 bins)
 ** does not grow with the image.
 */
@@ -18,12 +19,15 @@
 
 #define BP_GUARD MB_BACKPROJECT_CUDA_GUARD
 
+enum bp_format { BP_FLOATS, BP_HALVES, BP_SPLIT };
+
 struct bp_job {
     mb_parallel_geometry geometry;
     const mb_parallel_angle *angles;
     const uint4 *packets;
-    const float2 *half_scale; /* {factor applied when packing, its inverse}; NULL for float packets */
-    int64_t plane;            /* packets of one group of slices: angles * row */
+    const float2 *half_scale; /* {factor applied when packing, its inverse}; not for float packets */
+    int64_t plane;            /* packets from one group of slices to the next */
+    int64_t low_plane;        /* split: packets from a group's high plane to its low one; else 0 */
     int row;                  /* packets of one angle: bins + 2 * BP_GUARD */
     int n_angles, bins;
     int slices;               /* of this batch */
@@ -99,34 +103,46 @@ __global__ void bp_choose_scale(const unsigned *bits, float2 *half_scale)
     *half_scale = make_float2(ldexpf(1.0f, shift), ldexpf(1.0f, -shift));
 }
 
-template <bool HALF>
-__global__ void __launch_bounds__(128) bp_pack(bp_source src, uint4 *packets, const float2 *half_scale)
+__device__ static inline uint4 bp_pack_halves(const float *v)
 {
-    constexpr int C = HALF ? 8 : 4;
+    __half2 h[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        h[k] = __floats2half2_rn(v[2 * k], v[2 * k + 1]);
+    return *(const uint4 *)h;
+}
+
+/* Grid: packets of an angle, angles, groups. */
+template <bp_format FORMAT>
+__global__ void __launch_bounds__(128) bp_pack(bp_source src, uint4 *packets, int64_t plane, int64_t low_plane,
+                                               const float2 *half_scale)
+{
+    constexpr int C = FORMAT == BP_FLOATS ? 4 : 8;
     const int row = src.bins + 2 * BP_GUARD;
     const int p = blockIdx.x * blockDim.x + threadIdx.x, b = p - BP_GUARD, group = blockIdx.z;
-    const float factor = HALF ? half_scale->x : 1.0f;
+    const float factor = FORMAT == BP_FLOATS ? 1.0f : half_scale->x;
     if (p >= row)
         return;
     for (int a = blockIdx.y; a < src.n_angles; a += gridDim.y) {
-        float v[C];
+        float v[8];
 #pragma unroll
         for (int k = 0; k < C; k++) {
             int z = group * C + k;
             bool inside = b >= 0 && b < src.bins && z < src.slices;
             v[k] = inside ? src.data[z * src.stride_z + a * src.stride_a + b] * factor : 0.0f;
         }
-        uint4 packet;
-        if (HALF) {
-            __half2 h[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-                h[k] = __floats2half2_rn(v[2 * k], v[(2 * k + 1) % C]);
-            packet = *(const uint4 *)h;
+        uint4 *to = packets + group * plane + (int64_t)a * row + p;
+        if (FORMAT == BP_FLOATS) {
+            *to = make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3]));
         } else {
-            packet = make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3]));
+            *to = bp_pack_halves(v);
         }
-        packets[((int64_t)group * src.n_angles + a) * row + p] = packet;
+        if (FORMAT == BP_SPLIT) {
+#pragma unroll
+            for (int k = 0; k < C; k++)
+                v[k] -= __half2float(__float2half_rn(v[k]));
+            to[low_plane] = bp_pack_halves(v);
+        }
     }
 }
 

@@ -9,74 +9,109 @@
 ** (Kak and Slaney, Principles of Computerized Tomographic Imaging, 1988, section 3.1). A detector bin averages `subrays`
 ** rays.
 */
-#include "ops/ellipsoids.h"
-#include "ops/op.h"
+#include "ops/op_ellipsoid_projections.h"
 
-typedef struct projections_params {
-    mb_vector ellipsoids, angles, heights, shifts;
-    int64_t cols, subrays;
-    double center;
-} projections_params;
+typedef mb_ellipsoid_projections_params projections_params;
 
 #define MEMBER(name) offsetof(projections_params, name)
 static const mb_op_arg args[] = {
-    {.name = "ellipsoids", .kind = MB_ARG_VECTOR, .required = true, .offset = MEMBER(ellipsoids), .unit = "px, rad",
-     .doc = "8 numbers each: density per px, half axes a, b, c, centre x, y, z, rotation phi about the vertical"},
-    {.name = "angles", .kind = MB_ARG_VECTOR, .required = true, .offset = MEMBER(angles), .unit = "rad",
+    {.name = "ellipsoids",
+     .kind = MB_ARG_VECTOR,
+     .required = true,
+     .offset = MEMBER(ellipsoids),
+     .unit = "px, rad",
+     .doc = "8 numbers each: density per px, half axes a, b, c, centre x, y, z, rotation phi about "
+            "the vertical"},
+    {.name = "angles",
+     .kind = MB_ARG_VECTOR,
+     .required = true,
+     .offset = MEMBER(angles),
+     .unit = "rad",
      .doc = "projection angles"},
-    {.name = "heights", .kind = MB_ARG_VECTOR, .required = true, .offset = MEMBER(heights), .unit = "px",
+    {.name = "heights",
+     .kind = MB_ARG_VECTOR,
+     .required = true,
+     .offset = MEMBER(heights),
+     .unit = "px",
      .doc = "height of each detector row above the middle"},
-    {.name = "cols", .kind = MB_ARG_INT, .required = true, .min = 1, .max = 1 << 24, .offset = MEMBER(cols), .unit = "px",
+    {.name = "cols",
+     .kind = MB_ARG_INT,
+     .required = true,
+     .min = 1,
+     .max = 1 << 24,
+     .offset = MEMBER(cols),
+     .unit = "px",
      .doc = "detector columns"},
-    {.name = "center", .kind = MB_ARG_FLOAT, .initial = NAN, .offset = MEMBER(center), .unit = "px",
+    {.name = "center",
+     .kind = MB_ARG_FLOAT,
+     .initial = NAN,
+     .offset = MEMBER(center),
+     .unit = "px",
      .doc = "0-based column of the rotation axis; default (cols - 1)/2"},
-    {.name = "shifts", .kind = MB_ARG_VECTOR, .offset = MEMBER(shifts), .unit = "px",
+    {.name = "shifts",
+     .kind = MB_ARG_VECTOR,
+     .offset = MEMBER(shifts),
+     .unit = "px",
      .doc = "horizontal shift of each projection"},
-    {.name = "subrays", .kind = MB_ARG_INT, .initial = 8, .min = 1, .max = 64, .offset = MEMBER(subrays),
+    {.name = "subrays",
+     .kind = MB_ARG_INT,
+     .initial = 8,
+     .min = 1,
+     .max = 64,
+     .offset = MEMBER(subrays),
      .doc = "rays averaged in each bin"},
-    {.name = "result", .kind = MB_ARG_OUT, .dtypes = MB_BIT(MB_F32), .rank_min = 3, .rank_max = 3,
+    {.name = "result",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_BIT(MB_F32),
+     .rank_min = 3,
+     .rank_max = 3,
      .doc = "line integrals (angle, row, column)"},
     {0},
 };
 
-static mb_status infer(const void *params, mb_spec *arrays) {
+static mb_status infer(const void *params, mb_spec *arrays)
+{
     const projections_params *p = params;
     MB_TRY(mb_ellipsoids_check(&p->ellipsoids));
     if (p->shifts.count && p->shifts.count != p->angles.count)
-        return mb_fail(MB_STATUS_SHAPE, "shifts", "%lld shifts for %lld angles", (long long)p->shifts.count,
-                       (long long)p->angles.count);
+        return mb_fail(MB_STATUS_SHAPE, "shifts", "%lld shifts for %lld angles",
+                       (long long)p->shifts.count, (long long)p->angles.count);
     arrays[0] = (mb_spec){true, MB_F32, {3, {p->angles.count, p->heights.count, p->cols}}};
     return MB_STATUS_OK;
 }
 
-/* Adds one ellipsoid's integrals at one height and angle to a row of bins. */
-static void add_row(const projections_params *p, const mb_ellipsoid *e, double angle, double shift, double height,
-                    float *row) {
-    double center = isnan(p->center) ? 0.5 * (double)(p->cols - 1) : p->center;
-    double up = (height - e->z) / e->c, s2 = 1 - up * up;
-    if (s2 <= 0)
-        return;
-    double ca = cos(angle - e->phi), sa = sin(angle - e->phi);
-    double w2 = s2 * (e->a * e->a * ca * ca + e->b * e->b * sa * sa), w = sqrt(w2);
-    double gain = 2 * e->density * s2 * e->a * e->b / w2 / (double)p->subrays;
-    double middle = e->x * cos(angle) + e->y * sin(angle) + center + shift;
-    int64_t first = (int64_t)floor(middle - w - 0.5), last = (int64_t)ceil(middle + w + 0.5);
-    first = first < 0 ? 0 : first;
-    last = last >= p->cols ? p->cols - 1 : last;
-    for (int64_t x = first; x <= last; x++) {
-        double sum = 0;
-        for (int64_t k = 0; k < p->subrays; k++) {
-            double t = (double)x - 0.5 + ((double)k + 0.5) / (double)p->subrays - middle, rest = w2 - t * t;
-            sum += rest > 0 ? sqrt(rest) : 0;
-        }
-        row[x] += (float)(gain * sum);
-    }
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    const projections_params *p = params;
+    (void)arrays;
+    uint64_t numbers = (uint64_t)(p->ellipsoids.count + 2 * p->angles.count + p->heights.count);
+    bool table = planner->device->facts.compute_capability > 0;
+    mb_planner_slot(planner, "table", table ? mb_bytes_mul(numbers, sizeof(double)) : 0, 0, 0);
 }
 
-static mb_status run_host(const mb_op_call *call) {
+/* Adds one ellipsoid's integrals at one height and angle to a row of bins. */
+static void add_row(const projections_params *p, const mb_ellipsoid *e, double angle, double axis,
+                    double height, float *row)
+{
+    double s2 = mb_ellipsoid_section(e, height);
+    if (s2 <= 0)
+        return;
+    mb_ellipsoid_shadow shadow = mb_ellipsoid_shadow_of(e, s2, angle, axis, p->subrays);
+    int64_t first = (int64_t)floor(shadow.middle - shadow.w - 0.5),
+            last = (int64_t)ceil(shadow.middle + shadow.w + 0.5);
+    first = first < 0 ? 0 : first;
+    last = last >= p->cols ? p->cols - 1 : last;
+    for (int64_t x = first; x <= last; x++)
+        row[x] += (float)mb_ellipsoid_bin(&shadow, x, p->subrays);
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
     const projections_params *p = call->params;
-    float *out = call->arrays[0]->data;
-    int64_t rows = p->heights.count, lines = p->angles.count * rows, count = p->ellipsoids.count / MB_ELLIPSOID_NUMBERS;
+    float *out = call->arrays[MB_ELLIPSOID_PROJECTIONS_RESULT]->data;
+    int64_t rows = p->heights.count, lines = p->angles.count * rows,
+            count = p->ellipsoids.count / MB_ELLIPSOID_NUMBERS;
+    double center = isnan(p->center) ? 0.5 * (double)(p->cols - 1) : p->center;
 #pragma omp parallel for schedule(dynamic, 8) num_threads(call->device->facts.threads)
     for (int64_t line = 0; line < lines; line++) {
         float *row = out + line * p->cols;
@@ -85,17 +120,20 @@ static mb_status run_host(const mb_op_call *call) {
         if (mb_cancelled())
             continue;
         for (int64_t k = 0; k < count; k++) {
-            mb_ellipsoid e = mb_ellipsoid_at(&p->ellipsoids, k);
-            add_row(p, &e, p->angles.values[a], p->shifts.count ? p->shifts.values[a] : 0, p->heights.values[line % rows],
-                    row);
+            mb_ellipsoid e = mb_ellipsoid_at(p->ellipsoids.values, k);
+            add_row(p, &e, p->angles.values[a],
+                    center + (p->shifts.count ? p->shifts.values[a] : 0),
+                    p->heights.values[line % rows], row);
         }
     }
     return mb_cancel_check();
 }
 
 static const char *const samples[] = {
-    "{inputs = {}, params = {ellipsoids = {1, 5, 3, 4, 1, -1, 0, 0.3}, angles = {0, 0.7, 2}, heights = {-1, 0}, cols = 17}}",
-    "{inputs = {}, params = {ellipsoids = {1, 5, 3, 4, 1, -1, 0, 0.3, -0.5, 2, 2, 2, 0, 0, 1, 0}, angles = {1}, heights = {0}, "
+    "{inputs = {}, params = {ellipsoids = {1, 5, 3, 4, 1, -1, 0, 0.3}, angles = {0, 0.7, 2}, "
+    "heights = {-1, 0}, cols = 17}}",
+    "{inputs = {}, params = {ellipsoids = {1, 5, 3, 4, 1, -1, 0, 0.3, -0.5, 2, 2, 2, 0, 0, 1, 0}, "
+    "angles = {1}, heights = {0}, "
     "cols = 16, center = 6.25, shifts = {0.5}, subrays = 1}}",
     NULL,
 };
@@ -103,9 +141,12 @@ static const char *const samples[] = {
 const mb_op mb_op_ellipsoid_projections = {
     .name = "ellipsoid_projections",
     .summary = "Exact line integrals of a sum of ellipsoids: an analytic tomography scan.",
-    .doc = "Result (angle, row, column) in density times pixels. Densities add where ellipsoids overlap.\n"
-           "Positions are relative to the rotation axis and the middle row, X to the right, Y upwards at angle 0.",
-    .reference = "A. C. Kak, M. Slaney, Principles of Computerized Tomographic Imaging, 1988, section 3.1",
+    .doc = "Result (angle, row, column) in density times pixels. Densities add where ellipsoids "
+           "overlap.\n"
+           "Positions are relative to the rotation axis and the middle row, X to the right, Y "
+           "upwards at angle 0.",
+    .reference =
+        "A. C. Kak, M. Slaney, Principles of Computerized Tomographic Imaging, 1988, section 3.1",
     .category = "phantom",
     .args = args,
     .params_bytes = sizeof(projections_params),
@@ -113,5 +154,6 @@ const mb_op mb_op_ellipsoid_projections = {
     .tolerance = 1e-6,
     .samples = samples,
     .infer = infer,
+    .plan = plan,
     .run_host = run_host,
 };
