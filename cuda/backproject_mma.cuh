@@ -141,6 +141,7 @@ __global__ void __launch_bounds__(shape::WARPS * 32, shape::MINB) bp_mma_kernel(
         };
         auto multiply = [&](int step, const bp_fragments<shape> &from) {
             const int k = step % NSX;
+#ifdef BP_CHAIN
 #pragma unroll
             for (int c = 0; c < CH; c++) {
                 bp_mma(acc[k][c], from.high, from.packets[0][c]);
@@ -149,6 +150,14 @@ __global__ void __launch_bounds__(shape::WARPS * 32, shape::MINB) bp_mma_kernel(
                     bp_mma(acc[k][c], from.high, from.packets[shape::PLANES - 1][c]);
                 }
             }
+#else
+            /* All of one product before the next: the sums of one do not wait for those of another. */
+#pragma unroll
+            for (int q = 0; q < (shape::SPLIT ? 3 : 1); q++)
+#pragma unroll
+                for (int c = 0; c < CH; c++)
+                    bp_mma(acc[k][c], q == 1 ? from.low : from.high, from.packets[q == 2 ? 1 % shape::PLANES : 0][c]);
+#endif
         };
         for (int it = 0; it * AS < s.angles; it++) {
             s.begin(p, it, warp, shape::WARPS);

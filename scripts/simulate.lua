@@ -21,10 +21,12 @@ local options = cli.parse(arg, {
     {"darks", value = "N", type = cli.count, default = 10, doc = "dark frames"},
     {"rings", value = "PART", type = cli.number, default = 0, doc = "drift of column gains between flats and scan, causes rings"},
     {"seed", value = "N", type = cli.count, default = 1, doc = "noise seed"},
+    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes a GPU where there is one"},
     {"overwrite", doc = "replace an existing file"},
     {"quiet", short = "q", doc = "no progress"},
 })
 
+local device = mb.device(options.device ~= "auto" and options.device or #mb.devices() > 1 and "cuda:0" or "host")
 local cols = options.size
 local rows = options.rows or math.max(1, cols // 4)
 local count = options.angles or math.ceil(1.5 * cols)
@@ -47,7 +49,7 @@ local heights = mb.phantom.heights(rows)
 local unit = mb.phantom.scale(mb.phantom.shepp_logan, cols / 2, math.max(rows / 2, 1))
 local longest
 do
-    local probe <close> = mb.ellipsoid_projections(unit, {0, math.pi / 2}, heights, cols)
+    local probe <close> = mb.ellipsoid_projections(unit, {0, math.pi / 2}, heights, cols, {device = device})
     longest = probe:max()
 end
 local density = -math.log(options.transmission) / longest
@@ -55,15 +57,16 @@ local ellipsoids = mb.phantom.scale(mb.phantom.shepp_logan, cols / 2, math.max(r
 
 -- Beam profile and pixel gains: smooth vignetting times a fixed pattern of 2 %.
 local function beam(seed, spread)
-    local pattern <close> = mb.random({rows, cols}, {seed = seed, low = 1 - spread, high = 1 + spread})
-    local x <close> = mb.linspace(-1, 1, cols)
+    local pattern <close> = mb.random({rows, cols}, {seed = seed, low = 1 - spread, high = 1 + spread, device = device})
+    local x <close> = mb.linspace(-1, 1, cols, {device = device})
     local vignetting <close> = 1 - 0.3 * x * x
     return pattern * vignetting
 end
 local gains <close> = beam(options.seed, 0.02)
 local scan_gains = gains
 if options.rings > 0 then
-    local drift <close> = mb.random({cols}, {seed = options.seed + 1, low = 1 - options.rings, high = 1 + options.rings})
+    local drift <close> = mb.random({cols}, {seed = options.seed + 1, low = 1 - options.rings, high = 1 + options.rings,
+        device = device})
     scan_gains = gains * drift
 end
 
@@ -144,7 +147,7 @@ local function write_frames(name, transmission, gain, first)
 end
 
 for name, open in pairs {flats = 1, darks = 0} do
-    local flat <close> = mb.full({options[name], rows, cols}, open)
+    local flat <close> = mb.full({options[name], rows, cols}, open, {device = device})
     write_frames(name, flat, gains, 1)
 end
 local frames = math.max(1, math.min(count, (32 << 20) // (4 * rows * cols)))
@@ -152,7 +155,7 @@ local bar = progress.new("simulating", count, {unit = "projections", quiet = opt
 for first = 1, count, frames do
     local last = math.min(first + frames - 1, count)
     local part = table.move(angles, first, last, 1, {})
-    local integrals <close> = mb.ellipsoid_projections(ellipsoids, part, heights, cols, {center = center})
+    local integrals <close> = mb.ellipsoid_projections(ellipsoids, part, heights, cols, {center = center, device = device})
     mb.unary(integrals, "neg", {out = integrals})
     mb.unary(integrals, "exp", {out = integrals})
     write_frames("data", integrals, scan_gains, first)
