@@ -13,6 +13,9 @@ local ITEM_BYTES = {u8 = 1, u16 = 2, i32 = 4, f16 = 2, f32 = 4, f64 = 8}
 local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cutoff", "padding", "circle", "accuracy",
     "size", "scale", "flat_mode", "log", "quiet"}
 
+--- Rows per chunk beyond which nothing gets faster: what the back-projection kernels take at a time.
+recon.CHUNK_ROWS = 64
+
 --- One chunk of rows: reads, normalises, filters and back-projects it. Rows are 1-based and inclusive.
 -- Returns the slices (z, y, x) on the device and the counts of mended values.
 function recon.chunk(scan, device, first, last, settings)
@@ -97,17 +100,19 @@ function recon.plan(scan, options)
                 {op = "recon.plan", arg = "chunk"})
         end
     else
-        chunk, peak = mb.plan.max_count(work, {device = device, available = available, limit = total})
+        -- More rows than this at a time gain no speed; fewer show progress, and obey Ctrl-C, sooner.
+        local most = math.min(total, math.max(recon.CHUNK_ROWS, total // 16))
+        chunk, peak = mb.plan.max_count(work, {device = device, available = available, limit = most})
         if chunk == 0 then
             local least = mb.plan.peak(work, device, 1).peak
             mb.raise("budget", ("one row of this scan needs %s, %s are available; give a budget of at least %d bytes"):format(
                 mb.device.format_bytes(least), mb.device.format_bytes(available), least), {op = "recon.plan"})
         end
     end
-    -- Even chunks: the same number of them, but none much smaller than the others.
-    local chunks = math.ceil(total / chunk)
+    -- Even chunks: the same number of them, but none much smaller than the others; whole packets of slices if they fit.
     if not options.chunk then
-        chunk = math.ceil(total / chunks)
+        local even = math.ceil(total / math.ceil(total / chunk))
+        chunk = math.min(chunk, (even + 7) // 8 * 8)
         peak = mb.plan.peak(work, device, chunk).peak
     end
     local width = options.size or scan.cols
