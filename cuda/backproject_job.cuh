@@ -99,7 +99,7 @@ __global__ void bp_choose_scale(const unsigned *bits, float2 *half_scale)
     int exponent = 0;
     if (most > 0)
         frexpf(most, &exponent); /* most = m 2^exponent, 0.5 <= m < 1 */
-    int shift = most > 0 ? max(-126, min(126, 14 - exponent)) : 0;
+    int shift = most > 0 ? max(-120, min(120, 14 - exponent)) : 0;
     *half_scale = make_float2(ldexpf(1.0f, shift), ldexpf(1.0f, -shift));
 }
 
