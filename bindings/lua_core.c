@@ -36,6 +36,7 @@ int luaopen_moonbeam_core(lua_State *L)
         {"array", mbl_open_array},
         {"device", mbl_open_device},
         {"pool", mbl_open_pool},
+        {"ledger", mbl_open_ledger},
         {"op", mbl_open_op},
         {"fft", mbl_open_fft},
         {"h5", mbl_open_h5},

@@ -28,12 +28,9 @@ typedef struct owner {
 static pthread_mutex_t owner_lock = PTHREAD_MUTEX_INITIALIZER;
 static owner *owners[OWNER_BUCKETS];
 
-const char *mbl_owner(lua_State *L)
+const char *mbl_intern(const char *text)
 {
-    char text[LUA_IDSIZE + 16];
     unsigned hash = 5381;
-    if (!mbl_caller(L, text, sizeof text))
-        return "C";
     for (const char *p = text; *p != '\0'; p++)
         hash = hash * 33u + (unsigned char)*p;
     owner **bucket = &owners[hash % OWNER_BUCKETS];
@@ -50,12 +47,65 @@ const char *mbl_owner(lua_State *L)
     return found != NULL ? found->text : "Lua";
 }
 
+const char *mbl_owner(lua_State *L)
+{
+    char text[LUA_IDSIZE + 16];
+    return mbl_caller(L, text, sizeof text) ? mbl_intern(text) : "C";
+}
+
 /*
 ** Access
 */
 
+/* Devices that this process has opened through Lua, in order. They stay open. */
+#define MAX_OPENED 64
+static mb_device *opened[MAX_OPENED];
+
+/* While dry_depth > 0: the image of opened[i], or NULL before it was asked for. */
+static mb_device *images[MAX_OPENED];
+static int dry_depth;
+
+static mb_status open_image(int i)
+{
+    mb_device *image = NULL;
+    MB_TRY(mb_device_open_image(opened[i], &image));
+    images[i] = image;
+    opened[i]->silent = true;
+    return mbl_mirror_arrays(opened[i], image);
+}
+
+static void close_images(void)
+{
+    for (int i = 0; i < MAX_OPENED; i++)
+        if (images[i] != NULL) {
+            mbl_unmirror_arrays(opened[i]);
+            mbl_forget_device(images[i]);
+            mb_device_close_shadow(images[i]);
+            images[i] = NULL;
+            opened[i]->silent = false;
+        }
+}
+
+mb_device *mbl_active_device(lua_State *L, mb_device *device)
+{
+    if (dry_depth == 0 || device->dry)
+        return device;
+    for (int i = 0; i < MAX_OPENED && opened[i] != NULL; i++)
+        if (opened[i] == device) {
+            mb_error_clear();
+            if (images[i] == NULL)
+                mbl_check(L, open_image(i));
+            return images[i];
+        }
+    return device;
+}
+
 void mbl_push_device(lua_State *L, mb_device *device)
 {
+    if (device->dry) /* the image of a device is that device to the program */
+        for (int i = 0; i < MAX_OPENED && opened[i] != NULL; i++)
+            if (images[i] == device)
+                device = opened[i];
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, device) == LUA_TUSERDATA)
         return;
     lua_pop(L, 1);
@@ -65,10 +115,6 @@ void mbl_push_device(lua_State *L, mb_device *device)
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, device);
 }
-
-/* Devices that this process has opened through Lua, in order. They stay open. */
-#define MAX_OPENED 64
-static mb_device *opened[MAX_OPENED];
 
 static mb_device *open_device(lua_State *L, const char *id)
 {
@@ -80,7 +126,7 @@ static mb_device *open_device(lua_State *L, const char *id)
             opened[i] = device;
             break;
         }
-    return device;
+    return mbl_active_device(L, device);
 }
 
 mb_device *mbl_default_device(lua_State *L)
@@ -104,7 +150,7 @@ mb_device *mbl_check_device(lua_State *L, int index)
                  mbl_type_name(L, index));
     if (box->device == NULL)
         mbl_fail(L, MB_STATUS_DEVICE, "device", "this shadow device has been closed");
-    return box->device;
+    return mbl_active_device(L, box->device);
 }
 
 mb_device *mbl_opt_device(lua_State *L, int index)
@@ -310,13 +356,46 @@ static int module_default(lua_State *L)
 {
     if (!lua_isnoneornil(L, 1)) {
         mb_device *device = mbl_check_device(L, 1);
-        if (device->dry)
+        if (device->dry && dry_depth == 0)
             mbl_fail(L, MB_STATUS_ARGUMENT, "device",
                      "a shadow device cannot be the default device");
         lua_pushstring(L, device->id);
         lua_setfield(L, LUA_REGISTRYINDEX, DEFAULT_KEY);
     }
     mbl_push_device(L, mbl_default_device(L));
+    return 1;
+}
+
+/* dry_begin(): until the matching dry_end() every device stands for an image of itself, and arrays
+** for theirs. Begins with a pool point, as a recording does. */
+static int module_dry_begin(lua_State *L)
+{
+    mbl_pool_point(L);
+    mb_error_clear();
+    mb_status status = MB_STATUS_OK;
+    if (dry_depth++ == 0)
+        for (int i = 0; i < MAX_OPENED && opened[i] != NULL && status == MB_STATUS_OK; i++)
+            status = open_image(i);
+    if (status != MB_STATUS_OK) {
+        dry_depth--;
+        close_images();
+        mbl_check(L, status);
+    }
+    return 0;
+}
+
+static int module_dry_end(lua_State *L)
+{
+    (void)L;
+    if (dry_depth > 0 && --dry_depth == 0)
+        close_images();
+    return 0;
+}
+
+/* dry(): is a dry run going on? */
+static int module_dry(lua_State *L)
+{
+    lua_pushboolean(L, dry_depth > 0);
     return 1;
 }
 
@@ -364,6 +443,9 @@ int mbl_open_device(lua_State *L)
                                          {"list", module_list},
                                          {"opened", module_opened},
                                          {"default", module_default},
+                                         {"dry_begin", module_dry_begin},
+                                         {"dry_end", module_dry_end},
+                                         {"dry", module_dry},
                                          {"cuda_problem", module_cuda_problem},
                                          {"bytes", module_bytes},
                                          {"format_bytes", module_format_bytes},

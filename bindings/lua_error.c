@@ -31,8 +31,11 @@ bool mbl_caller(lua_State *L, char *buffer, size_t bytes)
     buffer[0] = '\0';
     for (int level = 0; lua_getstack(L, level, &ar); level++) {
         lua_getinfo(L, "Sl", &ar);
-        if (ar.currentline <= 0)
+        if (ar.currentline <= 0) {
+            if (mbl_is_recording_call(L, &ar))
+                break; /* whoever records is not who does it: a tail call left no line of its own */
             continue;
+        }
         bool ours = at_home(&ar);
         /* A line of our own is better than none. */
         if (!found || !ours)
@@ -73,6 +76,14 @@ void mbl_push_error(lua_State *L)
         lua_setfield(L, -2, "need");
         lua_pushinteger(L, (lua_Integer)error.limit_bytes);
         lua_setfield(L, -2, "limit");
+    }
+    if (error.code == MB_STATUS_BUDGET) {
+        set_text(L, "request", error.request);
+        if (error.enough_bytes != 0) {
+            lua_pushinteger(L, (lua_Integer)error.enough_bytes);
+            lua_setfield(L, -2, "enough");
+        }
+        mbl_describe_budget(L);
     }
     luaL_setmetatable(L, MBL_ERROR);
 }
@@ -122,6 +133,75 @@ static const char *text_field(lua_State *L, const char *key)
     return lua_getfield(L, 1, key) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
 }
 
+/* Numbers of the table at `index`: as an integer, and as bytes for people. */
+static long long count_field(lua_State *L, int index, const char *key)
+{
+    lua_getfield(L, index, key);
+    long long n = lua_tointeger(L, -1);
+    lua_pop(L, 1);
+    return n;
+}
+
+static const char *bytes_field(lua_State *L, int index, const char *key, char *buffer, size_t room)
+{
+    return mb_bytes_format((uint64_t)count_field(L, index, key), buffer, room);
+}
+
+/* Appends a line to the text, as far as it fits. */
+static void add_line(char *text, size_t room, const char *format, ...) MB_PRINTF(3, 4);
+static void add_line(char *text, size_t room, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text + used, room - used, format, list);
+    va_end(list);
+}
+
+/* The lines below the first one of a budget error, from the object's fields. Index 1 is the object.
+** */
+static void anatomy(lua_State *L, char *text, size_t room)
+{
+    char a[40], b[40], c[40];
+    int top = lua_gettop(L);
+    const char *request = text_field(L, "request"), *owner = text_field(L, "owner");
+    text[0] = '\0';
+    add_line(text, room, "\n  request  %lld bytes%s%s%s%s", count_field(L, 1, "need"),
+             request != NULL ? ": " : "", request != NULL ? request : "",
+             owner != NULL ? ", at " : "", owner != NULL ? owner : "");
+    add_line(text, room, "\n  budget   live %s, peak so far %s, limit %s",
+             bytes_field(L, 1, "live", a, sizeof a), bytes_field(L, 1, "peak", b, sizeof b),
+             bytes_field(L, 1, "limit", c, sizeof c));
+    add_line(text, room, "\n  free     %s in all, largest hole %s",
+             bytes_field(L, 1, "free", a, sizeof a),
+             bytes_field(L, 1, "largest_hole", b, sizeof b));
+    lua_getfield(L, 1, "owners");
+    int owners = lua_gettop(L);
+    for (lua_Integer i = 1; i <= (lua_Integer)lua_rawlen(L, owners); i++) {
+        lua_rawgeti(L, owners, i);
+        int row = lua_gettop(L);
+        long long blocks = count_field(L, row, "blocks");
+        lua_getfield(L, row, "owner");
+        add_line(text, room, "\n  %s %s in %lld block%s by %s", i == 1 ? "owners  " : "        ",
+                 bytes_field(L, row, "bytes", a, sizeof a), blocks, blocks == 1 ? "" : "s",
+                 lua_tostring(L, -1));
+        lua_settop(L, owners);
+    }
+    lua_getfield(L, 1, "tried");
+    if (lua_istable(L, -1)) {
+        int tried = lua_gettop(L);
+        add_line(text, room,
+                 "\n  tried    a full collection (freed %lld arrays, %s), dropping idle FFT plans "
+                 "(%lld), and the request again",
+                 count_field(L, tried, "collected_arrays"),
+                 bytes_field(L, tried, "collected_bytes", a, sizeof a),
+                 count_field(L, tried, "dropped_plans"));
+    }
+    add_line(text, room, "\n  enough   a budget of %lld bytes (%s)", count_field(L, 1, "enough"),
+             bytes_field(L, 1, "enough", a, sizeof a));
+    lua_settop(L, top);
+}
+
 static int error_tostring(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -148,6 +228,13 @@ static int error_tostring(lua_State *L)
     }
     luaL_addstring(&b, message);
     luaL_pushresult(&b);
+    bool has_anatomy = lua_getfield(L, 1, "owners") == LUA_TTABLE;
+    lua_pop(L, 1);
+    if (has_anatomy) {
+        char text[3000];
+        anatomy(L, text, sizeof text);
+        lua_pushfstring(L, "%s%s", lua_tostring(L, -1), text);
+    }
     return 1;
 }
 

@@ -14,9 +14,13 @@
 ** refers to its arrays. Both lists belong to the process and are guarded by one mutex, which is
 ** never held while Lua runs or arrays are freed.
 */
+#define _GNU_SOURCE
 #include "lua_moonbeam.h"
+#include "memory/ledger.h"
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define POINT_BYTES ((uint64_t)256 << 20)
 #define MAX_COUNTERS 64
@@ -24,6 +28,8 @@
 /* The userdata. `array` comes first: its address is the slot that mbl_new_array returns. */
 typedef struct array_box {
     mb_array *array;
+    mb_array *saved;   /* during a dry run: the real array, whose image is in `array` */
+    const char *freed; /* where it was released; NULL: it was not */
     struct array_box *next, **link; /* link is NULL when the box is not on the list */
 } array_box;
 
@@ -45,6 +51,8 @@ mb_array **mbl_new_array(lua_State *L)
 {
     array_box *box = lua_newuserdatauv(L, sizeof *box, 0);
     box->array = NULL;
+    box->saved = NULL;
+    box->freed = NULL;
     box->link = NULL;
     luaL_setmetatable(L, MBL_ARRAY);
     pthread_mutex_lock(&lock);
@@ -65,6 +73,21 @@ static mb_array *empty_box(array_box *box)
     return array;
 }
 
+/* Under the lock. Gives the array back when there is no room for it. */
+static mb_array *list_garbage(mb_array *array)
+{
+    if (garbage_count == garbage_room) {
+        size_t room = garbage_room == 0 ? 64 : 2 * garbage_room;
+        mb_array **list = realloc(garbage, room * sizeof *list);
+        if (list == NULL)
+            return array; /* out of host memory: better early than never */
+        garbage = list;
+        garbage_room = room;
+    }
+    garbage[garbage_count++] = array;
+    return NULL;
+}
+
 int mbl_array_gc(lua_State *L)
 {
     array_box *box = luaL_checkudata(L, 1, MBL_ARRAY);
@@ -76,23 +99,15 @@ int mbl_array_gc(lua_State *L)
             box->next->link = box->link;
         box->link = NULL;
     }
-    mb_array *array = empty_box(box);
-    if (array != NULL) {
-        if (garbage_count == garbage_room) {
-            size_t room = garbage_room == 0 ? 64 : 2 * garbage_room;
-            mb_array **list = realloc(garbage, room * sizeof *list);
-            if (list != NULL) {
-                garbage = list;
-                garbage_room = room;
-            }
-        }
-        if (garbage_count < garbage_room)
-            garbage[garbage_count++] = array;
-        else
-            unlisted = array; /* out of host memory: better early than never */
-    }
+    mb_array *array = empty_box(box), *saved = box->saved, *unlisted_saved = NULL;
+    box->saved = NULL;
+    if (array != NULL)
+        unlisted = list_garbage(array);
+    if (saved != NULL)
+        unlisted_saved = list_garbage(saved);
     pthread_mutex_unlock(&lock);
     mb_array_destroy(unlisted);
+    mb_array_destroy(unlisted_saved);
     return 0;
 }
 
@@ -102,8 +117,25 @@ int mbl_array_release(lua_State *L)
     pthread_mutex_lock(&lock);
     mb_array *array = empty_box(box);
     pthread_mutex_unlock(&lock);
-    mb_array_destroy(array);
+    if (array != NULL) {
+        box->freed = mbl_owner(L);
+        mb_pool_site(box->freed);
+        mb_array_destroy(array);
+        mb_pool_site(NULL);
+    }
     return 0;
+}
+
+/* The order of finalizers depends on the collector's pace; addresses depend on the program alone. */
+static int by_device_and_address(const void *a, const void *b)
+{
+    const mb_array *x = *(mb_array *const *)a, *y = *(mb_array *const *)b;
+    uintptr_t p = (uintptr_t)x->device, q = (uintptr_t)y->device;
+    if (p == q) {
+        p = (uintptr_t)mb_storage_data(x->storage);
+        q = (uintptr_t)mb_storage_data(y->storage);
+    }
+    return p < q ? -1 : p > q;
 }
 
 void mbl_garbage_drain(void)
@@ -115,8 +147,27 @@ void mbl_garbage_drain(void)
     garbage_count = garbage_room = 0;
     collected += count;
     pthread_mutex_unlock(&lock);
-    for (size_t i = 0; i < count; i++)
-        mb_array_destroy(list[i]);
+    if (count > 1)
+        qsort(list, count, sizeof *list, by_device_and_address);
+    mb_pool_site("collect");
+    mb_ledger_hush(1);
+    for (size_t i = 0; i < count;) {
+        mb_device *device = list[i]->device;
+        uint64_t before = mb_pool_live(device->pool);
+        while (i < count && list[i]->device == device)
+            mb_array_destroy(list[i++]);
+        uint64_t live = mb_pool_live(device->pool);
+        mb_ledger_hush(-1);
+        if (live != before) /* one row of the ledger for all that this drain freed on the device */
+            mb_ledger_note(device, &(mb_ledger_row){.kind = MB_LEDGER_COLLECT,
+                                                    .label = "collect",
+                                                    .keep = -(int64_t)(before - live),
+                                                    .live = live,
+                                                    .peak = before});
+        mb_ledger_hush(1);
+    }
+    mb_ledger_hush(-1);
+    mb_pool_site(NULL);
     free(list);
 }
 
@@ -195,6 +246,14 @@ void mbl_pool_point(lua_State *L)
     pthread_mutex_unlock(&lock);
 }
 
+/* What the ladder did for the request that failed last, for the error (see mbl_push_error). */
+static _Thread_local struct {
+    mb_device *device;
+    const char *owner;
+    uint64_t arrays, bytes;
+    int plans;
+} ladder;
+
 mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, void *user)
 {
     if (point_is_due(device))
@@ -202,13 +261,101 @@ mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, voi
     mb_error_clear();
     mb_status status = request(user);
     if (status == MB_STATUS_BUDGET) {
+        uint64_t live = mb_pool_live(device->pool), freed = collected;
         mb_error_clear();
         mbl_pool_point(L);
-        mb_fft_cache_drop(device, 0);
+        ladder.plans = mb_fft_cache_drop(device, 0);
+        ladder.arrays = collected - freed;
+        ladder.bytes = live - mb_pool_live(device->pool);
+        ladder.device = device;
+        ladder.owner = mbl_owner(L);
         mb_error_clear();
         status = request(user);
     }
     return status;
+}
+
+/*
+** The anatomy of a budget error
+*/
+
+#define MOST_OWNERS 256 /* different owners that are told apart */
+#define TOP_OWNERS 5
+
+typedef struct owner_sum {
+    const char *owner;
+    uint64_t bytes, blocks;
+} owner_sum;
+
+typedef struct owner_list {
+    owner_sum sums[MOST_OWNERS];
+    int count;
+} owner_list;
+
+static void add_owner(void *user, uint64_t offset, uint64_t bytes, uint64_t requested,
+                      mb_pool_end end, const char *owner, uint64_t sequence)
+{
+    owner_list *list = user;
+    (void)offset, (void)requested, (void)end, (void)sequence;
+    int i = 0;
+    while (i < list->count && list->sums[i].owner != owner)
+        i++;
+    if (i == MOST_OWNERS)
+        i--; /* the rest together */
+    else if (i == list->count)
+        list->sums[list->count++] = (owner_sum){owner, 0, 0};
+    list->sums[i].bytes += bytes;
+    list->sums[i].blocks++;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const owner_sum *x = a, *y = b;
+    return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+}
+
+static void set_count(lua_State *L, const char *key, uint64_t value)
+{
+    lua_pushinteger(L, (lua_Integer)value);
+    lua_setfield(L, -2, key);
+}
+
+void mbl_describe_budget(lua_State *L)
+{
+    mb_device *device = ladder.device;
+    mb_pool_stats s;
+    ladder.device = NULL;
+    if (device == NULL)
+        return;
+    mb_pool_get_stats(device->pool, &s);
+    set_count(L, "live", s.live);
+    set_count(L, "peak", s.live_peak);
+    set_count(L, "free", s.free_bytes);
+    set_count(L, "largest_hole", s.largest_hole);
+    lua_pushstring(L, device->id);
+    lua_setfield(L, -2, "device");
+    lua_pushstring(L, ladder.owner);
+    lua_setfield(L, -2, "owner");
+    lua_createtable(L, 0, 3);
+    set_count(L, "collected_arrays", ladder.arrays);
+    set_count(L, "collected_bytes", ladder.bytes);
+    set_count(L, "dropped_plans", (uint64_t)ladder.plans);
+    lua_setfield(L, -2, "tried");
+    owner_list *list = lua_newuserdatauv(L, sizeof *list, 0);
+    list->count = 0;
+    mb_pool_each(device->pool, add_owner, list);
+    qsort(list->sums, (size_t)list->count, sizeof list->sums[0], by_bytes);
+    lua_createtable(L, TOP_OWNERS, 0);
+    for (int i = 0; i < list->count && i < TOP_OWNERS; i++) {
+        lua_createtable(L, 0, 3);
+        lua_pushstring(L, list->sums[i].owner != NULL ? list->sums[i].owner : "C");
+        lua_setfield(L, -2, "owner");
+        set_count(L, "bytes", list->sums[i].bytes);
+        set_count(L, "blocks", list->sums[i].blocks);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -3, "owners");
+    lua_pop(L, 1);
 }
 
 typedef struct create_request {
@@ -222,16 +369,187 @@ typedef struct create_request {
 static mb_status create(void *user)
 {
     create_request *r = user;
-    return mb_array_create(r->device, r->dtype, r->shape, r->owner, r->out);
+    mb_status status = mb_array_create(r->device, r->dtype, r->shape, r->owner, r->out);
+    if (status == MB_STATUS_BUDGET) {
+        char text[120], shape[100];
+        snprintf(text, sizeof text, "%s %s", mb_dtype_name(r->dtype),
+                 mb_shape_format(r->shape, shape, sizeof shape));
+        mb_error_describe(text, 0);
+    }
+    return status;
+}
+
+/* In the ledger an array is called after the function that made it: "zeros", "read". */
+static void label_creation(lua_State *L, const mb_device *device)
+{
+    lua_Debug ar;
+    if (mb_ledger_on(device) && lua_getstack(L, 0, &ar) && lua_getinfo(L, "n", &ar) &&
+        ar.name != NULL)
+        mb_ledger_label(mbl_intern(ar.name));
 }
 
 mb_array *mbl_create_array(lua_State *L, mb_device *device, mb_dtype dtype, const mb_shape *shape)
 {
     mb_array **slot = mbl_new_array(L);
     create_request request = {device, dtype, shape, mbl_owner(L), slot};
-    mbl_check(L, mbl_allocate(L, device, create, &request));
+    label_creation(L, device);
+    mb_status status = mbl_allocate(L, device, create, &request);
+    mb_ledger_label(NULL);
+    mbl_check(L, status);
     mbl_allocated(device, mb_pool_round(mb_array_bytes(*slot)));
     return *slot;
+}
+
+/*
+** Dry runs: every array of a device is replaced by its image on the device's shadow, and put back
+** afterwards. Programs thus see the arrays they had, whichever way they refer to them.
+*/
+
+/* Under the lock: the image of an array. */
+static mb_status mirror(mb_array *array, mb_device *shadow, mb_array **out)
+{
+    mb_array *image = malloc(sizeof *image);
+    if (image == NULL)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
+    *image = *array;
+    image->device = shadow;
+    mb_status status = mb_storage_mirror(array->storage, shadow, &image->storage);
+    if (status != MB_STATUS_OK) {
+        free(image);
+        return status;
+    }
+    *out = image;
+    return MB_STATUS_OK;
+}
+
+mb_status mbl_mirror_arrays(mb_device *device, mb_device *shadow)
+{
+    mb_status status = MB_STATUS_OK;
+    pthread_mutex_lock(&lock);
+    for (array_box *box = boxes; box != NULL && status == MB_STATUS_OK; box = box->next) {
+        mb_array *image = NULL;
+        if (box->array == NULL || box->array->device != device)
+            continue;
+        status = mirror(box->array, shadow, &image);
+        if (status == MB_STATUS_OK) {
+            box->saved = box->array;
+            box->array = image;
+        }
+    }
+    for (array_box *box = boxes; box != NULL; box = box->next)
+        if (box->saved != NULL && box->saved->device == device)
+            mb_storage_unmirror(box->saved->storage);
+    const struct counter *real = counter_of(device);
+    struct counter *image = counter_of(shadow);
+    if (real != NULL && image != NULL) {
+        image->made = real->made;
+        image->live = real->live;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+void mbl_unmirror_arrays(mb_device *device)
+{
+    for (;;) {
+        mb_array *image = NULL;
+        bool found = false;
+        pthread_mutex_lock(&lock);
+        for (array_box *box = boxes; box != NULL && !found; box = box->next)
+            if (box->saved != NULL && box->saved->device == device) {
+                found = true;
+                image = box->array;
+                box->array = box->saved;
+                box->saved = NULL;
+            }
+        pthread_mutex_unlock(&lock);
+        if (!found)
+            return;
+        mb_array_destroy(image);
+    }
+}
+
+/* arrays(): the arrays there are, oldest first: {id, device, dtype, shape, bytes, storage, owner,
+** age, references}. */
+typedef struct array_row {
+    const void *id;
+    mb_array array;
+    const char *owner;
+    uint64_t born, storage_bytes;
+    int references;
+} array_row;
+
+static int by_birth(const void *a, const void *b)
+{
+    const array_row *x = a, *y = b;
+    return x->born < y->born ? -1 : x->born > y->born;
+}
+
+static int garbage_arrays(lua_State *L)
+{
+    size_t count = 0, filled = 0;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    mbl_pool_point(L); /* so that no finalizer changes the list below */
+    pthread_mutex_lock(&lock);
+    for (array_box *box = boxes; box != NULL; box = box->next)
+        count += box->array != NULL;
+    pthread_mutex_unlock(&lock);
+    array_row *rows = lua_newuserdatauv(L, (count > 0 ? count : 1) * sizeof *rows, 0);
+    pthread_mutex_lock(&lock);
+    for (array_box *box = boxes; box != NULL && filled < count; box = box->next)
+        if (box->array != NULL)
+            rows[filled++] = (array_row){box,
+                                         *box->array,
+                                         mb_storage_owner(box->array->storage),
+                                         mb_storage_born_ns(box->array->storage),
+                                         mb_pool_round(mb_storage_bytes(box->array->storage)),
+                                         mb_storage_references(box->array->storage)};
+    pthread_mutex_unlock(&lock);
+    qsort(rows, filled, sizeof *rows, by_birth);
+    lua_createtable(L, (int)filled, 0);
+    for (size_t i = 0; i < filled; i++) {
+        lua_createtable(L, 0, 9);
+        lua_pushlightuserdata(L, (void *)(uintptr_t)rows[i].id);
+        lua_setfield(L, -2, "id");
+        lua_pushstring(L, rows[i].array.device->id);
+        lua_setfield(L, -2, "device");
+        lua_pushstring(L, mb_dtype_name(rows[i].array.dtype));
+        lua_setfield(L, -2, "dtype");
+        mbl_push_shape(L, &rows[i].array.shape);
+        lua_setfield(L, -2, "shape");
+        set_count(L, "bytes", mb_array_bytes(&rows[i].array));
+        set_count(L, "storage", rows[i].storage_bytes);
+        set_count(L, "references", (uint64_t)rows[i].references);
+        lua_pushlightuserdata(L, rows[i].array.storage);
+        lua_setfield(L, -2, "storage_id");
+        lua_pushstring(L, rows[i].owner != NULL ? rows[i].owner : "C");
+        lua_setfield(L, -2, "owner");
+        lua_pushnumber(L, now > rows[i].born ? (double)(now - rows[i].born) * 1e-9 : 0);
+        lua_setfield(L, -2, "age");
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+/* id(array): what `arrays` calls it. */
+static int garbage_id(lua_State *L)
+{
+    lua_pushlightuserdata(L, luaL_checkudata(L, 1, MBL_ARRAY));
+    return 1;
+}
+
+/* free(array): as release, but an array that was released before is an error that names both
+** sites. */
+static int garbage_free(lua_State *L)
+{
+    array_box *box = luaL_checkudata(L, 1, MBL_ARRAY);
+    if (box->array == NULL)
+        return mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                        "the block was freed at %s and is freed again at %s",
+                        box->freed != NULL ? box->freed : "an earlier line", mbl_owner(L));
+    return mbl_array_release(L);
 }
 
 /* collect(): a pool point. */
@@ -271,8 +589,9 @@ static int state_ends(lua_State *L)
 
 int mbl_open_garbage(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"collect", garbage_collect}, {"counts", garbage_counts}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"collect", garbage_collect}, {"counts", garbage_counts},
+                                         {"arrays", garbage_arrays},   {"id", garbage_id},
+                                         {"free", garbage_free},       {NULL, NULL}};
     if (luaL_newmetatable(L, "moonbeam.state")) {
         lua_pushcfunction(L, state_ends);
         lua_setfield(L, -2, "__gc");

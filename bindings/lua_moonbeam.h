@@ -40,6 +40,8 @@ void mbl_push_error(lua_State *L);
 int mbl_open_error(lua_State *L);
 /* "file.lua:12" of that caller; false (and an empty text) when there is none. */
 bool mbl_caller(lua_State *L, char *buffer, size_t bytes);
+/* Is this the frame that a recording of the ledger runs its function in (lua_ledger.c)? */
+bool mbl_is_recording_call(lua_State *L, lua_Debug *ar);
 /* Where the module's own Lua files are: callers there are skipped. */
 void mbl_set_home(const char *folder);
 
@@ -88,6 +90,12 @@ typedef mb_status (*mbl_request)(void *user);
 mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, void *user);
 /* Tells the pool points how many bytes of arrays were made. */
 void mbl_allocated(mb_device *device, uint64_t bytes);
+/* Adds to the error table on the top of the stack what there is to say about the last request that
+** climbed the ladder in vain: live, peak, free, largest_hole, tried, owners. Once. */
+void mbl_describe_budget(lua_State *L);
+/* Replaces the arrays on `device` by their images on `shadow`, its image; puts them back. */
+mb_status mbl_mirror_arrays(mb_device *device, mb_device *shadow);
+void mbl_unmirror_arrays(mb_device *device);
 /* A full collection, then the garbage list is freed. */
 void mbl_pool_point(lua_State *L);
 /* Releases what is on the garbage list now. */
@@ -124,6 +132,10 @@ mb_device *mbl_option_device(lua_State *L, int index);
 void mbl_push_device(lua_State *L, mb_device *device);
 /* "file.lua:12" of the running Lua code, interned for the life of the process. */
 const char *mbl_owner(lua_State *L);
+/* The text, interned for the life of the process. */
+const char *mbl_intern(const char *text);
+/* Dry runs: while one goes on, every device stands for its shadow. Nested ones change nothing. */
+mb_device *mbl_active_device(lua_State *L, mb_device *device);
 
 /*
 ** lua_op.c and lua_op_describe.c
@@ -157,6 +169,7 @@ int mbl_open_array(lua_State *L);
 int mbl_open_device(lua_State *L);
 int mbl_open_op(lua_State *L);
 int mbl_open_pool(lua_State *L);
+int mbl_open_ledger(lua_State *L);
 int mbl_open_fft(lua_State *L);
 int mbl_open_h5(lua_State *L);
 int mbl_open_picture(lua_State *L); /* PNG */

@@ -174,7 +174,8 @@ static void end_scope(lua_State *L, scope *s)
         return;
     lua_getiuservalue(L, 1, 1);
     mb_device **box = luaL_testudata(L, -1, MBL_DEVICE);
-    if (box != NULL && *box == s->device) /* a closed shadow took its scopes along */
+    if (box != NULL && *box != NULL &&
+        mbl_active_device(L, *box) == s->device) /* a closed shadow took its scopes along */
         mb_pool_scope_end(s->device->pool, s->token, &s->entry, &s->peak);
     lua_pop(L, 1);
     s->token = -1;

@@ -1,29 +1,31 @@
 /*
-** backproject on CUDA: chooses among the kernels behind the operator and feeds them pieces of packed slices.
+** backproject on CUDA: chooses among the kernels behind the operator and feeds them pieces of
+** packed slices.
 **
-**   slices of a piece   fast                        exact
-**   compute capability >= 9.0 (the tensor copy engine)
-**   17 and more         tensor cores, half packets  tensor cores, split packets
-**   9 to 16             tensor cores, half packets  staged, float packets
-**   5 to 8              staged, half packets        staged, float packets
-**   2 to 4              staged, float packets       staged, float packets
-**   1                   staged, float packets       unpacked
-**   other devices: plain loads, half or float packets; one slice, exact: unpacked
+**   slices of a piece  fast                        exact
+**   compute capability 9.0 and newer (the tensor copy engine)
+**   9 and more         tensor cores, half packets  tensor cores, split packets
+**   5 to 8             tensor cores, half packets  staged, float packets
+**   2 to 4             staged, float packets       staged, float packets
+**   other devices
+**   5 and more         plain loads, half packets   plain loads, float packets
+**   2 to 4             plain loads, float packets  plain loads, float packets
+**   any device
+**   1                  the sinogram itself, unpacked
 **
-** A call is cut into pieces of whole blocks of 64 slices, as many as the slot holds, and one smaller piece for the rest.
-** Queued work only: tables go through the staging ring, and the factor that fits values into halves is found and used on
-** the device.
+** A call is cut into pieces of whole blocks of 64 slices, as many as the slot holds, and smaller
+** pieces for the rest. Without a slot (mb_backproject_cuda_packing) every slice is a piece.
+** Queued work only: tables go through the staging ring, and the factor that fits values into halves
+** is found and used on the device.
 */
 #include "backproject_mma.cuh"
 #include "backproject_plain.cuh"
 #include "backproject_staged.cuh"
 #include <stdlib.h>
 
-#define BP_BLOCK 64    /* slices of a full block of the tensor-core kernels */
-#ifndef BP_SPLIT_OVER
-#define BP_SPLIT_OVER 16 /* exact: more slices than this go to the tensor cores */
-#endif
-#define BP_MOST 65536  /* slices of a piece: groups of 4 must fit the third axis of a grid */
+#define BP_BLOCK 64   /* slices of a full block of the tensor-core kernels */
+#define BP_STEP 16    /* their smaller blocks grow by so many */
+#define BP_MOST 65536 /* slices of a piece: groups of 4 must fit the third axis of a grid */
 
 static mb_status upload_angles(const mb_op_call *call, const mb_parallel_geometry *g)
 {
@@ -31,7 +33,8 @@ static mb_status upload_angles(const mb_op_call *call, const mb_parallel_geometr
     uint64_t bytes = (uint64_t)g->angles * sizeof(mb_parallel_angle);
     mb_parallel_angle *table = (mb_parallel_angle *)malloc(bytes);
     if (!table)
-        return mb_cuda_core->fail(MB_STATUS_MEMORY, NULL, "out of host memory for %lld angles", (long long)g->angles);
+        return mb_cuda_core->fail(MB_STATUS_MEMORY, NULL, "out of host memory for %lld angles",
+                                  (long long)g->angles);
     for (int64_t k = 0; k < g->angles; k++)
         table[k] = mb_backproject_angle(params, g, k);
     mb_status status = mb_upload(call, call->slots[MB_BACKPROJECT_ANGLES], table, bytes);
@@ -39,28 +42,37 @@ static mb_status upload_angles(const mb_op_call *call, const mb_parallel_geometr
     return status;
 }
 
-/* The factor for half packets, over all slices of the call, so that it does not depend on the batches. */
-static mb_status choose_half_scale(const mb_op_call *call, bp_source src, int64_t slices, float2 *half_scale, unsigned *bits)
+/* The factor for halves, over all slices of the call, so that it does not depend on the pieces. */
+static mb_status choose_half_scale(const mb_op_call *call, const bp_source &src, bp_job *job)
 {
     cudaStream_t stream = mb_stream(call);
+    float2 *half_scale = (float2 *)call->slots[MB_BACKPROJECT_RANGE];
+    unsigned *bits = (unsigned *)(half_scale + 1);
     MB_CUDA(cudaMemsetAsync(bits, 0, sizeof *bits, stream));
-    src.slices = (int)slices;
-    bp_largest<<<mb_blocks(call, slices * src.n_angles, 1), MB_THREADS, 0, stream>>>(src, bits);
+    const int64_t rows = (int64_t)src.slices * src.n_angles;
+    bp_largest<<<mb_blocks(call, rows, 1), MB_THREADS, 0, stream>>>(src, bits);
     MB_LAUNCHED("bp_largest");
     bp_choose_scale<<<1, 1, 0, stream>>>(bits, half_scale);
     MB_LAUNCHED("bp_choose_scale");
+    job->half_scale = half_scale;
     return MB_STATUS_OK;
 }
 
-/* The next piece of at most `most` slices: how many, and how they are packed. */
-static int64_t choose_piece(bool fast, bool halves, bool tensor, int64_t most, bp_format *format)
+/* The next piece of at most `most` slices: how many, and how they are packed. Up to 4 slices beyond
+** a multiple of 16 cost less as a piece of their own than in a larger block of split packets (33 of
+** them take 36 ms instead of 44); half packets do not gain by that. */
+static int choose_piece(bool fast, bool tensor, int64_t most, bp_format *format)
 {
-    if (!tensor || !halves) {
-        *format = fast && halves ? BP_HALVES : BP_FLOATS;
-        return most;
-    }
-    *format = fast ? BP_HALVES : most > BP_SPLIT_OVER ? BP_SPLIT : BP_FLOATS;
-    return most >= BP_BLOCK ? most / BP_BLOCK * BP_BLOCK : most;
+    *format = most == 1            ? BP_UNPACKED
+              : most <= 4          ? BP_FLOATS
+              : fast               ? BP_HALVES
+              : tensor && most > 8 ? BP_SPLIT
+                                   : BP_FLOATS;
+    if (tensor && most >= BP_BLOCK)
+        return (int)(most / BP_BLOCK * BP_BLOCK);
+    if (*format == BP_SPLIT && most > BP_STEP && most % BP_STEP <= 4)
+        return (int)(most / BP_STEP * BP_STEP);
+    return (int)most;
 }
 
 template <bp_format FORMAT>
@@ -69,49 +81,48 @@ static mb_status pack(const bp_source &src, const bp_job &job, uint4 *packets, c
     constexpr int C = FORMAT == BP_FLOATS ? 4 : 8;
     const dim3 grid((job.row + 127) / 128, job.n_angles < 65535 ? job.n_angles : 65535,
                     (job.slices + C - 1) / C);
-    bp_pack<FORMAT><<<grid, 128, 0, stream>>>(src, packets, job.plane, job.low_plane, job.half_scale);
+    bp_pack<FORMAT>
+        <<<grid, 128, 0, stream>>>(src, packets, job.plane, job.low_plane, job.half_scale);
     MB_LAUNCHED("bp_pack");
     return MB_STATUS_OK;
 }
 
-static mb_status run_piece(bp_format format, bool tensor, const bp_source &src, bp_job &job, uint4 *packets,
-                           cudaStream_t stream)
+static mb_status run_piece(bp_format format, bool tensor, const bp_source &src, bp_job &job,
+                           uint4 *packets, cudaStream_t stream)
 {
     const int64_t plane = (int64_t)job.n_angles * job.row;
     job.low_plane = format == BP_SPLIT ? plane : 0;
     job.plane = format == BP_SPLIT ? 2 * plane : plane;
     job.packets = packets;
-    if (format == BP_SPLIT) {
+    switch (format) {
+    case BP_SPLIT:
         MB_TRY(pack<BP_SPLIT>(src, job, packets, stream));
         return bp_mma_exact(job, stream);
-    }
-    if (format == BP_HALVES) {
+    case BP_HALVES:
         MB_TRY(pack<BP_HALVES>(src, job, packets, stream));
-        if (!tensor)
-            return bp_plain_run<true>(job, stream);
-        return job.slices > 8 ? bp_mma_fast(job, stream) : bp_staged_halves(job, stream);
+        return tensor ? bp_mma_fast(job, stream) : bp_plain_run<true>(job, stream);
+    case BP_FLOATS:
+        MB_TRY(pack<BP_FLOATS>(src, job, packets, stream));
+        return tensor ? bp_staged_run(job, stream) : bp_plain_run<false>(job, stream);
+    default: return bp_single_run(job, src.data, src.stride_a, stream);
     }
-    MB_TRY(pack<BP_FLOATS>(src, job, packets, stream));
-    return tensor ? bp_staged_floats(job, stream) : bp_plain_run<false>(job, stream);
 }
 
-static mb_status run_pieces(const mb_op_call *call, bp_job job, bp_source src, const mb_backproject_packing &packing,
-                            bool fast)
+static mb_status run_pieces(const mb_op_call *call, bp_job job, bp_source src,
+                            const mb_backproject_packing &packing, bool fast)
 {
-    char *slot = (char *)call->slots[MB_BACKPROJECT_PACKED];
-    const bool halves = packing.lanes == 8, tensor = bp_stream_possible(call, job);
-    if (halves) {
-        float2 *half_scale = (float2 *)(fast ? call->slots[MB_BACKPROJECT_RANGE] : slot);
-        job.half_scale = half_scale;
-        MB_TRY(choose_half_scale(call, src, job.geometry.rows, half_scale, (unsigned *)(half_scale + 1)));
-    }
-    uint4 *packets = (uint4 *)(slot + (halves && !fast ? MB_BACKPROJECT_CUDA_HEAD : 0));
-    const int64_t slot_slices = packing.batch * packing.lanes, most = slot_slices < BP_MOST ? slot_slices : BP_MOST;
+    uint4 *packets = (uint4 *)call->slots[MB_BACKPROJECT_PACKED];
+    const bool tensor = bp_stream_possible(call, job);
+    const int64_t held = packing.batch * packing.lanes, most = held < BP_MOST ? held : BP_MOST;
     for (int64_t left = job.geometry.rows; left > 0; left -= job.slices) {
         if (mb_cuda_core->cancelled())
             return MB_STATUS_CANCELLED;
         bp_format format;
-        job.slices = src.slices = (int)choose_piece(fast, halves, tensor, left < most ? left : most, &format);
+        job.slices = choose_piece(fast, tensor, left < most ? left : most, &format);
+        /* The first piece is the largest: if any needs the scale, it does. */
+        if ((format == BP_HALVES || format == BP_SPLIT) && !job.half_scale)
+            MB_TRY(choose_half_scale(call, src, &job));
+        src.slices = job.slices;
         MB_TRY(run_piece(format, tensor, src, job, packets, mb_stream(call)));
         job.image += job.slices * job.stride_z;
         src.data += job.slices * src.stride_z;
@@ -122,14 +133,17 @@ static mb_status run_pieces(const mb_op_call *call, bp_job job, bp_source src, c
 extern "C" mb_status mb_cuda_backproject(const mb_op_call *call)
 {
     const mb_backproject_params *params = (const mb_backproject_params *)call->params;
-    const mb_array *sino = call->arrays[MB_BACKPROJECT_SINO], *result = call->arrays[MB_BACKPROJECT_RESULT];
+    const mb_array *sino = call->arrays[MB_BACKPROJECT_SINO];
+    const mb_array *result = call->arrays[MB_BACKPROJECT_RESULT];
     const mb_parallel_geometry g = mb_backproject_geometry(params, &sino->shape);
     const mb_backproject_packing packing = mb_backproject_cuda_packing(params->accuracy, &g);
     const int64_t nx = g.x1 - g.x0, ny = g.y1 - g.y0;
     if (g.rows == 0 || nx == 0 || ny == 0)
         return MB_STATUS_OK;
-    if (g.cols > INT32_MAX / 8 || g.angles > INT32_MAX / 2 || nx > INT32_MAX / 2 || ny > 65535 * 16 || g.rows > INT32_MAX / 2)
-        return mb_cuda_core->fail(MB_STATUS_UNSUPPORTED, NULL, "backproject on CUDA: an extent is too large");
+    if (g.cols > INT32_MAX / 8 || g.angles > INT32_MAX / 2 || g.rows > INT32_MAX / 2 ||
+        nx > INT32_MAX / 2 || ny > 65535 * 16)
+        return mb_cuda_core->fail(MB_STATUS_UNSUPPORTED, NULL,
+                                  "backproject on CUDA: an extent is too large");
     const int axes = sino->shape.rank, out_axes = result->shape.rank;
     bp_job job = {};
     job.geometry = g;
@@ -145,12 +159,14 @@ extern "C" mb_status mb_cuda_backproject(const mb_op_call *call)
     job.ny = (int)ny;
     job.scale = (float)g.scale;
     job.outside = (float)params->circle_value;
-    job.slices = (int)g.rows;
-    bp_source src = {(const float *)sino->data, axes == 3 ? sino->strides[0] : 0, sino->strides[axes - 2],
-                     (int)g.rows, (int)g.angles, (int)g.cols};
+    bp_source src = {};
+    src.data = (const float *)sino->data;
+    src.stride_z = axes == 3 ? sino->strides[0] : 0;
+    src.stride_a = sino->strides[axes - 2];
+    src.slices = (int)g.rows;
+    src.n_angles = (int)g.angles;
+    src.bins = (int)g.cols;
     if (g.angles > 0)
         MB_TRY(upload_angles(call, &g));
-    if (packing.lanes == 1)
-        return bp_single_run(job, src.data, src.stride_a, mb_stream(call));
     return run_pieces(call, job, src, packing, params->accuracy == MB_BACKPROJECT_FAST);
 }

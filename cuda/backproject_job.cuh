@@ -1,15 +1,17 @@
 /*
-** Back-projection on CUDA: what its kernels share. The job they work on, the packed sinograms, the packing kernels.
+** Back-projection on CUDA: what its kernels share. The job they work on, the packed sinograms, the
+** packing kernels, the interpolation.
 **
-**   u = offset[a] + x cosine[a] - y sine[a]     detector coordinate of pixel (x, y) of the full slice, in bins
-**   image(z, y, x) = scale * sum over a of lerp(sinogram[z, a, .], u),  bins outside the detector being zero
+**   u = offset[a] + x cosine[a] - y sine[a]   detector coordinate of pixel (x, y) of the full slice
+**   image(z, y, x) = scale * sum over a of lerp(sinogram[z, a, .], u), zero outside the detector
 **
-** Packed layout [slices / C][angle][guard + bins + guard] of 16-byte packets, C = 8 halves or 4 floats: one load brings
-** the same bin of C slices, and any detector window is contiguous. The zero guard bins make a clamped index enough for
-** every coordinate outside the detector. Split packets are halves in two planes a group, [slices / 8][high, low][angle]
-** [guard + bins + guard]: high + low is the value to 22 bits.
-** Coordinates are made relative to a tile in double and are small in single precision, so their error (about 2e-6 bins)
-** does not grow with the image.
+** Packed layout [slices / C][angle][guard + bins + guard] of 16-byte packets, C = 8 halves or 4
+** floats: one load brings the same bin of C slices, and any detector window is contiguous. The zero
+** guard bins make a clamped index enough for every coordinate outside the detector. Split packets
+** are halves in two planes a group, [slices / 8][high, low][angle][guard + bins + guard]: high plus
+** low is the value to 22 bits.
+** Coordinates are made relative to a tile in double and are small in single precision, so their
+** error (about 2e-6 bins) does not grow with the image.
 */
 #ifndef MB_CUDA_BACKPROJECT_JOB_CUH
 #define MB_CUDA_BACKPROJECT_JOB_CUH
@@ -19,22 +21,22 @@
 
 #define BP_GUARD MB_BACKPROJECT_CUDA_GUARD
 
-enum bp_format { BP_FLOATS, BP_HALVES, BP_SPLIT };
+enum bp_format { BP_UNPACKED, BP_FLOATS, BP_HALVES, BP_SPLIT };
 
 struct bp_job {
     mb_parallel_geometry geometry;
     const mb_parallel_angle *angles;
     const uint4 *packets;
-    const float2 *half_scale; /* {factor applied when packing, its inverse}; not for float packets */
+    const float2 *half_scale; /* {factor applied when packing, its inverse}; halves and split */
     int64_t plane;            /* packets from one group of slices to the next */
     int64_t low_plane;        /* split: packets from a group's high plane to its low one; else 0 */
     int row;                  /* packets of one angle: bins + 2 * BP_GUARD */
     int n_angles, bins;
-    int slices;               /* of this batch */
-    float *image;             /* first slice of this batch, first pixel of the region */
+    int slices;   /* of this piece */
+    float *image; /* first slice of this piece, first pixel of the region */
     int64_t stride_z, stride_y;
-    int nx, ny;               /* extents of the region */
-    float scale, outside;     /* outside: the value of masked pixels */
+    int nx, ny;           /* extents of the region */
+    float scale, outside; /* outside: the value of masked pixels */
 };
 
 /* (x, y) are relative to the region, here and below. */
@@ -43,21 +45,26 @@ __device__ static inline bool bp_masked(const bp_job &job, int x, int y)
     return !mb_parallel_inside(&job.geometry, job.geometry.y0 + y, job.geometry.x0 + x);
 }
 
-/* Is the whole tile outside the mask? Its point nearest to the middle decides; half a pixel of slack for rounding. */
+/* Is the whole tile outside the mask? Its point nearest to the middle decides; half a pixel of
+** slack for rounding. */
 __device__ static inline bool bp_tile_masked(const bp_job &job, int x0, int y0, int w, int h)
 {
     const mb_parallel_geometry &g = job.geometry;
     if (g.radius2 < 0)
         return false;
-    double x = (double)(g.x0 + x0) - 0.5 * (g.nx - 1), y = (double)(g.y0 + y0) - 0.5 * (g.ny - 1);
-    double dx = fmax(0.0, fmax(x, -(x + w - 1)) - 0.5), dy = fmax(0.0, fmax(y, -(y + h - 1)) - 0.5);
+    double x = (double)(g.x0 + x0) - 0.5 * (g.nx - 1), dx = fmax(x, -(x + w - 1)) - 0.5;
+    double y = (double)(g.y0 + y0) - 0.5 * (g.ny - 1), dy = fmax(y, -(y + h - 1)) - 0.5;
+    dx = fmax(0.0, dx);
+    dy = fmax(0.0, dy);
     return dx * dx + dy * dy > g.radius2;
 }
 
 /* Detector coordinate of a tile's first pixel. */
-__device__ static inline double bp_coordinate(const bp_job &job, const mb_parallel_angle &t, int x0, int y0)
+__device__ static inline double bp_coordinate(const bp_job &job, const mb_parallel_angle &t, int x0,
+                                              int y0)
 {
-    return t.offset + (double)(job.geometry.x0 + x0) * t.cosine - (double)(job.geometry.y0 + y0) * t.sine;
+    return t.offset + (double)(job.geometry.x0 + x0) * t.cosine -
+           (double)(job.geometry.y0 + y0) * t.sine;
 }
 
 __device__ static inline void bp_store(const bp_job &job, int z, int y, int x, float value)
@@ -66,7 +73,7 @@ __device__ static inline void bp_store(const bp_job &job, int z, int y, int x, f
         job.image[z * job.stride_z + y * job.stride_y + x] = value;
 }
 
-/* ---- packing ---------------------------------------------------------------------------------------------------- */
+/* ---- packing ----------------------------------------------------------------------------- */
 
 struct bp_source { /* sinogram rows: (slice, angle, bin) with a dense last axis */
     const float *data;
@@ -74,13 +81,14 @@ struct bp_source { /* sinogram rows: (slice, angle, bin) with a dense last axis 
     int slices, n_angles, bins;
 };
 
-/* Largest finite magnitude, as the bits of a float: for values >= 0 those order as the values do, so that the result of
-** the atomics does not depend on their order. */
+/* Largest finite magnitude, as the bits of a float: for values >= 0 those order as the values do,
+** so that the result of the atomics does not depend on their order. */
 __global__ void __launch_bounds__(MB_THREADS) bp_largest(bp_source src, unsigned *bits)
 {
     float most = 0;
     for (int64_t row = blockIdx.x; row < (int64_t)src.slices * src.n_angles; row += gridDim.x) {
-        const float *line = src.data + row / src.n_angles * src.stride_z + row % src.n_angles * src.stride_a;
+        const int64_t z = row / src.n_angles, a = row % src.n_angles;
+        const float *line = src.data + z * src.stride_z + a * src.stride_a;
         for (int b = threadIdx.x; b < src.bins; b += blockDim.x) {
             float v = fabsf(line[b]);
             most = v <= 3.402823466e38f ? fmaxf(most, v) : most;
@@ -91,8 +99,8 @@ __global__ void __launch_bounds__(MB_THREADS) bp_largest(bp_source src, unsigned
         atomicMax(bits, __float_as_uint(most));
 }
 
-/* The power of two that brings the largest magnitude into [2^13, 2^14): differences of two bins stay finite in a half, and
-** values 2^-27 of the largest are still normal numbers. */
+/* The power of two that brings the largest magnitude into [2^13, 2^14): differences of two bins
+** stay finite in a half, and values 2^-27 of the largest are still normal numbers. */
 __global__ void bp_choose_scale(const unsigned *bits, float2 *half_scale)
 {
     float most = __uint_as_float(*bits);
@@ -114,8 +122,8 @@ __device__ static inline uint4 bp_pack_halves(const float *v)
 
 /* Grid: packets of an angle, angles, groups. */
 template <bp_format FORMAT>
-__global__ void __launch_bounds__(128) bp_pack(bp_source src, uint4 *packets, int64_t plane, int64_t low_plane,
-                                               const float2 *half_scale)
+__global__ void __launch_bounds__(128) bp_pack(bp_source src, uint4 *packets, int64_t plane,
+                                               int64_t low_plane, const float2 *half_scale)
 {
     constexpr int C = FORMAT == BP_FLOATS ? 4 : 8;
     const int row = src.bins + 2 * BP_GUARD;
@@ -133,7 +141,8 @@ __global__ void __launch_bounds__(128) bp_pack(bp_source src, uint4 *packets, in
         }
         uint4 *to = packets + group * plane + (int64_t)a * row + p;
         if (FORMAT == BP_FLOATS) {
-            *to = make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3]));
+            *to = make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
+                             __float_as_uint(v[3]));
         } else {
             *to = bp_pack_halves(v);
         }
@@ -146,7 +155,7 @@ __global__ void __launch_bounds__(128) bp_pack(bp_source src, uint4 *packets, in
     }
 }
 
-/* ---- interpolation ------------------------------------------------------------------------------------------------ */
+/* ---- interpolation ----------------------------------------------------------------------- */
 
 __device__ static inline __half2 bp_half2(uint32_t bits)
 {
@@ -160,8 +169,10 @@ __device__ static inline void bp_add_half(float *sum, uint32_t a, uint32_t b, __
     sum[1] += v.y;
 }
 
-/* Adds the interpolated packet to C sums. Halves are interpolated as pairs, and always summed in single precision. */
-template <bool HALF> __device__ static inline void bp_add(float *sum, uint4 a, uint4 b, float f)
+/* Adds the interpolated packet to C sums. Halves are interpolated as pairs, and always summed in
+** single precision. */
+template <bool HALF>
+__device__ static inline void bp_add(float *sum, uint4 a, uint4 b, float f)
 {
     if (HALF) {
         __half2 w = __float2half2_rn(f);

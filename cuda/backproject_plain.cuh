@@ -1,6 +1,8 @@
 /*
-** Back-projection by plain loads: the path for every device. A thread owns one pixel and L groups of C slices; a warp
-** covers 8 x 4 pixels, a block 16 x 16, so that neighbouring threads read neighbouring bins.
+** Back-projection by plain loads. bp_plain reads packets and is the path of devices without the
+** tensor copy engine: a thread owns one pixel and L groups of C slices. bp_single reads one slice
+** of the sinogram as it is, on any device: a thread owns four pixels. In both a warp covers 8 x 4
+** pixels and a block is 16 wide, so that neighbouring threads read neighbouring bins.
 */
 #ifndef MB_CUDA_BACKPROJECT_PLAIN_CUH
 #define MB_CUDA_BACKPROJECT_PLAIN_CUH
@@ -15,8 +17,9 @@ __device__ static inline float4 bp_table_entry(const bp_job &job, int a, int x0,
 {
     mb_parallel_angle t = job.angles[a];
     double u = bp_coordinate(job, t, x0, y0);
-    double base = fmin(fmax(floor(u), -1073741824.0), 1073741824.0); /* so far outside all bins are zero */
-    return make_float4((float)t.cosine, (float)-t.sine, (float)fmin(fmax(u - base, -1.0), 1.0), __int_as_float((int)base));
+    double base = fmin(fmax(floor(u), -1073741824.0), 1073741824.0); /* beyond, all bins are zero */
+    float rest = (float)fmin(fmax(u - base, -1.0), 1.0);
+    return make_float4((float)t.cosine, (float)-t.sine, rest, __int_as_float((int)base));
 }
 
 template <bool HALF, int L>
@@ -26,7 +29,8 @@ __global__ void __launch_bounds__(256) bp_plain(bp_job job, int first_group)
     __shared__ float4 table[BP_PLAIN_ANGLES];
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const int px = (warp & 1) * 8 + (lane & 7), py = (warp >> 1) * 4 + (lane >> 3);
-    const int x0 = blockIdx.x * BP_PLAIN_TILE, y0 = blockIdx.y * BP_PLAIN_TILE, x = x0 + px, y = y0 + py;
+    const int x0 = blockIdx.x * BP_PLAIN_TILE, y0 = blockIdx.y * BP_PLAIN_TILE;
+    const int x = x0 + px, y = y0 + py;
     const int group = first_group + blockIdx.z * L;
     const uint4 *line = job.packets + group * job.plane + BP_GUARD;
     float sum[L][C] = {};
@@ -34,9 +38,8 @@ __global__ void __launch_bounds__(256) bp_plain(bp_job job, int first_group)
     for (int a0 = 0; a0 < job.n_angles && !skip; a0 += BP_PLAIN_ANGLES) {
         const int count = min(BP_PLAIN_ANGLES, job.n_angles - a0);
         __syncthreads();
-        if (threadIdx.x < count) {
+        if (threadIdx.x < count)
             table[threadIdx.x] = bp_table_entry(job, a0 + threadIdx.x, x0, y0);
-        }
         __syncthreads();
 #pragma unroll 2
         for (int k = 0; k < count; k++, line += job.row) {
@@ -61,11 +64,13 @@ __global__ void __launch_bounds__(256) bp_plain(bp_job job, int first_group)
             bp_store(job, (group + l) * C + k, y, x, masked ? job.outside : sum[l][k] * scale);
 }
 
-template <bool HALF> static mb_status bp_plain_run(const bp_job &job, cudaStream_t stream)
+template <bool HALF>
+static mb_status bp_plain_run(const bp_job &job, cudaStream_t stream)
 {
     constexpr int C = HALF ? 8 : 4;
     const int groups = (job.slices + C - 1) / C, rest = groups % 4;
-    const dim3 tiles((job.nx + BP_PLAIN_TILE - 1) / BP_PLAIN_TILE, (job.ny + BP_PLAIN_TILE - 1) / BP_PLAIN_TILE);
+    const dim3 tiles((job.nx + BP_PLAIN_TILE - 1) / BP_PLAIN_TILE,
+                     (job.ny + BP_PLAIN_TILE - 1) / BP_PLAIN_TILE);
     if (groups >= 4)
         bp_plain<HALF, 4><<<dim3(tiles.x, tiles.y, groups / 4), 256, 0, stream>>>(job, 0);
     if (rest == 3)
@@ -78,7 +83,7 @@ template <bool HALF> static mb_status bp_plain_run(const bp_job &job, cudaStream
     return MB_STATUS_OK;
 }
 
-/* One slice, nothing packed: the sinogram is read as it is, four pixels a thread for loads in flight. */
+/* Several pixels a thread keep enough loads in flight. */
 #define BP_SINGLE_PIXELS 4
 
 __global__ void __launch_bounds__(256) bp_single(bp_job job, const float *sino, int64_t stride_a)
@@ -86,9 +91,10 @@ __global__ void __launch_bounds__(256) bp_single(bp_job job, const float *sino, 
     __shared__ float4 table[BP_PLAIN_ANGLES];
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const int px = (warp & 1) * 8 + (lane & 7), py = (warp >> 1) * 4 + (lane >> 3);
-    const int x0 = blockIdx.x * BP_PLAIN_TILE, y0 = blockIdx.y * BP_PLAIN_TILE * BP_SINGLE_PIXELS, x = x0 + px;
+    const int height = BP_PLAIN_TILE * BP_SINGLE_PIXELS;
+    const int x0 = blockIdx.x * BP_PLAIN_TILE, y0 = blockIdx.y * height, x = x0 + px;
     float sum[BP_SINGLE_PIXELS] = {};
-    const bool skip = bp_tile_masked(job, x0, y0, BP_PLAIN_TILE, BP_PLAIN_TILE * BP_SINGLE_PIXELS);
+    const bool skip = bp_tile_masked(job, x0, y0, BP_PLAIN_TILE, height);
     for (int a0 = 0; a0 < job.n_angles && !skip; a0 += BP_PLAIN_ANGLES) {
         const int count = min(BP_PLAIN_ANGLES, job.n_angles - a0);
         __syncthreads();
@@ -117,11 +123,12 @@ __global__ void __launch_bounds__(256) bp_single(bp_job job, const float *sino, 
     }
 }
 
-static mb_status bp_single_run(const bp_job &job, const float *sino, int64_t stride_a, cudaStream_t stream)
+static mb_status bp_single_run(const bp_job &job, const float *sino, int64_t stride_a,
+                               cudaStream_t stream)
 {
     const int height = BP_PLAIN_TILE * BP_SINGLE_PIXELS;
-    bp_single<<<dim3((job.nx + BP_PLAIN_TILE - 1) / BP_PLAIN_TILE, (job.ny + height - 1) / height), 256, 0, stream>>>(
-        job, sino, stride_a);
+    const dim3 grid((job.nx + BP_PLAIN_TILE - 1) / BP_PLAIN_TILE, (job.ny + height - 1) / height);
+    bp_single<<<grid, 256, 0, stream>>>(job, sino, stride_a);
     MB_LAUNCHED("bp_single");
     return MB_STATUS_OK;
 }

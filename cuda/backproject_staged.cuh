@@ -1,26 +1,28 @@
 /*
-** Back-projection through shared memory by ordinary arithmetic: a thread owns one pixel and S slices in registers, reads two
-** neighbouring packets per group and interpolates them. Floats give the exact mode of few slices, halves the fast one; whole
-** blocks of slices go to the tensor cores (backproject_mma.cuh), which need at least 16 slices to be worth their weights.
+** Back-projection through shared memory by ordinary arithmetic, for float packets of at most 8
+** slices: a thread owns one pixel and S slices in registers, reads two neighbouring packets per
+** group and interpolates them. More slices go to the tensor cores (backproject_mma.cuh).
 */
 #ifndef MB_CUDA_BACKPROJECT_STAGED_CUH
 #define MB_CUDA_BACKPROJECT_STAGED_CUH
 
 #include "backproject_stream.cuh"
 
-template <bool HALF, int S, int AS> struct bp_staged_shape {
-    enum { TX = 32, TY = 16, NST = 4, THREADS = TX * TY, C = HALF ? 8 : 4 };
+template <int S, int AS>
+struct bp_staged_shape {
+    enum { TX = 32, TY = 16, NST = 4, THREADS = TX * TY, C = 4 };
     /* One bin before the first, for rounding may take the bin below an integer coordinate. */
     typedef bp_stage_sizes<TX, TY, 1, 4, S / C, 1, AS, NST> size;
 };
 
-template <bool HALF, int S, int AS, int MINB>
-__global__ void __launch_bounds__(512, MINB) bp_staged(const __grid_constant__ bp_stream_args p)
+template <int S, int AS>
+__global__ void __launch_bounds__(512, 2) bp_staged(const __grid_constant__ bp_stream_args p)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    typedef bp_staged_shape<HALF, S, AS> shape;
+    typedef bp_staged_shape<S, AS> shape;
     typedef typename shape::size size;
-    constexpr int C = shape::C, CH = S / C, TX = shape::TX, TY = shape::TY, WARPS = shape::THREADS / 32;
+    constexpr int C = shape::C, CH = S / C, WARPS = shape::THREADS / 32;
+    constexpr int TX = shape::TX, TY = shape::TY;
     bp_stream<size> s;
     int block;
     if (!bp_tile_of<TX, TY>(p.job, &s.x0, &s.y0, &block))
@@ -41,10 +43,12 @@ __global__ void __launch_bounds__(512, MINB) bp_staged(const __grid_constant__ b
                 float4 t = bp_shared_load_float(s.table + (st * AS + j) * 16);
                 float u = fmaf((float)px, t.x, fmaf((float)py, t.y, t.z));
                 float r = (u - 0.5f) + BP_MAGIC, f = u - (r - BP_MAGIC);
-                uint32_t at = s.data + st * size::STAGE + j * size::ANGLE - BP_MAGIC_BITS * 16u + __float_as_uint(r) * 16u;
+                uint32_t bits = __float_as_uint(r) - BP_MAGIC_BITS;
+                uint32_t at = s.data + st * size::STAGE + j * size::ANGLE + bits * 16u;
 #pragma unroll
                 for (int c = 0; c < CH; c++)
-                    bp_add<HALF>(sum + C * c, bp_shared_load(at + c * size::SLOT), bp_shared_load(at + c * size::SLOT + 16), f);
+                    bp_add<false>(sum + C * c, bp_shared_load(at + c * size::SLOT),
+                                  bp_shared_load(at + c * size::SLOT + 16), f);
             }
             s.end(it);
         }
@@ -52,34 +56,25 @@ __global__ void __launch_bounds__(512, MINB) bp_staged(const __grid_constant__ b
     const int x = s.x0 + px, y = s.y0 + py;
     if (x >= p.job.nx || y >= p.job.ny)
         return;
-    const float scale = HALF ? p.job.scale * p.job.half_scale->y : p.job.scale;
     const bool masked = bp_masked(p.job, x, y);
 #pragma unroll
     for (int k = 0; k < S; k++)
-        bp_store(p.job, block * S + k, y, x, masked ? p.job.outside : sum[k] * scale);
+        bp_store(p.job, block * S + k, y, x, masked ? p.job.outside : sum[k] * p.job.scale);
 #endif
 }
 
-template <bool HALF, int S, int AS, int MINB> static mb_status bp_staged_launch(const bp_job &job, cudaStream_t stream)
+template <int S, int AS>
+static mb_status bp_staged_launch(const bp_job &job, cudaStream_t stream)
 {
-    typedef bp_staged_shape<HALF, S, AS> shape;
-    return bp_stream_launch<typename shape::size, S>(bp_staged<HALF, S, AS, MINB>, shape::THREADS, job, stream);
+    typedef bp_staged_shape<S, AS> shape;
+    return bp_stream_launch<typename shape::size, S>(bp_staged<S, AS>, shape::THREADS, job, stream);
 }
 
-/* Float packets, at most 16 slices. */
-static mb_status bp_staged_floats(const bp_job &job, cudaStream_t stream)
+/* Float packets, at most 8 slices. */
+static mb_status bp_staged_run(const bp_job &job, cudaStream_t stream)
 {
-    if (job.slices > 8)
-        return bp_staged_launch<false, 16, 4, 2>(job, stream);
-    if (job.slices > 4)
-        return bp_staged_launch<false, 8, 4, 2>(job, stream);
-    return bp_staged_launch<false, 4, 8, 2>(job, stream);
-}
-
-/* Half packets, at most 8 slices. */
-static mb_status bp_staged_halves(const bp_job &job, cudaStream_t stream)
-{
-    return bp_staged_launch<true, 8, 8, 2>(job, stream);
+    return job.slices > 4 ? bp_staged_launch<8, 4>(job, stream)
+                          : bp_staged_launch<4, 8>(job, stream);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /*
-** pad on CUDA: every output element finds its source by index arithmetic along each axis (mb_pad_source).
+** pad on CUDA: every output element finds its source by index arithmetic along each axis (mb_pad_source), or in the tables
+** of mode custom.
 ** Elements are moved as raw bits of their size.
 */
 #include "cuda_launch.cuh"
@@ -10,6 +11,7 @@ struct pad_job {
     int64_t count;
     int64_t dims[MB_MAX_RANK], to_strides[MB_MAX_RANK]; /* of the result */
     int64_t source[MB_MAX_RANK], from_strides[MB_MAX_RANK], before[MB_MAX_RANK];
+    const int32_t *table[MB_MAX_RANK]; /* 0-based sources, or NULL */
 };
 
 template <class T> __global__ void __launch_bounds__(MB_THREADS) pad_kernel(const T *from, T *to, pad_job job, T value)
@@ -29,7 +31,7 @@ template <class T> __global__ void __launch_bounds__(MB_THREADS) pad_kernel(cons
             }
             left = next;
             at += k * job.to_strides[axis];
-            k = mb_pad_source(job.mode, k - job.before[axis], job.source[axis]);
+            k = job.table[axis] ? job.table[axis][k] : mb_pad_source(job.mode, k - job.before[axis], job.source[axis]);
             outside = outside || k < 0;
             src += k * job.from_strides[axis];
         }
@@ -51,6 +53,21 @@ static double clamped(double v, double low, double high)
     return v != v ? 0 : v < low ? low : v > high ? high : rint(v);
 }
 
+/* 1-based doubles to the 0-based table in the slot, a piece at a time. */
+static mb_status upload_index(const mb_op_call *call, const mb_vector *index, int slot)
+{
+    int32_t piece[1024];
+    for (int64_t first = 0; first < index->count; first += 1024) {
+        const int64_t n = index->count - first < 1024 ? index->count - first : 1024;
+        for (int64_t i = 0; i < n; i++)
+            piece[i] = (int32_t)index->values[first + i] - 1;
+        const mb_status status = mb_upload(call, (int32_t *)call->slots[slot] + first, piece, (uint64_t)n * sizeof *piece);
+        if (status != MB_STATUS_OK)
+            return status;
+    }
+    return MB_STATUS_OK;
+}
+
 extern "C" mb_status mb_cuda_pad(const mb_op_call *call)
 {
     const mb_pad_params *params = (const mb_pad_params *)call->params;
@@ -69,6 +86,16 @@ extern "C" mb_status mb_cuda_pad(const mb_op_call *call)
     }
     if (job.count == 0)
         return MB_STATUS_OK;
+    if (params->mode == MB_PAD_CUSTOM) {
+        mb_status status = upload_index(call, &params->rows_index, MB_PAD_ROWS_TABLE);
+        if (status == MB_STATUS_OK)
+            status = upload_index(call, &params->cols_index, MB_PAD_COLS_TABLE);
+        if (status != MB_STATUS_OK)
+            return status;
+        if (job.rank > 1)
+            job.table[job.rank - 2] = (const int32_t *)call->slots[MB_PAD_ROWS_TABLE];
+        job.table[job.rank - 1] = (const int32_t *)call->slots[MB_PAD_COLS_TABLE];
+    }
     switch (a->dtype) {
     case MB_U8: return run(call, job, (uint8_t)clamped(v, 0, 255));
     case MB_U16: return run(call, job, (uint16_t)clamped(v, 0, 65535));

@@ -100,7 +100,7 @@ if wanted("pool") then
     local count = 200000
     local start = mb.system.clock()
     for _ = 1, count do
-        local a <close> = mb.empty({1024}, {device = device})
+        mb.empty({1024}, {device = device}):release()
     end
     print()
     print(("%-34s %12.1f ns per pair"):format("pool: allocate + release from Lua", (mb.system.clock() - start) / count * 1e9))

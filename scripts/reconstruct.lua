@@ -16,6 +16,11 @@ local options = cli.parse(arg, {
     {"cutoff", value = "PART", type = cli.number, default = 1, doc = "filter cut-off as a part of the Nyquist frequency"},
     {"padding", value = "NAME", type = cli.choice("zero", "edge"), default = "edge",
         doc = "rows beyond the detector: zero, or edge for objects larger than the field of view"},
+    {"pad-width", value = "PX", type = cli.count, doc = "padded width, a multiple of 4 (default: a power of two, twice the width)"},
+    {"half-acquisition", doc = "a whole turn with the axis near an edge of the detector: a field of view of up to twice its width"},
+    {"vertical-shifts", value = "FILE|PATH", doc = "rows to shift each projection by: a text file, a dataset of SCAN, or FILE:/PATH"},
+    {"mode", value = "NAME", type = cli.choice("auto", "fast", "in_place"), default = "auto",
+        doc = "in_place needs less memory than fast and is slower; auto: fast if it fits"},
     {"rows", short = "r", value = "A:B", type = cli.range, doc = "rows to reconstruct, 1-based, inclusive (default: all)"},
     {"circle", value = "PART", type = cli.number, default = 1, doc = "circular mask as a part of the half-width, 0: none"},
     {"accuracy", value = "NAME", type = cli.choice("fast", "exact"), default = "fast", doc = "back-projection mode"},
@@ -70,6 +75,10 @@ local settings = {
     filter = options.filter,
     cutoff = options.cutoff,
     padding = options.padding,
+    pad_width = options.pad_width,
+    half_acquisition = options.half_acquisition,
+    vertical_shifts = options.vertical_shifts and mb.recon.read_shifts(scan, options.vertical_shifts),
+    mode = options.mode,
     circle = options.circle,
     accuracy = options.accuracy,
     flat_mode = options.flat_mode,
@@ -78,7 +87,8 @@ local settings = {
     rows = options.rows and {options.rows[1] or 1, options.rows[2] or scan.rows},
 }
 if scan.pixel_size then
-    settings.scale = math.pi / scan.n_angles / scan.pixel_size
+    -- Over a whole turn every ray is seen twice, but not in a half acquisition.
+    settings.scale = (options.half_acquisition and 2 or 1) * math.pi / scan.n_angles / scan.pixel_size
 end
 settings.center = tonumber(options.center)
 if not settings.center and options.center ~= "auto" then
@@ -92,6 +102,19 @@ for _, text in ipairs(scan.warnings) do
     warn("%s", text)
 end
 
+local function find_center()
+    local center, how = mb.recon.find_center(scan, settings)
+    say("axis       column %.2f (%s)", center, how)
+    return center
+end
+
+-- The axis of a half acquisition makes the size of the volume; otherwise it can wait until the result file is open.
+if options.half_acquisition and not settings.center then
+    if options.plan then
+        mb.raise("argument", "--plan reads no frames: with --half-acquisition it needs the axis, --center X")
+    end
+    settings.center = find_center()
+end
 local plan = mb.recon.plan(scan, settings)
 if options.plan then
     print(mb.recon.describe(plan))
@@ -110,6 +133,10 @@ local result <close> = mb.result.create(output, {
         filter = options.filter,
         cutoff = options.cutoff,
         padding = options.padding,
+        pad_width = options.pad_width,
+        half_acquisition = options.half_acquisition or nil,
+        vertical_shifts = options.vertical_shifts,
+        mode = plan.mode,
         circle = options.circle,
         accuracy = options.accuracy,
         flat_mode = options.flat_mode,
@@ -118,12 +145,8 @@ local result <close> = mb.result.create(output, {
     },
 })
 
-if not settings.center then
-    local how
-    settings.center, how = mb.recon.find_center(scan, settings)
-    say("axis       column %.2f (%s)", settings.center, how)
-end
-plan.settings = settings
+settings.center = settings.center or find_center()
+plan.settings.center = settings.center
 say("%s", mb.recon.describe(plan))
 
 local middle = plan.volume[1] // 2 + 1

@@ -215,6 +215,14 @@ local function check_out(descriptor, sample, device)
         names[#names + 1] = name
         array:fill(1)
     end
+    -- What is changed in place starts again from the same values.
+    local fresh = make_inputs(descriptor, sample, device)
+    each_arg(descriptor, function(arg)
+        if arg.kind == "inout" and fresh[arg.name] then
+            mb.convert(fresh[arg.name], fresh[arg.name].dtype, { out = inputs[arg.name] })
+        end
+    end)
+    release_all(fresh)
     local known = estimate(descriptor, sample, inputs, device, names)
     assert.equal(0, known.result)
     local again
@@ -333,6 +341,36 @@ local function check_messages(descriptor, sample)
     release_all(inputs)
 end
 
+-- The budget that the estimate, a dry run and a refusal name suffices; one unit less does not.
+local function check_budget(descriptor, sample, device)
+    local inputs = make_inputs(descriptor, sample, device)
+    mb.collect()
+    local handle = mb.device(device)
+    local original, live = handle:budget(), mb.pool.stats(device).live
+    local known = estimate(descriptor, sample, inputs, device)
+    local function run()
+        release_results(call(descriptor, sample, inputs, device), inputs)
+    end
+    assert.equal(live + known.peak, math.max(live, mb.dry_run(run).peak), "peak of the dry run")
+    handle:budget(live + known.peak)
+    local ok, err = pcall(run)
+    local refused, refusal = false, nil
+    if known.peak > 0 then
+        handle:budget(live + known.peak - 512)
+        refused, refusal = pcall(run)
+    end
+    handle:budget(original)
+    release_all(inputs)
+    assert.is_true(ok, tostring(err))
+    if known.peak > 0 then
+        assert.is_false(refused, "one unit less was enough")
+        assert.equal("budget", refusal.code)
+        assert.equal(descriptor.name, refusal.op)
+        assert.equal(live + known.peak, refusal.enough, tostring(refusal))
+        assert.equal(live, refusal.live)
+    end
+end
+
 -- The n-th allocation fails, for every n: the error says so and nothing stays.
 local function check_failures(descriptor, sample, device)
     local inputs = make_inputs(descriptor, sample, device)
@@ -440,6 +478,9 @@ for _, name in ipairs(mb.op.list()) do
                 end)
                 test("treats strides as declared" .. where, function()
                     check_strides(descriptor, sample, device)
+                end)
+                test("runs in the least budget that it names" .. where, function()
+                    check_budget(descriptor, sample, device)
                 end)
                 test("survives failing allocations" .. where, function()
                     check_failures(descriptor, sample, device)

@@ -14,6 +14,7 @@ end
 
 local array = require "moonbeam.array"
 local device = require "moonbeam.device"
+local ledger = require "moonbeam.ledger"
 local op = require "moonbeam.op"
 local pool = require "moonbeam.pool"
 
@@ -31,6 +32,10 @@ local mb = {
     picture = require "moonbeam.picture",
     system = require "moonbeam.system",
     collect = core.garbage.collect,
+    ledger = ledger.record,
+    dry_run = ledger.dry_run,
+    ledger_diff = ledger.diff,
+    bound = ledger.bound,
     raise = core.error.raise,
     error = core.error.new,
     empty = array.empty,

@@ -11,27 +11,107 @@ local recon = {}
 
 local ITEM_BYTES = {u8 = 1, u16 = 2, i32 = 4, f16 = 2, f32 = 4, f64 = 8}
 local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cutoff", "padding", "circle", "accuracy",
-    "size", "scale", "flat_mode", "log", "quiet"}
+    "size", "scale", "flat_mode", "log", "quiet", "pad_width", "mode", "half_acquisition", "vertical_shifts"}
 
 --- Rows per chunk beyond which nothing gets faster: what the back-projection kernels take at a time.
 recon.CHUNK_ROWS = 64
 
---- One chunk of rows: reads, normalises, filters and back-projects it. Rows are 1-based and inclusive.
--- Returns the slices (z, y, x) on the device and the counts of mended values.
+--- Half acquisition: the least part of the detector that must be seen twice for the axis to be found.
+recon.HALF_OVERLAP = 0.05
+
+-- ---- vertical shifts ----
+
+local function numbers_of_text(path)
+    local file = io.open(path)
+    local text = file and file:read("a") -- nil for a folder
+    if file then
+        file:close()
+    end
+    if not text or text:find("\0", 1, true) then
+        return nil
+    end
+    local values = {}
+    for line in text:gmatch("[^\r\n]+") do
+        for word in line:gsub("#.*", ""):gmatch("[^%s,;]+") do
+            values[#values + 1] = tonumber(word) or mb.raise("argument", ("%s: '%s' is not a number"):format(path, word),
+                {op = "recon.read_shifts", arg = "where"})
+        end
+    end
+    return values
+end
+
+--- Vertical shifts, one number a projection, in rows: from a text file (numbers between spaces, commas or line ends; # starts
+-- a comment), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
+function recon.read_shifts(scan, where)
+    local values = not where:match("^(.+):(/.*)$") and numbers_of_text(where) or nil
+    if not values then
+        local name, path = where:match("^(.+):(/.*)$")
+        local opened, problem = mb.h5.open(name or scan.path)
+        local file <close> = opened or mb.raise("file", problem, {op = "recon.read_shifts", arg = "where"})
+        if not file:exists(path or where) then
+            mb.raise("argument", ("%s is neither a text file nor a dataset of %s"):format(where, name or scan.path),
+                {op = "recon.read_shifts", arg = "where"})
+        end
+        local array <close> = file:read(path or where, {device = "host"})
+        values = array:to_table()
+    end
+    if type(values) ~= "table" or #values ~= scan.n_angles or type(values[1]) ~= "number" then
+        mb.raise("shape", ("%s has %s vertical shifts; the scan has %d projections"):format(where,
+            type(values) == "table" and #values or 1, scan.n_angles), {op = "recon.read_shifts", arg = "where"})
+    end
+    return values
+end
+
+-- The rows to read so that rows first .. last are complete after the vertical shifts, as far as the scan has them.
+local function rows_to_read(scan, first, last, settings)
+    local low, high = 0, 0
+    for _, shift in ipairs(settings.vertical_shifts or {}) do
+        low, high = math.min(low, math.floor(shift)), math.max(high, math.ceil(shift))
+    end
+    return math.max(1, math.tointeger(first + low)), math.min(scan.rows, math.tointeger(last + high))
+end
+
+--- One chunk of rows: reads, normalises, shifts, filters and back-projects it. Rows are 1-based and inclusive.
+-- Returns the slices (z, y, x) on the device and the counts of mended values (of all rows read: vertical shifts need more
+-- than the chunk's own).
 function recon.chunk(scan, device, first, last, settings)
-    local darks <close> = scan:darks({first, last}, {device = device})
-    local flats <close> = scan:flats({first, last}, {device = device})
-    local raw <close> = scan:projections({first, last}, {device = device})
+    local rows = {rows_to_read(scan, first, last, settings)}
+    local darks <close> = scan:darks(rows, {device = device})
+    local flats <close> = scan:flats(rows, {device = device})
+    local raw <close> = scan:projections(rows, {device = device})
     local projections <close>, counts = mb.tomo.line_integrals(raw, {darks = darks, flats = flats, mode = settings.flat_mode,
         log = settings.log, consume = true})
     for _, array in pairs {darks, flats} do
         array:release() -- before the slices are made, not after
     end
-    local sinograms <close> = projections:permute(2, 1, 3)
-    local slices = mb.tomo.fbp(sinograms, scan.angles, {in_place = true, center = settings.center, filter = settings.filter,
-        cutoff = settings.cutoff, padding = settings.padding, circle = settings.circle, size = settings.size,
+    if settings.vertical_shifts then
+        mb.vertical_shift(projections, settings.vertical_shifts, {out = projections})
+    end
+    local own <close> = projections:view(mb.all, {first - rows[1] + 1, last - rows[1] + 1}, mb.all)
+    local sinograms <close> = own:permute(2, 1, 3)
+    local slices = mb.tomo.fbp(sinograms, scan.angles, {mode = settings.mode, consume = true, center = settings.center,
+        half_acquisition = settings.half_acquisition, filter = settings.filter, cutoff = settings.cutoff,
+        padding = settings.padding, pad_width = settings.pad_width, circle = settings.circle, size = settings.size,
         scale = settings.scale, accuracy = settings.accuracy})
     return slices, counts
+end
+
+-- Half acquisition: the width of the whole field of view. Raises where the scan is none.
+local function extended_width(scan, settings)
+    if not settings.center then
+        mb.raise("argument", "half acquisition needs the rotation centre before it can be planned", {op = "recon.plan",
+            arg = "center"})
+    end
+    local least, most = math.huge, -math.huge
+    for _, angle in ipairs(scan.angles) do
+        least, most = math.min(least, angle), math.max(most, angle)
+    end
+    if (most - least) * scan.n_angles < 2 * math.pi * 0.95 * (scan.n_angles - 1) then
+        mb.raise("argument", ("half acquisition needs a whole turn; the angles cover %.0f degrees"):format(math.deg(most - least)),
+            {op = "recon.plan", arg = "half_acquisition"})
+    end
+    return mb.op.estimate("half_acquisition_weight", {{"f32", scan.cols}}, {center = settings.center, extend = true}).results[1]
+        .shape[1]
 end
 
 -- Line integrals of some rows and projections of a scan.
@@ -47,7 +127,7 @@ end
 
 --- Rotation centre of a scan: registration of two opposite frames, then trial slices of one row (see `tomo.find_center`).
 -- Reads two frames (at most 256 rows around the middle) and one row. Returns the 0-based centre and a line of text that
--- says how it was found.
+-- says how it was found. A half acquisition has no trial slices: its axis is that of the opposite frames.
 function recon.find_center(scan, options)
     options = options_of(options, "recon.find_center", OPTIONS)
     local device = mb.device(options.device or "host")
@@ -61,7 +141,15 @@ function recon.find_center(scan, options)
         local b <close> = integrals(scan, device, rows, {other, other}, options)
         local a_frame <close> = a:view(1, mb.all, mb.all)
         local b_frame <close> = b:view(1, mb.all, mb.all)
-        pair, residual = mb.tomo.find_center_pair(a_frame, b_frame)
+        pair, residual = mb.tomo.find_center_pair(a_frame, b_frame,
+            {min_overlap = options.half_acquisition and recon.HALF_OVERLAP or nil})
+    end
+    if options.half_acquisition then
+        if not pair then
+            mb.raise("argument", "no two projections are half a turn apart; give the centre", {op = "recon.find_center",
+                arg = "center"})
+        end
+        return pair, ("projections %d and %d, residual %.2g"):format(first, other, residual)
     end
     local line <close> = integrals(scan, device, {middle, middle}, nil, options)
     local sinogram <close> = line:view(mb.all, 1, mb.all)
@@ -72,8 +160,24 @@ function recon.find_center(scan, options)
     return center, how
 end
 
+-- The chunks of `count` rows that differ in the rows they have or read, as a list of {first, last}.
+local function kinds_of_chunks(scan, first, last, count, settings)
+    local kinds, seen = {}, {}
+    for from = first, last, count do
+        local to = math.min(from + count - 1, last)
+        local low, high = rows_to_read(scan, from, to, settings)
+        local kind = ("%d %d %d"):format(to - from, from - low, high - to)
+        if not seen[kind] then
+            seen[kind] = true
+            kinds[#kinds + 1] = {from, to}
+        end
+    end
+    return kinds
+end
+
 --- What a reconstruction will take: chunk height, number of chunks, bytes. Reads nothing.
--- Options as `recon.run`. Returns {rows = {first, last}, chunk, chunks, peak, budget, device, volume = {nz, ny, nx}, ...}.
+-- Options as `recon.run`; `mode` "auto" becomes "fast" where that fits with one row at least, else "in_place".
+-- Returns {rows = {first, last}, chunk, chunks, peak, budget, device, volume = {nz, ny, nx}, settings, ...}.
 function recon.plan(scan, options)
     options = options_of(options, "recon.plan", OPTIONS)
     local device = mb.device(options.device or "host")
@@ -83,31 +187,46 @@ function recon.plan(scan, options)
         mb.raise("argument", ("rows %d to %d; the scan has rows 1 to %d"):format(first, last, scan.rows),
             {op = "recon.plan", arg = "rows"})
     end
+    local settings = {}
+    for name, value in pairs(options) do
+        settings[name] = value
+    end
+    local width = options.half_acquisition and extended_width(scan, options) or scan.cols
     local total = last - first + 1
+    -- Every kind of chunk that a run of this height has.
     local function work(shadow, count)
-        local slices, counts = recon.chunk(scan, shadow, first, first + count - 1, options)
-        slices:release()
-        counts:release()
+        for _, rows in ipairs(kinds_of_chunks(scan, first, last, count, settings)) do
+            local slices, counts = recon.chunk(scan, shadow, rows[1], rows[2], settings)
+            slices:release()
+            counts:release()
+        end
     end
     local stats = mb.pool.stats(device)
     local available = options.available or stats.budget - stats.live
-    local chunk, peak = options.chunk and math.min(options.chunk, total), 0
-    if chunk then
-        peak = mb.plan.peak(work, device, chunk).peak
-        if peak > available then
-            mb.raise("budget", ("a chunk of %d rows needs %s, %s are available; smaller chunks need less (leave --chunk out "
-                .. "to have it chosen)"):format(chunk, mb.device.format_bytes(peak), mb.device.format_bytes(available)),
-                {op = "recon.plan", arg = "chunk"})
+    -- More rows than this at a time gain no speed; fewer show progress, and obey Ctrl-C, sooner.
+    local most = math.min(total, math.max(recon.CHUNK_ROWS, total // 16))
+    local function choose()
+        if options.chunk then
+            local chunk = math.min(options.chunk, total)
+            local peak = mb.plan.peak(work, device, chunk).peak
+            return peak <= available and chunk or 0, peak
         end
-    else
-        -- More rows than this at a time gain no speed; fewer show progress, and obey Ctrl-C, sooner.
-        local most = math.min(total, math.max(recon.CHUNK_ROWS, total // 16))
-        chunk, peak = mb.plan.max_count(work, {device = device, available = available, limit = most})
-        if chunk == 0 then
-            local least = mb.plan.peak(work, device, 1).peak
-            mb.raise("budget", ("one row of this scan needs %s, %s are available; give a budget of at least %d bytes"):format(
-                mb.device.format_bytes(least), mb.device.format_bytes(available), least), {op = "recon.plan"})
-        end
+        return mb.plan.max_count(work, {device = device, available = available, limit = most})
+    end
+    settings.mode = options.mode == "in_place" and "in_place" or "fast"
+    local chunk, peak = choose()
+    if chunk == 0 and options.mode == "auto" then
+        settings.mode = "in_place"
+        chunk, peak = choose()
+    end
+    if chunk == 0 and options.chunk then
+        mb.raise("budget", ("a chunk of %d rows needs %s, %s are available; smaller chunks need less (leave --chunk out "
+            .. "to have it chosen)"):format(math.min(options.chunk, total), mb.device.format_bytes(peak),
+            mb.device.format_bytes(available)), {op = "recon.plan", arg = "chunk"})
+    elseif chunk == 0 then
+        local least = mb.plan.peak(work, device, 1).peak
+        mb.raise("budget", ("one row of this scan needs %s, %s are available; give a budget of at least %d bytes"):format(
+            mb.device.format_bytes(least), mb.device.format_bytes(available), least), {op = "recon.plan"})
     end
     -- Even chunks: the same number of them, but none much smaller than the others; whole packets of slices if they fit.
     if not options.chunk then
@@ -115,7 +234,7 @@ function recon.plan(scan, options)
         chunk = math.min(chunk, (even + 7) // 8 * 8)
         peak = mb.plan.peak(work, device, chunk).peak
     end
-    local width = options.size or scan.cols
+    width = options.size or width
     return {
         device = device,
         rows = {first, last},
@@ -127,7 +246,8 @@ function recon.plan(scan, options)
         volume = {total, width, width},
         volume_bytes = total * width * width * 4,
         input_bytes = scan.n_angles * total * scan.cols * ITEM_BYTES[scan.dtype],
-        settings = options,
+        mode = settings.mode,
+        settings = settings,
     }
 end
 
@@ -138,7 +258,7 @@ function recon.describe(plan)
         ("device     %s (%s)"):format(plan.device.id, plan.device.name),
         ("input      %s in rows %d to %d"):format(bytes(plan.input_bytes), plan.rows[1], plan.rows[2]),
         ("volume     %d x %d x %d f32, %s"):format(plan.volume[1], plan.volume[2], plan.volume[3], bytes(plan.volume_bytes)),
-        ("chunks     %d of %d rows"):format(plan.chunks, plan.chunk),
+        ("chunks     %d of %d rows%s"):format(plan.chunks, plan.chunk, plan.mode == "in_place" and ", in place" or ""),
         ("peak       %s (%d bytes) of %s available"):format(bytes(plan.peak), plan.peak, bytes(plan.available)),
     }, "\n")
 end

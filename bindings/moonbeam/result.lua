@@ -261,6 +261,9 @@ end
 function result.create(path, options)
     options = options_of(options, "result.create", create_names)
     check_options(options)
+    if core.device.dry() then
+        return result.unwritten(path, options)
+    end
     local file = core.h5.create(path, { overwrite = options.overwrite })
     local ok, volume = pcall(fill, file, options)
     if not ok then
@@ -272,6 +275,21 @@ function result.create(path, options)
         shape = options.shape,
         file = file,
         volume = volume,
+        written = {},
+        missing = options.shape[1],
+    }, metatable)
+end
+
+-- What a dry run writes to: it checks what is given to it, and there is no file.
+function result.unwritten(path, options)
+    local nothing = setmetatable({}, { __index = function()
+        return function() end
+    end })
+    return setmetatable({
+        path = path,
+        shape = options.shape,
+        file = nothing,
+        volume = nothing,
         written = {},
         missing = options.shape[1],
     }, metatable)

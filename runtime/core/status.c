@@ -61,6 +61,15 @@ mb_status mb_fail_bytes(mb_status code, uint64_t need, uint64_t limit, const cha
     return code;
 }
 
+void mb_error_describe(const char *request, uint64_t enough) {
+    if (record.code != MB_STATUS_BUDGET)
+        return;
+    if (request)
+        snprintf(record.request, sizeof record.request, "%s", request);
+    if (enough)
+        record.enough_bytes = enough;
+}
+
 void mb_error_name_op(const char *op) {
     if (record.code != MB_STATUS_OK && !record.op[0])
         snprintf(record.op, sizeof record.op, "%s", op);
@@ -73,7 +82,8 @@ const mb_error *mb_error_last(void) {
 void mb_error_clear(void) {
     record.code = MB_STATUS_OK;
     record.op[0] = record.arg[0] = record.text[0] = '\0';
-    record.need_bytes = record.limit_bytes = 0;
+    record.need_bytes = record.limit_bytes = record.enough_bytes = 0;
+    record.request[0] = '\0';
 }
 
 void mb_error_restore(const mb_error *error) {

@@ -37,6 +37,8 @@ typedef struct mb_error {
     char text[1000];      /* one helpful line: what, which value, what to do */
     uint64_t need_bytes;  /* budget and memory failures, else 0 */
     uint64_t limit_bytes; /* likewise */
+    uint64_t enough_bytes; /* budget failures: the smallest budget that would have worked, else 0 */
+    char request[160];     /* budget failures: what was asked for ("result 'y', f32 4 x 5"), or empty */
 } mb_error;
 
 #if defined(__GNUC__)
@@ -53,6 +55,9 @@ mb_status mb_fail(mb_status code, const char *arg, const char *format, ...) MB_P
 /* The same with the bytes that were needed and the limit they hit. */
 mb_status mb_fail_bytes(mb_status code, uint64_t need, uint64_t limit, const char *format, ...)
     MB_PRINTF(4, 5);
+/* Adds to a budget failure what was asked for (NULL: leave) and the budget that would do (0: leave).
+** Does nothing when the record is of another kind. */
+void mb_error_describe(const char *request, uint64_t enough);
 /* Names the operator in the record if it has none yet. */
 void mb_error_name_op(const char *op);
 

@@ -236,14 +236,13 @@ uint64_t mb_devices_close(void) {
 }
 
 mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **out) {
-    if (device->twin)
-        device = device->twin;
     mb_device *shadow = calloc(1, sizeof *shadow);
     if (!shadow)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
     *shadow = *device;
-    shadow->twin = device;
+    shadow->twin = device->twin ? device->twin : device;
     shadow->dry = true;
+    shadow->silent = true;
     mb_pool_stats stats;
     mb_pool_get_stats(device->pool, &stats);
     const mb_pool_source source = {
@@ -254,6 +253,23 @@ mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **
         .capacity = stats.reserved / 2,
     };
     mb_status status = mb_pool_create(&source, budget ? budget : stats.budget, &shadow->pool);
+    if (status != MB_STATUS_OK) {
+        free(shadow);
+        return status;
+    }
+    *out = shadow;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_device_open_image(mb_device *device, mb_device **out) {
+    mb_device *shadow = calloc(1, sizeof *shadow);
+    if (!shadow)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
+    *shadow = *device;
+    shadow->twin = device;
+    shadow->dry = true;
+    const mb_pool_source source = {.self = shadow, .unreserve = virtual_unreserve};
+    mb_status status = mb_pool_clone(device->pool, &source, &shadow->pool);
     if (status != MB_STATUS_OK) {
         free(shadow);
         return status;
@@ -293,7 +309,8 @@ mb_status mb_device_download(mb_device *device, void *host, const void *from, ui
     MB_TRY(alive(device));
     if (device->dry)
         return mb_fail(MB_STATUS_DRY_RUN, NULL,
-                       "a dry run has no data to read; pass the value in, or give a bound in its place");
+                       "a value was asked for in a dry run, where arrays have no data; where it decides what is done next, "
+                       "write mb.bound(BOUND, function() return VALUE end): the dry run takes the bound");
     return seen(device, device->backend->download(device->self, host, from, bytes));
 }
 

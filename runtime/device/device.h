@@ -26,6 +26,7 @@ struct mb_device {
     mb_device *twin; /* shadow: the device it stands for; else NULL */
     bool dry;        /* shadow: plan and account, run nothing */
     bool dead;       /* a sticky error: every later call says so */
+    bool silent;     /* its steps are not for the ledger: a shadow opened to ask, or a device that a dry run replaces */
 };
 
 /* "host", "cuda", "cuda:1". Opens the device on first use. */
@@ -40,6 +41,8 @@ void mb_device_set_plugin_folder(const char *folder);
 
 /* A new shadow of `device` with the same budget (or `budget` when not 0). Shadows are owned by the caller. */
 mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **out);
+/* A shadow in the device's present state: its pool is a clone (mb_pool_clone), so blocks are where they are on the device. */
+mb_status mb_device_open_image(mb_device *device, mb_device **out);
 void mb_device_close_shadow(mb_device *shadow);
 
 mb_status mb_device_upload(mb_device *device, void *to, const void *host, uint64_t bytes);

@@ -40,6 +40,8 @@ int mb_planner_fft(mb_planner *planner, const mb_fft_desc *desc, const char *nam
         }
     }
     int slot = mb_planner_slot(planner, name, work_bytes, first, last);
+    if (slot < planner->slot_count)
+        planner->slots[slot].fft = true;
     if (work_slot)
         *work_slot = slot;
     return index;
@@ -84,6 +86,14 @@ mb_status mb_planner_assign(mb_planner *planner) {
             planner->extent = end;
     }
     return MB_STATUS_OK;
+}
+
+uint64_t mb_planner_work(const mb_planner *planner) {
+    uint64_t work = 0;
+    for (int i = 0; i < planner->slot_count; i++)
+        if (planner->slots[i].fft)
+            work = mb_bytes_add(work, mb_pool_round(planner->slots[i].bytes));
+    return work < planner->extent ? work : planner->extent;
 }
 
 void mb_planner_finish(mb_planner *planner) {

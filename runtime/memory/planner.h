@@ -23,6 +23,7 @@ typedef struct mb_slot {
     uint64_t bytes;   /* as asked; placed at multiples of MB_POOL_UNIT */
     int first, last;  /* steps in which it is in use, inclusive */
     uint64_t offset;  /* in the extent; set by mb_planner_assign */
+    bool fft;         /* an FFT's work area */
 } mb_slot;
 
 typedef struct mb_planner {
@@ -44,6 +45,8 @@ int mb_planner_slot(mb_planner *planner, const char *name, uint64_t bytes, int f
 int mb_planner_fft(mb_planner *planner, const mb_fft_desc *desc, const char *name, int first, int last, int *work_slot);
 /* Places the slots; after this `extent` holds. */
 mb_status mb_planner_assign(mb_planner *planner);
+/* The FFT work areas' part of the extent: their sum, or the extent where they share bytes. After mb_planner_assign. */
+uint64_t mb_planner_work(const mb_planner *planner);
 /* Lets the FFT plans go. */
 void mb_planner_finish(mb_planner *planner);
 

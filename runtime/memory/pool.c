@@ -6,6 +6,7 @@
 */
 #include "memory/pool.h"
 #include "memory/pool_bins.h"
+#include "memory/pool_trace.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,18 @@ struct mb_pool {
     int scope_top; /* one past the highest open scope */
     bool guards;
     uint64_t broken_guards, fail_countdown;
+    mb_pool_trace trace;
 };
+
+static _Thread_local const char *current_site;
+
+void mb_pool_site(const char *site) {
+    current_site = site;
+}
+
+const char *mb_pool_current_site(void) {
+    return current_site;
+}
 
 uint64_t mb_pool_round(uint64_t bytes) {
     uint64_t padded;
@@ -286,6 +298,7 @@ mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool 
     pool->stats.budget = budget;
     pool->stats.reserved = range;
     pthread_mutex_init(&pool->lock, NULL);
+    mb_pool_trace_create(&pool->trace);
     *out = pool;
     return MB_STATUS_OK;
 fail_range:
@@ -295,6 +308,37 @@ fail:
     free(pool->committed);
     free(pool);
     return status;
+}
+
+mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, mb_pool **out) {
+    mb_pool *twin = malloc(sizeof *twin);
+    if (!twin)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no memory for the pool's own records");
+    pthread_mutex_lock(&pool->lock);
+    *twin = *pool;
+    twin->nodes = malloc(pool->node_room * sizeof *twin->nodes);
+    if (twin->nodes)
+        memcpy(twin->nodes, pool->nodes, pool->node_count * sizeof *twin->nodes);
+    pthread_mutex_unlock(&pool->lock);
+    if (!twin->nodes) {
+        free(twin);
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no memory for the pool's own records");
+    }
+    twin->source = *source;
+    twin->source.granularity = pool->source.granularity;
+    twin->source.commit = NULL;
+    twin->source.decommit = NULL;
+    twin->committed = NULL;
+    twin->granules = 0;
+    twin->stats.committed = 0;
+    memset(twin->scopes, 0, sizeof twin->scopes);
+    twin->scope_top = 0;
+    twin->fail_countdown = 0;
+    twin->stats.live_peak = twin->stats.live;
+    pthread_mutex_init(&twin->lock, NULL);
+    mb_pool_trace_create(&twin->trace);
+    *out = twin;
+    return MB_STATUS_OK;
 }
 
 uint64_t mb_pool_destroy(mb_pool *pool) {
@@ -315,6 +359,7 @@ uint64_t mb_pool_destroy(mb_pool *pool) {
     }
     pool->source.unreserve(pool->source.self, pool->base, pool->stats.reserved);
     pthread_mutex_destroy(&pool->lock);
+    mb_pool_trace_destroy(&pool->trace);
     free(pool->nodes);
     free(pool->committed);
     free(pool);
@@ -347,7 +392,7 @@ static mb_status fail_budget(mb_pool *pool, uint64_t rounded) {
     char need[32], live[32], budget[32], hole[32], enough[32];
     pool->stats.failures++;
     uint64_t smallest = mb_bytes_add(pool->stats.live, rounded);
-    return mb_fail_bytes(
+    mb_status status = mb_fail_bytes(
         MB_STATUS_BUDGET, rounded, pool->stats.budget,
         "%s do not fit: %s live of a budget of %s, largest request possible %s; release arrays, work in smaller "
         "chunks, or give a budget of at least %s (%llu bytes)",
@@ -355,6 +400,8 @@ static mb_status fail_budget(mb_pool *pool, uint64_t rounded) {
         mb_bytes_format(pool->stats.budget, budget, sizeof budget),
         mb_bytes_format(largest_request(pool), hole, sizeof hole), mb_bytes_format(smallest, enough, sizeof enough),
         (unsigned long long)smallest);
+    mb_error_describe(NULL, smallest);
+    return status;
 }
 
 /* Takes `units` out of a hole or of the gap, at its low or its high side, as a new live node. */
@@ -420,6 +467,8 @@ static void release_node(mb_pool *pool, uint32_t index) {
 }
 
 static mb_status write_guards(mb_pool *pool, const node *n) {
+    if (!pool->source.fill)
+        return MB_STATUS_OK; /* a clone: guards take their room, and there is nothing to write to */
     char *begin = pool->base + (uint64_t)n->offset * MB_POOL_UNIT;
     char *end = begin + (uint64_t)(n->units - 1) * MB_POOL_UNIT;
     MB_TRY(pool->source.fill(pool->source.self, begin, GUARD_BYTE, MB_POOL_UNIT));
@@ -427,6 +476,8 @@ static mb_status write_guards(mb_pool *pool, const node *n) {
 }
 
 static void check_guards(mb_pool *pool, const node *n) {
+    if (!pool->source.read)
+        return;
     unsigned char bytes[MB_POOL_UNIT];
     const char *at[2];
     at[0] = pool->base + (uint64_t)n->offset * MB_POOL_UNIT;
@@ -507,12 +558,42 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
     return MB_STATUS_OK;
 }
 
+static void trace(mb_pool *pool, mb_pool_action action, uint32_t index, const char *owner) {
+    const node *n = &pool->nodes[index];
+    unsigned guard = n->guarded ? 1 : 0;
+    mb_pool_trace_add(&pool->trace,
+                      &(mb_pool_event){.offset = (uint64_t)(n->offset + guard) * MB_POOL_UNIT,
+                                       .bytes = (uint64_t)(n->units - 2 * guard) * MB_POOL_UNIT, .live = pool->stats.live,
+                                       .owner = owner, .node = index, .generation = n->generation, .end = n->end,
+                                       .action = (uint8_t)action});
+}
+
+/* Why a block cannot be freed, with the sites that the trace still knows. */
+static mb_status fail_free(mb_pool *pool, const mb_block *block) {
+    const char *here = current_site ? current_site : "C";
+    const mb_pool_event *made = mb_pool_trace_find(&pool->trace, MB_POOL_EVENT_ALLOC, block->node, block->generation);
+    const mb_pool_event *freed = mb_pool_trace_find(&pool->trace, MB_POOL_EVENT_FREE, block->node, block->generation);
+    if (freed && pool->base + freed->offset == (char *)block->address)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL, "block %p, freed at %s, was freed again at %s (%llu bytes, made at %s)",
+                       block->address, freed->owner ? freed->owner : "C", here, (unsigned long long)freed->bytes,
+                       made && made->owner ? made->owner : "an earlier line");
+    bool inside = (char *)block->address >= pool->base && (char *)block->address < pool->base + pool->stats.reserved;
+    return mb_fail(MB_STATUS_ARGUMENT, NULL, "block %p, freed at %s, %s", block->address, here,
+                   inside ? "is not live in this pool: it was freed before" : "is foreign to this pool");
+}
+
 mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner, mb_block *out) {
     *out = (mb_block){.node = NONE};
     if (!bytes)
         return MB_STATUS_OK;
     pthread_mutex_lock(&pool->lock);
     mb_status status = alloc_locked(pool, bytes, end, owner, out);
+    if (status == MB_STATUS_OK)
+        trace(pool, MB_POOL_EVENT_ALLOC, out->node, owner);
+    else
+        mb_pool_trace_add(&pool->trace, &(mb_pool_event){.bytes = mb_pool_round(bytes), .live = pool->stats.live,
+                                                         .owner = owner, .node = NONE, .end = (uint8_t)end,
+                                                         .action = MB_POOL_EVENT_REFUSED});
     pthread_mutex_unlock(&pool->lock);
     return status;
 }
@@ -523,9 +604,9 @@ mb_status mb_pool_free(mb_pool *pool, mb_block *block) {
     mb_status status = MB_STATUS_OK;
     pthread_mutex_lock(&pool->lock);
     node *n = block->node < pool->node_count ? &pool->nodes[block->node] : NULL;
-    if (!n || n->state != NODE_LIVE || n->generation != block->generation) {
-        status = mb_fail(MB_STATUS_INTERNAL, NULL, "block %p is not live in this pool: freed twice, or foreign",
-                         block->address);
+    if (!n || n->state != NODE_LIVE || n->generation != block->generation ||
+        (char *)block->address != pool->base + (uint64_t)(n->offset + (n->guarded ? 1u : 0u)) * MB_POOL_UNIT) {
+        status = fail_free(pool, block);
     } else {
         if (n->guarded)
             check_guards(pool, n);
@@ -536,6 +617,7 @@ mb_status mb_pool_free(mb_pool *pool, mb_block *block) {
         pool->stats.requested -= n->requested;
         pool->stats.blocks--;
         pool->stats.frees++;
+        trace(pool, MB_POOL_EVENT_FREE, block->node, current_site);
         release_node(pool, block->node);
         *block = (mb_block){.node = NONE};
     }
@@ -584,7 +666,23 @@ void mb_pool_get_stats(mb_pool *pool, mb_pool_stats *stats) {
     pthread_mutex_lock(&pool->lock);
     *stats = pool->stats;
     stats->largest_hole = largest_request(pool);
+    stats->free_bytes = stats->budget > stats->live ? stats->budget - stats->live : 0;
+    stats->events = pool->trace.total;
     pthread_mutex_unlock(&pool->lock);
+}
+
+uint64_t mb_pool_live(mb_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint64_t live = pool->stats.live;
+    pthread_mutex_unlock(&pool->lock);
+    return live;
+}
+
+uint64_t mb_pool_events(mb_pool *pool, mb_pool_event *out, uint64_t room) {
+    pthread_mutex_lock(&pool->lock);
+    uint64_t count = mb_pool_trace_copy(&pool->trace, out, room);
+    pthread_mutex_unlock(&pool->lock);
+    return count;
 }
 
 int mb_pool_scope_begin(mb_pool *pool) {

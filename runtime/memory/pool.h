@@ -53,6 +53,23 @@ typedef struct mb_block {
     uint32_t node, generation;
 } mb_block;
 
+/* One entry of the trace: a ring of the pool's latest events. */
+typedef enum mb_pool_action {
+    MB_POOL_EVENT_ALLOC,
+    MB_POOL_EVENT_FREE,
+    MB_POOL_EVENT_REFUSED, /* a request that failed; it has no address */
+} mb_pool_action;
+
+typedef struct mb_pool_event {
+    uint64_t ns;     /* CLOCK_MONOTONIC */
+    uint64_t offset; /* of the block, from the pool's base */
+    uint64_t bytes;  /* rounded */
+    uint64_t live;   /* after the event */
+    const char *owner; /* alloc: who made the block; free: the site (mb_pool_site); may be NULL */
+    uint32_t node, generation, thread;
+    uint8_t action, end;
+} mb_pool_event;
+
 typedef struct mb_pool_stats {
     uint64_t budget;              /* limit on live bytes */
     uint64_t reserved;            /* address range */
@@ -65,11 +82,18 @@ typedef struct mb_pool_stats {
     uint64_t allocs, frees;       /* since creation */
     uint64_t failures;            /* refused requests */
     uint64_t cross_end;           /* blocks placed in the other end's holes */
+    uint64_t free_bytes;          /* what the budget leaves: budget - live */
+    uint64_t events;              /* traced since creation */
 } mb_pool_stats;
 
 mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool **out);
 /* Live blocks are dropped with the range; returns how many there were (a leak report for the caller). */
 uint64_t mb_pool_destroy(mb_pool *pool);
+
+/* A pool in the same state (the same blocks at the same addresses, under the same handles; the same holes and budget)
+** that has no memory: what is then allocated in it is placed exactly as it would be in the original. Scopes and failure
+** injection are not copied. `source` needs only self and unreserve; nothing is reserved. */
+mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, mb_pool **out);
 
 /* Rounded size of a request: the amount by which `live` will grow. UINT64_MAX on overflow. */
 uint64_t mb_pool_round(uint64_t bytes);
@@ -77,8 +101,18 @@ uint64_t mb_pool_round(uint64_t bytes);
 /* `owner` is a short static or interned text for reports (operator or source line); it may be NULL.
 ** Fails with MB_STATUS_BUDGET (need, limit, live, largest hole and what to do in the record). */
 mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner, mb_block *out);
-/* A double or foreign free is an error and changes nothing. A zero block is fine. */
+/* A double or foreign free is an error that names the sites as far as the trace reaches back, and changes nothing. A zero
+** block is fine. */
 mb_status mb_pool_free(mb_pool *pool, mb_block *block);
+
+/* Names the caller (an interned text, or NULL) of this thread's next frees, for the trace and for reports. */
+void mb_pool_site(const char *site);
+const char *mb_pool_current_site(void);
+
+/* Live bytes now. */
+uint64_t mb_pool_live(mb_pool *pool);
+/* The latest events, oldest first, `room` at most; returns how many. */
+uint64_t mb_pool_events(mb_pool *pool, mb_pool_event *out, uint64_t room);
 
 mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget); /* not below live bytes */
 /* Commit up front, so that later requests up to `bytes` need no system call. */

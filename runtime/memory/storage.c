@@ -3,14 +3,18 @@
 */
 #include "memory/storage.h"
 #include "device/device.h"
+#include "memory/ledger.h"
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct mb_storage {
     atomic_int references;
     mb_device *device;
     mb_block block;
-    uint64_t bytes;
+    uint64_t bytes, born_ns;
+    const char *owner;
+    mb_storage *mirror; /* its image while a dry run is being set up */
 };
 
 mb_status mb_storage_create(mb_device *device, uint64_t bytes, const char *owner, mb_storage **out) {
@@ -25,6 +29,16 @@ mb_status mb_storage_create(mb_device *device, uint64_t bytes, const char *owner
     atomic_init(&storage->references, 1);
     storage->device = device;
     storage->bytes = bytes;
+    storage->owner = owner;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    storage->born_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    if (mb_ledger_on(device)) {
+        uint64_t live = mb_pool_live(device->pool);
+        mb_ledger_note(device, &(mb_ledger_row){.kind = MB_LEDGER_CREATE, .label = mb_ledger_current_label(),
+                                                .owner = owner, .keep = (int64_t)storage->block.bytes, .live = live,
+                                                .peak = live});
+    }
     *out = storage;
     return MB_STATUS_OK;
 }
@@ -37,8 +51,45 @@ mb_storage *mb_storage_retain(mb_storage *storage) {
 void mb_storage_release(mb_storage *storage) {
     if (!storage || atomic_fetch_sub(&storage->references, 1) != 1)
         return;
-    mb_pool_free(storage->device->pool, &storage->block);
+    mb_device *device = storage->device;
+    int64_t bytes = (int64_t)storage->block.bytes;
+    mb_pool_free(device->pool, &storage->block);
+    if (bytes && mb_ledger_on(device)) {
+        uint64_t live = mb_pool_live(device->pool);
+        mb_ledger_note(device, &(mb_ledger_row){.kind = MB_LEDGER_RELEASE, .label = "release",
+                                                .owner = mb_pool_current_site(), .keep = -bytes, .live = live,
+                                                .peak = live + (uint64_t)bytes});
+    }
     free(storage);
+}
+
+mb_status mb_storage_mirror(mb_storage *storage, mb_device *shadow, mb_storage **out) {
+    if (!storage->mirror) {
+        mb_storage *image = calloc(1, sizeof *image);
+        if (!image)
+            return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
+        atomic_init(&image->references, 0);
+        image->device = shadow;
+        image->block = storage->block;
+        image->bytes = storage->bytes;
+        image->born_ns = storage->born_ns;
+        image->owner = storage->owner;
+        storage->mirror = image;
+    }
+    *out = mb_storage_retain(storage->mirror);
+    return MB_STATUS_OK;
+}
+
+void mb_storage_unmirror(mb_storage *storage) {
+    storage->mirror = NULL;
+}
+
+const char *mb_storage_owner(const mb_storage *storage) {
+    return storage->owner;
+}
+
+uint64_t mb_storage_born_ns(const mb_storage *storage) {
+    return storage->born_ns;
 }
 
 void *mb_storage_data(const mb_storage *storage) {

@@ -18,5 +18,12 @@ void *mb_storage_data(const mb_storage *storage);
 uint64_t mb_storage_bytes(const mb_storage *storage); /* as requested */
 mb_device *mb_storage_device(const mb_storage *storage);
 int mb_storage_references(const mb_storage *storage);
+const char *mb_storage_owner(const mb_storage *storage); /* as given to create; may be NULL */
+uint64_t mb_storage_born_ns(const mb_storage *storage);  /* CLOCK_MONOTONIC */
+
+/* For dry runs: the storage's image on a shadow whose pool is a clone, under the same block. The first call makes it, later
+** ones find it; each returns a reference of the caller's. `mb_storage_unmirror` forgets the link, not the image. */
+mb_status mb_storage_mirror(mb_storage *storage, mb_device *shadow, mb_storage **out);
+void mb_storage_unmirror(mb_storage *storage);
 
 #endif

@@ -3,7 +3,9 @@
 ** the allocation.
 */
 #include "ops/op.h"
+#include "memory/ledger.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- check ---- */
@@ -236,6 +238,29 @@ static mb_status launch(const mb_op *op, const void *params, mb_array **arrays, 
     return status;
 }
 
+/* A budget failure of the call as a whole: what it needs at once (its own results and scratch), which part was refused,
+** and the budget with which it would have run. Nothing of the call is live any more. */
+static mb_status fail_budget(const mb_device *device, const mb_spec *refused, const char *refused_name, uint64_t need) {
+    char request[160], shape[96], bytes[32], live[32], limit[32], enough[32];
+    mb_pool_stats stats;
+    mb_pool_get_stats(device->pool, &stats);
+    uint64_t smallest = mb_bytes_add(stats.live, need);
+    if (refused)
+        snprintf(request, sizeof request, "result '%s', %s %s", refused_name, mb_dtype_name(refused->dtype),
+                 mb_shape_format(&refused->shape, shape, sizeof shape));
+    else
+        snprintf(request, sizeof request, "scratch");
+    mb_error_clear();
+    mb_fail_bytes(MB_STATUS_BUDGET, need, stats.budget,
+                  "%s do not fit: %s live of a budget of %s; release arrays, work in smaller chunks, or give a budget of at "
+                  "least %s (%llu bytes)",
+                  mb_bytes_format(need, bytes, sizeof bytes), mb_bytes_format(stats.live, live, sizeof live),
+                  mb_bytes_format(stats.budget, limit, sizeof limit), mb_bytes_format(smallest, enough, sizeof enough),
+                  (unsigned long long)smallest);
+    mb_error_describe(request, smallest);
+    return MB_STATUS_BUDGET;
+}
+
 static mb_status run(const mb_op *op, const void *params, mb_array **arrays, mb_device *device, const char *owner) {
     int count = mb_op_array_count(op);
     mb_spec specs[MB_OP_MAX_ARRAYS] = {0};
@@ -264,22 +289,48 @@ static mb_status run(const mb_op *op, const void *params, mb_array **arrays, mb_
     mb_planner planner;
     mb_block scratch = {.node = UINT32_MAX};
     mb_status status = plan(op, params, specs, device, &planner);
+    bool noted = mb_ledger_on(device);
+    uint64_t before = noted ? mb_pool_live(device->pool) : 0, peak = 0, need = planner.extent;
+    int refused = -1;
+    mb_ledger_hush(1);
     for (int i = 0; status == MB_STATUS_OK && i < count; i++)
         if (mb_op_array_arg(op, i)->kind == MB_ARG_OUT && !arrays[i] && specs[i].present) {
             status = mb_array_create(device, specs[i].dtype, &specs[i].shape, owner, &arrays[i]);
             made[i] = status == MB_STATUS_OK;
+            if (!made[i])
+                refused = i;
         }
     if (status == MB_STATUS_OK)
         status = mb_pool_alloc(device->pool, planner.extent, MB_POOL_SCRATCH, op->name, &scratch);
+    if (noted)
+        peak = mb_pool_live(device->pool);
     if (status == MB_STATUS_OK && !device->dry && !is_empty(op, specs))
         status = launch(op, params, arrays, count, device, &planner, &scratch);
     mb_pool_free(device->pool, &scratch);
+    uint64_t work = noted ? mb_planner_work(&planner) : 0;
     mb_planner_finish(&planner);
     for (int i = 0; status != MB_STATUS_OK && i < count; i++)
         if (made[i]) {
             mb_array_destroy(arrays[i]);
             arrays[i] = NULL;
         }
+    mb_ledger_hush(-1);
+    if (status == MB_STATUS_OK && noted) {
+        uint64_t live = mb_pool_live(device->pool);
+        mb_ledger_note(device, &(mb_ledger_row){.kind = MB_LEDGER_OPERATOR, .label = op->name, .owner = owner,
+                                                .keep = (int64_t)(live - before), .temp = planner.extent - work,
+                                                .work = work, .live = live, .peak = peak});
+    }
+    if (status == MB_STATUS_BUDGET) {
+        for (int i = 0; i < count; i++) {
+            uint64_t bytes = 0;
+            if (mb_op_array_arg(op, i)->kind == MB_ARG_OUT && specs[i].present && !arrays[i] &&
+                mb_shape_bytes(&specs[i].shape, specs[i].dtype, &bytes) == MB_STATUS_OK)
+                need = mb_bytes_add(need, mb_pool_round(bytes));
+        }
+        fail_budget(device, refused < 0 ? NULL : &specs[refused],
+                    refused < 0 ? NULL : mb_op_array_arg(op, refused)->name, need);
+    }
     return status;
 }
 

@@ -174,7 +174,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
         mb_planner_slot(planner, "packed",
                         mb_bytes_mul(packing.group_bytes, (uint64_t)packing.batch), 0, 0);
         mb_planner_slot(planner, "tiles", 0, 0, 0);
-        mb_planner_slot(planner, "range", p->accuracy == MB_BACKPROJECT_FAST ? 512 : 0, 0, 0);
+        mb_planner_slot(planner, "range", packing.range_bytes, 0, 0);
     }
 }
 

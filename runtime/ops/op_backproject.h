@@ -1,17 +1,20 @@
 /*
 ** backproject: what the host and the CUDA kernels share. Arrays: sino (in), result (out).
-** Geometry and sign conventions: parallel_geometry.h. Samples outside the detector are 0; between samples linear.
+** Geometry and sign conventions: parallel_geometry.h. Samples outside the detector are 0; between
+** samples linear.
 **
-** CUDA packing (slot MB_BACKPROJECT_PACKED): `batch` groups of `lanes` slices at a time, as packets of 16 bytes that hold
-** one bin of 4 slices (floats) or 8 (halves), cols + 2 * guard packets an angle with zeros in the guards and in the lanes past
-** the last slice. Clamp u to [-1, cols] and two guard bins are enough.
-**   lanes 8, fast   one plane [angle][packet] of halves a group
-**   lanes 8, exact  two planes a group: the high and the low halves of the values, or slices 0-3 and 4-7 as floats; before
-**                   the first group MB_BACKPROJECT_CUDA_HEAD bytes with the scale of the halves (every group counts a head)
+** CUDA packing (slot MB_BACKPROJECT_PACKED): `batch` groups of `lanes` slices at a time, as packets
+** of 16 bytes that hold one bin of 4 slices (floats) or 8 (halves), cols + 2 * guard packets an
+** angle, with zeros in the guards and in the lanes past the last slice.
+**   lanes 8, fast   one plane [angle][packet] a group: halves, or 4 slices as floats
+**   lanes 8, exact  two planes a group: the high and the low halves of the values, or slices 0-3
+**                   and 4-7 as floats
 **   lanes 4         (2 to 4 slices, either accuracy) one plane of floats a group
-**   lanes 1         (one slice, exact) nothing packed, the slot is empty, read the sinogram itself
-** A batch is a whole number of 8 groups where that matters: the tensor-core kernels take 64 slices at a time, and batches of
-** fewer would cost them speed. So the slot is within MB_BACKPROJECT_CUDA_BYTES, or at most 8 groups within
+**   lanes 1         nothing packed, the slot is empty, the kernel reads the sinogram itself: one
+**                   slice, or 2 to 4 so large that packing them would take more than
+**                   MB_BACKPROJECT_CUDA_BYTES
+** The tensor-core kernels take 8 groups at a time, and batches of fewer cost them speed. So the
+** slot is a multiple of 8 groups within MB_BACKPROJECT_CUDA_BYTES, or at most 8 groups within
 ** MB_BACKPROJECT_CUDA_MOST, or one group.
 */
 #ifndef MB_OPS_OP_BACKPROJECT_H
@@ -41,12 +44,11 @@ enum {
     MB_BACKPROJECT_ANGLES, /* mb_parallel_angle[angles] */
     MB_BACKPROJECT_PACKED, /* host: see backproject_host.h; cuda: above */
     MB_BACKPROJECT_TILES,  /* host: per thread, sums of one tile; cuda: 0 bytes */
-    MB_BACKPROJECT_RANGE /* cuda, fast: 512 bytes, e.g. the largest magnitude, to scale halves; else 0 bytes */
+    MB_BACKPROJECT_RANGE   /* cuda, lanes 8: the scale of the halves; else 0 bytes */
 };
 
 #define MB_BACKPROJECT_CUDA_GUARD 2
-#define MB_BACKPROJECT_CUDA_HEAD 512u
-#define MB_BACKPROJECT_CUDA_BYTES (512u << 20)
+#define MB_BACKPROJECT_CUDA_BYTES (UINT64_C(512) << 20)
 #define MB_BACKPROJECT_CUDA_MOST (UINT64_C(2) << 30)
 
 typedef struct mb_backproject_packing {
@@ -54,33 +56,36 @@ typedef struct mb_backproject_packing {
     int64_t groups;       /* groups of `lanes` slices in the call */
     int64_t batch;        /* groups packed at a time */
     int64_t pitch;        /* packets per angle */
-    uint64_t group_bytes; /* of one packed group; 0 when nothing is packed; UINT64_MAX when too large */
+    uint64_t group_bytes; /* of one packed group; 0 when nothing is packed; UINT64_MAX: too large */
+    uint64_t range_bytes; /* of the slot MB_BACKPROJECT_RANGE */
 } mb_backproject_packing;
 
-static inline mb_backproject_packing mb_backproject_cuda_packing(int accuracy, const mb_parallel_geometry *g)
+static inline mb_backproject_packing mb_backproject_cuda_packing(int accuracy,
+                                                                 const mb_parallel_geometry *g)
 {
-    mb_backproject_packing p;
-    const bool exact = accuracy == MB_BACKPROJECT_EXACT;
-    p.lanes = exact && g->rows == 1 ? 1 : g->rows <= 4 ? 4 : 8;
-    p.groups = (g->rows + p.lanes - 1) / p.lanes;
+    mb_backproject_packing p = {0};
+    uint64_t angles = (uint64_t)(g->angles > 0 ? g->angles : 1), row_bytes, most;
+    p.lanes = g->rows <= 1 ? 1 : g->rows <= 4 ? 4 : 8;
     p.pitch = g->cols + 2 * MB_BACKPROJECT_CUDA_GUARD;
-    p.batch = p.groups > 0 ? p.groups : 1;
-    p.group_bytes = 0;
-    if (p.lanes > 1) {
-        const bool split = exact && p.lanes == 8;
-        uint64_t row_bytes = (uint64_t)p.pitch * (split ? 32 : 16), head = split ? MB_BACKPROJECT_CUDA_HEAD : 0;
-        uint64_t angles = (uint64_t)(g->angles > 0 ? g->angles : 1);
-        p.group_bytes = angles > (UINT64_MAX - head) / row_bytes ? UINT64_MAX : angles * row_bytes + head;
-        uint64_t most = MB_BACKPROJECT_CUDA_BYTES / p.group_bytes;
-        if (most < 8) {
-            most = MB_BACKPROJECT_CUDA_MOST / p.group_bytes;
-            most = most > 8 ? 8 : most > 4 ? most / 2 * 2 : most > 1 ? most : 1;
-        } else {
-            most = most / 8 * 8;
-        }
-        if ((uint64_t)p.batch > most)
-            p.batch = (int64_t)most;
+    row_bytes = (uint64_t)p.pitch * (accuracy == MB_BACKPROJECT_EXACT && p.lanes == 8 ? 32 : 16);
+    p.group_bytes = angles > UINT64_MAX / row_bytes ? UINT64_MAX : angles * row_bytes;
+    if (p.lanes == 1 || (p.lanes == 4 && p.group_bytes > MB_BACKPROJECT_CUDA_BYTES)) {
+        p.lanes = 1;
+        p.groups = g->rows;
+        p.batch = 1;
+        p.group_bytes = 0;
+        return p;
     }
+    most = MB_BACKPROJECT_CUDA_BYTES / p.group_bytes;
+    if (most < 8) {
+        most = MB_BACKPROJECT_CUDA_MOST / p.group_bytes;
+        most = most > 8 ? 8 : most > 4 ? most / 2 * 2 : most > 1 ? most : 1;
+    } else {
+        most = most / 8 * 8;
+    }
+    p.groups = (g->rows + p.lanes - 1) / p.lanes;
+    p.batch = (uint64_t)p.groups > most ? (int64_t)most : p.groups;
+    p.range_bytes = p.lanes == 8 ? 512 : 0;
     return p;
 }
 

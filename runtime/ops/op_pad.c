@@ -1,13 +1,14 @@
 /*
 ** pad: grows every axis by `before` and `after` elements. Modes with the meaning of numpy.pad, also for pads longer than
 ** the axis. Any dtype and rank. Every destination row is built from one source row (or is constant): its middle is a
-** copy, its ends follow mb_pad_source.
+** copy, its ends follow mb_pad_source. Mode custom takes the sources of the last two axes from the caller.
 */
 #include "ops/op_pad.h"
 #include <math.h>
 #include <string.h>
 
-static const char *const modes[] = {"constant", "edge", "reflect", "symmetric", "wrap", NULL};
+static const char *const modes[] = {"constant", "edge",   "reflect", "symmetric",
+                                    "wrap",     "custom", NULL};
 
 static const mb_op_arg args[] = {
     {.name = "a",
@@ -36,12 +37,24 @@ static const mb_op_arg args[] = {
      .initial = MB_PAD_CONSTANT,
      .choices = modes,
      .offset = offsetof(mb_pad_params, mode),
-     .doc = "what the new elements are, as in numpy.pad"},
+     .doc = "what the new elements are, as in numpy.pad; custom: by rows_index and cols_index"},
     {.name = "value",
      .kind = MB_ARG_FLOAT,
      .initial = 0,
      .offset = offsetof(mb_pad_params, value),
      .doc = "the constant of mode constant"},
+    {.name = "rows_index",
+     .kind = MB_ARG_VECTOR,
+     .min = 1,
+     .max = INT32_MAX,
+     .offset = offsetof(mb_pad_params, rows_index),
+     .doc = "mode custom: for each result row the row of a that it shows, 1-based"},
+    {.name = "cols_index",
+     .kind = MB_ARG_VECTOR,
+     .min = 1,
+     .max = INT32_MAX,
+     .offset = offsetof(mb_pad_params, cols_index),
+     .doc = "mode custom: for each result column the column of a that it shows, 1-based"},
     {.name = "result",
      .kind = MB_ARG_OUT,
      .dtypes = MB_ANY_DTYPE,
@@ -54,7 +67,11 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 7}}, params = {mode = 'reflect', before = {0, 2, 3}, after = 9}}",
     "{inputs = {{'u16', 5, 4}}, params = {before = 7, after = 6, mode = 'symmetric'}}",
     "{inputs = {{'c64', 11}}, params = {before = 3, after = 13, mode = 'wrap'}}",
-    "{inputs = {{'f32', 3, 5}}, params = {before = {0, 2}, value = 1.5}}", NULL};
+    "{inputs = {{'f32', 3, 5}}, params = {before = {0, 2}, value = 1.5}}",
+    "{inputs = {{'f32', 2, 4, 5}}, params = {mode = 'custom', rows_index = {4, 1, 1, 2, 3, 2}, "
+    "cols_index = {5, 1, 3}}}",
+    "{inputs = {{'u16', 6, 4}}, params = {mode = 'custom', cols_index = {1, 1, 2, 3, 4, 4, 4}}}",
+    NULL};
 
 static mb_status check_amounts(const char *name, const mb_vector *amounts, int rank)
 {
@@ -70,11 +87,51 @@ static mb_status check_amounts(const char *name, const mb_vector *amounts, int r
     return MB_STATUS_OK;
 }
 
+static mb_status check_index(const char *name, const mb_vector *index, int64_t extent)
+{
+    for (int64_t i = 0; i < index->count; i++)
+        if (index->values[i] != floor(index->values[i]) || index->values[i] > (double)extent)
+            return mb_fail(MB_STATUS_ARGUMENT, name,
+                           "element %lld of %s is %g; it must be a whole number of 1 to %lld",
+                           (long long)i + 1, name, index->values[i], (long long)extent);
+    return MB_STATUS_OK;
+}
+
+/* The index arrays are the whole story of mode custom, and belong to no other. */
+static mb_status infer_custom(const mb_pad_params *p, mb_spec *arrays)
+{
+    mb_spec result = arrays[MB_PAD_A];
+    int rank = result.shape.rank;
+    if (p->rows_index.count == 0 && p->cols_index.count == 0)
+        return mb_fail(MB_STATUS_ARGUMENT, "cols_index",
+                       "mode custom needs rows_index, cols_index or both");
+    if (p->before.count || p->after.count)
+        return mb_fail(MB_STATUS_ARGUMENT, p->before.count ? "before" : "after",
+                       "mode custom takes its extents from rows_index and cols_index, not from "
+                       "before and after");
+    if (p->rows_index.count && rank < 2)
+        return mb_fail(MB_STATUS_ARGUMENT, "rows_index",
+                       "an array of one axis has cols_index only");
+    if (p->rows_index.count)
+        MB_TRY(check_index("rows_index", &p->rows_index, result.shape.dims[rank - 2]));
+    MB_TRY(check_index("cols_index", &p->cols_index, result.shape.dims[rank - 1]));
+    for (int i = 0; i < rank; i++)
+        if (mb_pad_index(p, i, rank))
+            result.shape.dims[i] = mb_pad_index(p, i, rank)->count;
+    arrays[MB_PAD_RESULT] = result;
+    return MB_STATUS_OK;
+}
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_pad_params *p = params;
     const mb_spec *a = &arrays[MB_PAD_A];
     mb_spec result = *a;
+    if (p->mode == MB_PAD_CUSTOM)
+        return infer_custom(p, arrays);
+    if (p->rows_index.count || p->cols_index.count)
+        return mb_fail(MB_STATUS_ARGUMENT, p->rows_index.count ? "rows_index" : "cols_index",
+                       "index arrays go with mode custom; the mode is %s", modes[p->mode]);
     MB_TRY(check_amounts("before", &p->before, a->shape.rank));
     MB_TRY(check_amounts("after", &p->after, a->shape.rank));
     for (int i = 0; i < a->shape.rank; i++) {
@@ -87,6 +144,23 @@ static mb_status infer(const void *params, mb_spec *arrays)
     }
     arrays[MB_PAD_RESULT] = result;
     return MB_STATUS_OK;
+}
+
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    const mb_pad_params *p = params;
+    (void)arrays; /* the index arrays are empty but in mode custom */
+    mb_planner_slot(planner, "rows table", 4 * (uint64_t)p->rows_index.count, 0, 0);
+    mb_planner_slot(planner, "cols table", 4 * (uint64_t)p->cols_index.count, 0, 0);
+}
+
+/* 0-based, into its slot; NULL where there is no index array. */
+static const int32_t *index_table(const mb_op_call *call, const mb_vector *index, int slot)
+{
+    int32_t *table = call->slots[slot];
+    for (int64_t i = 0; table && i < index->count; i++)
+        table[i] = (int32_t)index->values[i] - 1;
+    return table;
 }
 
 static inline void copy_element(char *to, const char *from, size_t bytes)
@@ -103,8 +177,13 @@ static inline void copy_element(char *to, const char *from, size_t bytes)
 /* One row: `from` is the source row's start, or NULL for a row of constants. Strides in bytes. */
 static void pad_row(const mb_pad_params *p, char *to, int64_t to_step, int64_t n_out,
                     const char *from, int64_t from_step, int64_t n, int64_t before,
-                    const char *value, size_t bytes)
+                    const int32_t *table, const char *value, size_t bytes)
 {
+    if (table) {
+        for (int64_t x = 0; x < n_out; x++)
+            copy_element(to + x * to_step, from + table[x] * from_step, bytes);
+        return;
+    }
     int64_t size = (int64_t)bytes, middle = from ? n : 0;
     for (int64_t x = 0; x < n_out; x++) {
         if (x == before && middle > 0) {
@@ -130,6 +209,8 @@ static mb_status run_host(const mb_op_call *call)
     int64_t bytes = (int64_t)mb_dtype_bytes(a->dtype), rows = 1, n_out = result->shape.dims[last];
     int64_t before = mb_pad_amount(&p->before, last);
     _Alignas(16) char value[16];
+    const int32_t *row_table = index_table(call, &p->rows_index, MB_PAD_ROWS_TABLE);
+    const int32_t *col_table = index_table(call, &p->cols_index, MB_PAD_COLS_TABLE);
     int threads;
     mb_element_set(a->dtype, value, p->value, 0);
     for (int i = 0; i < last; i++)
@@ -141,8 +222,10 @@ static mb_status run_host(const mb_op_call *call)
         bool outside = a->shape.dims[last] == 0;
         for (int i = last - 1; i >= 0; i--) {
             int64_t index = rest % result->shape.dims[i];
-            int64_t source =
-                mb_pad_source(p->mode, index - mb_pad_amount(&p->before, i), a->shape.dims[i]);
+            int64_t source = i == last - 1 && row_table
+                                 ? row_table[index]
+                                 : mb_pad_source(p->mode, index - mb_pad_amount(&p->before, i),
+                                                 a->shape.dims[i]);
             rest /= result->shape.dims[i];
             outside = outside || source < 0;
             to += index * result->strides[i];
@@ -150,7 +233,7 @@ static mb_status run_host(const mb_op_call *call)
         }
         pad_row(p, (char *)result->data + to * bytes, result->strides[last] * bytes, n_out,
                 outside ? NULL : (const char *)a->data + from * bytes, a->strides[last] * bytes,
-                a->shape.dims[last], before, value, (size_t)bytes);
+                a->shape.dims[last], before, col_table, value, (size_t)bytes);
     }
     return MB_STATUS_OK;
 }
@@ -158,11 +241,14 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_pad = {
     .name = "pad",
     .summary = "Grows an array on every side: constant, edge, reflect, symmetric or wrap.",
-    .doc = "before and after are element counts, one per axis or one number for all axes. Modes as "
-           "numpy.pad:\n"
-           "constant 0 0 | a b c | 0 0, edge a a | a b c | c c, reflect c b | a b c | b a, "
-           "symmetric b a | a b c | c b, "
-           "wrap b c | a b c | a b. Pads may be longer than the axis.",
+    .doc =
+        "before and after are element counts, one per axis or one number for all axes. Modes as "
+        "numpy.pad:\n"
+        "constant 0 0 | a b c | 0 0, edge a a | a b c | c c, reflect c b | a b c | b a, "
+        "symmetric b a | a b c | c b, "
+        "wrap b c | a b c | a b. Pads may be longer than the axis.\n"
+        "custom: result[..., y, x] = a[..., rows_index[y], cols_index[x]], e.g. a pad and a roll "
+        "to FFT order in one; an axis without an index array stays as it is.",
     .reference = "numpy.pad",
     .category = "array",
     .args = args,
@@ -171,5 +257,6 @@ const mb_op mb_op_pad = {
     .tolerance = 0,
     .samples = samples,
     .infer = infer,
+    .plan = plan,
     .run_host = run_host,
 };

@@ -1,6 +1,6 @@
 /*
-** pad: what the host and the CUDA kernel share. Arrays: a (in), result (out). No scratch: every axis is index
-** arithmetic (mb_pad_source).
+** pad: what the host and the CUDA kernel share. Arrays: a (in), result (out). No scratch where every axis is index
+** arithmetic (mb_pad_source); mode custom has two 1-D tables of 0-based source indices, int32, and nothing else.
 */
 #ifndef MB_OPS_OP_PAD_H
 #define MB_OPS_OP_PAD_H
@@ -20,16 +20,29 @@ typedef enum mb_pad_mode {
     MB_PAD_EDGE,
     MB_PAD_REFLECT,   /* d c b | a b c d | c b a */
     MB_PAD_SYMMETRIC, /* c b a | a b c d | d c b */
-    MB_PAD_WRAP       /* b c d | a b c d | a b c */
+    MB_PAD_WRAP,      /* b c d | a b c d | a b c */
+    MB_PAD_CUSTOM     /* whatever rows_index and cols_index say */
 } mb_pad_mode;
 
 typedef struct mb_pad_params {
     mb_vector before, after; /* one number per axis, or one for all, or absent (0) */
     int mode;
     double value;
+    mb_vector rows_index,
+        cols_index; /* custom: 1-based sources along the last axis but one and the last */
 } mb_pad_params;
 
 enum { MB_PAD_A, MB_PAD_RESULT };
+enum { MB_PAD_ROWS_TABLE, MB_PAD_COLS_TABLE }; /* slots; empty where the axis has no index array */
+
+/* The index array of an axis, or NULL. */
+static inline const mb_vector *mb_pad_index(const mb_pad_params *p, int axis, int rank)
+{
+    const mb_vector *index = axis == rank - 1   ? &p->cols_index
+                             : axis == rank - 2 ? &p->rows_index
+                                                : NULL;
+    return index && index->count ? index : NULL;
+}
 
 /* The amount for one axis. */
 static inline int64_t mb_pad_amount(const mb_vector *amounts, int axis)

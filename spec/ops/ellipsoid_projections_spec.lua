@@ -30,7 +30,8 @@ describe("ellipsoid_projections", function()
     it("puts the shadow where the geometry says: u = X cos t + Y sin t + center + shift", function()
         local x, y = 6, 3
         local angles, shifts = {0, math.pi / 2, math.pi, 1}, {0, 2, 0, -1.5}
-        local p <close> = mb.ellipsoid_projections({1, 2, 2, 2, x, y, 0, 0}, angles, {0}, 41, {center = 18.5, shifts = shifts, subrays = 64})
+        local p <close> = mb.ellipsoid_projections({1, 2, 2, 2, x, y, 0, 0}, angles, {0}, 41,
+            {center = 18.5, shifts = shifts, subrays = 64})
         for k, angle in ipairs(angles) do
             local sum, moment = 0, 0
             for u = 0, 40 do

@@ -88,6 +88,80 @@ describe("pad", function()
         assert.same({ { 1, 2 }, { 1, 2 } }, r:to_table())
     end)
 
+    -- Index arrays (1-based) that do what a pad of n elements in a mode does, and then a roll to FFT order.
+    local function index_array(mode, n, before, after, roll)
+        local index, total = {}, n + before + after
+        for i = 0, total - 1 do
+            index[i + 1] = source(mode, (i + roll) % total - before, n) + 1
+        end
+        return index
+    end
+
+    helper.each_device(function(device, it)
+        it("pads by index arrays: reflect and roll on " .. device, function()
+            for _, shape in ipairs { { 511, 512 }, { 512, 511 } } do
+                local a <close> = mb.random(shape, { seed = 3, device = device })
+                local pads = { { 256, 255 }, { 254, 251 } }
+                local rows = index_array("reflect", shape[1], pads[1][1], pads[1][2], pads[1][1])
+                local cols = index_array("reflect", shape[2], pads[2][1], pads[2][2], pads[2][1])
+                local got <close> = mb.pad(a, { mode = "custom", rows_index = rows, cols_index = cols })
+                local plain <close> = mb.pad(a, { mode = "reflect", before = { 256, 254 }, after = { 255, 251 } })
+                assert.same(plain.shape, got.shape)
+                local want, values = plain:to_table(), got:to_table()
+                local ny, nx, wrong = #want, #want[1], 0
+                for y = 1, ny do
+                    for x = 1, nx do
+                        wrong = wrong + (values[y][x] == want[(y + 255) % ny + 1][(x + 253) % nx + 1] and 0 or 1)
+                    end
+                end
+                assert.equal(0, wrong)
+            end
+        end)
+
+        it("takes an index array for one axis on " .. device, function()
+            local a <close> = mb.array({ { { 1, 2 }, { 3, 4 } }, { { 5, 6 }, { 7, 8 } } }, { dtype = "u8", device = device })
+            local r <close> = mb.pad(a, { mode = "custom", rows_index = { 2, 2, 1 } })
+            assert.same({ { { 3, 4 }, { 3, 4 }, { 1, 2 } }, { { 7, 8 }, { 7, 8 }, { 5, 6 } } }, r:to_table())
+            local c <close> = mb.pad(a, { mode = "custom", cols_index = { 2, 1, 2 } })
+            assert.same({ { { 2, 1, 2 }, { 4, 3, 4 } }, { { 6, 5, 6 }, { 8, 7, 8 } } }, c:to_table())
+        end)
+
+        it("has two 1-D tables of scratch at most on " .. device, function()
+            local rows, cols = index_array("edge", 300, 40, 50, 0), index_array("wrap", 200, 30, 20, 0)
+            local function scratch(options)
+                return mb.op.estimate("pad", { { "f32", 300, 200 } }, options, { device = device }).scratch
+            end
+            for _, mode in ipairs { "constant", table.unpack(modes) } do
+                assert.equal(0, scratch { mode = mode, before = { 40, 30 }, after = { 50, 20 } })
+            end
+            assert.equal(mb.pool.round(4 * #rows) + mb.pool.round(4 * #cols),
+                scratch { mode = "custom", rows_index = rows, cols_index = cols })
+            assert.equal(mb.pool.round(4 * #cols), scratch { mode = "custom", cols_index = cols })
+        end)
+    end)
+
+    it("refuses index arrays where they do not belong or do not fit", function()
+        local a <close> = mb.zeros { 2, 3 }
+        for _, case in ipairs {
+            { "cols_index", { cols_index = { 1, 2 } }, "mode is constant" },
+            { "rows_index", { rows_index = { 1, 2 }, mode = "constant" }, "mode is constant" },
+            { "cols_index", { cols_index = { 1, 2 }, mode = "edge" }, "mode is edge" },
+            { "cols_index", { mode = "custom" }, "needs rows_index" },
+            { "cols_index", { mode = "custom", cols_index = { 1, 4 } }, "1 to 3" },
+            { "rows_index", { mode = "custom", rows_index = { 1.5 } }, "whole number" },
+            { "rows_index", { mode = "custom", rows_index = { 0 } }, "outside its range" },
+            { "before", { mode = "custom", rows_index = { 1 }, before = 2 }, "not from" },
+        } do
+            local text, err = helper.failure(mb.pad, a, case[2])
+            assert.equal("argument", err.code)
+            assert.equal(case[1], err.arg)
+            assert.matches(case[3], text)
+        end
+        local line <close> = mb.zeros { 4 }
+        local _, err = helper.failure(mb.pad, line, { mode = "custom", rows_index = { 1 } })
+        assert.equal("rows_index", err.arg)
+    end)
+
     it("pads nothing with a constant only", function()
         local a <close> = mb.zeros { 0 }
         local r <close> = mb.pad(a, { before = 2, value = 3 })

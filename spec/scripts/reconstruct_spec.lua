@@ -120,6 +120,126 @@ describe("scripts", function()
         assert.equal(1, (run("reconstruct.lua", ("%s --plan --device host --budget %d"):format(path("scan.h5"), least - 512))))
     end)
 
+    describe("with vertical shifts", function()
+        local function shifts_file(name, shift)
+            local file = assert(io.open(path(name), "w"))
+            file:write("# one a projection\n", ((type(shift) == "number" and shift .. "\n" or "")):rep(90))
+            for _, value in ipairs(type(shift) == "table" and shift or {}) do
+                file:write(value, ", ")
+            end
+            file:close()
+            return path(name)
+        end
+
+        local function reconstruct(name, more)
+            return must("reconstruct.lua", ("%s -o %s --device host --center 31.5 %s"):format(path("scan.h5"), path(name), more))
+        end
+
+        it("move whole rows exactly", function()
+            reconstruct("unshifted.h5", "--quiet")
+            reconstruct("shifted.h5", "--quiet --chunk 4 --vertical-shifts " .. shifts_file("two.txt", 2))
+            local expected, got = volume_of("unshifted.h5"), volume_of("shifted.h5")
+            for z = 1, 7 do
+                assert.same(expected[z + 2], got[z])
+            end
+            for z = 8, 9 do
+                for _, row in ipairs(got[z]) do
+                    for _, value in ipairs(row) do
+                        assert.equal(0, value)
+                    end
+                end
+            end
+        end)
+
+        it("give the same volume for every chunk size, and the predicted peak", function()
+            local shifts = {}
+            for k = 1, 90 do
+                shifts[k] = ("%.3f"):format(2.7 * math.sin(k))
+            end
+            local expected
+            for _, chunk in ipairs {2, 4, 9} do
+                local name = ("shifts%d.h5"):format(chunk)
+                local text = reconstruct(name, ("--chunk %d --vertical-shifts %s"):format(chunk, shifts_file("sine.txt", shifts)))
+                local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+) bytes")
+                assert.equal(predicted, measured)
+                expected = expected or volume_of(name)
+                assert.same(expected, volume_of(name))
+            end
+        end)
+
+        it("come from datasets too", function()
+            local ones <close> = mb.ones({90})
+            local file <close> = mb.h5.create(path("shifts.h5"), {overwrite = true})
+            file:write("/rows/shift", ones)
+            file:finish()
+            reconstruct("one.h5", "--quiet --vertical-shifts " .. shifts_file("one.txt", 1))
+            reconstruct("one_h5.h5", ("--quiet --vertical-shifts %s:/rows/shift"):format(path("shifts.h5")))
+            assert.same(volume_of("one.h5"), volume_of("one_h5.h5"))
+        end)
+
+        it("must be as many as projections, and numbers", function()
+            for _, case in ipairs {
+                {shifts_file("few.txt", {1, 2, 3}), "has 3 vertical shifts; the scan has 90"}, {"/no/such", "neither"},
+                {shifts_file("words.txt", {1, "many"}), "'many' is not a number"},
+            } do
+                local status, text = run("reconstruct.lua", ("%s --plan --device host --vertical-shifts %s"):format(
+                    path("scan.h5"), case[1]))
+                assert.equal(1, status)
+                assert.matches(case[2], text)
+            end
+        end)
+    end)
+
+    it("reconstruct a half acquisition with its whole field of view", function()
+        must("simulate.lua", path("half.h5") .. " --size 64 --rows 3 --angles 180 --span 360 --center 48 --photons 0 --quiet")
+        local text = must("reconstruct.lua", ("%s -o %s --device host --half-acquisition --padding zero"):format(path("half.h5"),
+            path("half-volume.h5")))
+        assert.near(48, tonumber(text:match("axis%s+column ([%d.]+)")), 0.3)
+        local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+) bytes")
+        assert.equal(predicted, measured)
+        must("reconstruct.lua", ("%s -o %s --device host --half-acquisition --padding zero --center 48 --quiet"):format(
+            path("half.h5"), path("half-volume.h5") .. " --overwrite --chunk 2"))
+        local volume = volume_of("half-volume.h5")
+        assert.same({3, 97, 97}, {#volume, #volume[1], #volume[1][1]})
+        must("simulate.lua", path("whole.h5") .. " --size 64 --rows 3 --angles 180 --span 360 --photons 0 --quiet")
+        must("reconstruct.lua", ("%s -o %s --device host --padding zero --center 31.5 --quiet --circle 0"):format(path("whole.h5"),
+            path("whole-volume.h5")))
+        -- The same object, around the axis: pixel 48 of 97 lies between pixels 31 and 32 of 64.
+        local whole, sum, square = volume_of("whole-volume.h5"), 0, 0
+        for y = 20, 44 do
+            for x = 20, 44 do
+                local here = 0.25 * (whole[2][y][x] + whole[2][y + 1][x] + whole[2][y][x + 1] + whole[2][y + 1][x + 1])
+                sum = sum + (here - volume[2][y + 17][x + 17]) ^ 2
+                square = square + here ^ 2
+            end
+        end
+        assert.is_true(math.sqrt(sum / square) < 0.1, ("%g"):format(math.sqrt(sum / square)))
+        local status, message = run("reconstruct.lua", path("half.h5") .. " --plan --half-acquisition --device host")
+        assert.equal(1, status)
+        assert.matches("%-%-center X", message)
+        status, message = run("reconstruct.lua", path("scan.h5") .. " --plan --half-acquisition --device host --center 48")
+        assert.equal(1, status)
+        assert.matches("whole turn", message)
+    end)
+
+    it("reconstruct the same in every mode", function()
+        local function plan(mode)
+            local text = must("reconstruct.lua", ("%s --plan --device host --center 48 --half-acquisition --mode %s"):format(
+                path("half.h5"), mode))
+            return tonumber(text:match("%((%d+) bytes%)"))
+        end
+        local fast, in_place = plan("fast"), plan("in_place")
+        assert.is_true(in_place <= fast)
+        for _, mode in ipairs {"fast", "in_place", "auto"} do
+            local text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --mode %s"):format(path("scan.h5"),
+                path(mode .. ".h5"), mode))
+            local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+) bytes")
+            assert.equal(predicted, measured)
+        end
+        assert.same(volume_of("fast.h5"), volume_of("in_place.h5"))
+        assert.same(volume_of("fast.h5"), volume_of("auto.h5"))
+    end)
+
     describe("refuse bad input with a message and leave no file:", function()
         local function refuses(arguments, pattern, wanted_status)
             local before = files()

@@ -1,0 +1,86 @@
+/*
+** Recordings of the ledger (runtime/memory/ledger.h) in Lua: begin, rows, finish. What can be done
+** with the rows is in moonbeam/ledger.lua.
+*/
+#include "lua_moonbeam.h"
+#include "memory/ledger.h"
+
+/* begin(): a pool point, then recording; returns a token for rows(). */
+static int ledger_begin(lua_State *L)
+{
+    mbl_pool_point(L);
+    lua_pushinteger(L, (lua_Integer)mb_ledger_begin());
+    return 1;
+}
+
+static void set_text(lua_State *L, const char *key, const char *text)
+{
+    lua_pushstring(L, text != NULL ? text : "");
+    lua_setfield(L, -2, key);
+}
+
+static void set_integer(lua_State *L, const char *key, int64_t value)
+{
+    lua_pushinteger(L, (lua_Integer)value);
+    lua_setfield(L, -2, key);
+}
+
+/* rows(token): the rows since that begin, which must not have been finished. */
+static int ledger_rows(lua_State *L)
+{
+    static const char *const kinds[] = {"operator", "create", "release", "collect"};
+    uint64_t first = (uint64_t)mbl_check_integer(L, 1, "token"), count = mb_ledger_count();
+    lua_createtable(L, count > first ? (int)(count - first) : 0, 0);
+    mb_ledger_row row;
+    for (uint64_t i = first; i < count && mb_ledger_get(i, &row); i++) {
+        lua_createtable(L, 0, 9);
+        set_text(L, "kind", kinds[row.kind]);
+        set_text(L, "device", row.device);
+        set_text(L, "label", row.label);
+        set_text(L, "owner", row.owner);
+        set_integer(L, "keep", row.keep);
+        set_integer(L, "temp", (int64_t)row.temp);
+        set_integer(L, "work", (int64_t)row.work);
+        set_integer(L, "live", (int64_t)row.live);
+        set_integer(L, "peak", (int64_t)row.peak);
+        lua_rawseti(L, -2, (lua_Integer)(i - first) + 1);
+    }
+    if (mb_ledger_lost() > 0)
+        mbl_fail(L, MB_STATUS_MEMORY, NULL, "%llu rows of the ledger were lost: no host memory",
+                 (unsigned long long)mb_ledger_lost());
+    return 1;
+}
+
+/* finish(): ends the innermost recording. */
+static int ledger_finish(lua_State *L)
+{
+    (void)L;
+    mb_ledger_end();
+    return 0;
+}
+
+/* call(f, ...): f(...), with its frame as the end of the search for a line to blame. */
+static int ledger_call(lua_State *L)
+{
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+bool mbl_is_recording_call(lua_State *L, lua_Debug *ar)
+{
+    lua_getinfo(L, "f", ar);
+    bool found = lua_tocfunction(L, -1) == ledger_call;
+    lua_pop(L, 1);
+    return found;
+}
+
+int mbl_open_ledger(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"begin", ledger_begin},
+                                         {"rows", ledger_rows},
+                                         {"finish", ledger_finish},
+                                         {"call", ledger_call},
+                                         {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,179 @@
+--- Convolution and correlation by FFT, in place: functions over the operators embed, otf, rfft, complex_multiply, irfft.
+--
+-- One grid holds the image and then the product (rows of 2 * (n/2 + 1) floats), one the transfer function: 8 bytes per
+-- voxel of the grid, and the work area of the FFT library where it needs one. With `consume` the image goes before the
+-- transfer function comes, so that this is the peak, the image included; a dense result needs the transfer function's
+-- room again, unless that was given.
+--
+-- With centre c of a PSF h of extents k (0-based, psf.center):
+--   convolve:   r[n] = sum over j of h[j] a[n - j + c]
+--   correlate:  r[n] = sum over j of h[j] a[n + j - c], its adjoint
+-- mode "same": the image's extents. "full": n + k - 1, "valid": n - k + 1, both as in scipy.signal whatever the centre.
+-- boundary (mode same): "zero", "circular", "reflect" (c b a | a b c), "mirror" (c b | a b c), "replicate" (a a | a b c),
+-- scipy.ndimage's constant, wrap, reflect, mirror and nearest.
+
+local mb = require "moonbeam"
+local options_of = require "moonbeam.options"
+local psf_tools = require "moonbeam.psf"
+
+local convolution = {}
+
+local OPTIONS = {"mode", "boundary", "center", "normalise", "correlate", "consume", "out", "view", "otf", "size"}
+
+local boundaries = {zero = true, circular = true, reflect = true, mirror = true, replicate = true}
+local modes = {same = true, full = true, valid = true}
+
+local function fail(message, arg, code)
+    mb.raise(code or "argument", message, {op = "convolve", arg = arg})
+end
+
+--- What a convolution looks like before any memory is taken: extents only.
+--
+-- `shape` of the image, `kernel` of the PSF, `center` of the PSF (coordinates), options mode, boundary, correlate.
+-- Returns {grid, before, first, shape, boundary}: extents of the FFT grid, where the image starts in it (0-based), where
+-- the result starts (0-based), its extents, and the boundary in force.
+function convolution.layout(shape, kernel, center, options)
+    options = options_of(options, "convolution.layout", {"mode", "boundary", "correlate", "size"})
+    local mode, boundary = options.mode or "same", options.boundary or "zero"
+    if not modes[mode] then
+        fail(('mode is "%s"; it is same, full or valid'):format(tostring(mode)), "mode")
+    elseif not boundaries[boundary] then
+        fail(('boundary is "%s"; it is zero, circular, reflect, mirror or replicate'):format(tostring(boundary)), "boundary")
+    elseif #kernel ~= #shape then
+        fail(("the PSF has %d axes, the image %d"):format(#kernel, #shape), "psf", "shape")
+    elseif mode == "full" and boundary ~= "zero" then
+        fail(('mode "full" has zeros outside the image; boundary "%s" is for mode "same"'):format(boundary), "boundary")
+    end
+    local layout = {grid = {}, before = {}, first = {}, shape = {}, boundary = boundary, mode = mode}
+    for i, n in ipairs(shape) do
+        local k = kernel[i]
+        local c = math.floor(center[i] + 0.5) -- otf shifts by the rest
+        -- Result element m takes image elements m - (k - 1 - c) ... m + c; mirrored for correlation.
+        local below, above = k - 1 - c, c
+        if options.correlate then
+            below, above = above, below
+        end
+        local spill = center[i] ~= c and 1 or 0 -- a fraction rings on: one voxel keeps neighbours apart
+        local least
+        if mode == "full" then
+            layout.before[i], layout.first[i], layout.shape[i] = above, 0, n + k - 1
+            least = n + k - 1
+        elseif mode == "valid" then
+            if k > n then
+                fail(("mode \"valid\" needs an image as large as the PSF; axis %d: %d and %d"):format(i, n, k), "psf", "shape")
+            end
+            layout.before[i], layout.first[i], layout.shape[i] = 0, below, n - k + 1
+            least = n
+        elseif boundary == "circular" then
+            layout.before[i], layout.first[i], layout.shape[i] = 0, 0, n
+            least = n
+        elseif boundary == "zero" then
+            layout.before[i], layout.first[i], layout.shape[i] = 0, 0, n
+            least = n + math.max(below, above) + spill
+        else
+            layout.before[i], layout.first[i], layout.shape[i] = below + spill, below + spill, n
+            least = n + k - 1 + 2 * spill
+        end
+        local circular = mode == "same" and boundary == "circular"
+        local size = options.size and options.size[i] or circular and n or mb.fft.good_size(least)
+        if size < least or circular and size ~= n then
+            fail(("axis %d: the grid must have %s %d elements, not %d"):format(i, circular and "exactly" or "at least", least,
+                size), "size")
+        end
+        layout.grid[i] = size
+    end
+    return layout
+end
+
+local function product(values)
+    local result = 1
+    for _, value in ipairs(values) do
+        result = result * value
+    end
+    return result
+end
+convolution.product = product
+
+--- The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in: what convolve makes and
+-- accepts as option `otf`. Options: center, normalise (default true: the PSF sums to 1). Release it when done.
+function convolution.transfer(psf, grid, options)
+    options = options_of(options, "convolution.transfer", {"center", "normalise"})
+    local scale = 1 / product(grid)
+    if options.normalise ~= false then
+        scale = scale / psf_tools.sum(psf)
+    end
+    return mb.otf(psf, grid, {center = psf_tools.center(psf, options.center), scale = scale})
+end
+
+--- The in-place grid as a spectrum (a view of the same memory).
+function convolution.forward(grid, n)
+    local spectrum = grid:reinterpret("c64")
+    mb.rfft(grid, {axes = grid.rank, in_place = true, n = n, out = spectrum})
+    return spectrum
+end
+
+--- Grid := H grid (or its adjoint): transform, multiply, transform back, all in the grid's own memory. `n`: samples of a
+-- row. The transfer function carries 1/N.
+function convolution.apply(grid, otf, n, adjoint)
+    local spectrum <close> = convolution.forward(grid, n)
+    mb.complex_multiply(spectrum, otf, {conj = adjoint or false})
+    mb.irfft(spectrum, {axes = grid.rank, in_place = true, n = n, normalise = false, out = grid})
+end
+
+--- Ranges for a:view from 0-based firsts and extents.
+function convolution.ranges(first, shape)
+    local ranges = {}
+    for i, n in ipairs(shape) do
+        ranges[i] = {first[i] + 1, first[i] + n}
+    end
+    return table.unpack(ranges)
+end
+
+--- Convolves an image (u8, u16 or f32; one to three axes) with a PSF. Returns f32.
+--
+-- Options: mode, boundary, center (psf.center), correlate; normalise (default false: the PSF as it is); consume = true
+-- releases the image as soon as it is in the grid (an f32 or integer array that nobody else needs); out, an array for the
+-- result (it may be the image); view = true returns a view of the grid instead of a dense copy; otf, a transfer function
+-- made by convolution.transfer for this layout's grid (kept, and the PSF then only tells extents); size, the grid's extents.
+function convolution.convolve(image, psf, options)
+    options = options_of(options, "convolve", OPTIONS)
+    if options.view and options.out then
+        fail("view = true returns the grid's own memory: give out or view, not both", "view")
+    end
+    local center = psf_tools.center(psf, options.center)
+    local layout = convolution.layout(image.shape, psf.shape, center, {mode = options.mode, boundary = options.boundary,
+        correlate = options.correlate, size = options.size})
+    local n = layout.grid[#layout.grid]
+    local grid <close> = mb.embed(image, layout.grid, {before = layout.before, boundary = layout.boundary})
+    if options.consume and options.out ~= image then
+        image:release()
+    end
+    do
+        local made <close> = not options.otf and convolution.transfer(psf, layout.grid,
+            {center = center, normalise = options.normalise or false}) or nil
+        convolution.apply(grid, options.otf or made, n, options.correlate)
+    end
+    local result = grid:view(convolution.ranges(layout.first, layout.shape))
+    if options.view then
+        return result
+    end
+    local view <close> = result
+    return mb.convert(view, "f32", {out = options.out})
+end
+
+--- The adjoint of convolve with the same centre, and scipy.signal.correlate for modes full and valid (for mode same with
+-- an even PSF, SciPy's centre is k / 2: center = "fft").
+function convolution.correlate(image, psf, options)
+    local copy = {}
+    for key, value in pairs(options or {}) do
+        copy[key] = value
+    end
+    copy.correlate = true
+    return convolution.convolve(image, psf, copy)
+end
+
+return setmetatable(convolution, {
+    __call = function(_, ...)
+        return convolution.convolve(...)
+    end,
+})

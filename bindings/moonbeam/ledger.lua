@@ -1,0 +1,235 @@
+--- Ledgers: what every step of a program took, to the byte. `record` writes one during a real run, `dry_run` without
+-- running: the devices are replaced by images in the same state, on which operators are planned and accounted for, but
+-- there is no data. Both give the same rows.
+
+local core = require "moonbeam.core"
+
+local ledger = {}
+local methods = {}
+local metatable = {__index = methods, __name = "moonbeam.ledger"}
+
+local COLUMNS = {"kind", "device", "label", "owner", "keep", "temp", "work", "live", "peak"}
+
+local function make(rows, dry, results)
+    local self = setmetatable({list = rows, dry = dry, results = results, peak = 0, peak_row = nil}, metatable)
+    for i, row in ipairs(rows) do
+        if row.peak > self.peak then
+            self.peak, self.peak_row = row.peak, i
+        end
+    end
+    return self
+end
+
+-- Runs fn(...) between begin and finish; both are undone whatever happens.
+local function run(dry, fn, ...)
+    if dry then
+        core.device.dry_begin()
+    end
+    local first
+    local _ <close> = setmetatable({}, {__close = function()
+        if first then
+            core.ledger.finish()
+        end
+        if dry then
+            core.device.dry_end()
+        end
+    end})
+    first = core.ledger.begin()
+    local results = table.pack(core.ledger.call(fn, ...))
+    return make(core.ledger.rows(first), dry, results)
+end
+
+--- mb.ledger(fn, ...): calls fn(...) and returns the ledger of that, then what fn returned.
+function ledger.record(fn, ...)
+    local made = run(false, fn, ...)
+    return made, table.unpack(made.results, 1, made.results.n)
+end
+
+--- mb.dry_run(fn, ...): the ledger that mb.ledger(fn, ...) would give, without running. Arrays that exist have shape and
+-- place but no values; those that fn makes are gone afterwards. File reads give shapes, results are not written.
+function ledger.dry_run(fn, ...)
+    local made = run(true, fn, ...)
+    made.results = nil
+    return made
+end
+
+--- Is a dry run going on?
+ledger.dry = core.device.dry
+
+--- mb.bound(bound, fn, ...): what fn(...) returns; in a dry run, where fn may ask for values that do not exist, the bound.
+-- fn is called in either case, so that what it takes is counted.
+function ledger.bound(bound, fn, ...)
+    if not core.device.dry() then
+        return fn(...)
+    end
+    local results = table.pack(pcall(fn, ...))
+    if results[1] then
+        return table.unpack(results, 2, results.n)
+    elseif type(results[2]) == "table" and results[2].code == "dry_run" then
+        return bound
+    end
+    error(results[2], 0)
+end
+
+--- The rows: {kind, device, label, owner, keep, temp, work, live, peak}. Bytes, rounded as the pool rounds them.
+function methods:rows()
+    return self.list
+end
+
+--- The first row with the highest peak, and its number; nil for an empty ledger.
+function methods:peak_step()
+    return self.list[self.peak_row], self.peak_row
+end
+
+local function row_equal(a, b)
+    for _, name in ipairs(COLUMNS) do
+        if a[name] ~= b[name] then
+            return false
+        end
+    end
+    return true
+end
+
+--- The rows in which two ledgers differ: a list of {step, a, b}, where a or b is nil beyond the end of one. Empty: equal.
+function ledger.diff(a, b)
+    local list = {}
+    for i = 1, math.max(#a.list, #b.list) do
+        local x, y = a.list[i], b.list[i]
+        if not (x and y and row_equal(x, y)) then
+            list[#list + 1] = {step = i, a = x, b = y}
+        end
+    end
+    return list
+end
+
+methods.diff = ledger.diff
+
+function metatable.__eq(a, b)
+    return #ledger.diff(a, b) == 0
+end
+
+function metatable.__len(self)
+    return #self.list
+end
+
+function metatable.__tostring(self)
+    return ("%s ledger of %d steps, peak %d bytes"):format(self.dry and "dry" or "measured", #self.list, self.peak)
+end
+
+local function bytes_text(n)
+    if n == 0 then
+        return "-"
+    end
+    return (n < 0 and "-" or "") .. core.device.format_bytes(math.abs(n))
+end
+
+local function several_devices(rows)
+    for _, row in ipairs(rows) do
+        if row.device ~= rows[1].device then
+            return true
+        end
+    end
+    return false
+end
+
+-- Aligns cells: the first `left` columns to the left, the others to the right.
+local function table_lines(cells, left)
+    local widths, lines = {}, {}
+    for _, row in ipairs(cells) do
+        for i, text in ipairs(row) do
+            widths[i] = math.max(widths[i] or 0, #text)
+        end
+    end
+    for n, row in ipairs(cells) do
+        local parts = {}
+        for i, text in ipairs(row) do
+            local space = (" "):rep(widths[i] - #text)
+            parts[i] = i <= left and text .. space or space .. text
+        end
+        lines[n] = (table.concat(parts, "  "):gsub("%s+$", ""))
+    end
+    return lines
+end
+
+-- What would lower the peak, as far as the row tells.
+local function note(self, row)
+    if row.kind == "operator" and row.temp + row.work > row.keep and row.temp + row.work > 0 then
+        return "scratch is the most of it: smaller chunks"
+    elseif row.kind == "operator" and row.keep > 0 then
+        return "out = an array that is no longer needed would save " .. bytes_text(row.keep)
+    elseif row.keep > 0 and row.live - row.keep > row.keep then
+        return "release before this line what is not needed after it"
+    end
+    return #self.list > 1 and "smaller chunks" or ""
+end
+
+--- The ledger as text: a row per step; the peak's row is marked. Options: {limit = rows shown at most}.
+function methods:text(options)
+    local rows, limit = self.list, options and options.limit or math.huge
+    local many = several_devices(rows)
+    local cells = {{"", "step", "line", "keep", "temp", "work", "live", "peak", ""}}
+    local skipped = 0
+    for i, row in ipairs(rows) do
+        if i <= limit or i == self.peak_row then
+            local at_peak = i == self.peak_row
+            cells[#cells + 1] = {tostring(i), many and row.label .. " (" .. row.device .. ")" or row.label, row.owner,
+                bytes_text(row.keep), bytes_text(row.temp), bytes_text(row.work), bytes_text(row.live),
+                bytes_text(row.peak), at_peak and "<- peak; " .. note(self, row) or ""}
+        else
+            skipped = skipped + 1
+        end
+    end
+    local lines = table_lines(cells, 3)
+    if skipped > 0 then
+        lines[#lines + 1] = ("... %d more steps"):format(skipped)
+    end
+    lines[#lines + 1] = ("peak %s (%d bytes)%s"):format(core.device.format_bytes(self.peak), self.peak,
+        self.dry and ", not run" or ", measured")
+    return table.concat(lines, "\n")
+end
+
+--- Prints the text. Options as for `text`.
+function methods:print(options)
+    io.stdout:write(self:text(options), "\n")
+end
+
+local ESCAPES = {["\\"] = "\\\\", ["\""] = "\\\"", ["\n"] = "\\n", ["\t"] = "\\t", ["\r"] = "\\r"}
+
+local function json_string(text)
+    return "\"" .. text:gsub("[%c\"\\]", function(c)
+        return ESCAPES[c] or ("\\u%04x"):format(c:byte())
+    end) .. "\""
+end
+
+--- {"dry":, "peak":, "rows":[...]}
+function methods:to_json()
+    local parts = {}
+    for i, row in ipairs(self.list) do
+        local members = {}
+        for k, name in ipairs(COLUMNS) do
+            local value = row[name]
+            members[k] = json_string(name) .. ":" .. (type(value) == "number" and ("%d"):format(value) or json_string(value))
+        end
+        parts[i] = "{" .. table.concat(members, ",") .. "}"
+    end
+    return ("{\"dry\":%s,\"peak\":%d,\"rows\":[%s]}"):format(tostring(self.dry), self.peak, table.concat(parts, ",\n"))
+end
+
+--- Predicted beside measured: a line per step with both peaks and their difference. Returns the text and the number of
+-- steps that differ.
+function ledger.comparison(predicted, measured)
+    local differing = ledger.diff(predicted, measured)
+    local cells = {{"", "step", "line", "keep", "predicted", "measured", "difference"}}
+    for i = 1, math.max(#predicted.list, #measured.list) do
+        local p, m = predicted.list[i], measured.list[i]
+        local row = m or p
+        cells[#cells + 1] = {tostring(i), row.label, row.owner, bytes_text(row.keep), p and tostring(p.peak) or "no such step",
+            m and tostring(m.peak) or "no such step", p and m and tostring(m.peak - p.peak) or "?"}
+    end
+    local lines = table_lines(cells, 3)
+    lines[#lines + 1] = ("peak: predicted %d, measured %d bytes, difference %d; %d of %d steps differ"):format(predicted.peak,
+        measured.peak, measured.peak - predicted.peak, #differing, math.max(#predicted.list, #measured.list))
+    return table.concat(lines, "\n"), #differing
+end
+
+return ledger

@@ -1,0 +1,40 @@
+/*
+** Walks over the padded rows of a grid: one warp takes a row at a time, so that rows are read and written in whole lines
+** whatever their length. And the sums of the pointwise steps: one cell per thread block, folded in a fixed order.
+*/
+#ifndef MB_CUDA_GRID_ROWS_CUH
+#define MB_CUDA_GRID_ROWS_CUH
+
+#include "cuda_launch.cuh"
+#include "ops/padded_grid.h"
+
+#define MB_ROW_WARPS (MB_THREADS / 32)
+
+/* Extents or indices along three axes, by value into a kernel. */
+typedef struct mb_grid3 {
+    int64_t v[3];
+} mb_grid3;
+
+#define MB_ROW_LOOP(row, rows)                                                                     \
+    for (int64_t row = blockIdx.x * (int64_t)MB_ROW_WARPS + (threadIdx.x >> 5); row < (rows);      \
+         row += (int64_t)gridDim.x * MB_ROW_WARPS)
+#define MB_LANE_LOOP(x, n) for (int64_t x = threadIdx.x & 31; x < (n); x += 32)
+
+static inline unsigned mb_row_blocks(int64_t rows)
+{
+    int64_t want = (rows + MB_ROW_WARPS - 1) / MB_ROW_WARPS;
+    return (unsigned)(want < 1 ? 1 : want < 16384 ? want : 16384);
+}
+
+/* cells[block][width] -> out[width]: a block per column. */
+__global__ static void __launch_bounds__(MB_THREADS) mb_fold_cells(const double *cells, int count, int width, double *out)
+{
+    double sum = 0;
+    for (int i = threadIdx.x; i < count; i += MB_THREADS)
+        sum += cells[(int64_t)i * width + blockIdx.x];
+    sum = mb_block_fold(sum, mb_fold_sum());
+    if (threadIdx.x == 0)
+        out[blockIdx.x] = sum;
+}
+
+#endif

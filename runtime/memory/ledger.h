@@ -1,0 +1,63 @@
+/*
+** The ledger: what every step of a recorded stretch took, row by row. A step is an operator run, an
+** array made, a block released, or a collection (all blocks that a pool point freed on a device).
+**
+** There is one recording for the process. Recordings nest: an inner one is a later part of the same
+** rows. While nothing is recorded, a step costs one look at a flag. A dry run on clones of the pools
+** (mb_pool_clone) and the real run give the same rows, because the same code notes them.
+** Threads: notes take a lock; what suppresses and labels them is per thread.
+*/
+#ifndef MB_MEMORY_LEDGER_H
+#define MB_MEMORY_LEDGER_H
+
+#include "device/device.h"
+#include <stdatomic.h>
+
+typedef enum mb_ledger_kind {
+    MB_LEDGER_OPERATOR,
+    MB_LEDGER_CREATE,
+    MB_LEDGER_RELEASE,
+    MB_LEDGER_COLLECT,
+} mb_ledger_kind;
+
+/* Bytes are the pool's, rounded. */
+typedef struct mb_ledger_row {
+    mb_ledger_kind kind;
+    char device[24];
+    const char *label; /* operator, function that made the array, "release", "collect"; interned */
+    const char *owner; /* source line, interned; may be NULL */
+    int64_t keep;      /* by how much live bytes grew: results made, or minus what was released */
+    uint64_t temp;     /* scratch without the FFT work areas */
+    uint64_t work;     /* FFT work areas, as far as scratch does not already cover them */
+    uint64_t live;     /* after the step */
+    uint64_t peak;     /* highest live bytes during the step */
+} mb_ledger_row;
+
+extern atomic_int mb_ledger_recordings;
+
+/* Is a step on this device to be noted? */
+static inline bool mb_ledger_on(const mb_device *device)
+{
+    return atomic_load_explicit(&mb_ledger_recordings, memory_order_relaxed) > 0 && !device->silent;
+}
+
+/* Returns the number of the first row that the recording will have. */
+uint64_t mb_ledger_begin(void);
+/* Rows so far. */
+uint64_t mb_ledger_count(void);
+/* False when there is no such row. */
+bool mb_ledger_get(uint64_t index, mb_ledger_row *row);
+/* The last recording to end drops the rows; read them before. */
+void mb_ledger_end(void);
+
+/* Notes a step, unless the thread has hushed the ledger. Out of memory: the row is lost, and
+** mb_ledger_lost counts it. */
+void mb_ledger_note(const mb_device *device, const mb_ledger_row *row);
+uint64_t mb_ledger_lost(void);
+/* Blocks made and released by this thread belong to a step that is noted as a whole: +1 and -1. */
+void mb_ledger_hush(int change);
+/* What the thread's next created arrays are called; NULL: "array". */
+void mb_ledger_label(const char *label);
+const char *mb_ledger_current_label(void);
+
+#endif

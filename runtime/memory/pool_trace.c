@@ -1,0 +1,71 @@
+/*
+** The ring of pool events. Adding one costs a clock reading and a copy; reading is rare and slow.
+*/
+#define _GNU_SOURCE
+#include "memory/pool_trace.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Threads are numbered in the order in which they first use a pool. */
+static uint32_t thread_number(void)
+{
+    static atomic_uint next;
+    static _Thread_local uint32_t number;
+    if (!number)
+        number = atomic_fetch_add(&next, 1) + 1;
+    return number;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void mb_pool_trace_create(mb_pool_trace *trace)
+{
+    trace->ring = calloc(MB_POOL_TRACE_EVENTS, sizeof *trace->ring);
+    trace->total = 0;
+}
+
+void mb_pool_trace_destroy(mb_pool_trace *trace)
+{
+    free(trace->ring);
+    trace->ring = NULL;
+}
+
+void mb_pool_trace_add(mb_pool_trace *trace, const mb_pool_event *event)
+{
+    if (!trace->ring)
+        return;
+    mb_pool_event *slot = &trace->ring[trace->total++ & (MB_POOL_TRACE_EVENTS - 1)];
+    *slot = *event;
+    slot->ns = now_ns();
+    slot->thread = thread_number();
+}
+
+const mb_pool_event *mb_pool_trace_find(const mb_pool_trace *trace, mb_pool_action action,
+                                        uint32_t node, uint32_t generation)
+{
+    uint64_t kept = trace->total < MB_POOL_TRACE_EVENTS ? trace->total : MB_POOL_TRACE_EVENTS;
+    for (uint64_t i = 1; trace->ring && i <= kept; i++) {
+        const mb_pool_event *e = &trace->ring[(trace->total - i) & (MB_POOL_TRACE_EVENTS - 1)];
+        if (e->action == action && e->node == node && e->generation == generation)
+            return e;
+    }
+    return NULL;
+}
+
+uint64_t mb_pool_trace_copy(const mb_pool_trace *trace, mb_pool_event *out, uint64_t room)
+{
+    uint64_t kept = trace->total < MB_POOL_TRACE_EVENTS ? trace->total : MB_POOL_TRACE_EVENTS;
+    if (!trace->ring)
+        return 0;
+    if (kept > room)
+        kept = room;
+    for (uint64_t i = 0; i < kept; i++)
+        out[i] = trace->ring[(trace->total - kept + i) & (MB_POOL_TRACE_EVENTS - 1)];
+    return kept;
+}

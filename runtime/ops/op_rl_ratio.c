@@ -1,0 +1,180 @@
+/*
+** rl_ratio: the first pointwise step of a Richardson-Lucy iteration, fused: image / max(blurred, eps) in place of the
+** blurred estimate, 0 outside the image, and on demand the I-divergence of the two in the same pass.
+*/
+#include "ops/op_rl_ratio.h"
+#include <math.h>
+#include <string.h>
+
+#define MEMBER(name) offsetof(mb_rl_ratio_params, name)
+static const mb_op_arg args[] = {
+    {.name = "blurred",
+     .kind = MB_ARG_INOUT,
+     .required = true,
+     .dtypes = MB_BIT(MB_F32),
+     .rank_min = 1,
+     .rank_max = 3,
+     .doc = "blurred estimate on the grid, padded rows; becomes the ratio"},
+    {.name = "image",
+     .kind = MB_ARG_IN,
+     .required = true,
+     .dtypes = MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32),
+     .rank_min = 1,
+     .rank_max = 3,
+     .doc = "measured image, at the origin of the grid"},
+    {.name = "weights",
+     .kind = MB_ARG_IN,
+     .dtypes = MB_BIT(MB_F32),
+     .rank_min = 1,
+     .rank_max = 3,
+     .doc = "like image: the ratio's factors, 0 for bad pixels"},
+    {.name = "eps",
+     .kind = MB_ARG_FLOAT,
+     .initial = 1e-12,
+     .min = 1e-38,
+     .max = 1e38,
+     .offset = MEMBER(eps),
+     .doc = "least value of blurred to divide by"},
+    {.name = "metrics",
+     .kind = MB_ARG_BOOL,
+     .offset = MEMBER(metrics),
+     .doc = "also sum up the misfit"},
+    {.name = "metric",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_BIT(MB_F64),
+     .rank_min = 1,
+     .rank_max = 1,
+     .doc = "with metrics: I-divergence, and the sum of blurred, over the image"},
+    {.name = NULL}};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 4, 6, 10, low = 0.5}, {'f32', 3, 5, 7}}, params = {metrics = true}}",
+    "{inputs = {{'f32', 6, 10, low = 0.5}, {'u16', 5, 9}, {'f32', 5, 9}}, params = {eps = 0.6}}",
+    "{inputs = {{'f32', 12, low = 0.5}, {'f32', 11}, {'f32', 11}}, params = {metrics = true}}",
+    NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_rl_ratio_params *p = params;
+    const mb_shape *grid = &arrays[MB_RL_RATIO_BLURRED].shape,
+                   *image = &arrays[MB_RL_RATIO_IMAGE].shape;
+    int last = grid->rank - 1;
+    if (image->rank != grid->rank)
+        return mb_fail(MB_STATUS_SHAPE, "image", "image has %d axes, the grid %d", image->rank,
+                       grid->rank);
+    if (grid->dims[last] < 2 || grid->dims[last] % 2)
+        return mb_fail(MB_STATUS_SHAPE, "blurred",
+                       "rows of %lld elements are no padded rows: 2 * (n/2 + 1)",
+                       (long long)grid->dims[last]);
+    for (int i = 0; i <= last; i++)
+        if (image->dims[i] > grid->dims[i] - (i == last))
+            return mb_fail(MB_STATUS_SHAPE, "image", "axis %d: an image of %lld on a grid of %lld",
+                           i + 1, (long long)image->dims[i], (long long)grid->dims[i]);
+    if (arrays[MB_RL_RATIO_WEIGHTS].present &&
+        !mb_shape_equal(&arrays[MB_RL_RATIO_WEIGHTS].shape, image))
+        return mb_fail(MB_STATUS_SHAPE, "weights", "weights must have the shape of image");
+    if (p->metrics)
+        arrays[MB_RL_RATIO_METRIC] = (mb_spec){true, MB_F64, {1, {2}}};
+    return MB_STATUS_OK;
+}
+
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    const mb_rl_ratio_params *p = params;
+    (void)arrays;
+    mb_planner_slot(planner, "partials", p->metrics ? MB_GRID_BLOCKS * sizeof(mb_rl_ratio_cell) : 0,
+                    0, 0);
+}
+
+/* Terms of the I-divergence: y log(y / b) - y + b, with its limit b at y = 0. */
+static double divergence(double y, double b)
+{
+    return y > 0 ? y * log(y / b) - y + b : b - y;
+}
+
+#define RATIO(type)                                                                                \
+    do {                                                                                           \
+        const type *y = image;                                                                     \
+        if (cell)                                                                                  \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                float b = row[i] > eps ? row[i] : eps, w = weights ? weights[i] : 1;               \
+                cell->divergence += (double)w * divergence((double)y[i], (double)b);               \
+                cell->blurred += (double)row[i];                                                   \
+            }                                                                                      \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            row[i] = (float)y[i] / (row[i] > eps ? row[i] : eps);                                  \
+    } while (0)
+static void ratio_row(mb_dtype dtype, float *row, const void *image, const float *weights,
+                      int64_t n, int64_t pitch, float eps, mb_rl_ratio_cell *cell)
+{
+    if (dtype == MB_U8)
+        RATIO(uint8_t);
+    else if (dtype == MB_U16)
+        RATIO(uint16_t);
+    else
+        RATIO(float);
+    for (int64_t i = 0; weights && i < n; i++)
+        row[i] *= weights[i];
+    memset(row + n, 0, (size_t)(pitch - n) * sizeof *row);
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_rl_ratio_params *p = call->params;
+    const mb_array *grid = call->arrays[MB_RL_RATIO_BLURRED];
+    const mb_array *image = call->arrays[MB_RL_RATIO_IMAGE];
+    const mb_array *weights = call->arrays[MB_RL_RATIO_WEIGHTS];
+    mb_rl_ratio_cell *partials = call->slots[MB_RL_RATIO_PARTIALS];
+    int64_t g[3], n[3], bytes = (int64_t)mb_dtype_bytes(image->dtype);
+    mb_grid_dims(&grid->shape, g);
+    mb_grid_dims(&image->shape, n);
+    int64_t rows = g[0] * g[1];
+    int threads = rows * g[2] < 32768 ? 1 : call->device->facts.threads;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t block = 0; block < MB_GRID_BLOCKS; block++) {
+        mb_rl_ratio_cell cell = {0, 0};
+        for (int64_t row = rows * block / MB_GRID_BLOCKS; row < rows * (block + 1) / MB_GRID_BLOCKS;
+             row++) {
+            int64_t z = row / g[1], y = row % g[1], at = (z * n[1] + y) * n[2];
+            float *line = (float *)grid->data + row * g[2];
+            if (z < n[0] && y < n[1])
+                ratio_row(image->dtype, line, (const char *)image->data + at * bytes,
+                          weights ? (const float *)weights->data + at : NULL, n[2], g[2],
+                          (float)p->eps, partials ? &cell : NULL);
+            else
+                memset(line, 0, (size_t)g[2] * sizeof *line);
+        }
+        if (partials)
+            partials[block] = cell;
+    }
+    if (partials) {
+        double *metric = call->arrays[MB_RL_RATIO_METRIC]->data;
+        metric[0] = metric[1] = 0;
+        for (int i = 0; i < MB_GRID_BLOCKS; i++) {
+            metric[0] += partials[i].divergence;
+            metric[1] += partials[i].blurred;
+        }
+    }
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_rl_ratio = {
+    .name = "rl_ratio",
+    .summary = "Richardson-Lucy: measured image over blurred estimate, in place, with the misfit.",
+    .doc = "blurred is the estimate after the transfer function, on the padded rows of the inverse "
+           "transform. Where the grid exceeds the image the ratio is 0, so that what wrapped "
+           "around does not count.\n"
+           "The I-divergence, the sum of y log(y/b) - y + b, is Richardson-Lucy's own measure.",
+    .reference =
+        "W. H. Richardson, J. Opt. Soc. Am. 62, 55 (1972); I. Csiszar, Ann. Stat. 19, 2032 "
+        "(1991)",
+    .category = "deconvolution",
+    .args = args,
+    .params_bytes = sizeof(mb_rl_ratio_params),
+    .strides = MB_STRIDES_CONTIGUOUS,
+    .tolerance = 2e-6,
+    .samples = samples,
+    .infer = infer,
+    .plan = plan,
+    .run_host = run_host,
+};

@@ -1,0 +1,469 @@
+-- Ledgers: a dry run predicts every row of the real run, for programs of all kinds.
+
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+
+local function assert_same(predicted, measured, what)
+    local differing = mb.ledger_diff(predicted, measured)
+    if #differing > 0 then
+        local first = differing[1]
+        local function text(row)
+            return row and ("%s at %s: keep %d temp %d work %d live %d peak %d"):format(row.label, row.owner, row.keep, row.temp,
+                row.work, row.live, row.peak) or "nothing"
+        end
+        error(("%s: %d steps differ; step %d: predicted %s; measured %s"):format(what or "ledger", #differing, first.step,
+            text(first.a), text(first.b)), 2)
+    end
+    assert.is_true(predicted == measured)
+end
+
+-- Dry run, then real run: equal, and the pool's own peak says the same. Returns the dry ledger and the results.
+local function both(fn, ...)
+    local arguments = table.pack(...)
+    local predicted = mb.dry_run(fn, ...)
+    local before = mb.pool.stats("host").live
+    local measured, results
+    local peak = mb.pool.peak(function()
+        local all = table.pack(mb.ledger(fn, table.unpack(arguments, 1, arguments.n)))
+        measured, results = all[1], {table.unpack(all, 2, all.n)}
+    end, "host")
+    assert_same(predicted, measured)
+    if #measured:rows() > 0 then
+        assert.equal(measured.peak, math.max(before + peak, before, measured.peak))
+        assert.is_true(before + peak <= measured.peak)
+    end
+    return predicted, results, measured
+end
+
+local function release(results)
+    for _, value in ipairs(results) do
+        if mb.array.is_array(value) then
+            value:release()
+        end
+    end
+end
+
+local function angles_of(n)
+    local angles = {}
+    for i = 1, n do
+        angles[i] = (i - 1) * math.pi / n
+    end
+    return angles
+end
+
+describe("a ledger", function()
+    it("has a row for every step, with exact bytes", function()
+        local made = mb.ledger(function()
+            local a <close> = mb.zeros({128})
+            local b = a:cast("f64")
+            b:release()
+        end)
+        local rows = made:rows()
+        local seen = {}
+        for i, row in ipairs(rows) do
+            seen[i] = ("%s %s %d %d %d"):format(row.kind, row.label, row.keep, row.live, row.peak)
+            assert.matches("ledger_spec.lua:%d+", row.owner)
+        end
+        assert.same({"create zeros 512 512 512", "operator convert 1024 1536 1536", "release release -1024 512 1536",
+            "release release -512 0 512"}, seen)
+        assert.equal(1536, made.peak)
+        assert.equal(2, select(2, made:peak_step()))
+        assert.equal(4, #made)
+    end)
+
+    it("tells scratch from FFT work, and their sum from the estimate", function()
+        local a <close> = mb.random({4, 100, 64})
+        local made, result = mb.ledger(function()
+            return mb.ramp_filter(a)
+        end)
+        local row = made:rows()[1]
+        local known = mb.op.estimate("ramp_filter", {a})
+        assert.equal("ramp_filter", row.label)
+        assert.equal(known.result, row.keep)
+        assert.equal(known.scratch, row.temp + row.work)
+        assert.equal(known.peak, row.peak - (row.live - row.keep))
+        result:release()
+    end)
+
+    it("passes results and arguments on, and stops at an error", function()
+        local made, x, y = mb.ledger(function(a, b)
+            return b, a
+        end, 1, nil)
+        assert.equal(0, #made)
+        assert.is_nil(x)
+        assert.equal(1, y)
+        assert.has_error(function()
+            mb.ledger(error, "stop")
+        end, "stop")
+        assert.has_error(function()
+            mb.dry_run(error, "stop")
+        end, "stop")
+        assert.is_false(mb.device("host").dry)
+        local later = mb.ledger(function() end)
+        assert.equal(0, #later)
+    end)
+
+    it("does not count what is only asked", function()
+        local made = mb.ledger(function()
+            mb.plan.peak(function(device)
+                mb.zeros({1000, 1000}, {device = device})
+            end)
+        end)
+        assert.equal(0, #made)
+    end)
+
+    it("nests", function()
+        local inner
+        local outer = mb.ledger(function()
+            local _ <close> = mb.zeros({10})
+            inner = mb.ledger(function()
+                mb.zeros({20}):release()
+            end)
+        end)
+        assert.equal(2, #inner)
+        assert.equal(4, #outer)
+    end)
+
+    it("shows differences", function()
+        local function work(n)
+            local a <close> = mb.zeros({n})
+            local b <close> = a:copy()
+            return b.bytes
+        end
+        local small, large = mb.dry_run(work, 100), mb.dry_run(work, 1000)
+        assert.is_false(small == large)
+        assert.equal(4, #small:diff(large))
+        assert.equal(0, #small:diff(mb.dry_run(work, 100)))
+        local text, differing = require("moonbeam.ledger").comparison(small, large)
+        assert.equal(4, differing)
+        assert.matches("4 of 4 steps differ", text)
+    end)
+
+    it("prints the peak's row, and JSON", function()
+        local made = mb.dry_run(function()
+            local a <close> = mb.zeros({1000})
+            local b <close> = a:copy()
+            return b.bytes
+        end)
+        local text = made:text()
+        assert.matches("step%s+line%s+keep%s+temp%s+work%s+live%s+peak", text)
+        assert.matches("\n2 +convert[^\n]+<%- peak", text)
+        assert.matches("peak 8 KiB %(8192 bytes%), not run", text)
+        local json = made:to_json()
+        assert.matches('^{"dry":true,"peak":8192,"rows":%[{"kind":"create","device":"host","label":"zeros","owner":"[^"]+",'
+            .. '"keep":4096,"temp":0,"work":0,"live":4096,"peak":4096},', json)
+        assert.equal(#made, select(2, json:gsub('"kind"', "")))
+    end)
+end)
+
+describe("a dry run", function()
+    it("predicts a filtered back-projection, row by row", function()
+        local sinograms <close> = mb.random({3, 40, 64}, {seed = 4})
+        local _, results = both(function()
+            return mb.tomo.fbp(sinograms, angles_of(40), {center = 31.2})
+        end)
+        release(results)
+        for _, mode in ipairs {"fast", "in_place", "auto"} do
+            for _, consume in ipairs {false, true} do
+                local _, more = both(function()
+                    return mb.tomo.fbp(sinograms, angles_of(40), {center = 30, mode = mode, consume = consume, filter = "hann"})
+                end)
+                release(more)
+            end
+        end
+    end)
+
+    it("predicts a chunk of a reconstruction", function()
+        local scan = {rows = 9, cols = 48, n_angles = 30, angles = angles_of(30)}
+        function scan:frames(n, rows, options)
+            return mb.random({n, rows[2] - rows[1] + 1, self.cols}, {dtype = "u16", low = 10, high = 1000, device = options.device})
+        end
+        function scan:darks(rows, options)
+            return self:frames(4, rows, options)
+        end
+        function scan:flats(rows, options)
+            return self:frames(5, rows, options)
+        end
+        function scan:projections(rows, options)
+            return self:frames(self.n_angles, rows, options)
+        end
+        local predicted = both(function()
+            local slices, counts = mb.recon.chunk(scan, mb.device("host"), 2, 8, {center = 23.5})
+            slices:release()
+            counts:release()
+        end)
+        assert.is_true(#predicted > 8)
+    end)
+
+    it("touches nothing: arrays, values, budget, default device", function()
+        local a <close> = mb.full({100}, 7)
+        local view <close> = a:view({1, 50})
+        local budget = mb.device("host"):budget()
+        local device = mb.device("host")
+        local kept
+        mb.dry_run(function()
+            assert.is_true(a.device == device and mb.device("host") == device)
+            assert.is_true(a.device.dry)
+            mb.device("host", {budget = "1M"})
+            mb.default_device("host")
+            a:fill(1)
+            view:release()
+            a:release()
+            kept = mb.zeros({10})
+        end)
+        assert.is_true(kept.released)
+        assert.is_false(a.released or view.released)
+        assert.equal(350, view:sum())
+        assert.equal(budget, mb.device("host"):budget())
+        assert.is_false(device.dry)
+    end)
+
+    it("replaces arrays however they are reached: arguments, upvalues, tables, views of one storage", function()
+        local a = mb.random({64, 64})
+        local holder = {view = a:view({1, 32})}
+        both(function(x)
+            local sum <close> = x + a
+            local part <close> = holder.view * 2
+            return sum.bytes + part.bytes
+        end, a)
+        -- The storage goes when the last of its views goes, in both.
+        local predicted = both(function()
+            a:release()
+            holder.view:release()
+        end)
+        assert.equal(1, #predicted)
+        assert.equal(-16384, predicted:rows()[1].keep)
+    end)
+
+    it("frees garbage at the same pool points", function()
+        local predicted = both(function()
+            local keep = {}
+            for i = 1, 60 do
+                local a = mb.empty({1 << 20, i % 7 + 4})
+                if i % 20 == 0 then
+                    keep[#keep + 1] = a
+                end
+            end
+            return #keep
+        end)
+        local collections = 0
+        for _, row in ipairs(predicted:rows()) do
+            collections = collections + (row.kind == "collect" and 1 or 0)
+        end
+        assert.is_true(collections >= 3)
+        mb.collect()
+    end)
+
+    it("allocates a gigabyte a thousand times without releasing in a budget of 4 GB", function()
+        local function loop()
+            for _ = 1, 1000 do
+                mb.empty({1 << 28})
+            end
+        end
+        local device = mb.device("host")
+        local budget = device:budget()
+        local predicted = mb.dry_run(function()
+            device:budget(4000000000)
+            loop()
+        end)
+        assert.is_true(predicted.peak <= 4000000000)
+        if budget >= 4000000000 then
+            device:budget(4000000000)
+            local measured = mb.ledger(loop)
+            mb.collect()
+            device:budget(budget)
+            assert_same(predicted, measured)
+        end
+    end)
+
+    it("refuses at the same request as the real run, with the same figures", function()
+        local device = mb.device("host")
+        local budget = device:budget()
+        device:budget(1 << 20)
+        local function fill_up()
+            local list, count = {}, 0
+            local ok, err = true, nil
+            while ok do
+                count = count + 1
+                ok, list[count] = pcall(mb.empty, {1000 * count})
+                err = not ok and list[count]
+            end
+            return count, err.need, err.live, err.enough
+        end
+        local dry
+        local predicted = mb.dry_run(function()
+            dry = table.pack(fill_up())
+        end)
+        local real
+        local measured = mb.ledger(function()
+            real = table.pack(fill_up())
+        end)
+        mb.collect()
+        device:budget(budget)
+        assert.same(dry, real)
+        assert_same(predicted, measured)
+    end)
+
+    it("says how to supply a bound when a value is asked for, and takes it", function()
+        local a <close> = mb.full({5}, 3)
+        for _, read in ipairs {
+            function() return a:item(1) end, function() return a:to_table() end, function() return a:sum() end,
+            function() return a:to_string() end,
+        } do
+            local ok, err = pcall(mb.dry_run, read)
+            assert.is_false(ok)
+            assert.equal("dry_run", err.code)
+            assert.matches("mb.bound", err.message, 1, true)
+        end
+        local function work()
+            local n = mb.bound(15, function() return a:sum() end)
+            mb.zeros({math.tointeger(n)}):release()
+            return n
+        end
+        local _, results = both(work)
+        assert.equal(15, results[1])
+        assert.has_error(function()
+            mb.dry_run(function()
+                mb.bound(1, error, "other")
+            end)
+        end, "other")
+    end)
+
+    it("writes no results", function()
+        local name = os.tmpname()
+        os.remove(name)
+        mb.dry_run(function()
+            local r <close> = mb.result.create(name, {shape = {2, 4, 4}, parameters = {a = 1}})
+            local slices <close> = mb.zeros({2, 4, 4})
+            r:write(slices, 1)
+            r:provenance {b = 2}
+            r:finish()
+            mb.view.save(name .. ".png", slices:view(1, mb.all, mb.all))
+        end)
+        assert.is_nil(io.open(name))
+        assert.is_nil(io.open(name .. ".png"))
+    end)
+
+    it("works within a dry run, and with plans", function()
+        local outer = mb.dry_run(function()
+            local inner = mb.dry_run(function()
+                mb.zeros({10}):release()
+            end)
+            assert.equal(2, #inner)
+            local device = mb.device("host")
+            local count = mb.plan.max_count(function(shadow, n)
+                mb.zeros({n, 128}, {device = shadow}):release()
+            end, {device = device, available = 5120})
+            assert.equal(10, count)
+        end)
+        assert.equal(2, #outer)
+    end)
+end)
+
+-- Random programs: operators, views, releases, scopes, loops and dropped references over random shapes.
+
+local function generator(seed)
+    local state = seed * 2654435761 % 4294967296
+    return function(low, high)
+        state = (state * 6364136223846793005 + 1442695040888963407) & 0x7fffffffffffffff
+        return low + (state >> 33) % (high - low + 1)
+    end
+end
+
+local steps = {
+    function(a) return a:copy() end,
+    function(a) return a + 1 end,
+    function(a) return a * a end,
+    function(a) return -a end,
+    function(a) return a:cast("f64") end,
+    function(a) return a:cast("u16") end,
+    function(a) return a.rank > 0 and a[#a] or a:copy() end,
+    function(a, random) return a.rank > 0 and a:view({1, random(1, #a)}) or a:copy() end,
+    function(a) return a.rank > 1 and a:transpose() or a:view() end,
+    function(a) return a.rank > 1 and a:transpose():dense() or a:view() end,
+    function(a) return a.rank > 0 and a:sum(1) or a:copy() end,
+    function(a) return a.dtype == "f32" and a.rank > 0 and mb.rfft(a:dense()) or a:copy() end,
+    function(a) return a.dtype == "f32" and a.rank > 1 and mb.ramp_filter(a:dense()) or a:copy() end,
+    function(a, random) return mb.zeros({random(1, 60), random(1, 90), random(1, 30)}), a end,
+    function(_, random) return mb.random({random(1, 40), random(1, 200)}, {seed = random(1, 9)}) end,
+    function(a) return a.dtype == "f32" and a:exp() or a:copy() end,
+}
+
+local function program(seed)
+    return function()
+        local random = generator(seed)
+        local arrays = {mb.random({random(1, 12), random(1, 30), random(2, 70)}, {seed = seed})}
+        for _ = 1, random(4, 20) do
+            local pick = arrays[random(1, #arrays)]
+            local choice = random(1, 24)
+            if choice <= #steps then
+                -- A copy made on the way is garbage; a step may be refused (complex data, the budget).
+                local ok, made = pcall(steps[choice], pick, random)
+                arrays[#arrays + 1] = ok and made or nil
+            elseif choice <= 19 and #arrays > 1 then
+                table.remove(arrays, random(1, #arrays)):release()
+            elseif choice == 20 and #arrays > 1 then
+                table.remove(arrays, random(1, #arrays)) -- garbage
+            elseif choice == 21 then
+                local scope <close> = mb.pool.scope()
+                local inner <close> = pick:copy()
+                assert(scope:finish() >= inner.bytes)
+            elseif choice == 22 then
+                local whole <close> = pick.rank == 0 and pick:reshape(1) or pick:view()
+                for row in whole:slices() do
+                    if row > 3 then
+                        break
+                    end
+                end
+            elseif choice == 23 then
+                mb.collect()
+            else
+                local ok, err = pcall(mb.empty, {random(1, 2) == 1 and 1 << 40 or 1 << 20, 2})
+                assert(ok or err.code == "budget")
+            end
+        end
+        for _, array in ipairs(arrays) do
+            if random(1, 3) > 1 then
+                array:release()
+            end
+        end
+    end
+end
+
+describe("random programs", function()
+    it("give in 500 dry runs the ledgers of the real runs", function()
+        local device = mb.device("host")
+        local budget = device:budget()
+        device:budget(12 << 20) -- so that requests climb the ladder, too
+        local ok, err = pcall(function()
+            local rows = 0
+            for seed = 1, 500 do
+                local work = program(seed)
+                local predicted = mb.dry_run(work)
+                local measured = mb.ledger(work)
+                assert_same(predicted, measured, "program " .. seed)
+                assert.is_nil(mb.pool.check("host"))
+                rows = rows + #measured
+            end
+            assert.is_true(rows > 5000)
+        end)
+        mb.collect()
+        device:budget(budget)
+        assert.is_true(ok, tostring(err))
+    end)
+end)
+
+describe("ledgers on the GPU", function()
+    helper.gpu_it("are predicted row by row", function()
+        local device = "cuda:0"
+        local sinograms <close> = mb.random({3, 40, 64}, {seed = 4, device = device})
+        local function work()
+            local slices <close> = mb.tomo.fbp(sinograms, angles_of(40), {center = 31.2})
+            local sum <close> = slices + slices
+            return sum.bytes
+        end
+        local predicted = mb.dry_run(work)
+        local measured = mb.ledger(work)
+        assert_same(predicted, measured)
+    end)
+end)

@@ -1,0 +1,75 @@
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+
+-- By definition, for a list: sum over j of h[j] exp(-2 pi i k (j - c) / n), real and imaginary parts.
+local function naive(h, n, c, scale)
+    local result = {}
+    for k = 0, n // 2 do
+        local re, im = 0, 0
+        for j, value in ipairs(h) do
+            local angle = -2 * math.pi * k * (j - 1 - c) / n
+            re = re + scale * value * math.cos(angle)
+            im = im + scale * value * math.sin(angle)
+        end
+        result[#result + 1] = { re, 2 * k == n and c % 1 ~= 0 and 0 or im }
+    end
+    return result
+end
+
+describe("otf", function()
+    local psf = { 1, 5, 3, 0.5, 2 }
+
+    for _, n in ipairs { 3, 5, 8, 9, 16 } do
+        for _, center in ipairs { 0, 2, 4 } do
+            it(("is the definition on %d points about %d"):format(n, center), function()
+                local h <close> = mb.array(psf)
+                local otf <close> = mb.otf(h, { n }, { center = { center }, scale = 0.5 })
+                helper.assert_close(naive(psf, n, center, 0.5), otf, 2e-6)
+            end)
+        end
+    end
+
+    it("is rfft of the PSF scattered by wrapped index", function()
+        local h <close> = mb.random({ 3, 4, 5 }, { seed = 1 })
+        local grid <close> = mb.zeros { 6, 7, 9 }
+        for z = 0, 2 do
+            for y = 0, 3 do
+                for x = 0, 4 do
+                    local voxel <close> = grid:view({ (z - 1) % 6 + 1, (z - 1) % 6 + 1 }, { (y - 1) % 7 + 1, (y - 1) % 7 + 1 },
+                        { (x - 2) % 9 + 1, (x - 2) % 9 + 1 })
+                    voxel:fill((h:item(z + 1, y + 1, x + 1)))
+                end
+            end
+        end
+        local expected <close> = mb.rfft(grid, { axes = 3 })
+        local otf <close> = mb.otf(h, { 6, 7, 9 })
+        helper.assert_close(expected, otf, 1e-6)
+    end)
+
+    it("shifts by fractions: a Gaussian about its true peak has no phase", function()
+        local h <close> = mb.psf_gaussian({ 24, 26 }, 2, { center = { 11.5, 12.25 } })
+        local otf <close> = mb.otf(h, { 32, 40 }, { center = { 11.5, 12.25 } })
+        local largest = 0
+        for _, row in ipairs(otf:to_table()) do
+            for _, value in ipairs(row) do
+                largest = math.max(largest, math.abs(value[2]))
+            end
+        end
+        assert.is_true(largest < 2e-6, ("imaginary part %g"):format(largest))
+        assert.near(1, (otf:item(1, 1)), 1e-6)
+    end)
+
+    it("makes no copies: its peak is its result", function()
+        local h <close> = mb.psf_gaussian({ 16, 16, 16 }, 2)
+        local known = mb.op.estimate("otf", { psf = h }, { size = { 32, 32, 32 } })
+        assert.equal(8 * 32 * 32 * 17, known.result)
+        assert.equal(0, known.scratch)
+    end)
+
+    it("explains wrong sizes and centres", function()
+        local h <close> = mb.ones { 3, 3 }
+        assert.matches("2 axes", (helper.failure(mb.otf, h, { 4 })))
+        assert.matches("whole", (helper.failure(mb.otf, h, { 4, 4.5 })))
+        assert.matches("center", (helper.failure(mb.otf, h, { 4, 4 }, { center = { 1 } })))
+    end)
+end)
