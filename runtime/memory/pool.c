@@ -205,6 +205,7 @@ static uint64_t trim_locked(mb_pool *pool) {
             uint64_t run = granule;
             while (run < last && pool->committed[run])
                 pool->committed[run++] = 0;
+            UNPOISON(pool, pool->base + granule * size, (run - granule) * size); /* others may map it next */
             pool->source.decommit(pool->source.self, pool->base, granule * size, (run - granule) * size);
             given_back += (run - granule) * size;
             granule = run;
@@ -345,15 +346,16 @@ uint64_t mb_pool_destroy(mb_pool *pool) {
     if (!pool)
         return 0;
     uint64_t left = pool->stats.blocks;
-    UNPOISON(pool, pool->base, pool->stats.reserved);
     if (pool->source.decommit) {
         uint64_t size = pool->source.granularity;
         for (uint64_t g = 0; g < pool->granules;) {
             uint64_t run = g;
             while (run < pool->granules && pool->committed[run])
                 run++;
-            if (run > g)
+            if (run > g) {
+                UNPOISON(pool, pool->base + g * size, (run - g) * size);
                 pool->source.decommit(pool->source.self, pool->base, g * size, (run - g) * size);
+            }
             g = run + 1;
         }
     }
