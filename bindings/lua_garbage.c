@@ -587,11 +587,31 @@ static int state_ends(lua_State *L)
     return 0;
 }
 
+/* forget(device): releases every array on the device, whoever refers to it. */
+static int garbage_forget(lua_State *L)
+{
+    mb_device *device = mbl_check_device(L, 1);
+    const char *site = mbl_owner(L);
+    pthread_mutex_lock(&lock);
+    for (array_box *box = boxes; box != NULL; box = box->next)
+        if (box->array != NULL && box->array->device == device)
+            box->freed = site;
+    pthread_mutex_unlock(&lock);
+    mb_pool_site(site);
+    mbl_forget_device(device);
+    mb_pool_site(NULL);
+    return 0;
+}
+
 int mbl_open_garbage(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"collect", garbage_collect}, {"counts", garbage_counts},
-                                         {"arrays", garbage_arrays},   {"id", garbage_id},
-                                         {"free", garbage_free},       {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"collect", garbage_collect},
+                                         {"counts", garbage_counts},
+                                         {"arrays", garbage_arrays},
+                                         {"id", garbage_id},
+                                         {"free", garbage_free},
+                                         {"forget", garbage_forget},
+                                         {NULL, NULL}};
     if (luaL_newmetatable(L, "moonbeam.state")) {
         lua_pushcfunction(L, state_ends);
         lua_setfield(L, -2, "__gc");

@@ -4,6 +4,7 @@
 ** is left out.
 */
 #include "lua_moonbeam.h"
+#include "memory/pool_trace.h"
 
 #define SCOPE "moonbeam.pool_scope"
 
@@ -34,6 +35,8 @@ static int pool_stats(lua_State *L)
     set_integer(L, "frees", s.frees);
     set_integer(L, "failures", s.failures);
     set_integer(L, "cross_end", s.cross_end);
+    set_integer(L, "free", s.free_bytes);
+    set_integer(L, "events", s.events);
     set_integer(L, "broken_guards", mb_pool_broken_guards(device->pool));
     return 1;
 }
@@ -142,6 +145,41 @@ static int pool_blocks(lua_State *L)
     return 1;
 }
 
+/* events([device]): the latest events of the trace, oldest first: {action, ns, offset, bytes, live,
+** owner, thread, end, block}. `block` is the same for the events of one block. */
+static int pool_events(lua_State *L)
+{
+    static const char *const actions[] = {"alloc", "free", "refused"};
+    mb_pool_stats s;
+    mb_device *device = mbl_opt_device(L, 1);
+    mb_pool_get_stats(device->pool, &s);
+    if (s.events > MB_POOL_TRACE_EVENTS)
+        s.events = MB_POOL_TRACE_EVENTS;
+    mb_pool_event *events =
+        lua_newuserdatauv(L, (size_t)(s.events > 0 ? s.events : 1) * sizeof *events, 0);
+    uint64_t count = mb_pool_events(device->pool, events, s.events);
+    lua_createtable(L, (int)count, 0);
+    for (uint64_t i = 0; i < count; i++) {
+        const mb_pool_event *e = &events[i];
+        lua_createtable(L, 0, 9);
+        lua_pushstring(L, actions[e->action]);
+        lua_setfield(L, -2, "action");
+        set_integer(L, "ns", e->ns);
+        set_integer(L, "offset", e->offset);
+        set_integer(L, "bytes", e->bytes);
+        set_integer(L, "live", e->live);
+        set_integer(L, "thread", e->thread);
+        lua_pushstring(L, e->owner != NULL ? e->owner : "");
+        lua_setfield(L, -2, "owner");
+        lua_pushstring(L, e->end == MB_POOL_ARRAY ? "array" : "scratch");
+        lua_setfield(L, -2, "end");
+        if (e->action != MB_POOL_EVENT_REFUSED)
+            set_integer(L, "block", (uint64_t)e->node << 32 | e->generation);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
 /*
 ** Scopes: the highest live bytes between begin and finish, above what was live at the beginning.
 */
@@ -199,11 +237,17 @@ static int scope_close(lua_State *L)
 
 int mbl_open_pool(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"stats", pool_stats}, {"round", pool_round},           {"activate", pool_activate},
-        {"trim", pool_trim},   {"set_guards", pool_set_guards}, {"fail_nth", pool_fail_nth},
-        {"check", pool_check}, {"blocks", pool_blocks},         {"scope", pool_scope},
-        {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"stats", pool_stats},
+                                         {"round", pool_round},
+                                         {"activate", pool_activate},
+                                         {"trim", pool_trim},
+                                         {"set_guards", pool_set_guards},
+                                         {"fail_nth", pool_fail_nth},
+                                         {"check", pool_check},
+                                         {"blocks", pool_blocks},
+                                         {"scope", pool_scope},
+                                         {"events", pool_events},
+                                         {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", scope_close}, {"__close", scope_close}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"finish", scope_finish}, {NULL, NULL}};

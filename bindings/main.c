@@ -15,7 +15,16 @@
 static const char *program = "moonbeam";
 
 /* What the options ask for; bits of collect_arguments. */
-enum { BAD = 1, INTERACTIVE = 2, VERSION = 4, EXECUTE = 8, NO_ENVIRONMENT = 16, HELP = 32 };
+enum {
+    BAD = 1,
+    INTERACTIVE = 2,
+    VERSION = 4,
+    EXECUTE = 8,
+    NO_ENVIRONMENT = 16,
+    HELP = 32,
+    PLAN = 64,
+    LEDGER = 128
+};
 
 static void print_usage(FILE *stream)
 {
@@ -30,6 +39,9 @@ static void print_usage(FILE *stream)
             "  -E            ignore environment variables\n"
             "  -W            turn warnings on\n"
             "  --device ID   the default device: host, cuda:0, ...\n"
+            "  --budget SIZE what the default device may use, e.g. 8G\n"
+            "  --plan        dry-run 'script': print what every step would take\n"
+            "  --ledger      dry-run 'script', run it, compare every step\n"
             "  --help        show this text\n"
             "  --            stop handling options\n"
             "  -             stop handling options and execute stdin\n",
@@ -39,8 +51,11 @@ static void print_usage(FILE *stream)
 static void print_bad_option(const char *option)
 {
     fprintf(stderr, "%s: ", program);
-    if (option[1] == 'e' || option[1] == 'l' || strcmp(option, "--device") == 0)
+    if (option[1] == 'e' || option[1] == 'l' || strcmp(option, "--device") == 0 ||
+        strcmp(option, "--budget") == 0)
         fprintf(stderr, "'%s' needs argument\n", option);
+    else if (strcmp(option, "--plan") == 0 || strcmp(option, "--ledger") == 0)
+        fprintf(stderr, "'%s' needs a script\n", option);
     else
         fprintf(stderr, "unrecognized option '%s'\n", option);
     print_usage(stderr);
@@ -119,12 +134,20 @@ static int collect_arguments(char **argv, int *first)
                 flags |= HELP;
                 break;
             }
-            if (strcmp(argv[i], "--device") == 0) {
+            if (strcmp(argv[i], "--plan") == 0) {
+                flags |= PLAN;
+                break;
+            }
+            if (strcmp(argv[i], "--ledger") == 0) {
+                flags |= LEDGER;
+                break;
+            }
+            if (strcmp(argv[i], "--device") == 0 || strcmp(argv[i], "--budget") == 0) {
                 if (argv[++i] == NULL)
                     return BAD;
                 break;
             }
-            if (strncmp(argv[i], "--device=", 9) == 0)
+            if (strncmp(argv[i], "--device=", 9) == 0 || strncmp(argv[i], "--budget=", 9) == 0)
                 break;
             if (argv[i][2] != '\0')
                 return BAD;
@@ -178,9 +201,25 @@ static int set_device(lua_State *L, const char *id)
     return status;
 }
 
+/* The budget of the device that is the default one by now. */
+static int set_budget(lua_State *L, const char *size)
+{
+    static const char chunk[] = "local device = require('moonbeam.core').device\n"
+                                "device.open(device.default(), {budget = ...})";
+    int status = luaL_loadbuffer(L, chunk, sizeof chunk - 1, "=--budget");
+    if (status == LUA_OK) {
+        lua_pushstring(L, size);
+        status = mbl_call(L, 1, 0);
+    }
+    report(L, status);
+    lua_settop(L, 0);
+    return status;
+}
+
 /* The options that do something, in order. False after the first failure. */
 static bool run_options(lua_State *L, char **argv, int count)
 {
+    const char *budget = NULL;
     for (int i = 1; i < count; i++) {
         char option = argv[i][1];
         int status = LUA_OK;
@@ -194,11 +233,15 @@ static bool run_options(lua_State *L, char **argv, int count)
             status = set_device(L, argv[++i]);
         } else if (strncmp(argv[i], "--device=", 9) == 0) {
             status = set_device(L, argv[i] + 9);
+        } else if (strcmp(argv[i], "--budget") == 0) {
+            budget = argv[++i];
+        } else if (strncmp(argv[i], "--budget=", 9) == 0) {
+            budget = argv[i] + 9;
         }
         if (status != LUA_OK)
             return false;
     }
-    return true;
+    return budget == NULL || set_budget(L, budget) == LUA_OK;
 }
 
 static int run_init(lua_State *L)
@@ -243,6 +286,24 @@ static int run_script(lua_State *L, char **argv)
         lua_remove(L, -count - 1);
         status = mbl_call(L, count, 0);
     }
+    return report(L, status);
+}
+
+/* The script under moonbeam.script: "plan" or "ledger". Its exit status is the program's. */
+static int exit_status = EXIT_SUCCESS;
+
+static int run_recorded(lua_State *L, const char *how, const char *name)
+{
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "moonbeam.script");
+    int status = lua_pcall(L, 1, 1, 0);
+    if (status == LUA_OK) {
+        lua_getfield(L, -1, how);
+        lua_pushstring(L, name);
+        status = lua_pcall(L, 1, 1, 0);
+    }
+    if (status == LUA_OK)
+        exit_status = (int)lua_tointeger(L, -1);
     return report(L, status);
 }
 
@@ -344,7 +405,14 @@ static int protected_main(lua_State *L)
         return 0;
     if (!run_options(L, argv, script))
         return 0;
-    if (script < argc && run_script(L, argv + script) != LUA_OK)
+    if (flags & (PLAN | LEDGER)) {
+        if (script == argc) {
+            print_bad_option(flags & PLAN ? "--plan" : "--ledger");
+            return 0;
+        }
+        if (run_recorded(L, flags & PLAN ? "plan" : "ledger", argv[script]) != LUA_OK)
+            return 0;
+    } else if (script < argc && run_script(L, argv + script) != LUA_OK)
         return 0;
     if (flags & INTERACTIVE) {
         if (run_prompt(L) != LUA_OK)
@@ -380,5 +448,5 @@ int main(int argc, char **argv)
     lua_close(L);
     mbl_garbage_drain();
     mb_devices_close();
-    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+    return ok ? exit_status : EXIT_FAILURE;
 }

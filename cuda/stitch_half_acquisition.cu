@@ -11,22 +11,26 @@ struct stitch_job {
     int64_t count, angles, half;
 };
 
-__global__ void __launch_bounds__(MB_THREADS) stitch_half_acquisition_kernel(stitch_job job, mb_half_acquisition h)
+__global__ void __launch_bounds__(MB_THREADS)
+    stitch_half_acquisition_kernel(stitch_job job, mb_half_acquisition h)
 {
     for (int64_t i = blockIdx.x; i < job.count; i += gridDim.x) {
         const int64_t row = i / job.half, k = i - row * job.half;
         const float *own = job.from + row * job.from_row + k * job.from_angle;
         const float *other = k + job.half < job.angles ? own + job.half * job.from_angle : nullptr;
         float *to = job.to + row * job.to_row + k * job.to_angle;
-        for (int64_t x = blockIdx.y * (int64_t)MB_THREADS + threadIdx.x; x < h.extended; x += gridDim.y * (int64_t)MB_THREADS)
+        for (int64_t x = blockIdx.y * (int64_t)MB_THREADS + threadIdx.x; x < h.extended;
+             x += gridDim.y * (int64_t)MB_THREADS)
             to[x] = mb_stitch_at(&h, own, other, x);
     }
 }
 
 extern "C" mb_status mb_cuda_stitch_half_acquisition(const mb_op_call *call)
 {
-    const mb_stitch_half_acquisition_params *p = (const mb_stitch_half_acquisition_params *)call->params;
-    const mb_array *sino = call->arrays[MB_STITCH_HALF_ACQUISITION_SINO], *result = call->arrays[MB_STITCH_HALF_ACQUISITION_RESULT];
+    const mb_stitch_half_acquisition_params *p =
+        (const mb_stitch_half_acquisition_params *)call->params;
+    const mb_array *sino = call->arrays[MB_STITCH_HALF_ACQUISITION_SINO],
+                   *result = call->arrays[MB_STITCH_HALF_ACQUISITION_RESULT];
     const int rank = sino->shape.rank;
     const mb_half_acquisition h = mb_half_acquisition_of(p->center, sino->shape.dims[rank - 1]);
     stitch_job job = {};
@@ -39,7 +43,8 @@ extern "C" mb_status mb_cuda_stitch_half_acquisition(const mb_op_call *call)
     job.angles = sino->shape.dims[rank - 2];
     job.half = result->shape.dims[rank - 2];
     job.count = (rank == 3 ? sino->shape.dims[0] : 1) * job.half;
-    const dim3 blocks(mb_blocks(call, job.count, 1), (unsigned)((h.extended + MB_THREADS * 4 - 1) / (MB_THREADS * 4)));
+    const dim3 blocks(mb_blocks(call, job.count, 1),
+                      (unsigned)((h.extended + MB_THREADS * 4 - 1) / (MB_THREADS * 4)));
     stitch_half_acquisition_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job, h);
     MB_LAUNCHED("stitch_half_acquisition_kernel");
     return MB_STATUS_OK;

@@ -50,7 +50,7 @@ local unit = mb.phantom.scale(mb.phantom.shepp_logan, cols / 2, math.max(rows / 
 local longest
 do
     local probe <close> = mb.ellipsoid_projections(unit, {0, math.pi / 2}, heights, cols, {device = device})
-    longest = probe:max()
+    longest = mb.bound(1, probe.max, probe)
 end
 local density = -math.log(options.transmission) / longest
 local ellipsoids = mb.phantom.scale(mb.phantom.shepp_logan, cols / 2, math.max(rows / 2, 1), density)

@@ -8,6 +8,7 @@ local device = {
     list = core.device.list,
     opened = core.device.opened,
     default = core.device.default,
+    dry = core.device.dry, -- is a dry run going on?
     cuda_problem = core.device.cuda_problem,
     bytes = core.device.bytes,
     format_bytes = core.device.format_bytes,

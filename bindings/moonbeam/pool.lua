@@ -1,4 +1,6 @@
--- The memory pool of each device: statistics, measured peaks, and what specs need.
+-- The memory pool of each device: statistics, measured peaks, blocks by hand in the manner of the
+-- classic image-processing pool, traces, and what specs need. Functions take a device (or its id)
+-- as their last argument; without one they mean the default device.
 
 local core = require "moonbeam.core"
 
@@ -9,14 +11,38 @@ end
 pool.collect = core.garbage.collect
 
 local device_stats = core.pool.stats
+local UNIT = core.pool.round(1)
+local raise = core.error.raise
 
--- Counters of the pool (bytes, unless named otherwise), with those of the garbage list.
+local function open(device)
+    return device and core.device.open(device) or core.device.open(core.device.default())
+end
+
+local function fail(op, arg, message)
+    raise("argument", message, { op = "pool." .. op, arg = arg })
+end
+
+local function check_count(value, op, arg, least)
+    if math.type(value) ~= "integer" or value < least then
+        fail(op, arg, ("%s must be an integer of at least %d, not %s"):format(arg, least, tostring(value)))
+    end
+    return value
+end
+
+-- Counters of the pool (bytes, unless named otherwise), with those of the garbage list. `free` is
+-- what the budget leaves, `fragmentation` the part of it that no single request can have.
 function pool.stats(device)
     local stats = device_stats(device)
     local garbage = core.garbage.counts()
     stats.pool_points, stats.collected = garbage.points, garbage.collected
     stats.waiting, stats.arrays = garbage.waiting, garbage.arrays
+    stats.fragmentation = stats.free >= UNIT and 1 - stats.largest_hole / (stats.free // UNIT * UNIT) or 0
     return stats
+end
+
+-- The limit on live bytes; sets it when bytes (or "8G") are given.
+function pool.budget(bytes, device)
+    return open(device):budget(bytes)
 end
 
 -- Calls fn(...) and returns the highest live bytes during the call above those before it, then what
@@ -27,6 +53,297 @@ function pool.peak(fn, device, ...)
     local results = table.pack(fn(...))
     local peak = scope:finish()
     return peak, table.unpack(results, 1, results.n)
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- One allocation, many uses
+
+local activated = {}
+
+-- activate(bytes [, device]): commits memory up front, so that requests up to that many bytes need
+-- no system call. Raises when the budget or the system does not allow it. Any number of times: more
+-- is committed, nothing is lost. (The device may also stand first.)
+function pool.activate(bytes, device)
+    if type(bytes) == "userdata" or type(bytes) == "string" and not bytes:match("^%s*[%d.]") then
+        bytes, device = device, bytes
+    end
+    device = open(device)
+    core.pool.activate(device, bytes)
+    activated[device.id] = true
+end
+
+-- Has the pool been activated, and not shut down since?
+function pool.active(device)
+    return activated[open(device).id] == true
+end
+
+local report_metatable = {
+    __tostring = function(report)
+        if #report == 0 then
+            return "no leaks"
+        end
+        local lines = { ("%d bytes in %d blocks were still live:"):format(report.bytes, report.blocks) }
+        for i, row in ipairs(report) do
+            lines[i + 1] = ("  %d bytes in %d block%s made at %s"):format(row.bytes, row.blocks,
+                row.blocks == 1 and "" or "s", row.owner)
+        end
+        return table.concat(lines, "\n")
+    end,
+}
+
+-- What is live, grouped by owner, most bytes first: {owner, bytes, blocks, first}, where first is
+-- the number of the owner's oldest allocation. `bytes` and `blocks` are the sums.
+function pool.leaks(device)
+    core.garbage.collect()
+    local by_owner = {}
+    local report = setmetatable({ bytes = 0, blocks = 0 }, report_metatable)
+    for _, block in ipairs(core.pool.blocks(device)) do
+        local row = by_owner[block.owner]
+        if not row then
+            row = { owner = block.owner, bytes = 0, blocks = 0, first = block.sequence }
+            by_owner[block.owner] = row
+            report[#report + 1] = row
+        end
+        row.bytes, row.blocks = row.bytes + block.bytes, row.blocks + 1
+        row.first = math.min(row.first, block.sequence)
+        report.bytes, report.blocks = report.bytes + block.bytes, report.blocks + 1
+    end
+    table.sort(report, function(a, b)
+        if a.bytes ~= b.bytes then
+            return a.bytes > b.bytes
+        end
+        return a.first < b.first
+    end)
+    return report
+end
+
+-- Returns the leak report, releases what is still live (its arrays then say so) and gives all
+-- memory back. The pool can be used and activated again; nothing of the past reappears.
+function pool.shutdown(device)
+    device = open(device)
+    local report = pool.leaks(device)
+    core.garbage.forget(device)
+    core.pool.trim(device)
+    activated[device.id] = nil
+    return report
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Blocks by hand: arrays of u8
+
+-- What a block of that many bytes takes: whole units of 512.
+function pool.ceil_1d(bytes)
+    return core.pool.round(bytes)
+end
+
+-- What alloc_pitched takes: rows of width_bytes at a pitch of whole units.
+function pool.ceil_2d(width_bytes, height)
+    check_count(width_bytes, "ceil_2d", "width_bytes", 0)
+    check_count(height, "ceil_2d", "height", 0)
+    local pitch = core.pool.round(width_bytes)
+    if height > 0 and pitch > math.maxinteger // height then
+        fail("ceil_2d", "height", ("%d rows of %d bytes are more than can be addressed"):format(height, pitch))
+    end
+    return pitch * height
+end
+
+-- A block, as a u8 array of one axis. A block of 0 bytes is legal and takes no memory.
+function pool.alloc(bytes, device)
+    return core.array.empty({ core.device.bytes(bytes) }, { dtype = "u8", device = device })
+end
+
+-- Rows at a pitch: a u8 array (height, width_bytes), and the pitch in bytes. options: device,
+-- pitch (default: width_bytes rounded up to 512).
+function pool.alloc_pitched(width_bytes, height, options)
+    options = options or {}
+    check_count(width_bytes, "alloc_pitched", "width_bytes", 0)
+    check_count(height, "alloc_pitched", "height", 0)
+    local pitch = options.pitch or core.pool.round(width_bytes)
+    check_count(pitch, "alloc_pitched", "pitch", width_bytes)
+    local whole <close> = core.array.empty({ height, pitch }, { dtype = "u8", device = options.device })
+    return whole:view(core.array.all, { 1, width_bytes }), pitch
+end
+
+-- Releases a block. One that was released before is an error that names both places.
+function pool.free(block)
+    core.garbage.free(block)
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Traces
+
+-- RMM's replay format; what it does not know comes last.
+local function to_csv(events)
+    local rmm = { alloc = "allocate", free = "free", refused = "allocate failure" }
+    local lines = { "Thread,Time,Action,Pointer,Size,Stream,Live,Owner" }
+    for i, e in ipairs(events) do
+        local us = e.ns // 1000
+        lines[i + 1] = ("%d,%02d:%02d:%02d:%06d,%s,0x%x,%d,0,%d,%s"):format(e.thread, us // 3600000000 % 24,
+            us // 60000000 % 60, us // 1000000 % 60, us % 1000000, rmm[e.action],
+            e.action == "refused" and 0 or 0x10000000000 + e.offset, e.bytes, e.live, (e.owner:gsub("[,\n]", " ")))
+    end
+    return table.concat(lines, "\n") .. "\n"
+end
+
+local function quote(text)
+    return "\"" .. text:gsub("[%c\"\\]", function(c)
+        return ("\\u%04x"):format(c:byte())
+    end) .. "\""
+end
+
+local function to_json(events)
+    local parts = {}
+    for i, e in ipairs(events) do
+        parts[i] = ("{\"action\":%q,\"ns\":%d,\"offset\":%d,\"bytes\":%d,\"live\":%d,\"thread\":%d,\"end\":%q,\"owner\":%s}")
+            :format(e.action, e.ns, e.offset, e.bytes, e.live, e.thread, e["end"], quote(e.owner))
+    end
+    return "[" .. table.concat(parts, ",\n") .. "]\n"
+end
+
+-- The trace-event format of Chrome and Perfetto: a counter of live bytes, and a span per block.
+local function to_chrome(events)
+    local parts, open_blocks = {}, {}
+    local function add(format, ...)
+        parts[#parts + 1] = format:format(...)
+    end
+    for _, e in ipairs(events) do
+        local us = e.ns / 1000
+        add("{\"name\":\"live bytes\",\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"args\":{\"live\":%d}}", us, e.live)
+        if e.action == "alloc" then
+            open_blocks[e.block] = e
+            add("{\"name\":%s,\"cat\":\"%s\",\"ph\":\"b\",\"id\":%d,\"pid\":1,\"tid\":%d,\"ts\":%.3f,"
+                .. "\"args\":{\"bytes\":%d,\"offset\":%d}}", quote(e.owner), e["end"], e.block, e.thread, us, e.bytes, e.offset)
+        elseif e.action == "free" and open_blocks[e.block] then
+            local made = open_blocks[e.block]
+            open_blocks[e.block] = nil
+            add("{\"name\":%s,\"cat\":\"%s\",\"ph\":\"e\",\"id\":%d,\"pid\":1,\"tid\":%d,\"ts\":%.3f}", quote(made.owner),
+                made["end"], e.block, made.thread, us)
+        elseif e.action == "refused" then
+            add("{\"name\":%s,\"ph\":\"i\",\"s\":\"g\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"args\":{\"bytes\":%d}}",
+                quote("refused " .. e.owner), e.thread, us, e.bytes)
+        end
+    end
+    return "{\"traceEvents\":[" .. table.concat(parts, ",\n") .. "],\"displayTimeUnit\":\"ns\"}\n"
+end
+
+local formats = { csv = to_csv, json = to_json, chrome = to_chrome }
+
+-- The pool's latest events (up to 16384), oldest first: {action = "alloc", "free" or "refused",
+-- ns, offset, bytes, live, owner, thread, end, block}. options (instead of a device): device,
+-- format = "csv" (RMM's replay log), "json" or "chrome" (a timeline for Chrome and Perfetto) gives
+-- text instead; file: writes the text there and returns the number of events.
+function pool.trace(options)
+    if type(options) ~= "table" then
+        return core.pool.events(options)
+    end
+    local events = core.pool.events(options.device)
+    if not options.format and not options.file then
+        return events
+    end
+    local format = formats[options.format or "csv"]
+    if not format then
+        fail("trace", "format", ("there is no format '%s'; there are csv, json and chrome"):format(tostring(options.format)))
+    end
+    local text = format(events)
+    if not options.file then
+        return text
+    end
+    local file, problem = io.open(options.file, "w")
+    if not file then
+        raise("io", problem, { op = "pool.trace", arg = "file" })
+    end
+    local ok
+    ok, problem = file:write(text)
+    local closed, close_problem = file:close()
+    if not (ok and closed) then
+        raise("io", problem or close_problem, { op = "pool.trace", arg = "file" })
+    end
+    return #events
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Where the bytes are
+
+-- Lines that add up to what the system or driver reports as used on the device: committed (of it
+-- live), fft_plans (the library's own), library (the backend's other memory), other (everything
+-- else: other processes; on the host also this program), used, total. `work` is the largest FFT
+-- work area's home: scratch, within live.
+function pool.accounting(device)
+    device = open(device)
+    local stats = device_stats(device)
+    local free, total = device:memory()
+    local overhead = device:overhead()
+    local plans = core.fft.library_bytes(device)
+    local used = total - free
+    local ours = stats.committed + plans + overhead
+    return { committed = stats.committed, live = stats.live, fft_plans = plans, library = overhead, other = used - ours,
+        used = used, total = total }
+end
+
+local WIDTH = 64
+
+-- A line of WIDTH characters for the bytes first .. last: # full, + partly used, . free.
+local function map_line(blocks, first, last)
+    local cell = (last - first) / WIDTH
+    local used = {}
+    for i = 1, WIDTH do
+        used[i] = 0
+    end
+    for _, block in ipairs(blocks) do
+        local low, high = block.offset, block.offset + block.bytes
+        if high > first and low < last then
+            local from = math.max(1, math.floor((low - first) / cell) + 1)
+            local to = math.min(WIDTH, math.ceil((high - first) / cell))
+            for i = from, to do
+                local a, b = first + (i - 1) * cell, first + i * cell
+                used[i] = used[i] + math.max(0, math.min(high, b) - math.max(low, a))
+            end
+        end
+    end
+    for i = 1, WIDTH do
+        used[i] = used[i] == 0 and "." or used[i] >= cell * 0.999 and "#" or "+"
+    end
+    return table.concat(used)
+end
+
+-- A picture of the address range, as text: the low end (arrays), the central gap, the high end
+-- (scratch), with their blocks below.
+function pool.map(device)
+    local bytes = core.device.format_bytes
+    local stats, blocks = device_stats(device), core.pool.blocks(device)
+    -- The central gap is the largest hole.
+    local gap_first, gap_last, at = 0, stats.reserved, 0
+    local largest = -1
+    for i = 1, #blocks + 1 do
+        local begin = blocks[i] and blocks[i].offset or stats.reserved
+        if begin - at > largest then
+            largest, gap_first, gap_last = begin - at, at, begin
+        end
+        at = blocks[i] and begin + blocks[i].bytes
+    end
+    local lines = { ("live %s of %s, %d blocks, largest request possible %s, %s committed, %s of addresses"):format(
+        bytes(stats.live), bytes(stats.budget), stats.blocks, bytes(stats.largest_hole), bytes(stats.committed),
+        bytes(stats.reserved)) }
+    local function region(name, first, last)
+        if last <= first then
+            return
+        end
+        lines[#lines + 1] = ("%-5s [%s] %s"):format(name, map_line(blocks, first, last), bytes(last - first))
+        for i, block in ipairs(blocks) do
+            if block.offset >= first and block.offset < last then
+                if i > 200 then
+                    lines[#lines + 1] = "      ..."
+                    break
+                end
+                lines[#lines + 1] = ("      %012x  %10s  %-7s  %s"):format(block.offset, bytes(block.bytes), block["end"],
+                    block.owner)
+            end
+        end
+    end
+    region("low", 0, gap_first)
+    lines[#lines + 1] = ("gap   [%s] %s"):format((" "):rep(WIDTH), bytes(gap_last - gap_first))
+    region("high", gap_last, stats.reserved)
+    return table.concat(lines, "\n")
 end
 
 return pool

@@ -267,13 +267,14 @@ end
 -- Returns {seconds, peak (measured), counts = {nonfinite, clamped, nonpositive}}.
 function recon.run(scan, plan, write)
     local totals = {0, 0, 0}
-    local bar = progress.new("reconstructing", plan.rows[2] - plan.rows[1] + 1, {unit = "slices", quiet = plan.settings.quiet})
+    local bar = progress.new("reconstructing", plan.rows[2] - plan.rows[1] + 1, {unit = "slices",
+        quiet = plan.settings.quiet or mb.device.dry()})
     mb.collect()
     local scope <close> = mb.pool.scope(plan.device)
     for first = plan.rows[1], plan.rows[2], plan.chunk do
         local last = math.min(first + plan.chunk - 1, plan.rows[2])
         local slices <close>, counts = recon.chunk(scan, plan.device, first, last, plan.settings)
-        for i, count in ipairs(counts:to_table()) do
+        for i, count in ipairs(mb.bound({0, 0, 0}, counts.to_table, counts)) do
             totals[i] = totals[i] + math.tointeger(count)
         end
         counts:release()

@@ -179,7 +179,7 @@ static void pad_row(const mb_pad_params *p, char *to, int64_t to_step, int64_t n
                     const char *from, int64_t from_step, int64_t n, int64_t before,
                     const int32_t *table, const char *value, size_t bytes)
 {
-    if (table) {
+    if (table && from) {
         for (int64_t x = 0; x < n_out; x++)
             copy_element(to + x * to_step, from + table[x] * from_step, bytes);
         return;

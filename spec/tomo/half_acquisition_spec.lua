@@ -1,5 +1,6 @@
 -- Half acquisition: a whole turn with the axis near an edge of the detector shows a field of view of nearly twice its width.
 local mb = require "moonbeam"
+local fbp = require "moonbeam.fbp"
 local helper = require "spec.helper"
 
 -- {density, radii, centre, angle}: within a radius of 40, most of it outside a detector of 60 columns around its middle.
@@ -73,10 +74,10 @@ describe("half acquisition", function()
         local scan <close> = sinograms(angles, COLS, 44.5, {-1, 0, 1})
         local before = scan:to_table()
         local expected <close> = mb.tomo.fbp(scan, angles, {center = 44.5, half_acquisition = true})
-        local usual = mb.tomo.BATCH_BYTES
+        local usual = fbp.BATCH_BYTES
         for _, limit in ipairs {usual, 1} do
             for _, mode in ipairs {"fast", "in_place", "auto"} do
-                mb.tomo.BATCH_BYTES = limit
+                fbp.BATCH_BYTES = limit
                 local options = {center = 44.5, half_acquisition = true, mode = mode, consume = true}
                 local predicted = mb.plan.peak(function(device)
                     local copy <close> = mb.empty(scan.shape, {device = device})
@@ -87,7 +88,7 @@ describe("half acquisition", function()
                 local copy <close> = scan:copy()
                 local slices <close> = mb.tomo.fbp(copy, angles, options)
                 local measured = scope:finish()
-                mb.tomo.BATCH_BYTES = usual
+                fbp.BATCH_BYTES = usual
                 assert.equal(predicted, measured)
                 helper.assert_close(expected, slices, 1e-6, mode)
             end

@@ -1,0 +1,243 @@
+--- Filtered back-projection: `tomo.fbp`, with its modes of using memory and its half acquisition.
+--
+-- A function over operators, to be read, copied and changed. Axis order and units are those of tomo.lua. Every mode asks the
+-- operators' estimates how large its parts may be, and a dry run takes the same decisions, so its peak is that of the run.
+
+local mb = require "moonbeam"
+local options_of = require "moonbeam.options"
+
+local fbp = {}
+
+local FILTER_OPTIONS = {"filter", "cutoff", "padding", "pad_width"}
+local BACKPROJECT_OPTIONS = {"center", "shifts", "size", "roi", "circle", "circle_value", "scale", "accuracy", "out"}
+
+local function pick(options, names)
+    local picked = {}
+    for _, name in ipairs(names) do
+        picked[name] = options[name]
+    end
+    return picked
+end
+
+-- What mode "in_place" lets a step take for scratch before it goes through the sinogram in smaller parts.
+fbp.BATCH_BYTES = 64 << 20
+
+local MODES = {fast = true, in_place = true, auto = true}
+
+-- Everything that the modes of fbp share: shapes, the options of each operator, and what the operators will take.
+local function job_of(sino, angles, options)
+    local rank = sino.rank
+    if rank ~= 2 and rank ~= 3 then
+        mb.raise("shape", ("sino has %d axes; sinograms are (row, angle, column) or (angle, column)"):format(rank),
+            {op = "tomo.fbp", arg = "sino"})
+    end
+    local job = {sino = sino, angles = angles, device = sino.device, rank = rank, rows = rank == 3 and sino.shape[1] or 1,
+        n_angles = sino.shape[rank - 1], cols = sino.shape[rank], filter = pick(options, FILTER_OPTIONS),
+        back = pick(options, BACKPROJECT_OPTIONS), consume = options.consume}
+    if options.half_acquisition then
+        if not options.center then
+            mb.raise("argument", "half_acquisition needs center, the column of the rotation axis", {op = "tomo.fbp", arg = "center"})
+        end
+        local weighted = mb.op.estimate("half_acquisition_weight", {sino}, {center = options.center, extend = true})
+        local wide = weighted.results[1].shape[rank]
+        job.half_center = options.center
+        job.back.center = options.center < (job.cols - 1) / 2 and options.center + wide - job.cols or options.center
+        job.back.scale = options.scale or 2 * math.pi / job.n_angles
+        job.cols = wide
+    end
+    return job
+end
+
+-- Shape of the sinograms of some rows, as back-projected; nil: of the whole call.
+local function sino_spec(job, rows)
+    if job.rank == 2 then
+        return {"f32", job.n_angles, job.cols}
+    end
+    return {"f32", rows or job.rows, job.n_angles, job.cols}
+end
+
+local function backproject_cost(job, rows)
+    local params = {}
+    for name, value in pairs(job.back) do
+        params[name] = name ~= "out" and value or nil
+    end
+    params.angles = job.angles
+    params.accuracy = rows == 1 and "exact" or params.accuracy
+    return mb.op.estimate("backproject", {sino_spec(job, rows)}, params, {device = job.device})
+end
+
+-- The scratch of ramp_filter for so many detector rows.
+local function filter_cost(job, count)
+    return mb.op.estimate("ramp_filter", {{"f32", count, job.cols}}, job.filter, {device = job.device}).scratch
+end
+
+-- The largest of whole, whole/2, whole/4, ... 1 whose cost is within `limit`, or is no more than that of 1.
+local function largest(whole, limit, cost)
+    local most = math.max(limit, cost(1))
+    local count = whole
+    while count > 1 and cost(count) > most do
+        count = (count + 1) // 2
+    end
+    return count
+end
+
+local function filter_into(from, to, options)
+    local into = pick(options, FILTER_OPTIONS)
+    into.out = to
+    mb.ramp_filter(from, into)
+end
+
+-- Filters sinograms where they stand, or into `to`, `count` detector rows at a time.
+local function filter_in_batches(job, from, to, count)
+    local rank, rows, n_angles = from.rank, from.rank == 3 and from.shape[1] or 1, job.n_angles
+    if count >= rows * n_angles then
+        return filter_into(from, to, job.filter)
+    end
+    local function part(...)
+        local a <close> = from:view(...)
+        local b <close> = to:view(...)
+        filter_into(a, b, job.filter)
+    end
+    if count >= n_angles then
+        for first = 1, rows, count // n_angles do
+            part({first, math.min(first + count // n_angles - 1, rows)}, mb.all, mb.all)
+        end
+        return
+    end
+    for row = 1, rows do
+        for first = 1, n_angles, count do
+            local range = {first, math.min(first + count - 1, n_angles)}
+            if rank == 3 then
+                part(row, range, mb.all)
+            else
+                part(range, mb.all)
+            end
+        end
+    end
+end
+
+-- Filtered sinograms of their own for a part of the input, weighted and extended where the scan is a half acquisition.
+local function filtered_copy(job, part, count)
+    if job.half_center then
+        local wide = mb.half_acquisition_weight(part, job.half_center, {extend = true})
+        filter_in_batches(job, wide, wide, count)
+        return wide
+    end
+    local filtered = mb.empty(part.shape, {device = job.device})
+    filter_in_batches(job, part, filtered, count)
+    return filtered
+end
+
+local function run_fast(job)
+    if job.consume and not job.half_center then
+        filter_into(job.sino, job.sino, job.filter)
+        return mb.backproject(job.sino, job.angles, job.back)
+    end
+    local filtered <close> = filtered_copy(job, job.sino, math.maxinteger)
+    return mb.backproject(filtered, job.angles, job.back)
+end
+
+-- Slices from filtered sinograms, `count` at a time. One alone is back-projected without being packed first.
+local function backproject_in_groups(job, filtered, slices, first_row, count)
+    local options = pick(job.back, BACKPROJECT_OPTIONS)
+    local rows = filtered.rank == 3 and filtered.shape[1] or 1
+    options.accuracy = count == 1 and "exact" or options.accuracy
+    if filtered.rank == 2 then
+        options.out = slices
+        return mb.backproject(filtered, job.angles, options)
+    end
+    for first = 1, rows, count do
+        local last = math.min(first + count - 1, rows)
+        local from <close> = filtered:view({first, last}, mb.all, mb.all)
+        local to <close> = slices:view({first_row + first - 1, first_row + last - 1}, mb.all, mb.all)
+        options.out = to
+        mb.backproject(from, job.angles, options)
+    end
+end
+
+local function run_in_place(job)
+    local whole = backproject_cost(job)
+    local shape, slices = whole.results[1].shape, job.back.out
+    local single = backproject_cost(job, 1)
+    local group = largest(job.rows, fbp.BATCH_BYTES, function(rows)
+        local own = job.consume and not job.half_center and 0 or 4 * rows * job.n_angles * job.cols
+        return own + backproject_cost(job, rows).scratch
+    end)
+    -- Filtering may take what back-projection takes afterwards anyway.
+    local free = math.max(fbp.BATCH_BYTES, single.scratch)
+    if job.consume and not job.half_center then
+        free = math.max(free, single.scratch + (slices and 0 or whole.result))
+        filter_in_batches(job, job.sino, job.sino, largest(job.rows * job.n_angles, free, function(count)
+            return filter_cost(job, count)
+        end))
+        slices = slices or mb.empty(shape, {device = job.device})
+        backproject_in_groups(job, job.sino, slices, 1, group)
+        return slices
+    end
+    if group >= job.rows then -- one copy: the slices are made after it has been filtered
+        free = math.max(free, single.scratch + (slices and 0 or whole.result))
+    end
+    local batch = largest(group * job.n_angles, free, function(count)
+        return filter_cost(job, count)
+    end)
+    for first = 1, job.rows, group do
+        local last = math.min(first + group - 1, job.rows)
+        local part <close> = job.rank == 3 and job.sino:view({first, last}, mb.all, mb.all) or job.sino:view(mb.all, mb.all)
+        if group < job.rows then
+            slices = slices or mb.empty(shape, {device = job.device})
+        end
+        local filtered <close> = filtered_copy(job, part, batch)
+        slices = slices or mb.empty(shape, {device = job.device})
+        backproject_in_groups(job, filtered, slices, first, group)
+    end
+    return slices
+end
+
+-- Does mode "fast" fit what the budget leaves?
+local function fast_fits(job)
+    local back = backproject_cost(job)
+    local need = math.max(filter_cost(job, job.rows * job.n_angles), (job.back.out and 0 or back.result) + back.scratch)
+    if job.half_center or not job.consume then
+        need = need + mb.pool.round(4 * job.rows * job.n_angles * job.cols)
+    end
+    local function fits()
+        local stats = mb.pool.stats(job.device)
+        return need <= stats.budget - stats.live
+    end
+    if not fits() then
+        mb.collect() -- what is garbage does not count
+    end
+    return fits()
+end
+
+--- Filtered back-projection of line integrals.
+--
+-- `sino` (rows, angles, columns) or (angles, columns), f32; a permuted view of projections will do. Options: those of
+-- `ramp_filter` (filter, cutoff, padding, pad_width) and of `backproject` (center, shifts, size, roi, circle, circle_value,
+-- accuracy, out), `scale` (default pi / number of angles: attenuation per pixel for angles over half a turn or a whole one)
+-- and
+--   consume           true: the sinogram is filtered where it stands, which destroys it but needs no second one
+--   mode              "fast" (default): everything at once. "in_place": in parts, for the least memory, at the cost of speed:
+--                     filtering in batches of detector rows, back-projection of a few slices at a time or of one, unpacked
+--                     (and exact). With consume the peak is sinogram + slices + one small batch (BATCH_BYTES above, or one
+--                     slice's need); without, one copy of a slice's sinogram more. "auto": fast if that fits the budget of
+--                     the sinogram's device (in a dry run: of the shadow), else in_place.
+--   half_acquisition  true: a whole turn with the axis, `center`, near an edge of the detector. The slices cover the whole
+--                     field of view, E = floor(2a) + 1 pixels for an axis a columns from the far edge; the default scale
+--                     is 2 pi / number of angles. Columns that are seen twice are weighted (half_acquisition_weight), rows
+--                     extended to E, so the sinogram is kept, consume or not; "in_place" extends a slice's at a time.
+function fbp.reconstruct(sino, angles, options)
+    options = options_of(options, "tomo.fbp", FILTER_OPTIONS, BACKPROJECT_OPTIONS, {"mode", "consume", "half_acquisition"})
+    local mode = options.mode or "fast"
+    if not MODES[mode] then
+        mb.raise("argument", ("unknown mode '%s'; there are fast, in_place and auto"):format(tostring(mode)),
+            {op = "tomo.fbp", arg = "mode"})
+    end
+    local job = job_of(sino, angles, options)
+    if mode == "auto" then
+        mode = fast_fits(job) and "fast" or "in_place"
+    end
+    return (mode == "fast" and run_fast or run_in_place)(job)
+end
+
+return fbp

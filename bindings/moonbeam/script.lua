@@ -1,0 +1,140 @@
+--- Whole scripts, planned or recorded: what `moonbeam --plan script.lua` and `moonbeam --ledger script.lua` run.
+--
+-- A planned script runs as it is, in a dry run: it reads its arguments and the shapes in its files, prints nothing and
+-- changes no file. os.exit ends it, not the program.
+
+local core = require "moonbeam.core"
+local ledger = require "moonbeam.ledger"
+
+local script = {}
+
+-- Rows of a plan that are printed; the peak's is among them in any case.
+local ROWS = 60
+
+local exit_metatable = {__name = "moonbeam.exit", __tostring = function(self)
+    return "exit with status " .. self.status
+end}
+
+local function exit(code)
+    local status = code == nil and 0 or code == true and 0 or code == false and 1 or math.tointeger(code) or 1
+    error(setmetatable({status = status}, exit_metatable), 0)
+end
+
+local function succeed()
+    return true
+end
+
+local function nothing() end
+
+-- Replaces members of tables until the returned value is closed.
+local function replaced(changes)
+    local old = {}
+    for i, change in ipairs(changes) do
+        local t, name, value = table.unpack(change)
+        old[i] = t[name]
+        t[name] = value
+    end
+    return setmetatable({}, {__close = function()
+        for i, change in ipairs(changes) do
+            change[1][change[2]] = old[i]
+        end
+    end})
+end
+
+-- The library functions that a planned script must not reach.
+local function quiet_changes()
+    local open, file_methods = io.open, getmetatable(io.stdout).__index
+    local write = file_methods.write
+    return {
+        {_G, "print", nothing},
+        {io, "write", function() return io.stdout end},
+        {io, "open", function(name, mode)
+            if mode and mode:find("[wa+]") then
+                name = "/dev/null"
+            end
+            return open(name, mode)
+        end},
+        {os, "remove", succeed},
+        {os, "rename", succeed},
+        {os, "execute", function() return true, "exit", 0 end},
+        {file_methods, "write", function(file, ...)
+            return file == io.stdout and file or write(file, ...)
+        end},
+    }
+end
+
+local function copy(t)
+    local result = {}
+    for key, value in pairs(t) do
+        result[key] = value
+    end
+    return result
+end
+
+-- Runs the script once under `how` (ledger.record or ledger.dry_run). Returns its exit status, the ledger and the error.
+-- An error is printed; it leaves what was recorded out.
+local function run(name, how, changes)
+    local globals = setmetatable({}, {__index = _G})
+    globals._G = globals
+    local arguments = copy(arg)
+    globals.arg = arguments
+    local chunk, problem = loadfile(name, "bt", globals)
+    if not chunk then
+        io.stderr:write("moonbeam: ", problem, "\n")
+        return 1
+    end
+    local status = 0
+    local saved <const> = arg
+    local function body()
+        changes[#changes + 1] = {os, "exit", exit}
+        changes[#changes + 1] = {_G, "arg", arguments}
+        local _ <close> = replaced(changes)
+        local result = table.pack(core.system.call(chunk, table.unpack(arguments)))
+        local err = result[2]
+        if not result[1] then
+            if getmetatable(err) == exit_metatable then
+                status = err.status
+            else
+                error(err, 0)
+            end
+        end
+    end
+    local ok, made = pcall(how, body)
+    rawset(_G, "arg", saved)
+    if not ok then
+        io.stderr:write("moonbeam: ", tostring(made), "\n")
+        return 1
+    end
+    return status, made
+end
+
+--- Prints what the script would take. Returns the exit status: the script's own, 1 after an error.
+function script.plan(name)
+    local status, made = run(name, ledger.dry_run, quiet_changes())
+    if made and (status == 0 or #made > 0) then
+        print(made:text {limit = ROWS})
+    end
+    return status
+end
+
+--- Plans the script, runs it, and prints both side by side. Returns the script's exit status, or 1 when they differ.
+function script.ledger(name)
+    local seed = table.pack(math.randomseed())
+    local status, predicted = run(name, ledger.dry_run, quiet_changes())
+    if status ~= 0 then
+        return status
+    end
+    math.randomseed(seed[1], seed[2])
+    local measured
+    status, measured = run(name, ledger.record, {})
+    if measured then
+        local text, differing = ledger.comparison(predicted, measured)
+        io.stdout:write(text, "\n")
+        if differing > 0 and status == 0 then
+            status = 1
+        end
+    end
+    return status
+end
+
+return script

@@ -1,0 +1,300 @@
+-- The pool by hand: the interface of the classic image-processing pool (one activation, many uses, 512-byte pitch and
+-- ceilings), and each of that pool's known defects, which must not be here.
+
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+
+local function shadow(budget)
+    return mb.device("host"):shadow(budget)
+end
+
+describe("the pool by hand", function()
+    it("rounds as the classic ceilings do, and checks for overflow", function()
+        for _, bytes in ipairs {0, 1, 511, 512, 513, 100000} do
+            assert.equal((bytes + 511) // 512 * 512, mb.pool.ceil_1d(bytes))
+        end
+        assert.equal(1024 * 20, mb.pool.ceil_2d(700, 20))
+        assert.equal(512 * 3, mb.pool.ceil_2d(512, 3))
+        assert.equal(0, mb.pool.ceil_2d(700, 0))
+        -- defect: no overflow check
+        assert.matches("more than can be addressed", (helper.failure(mb.pool.ceil_2d, 1 << 40, 1 << 30)))
+        helper.failure(mb.pool.ceil_2d, -1, 5)
+        helper.failure(mb.pool.ceil_2d, 1.5, 5)
+    end)
+
+    it("gives blocks that take what the ceilings say", function()
+        local d <close> = shadow(1 << 20)
+        local a = mb.pool.alloc(1000, d)
+        assert.equal(1000, a.bytes)
+        assert.equal("u8", a.dtype)
+        assert.equal(mb.pool.ceil_1d(1000), mb.pool.stats(d).live)
+        local p, pitch = mb.pool.alloc_pitched(700, 20, {device = d})
+        assert.equal(1024, pitch)
+        assert.same({20, 700}, p.shape)
+        assert.same({1024, 1}, p.strides)
+        assert.equal(mb.pool.ceil_1d(1000) + mb.pool.ceil_2d(700, 20), mb.pool.stats(d).live)
+        local q, own = mb.pool.alloc_pitched(100, 8, {device = d, pitch = 128})
+        assert.equal(128, own)
+        assert.equal(128, q.strides[1])
+        helper.failure(mb.pool.alloc_pitched, 100, 8, {device = d, pitch = 64})
+        for _, block in ipairs {a, p, q} do
+            mb.pool.free(block)
+        end
+        assert.equal(0, mb.pool.stats(d).live)
+    end)
+
+    it("holds data in rows at a pitch", function()
+        local p <close> = mb.pool.alloc_pitched(7, 3)
+        p:fill(5)
+        assert.same({{5, 5, 5, 5, 5, 5, 5}, {5, 5, 5, 5, 5, 5, 5}, {5, 5, 5, 5, 5, 5, 5}}, p:to_table())
+    end)
+
+    it("activates, any number of times, and shuts down", function()
+        mb.pool.trim()
+        assert.is_false(mb.pool.active())
+        mb.pool.activate("8Mi")
+        assert.is_true(mb.pool.active())
+        local committed = mb.pool.stats().committed
+        assert.is_true(committed >= 8 << 20)
+        -- defect: a second activation was refused with a line in a log
+        mb.pool.activate("32Mi")
+        assert.is_true(mb.pool.stats().committed >= 32 << 20)
+        assert.is_true(mb.pool.active("host"))
+        local a <close> = mb.zeros {1 << 20} -- from what is there
+        assert.is_true(mb.pool.stats().committed >= 32 << 20)
+        a:release()
+        local report = mb.pool.shutdown()
+        assert.equal(0, #report)
+        assert.equal("no leaks", tostring(report))
+        assert.is_false(mb.pool.active())
+        assert.equal(0, mb.pool.stats().committed)
+    end)
+
+    it("raises when it cannot be activated", function() -- defect: operators silently went on without the pool
+        local text, err = helper.failure(mb.pool.activate, "900T")
+        assert.equal("budget", err.code, text)
+        assert.is_false(mb.pool.active())
+    end)
+
+    it("reports leaks by line at shutdown, and starts afresh", function() -- defect: stale blocks after reactivation
+        local leaked, first_line = {}, debug.getinfo(1, "l").currentline + 1
+        for i = 1, 3 do leaked[i] = mb.zeros {1000} end
+        local other = mb.pool.alloc(300)
+        local report = mb.pool.shutdown()
+        assert.equal(2, #report)
+        assert.equal(3 * 4096, report[1].bytes)
+        assert.equal(3, report[1].blocks)
+        assert.matches("pool_api_spec.lua:" .. first_line .. "$", report[1].owner)
+        assert.equal(512, report[2].bytes)
+        assert.equal(3 * 4096 + 512, report.bytes)
+        assert.matches("12288 bytes in 3 blocks made at [^\n]*pool_api_spec.lua:" .. first_line, tostring(report))
+        assert.is_true(leaked[1].released and other.released)
+        assert.equal(0, mb.pool.stats().live)
+        assert.equal(0, #mb.pool.blocks())
+        mb.pool.activate("1Mi")
+        assert.equal(0, #mb.pool.blocks())
+        assert.is_nil(mb.pool.check())
+        local text = helper.failure(mb.pool.free, leaked[1])
+        assert.matches("freed at [^\n]*pool_api_spec.lua:%d+ and is freed again at", text)
+        mb.pool.shutdown()
+    end)
+
+    it("finds the hole before the first live block", function() -- defect: lost until the pool was empty
+        local d <close> = shadow(10 * 512)
+        local a, b = mb.pool.alloc(4 * 512, d), mb.pool.alloc(6 * 512, d)
+        local begin = mb.pool.blocks(d)[1].offset
+        mb.pool.free(a)
+        local c <close> = mb.pool.alloc(3 * 512, d)
+        assert.equal(begin, mb.pool.blocks(d)[1].offset)
+        assert.equal(3 * 512, c.bytes)
+        b:release()
+    end)
+
+    it("refuses what does not fit without touching anything", function() -- defect: the caller went on with an unset block
+        local d <close> = shadow(4096)
+        local a <close> = mb.pool.alloc(4000, d)
+        local text, err = helper.failure(mb.pool.alloc, 1, d)
+        assert.equal("budget", err.code, text)
+        assert.equal(4608, err.enough)
+        assert.equal(1, mb.pool.stats(d).blocks)
+        assert.equal("refused", mb.pool.trace(d)[#mb.pool.trace(d)].action)
+        a:release()
+        mb.pool.alloc(4096, d):release()
+    end)
+
+    it("names both places of a double free", function() -- defect: a line in a log
+        local a = mb.pool.alloc(100)
+        local line = debug.getinfo(1, "l").currentline + 1
+        mb.pool.free(a)
+        local ok, err = pcall(function()
+            mb.pool.free(a)
+        end)
+        assert.is_false(ok)
+        assert.equal("argument", err.code)
+        assert.matches("pool_api_spec.lua:" .. line .. " ", err.message)
+        assert.matches("again at [^\n]*pool_api_spec.lua:" .. line + 2 .. "$", err.message)
+        a:release() -- release is idempotent
+    end)
+
+    it("keeps empty blocks apart", function() -- defect: blocks of size zero shared an address and were confused
+        local a, b = mb.pool.alloc(0), mb.pool.alloc(0)
+        assert.equal(0, mb.pool.stats().live)
+        mb.pool.free(a)
+        assert.is_true(a.released)
+        assert.is_false(b.released)
+        mb.pool.free(b)
+        helper.failure(mb.pool.free, a)
+    end)
+
+    it("loses nothing when an operator fails", function() -- defect: scratch leaked on error paths
+        local d <close> = shadow(1 << 20)
+        local a <close> = mb.zeros({64, 64}, {device = d})
+        local live = mb.pool.stats(d).live
+        for n = 1, 3 do
+            mb.pool.fail_nth(n, d)
+            pcall(mb.ramp_filter, a)
+            mb.pool.fail_nth(0, d)
+            mb.collect()
+            assert.equal(live, mb.pool.stats(d).live)
+        end
+    end)
+
+    it("needs the largest need of a sequence, not their sum", function()
+        local d <close> = shadow(1 << 24)
+        local a <close> = mb.zeros({50, 64}, {device = d})
+        local out <close> = mb.empty({50, 64}, {device = d})
+        local filter = mb.op.estimate("ramp_filter", {a}, {}, {device = d, given = true}).scratch
+        local sum = mb.op.estimate("reduce", {a}, {fn = "sum"}, {device = d})
+        local peak = mb.pool.peak(function()
+            mb.ramp_filter(a, {out = out})
+            mb.ramp_filter(a, {out = out})
+            mb.reduce(a, "sum"):release()
+        end, d)
+        assert.equal(math.max(filter, sum.peak), peak)
+    end)
+
+    it("says what is free and how it is split", function()
+        local d <close> = shadow(100 * 512)
+        local a = mb.pool.alloc(40 * 512, d)
+        local stats = mb.pool.stats(d)
+        assert.equal(60 * 512, stats.free)
+        assert.equal(60 * 512, stats.largest_hole)
+        assert.equal(0, stats.fragmentation)
+        assert.equal(100 * 512, mb.pool.budget(nil, d))
+        assert.equal(80 * 512, mb.pool.budget(80 * 512, d))
+        assert.equal(40 * 512, mb.pool.stats(d).free)
+        a:release()
+    end)
+
+    it("accounts for all that the system reports", function()
+        local a <close> = mb.zeros {1000}
+        local lines = mb.pool.accounting("host")
+        assert.equal(4096, lines.live)
+        assert.equal(a.bytes, 4000)
+        assert.equal(lines.used, lines.committed + lines.fft_plans + lines.library + lines.other)
+        assert.is_true(lines.total >= lines.used)
+    end)
+
+    it("draws its address range", function()
+        local d <close> = shadow(1 << 20)
+        local a = mb.pool.alloc(1 << 16, d)
+        local b = mb.pool.alloc(1 << 16, d)
+        local c = mb.pool.alloc(512, d)
+        a:release()
+        local text = mb.pool.map(d)
+        assert.matches("^live 64.5 KiB of 1 MiB, 2 blocks", text)
+        assert.matches("\nlow   %[%.+[#+]+%]", text)
+        assert.matches("\n      000000010000 +64 KiB  array +[^\n]*pool_api_spec.lua:%d+", text)
+        assert.matches("\ngap   %[ +%]", text)
+        b:release()
+        c:release()
+    end)
+end)
+
+describe("the pool's trace", function()
+    local function record()
+        local d = shadow(1 << 20)
+        local a, b = mb.pool.alloc(1000, d), mb.pool.alloc(5000, d)
+        a:release()
+        b:release()
+        pcall(mb.pool.alloc, 1 << 30, d)
+        return d
+    end
+
+    it("has every event with its line", function()
+        local d <close> = record()
+        local events = mb.pool.trace(d)
+        local seen = {}
+        for i, e in ipairs(events) do
+            seen[i] = ("%s %d %d"):format(e.action, e.bytes, e.live)
+            assert.matches("%.lua:%d+$", e.owner)
+            assert.is_true(i == 1 or e.ns >= events[i - 1].ns)
+        end
+        local refused = "refused " .. (1 << 30) .. " 0" -- before and after the ladder
+        assert.same({"alloc 1024 1024", "alloc 5120 6144", "free 1024 5120", "free 5120 0", refused, refused}, seen)
+        assert.equal(events[1].block, events[3].block)
+        assert.equal(events[1].offset, events[3].offset)
+    end)
+
+    it("is a log that RMM replays", function()
+        local d <close> = record()
+        local text = mb.pool.trace {device = d, format = "csv"}
+        local lines = {}
+        for line in text:gmatch("[^\n]+") do
+            lines[#lines + 1] = line
+        end
+        assert.matches("^Thread,Time,Action,Pointer,Size,Stream", lines[1])
+        assert.matches("^1,%d%d:%d%d:%d%d:%d%d%d%d%d%d,allocate,0x10000000000,1024,0,", lines[2])
+        assert.matches(",free,0x10000000400,5120,0,", lines[5])
+        -- A replay: what is freed was allocated, with that size.
+        local live, columns = {}, nil
+        for i = 2, #lines do
+            local _, _, action, pointer, size = table.unpack((function(line)
+                columns = {}
+                for cell in line:gmatch("[^,]*") do
+                    columns[#columns + 1] = cell
+                end
+                return columns
+            end)(lines[i]))
+            assert.equal(8, #columns)
+            if action == "allocate" then
+                assert.is_nil(live[pointer])
+                live[pointer] = size
+            elseif action == "free" then
+                assert.equal(live[pointer], size)
+                live[pointer] = nil
+            else
+                assert.equal("allocate failure", action)
+            end
+        end
+        assert.is_nil(next(live))
+    end)
+
+    it("is JSON and a timeline, also in a file", function()
+        local d <close> = record()
+        local json = mb.pool.trace {device = d, format = "json"}
+        assert.equal(6, select(2, json:gsub('"action":', "")))
+        local chrome = mb.pool.trace {device = d, format = "chrome"}
+        assert.equal(2, select(2, chrome:gsub('"ph":"b"', "")))
+        assert.equal(2, select(2, chrome:gsub('"ph":"e"', "")))
+        assert.equal(6, select(2, chrome:gsub('"ph":"C"', "")))
+        local name = os.tmpname()
+        assert.equal(6, mb.pool.trace {device = d, format = "chrome", file = name})
+        local file <close> = assert(io.open(name))
+        assert.equal(chrome, file:read("a"))
+        os.remove(name)
+        assert.equal("io", select(2, helper.failure(mb.pool.trace, {device = d, file = "/nowhere/x"})).code)
+        assert.matches("csv, json and chrome", (helper.failure(mb.pool.trace, {device = d, format = "xml"})))
+    end)
+
+    it("keeps the latest events", function()
+        local d <close> = shadow(1 << 20)
+        for i = 1, 20000 do
+            mb.pool.alloc(i % 4 * 512 + 1, d):release()
+        end
+        local events = mb.pool.trace(d)
+        assert.equal(16384, #events)
+        assert.equal("free", events[#events].action)
+        assert.equal(40000, mb.pool.stats(d).events)
+    end)
+end)

@@ -1,0 +1,127 @@
+-- moonbeam --plan and moonbeam --ledger: whole scripts, planned and recorded.
+local helper = require "spec.helper"
+
+local folder
+
+local function write(name, text)
+    local file <close> = assert(io.open(folder .. "/" .. name, "w"))
+    file:write(text)
+    return folder .. "/" .. name
+end
+
+local function exists(name)
+    local file <close> = io.open(folder .. "/" .. name)
+    return file ~= nil
+end
+
+describe("whole scripts", function()
+    local small
+
+    setup(function()
+        folder = os.tmpname()
+        os.remove(folder)
+        assert(os.execute(("mkdir '%s'"):format(folder)))
+        small = write("small.lua", [[
+            local mb = require "moonbeam"
+            print("arguments", ...)
+            assert(arg[1] == (...) and arg[0]:match("small.lua$"))
+            local a <close> = mb.random({math.random(100, 1000), 64})
+            local b = a * 2
+            local f <close> = io.open(FOLDER .. "/written", "a")
+            f:write("x")
+            result = b:cast("f64")
+            if arg[1] == "exit" then
+                os.exit(tonumber(arg[2]))
+            elseif arg[1] == "read" then
+                print(b:sum())
+            elseif arg[1] == "differ" and not a.device.dry then
+                mb.zeros {10}:release()
+            elseif arg[1] == "fail" then
+                mb.zeros {-1}
+            end
+        ]])
+        local text = assert(io.open(small)):read("a")
+        write("small.lua", (text:gsub("FOLDER", ("%q"):format(folder))))
+    end)
+
+    teardown(function()
+        os.execute(("rm -r '%s'"):format(folder))
+    end)
+
+    it("are planned: steps and peak, nothing printed, nothing written", function()
+        local text, status = helper.run_program("--plan " .. small .. " 1 2")
+        assert.equal(0, status, text)
+        assert.matches("\n1 +random +[^\n]*small.lua:4 ", text)
+        assert.matches("\n3 +convert +[^\n]*small.lua:8 [^\n]*<%- peak", text)
+        assert.matches("\npeak [^\n]+ bytes%), not run\n$", text)
+        assert.is_nil(text:find("arguments", 1, true))
+        assert.is_false(exists "written")
+    end)
+
+    it("are planned and run: predicted and measured side by side", function()
+        local text, status = helper.run_program("--ledger " .. small .. " 1 2")
+        assert.equal(0, status, text)
+        assert.matches("^arguments\t1\t2\n", text)
+        assert.equal(1, select(2, text:gsub("arguments", "")))
+        assert.matches("predicted +measured +difference\n", text)
+        assert.matches("\n2 +binary [^\n]+ 0\n", text)
+        assert.matches("difference 0; 0 of %d+ steps differ\n$", text)
+        assert.is_true(exists "written")
+    end)
+
+    it("end with their own status, and with 1 where they fail or differ", function()
+        assert.equal(7, select(2, helper.run_program("--plan " .. small .. " exit 7")))
+        assert.equal(7, select(2, helper.run_program("--ledger " .. small .. " exit 7")))
+        local text, status = helper.run_program("--ledger " .. small .. " differ")
+        assert.equal(1, status)
+        assert.matches("no such step", text)
+        text, status = helper.run_program("--plan " .. small .. " read")
+        assert.equal(1, status)
+        assert.matches("mb.bound", text, 1, true)
+        text, status = helper.run_program("--plan " .. small .. " fail")
+        assert.equal(1, status)
+        assert.matches("small.lua:%d+: ", text)
+        text, status = helper.run_program("--plan " .. folder .. "/none.lua")
+        assert.equal(1, status)
+        assert.matches("none.lua", text)
+        assert.equal(1, select(2, helper.run_program("--plan")))
+        assert.equal(1, select(2, helper.run_program("--plan " .. write("bad.lua", "x = = 1"))))
+    end)
+
+    it("simulate and reconstruct as planned", function()
+        local scan = folder .. "/scan.h5"
+        local text, status = helper.run_program("--ledger scripts/simulate.lua " .. scan .. " -n 48 --rows 9 --quiet")
+        assert.equal(0, status, text)
+        assert.matches("difference 0; 0 of %d+ steps differ\n$", text)
+        local arguments = " scripts/reconstruct.lua " .. scan .. " -c 23.5 --chunk 4 -d host -o " .. folder .. "/volume.h5 -p "
+            .. folder .. "/slice.png"
+        text, status = helper.run_program("--plan" .. arguments)
+        assert.equal(0, status, text)
+        local planned = tonumber(text:match("\npeak [^\n]+ %((%d+) bytes%), not run\n$"))
+        assert.is_false(exists "volume.h5" or exists "slice.png")
+        text, status = helper.run_program("--ledger" .. arguments)
+        assert.equal(0, status, text)
+        assert.matches("difference 0; 0 of %d+ steps differ\n$", text)
+        assert.equal(planned, tonumber(text:match("peak: predicted (%d+), measured %d+ bytes")))
+        assert.equal(planned, tonumber(text:match("measured (%d+) bytes\n"))) -- what the script itself says
+        assert.is_true(exists "volume.h5" and exists "slice.png")
+        text, status = helper.run_program("--plan scripts/reconstruct.lua --nonsense")
+        assert.equal(2, status)
+        assert.matches("unknown option", text)
+    end)
+end)
+
+describe("--budget", function()
+    it("is the default device's budget", function()
+        local script = folder .. "/budget.lua"
+        os.execute(("mkdir '%s'"):format(folder))
+        write("budget.lua", "local mb = require 'moonbeam' print(mb.device('host'):budget())")
+        assert.equal("8000000\n", (helper.run_program("--budget 8M " .. script)))
+        assert.equal("8388608\n", (helper.run_program("--budget=8Mi --device=host " .. script)))
+        local text, status = helper.run_program("--budget lots " .. script)
+        assert.equal(1, status)
+        assert.matches("lots", text)
+        assert.equal(1, select(2, helper.run_program("--budget")))
+        os.execute(("rm -r '%s'"):format(folder))
+    end)
+end)
