@@ -482,7 +482,10 @@ typedef struct array_row {
 static int by_birth(const void *a, const void *b)
 {
     const array_row *x = a, *y = b;
-    return x->born < y->born ? -1 : x->born > y->born;
+    if (x->born != y->born)
+        return x->born < y->born ? -1 : 1;
+    uint64_t p = mb_array_bytes(&x->array), q = mb_array_bytes(&y->array); /* views come last */
+    return p > q ? -1 : p < q;
 }
 
 static int garbage_arrays(lua_State *L)

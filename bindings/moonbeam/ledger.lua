@@ -113,7 +113,7 @@ function metatable.__len(self)
 end
 
 function metatable.__tostring(self)
-    return ("%s ledger of %d steps, peak %d bytes"):format(self.dry and "dry" or "measured", #self.list, self.peak)
+    return self:text {limit = 40}
 end
 
 local function bytes_text(n)

@@ -179,4 +179,98 @@ function psf.gaussian(size, sigma, options)
     return mb.psf_gaussian(size, sigma, options)
 end
 
+-- Bessel function of the first kind, order 0 (M. Abramowitz, I. A. Stegun, 9.4.1 and 9.4.3, error below 1e-7).
+local function bessel_j0(x)
+    x = math.abs(x)
+    if x <= 3 then
+        local t = (x / 3) ^ 2
+        return 1 + t * (-2.2499997 + t * (1.2656208 + t * (-0.3163866 + t * (0.0444479 + t * (-0.0039444 + t * 0.00021)))))
+    end
+    local t = 3 / x
+    local f = 0.79788456 + t * (-0.00000077 + t * (-0.0055274 + t * (-0.00009512 + t * (0.00137237 + t * (-0.00072805
+        + t * 0.00014476)))))
+    local theta = x - 0.78539816 + t * (-0.04166397 + t * (-0.00003954 + t * (0.00262573 + t * (-0.00054125
+        + t * (-0.00029333 + t * 0.00013558)))))
+    return f * math.cos(theta) / math.sqrt(x)
+end
+psf.bessel_j0 = bessel_j0
+
+--- Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centres about the middle, sum 1, f32 (z, y, x):
+-- h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(-i k NA^2 z rho^2 / (2 n)) rho drho|^2, k = 2 pi / wavelength.
+-- size {nz, ny, nx}; options na, wavelength (in the medium of no refraction: vacuum), index (n, default 1.515), pixel, step
+-- (lateral and axial distance of samples), all lengths in one unit; device. Needs z symmetric about focus: no aberration.
+function psf.born_wolf(size, options)
+    options = options_of(options, "psf.born_wolf", {"na", "wavelength", "index", "pixel", "step", "device"})
+    for _, name in ipairs {"na", "wavelength", "pixel", "step"} do
+        if type(options[name]) ~= "number" or options[name] <= 0 or options[name] ~= options[name] then
+            fail(name .. " is a positive number", name, "psf.born_wolf")
+        end
+    end
+    local index = options.index or 1.515
+    if #size ~= 3 then
+        fail("size is {nz, ny, nx}", "size", "psf.born_wolf")
+    elseif options.na >= index then
+        fail(("na %g must lie below the refractive index %g"):format(options.na, index), "na", "psf.born_wolf")
+    end
+    local nz, ny, nx = table.unpack(size)
+    local cz, cy, cx = (nz - 1) // 2, (ny - 1) // 2, (nx - 1) // 2
+    local k = 2 * math.pi / options.wavelength
+    local farthest = options.pixel * math.sqrt((ny - 1 - cy) ^ 2 + (nx - 1 - cx) ^ 2)
+    local deepest = options.step * (nz - 1 - cz)
+    -- Simpson's rule with at least 12 points for each turn of the integrand.
+    local phase = k * options.na * farthest + k * options.na ^ 2 * deepest / (2 * index)
+    local count = 2 * math.ceil(math.max(60, 12 * phase / (2 * math.pi)) / 2)
+    local weights = {}
+    for m = 0, count do
+        local simpson = (m == 0 or m == count) and 1 or m % 2 == 1 and 4 or 2
+        weights[m] = simpson * m / count / (3 * count)
+    end
+    -- One line of weighted Bessel values for every distance that occurs.
+    local lines, keys = {}, {}
+    for y = 0, ny - 1 do
+        for x = 0, nx - 1 do
+            local key = (y - cy) ^ 2 + (x - cx) ^ 2
+            if not lines[key] then
+                local line, r = {}, options.pixel * math.sqrt(key)
+                for m = 0, count do
+                    line[m] = weights[m] * bessel_j0(k * options.na * r * m / count)
+                end
+                lines[key] = line
+                keys[#keys + 1] = key
+            end
+        end
+    end
+    local planes = {}
+    for z = 0, math.max(cz, nz - 1 - cz) do
+        local cosines, sines, plane = {}, {}, {}
+        for m = 0, count do
+            local angle = k * options.na ^ 2 * z * options.step / (2 * index) * (m / count) ^ 2
+            cosines[m], sines[m] = math.cos(angle), math.sin(angle)
+        end
+        for _, key in ipairs(keys) do
+            local line, re, im = lines[key], 0, 0
+            for m = 0, count do
+                re = re + line[m] * cosines[m]
+                im = im + line[m] * sines[m]
+            end
+            plane[key] = re * re + im * im
+        end
+        planes[z] = plane
+    end
+    local total, rows = 0, {}
+    for z = 0, nz - 1 do
+        local plane, values = planes[math.abs(z - cz)], {}
+        for y = 0, ny - 1 do
+            for x = 0, nx - 1 do
+                local value = plane[(y - cy) ^ 2 + (x - cx) ^ 2]
+                total = total + value
+                values[#values + 1] = string.pack("<f", value)
+            end
+        end
+        rows[#rows + 1] = table.concat(values)
+    end
+    local raw = mb.from_string(table.concat(rows), size, {device = options.device})
+    return mb.binary(raw, "div", {scalar = total, out = raw})
+end
+
 return psf

@@ -358,7 +358,48 @@ end
 
 local function prompt_text(env, name, default)
     local prompt = rawget(env, name)
-    return prompt ~= nil and tostring(prompt) or default
+    if prompt == nil then
+        prompt = type(default) == "function" and default() or default
+    end
+    return tostring(prompt)
+end
+
+-- "1.2 GiB/8 GiB> ": live bytes and budget of the default device, once it is in use.
+local function memory_prompt()
+    local id = core.device.default().id
+    for _, device in ipairs(core.device.opened()) do
+        if device.id == id then
+            local stats = core.pool.stats(device)
+            local bytes = core.device.format_bytes
+            return ("%s/%s> "):format(bytes(stats.live), bytes(stats.budget))
+        end
+    end
+    return "> "
+end
+
+-- Watches the pools during a statement. The function that is returned gives a line for each device
+-- on which something was allocated or freed: the change of live bytes, and the highest above those
+-- before.
+local function watch_memory()
+    local before = {}
+    for _, device in ipairs(core.device.opened()) do
+        local stats = core.pool.stats(device)
+        before[device.id] = { live = stats.live, allocs = stats.allocs, scope = core.pool.scope(device) }
+    end
+    return function()
+        local lines, bytes = {}, core.device.format_bytes
+        for _, device in ipairs(core.device.opened()) do
+            local stats = core.pool.stats(device)
+            local old = before[device.id] or { live = 0, allocs = 0 }
+            local peak = old.scope and old.scope:finish() or stats.live_peak
+            local change = stats.live - old.live
+            if stats.allocs ~= old.allocs or change ~= 0 then
+                lines[#lines + 1] = ("-- %s: %s%s, peak +%s\n"):format(device.id, change < 0 and "-" or "+",
+                    bytes(math.abs(change)), bytes(peak))
+            end
+        end
+        return table.concat(lines)
+    end
 end
 
 -- Reads one complete statement. Returns the function, or nil at the end of input; false and a
@@ -367,7 +408,7 @@ local function read_statement(reader, env)
     local text
     while true do
         local prompt = text and prompt_text(env, "_PROMPT2", ">> ")
-            or prompt_text(env, "_PROMPT", "> ")
+            or prompt_text(env, "_PROMPT", memory_prompt)
         local line, why = reader.read(prompt)
         if not line then
             if why == "interrupted" then
@@ -434,7 +475,13 @@ function repl.run(options)
         if f == nil then
             break
         elseif f then
-            show(core.system.call(f))
+            local report = watch_memory()
+            local results = table.pack(core.system.call(f))
+            local memory = report()
+            show(table.unpack(results, 1, results.n))
+            if memory ~= "" then
+                write(memory)
+            end
         else
             write_error(message and message .. "\n" or "\n")
         end

@@ -206,7 +206,8 @@ end
 -- "metric", `row` (1-based row for the metric, default the middle), and those of the two functions above.
 -- Returns the 0-based centre and a table {pair =, residual =, metric =, angles = {i, j}} that says how it came about.
 function tomo.find_center(projections, angles, options)
-    options = options_of(options, "tomo.find_center", {"method", "row", "min_overlap", "guess", "range", "metric", "accuracy"}, FILTER_OPTIONS)
+    options = options_of(options, "tomo.find_center", {"method", "row", "min_overlap", "guess", "range", "metric", "accuracy"},
+        FILTER_OPTIONS)
     local method = options.method or "auto"
     local details = {}
     if method ~= "metric" then

@@ -72,4 +72,60 @@ function view.save(path, array, options)
     return low, high
 end
 
+local projection_names = { "sxy", "sz", "gamma", "range", "percentiles", "bits", "legend", "gap" }
+
+--- Maximum projections of a volume (z, y, x) as one picture: XY, at its right ZY, below it XZ.
+-- sxy, sz: whole factors that stretch the plane and the axis (default 1 and 1); gap: pixels between (default 4); the other
+-- options are those of save. With a path writes the PNG and returns black and white; without one (nil) returns the picture
+-- as an f32 array on the host, the gaps at the least value.
+function view.projections(path, volume, options)
+    options = options_of(options, "view.projections", projection_names)
+    if #volume.shape ~= 3 then
+        core.error.raise("shape", ("projections are of a volume (z, y, x); this array has %d axes")
+            :format(#volume.shape), { op = "view.projections" })
+    end
+    local nz, ny, nx = table.unpack(volume.shape)
+    local sxy, sz, gap = options.sxy or 1, options.sz or 1, options.gap or 4
+    for name, factor in pairs { sxy = sxy, sz = sz } do
+        if math.type(factor) ~= "integer" or factor < 1 then
+            core.error.raise("argument", name .. " is a whole number, 1 or more",
+                { op = "view.projections", arg = name })
+        end
+    end
+    local height, width = ny * sxy + gap + nz * sz, nx * sxy + gap + nz * sz
+    local xy <close> = core.op.run("reduce", volume, "max", { axis = 1 })
+    local xz <close> = core.op.run("reduce", volume, "max", { axis = 2 })
+    local zy <close> = core.op.run("reduce", volume, "max", { axis = 3 })
+    local canvas = core.array.zeros({ height, width }, { device = "host" })
+    local guard = setmetatable({}, { __close = function(_, err)
+        if err ~= nil or path then
+            canvas:release()
+        end
+    end })
+    local _ <close> = guard
+    -- Every element of `image` (rows, columns) becomes a block of fy x fx.
+    local function paste(image, top, left, fy, fx)
+        local here <close> = core.array.transfer(image, "host")
+        local rows, columns = table.unpack(here.shape)
+        for y = 1, fy do
+            for x = 1, fx do
+                local place <close> = canvas:view({ top + y, top + rows * fy, fy }, { left + x, left + columns * fx, fx })
+                core.op.run("convert", here, "f32", { out = place })
+            end
+        end
+    end
+    local least <close> = core.op.run("reduce", xy, "min")
+    canvas:fill(volume.device.dry and 0 or (least:item()))
+    paste(xy, 0, 0, sxy, sxy)
+    paste(xz, ny * sxy + gap, 0, sz, sxy)
+    local turned <close> = zy:transpose()
+    local dense <close> = core.op.run("convert", turned, "f64")
+    paste(dense, 0, nx * sxy + gap, sxy, sz)
+    if not path then
+        return canvas
+    end
+    return view.save(path, canvas, { range = options.range, percentiles = options.percentiles, bits = options.bits,
+        gamma = options.gamma, legend = options.legend })
+end
+
 return view

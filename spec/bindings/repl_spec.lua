@@ -4,15 +4,17 @@ local mb = require "moonbeam"
 local repl = require "moonbeam.repl"
 local helper = require "spec.helper"
 
--- Feeds lines to the prompt and returns what it wrote, and the prompts it showed.
+-- Feeds lines to the prompt and returns what it wrote, and the prompts it showed; both without what
+-- they say about memory. Then both as they were.
 local function session(lines, env)
-    local written, prompts = {}, {}
+    local written, prompts, raw_prompts = {}, {}, {}
     local at = 0
     env = env or setmetatable({}, { __index = _G })
     repl.run {
         env = env,
         read = function(prompt)
-            prompts[#prompts + 1] = prompt
+            raw_prompts[#raw_prompts + 1] = prompt
+            prompts[#prompts + 1] = prompt:gsub("^[%d.]+ %a*B/[%d.]+ %a*B(> )$", "%1")
             at = at + 1
             if lines[at] == "^C" then
                 return nil, "interrupted"
@@ -23,8 +25,55 @@ local function session(lines, env)
             written[#written + 1] = text
         end,
     }
-    return table.concat(written), prompts
+    local raw = table.concat(written)
+    local output = ("\n" .. raw):gsub("\n%-%- [^\n]*", ""):sub(2)
+    return output, prompts, raw, raw_prompts
 end
+
+describe("memory at the prompt", function()
+    it("is in the prompt, and after every statement that allocated", function()
+        local device = mb.device("host")
+        local original = device:budget()
+        mb.collect()
+        device:budget(1 << 30)
+        local _, _, output, prompts = session { "a = mb.zeros{1024}", "b = a:cast('f64') b:release()", "1 + 1", "a:release()",
+            "local f = nil" }
+        device:budget(original)
+        assert.equal("-- host: +4 KiB, peak +4 KiB\n-- host: +0 B, peak +8 KiB\n2\n-- host: -4 KiB, peak +0 B\n\n", output)
+        assert.same({ "0 B/1 GiB> ", "4 KiB/1 GiB> ", "4 KiB/1 GiB> ", "4 KiB/1 GiB> ", "0 B/1 GiB> ", "0 B/1 GiB> " }, prompts)
+    end)
+
+    it("can be listed: names, shapes, bytes, ages, lines", function()
+        local first = mb.zeros { 3, 5 }
+        local holder = { row = first[2] }
+        local list = mb.mem()
+        assert.equal(2, #list)
+        assert.equal("first", list[1].name)
+        assert.equal("holder.row", list[2].name)
+        assert.same({ 3, 5 }, list[1].shape)
+        assert.is_false(list[1].view)
+        assert.is_true(list[2].view)
+        assert.equal(512, list.bytes)
+        assert.equal(2, list[1].references)
+        assert.matches("repl_spec.lua:%d+", list[1].owner)
+        assert.is_true(list[1].age >= 0 and list[1].age < 100)
+        assert.matches("^name +array +bytes +age +line\nfirst +f32 3 x 5 +512 B +%d+ ms +[^\n]+\nholder.row +f32 5 +view",
+            tostring(list))
+        assert.matches("\n2 arrays, 512 B$", tostring(list))
+        first:release()
+        holder.row:release()
+        assert.equal("no arrays", tostring(mb.mem()))
+    end)
+
+    it("can be planned before an expression runs", function()
+        local env = setmetatable({}, { __index = _G })
+        local _, _, output = session({ "mb.plan(\"mb.zeros{256} + 1\")" }, env)
+        assert.matches("2 +binary +plan:1 +1 KiB[^\n]+<%- peak", output)
+        assert.matches("peak 2 KiB %(2048 bytes%), not run\n", output)
+        assert.equal(1024, mb.plan(function(n) mb.zeros { n }:release() end, 256).peak)
+        assert.matches("plan:1", (helper.failure(mb.plan, "1 +")))
+    end)
+end)
 
 describe("the prompt", function()
     it("shows values and runs statements", function()

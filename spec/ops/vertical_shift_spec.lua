@@ -104,6 +104,22 @@ describe("vertical_shift", function()
         end)
     end)
 
+    it("is two mul_adds of row regions", function()
+        local rows, cols = 13, 11
+        local frame <close> = mb.random({ rows, cols }, { seed = 9 })
+        for _, shift in ipairs { 3.3, -4.75, 0.5, -0.5 } do
+            local s0 = math.floor(shift)
+            local composed <close> = mb.zeros { rows, cols }
+            for whole, factor in pairs { [s0] = s0 + 1 - shift, [s0 + 1] = shift - s0 } do
+                local low, high = math.max(0, whole), math.min(rows, rows + whole)
+                mb.mul_add(composed, frame, { b = factor, region = { low - whole, high - whole, 0, cols },
+                    other_region = { low, high, 0, cols } })
+            end
+            local moved <close> = mb.vertical_shift(frame, shift)
+            helper.assert_close(composed, moved, 1e-6)
+        end
+    end)
+
     it("takes one frame", function()
         local frame <close> = mb.random({ 9, 6 }, { seed = 8 })
         local want = shifted(frame:to_table(), 1.25)

@@ -1,0 +1,97 @@
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+local psf, metrics = mb.psf, mb.metrics
+
+describe("psf", function()
+    it("finds centres", function()
+        local h <close> = mb.array { { 0, 1, 0, 0 }, { 0, 2, 5, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 } }
+        assert.same({ 1, 1 }, psf.center(h))
+        assert.same({ 2, 2 }, psf.center(h, "fft"))
+        assert.same({ 1, 2 }, psf.center(h, "maximum"))
+        local mass = psf.center(h, "mass")
+        assert.near(7 / 8, mass[1], 1e-12)
+        assert.near(13 / 8, mass[2], 1e-12)
+        assert.same({ 0.5, 3 }, psf.center(h, { 0.5, 3 }))
+        assert.matches("middle, fft, maximum, mass", (helper.failure(psf.center, h, "peak")))
+        assert.matches("0 %.%.%. 3", (helper.failure(psf.center, h, { 0, 4 })))
+        local dark <close> = mb.zeros { 3 }
+        assert.matches("centre of mass", (helper.failure(psf.center, dark, "mass")))
+    end)
+
+    it("normalises, removes background, crops", function()
+        local raw <close> = mb.array({ { 3, 3, 3, 3, 3 }, { 3, 4, 9, 4, 3 }, { 3, 3, 3, 3, 3 } }, { dtype = "u16" })
+        local clean <close> = psf.subtract_background(raw)
+        helper.assert_close({ { 0, 0, 0, 0, 0 }, { 0, 1, 6, 1, 0 }, { 0, 0, 0, 0, 0 } }, clean, 0)
+        local one <close> = psf.normalise(clean)
+        assert.near(1, one:sum(), 1e-6)
+        local small <close> = psf.crop(clean, { energy = 0.999 })
+        assert.same({ 1, 3 }, small.shape)
+        helper.assert_close({ { 1, 6, 1 } }, small, 0)
+        local dark <close> = mb.zeros { 3 }
+        assert.matches("positive", (helper.failure(psf.normalise, dark)))
+    end)
+
+    it("recentres by fractions of a pixel", function()
+        local off <close> = mb.psf_gaussian({ 24, 25 }, 2, { center = { 12.4, 10.7 } })
+        local expected <close> = mb.psf_gaussian({ 24, 25 }, 2)
+        local centred <close> = psf.recentre(off)
+        helper.assert_close(expected, centred, 2e-4)
+    end)
+
+    it("models Born and Wolf's: the Airy pattern in focus, its axial zero, symmetry", function()
+        local na, wavelength, pixel = 0.8, 0.5, 0.05
+        local zero = 2 * 1.33 * wavelength / na ^ 2 -- first dark point of sinc^2 along the axis
+        local h <close> = psf.born_wolf({ 9, 33, 33 }, { na = na, wavelength = wavelength, index = 1.33, pixel = pixel, step = zero / 4 })
+        assert.near(1, h:sum(), 1e-5)
+        local peak = h:item(5, 17, 17)
+        assert.near(peak, h:max(), 0)
+        assert.is_true(h:item(9, 17, 17) < 1e-6 * peak)
+        assert.near((math.sin(math.pi / 2) / (math.pi / 2)) ^ 2, h:item(7, 17, 17) / peak, 1e-4)
+        assert.near(1, h:item(3, 20, 15) / h:item(7, 14, 19), 1e-6)
+        -- [2 J1(v) / v]^2 falls to 0.3692 at v = 2.
+        local v = 2 * math.pi / wavelength * na * 4 * pixel
+        local bessel_sum, steps = 0, 2000
+        for m = 1, steps do
+            local rho = (m - 0.5) / steps
+            bessel_sum = bessel_sum + psf.bessel_j0(v * rho) * rho / steps
+        end
+        assert.near((2 * bessel_sum) ^ 2, h:item(5, 17, 21) / peak, 1e-4)
+        assert.matches("refractive", (helper.failure(psf.born_wolf, { 3, 3, 3 },
+            { na = 1.4, index = 1.33, wavelength = 1, pixel = 1, step = 1 })))
+    end)
+
+    it("knows J0 at its zeros and at 0", function()
+        assert.near(1, psf.bessel_j0(0), 1e-7)
+        assert.near(0, psf.bessel_j0(2.404825557695773), 1e-6)
+        assert.near(0, psf.bessel_j0(11.791534439014281), 1e-6)
+    end)
+end)
+
+describe("metrics", function()
+    it("are what they say on small images", function()
+        local a <close> = mb.array { { 1, 2 }, { 3, 6 } }
+        local b <close> = mb.array { { 1, 4 }, { 3, 2 } }
+        assert.near(math.sqrt(20 / 4), metrics.rmse(a, b), 1e-6)
+        assert.near(20 * math.log(3 / math.sqrt(5), 10), metrics.psnr(a, b), 1e-5)
+        assert.equal(math.huge, metrics.psnr(a, a))
+        local c <close> = a * -2
+        local d <close> = c + 7
+        assert.near(-1, metrics.ncc(a, d), 1e-6)
+        assert.near(1, metrics.ncc(a, a), 1e-6)
+        local expected = 4 * math.log(4 / 2) - 4 + 2 + 2 * math.log(2 / 6) - 2 + 6
+        assert.near(expected, metrics.i_divergence(a, b), 1e-5)
+        assert.near(0, metrics.i_divergence(a, a), 1e-6)
+    end)
+
+    it("ssim is 1 for equal images, falls with noise, and is the formula for flat ones", function()
+        local a <close> = mb.random({ 20, 24 }, { seed = 1 })
+        local noise <close> = mb.random({ 20, 24 }, { seed = 2, low = -0.1, high = 0.1 })
+        local b <close> = a + noise
+        assert.near(1, metrics.ssim(a, a), 1e-6)
+        local near = metrics.ssim(b, a)
+        assert.is_true(near < 0.99 and near > 0.8)
+        local two <close> = mb.full({ 16, 16 }, 2)
+        local three <close> = mb.full({ 16, 16 }, 3)
+        assert.near((12 + 1e-4) / (13 + 1e-4), metrics.ssim(two, three, { range = 1 }), 1e-3)
+    end)
+end)

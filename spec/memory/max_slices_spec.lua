@@ -1,0 +1,177 @@
+-- How much fits: op.max_slices for operators, plan.max_slices and plan.max_chunk for functions and reconstructions.
+
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+
+describe("op.max_slices", function()
+    it("comes to the textbook's numbers", function()
+        local function count(op, options)
+            options.granularity = 1
+            return mb.op.max_slices(op, options)
+        end
+        local n, dtype, bytes = count("unary", {pattern = "projection", dims = {10, 20}, dtype = "f32", available = 14450,
+            params = {fn = "exp"}})
+        assert.equal(9, n)
+        assert.equal("f32", dtype)
+        assert.equal(14400, bytes)
+        local available = (5 * 2560 * 200 + 42) * 2
+        n, dtype = count("convert", {pattern = "sinogram", dims = {5, 2560}, dtype = "u16", available = available,
+            params = {dtype = "u16"}})
+        assert.equal(100, n)
+        assert.equal("u16", dtype)
+        n, dtype = count("convert", {dim = 2, dims = {5, 2560}, dtype = "f32", available = available, params = {dtype = "f32"}})
+        assert.equal(50, n)
+        assert.equal("f32", dtype)
+        n, dtype = count("convert", {dim = 1, dims = {5, 2560}, dtype = "u16", available = available, params = {dtype = "f32"}})
+        assert.equal(66, n)
+        assert.equal("f32", dtype)
+    end)
+
+    it("counts what the pool takes unless told otherwise", function()
+        local options = {pattern = "projection", dims = {10, 20}, available = 14450, params = {fn = "exp"}}
+        assert.equal(8, (mb.op.max_slices("unary", options))) -- 9 slices are 7200 bytes, 7680 in units, twice
+        options.available = 2 * 7680
+        assert.equal(9, (mb.op.max_slices("unary", options)))
+        options.available = "1K"
+        assert.equal(0, (mb.op.max_slices("unary", options)))
+    end)
+
+    it("explains what it cannot do", function()
+        local function failure(op, options)
+            return helper.failure(mb.op.max_slices, op, options)
+        end
+        assert.matches("cannot be cut along axis 3; it can along 1", (failure("backproject", {dim = 3, dims = {5, 5},
+            available = 1000})))
+        assert.matches("fft cannot be cut", (failure("fft", {dim = 1, dims = {5, 5}, available = 1000})))
+        assert.matches("no option 'dimension'", (failure("unary", {dimension = 1})))
+        assert.matches("available", (failure("unary", {dim = 1, dims = {5}})))
+        assert.matches("pattern", (failure("unary", {pattern = "row", dims = {5}})))
+    end)
+
+    -- For every operator that can be cut, every axis, every sample: run it, take the peak, ask with that peak. What is
+    -- answered runs in these bytes, and one slice more does not; bare counts the same without rounding.
+    for _, name in ipairs(mb.op.list()) do
+        local descriptor = mb.op.describe(name)
+        for _, split in ipairs(descriptor.split or {}) do
+            it(("gives the true number for %s along axis %d"):format(name, split.axis), function()
+                local tried = 0
+                for _, text in ipairs(descriptor.samples) do
+                    local sample = assert(load("return " .. text))()
+                    local first = sample.inputs and sample.inputs[1]
+                    if first and #first - 1 >= split.axis then
+                        local dims = {table.unpack(first, 2)}
+                        local extent = table.remove(dims, split.axis)
+                        local others = {}
+                        for key, spec in pairs(sample.inputs) do
+                            if key ~= 1 then
+                                others[key] = {table.unpack(spec)}
+                                if #spec == #first then
+                                    others[key][split.axis + 1] = -1
+                                end
+                            end
+                        end
+                        local function shape_of(spec, n)
+                            local shape = {table.unpack(spec, 2)}
+                            if #spec == #first then
+                                shape[split.axis] = n
+                            end
+                            return shape
+                        end
+                        local function work(device, n)
+                            local inputs = {}
+                            for key, spec in pairs(sample.inputs) do
+                                inputs[key] = mb.empty(shape_of(spec, n), {dtype = spec[1], device = device})
+                            end
+                            local positional, options, input = {}, {}, 0
+                            for _, arg in ipairs(descriptor.args) do
+                                local value
+                                if arg.kind == "in" or arg.kind == "inout" then
+                                    input = input + 1
+                                    value = inputs[arg.name] or inputs[input]
+                                elseif arg.kind ~= "out" then
+                                    value = (sample.params or {})[arg.name]
+                                end
+                                if arg.required and arg.kind ~= "out" then
+                                    positional[#positional + 1] = value
+                                else
+                                    options[arg.name] = value
+                                end
+                            end
+                            positional[#positional + 1] = options
+                            local results = table.pack(mb.op.run(name, table.unpack(positional)))
+                            return inputs, results
+                        end
+                        for _, slices in ipairs {extent, 7 * extent + 1} do
+                            local known, peak = pcall(function()
+                                mb.plan.peak(work, "host", 1)
+                                return mb.plan.peak(work, "host", slices).peak
+                            end)
+                            if known then -- else the parameters belong to the sample's own extent
+                                local n = mb.op.max_slices(name, {dim = split.axis, dims = dims, dtype = first[1],
+                                    available = peak, params = sample.params, inputs = others})
+                                assert.is_true(n >= slices, ("%d slices fit, found %d"):format(slices, n))
+                                assert.equal(n, (mb.plan.max_count(work, {available = peak, limit = n + 100})))
+                                tried = tried + 1
+                            end
+                        end
+                    end
+                end
+                assert.is_true(tried > 0)
+            end)
+        end
+    end
+end)
+
+describe("plan", function()
+    it("finds the largest input of any function", function()
+        local function double(a)
+            local b <close> = a * 2
+            return b:cast("f64")
+        end
+        local function input(n, device)
+            return mb.empty({n, 128}, {device = device})
+        end
+        assert.equal(10, (mb.plan.max_slices(double, input, 10 * 512 * 4)))
+        assert.equal(9, (mb.plan.max_slices(double, input, 10 * 512 * 4 - 1)))
+    end)
+
+    it("knows what a whole reconstruction takes, and how much fits", function()
+        local options = {shape = {30, 20, 48}, center = 23.5}
+        local need = mb.plan.required_memory(6, options)
+        -- The parts are what they say, measured.
+        local raw = mb.random({30, 6, 48}, {dtype = "u16", low = 1, high = 100})
+        raw:release()
+        local angles = {}
+        for i = 1, 30 do
+            angles[i] = (i - 1) * math.pi / 30
+        end
+        local measured = mb.pool.peak(function()
+            local sinograms <close> = mb.zeros {6, 30, 48}
+            mb.tomo.fbp(sinograms, angles, {center = 23.5, consume = true}):release()
+        end)
+        assert.equal(measured, need.sinogram)
+        measured = mb.pool.peak(function()
+            local darks <close> = mb.zeros({10, 20, 48}, {dtype = "u16"})
+            local flats <close> = mb.ones({10, 20, 48}, {dtype = "u16"})
+            local frames = mb.ones({6, 20, 48}, {dtype = "u16"})
+            local projections, counts = mb.tomo.line_integrals(frames, {darks = darks, flats = flats, consume = true})
+            projections:release()
+            counts:release()
+        end)
+        assert.equal(measured, need.projection)
+        assert.is_true(need.all >= need.sinogram)
+
+        options.available = need.all
+        local counts, peaks = mb.plan.max_chunk(options)
+        assert.is_true(counts.all >= 6 and counts.all <= 20)
+        assert.is_true(peaks.all <= need.all)
+        if counts.all < 20 then
+            assert.is_true(mb.plan.required_memory(counts.all + 1, options).all > need.all)
+        end
+        options.available = need.all - 512
+        local fewer = mb.plan.max_chunk(options)
+        assert.is_true(fewer.all < 6 or mb.plan.required_memory(fewer.all, options).all < need.all)
+        assert.equal(0, (mb.plan.max_chunk {shape = {30, 20, 48}, center = 23.5, available = 1024}).all)
+        assert.matches("shape", (helper.failure(mb.plan.required_memory, 1, {})))
+    end)
+end)
