@@ -102,6 +102,7 @@ __global__ void __launch_bounds__(256) bp_single(bp_job job, const float *sino, 
             table[threadIdx.x] = bp_table_entry(job, a0 + threadIdx.x, x0, y0);
         __syncthreads();
         const float *line = sino + a0 * stride_a;
+        float part[BP_SINGLE_PIXELS] = {}; /* sums of sums: the rounding of a long sum grows with its length */
         for (int k = 0; k < count; k++, line += stride_a) {
             float4 t = table[k];
             float first = fmaf((float)px, t.x, fmaf((float)py, t.y, t.z));
@@ -111,9 +112,12 @@ __global__ void __launch_bounds__(256) bp_single(bp_job job, const float *sino, 
                 int i = (int)r + __float_as_int(t.w);
                 float a = i >= 0 && i < job.bins ? __ldg(line + i) : 0.0f;
                 float b = i >= -1 && i < job.bins - 1 ? __ldg(line + i + 1) : 0.0f;
-                sum[p] = fmaf(f, b, fmaf(1.0f - f, a, sum[p]));
+                part[p] = fmaf(f, b, fmaf(1.0f - f, a, part[p]));
             }
         }
+#pragma unroll
+        for (int p = 0; p < BP_SINGLE_PIXELS; p++)
+            sum[p] += part[p];
     }
 #pragma unroll
     for (int p = 0; p < BP_SINGLE_PIXELS; p++) {

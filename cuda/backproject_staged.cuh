@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(512, 2) bp_staged(const __grid_constant__ bp_s
     s.bins = p.job.bins;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     const int px = (warp % (TX / 8)) * 8 + (lane & 7), py = (warp / (TX / 8)) * 4 + (lane >> 3);
-    float sum[S] = {};
+    float sum[S] = {}, part[S] = {}; /* sums of sums: rounding grows with a sum's length */
     if (!bp_tile_masked(p.job, s.x0, s.y0, TX, TY)) {
         s.init(WARPS);
         for (int it = 0; it * AS < s.angles; it++) {
@@ -47,10 +47,17 @@ __global__ void __launch_bounds__(512, 2) bp_staged(const __grid_constant__ bp_s
                 uint32_t at = s.data + st * size::STAGE + j * size::ANGLE + bits * 16u;
 #pragma unroll
                 for (int c = 0; c < CH; c++)
-                    bp_add<false>(sum + C * c, bp_shared_load(at + c * size::SLOT),
+                    bp_add<false>(part + C * c, bp_shared_load(at + c * size::SLOT),
                                   bp_shared_load(at + c * size::SLOT + 16), f);
             }
             s.end(it);
+            if ((it + 1) % (64 / AS) == 0 || (it + 1) * AS >= s.angles) {
+#pragma unroll
+                for (int k = 0; k < S; k++) {
+                    sum[k] += part[k];
+                    part[k] = 0.0f;
+                }
+            }
         }
     }
     const int x = s.x0 + px, y = s.y0 + py;

@@ -130,6 +130,10 @@ end
 -- says how it was found. A half acquisition has no trial slices: its axis is that of the opposite frames.
 function recon.find_center(scan, options)
     options = options_of(options, "recon.find_center", OPTIONS)
+    if mb.device.dry() then
+        mb.raise("dry_run", "the rotation centre is found in the data, which a dry run does not have; give it (center =, --center)",
+            {op = "recon.find_center"})
+    end
     local device = mb.device(options.device or "host")
     local low, high = options.rows and options.rows[1] or 1, options.rows and options.rows[2] or scan.rows
     local middle = (low + high) // 2

@@ -200,7 +200,7 @@ local function module_names()
     local folder = package.searchpath("moonbeam", package.path)
     folder = folder and folder:match("^(.*)init%.lua$")
     for _, name in ipairs {
-        "tomo", "deconv", "scan", "result", "view", "plan", "help", "kernel",
+        "tomo", "deconv", "scan", "recon", "result", "view", "plan", "mem", "help", "kernel",
     } do
         local file = folder and io.open(folder .. name .. ".lua")
         if file then
