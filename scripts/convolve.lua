@@ -44,6 +44,7 @@ local options = cli.parse(arg, {
         doc = "extents of the result"},
     {"naive", doc = "one array per step, nothing reused: padded PSF, shifted PSF, spectra, product, result"},
     {"keep", doc = "keep the image"},
+    {"tiles", doc = "in overlapping tiles that fit the budget (not circular); the result is the same"},
     {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes a GPU where there is one"},
     {"budget", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 1G: run out of it on purpose"},
     {"png", short = "p", value = "FILE", doc = "maximum projections of the result: XY, ZY, XZ"},
@@ -155,6 +156,14 @@ if options.naive then
     for _, array in ipairs {padded, shifted, otf, spectrum, product} do
         array:release()
     end
+elseif options.tiles then
+    if options.mode ~= "same" then
+        mb.raise("argument", "--tiles gives --mode same")
+    end
+    local plan
+    result, plan = step("convolution in tiles", mb.tiles.convolve, image, psf, {boundary = options.boundary})
+    print(("  %d tiles of at most %s on a grid of %s, %d bytes each"):format(plan.total, table.concat(plan.tile, " x "),
+        table.concat(plan.grid, " x "), plan.peak))
 else
     local settings = {mode = options.mode, boundary = options.boundary, consume = not options.keep}
     -- Known before it runs: the same call on a shadow of the device.

@@ -16,6 +16,7 @@ local options = cli.parse(arg, {
         doc = "rl is Richardson-Lucy"},
     {"iterations", short = "n", value = "N", type = cli.count, default = 20, doc = "of rl and landweber"},
     {"acceleration", short = "a", value = "NAME", type = cli.choice("none", "heavy_ball"), default = "none", doc = "of rl"},
+    {"total-variation", value = "X", type = cli.number, doc = "of rl: weight of that regularisation, such as 0.002"},
     {"tolerance", value = "PART", type = cli.number, doc = "rl: stop when an iteration changes less than this part"},
     {"metrics", doc = "rl: print I-divergence and change of every iteration"},
     {"lambda", value = "X", type = cli.number, doc = "regularisation of wiener and tikhonov"},
@@ -107,6 +108,10 @@ local run
 if options.method == "rl" then
     settings.iterations, settings.acceleration = options.iterations, options.acceleration
     settings.tolerance, settings.metrics = options.tolerance, options.metrics
+    settings.total_variation = options.total_variation
+    if options.pixel and options.step and image.rank == 3 then
+        settings.spacing = {options.step / options.pixel, 1, 1}
+    end
     run = mb.deconv.richardson_lucy
 elseif options.method == "landweber" then
     settings.iterations = options.iterations

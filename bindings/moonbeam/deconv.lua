@@ -125,17 +125,18 @@ local function normaliser_of(weights, layout, otf)
     return samples:copy()
 end
 
-local RL_OPTIONS = {"iterations", "otf", "start", "weights", "acceleration", "eps", "floor", "min", "metrics",
-    "on_iteration", "tolerance"}
+local RL_OPTIONS = {"iterations", "otf", "start", "weights", "acceleration", "total_variation", "spacing", "eps", "floor",
+    "min", "metrics", "on_iteration", "tolerance"}
 
 --- Richardson-Lucy: maximum likelihood for Poisson noise. Returns the estimate, f32, with the image's shape, and a table
 -- {iterations =, metrics = {{divergence =, flux =, change =}, ...}} (metrics where they were asked for).
 --
 -- Options: iterations (default 10); boundary (default "zero"), center, size; normalise (default true: the PSF is made to
 -- sum to 1); otf, from deconv.transfer; start ("flat" (default), "image" or an array); weights (f32, the image's shape, 0
--- at bad pixels; boundary "zero" or "circular"); acceleration ("none" (default) or "heavy_ball"); eps (least blurred value
--- to divide by; default 1e-6 of the image's mean); floor (voxels whose normaliser is at most this were not seen and become
--- min; default 1e-3); min (lower bound of the estimate, default 0); metrics = true records per iteration the I-divergence
+-- at bad pixels; boundary "zero" or "circular"); acceleration ("none" (default) or "heavy_ball"); total_variation (weight of
+-- that regularisation, such as 0.002 to 0.01) and spacing (distance of voxels along the axes, for it; no array more); eps
+-- (least blurred value to divide by; default 1e-6 of the image's mean); floor (voxels whose normaliser is at most this were
+-- not seen and become min; default 1e-3); min (lower bound, default 0); metrics = true records per iteration the I-divergence
 -- and the flux of the blurred estimate before it (divergence, blurred), and the flux and the relative change after it (flux,
 -- change); on_iteration, a function (k, metric or nil): return false to stop; tolerance stops when the change falls below.
 -- The image is not changed.
@@ -183,6 +184,10 @@ function deconv.richardson_lucy(image, psf, options)
             local _, misfit = mb.rl_ratio(work, measured, {weights = weights, eps = eps, metrics = measure})
             local _ <close> = misfit
             convolution.apply(work, otf, n, true)
+            if options.total_variation then
+                mb.rl_total_variation(estimate, work, {lambda = options.total_variation, spacing = options.spacing,
+                    epsilon = math.max(1e-3 * mean, 1e-20)})
+            end
             local _, _, sums = mb.rl_update(estimate, work, {table = table_of, normaliser = normaliser,
                 window = table_of and layout.shape or nil, center = table_of and layout.center or nil,
                 floor = options.floor, min = least, metrics = measure})

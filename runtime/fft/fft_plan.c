@@ -176,6 +176,11 @@ void mb_fft_cache_destroy(mb_fft_cache *cache) {
 }
 
 mb_status mb_fft_exec(mb_device *device, const mb_fft_plan *plan, void *in, void *out, void *work) {
+    /* cuFFT wants complex alignment on the real side, too, and takes its refusal for the end of the device. */
+    if (((uintptr_t)in | (uintptr_t)out) % (2 * sizeof(float)) && strcmp(device->backend->name, "host") != 0)
+        return mb_fail(MB_STATUS_SHAPE, NULL,
+                       "the array is a view that begins at an odd element, which a transform on %s cannot read or write; "
+                       "take a:copy()", device->id);
     return device->backend->fft_exec(device->self, plan->handle, &plan->desc, in, out, work);
 }
 

@@ -170,6 +170,28 @@ helper.each_device(function(device, test)
             assert.is_true(distance(fast, truth) < distance(plain, truth))
         end)
 
+        test("calms noise with total variation, at no memory", function()
+            local truth <close> = object({ 40, 44 }, device)
+            local psf <close> = mb.psf_gaussian({ 9, 9 }, 1.5, { device = device })
+            local blurred <close> = convolution(truth, psf, { boundary = "circular" })
+            local image <close> = mb.poisson(blurred, { seed = 5 })
+            local function run(weight)
+                return deconv.richardson_lucy(image, psf, { boundary = "circular", iterations = 80, total_variation = weight })
+            end
+            local plain <close> = run(nil)
+            local calm <close> = run(0.02)
+            local same <close> = run(0)
+            helper.assert_close(plain, same, 0)
+            assert.is_true(distance(calm, truth) < 0.9 * distance(plain, truth),
+                ("%g and %g"):format(distance(calm, truth), distance(plain, truth)))
+            local function peak(weight)
+                return (mb.pool.peak(function()
+                    run(weight):release()
+                end, device))
+            end
+            assert.equal(peak(nil), peak(0.02))
+        end)
+
         test("takes u16 as it is, a transfer function, a start; stops when told", function()
             local truth <close> = object({ 20, 22 }, device)
             local psf <close> = crooked({ 5, 4 }, device)

@@ -65,6 +65,13 @@ describe("convolve.lua", function()
         assert.equal(1, status)
         assert.matches("do not fit", text)
         assert.matches("enough", text)
+        -- Image and result alone take 250 kB; tiles make do with what is left.
+        local tiled = must(small .. ("--budget 500000 --tiles -b zero -o %s/tiled.npy"):format(folder))
+        assert.is_true(tonumber(tiled:match("(%d+) tiles of")) > 1)
+        must(small .. ("-b zero -o %s/whole.npy"):format(folder))
+        local a <close> = mb.npy.read(folder .. "/tiled.npy")
+        local b <close> = mb.npy.read(folder .. "/whole.npy")
+        helper.assert_close(b, a, 1e-5)
     end)
 
     it("has equal ledgers, planned and run", function()

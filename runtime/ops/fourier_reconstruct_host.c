@@ -1,0 +1,285 @@
+/*
+** The host kernel of fourier_reconstruct: FFTW and OpenMP.
+** Rows: a thread pads, filters, crops, transforms and stores one pair of rows at a time.
+** Gridding: a thread fills lines of the grid; the pairs are the vector, a sample's position and
+** weight are found once for all of them.
+*/
+#include "ops/fourier_reconstruct_host.h"
+#include "ops/multiversion.h"
+#include <omp.h>
+#include <string.h>
+
+typedef struct job {
+    const mb_op_call *call;
+    const mb_fourier_reconstruct_params *p;
+    mb_parallel_geometry g;
+    mb_gridding gridding;
+    int64_t padded, samples, grid;
+    int64_t pairs; /* gridded in this batch */
+    int64_t first; /* slice of this batch */
+    const mb_fourier_angle *angles;
+    const mb_gridding_ray *rays;
+    const int32_t *starts;
+    const float *response, *deapodise;
+    float *polar, *cells;
+} job;
+
+/* Slice `z` of the sinogram at angle a; NULL past the last slice. */
+static const float *sino_row(const job *j, int64_t z, int64_t a)
+{
+    const mb_array *sino = j->call->arrays[MB_FOURIER_SINO];
+    int rank = sino->shape.rank;
+    if (z >= j->g.rows)
+        return NULL;
+    return (const float *)sino->data + (rank == 3 ? z * sino->strides[0] : 0) +
+           a * sino->strides[rank - 2];
+}
+
+static void put_part(const job *j, const float *from, float *row, int part)
+{
+    int64_t left = (j->padded - j->g.cols) / 2, cols = j->g.cols;
+    bool edge = from && j->p->padding == MB_RAMP_PAD_EDGE;
+    float before = edge ? from[0] : 0, after = edge ? from[cols - 1] : 0;
+    for (int64_t i = 0; i < left; i++)
+        row[2 * i + part] = before;
+    for (int64_t i = 0; i < cols; i++)
+        row[2 * (left + i) + part] = from ? from[i] : 0;
+    for (int64_t i = left + cols; i < j->padded; i++)
+        row[2 * i + part] = after;
+}
+
+/* The response is even: both halves of the complex spectrum get it. */
+MB_MULTIVERSION
+static void multiply(float *row, const float *response, int64_t padded)
+{
+    for (int64_t k = 0; k <= padded / 2; k++) {
+        row[2 * k] *= response[k];
+        row[2 * k + 1] *= response[k];
+    }
+    for (int64_t k = padded / 2 + 1; k < padded; k++) {
+        row[2 * k] *= response[padded - k];
+        row[2 * k + 1] *= response[padded - k];
+    }
+}
+
+/* row[k] * phase[k] into lane `lane` of the ray's samples; frequency k - N/2 is at k, the lowest
+** has no partner: 0. */
+MB_MULTIVERSION
+static void store(const float *row, const float *phase, float *to, int64_t samples, int64_t pairs)
+{
+    int64_t half = samples / 2;
+    to[0] = to[1] = 0;
+    for (int64_t i = 1; i < samples; i++) {
+        int64_t k = i < half ? i + half : i - half;
+        float re = row[2 * k], im = row[2 * k + 1];
+        to[2 * pairs * i] = re * phase[2 * i] - im * phase[2 * i + 1];
+        to[2 * pairs * i + 1] = re * phase[2 * i + 1] + im * phase[2 * i];
+    }
+}
+
+/* Every pair of rows of ray s. */
+static mb_status transform_ray(const job *j, int64_t s, float *row, float *phase)
+{
+    const mb_op_call *call = j->call;
+    const int64_t left = (j->padded - j->g.cols) / 2, half = j->samples / 2;
+    const int64_t a = j->rays[s].angle;
+    const mb_fourier_angle *angle = &j->angles[a];
+    float *to = j->polar + 2 * s * j->samples * j->pairs;
+    if (angle->weight == 0) {
+        memset(to, 0, (size_t)(j->samples * j->pairs) * 8);
+        return MB_STATUS_OK;
+    }
+    for (int64_t i = 0; i < j->samples; i++) {
+        double turns = mb_fourier_turns(angle->axis, i - half, j->samples);
+        phase[2 * i] = (float)(angle->weight * cos(2 * MB_GRIDDING_PI * turns));
+        phase[2 * i + 1] = (float)(angle->weight * sin(2 * MB_GRIDDING_PI * turns));
+    }
+    for (int64_t q = 0; q < j->pairs; q++) {
+        const float *even = sino_row(j, j->first + 2 * q, a);
+        if (!even) {
+            memset(row, 0, (size_t)j->samples * 8);
+        } else {
+            put_part(j, even, row, 0);
+            put_part(j, sino_row(j, j->first + 2 * q + 1, a), row, 1);
+            MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_FORWARD], row, row,
+                               call->slots[MB_FOURIER_FORWARD_WORK]));
+            multiply(row, j->response, j->padded);
+            MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_BACKWARD], row, row,
+                               call->slots[MB_FOURIER_BACKWARD_WORK]));
+            memmove(row, row + 2 * left, (size_t)j->g.cols * 8);
+            memset(row + 2 * j->g.cols, 0, (size_t)(j->samples - j->g.cols) * 8);
+            MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_SAMPLE], row, row,
+                               call->slots[MB_FOURIER_SAMPLE_WORK]));
+        }
+        store(row, phase, to + 2 * q, j->samples, j->pairs);
+    }
+    return MB_STATUS_OK;
+}
+
+static mb_status transform_rays(const job *j)
+{
+    int threads = j->call->device->facts.threads;
+    int64_t pitch = mb_fourier_host_pitch(j->padded, j->samples);
+    mb_status status = MB_STATUS_OK;
+    mb_error error;
+    /* A worker's error record is its own; the first failure is moved to the caller's. */
+#pragma omp parallel for schedule(dynamic, 8) num_threads(threads)
+    for (int64_t s = 0; s < j->g.angles; s++) {
+        float *row = (float *)j->call->slots[MB_FOURIER_ROWS] + pitch * omp_get_thread_num();
+        mb_status seen, mine;
+#pragma omp atomic read
+        seen = status;
+        if (seen != MB_STATUS_OK)
+            continue;
+        mine = mb_cancel_check();
+        if (mine == MB_STATUS_OK)
+            mine = transform_ray(j, s, row, row + mb_fourier_host_row(j->padded, j->samples));
+        if (mine != MB_STATUS_OK)
+#pragma omp critical(mb_fourier_reconstruct)
+            if (status == MB_STATUS_OK) {
+                error = *mb_error_last();
+#pragma omp atomic write
+                status = mine;
+            }
+    }
+    if (status != MB_STATUS_OK)
+        mb_error_restore(&error);
+    return status;
+}
+
+__attribute__((always_inline)) static inline float window(const mb_gridding *g, float d)
+{
+    float t = 1.0f + d * d * g->minus_inv_half2, sum = g->poly[g->degree];
+    for (int i = g->degree - 1; i >= 0; i--)
+        sum = sum * t + g->poly[i];
+    return sum;
+}
+
+/* The sums of one cell, image by image, ray by ray: `lanes` floats. */
+__attribute__((always_inline)) static inline void add_cell(const job *j, int cell_x, int cell_y,
+                                                           int lanes, float *restrict sums)
+{
+    const mb_gridding *g = &j->gridding;
+    const int64_t samples = j->samples, half = samples / 2;
+    for (int image = 0; image < 3; image++) {
+        float x, y;
+        int low, high;
+        if (!mb_gridding_image(g, image, cell_x, cell_y, &x, &y))
+            continue;
+        mb_gridding_buckets(g, x, y, &low, &high);
+        low = mb_gridding_start(g, j->starts, low);
+        high = mb_gridding_start(g, j->starts, high);
+        for (int s = low; s < high; s++) {
+            int ray = s < 0 ? s + g->rays : s >= g->rays ? s - g->rays : s, first, last;
+            const mb_gridding_ray *r = &j->rays[ray];
+            const double cx = (double)r->cx + (double)r->cx_low,
+                         sy = (double)r->sy + (double)r->sy_low;
+            mb_gridding_span(g, r->inv_cx, r->inv_sy, x, y, &first, &last);
+            for (int k = first; k <= last; k++) {
+                float weight =
+                    window(g, (float)((double)x - k * cx)) * window(g, (float)((double)y - k * sy));
+                const float *value = j->polar + ((int64_t)ray * samples + k + half) * lanes;
+                for (int i = 0; i < lanes; i++)
+                    sums[i] += weight * value[i];
+            }
+        }
+    }
+}
+
+/* One line of the grid of every pair. A case for each number of pairs, so that sums stay in
+** registers. */
+MB_MULTIVERSION
+static void grid_line(const job *j, int64_t line)
+{
+    const int half = (int)(j->grid / 2), cell_y = (int)line - half;
+    for (int cell_x = -half; cell_x < half; cell_x++) {
+        float sums[2 * MB_FOURIER_PAIRS_MOST] = {0};
+        switch (j->pairs) {
+        case 1: add_cell(j, cell_x, cell_y, 2, sums); break;
+        case 2: add_cell(j, cell_x, cell_y, 4, sums); break;
+        case 4: add_cell(j, cell_x, cell_y, 8, sums); break;
+        default: add_cell(j, cell_x, cell_y, 16, sums); break;
+        }
+        for (int64_t q = 0; q < j->pairs; q++)
+            memcpy(j->cells + 2 * ((q * j->grid + line) * j->grid + cell_x + half), sums + 2 * q,
+                   8);
+    }
+}
+
+static mb_status grid_batch(const job *j)
+{
+    int threads = j->call->device->facts.threads;
+#pragma omp parallel for schedule(dynamic, 4) num_threads(threads)
+    for (int64_t line = 0; line < j->grid; line++)
+        if (!mb_cancelled())
+            grid_line(j, line);
+    return mb_cancel_check();
+}
+
+/* Pixels of one row of slice `z`, part 0 or 1 of its pair. */
+static void crop_row(const job *j, int64_t z, int64_t y)
+{
+    const mb_array *result = j->call->arrays[MB_FOURIER_RESULT];
+    const int rank = result->shape.rank;
+    const int64_t q = (z - j->first) / 2, part = (z - j->first) % 2, grid = j->grid;
+    const int64_t ys = y - j->g.ny / 2, hx = j->g.nx / 2;
+    const float *line = j->cells + 2 * (q * grid + (ys < 0 ? ys + grid : ys)) * grid + part;
+    float *out = (float *)result->data + (rank == 3 ? z * result->strides[0] : 0) +
+                 y * result->strides[rank - 2];
+    const double scale = j->g.scale / (double)j->samples;
+    const float outside = (float)j->p->circle_value;
+    float factor = (float)(scale * (double)j->deapodise[ys < 0 ? -ys : ys]);
+    for (int64_t x = 0; x < j->g.nx; x++) {
+        int64_t xs = x - hx;
+        float value = line[2 * (xs < 0 ? xs + grid : xs)];
+        value *= factor * j->deapodise[xs < 0 ? -xs : xs];
+        value = (xs + ys) % 2 ? -value : value;
+        out[x] = mb_parallel_inside(&j->g, y, x) ? value : outside;
+    }
+}
+
+mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
+{
+    const mb_fourier_reconstruct_params *p = call->params;
+    mb_ramp_filter_params filter = mb_fourier_filter(p);
+    mb_parallel_geometry g = mb_fourier_geometry(p, &call->arrays[MB_FOURIER_SINO]->shape);
+    float *response = call->slots[MB_FOURIER_RESPONSE];
+    job j = {.call = call,
+             .p = p,
+             .g = g,
+             .padded = mb_ramp_filter_padded(&filter, g.cols),
+             .samples = call->ffts[MB_FOURIER_SAMPLE]->desc.dims[0],
+             .grid = call->ffts[MB_FOURIER_GRID]->desc.dims[0],
+             .angles = call->slots[MB_FOURIER_ANGLES],
+             .rays = call->slots[MB_FOURIER_RAYS],
+             .starts = call->slots[MB_FOURIER_STARTS],
+             .response = response,
+             .deapodise = call->slots[MB_FOURIER_DEAPODISE],
+             .polar = call->slots[MB_FOURIER_SAMPLES],
+             .cells = call->slots[MB_FOURIER_CELLS]};
+    int threads = call->device->facts.threads;
+    const int64_t batch = call->ffts[MB_FOURIER_GRID]->desc.batch;
+    if (p->angles.count != g.angles)
+        return mb_fail(MB_STATUS_ARGUMENT, "angles", "angles is missing: %lld numbers are needed",
+                       (long long)g.angles);
+    j.gridding = mb_fourier_gridding(p->accuracy, &g, j.samples, j.grid);
+    mb_fourier_tables(p, &g, &j.gridding, call->slots[MB_FOURIER_ANGLES],
+                      call->slots[MB_FOURIER_RAYS], call->slots[MB_FOURIER_STARTS],
+                      call->slots[MB_FOURIER_DEAPODISE]);
+#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
+    for (int64_t k = 0; k <= j.padded / 2; k++)
+        response[k] = mb_ramp_filter_response(p->filter, p->cutoff, 1.0, j.padded, k);
+    for (j.first = 0; j.first < g.rows; j.first += 2 * batch) {
+        int64_t count = g.rows - j.first < 2 * batch ? g.rows - j.first : 2 * batch;
+        j.pairs = mb_fourier_lanes(g.rows, j.first, batch);
+        MB_TRY(transform_rays(&j));
+        MB_TRY(grid_batch(&j));
+        MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_GRID], j.cells, j.cells,
+                           call->slots[MB_FOURIER_GRID_WORK]));
+#pragma omp parallel for schedule(static) num_threads(threads)
+        for (int64_t i = 0; i < count * g.ny; i++)
+            crop_row(&j, j.first + i / g.ny, i % g.ny);
+        MB_TRY(mb_cancel_check());
+    }
+    return MB_STATUS_OK;
+}
