@@ -50,10 +50,11 @@ static void reader_begin(reader *r, lua_State *L, const mb_array *array)
         }
     }
     if (array->device->dry)
-        mbl_fail(L, MB_STATUS_DRY_RUN, NULL,
-                 "a value of an array was asked for in a dry run, where arrays have no data; where it "
-                 "decides what is done next, write mb.bound(BOUND, function() return VALUE end): the "
-                 "dry run takes the bound");
+        mbl_fail(
+            L, MB_STATUS_DRY_RUN, NULL,
+            "a value of an array was asked for in a dry run, where arrays have no data; where it "
+            "decides what is done next, write mb.bound(BOUND, function() return VALUE end): the "
+            "dry run takes the bound");
     if (strcmp(array->device->backend->name, "host") == 0) {
         mb_error_clear();
         mbl_check(L, mb_device_sync(array->device));

@@ -68,10 +68,27 @@ static void print_version(void)
     fflush(stdout);
 }
 
+#define EXIT_INTERRUPTED 130 /* as shells say it: 128 + SIGINT */
+
+static int failure_status = EXIT_FAILURE;
+
+static bool is_interrupt(lua_State *L, int index)
+{
+    if (!lua_istable(L, index))
+        return false;
+    lua_getfield(L, index, "code");
+    const char *code = lua_tostring(L, -1);
+    bool found = code != NULL && strcmp(code, mb_status_name(MB_STATUS_CANCELLED)) == 0;
+    lua_pop(L, 1);
+    return found;
+}
+
 /* Prints the error on the top of the stack, if there is one. */
 static int report(lua_State *L, int status)
 {
     if (status != LUA_OK) {
+        if (is_interrupt(L, -1))
+            failure_status = EXIT_INTERRUPTED;
         const char *message = luaL_tolstring(L, -1, NULL);
         fprintf(stderr, "%s: %s\n", program, message);
         fflush(stderr);
@@ -448,5 +465,5 @@ int main(int argc, char **argv)
     lua_close(L);
     mbl_garbage_drain();
     mb_devices_close();
-    return ok ? exit_status : EXIT_FAILURE;
+    return ok ? exit_status : failure_status;
 }

@@ -102,7 +102,8 @@ __global__ void __launch_bounds__(256) bp_single(bp_job job, const float *sino, 
             table[threadIdx.x] = bp_table_entry(job, a0 + threadIdx.x, x0, y0);
         __syncthreads();
         const float *line = sino + a0 * stride_a;
-        float part[BP_SINGLE_PIXELS] = {}; /* sums of sums: the rounding of a long sum grows with its length */
+        float part[BP_SINGLE_PIXELS] =
+            {}; /* sums of sums: the rounding of a long sum grows with its length */
         for (int k = 0; k < count; k++, line += stride_a) {
             float4 t = table[k];
             float first = fmaf((float)px, t.x, fmaf((float)py, t.y, t.z));

@@ -8,7 +8,8 @@
 
 enum { TO, A, B }; /* in walks */
 
-template <class T> struct integer_rule {
+template <class T>
+struct integer_rule {
     __device__ static T go(int fn, T x, T y)
     {
         switch (fn) {
@@ -22,10 +23,17 @@ template <class T> struct integer_rule {
 };
 
 /* Out of line: pow is long, and would otherwise be there once for every element of a batch. */
-__device__ static __noinline__ float power(float x, float y) { return powf(x, y); }
-__device__ static __noinline__ double power(double x, double y) { return pow(x, y); }
+__device__ static __noinline__ float power(float x, float y)
+{
+    return powf(x, y);
+}
+__device__ static __noinline__ double power(double x, double y)
+{
+    return pow(x, y);
+}
 
-template <class T> struct real_rule {
+template <class T>
+struct real_rule {
     __device__ static T go(int fn, T x, T y)
     {
         switch (fn) {
@@ -40,7 +48,8 @@ template <class T> struct real_rule {
     }
 };
 
-template <class T> struct complex_rule {
+template <class T>
+struct complex_rule {
     __device__ static T go(int fn, T x, T y)
     {
         switch (fn) {
@@ -59,7 +68,8 @@ struct binary_job {
 };
 
 template <class T, class Rule>
-__global__ void __launch_bounds__(MB_THREADS) binary_kernel(T *to, const T *a, const T *b, T number, binary_job job)
+__global__ void __launch_bounds__(MB_THREADS)
+    binary_kernel(T *to, const T *a, const T *b, T number, binary_job job)
 {
     MB_BATCH_LOOP(first, job.walk.count)
     {
@@ -81,7 +91,8 @@ __global__ void __launch_bounds__(MB_THREADS) binary_kernel(T *to, const T *a, c
 #pragma unroll
         for (int k = 0; k < MB_BATCH; k++)
             if (first + k * MB_THREADS < job.walk.count)
-                to[at[k][TO]] = Rule::go(job.fn, job.reverse ? y[k] : x[k], job.reverse ? x[k] : y[k]);
+                to[at[k][TO]] =
+                    Rule::go(job.fn, job.reverse ? y[k] : x[k], job.reverse ? x[k] : y[k]);
     }
 }
 
@@ -89,8 +100,10 @@ template <class T, template <class> class Rule>
 static mb_status run(const mb_op_call *call, const binary_job &job, T number)
 {
     const mb_array *a = call->arrays[MB_BINARY_A], *b = call->arrays[MB_BINARY_B];
-    binary_kernel<T, Rule<T>><<<mb_blocks(call, job.walk.count, MB_THREADS * MB_BATCH), MB_THREADS, 0, mb_stream(call)>>>(
-        (T *)call->arrays[MB_BINARY_RESULT]->data, (const T *)a->data, b ? (const T *)b->data : NULL, number, job);
+    binary_kernel<T, Rule<T>><<<mb_blocks(call, job.walk.count, MB_THREADS * MB_BATCH), MB_THREADS,
+                                0, mb_stream(call)>>>((T *)call->arrays[MB_BINARY_RESULT]->data,
+                                                      (const T *)a->data,
+                                                      b ? (const T *)b->data : NULL, number, job);
     MB_LAUNCHED("binary_kernel");
     return MB_STATUS_OK;
 }
@@ -98,8 +111,10 @@ static mb_status run(const mb_op_call *call, const binary_job &job, T number)
 extern "C" mb_status mb_cuda_binary(const mb_op_call *call)
 {
     const mb_binary_params *params = (const mb_binary_params *)call->params;
-    const mb_array *arrays[] = {call->arrays[MB_BINARY_RESULT], call->arrays[MB_BINARY_A], call->arrays[MB_BINARY_B]};
-    const double s = arrays[B] ? 0 : params->scalar; /* infer has checked that it is a value of the type */
+    const mb_array *arrays[] = {call->arrays[MB_BINARY_RESULT], call->arrays[MB_BINARY_A],
+                                call->arrays[MB_BINARY_B]};
+    const double s =
+        arrays[B] ? 0 : params->scalar; /* infer has checked that it is a value of the type */
     binary_job job;
     mb_grid_walk_make(&job.walk, arrays, 3);
     job.fn = params->fn;
@@ -116,6 +131,8 @@ extern "C" mb_status mb_cuda_binary(const mb_op_call *call)
     case MB_F64: return run<double, real_rule>(call, job, s);
     case MB_C64: return run<float2, complex_rule>(call, job, make_float2((float)s, 0));
     case MB_C128: return run<double2, complex_rule>(call, job, make_double2(s, 0));
-    default: return mb_cuda_core->fail(MB_STATUS_DTYPE, "a", "binary on CUDA: element type not accepted");
+    default:
+        return mb_cuda_core->fail(MB_STATUS_DTYPE, "a",
+                                  "binary on CUDA: element type not accepted");
     }
 }

@@ -7,7 +7,8 @@
 
 template <bool BATCH>
 __global__ void __launch_bounds__(MB_THREADS)
-    complex_multiply_kernel(float2 *a, const float2 *b, int64_t count, int64_t period, float scale, float sign)
+    complex_multiply_kernel(float2 *a, const float2 *b, int64_t count, int64_t period, float scale,
+                            float sign)
 {
     MB_BATCH_LOOP(first, count)
     {
@@ -32,7 +33,8 @@ __global__ void __launch_bounds__(MB_THREADS)
 extern "C" mb_status mb_cuda_complex_multiply(const mb_op_call *call)
 {
     const mb_complex_multiply_params *p = (const mb_complex_multiply_params *)call->params;
-    const mb_array *a = call->arrays[MB_COMPLEX_MULTIPLY_A], *b = call->arrays[MB_COMPLEX_MULTIPLY_B];
+    const mb_array *a = call->arrays[MB_COMPLEX_MULTIPLY_A],
+                   *b = call->arrays[MB_COMPLEX_MULTIPLY_B];
     int64_t count = 1, period = 1;
     for (int i = 0; i < a->shape.rank; i++)
         count *= a->shape.dims[i];
@@ -43,11 +45,11 @@ extern "C" mb_status mb_cuda_complex_multiply(const mb_op_call *call)
     unsigned blocks = mb_blocks(call, count, MB_THREADS * MB_BATCH);
     float scale = (float)p->scale, sign = p->conj ? -1.0f : 1.0f;
     if (count == period)
-        complex_multiply_kernel<false><<<blocks, MB_THREADS, 0, mb_stream(call)>>>((float2 *)a->data, (const float2 *)b->data,
-                                                                                   count, period, scale, sign);
+        complex_multiply_kernel<false><<<blocks, MB_THREADS, 0, mb_stream(call)>>>(
+            (float2 *)a->data, (const float2 *)b->data, count, period, scale, sign);
     else
-        complex_multiply_kernel<true><<<blocks, MB_THREADS, 0, mb_stream(call)>>>((float2 *)a->data, (const float2 *)b->data,
-                                                                                  count, period, scale, sign);
+        complex_multiply_kernel<true><<<blocks, MB_THREADS, 0, mb_stream(call)>>>(
+            (float2 *)a->data, (const float2 *)b->data, count, period, scale, sign);
     MB_LAUNCHED("complex_multiply_kernel");
     return MB_STATUS_OK;
 }

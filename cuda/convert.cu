@@ -7,7 +7,8 @@
 #include "ops/op_convert.h"
 
 enum { TO, FROM }; /* in walks */
-#define CHUNK 1024 /* elements of a row per block: four per thread, so that four loads are in flight */
+#define CHUNK                                                                                      \
+    1024 /* elements of a row per block: four per thread, so that four loads are in flight */
 #define TILE 32
 
 struct linear {
@@ -22,7 +23,8 @@ __device__ static inline double apply(const linear &map, double v)
 }
 
 template <class S, class D>
-__global__ void __launch_bounds__(MB_THREADS) convert_rows(const S *from, D *to, mb_grid_walk walk, linear map)
+__global__ void __launch_bounds__(MB_THREADS)
+    convert_rows(const S *from, D *to, mb_grid_walk walk, linear map)
 {
     const int last = walk.rank - 1;
     const int64_t cols = walk.dims[last], rows = walk.count / cols;
@@ -44,7 +46,8 @@ __global__ void __launch_bounds__(MB_THREADS) convert_rows(const S *from, D *to,
 }
 
 /* Elements moved as they are. */
-template <class T> __global__ void __launch_bounds__(MB_THREADS) move_rows(const T *from, T *to, mb_grid_walk walk)
+template <class T>
+__global__ void __launch_bounds__(MB_THREADS) move_rows(const T *from, T *to, mb_grid_walk walk)
 {
     const int last = walk.rank - 1;
     const int64_t cols = walk.dims[last], rows = walk.count / cols;
@@ -69,7 +72,8 @@ template <class T> __global__ void __launch_bounds__(MB_THREADS) move_rows(const
 }
 
 __global__ void __launch_bounds__(MB_THREADS)
-    convert_any(const void *from, int from_type, void *to, int to_type, mb_grid_walk walk, linear map)
+    convert_any(const void *from, int from_type, void *to, int to_type, mb_grid_walk walk,
+                linear map)
 {
     MB_GRID_LOOP(i, walk.count)
     {
@@ -83,8 +87,8 @@ __global__ void __launch_bounds__(MB_THREADS)
 
 /* The input is dense along walk axis `dense`, the output along the last one. blockIdx.z runs over the other axes. */
 __global__ void __launch_bounds__(256)
-    convert_tiles(const void *from, int from_type, void *to, int to_type, mb_grid_walk walk, int dense, int64_t others,
-                  linear map)
+    convert_tiles(const void *from, int from_type, void *to, int to_type, mb_grid_walk walk,
+                  int dense, int64_t others, linear map)
 {
     __shared__ double re[TILE][TILE + 1], im[TILE][TILE + 1];
     const int last = walk.rank - 1, lane = threadIdx.x & 31, row = threadIdx.x >> 5;
@@ -104,7 +108,8 @@ __global__ void __launch_bounds__(256)
                 int64_t x = x0 + k, y = y0 + lane;
                 if (x < nx && y < ny) {
                     double imag, real = mb_element_load(from_type, from,
-                                                        from_at + x * walk.strides[FROM][last] + y * walk.strides[FROM][dense],
+                                                        from_at + x * walk.strides[FROM][last] +
+                                                            y * walk.strides[FROM][dense],
                                                         &imag);
                     re[k][lane] = apply(map, real);
                     im[k][lane] = map.on ? imag * map.scale : imag;
@@ -114,7 +119,9 @@ __global__ void __launch_bounds__(256)
             for (int k = row; k < TILE; k += 8) {
                 int64_t x = x0 + lane, y = y0 + k;
                 if (x < nx && y < ny)
-                    mb_element_store(to_type, to, to_at + x * walk.strides[TO][last] + y * walk.strides[TO][dense],
+                    mb_element_store(to_type, to,
+                                     to_at + x * walk.strides[TO][last] +
+                                         y * walk.strides[TO][dense],
                                      re[lane][k], im[lane][k]);
             }
             __syncthreads();
@@ -130,30 +137,59 @@ static dim3 row_grid(const mb_grid_walk &walk)
 
 /* The pairs of real types that data on their way in and out take most. */
 template <class S>
-static bool rows_from(const mb_op_call *call, const void *from, void *to, mb_dtype type, const mb_grid_walk &walk, linear map)
+static bool rows_from(const mb_op_call *call, const void *from, void *to, mb_dtype type,
+                      const mb_grid_walk &walk, linear map)
 {
     dim3 grid = row_grid(walk);
     cudaStream_t stream = mb_stream(call);
     switch (type) {
-    case MB_U8: convert_rows<S, uint8_t><<<grid, MB_THREADS, 0, stream>>>((const S *)from, (uint8_t *)to, walk, map); return true;
-    case MB_U16: convert_rows<S, uint16_t><<<grid, MB_THREADS, 0, stream>>>((const S *)from, (uint16_t *)to, walk, map); return true;
-    case MB_F16: convert_rows<S, __half><<<grid, MB_THREADS, 0, stream>>>((const S *)from, (__half *)to, walk, map); return true;
-    case MB_F32: convert_rows<S, float><<<grid, MB_THREADS, 0, stream>>>((const S *)from, (float *)to, walk, map); return true;
+    case MB_U8:
+        convert_rows<S, uint8_t>
+            <<<grid, MB_THREADS, 0, stream>>>((const S *)from, (uint8_t *)to, walk, map);
+        return true;
+    case MB_U16:
+        convert_rows<S, uint16_t>
+            <<<grid, MB_THREADS, 0, stream>>>((const S *)from, (uint16_t *)to, walk, map);
+        return true;
+    case MB_F16:
+        convert_rows<S, __half>
+            <<<grid, MB_THREADS, 0, stream>>>((const S *)from, (__half *)to, walk, map);
+        return true;
+    case MB_F32:
+        convert_rows<S, float>
+            <<<grid, MB_THREADS, 0, stream>>>((const S *)from, (float *)to, walk, map);
+        return true;
     default: return false;
     }
 }
 
-static bool convert_as_rows(const mb_op_call *call, const mb_array *from, const mb_array *to, const mb_grid_walk &walk, linear map)
+static bool convert_as_rows(const mb_op_call *call, const mb_array *from, const mb_array *to,
+                            const mb_grid_walk &walk, linear map)
 {
     cudaStream_t stream = mb_stream(call);
     if (from->dtype == to->dtype && !map.on) {
         dim3 grid = row_grid(walk);
         switch (mb_cuda_dtype_bytes(from->dtype)) {
-        case 1: move_rows<<<grid, MB_THREADS, 0, stream>>>((const uint8_t *)from->data, (uint8_t *)to->data, walk); return true;
-        case 2: move_rows<<<grid, MB_THREADS, 0, stream>>>((const uint16_t *)from->data, (uint16_t *)to->data, walk); return true;
-        case 4: move_rows<<<grid, MB_THREADS, 0, stream>>>((const uint32_t *)from->data, (uint32_t *)to->data, walk); return true;
-        case 8: move_rows<<<grid, MB_THREADS, 0, stream>>>((const uint64_t *)from->data, (uint64_t *)to->data, walk); return true;
-        default: move_rows<<<grid, MB_THREADS, 0, stream>>>((const double2 *)from->data, (double2 *)to->data, walk); return true;
+        case 1:
+            move_rows<<<grid, MB_THREADS, 0, stream>>>((const uint8_t *)from->data,
+                                                       (uint8_t *)to->data, walk);
+            return true;
+        case 2:
+            move_rows<<<grid, MB_THREADS, 0, stream>>>((const uint16_t *)from->data,
+                                                       (uint16_t *)to->data, walk);
+            return true;
+        case 4:
+            move_rows<<<grid, MB_THREADS, 0, stream>>>((const uint32_t *)from->data,
+                                                       (uint32_t *)to->data, walk);
+            return true;
+        case 8:
+            move_rows<<<grid, MB_THREADS, 0, stream>>>((const uint64_t *)from->data,
+                                                       (uint64_t *)to->data, walk);
+            return true;
+        default:
+            move_rows<<<grid, MB_THREADS, 0, stream>>>((const double2 *)from->data,
+                                                       (double2 *)to->data, walk);
+            return true;
         }
     }
     switch (from->dtype) {
@@ -165,8 +201,8 @@ static bool convert_as_rows(const mb_op_call *call, const mb_array *from, const 
     }
 }
 
-extern "C" mb_status mb_cuda_copy_array(const mb_op_call *call, const mb_array *from, const mb_array *to, double scale,
-                                        double offset)
+extern "C" mb_status mb_cuda_copy_array(const mb_op_call *call, const mb_array *from,
+                                        const mb_array *to, double scale, double offset)
 {
     const mb_array *arrays[] = {to, from};
     const linear map = {scale != 1 || offset != 0, scale, offset};
@@ -178,8 +214,8 @@ extern "C" mb_status mb_cuda_copy_array(const mb_op_call *call, const mb_array *
     const int last = walk.rank - 1;
     const bool rows = walk.strides[TO][last] == 1 && walk.strides[FROM][last] == 1;
     if (mb_grid_walk_dense(&walk, 2) && from->dtype == to->dtype && !map.on) {
-        MB_CUDA(cudaMemcpyAsync(to->data, from->data, walk.count * mb_cuda_dtype_bytes(to->dtype), cudaMemcpyDeviceToDevice,
-                                stream));
+        MB_CUDA(cudaMemcpyAsync(to->data, from->data, walk.count * mb_cuda_dtype_bytes(to->dtype),
+                                cudaMemcpyDeviceToDevice, stream));
         return MB_STATUS_OK;
     }
     if (rows && walk.dims[last] >= 128 && convert_as_rows(call, from, to, walk, map)) {
@@ -193,13 +229,15 @@ extern "C" mb_status mb_cuda_copy_array(const mb_op_call *call, const mb_array *
     if (!rows && dense != last && walk.dims[last] >= 8 && walk.dims[dense] >= 8) {
         int64_t nx = (walk.dims[last] + TILE - 1) / TILE, ny = (walk.dims[dense] + TILE - 1) / TILE;
         int64_t others = walk.count / walk.dims[last] / walk.dims[dense];
-        dim3 grid((unsigned)nx, (unsigned)(ny < 65535 ? ny : 65535), (unsigned)(others < 65535 ? others : 65535));
-        convert_tiles<<<grid, 256, 0, stream>>>(from->data, from->dtype, to->data, to->dtype, walk, dense, others, map);
+        dim3 grid((unsigned)nx, (unsigned)(ny < 65535 ? ny : 65535),
+                  (unsigned)(others < 65535 ? others : 65535));
+        convert_tiles<<<grid, 256, 0, stream>>>(from->data, from->dtype, to->data, to->dtype, walk,
+                                                dense, others, map);
         MB_LAUNCHED("convert_tiles");
         return MB_STATUS_OK;
     }
-    convert_any<<<mb_blocks(call, walk.count, MB_THREADS), MB_THREADS, 0, stream>>>(from->data, from->dtype, to->data,
-                                                                                   to->dtype, walk, map);
+    convert_any<<<mb_blocks(call, walk.count, MB_THREADS), MB_THREADS, 0, stream>>>(
+        from->data, from->dtype, to->data, to->dtype, walk, map);
     MB_LAUNCHED("convert_any");
     return MB_STATUS_OK;
 }
@@ -207,5 +245,6 @@ extern "C" mb_status mb_cuda_copy_array(const mb_op_call *call, const mb_array *
 extern "C" mb_status mb_cuda_convert(const mb_op_call *call)
 {
     const mb_convert_params *params = (const mb_convert_params *)call->params;
-    return mb_cuda_copy_array(call, call->arrays[MB_CONVERT_A], call->arrays[MB_CONVERT_RESULT], params->scale, params->offset);
+    return mb_cuda_copy_array(call, call->arrays[MB_CONVERT_A], call->arrays[MB_CONVERT_RESULT],
+                              params->scale, params->offset);
 }

@@ -26,10 +26,8 @@ bool mb_cuda_sticky(cudaError_t error)
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorECCUncorrectable:
-    case cudaErrorNvlinkUncorrectable:
-        return true;
-    default:
-        return false;
+    case cudaErrorNvlinkUncorrectable: return true;
+    default: return false;
     }
 }
 
@@ -39,9 +37,10 @@ mb_status mb_cuda_status(cudaError_t error, const char *what)
         return MB_STATUS_OK;
     cudaGetLastError(); /* an error that is not sticky must not be seen again by the next launch check */
     mb_status code = error == cudaErrorMemoryAllocation ? MB_STATUS_MEMORY : MB_STATUS_DEVICE;
-    return mb_cuda_core->fail(code, NULL, "CUDA: %s failed: %s (%s)%s", what, cudaGetErrorString(error),
-                              cudaGetErrorName(error),
-                              mb_cuda_sticky(error) ? "; the device is lost to this process, start it again" : "");
+    return mb_cuda_core->fail(
+        code, NULL, "CUDA: %s failed: %s (%s)%s", what, cudaGetErrorString(error),
+        cudaGetErrorName(error),
+        mb_cuda_sticky(error) ? "; the device is lost to this process, start it again" : "");
 }
 
 /* ---- devices --------------------------------------------------------------------------------------------------- */
@@ -70,11 +69,12 @@ static uint64_t used_without_context(int index)
         return 0;
     int (*start)(void) = (int (*)(void))dlsym(library, "nvmlInit_v2");
     int (*stop)(void) = (int (*)(void))dlsym(library, "nvmlShutdown");
-    int (*find)(const char *, void **) = (int (*)(const char *, void **))dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2");
+    int (*find)(const char *, void **) =
+        (int (*)(const char *, void **))dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2");
     int (*ask)(void *, void *) = (int (*)(void *, void *))dlsym(library, "nvmlDeviceGetMemoryInfo");
     if (start && stop && find && ask && start() == 0) {
-        if (cudaDeviceGetPCIBusId(bus, sizeof bus, index) != cudaSuccess || find(bus, &handle) != 0 ||
-            ask(handle, &memory) != 0)
+        if (cudaDeviceGetPCIBusId(bus, sizeof bus, index) != cudaSuccess ||
+            find(bus, &handle) != 0 || ask(handle, &memory) != 0)
             memory.used = 0;
         stop();
     }
@@ -129,7 +129,8 @@ static mb_status device_open(int index, void **self, mb_device_facts *facts)
 {
     int count = device_count();
     if (index < 0 || index >= count)
-        return mb_cuda_core->fail(MB_STATUS_DEVICE, NULL, "there is no CUDA device %d (%d found)", index, count);
+        return mb_cuda_core->fail(MB_STATUS_DEVICE, NULL, "there is no CUDA device %d (%d found)",
+                                  index, count);
     mb_cuda_device *device = (mb_cuda_device *)calloc(1, sizeof *device);
     if (!device)
         return mb_cuda_core->fail(MB_STATUS_MEMORY, NULL, "out of host memory for a device");
@@ -268,34 +269,23 @@ static mb_op_kernel find_kernel(const char *op)
 /* ---- the table ------------------------------------------------------------------------------------------------- */
 
 static const mb_backend backend = {
-    MB_BACKEND_ABI,
-    "cuda",
-    device_count,
-    device_open,
-    device_close,
-    device_memory,
-    mb_cuda_reserve,
-    mb_cuda_unreserve,
-    mb_cuda_commit,
-    mb_cuda_decommit,
-    mb_cuda_upload,
-    mb_cuda_download,
-    queue_copy,
-    queue_fill,
-    stream_sync,
-    native_stream,
-    event_create,
-    event_destroy,
-    event_record,
-    event_elapsed_ms,
-    mb_cuda_fft_create,
-    mb_cuda_fft_destroy,
-    mb_cuda_fft_exec,
-    find_kernel,
+    MB_BACKEND_ABI,     "cuda",
+    device_count,       device_open,
+    device_close,       device_memory,
+    mb_cuda_reserve,    mb_cuda_unreserve,
+    mb_cuda_commit,     mb_cuda_decommit,
+    mb_cuda_upload,     mb_cuda_download,
+    queue_copy,         queue_fill,
+    stream_sync,        native_stream,
+    event_create,       event_destroy,
+    event_record,       event_elapsed_ms,
+    mb_cuda_fft_create, mb_cuda_fft_destroy,
+    mb_cuda_fft_exec,   find_kernel,
     device_overhead,
 };
 
-extern "C" __attribute__((visibility("default"))) const mb_backend *mb_backend_entry(const mb_core_api *api);
+extern "C" __attribute__((visibility("default"))) const mb_backend *
+mb_backend_entry(const mb_core_api *api);
 
 extern "C" const mb_backend *mb_backend_entry(const mb_core_api *api)
 {

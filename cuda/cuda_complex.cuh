@@ -6,7 +6,8 @@
 
 #include <cuda_runtime.h>
 
-template <class C> __device__ static inline C mb_complex(decltype(C::x) re, decltype(C::x) im)
+template <class C>
+__device__ static inline C mb_complex(decltype(C::x) re, decltype(C::x) im)
 {
     C c;
     c.x = re;
@@ -14,13 +15,15 @@ template <class C> __device__ static inline C mb_complex(decltype(C::x) re, decl
     return c;
 }
 
-template <class C> __device__ static inline C mb_complex_mul(C a, C b)
+template <class C>
+__device__ static inline C mb_complex_mul(C a, C b)
 {
     return mb_complex<C>(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
 
 /* Smith's method: no overflow in the middle. */
-template <class C> __device__ static inline C mb_complex_div(C a, C b)
+template <class C>
+__device__ static inline C mb_complex_div(C a, C b)
 {
     if (fabs(b.x) >= fabs(b.y)) {
         auto ratio = b.y / b.x, bottom = b.x + b.y * ratio;

@@ -7,7 +7,7 @@
 #include "cuda_launch.cuh"
 
 /* to[i] = from[i] * scale + offset over equal shapes; any dtypes (complex to real takes the real part), any strides. */
-extern "C" mb_status mb_cuda_copy_array(const mb_op_call *call, const mb_array *from, const mb_array *to, double scale,
-                                        double offset);
+extern "C" mb_status mb_cuda_copy_array(const mb_op_call *call, const mb_array *from,
+                                        const mb_array *to, double scale, double offset);
 
 #endif

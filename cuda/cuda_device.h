@@ -62,7 +62,8 @@ mb_status mb_cuda_download(void *self, void *host, const void *from, uint64_t by
 mb_status mb_cuda_fft_create(void *self, const mb_fft_desc *desc, void **plan, uint64_t *work_bytes,
                              uint64_t *library_bytes);
 void mb_cuda_fft_destroy(void *self, void *plan);
-mb_status mb_cuda_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out, void *work);
+mb_status mb_cuda_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
+                           void *work);
 
 /* A function of the driver by name; NULL when this driver has none. */
 void *mb_cuda_driver_function(const char *name);

@@ -12,15 +12,21 @@
 
 /* The few names of cufft.h that are used; its binary interface has been the same from version 10 to 12. */
 typedef int fft_handle;
-enum { KIND_R2C = 0x2a, KIND_C2R = 0x2c, KIND_C2C = 0x29, DIRECTION_FORWARD = -1, DIRECTION_INVERSE = 1 };
+enum {
+    KIND_R2C = 0x2a,
+    KIND_C2R = 0x2c,
+    KIND_C2C = 0x29,
+    DIRECTION_FORWARD = -1,
+    DIRECTION_INVERSE = 1
+};
 
 static struct {
     void *library;
     int (*create)(fft_handle *);
     int (*destroy)(fft_handle);
     int (*auto_allocation)(fft_handle, int);
-    int (*make)(fft_handle, int, long long *, long long *, long long, long long, long long *, long long, long long, int,
-                long long, size_t *);
+    int (*make)(fft_handle, int, long long *, long long *, long long, long long, long long *,
+                long long, long long, int, long long, size_t *);
     int (*set_stream)(fft_handle, cudaStream_t);
     int (*set_work)(fft_handle, void *);
     int (*c2c)(fft_handle, void *, void *, int);
@@ -42,7 +48,8 @@ static void *open_library(void)
             return library;
     }
     const char *roots[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda"};
-    static const char *const folders[] = {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"};
+    static const char *const folders[] = {"lib64", "lib", "targets/x86_64-linux/lib",
+                                          "targets/sbsa-linux/lib"};
     for (size_t r = 0; r < sizeof roots / sizeof *roots; r++)
         for (size_t f = 0; roots[r] && *roots[r] && f < sizeof folders / sizeof *folders; f++)
             for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
@@ -76,16 +83,17 @@ static mb_status load(void)
             {"cufftExecC2R", (void **)&fft.c2r},
         };
         if (!library) {
-            status = mb_cuda_core->fail(
-                MB_STATUS_UNSUPPORTED, NULL,
-                "cuFFT was not found (libcufft.so.12 or libcufft.so.11): install the CUDA toolkit's cuFFT (packages "
-                "libcufft-13-0 or libcufft-12-*), or set CUDA_HOME to a toolkit or MOONBEAM_CUFFT to the library's path");
+            status = mb_cuda_core->fail(MB_STATUS_UNSUPPORTED, NULL,
+                                        "cuFFT was not found (libcufft.so.12 or libcufft.so.11): "
+                                        "install the CUDA toolkit's cuFFT (packages "
+                                        "libcufft-13-0 or libcufft-12-*), or set CUDA_HOME to a "
+                                        "toolkit or MOONBEAM_CUFFT to the library's path");
         } else {
             for (size_t i = 0; i < sizeof wanted / sizeof *wanted && status == MB_STATUS_OK; i++) {
                 *wanted[i].function = dlsym(library, wanted[i].name);
                 if (!*wanted[i].function)
-                    status = mb_cuda_core->fail(MB_STATUS_UNSUPPORTED, NULL, "the cuFFT library has no %s",
-                                                wanted[i].name);
+                    status = mb_cuda_core->fail(MB_STATUS_UNSUPPORTED, NULL,
+                                                "the cuFFT library has no %s", wanted[i].name);
             }
             if (status == MB_STATUS_OK)
                 fft.library = library;
@@ -100,13 +108,16 @@ static mb_status load(void)
 static mb_status fft_status(int result, const char *what)
 {
     static const char *const names[] = {
-        "success",           "invalid plan",  "allocation failed",  "invalid type", "invalid value", "internal error",
-        "execution failed",  "setup failed",  "invalid size",       "unaligned data",
+        "success",        "invalid plan",     "allocation failed", "invalid type", "invalid value",
+        "internal error", "execution failed", "setup failed",      "invalid size", "unaligned data",
     };
     if (result == 0)
         return MB_STATUS_OK;
-    const char *name = result > 0 && result < (int)(sizeof names / sizeof *names) ? names[result] : "unknown error";
-    mb_status code = result == 2 ? MB_STATUS_MEMORY : result == 8 ? MB_STATUS_UNSUPPORTED : MB_STATUS_DEVICE;
+    const char *name = result > 0 && result < (int)(sizeof names / sizeof *names) ? names[result]
+                                                                                  : "unknown error";
+    mb_status code = result == 2   ? MB_STATUS_MEMORY
+                     : result == 8 ? MB_STATUS_UNSUPPORTED
+                                   : MB_STATUS_DEVICE;
     cudaError_t cuda = cudaGetLastError();
     return mb_cuda_core->fail(code, NULL, "cuFFT %s failed: %s (%d)%s%s", what, name, result,
                               cuda == cudaSuccess ? "" : "; CUDA says: ",
@@ -139,8 +150,9 @@ mb_status mb_cuda_fft_create(void *self, const mb_fft_desc *desc, void **plan, u
     if (status == MB_STATUS_OK)
         status = fft_status(fft.auto_allocation(*handle, 0), "switching automatic allocation off");
     if (status == MB_STATUS_OK)
-        status = fft_status(fft.make(*handle, desc->rank, dims, in_embed, 1, desc->in_distance, out_embed, 1,
-                                     desc->out_distance, kind_of(desc->kind), desc->batch, &work),
+        status = fft_status(fft.make(*handle, desc->rank, dims, in_embed, 1, desc->in_distance,
+                                     out_embed, 1, desc->out_distance, kind_of(desc->kind),
+                                     desc->batch, &work),
                             "planning");
     if (status == MB_STATUS_OK)
         status = fft_status(fft.set_stream(*handle, device->stream), "choice of the stream");
@@ -166,20 +178,20 @@ void mb_cuda_fft_destroy(void *self, void *plan)
     free(plan);
 }
 
-mb_status mb_cuda_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out, void *work)
+mb_status mb_cuda_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
+                           void *work)
 {
     MB_TRY(mb_cuda_select((mb_cuda_device *)self));
     fft_handle handle = *(fft_handle *)plan;
     if (work)
         MB_TRY(fft_status(fft.set_work(handle, work), "work area"));
     switch (desc->kind) {
-    case MB_FFT_R2C:
-        return fft_status(fft.r2c(handle, in, out), "real to complex transform");
-    case MB_FFT_C2R:
-        return fft_status(fft.c2r(handle, in, out), "complex to real transform");
+    case MB_FFT_R2C: return fft_status(fft.r2c(handle, in, out), "real to complex transform");
+    case MB_FFT_C2R: return fft_status(fft.c2r(handle, in, out), "complex to real transform");
     default:
         return fft_status(
-            fft.c2c(handle, in, out, desc->kind == MB_FFT_C2C_FORWARD ? DIRECTION_FORWARD : DIRECTION_INVERSE),
+            fft.c2c(handle, in, out,
+                    desc->kind == MB_FFT_C2C_FORWARD ? DIRECTION_FORWARD : DIRECTION_INVERSE),
             "complex transform");
     }
 }

@@ -20,14 +20,16 @@ static inline cudaStream_t mb_stream(const mb_op_call *call)
 /* Blocks of a grid-stride loop: enough to fill the device a few times over, no more. */
 static inline unsigned mb_blocks(const mb_op_call *call, int64_t count, int threads)
 {
-    int64_t want = (count + threads - 1) / threads, most = (int64_t)call->device->facts.threads * 32;
+    int64_t want = (count + threads - 1) / threads,
+            most = (int64_t)call->device->facts.threads * 32;
     if (most < 64)
         most = 64;
     return (unsigned)(want < 1 ? 1 : want < most ? want : most);
 }
 
 /* A small host table into a slot, in order with the launches; does not wait for them. */
-static inline mb_status mb_upload(const mb_op_call *call, void *to, const void *host, uint64_t bytes)
+static inline mb_status mb_upload(const mb_op_call *call, void *to, const void *host,
+                                  uint64_t bytes)
 {
     return call->device->backend->upload(call->device->self, to, host, bytes);
 }
@@ -40,8 +42,8 @@ static inline mb_status mb_upload(const mb_op_call *call, void *to, const void *
 ** not enough to fill the memory's latency, and the compiler may not reorder them where results may be the input. */
 #define MB_BATCH 4
 #define MB_BATCH_LOOP(first, count)                                                                \
-    for (int64_t first = blockIdx.x * (int64_t)(MB_THREADS * MB_BATCH) + threadIdx.x; first < (count); \
-         first += (int64_t)gridDim.x * (MB_THREADS * MB_BATCH))
+    for (int64_t first = blockIdx.x * (int64_t)(MB_THREADS * MB_BATCH) + threadIdx.x;              \
+         first < (count); first += (int64_t)gridDim.x * (MB_THREADS * MB_BATCH))
 
 /* ---- element types --------------------------------------------------------------------------------------------- */
 
@@ -56,25 +58,53 @@ static inline size_t mb_cuda_dtype_bytes(mb_dtype dtype)
 }
 
 /* Stores round to nearest even and clamp; NaN becomes 0 in an integer (the rule of mb_element_set). */
-template <class T> __device__ static inline T mb_store_as(double v);
-template <> __device__ inline double mb_store_as<double>(double v) { return v; }
-template <> __device__ inline float mb_store_as<float>(double v) { return (float)v; }
-template <> __device__ inline __half mb_store_as<__half>(double v) { return __float2half_rn((float)v); }
-template <> __device__ inline int32_t mb_store_as<int32_t>(double v) { return v != v ? 0 : __double2int_rn(v); }
-template <> __device__ inline uint16_t mb_store_as<uint16_t>(double v)
+template <class T>
+__device__ static inline T mb_store_as(double v);
+template <>
+__device__ inline double mb_store_as<double>(double v)
+{
+    return v;
+}
+template <>
+__device__ inline float mb_store_as<float>(double v)
+{
+    return (float)v;
+}
+template <>
+__device__ inline __half mb_store_as<__half>(double v)
+{
+    return __float2half_rn((float)v);
+}
+template <>
+__device__ inline int32_t mb_store_as<int32_t>(double v)
+{
+    return v != v ? 0 : __double2int_rn(v);
+}
+template <>
+__device__ inline uint16_t mb_store_as<uint16_t>(double v)
 {
     return (uint16_t)(v != v ? 0 : __double2int_rn(fmin(fmax(v, 0.0), 65535.0)));
 }
-template <> __device__ inline uint8_t mb_store_as<uint8_t>(double v)
+template <>
+__device__ inline uint8_t mb_store_as<uint8_t>(double v)
 {
     return (uint8_t)(v != v ? 0 : __double2int_rn(fmin(fmax(v, 0.0), 255.0)));
 }
 
-template <class T> __device__ static inline double mb_load_as(T v) { return (double)v; }
-template <> __device__ inline double mb_load_as<__half>(__half v) { return (double)__half2float(v); }
+template <class T>
+__device__ static inline double mb_load_as(T v)
+{
+    return (double)v;
+}
+template <>
+__device__ inline double mb_load_as<__half>(__half v)
+{
+    return (double)__half2float(v);
+}
 
 /* One element of a type known at run time. The switch is the same for a whole launch, so it costs little beside memory. */
-__device__ static inline double mb_element_load(int dtype, const void *base, int64_t i, double *imag)
+__device__ static inline double mb_element_load(int dtype, const void *base, int64_t i,
+                                                double *imag)
 {
     double zero = 0;
     double *im = imag ? imag : &zero;
@@ -99,7 +129,8 @@ __device__ static inline double mb_element_load(int dtype, const void *base, int
     }
 }
 
-__device__ static inline void mb_element_store(int dtype, void *base, int64_t i, double real, double imag)
+__device__ static inline void mb_element_store(int dtype, void *base, int64_t i, double real,
+                                               double imag)
 {
     switch (dtype) {
     case MB_U8: ((uint8_t *)base)[i] = mb_store_as<uint8_t>(real); break;
@@ -173,7 +204,8 @@ static inline bool mb_grid_walk_dense(const mb_grid_walk *walk, int n)
 }
 
 /* Offsets of element `i` (row-major) in each array. 32-bit division where it is enough: it is several times cheaper. */
-template <int N> __device__ static inline void mb_grid_walk_at(const mb_grid_walk &walk, int64_t i, int64_t *offsets)
+template <int N>
+__device__ static inline void mb_grid_walk_at(const mb_grid_walk &walk, int64_t i, int64_t *offsets)
 {
 #pragma unroll
     for (int k = 0; k < N; k++)
@@ -181,7 +213,8 @@ template <int N> __device__ static inline void mb_grid_walk_at(const mb_grid_wal
     if (walk.count <= 0x7fffffff) {
         uint32_t left = (uint32_t)i;
         for (int axis = walk.rank - 1; axis > 0; axis--) {
-            uint32_t extent = (uint32_t)walk.dims[axis], next = left / extent, at = left - next * extent;
+            uint32_t extent = (uint32_t)walk.dims[axis], next = left / extent,
+                     at = left - next * extent;
 #pragma unroll
             for (int k = 0; k < N; k++)
                 offsets[k] += at * walk.strides[k][axis];
@@ -208,7 +241,8 @@ template <int N> __device__ static inline void mb_grid_walk_at(const mb_grid_wal
 /* ---- sums of a block --------------------------------------------------------------------------------------------- */
 
 /* Folds one value per thread into thread 0, always in the same order. `fold` is a functor (a, b) -> c. All threads call. */
-template <class T, class Fold> __device__ static inline T mb_block_fold(T value, Fold fold)
+template <class T, class Fold>
+__device__ static inline T mb_block_fold(T value, Fold fold)
 {
     __shared__ T part[32];
 #pragma unroll
@@ -226,7 +260,11 @@ template <class T, class Fold> __device__ static inline T mb_block_fold(T value,
 }
 
 struct mb_fold_sum {
-    template <class T> __device__ T operator()(T a, T b) const { return a + b; }
+    template <class T>
+    __device__ T operator()(T a, T b) const
+    {
+        return a + b;
+    }
 };
 struct mb_fold_max {
     __device__ float operator()(float a, float b) const { return fmaxf(a, b); }

@@ -23,10 +23,12 @@ struct mb_cuda_range {
 };
 
 static struct {
-    CUresult (*granularity)(size_t *, const CUmemAllocationProp *, CUmemAllocationGranularity_flags);
+    CUresult (*granularity)(size_t *, const CUmemAllocationProp *,
+                            CUmemAllocationGranularity_flags);
     CUresult (*reserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
     CUresult (*unreserve)(CUdeviceptr, size_t);
-    CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long);
+    CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *,
+                       unsigned long long);
     CUresult (*release)(CUmemGenericAllocationHandle);
     CUresult (*map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
     CUresult (*unmap)(CUdeviceptr, size_t);
@@ -39,7 +41,8 @@ void *mb_cuda_driver_function(const char *name)
     void *function = NULL;
     cudaDriverEntryPointQueryResult found;
 #if CUDART_VERSION >= 12050
-    cudaError_t error = cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found);
+    cudaError_t error =
+        cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found);
 #else
     cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
 #endif
@@ -57,9 +60,10 @@ static mb_status driver_status(CUresult result, const char *what, uint64_t bytes
     const char *name = NULL;
     if (driver.error_name)
         driver.error_name(result, &name);
-    return mb_cuda_core->fail(result == CUDA_ERROR_OUT_OF_MEMORY ? MB_STATUS_MEMORY : MB_STATUS_DEVICE, NULL,
-                              "the CUDA driver refused to %s %llu bytes of device memory (%s)", what,
-                              (unsigned long long)bytes, name ? name : "unknown error");
+    return mb_cuda_core->fail(
+        result == CUDA_ERROR_OUT_OF_MEMORY ? MB_STATUS_MEMORY : MB_STATUS_DEVICE, NULL,
+        "the CUDA driver refused to %s %llu bytes of device memory (%s)", what,
+        (unsigned long long)bytes, name ? name : "unknown error");
 }
 
 static CUmemAllocationProp properties(const mb_cuda_device *device)
@@ -91,12 +95,14 @@ mb_status mb_cuda_memory_open(mb_cuda_device *device, uint64_t *granularity)
         *wanted[i].function = mb_cuda_driver_function(wanted[i].name);
         if (!*wanted[i].function)
             return mb_cuda_core->fail(MB_STATUS_UNSUPPORTED, NULL,
-                                      "the NVIDIA driver has no %s: driver 450 or newer is needed", wanted[i].name);
+                                      "the NVIDIA driver has no %s: driver 450 or newer is needed",
+                                      wanted[i].name);
     }
     CUmemAllocationProp prop = properties(device);
     size_t smallest = 0;
-    mb_status status = driver_status(driver.granularity(&smallest, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
-                                     "state the granularity of", 0);
+    mb_status status =
+        driver_status(driver.granularity(&smallest, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+                      "state the granularity of", 0);
     if (status != MB_STATUS_OK)
         return status;
     *granularity = smallest ? (CHUNK_BYTES + smallest - 1) / smallest * smallest : CHUNK_BYTES;
@@ -127,7 +133,8 @@ mb_status mb_cuda_reserve(void *self, uint64_t bytes, void **base)
     MB_TRY(mb_cuda_select(device));
     uint64_t chunk = device->granularity;
     if (bytes == 0 || bytes > UINT64_MAX - chunk)
-        return mb_cuda_core->fail(MB_STATUS_ARGUMENT, NULL, "cannot reserve an address range of %llu bytes",
+        return mb_cuda_core->fail(MB_STATUS_ARGUMENT, NULL,
+                                  "cannot reserve an address range of %llu bytes",
                                   (unsigned long long)bytes);
     mb_cuda_range *range = (mb_cuda_range *)calloc(1, sizeof *range);
     mb_status status = MB_STATUS_OK;
@@ -135,12 +142,15 @@ mb_status mb_cuda_reserve(void *self, uint64_t bytes, void **base)
         range->chunks = (bytes + chunk - 1) / chunk;
         range->bytes = range->chunks * chunk;
         range->mapped = (bool *)calloc(range->chunks, sizeof *range->mapped);
-        range->handles = (CUmemGenericAllocationHandle *)calloc(range->chunks, sizeof *range->handles);
+        range->handles =
+            (CUmemGenericAllocationHandle *)calloc(range->chunks, sizeof *range->handles);
     }
     if (!range || !range->mapped || !range->handles)
-        status = mb_cuda_core->fail(MB_STATUS_MEMORY, NULL, "out of host memory for the map of a device range");
+        status = mb_cuda_core->fail(MB_STATUS_MEMORY, NULL,
+                                    "out of host memory for the map of a device range");
     else
-        status = driver_status(driver.reserve(&range->base, range->bytes, 0, 0, 0), "reserve", range->bytes);
+        status = driver_status(driver.reserve(&range->base, range->bytes, 0, 0, 0), "reserve",
+                               range->bytes);
     if (status != MB_STATUS_OK) {
         if (range) {
             free(range->mapped);
@@ -187,22 +197,27 @@ mb_status mb_cuda_commit(void *self, void *base, uint64_t offset, uint64_t bytes
     MB_TRY(mb_cuda_select(device));
     mb_cuda_range *range = range_of(device, base);
     uint64_t chunk = device->granularity;
-    if (!range || offset % chunk || bytes % chunk || offset > range->bytes || bytes > range->bytes - offset)
-        return mb_cuda_core->fail(MB_STATUS_INTERNAL, NULL, "a commit outside the reserved range or off its grid");
+    if (!range || offset % chunk || bytes % chunk || offset > range->bytes ||
+        bytes > range->bytes - offset)
+        return mb_cuda_core->fail(MB_STATUS_INTERNAL, NULL,
+                                  "a commit outside the reserved range or off its grid");
     uint64_t first = offset / chunk, end = first + bytes / chunk, at = first;
     for (uint64_t i = first; i < end; i++)
         if (range->mapped[i])
-            return mb_cuda_core->fail(MB_STATUS_INTERNAL, NULL, "a commit of memory that is committed already");
+            return mb_cuda_core->fail(MB_STATUS_INTERNAL, NULL,
+                                      "a commit of memory that is committed already");
     CUmemAllocationProp prop = properties(device);
     CUmemAccessDesc access = {};
     access.location = prop.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     mb_status status = MB_STATUS_OK;
     for (; at < end; at++) {
-        status = driver_status(driver.create(&range->handles[at], chunk, &prop, 0), "commit", bytes);
+        status =
+            driver_status(driver.create(&range->handles[at], chunk, &prop, 0), "commit", bytes);
         if (status != MB_STATUS_OK)
             break;
-        status = driver_status(driver.map(range->base + at * chunk, chunk, 0, range->handles[at], 0), "map", bytes);
+        status = driver_status(
+            driver.map(range->base + at * chunk, chunk, 0, range->handles[at], 0), "map", bytes);
         if (status != MB_STATUS_OK) {
             driver.release(range->handles[at]);
             break;
@@ -210,7 +225,8 @@ mb_status mb_cuda_commit(void *self, void *base, uint64_t offset, uint64_t bytes
         range->mapped[at] = true;
     }
     if (status == MB_STATUS_OK && bytes > 0)
-        status = driver_status(driver.access(range->base + offset, bytes, &access, 1), "open access to", bytes);
+        status = driver_status(driver.access(range->base + offset, bytes, &access, 1),
+                               "open access to", bytes);
     if (status != MB_STATUS_OK)
         unmap_chunks(device, range, first, at);
     return status;
@@ -221,7 +237,8 @@ void mb_cuda_decommit(void *self, void *base, uint64_t offset, uint64_t bytes)
     mb_cuda_device *device = (mb_cuda_device *)self;
     mb_cuda_range *range = range_of(device, base);
     uint64_t chunk = device->granularity;
-    if (!range || offset % chunk || bytes % chunk || offset > range->bytes || bytes > range->bytes - offset)
+    if (!range || offset % chunk || bytes % chunk || offset > range->bytes ||
+        bytes > range->bytes - offset)
         return;
     cudaSetDevice(device->index);
     cudaStreamSynchronize(device->stream); /* queued work may still use what the pool has freed */

@@ -9,13 +9,15 @@
 #include "cuda_device.h"
 #include <string.h>
 
-#define DIRECT_BYTES (1u << 20) /* below this the look-up of the host pointer costs more than it saves */
+#define DIRECT_BYTES                                                                               \
+    (1u << 20) /* below this the look-up of the host pointer costs more than it saves */
 
 mb_status mb_cuda_staging_open(mb_cuda_device *device)
 {
     mb_cuda_staging *ring = &device->staging;
     pthread_mutex_init(&ring->lock, NULL);
-    MB_CUDA(cudaHostAlloc((void **)&ring->base, MB_STAGING_SEGMENTS * MB_STAGING_SEGMENT_BYTES, cudaHostAllocDefault));
+    MB_CUDA(cudaHostAlloc((void **)&ring->base, MB_STAGING_SEGMENTS * MB_STAGING_SEGMENT_BYTES,
+                          cudaHostAllocDefault));
     for (int i = 0; i < MB_STAGING_SEGMENTS; i++) {
         MB_CUDA(cudaEventCreateWithFlags(&ring->last[i], cudaEventDisableTiming));
     }
@@ -55,17 +57,20 @@ static bool pinned(const void *host, uint64_t bytes)
     if (at.type != cudaMemoryTypeHost)
         return false;
     /* A registered piece may end before the transfer does. */
-    return cudaPointerGetAttributes(&at, (const char *)host + bytes - 1) == cudaSuccess && at.type == cudaMemoryTypeHost;
+    return cudaPointerGetAttributes(&at, (const char *)host + bytes - 1) == cudaSuccess &&
+           at.type == cudaMemoryTypeHost;
 }
 
-static mb_status upload_staged(mb_cuda_device *device, unsigned char *to, const unsigned char *host, uint64_t bytes)
+static mb_status upload_staged(mb_cuda_device *device, unsigned char *to, const unsigned char *host,
+                               uint64_t bytes)
 {
     mb_cuda_staging *ring = &device->staging;
     while (bytes > 0) {
         uint64_t part = bytes < MB_STAGING_SEGMENT_BYTES ? bytes : MB_STAGING_SEGMENT_BYTES;
         if (part > MB_STAGING_SEGMENT_BYTES - ring->used)
             MB_TRY(next_segment(ring));
-        unsigned char *stage = ring->base + (uint64_t)ring->current * MB_STAGING_SEGMENT_BYTES + ring->used;
+        unsigned char *stage =
+            ring->base + (uint64_t)ring->current * MB_STAGING_SEGMENT_BYTES + ring->used;
         memcpy(stage, host, part);
         MB_CUDA(cudaMemcpyAsync(to, stage, part, cudaMemcpyHostToDevice, device->stream));
         MB_CUDA(cudaEventRecord(ring->last[ring->current], device->stream));
@@ -77,7 +82,8 @@ static mb_status upload_staged(mb_cuda_device *device, unsigned char *to, const 
     return MB_STATUS_OK;
 }
 
-static mb_status download_staged(mb_cuda_device *device, unsigned char *host, const unsigned char *from, uint64_t bytes)
+static mb_status download_staged(mb_cuda_device *device, unsigned char *host,
+                                 const unsigned char *from, uint64_t bytes)
 {
     mb_cuda_staging *ring = &device->staging;
     const uint64_t size = MB_STAGING_SEGMENT_BYTES;
@@ -87,8 +93,9 @@ static mb_status download_staged(mb_cuda_device *device, unsigned char *host, co
         while (queued < parts && queued - taken < MB_STAGING_SEGMENTS) {
             MB_TRY(next_segment(ring));
             uint64_t part = queued + 1 < parts ? size : bytes - queued * size;
-            MB_CUDA(cudaMemcpyAsync(ring->base + (uint64_t)ring->current * size, from + queued * size, part,
-                                    cudaMemcpyDeviceToHost, device->stream));
+            MB_CUDA(cudaMemcpyAsync(ring->base + (uint64_t)ring->current * size,
+                                    from + queued * size, part, cudaMemcpyDeviceToHost,
+                                    device->stream));
             MB_CUDA(cudaEventRecord(ring->last[ring->current], device->stream));
             segment_of[queued % MB_STAGING_SEGMENTS] = ring->current;
             queued++;
@@ -103,7 +110,8 @@ static mb_status download_staged(mb_cuda_device *device, unsigned char *host, co
     return MB_STATUS_OK;
 }
 
-static mb_status direct(mb_cuda_device *device, void *to, const void *from, uint64_t bytes, enum cudaMemcpyKind kind)
+static mb_status direct(mb_cuda_device *device, void *to, const void *from, uint64_t bytes,
+                        enum cudaMemcpyKind kind)
 {
     MB_CUDA(cudaMemcpyAsync(to, from, bytes, kind, device->stream));
     MB_CUDA(cudaStreamSynchronize(device->stream));
@@ -119,7 +127,8 @@ mb_status mb_cuda_upload(void *self, void *to, const void *host, uint64_t bytes)
     if (pinned(host, bytes))
         return direct(device, to, host, bytes, cudaMemcpyHostToDevice);
     pthread_mutex_lock(&device->staging.lock);
-    mb_status status = upload_staged(device, (unsigned char *)to, (const unsigned char *)host, bytes);
+    mb_status status =
+        upload_staged(device, (unsigned char *)to, (const unsigned char *)host, bytes);
     pthread_mutex_unlock(&device->staging.lock);
     return status;
 }
@@ -133,7 +142,8 @@ mb_status mb_cuda_download(void *self, void *host, const void *from, uint64_t by
     if (pinned(host, bytes))
         return direct(device, host, from, bytes, cudaMemcpyDeviceToHost);
     pthread_mutex_lock(&device->staging.lock);
-    mb_status status = download_staged(device, (unsigned char *)host, (const unsigned char *)from, bytes);
+    mb_status status =
+        download_staged(device, (unsigned char *)host, (const unsigned char *)from, bytes);
     pthread_mutex_unlock(&device->staging.lock);
     return status;
 }

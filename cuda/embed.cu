@@ -13,7 +13,8 @@ struct embed_job {
     float *result;
 };
 
-template <class T> __global__ void __launch_bounds__(MB_THREADS) embed_kernel(const T *a, embed_job job)
+template <class T>
+__global__ void __launch_bounds__(MB_THREADS) embed_kernel(const T *a, embed_job job)
 {
     const int last = job.rank - 1;
     MB_ROW_LOOP(row, job.rows)
@@ -30,9 +31,11 @@ template <class T> __global__ void __launch_bounds__(MB_THREADS) embed_kernel(co
         }
         MB_LANE_LOOP(x, job.dims[last])
         {
-            int64_t source =
-                outside || x >= job.samples ? -1 : mb_pad_source(job.mode, x - job.before[last], job.extent[last]);
-            job.result[to + x * job.to[last]] = source < 0 ? 0.0f : (float)a[from + source * job.from[last]];
+            int64_t source = outside || x >= job.samples
+                                 ? -1
+                                 : mb_pad_source(job.mode, x - job.before[last], job.extent[last]);
+            job.result[to + x * job.to[last]] =
+                source < 0 ? 0.0f : (float)a[from + source * job.from[last]];
         }
     }
 }

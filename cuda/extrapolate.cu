@@ -5,8 +5,8 @@
 #include "ops/op_extrapolate.h"
 
 __global__ void __launch_bounds__(MB_THREADS)
-    extrapolate_kernel(float *estimate, float *previous, float *target, int64_t rows, int64_t n, int64_t pitch,
-                       float alpha, float least)
+    extrapolate_kernel(float *estimate, float *previous, float *target, int64_t rows, int64_t n,
+                       int64_t pitch, float alpha, float least)
 {
     MB_ROW_LOOP(row, rows)
     {
@@ -31,8 +31,8 @@ extern "C" mb_status mb_cuda_extrapolate(const mb_op_call *call)
         return MB_STATUS_OK;
     extrapolate_kernel<<<mb_row_blocks(n[0] * n[1]), MB_THREADS, 0, mb_stream(call)>>>(
         (float *)estimate->data, (float *)call->arrays[MB_EXTRAPOLATE_PREVIOUS]->data,
-        (float *)call->arrays[MB_EXTRAPOLATE_TARGET]->data, n[0] * n[1], n[2], mb_grid_pitch(n[2]), (float)p->alpha,
-        (float)p->min);
+        (float *)call->arrays[MB_EXTRAPOLATE_TARGET]->data, n[0] * n[1], n[2], mb_grid_pitch(n[2]),
+        (float)p->alpha, (float)p->min);
     MB_LAUNCHED("extrapolate_kernel");
     return MB_STATUS_OK;
 }

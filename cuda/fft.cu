@@ -14,9 +14,10 @@ extern "C" mb_status mb_cuda_fft(const mb_op_call *call)
         count *= a->shape.dims[i];
     if (count == 0)
         return MB_STATUS_OK;
-    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_FFT_OP_IN_PLACE], a->data, result->data,
-                                  call->slots[MB_FFT_OP_IN_PLACE_WORK]));
+    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_FFT_OP_IN_PLACE], a->data,
+                                  result->data, call->slots[MB_FFT_OP_IN_PLACE_WORK]));
     if (!params->inverse || !params->normalise)
         return MB_STATUS_OK;
-    return mb_cuda_scale_rows(call, (float *)result->data, 1, 2 * count, 2 * count, 1.0 / (double)points);
+    return mb_cuda_scale_rows(call, (float *)result->data, 1, 2 * count, 2 * count,
+                              1.0 / (double)points);
 }

@@ -5,7 +5,8 @@
 #include "cuda_launch.cuh"
 #include "ops/op_fill.h"
 
-__global__ void __launch_bounds__(MB_THREADS) fill_any(void *to, int type, mb_grid_walk walk, double value, double imag)
+__global__ void __launch_bounds__(MB_THREADS)
+    fill_any(void *to, int type, mb_grid_walk walk, double value, double imag)
 {
     MB_GRID_LOOP(i, walk.count)
     {
@@ -25,11 +26,12 @@ extern "C" mb_status mb_cuda_fill(const mb_op_call *call)
         return MB_STATUS_OK;
     const bool zero = params->value == 0 && !signbit(params->value); /* -0.0 is not all zero bits */
     if (zero && params->imag == 0 && !signbit(params->imag) && mb_grid_walk_dense(&walk, 1)) {
-        MB_CUDA(cudaMemsetAsync(a->data, 0, walk.count * mb_cuda_dtype_bytes(a->dtype), mb_stream(call)));
+        MB_CUDA(cudaMemsetAsync(a->data, 0, walk.count * mb_cuda_dtype_bytes(a->dtype),
+                                mb_stream(call)));
         return MB_STATUS_OK;
     }
-    fill_any<<<mb_blocks(call, walk.count, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(a->data, a->dtype, walk,
-                                                                                         params->value, params->imag);
+    fill_any<<<mb_blocks(call, walk.count, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
+        a->data, a->dtype, walk, params->value, params->imag);
     MB_LAUNCHED("fill_any");
     return MB_STATUS_OK;
 }

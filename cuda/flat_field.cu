@@ -56,7 +56,8 @@ __device__ static float median_of(const stack &s, int64_t at)
         if (v != v)
             return v;
     }
-    for (unsigned bit = 0x80000000u; bit; bit >>= 1) { /* the largest key with at most `rank` keys below it */
+    for (unsigned bit = 0x80000000u; bit;
+         bit >>= 1) { /* the largest key with at most `rank` keys below it */
         const unsigned candidate = found | bit;
         int64_t below = 0;
         for (int64_t f = 0; f < s.frames; f++)
@@ -74,15 +75,16 @@ __device__ static float median_of(const stack &s, int64_t at)
         if (key > found && key < next)
             next = key;
     }
-    return (float)(0.5 * ((double)value_of(found) + (double)(upto > rank + 1 ? value_of(found) : value_of(next))));
+    return (float)(0.5 * ((double)value_of(found) +
+                          (double)(upto > rank + 1 ? value_of(found) : value_of(next))));
 }
 
 __global__ void __launch_bounds__(MB_THREADS)
-    flat_field_frames(stack darks, stack flats, int64_t height, int64_t width, bool median, float floor_value, float *dark,
-                      float *denominator, tally *counts)
+    flat_field_frames(stack darks, stack flats, int64_t height, int64_t width, bool median,
+                      float floor_value, float *dark, float *denominator, tally *counts)
 {
     tally clamped_here = 0;
-    MB_GRID_LOOP(i, height *width)
+    MB_GRID_LOOP(i, height * width)
     {
         const int64_t y = i / width, x = i - y * width;
         float base = 0;
@@ -94,8 +96,8 @@ __global__ void __launch_bounds__(MB_THREADS)
         if (denominator) {
             int64_t at = y * flats.stride_y + x * flats.stride_x;
             int clamped;
-            denominator[i] = mb_flat_field_denominator((median ? median_of(flats, at) : mean_of(flats, at)) - base,
-                                                       floor_value, &clamped);
+            denominator[i] = mb_flat_field_denominator(
+                (median ? median_of(flats, at) : mean_of(flats, at)) - base, floor_value, &clamped);
             clamped_here += clamped;
         }
     }
@@ -111,11 +113,11 @@ struct frames_out {
 
 template <class T>
 __global__ void __launch_bounds__(MB_THREADS)
-    flat_field_apply(stack data, frames_out to, int64_t height, int64_t width, const float *dark, const float *denominator,
-                     float replacement, tally *counts)
+    flat_field_apply(stack data, frames_out to, int64_t height, int64_t width, const float *dark,
+                     const float *denominator, float replacement, tally *counts)
 {
     tally replaced = 0, not_positive = 0;
-    MB_GRID_LOOP(i, height *width)
+    MB_GRID_LOOP(i, height * width)
     {
         const int64_t y = i / width, x = i - y * width;
         const T *in = (const T *)data.data + y * data.stride_y + x * data.stride_x;
@@ -170,8 +172,9 @@ static stack stack_of(const mb_array *array)
 }
 
 template <class T>
-static mb_status apply(const mb_op_call *call, const stack &data, const frames_out &to, int64_t height, int64_t width,
-                       const float *dark, const float *denominator, float replacement, tally *counts)
+static mb_status apply(const mb_op_call *call, const stack &data, const frames_out &to,
+                       int64_t height, int64_t width, const float *dark, const float *denominator,
+                       float replacement, tally *counts)
 {
     const unsigned across = mb_blocks(call, height * width, MB_THREADS);
     /* Frames are split among blocks only as far as the pixels do not fill the device: more would reload the frames. */
@@ -179,8 +182,8 @@ static mb_status apply(const mb_op_call *call, const stack &data, const frames_o
     int64_t down = (want + across - 1) / across;
     down = down > data.frames ? data.frames : down;
     down = down > 65535 ? 65535 : down < 1 ? 1 : down;
-    flat_field_apply<T><<<dim3(across, (unsigned)down), MB_THREADS, 0, mb_stream(call)>>>(data, to, height, width, dark,
-                                                                                         denominator, replacement, counts);
+    flat_field_apply<T><<<dim3(across, (unsigned)down), MB_THREADS, 0, mb_stream(call)>>>(
+        data, to, height, width, dark, denominator, replacement, counts);
     MB_LAUNCHED("flat_field_apply");
     return MB_STATUS_OK;
 }
@@ -188,10 +191,13 @@ static mb_status apply(const mb_op_call *call, const stack &data, const frames_o
 extern "C" mb_status mb_cuda_flat_field(const mb_op_call *call)
 {
     const mb_flat_field_params *params = (const mb_flat_field_params *)call->params;
-    const mb_array *result = call->arrays[MB_FLAT_FIELD_RESULT], *counts_array = call->arrays[MB_FLAT_FIELD_COUNTS];
+    const mb_array *result = call->arrays[MB_FLAT_FIELD_RESULT],
+                   *counts_array = call->arrays[MB_FLAT_FIELD_COUNTS];
     const stack data = stack_of(call->arrays[MB_FLAT_FIELD_DATA]), to = stack_of(result);
-    const stack darks = stack_of(call->arrays[MB_FLAT_FIELD_DARKS]), flats = stack_of(call->arrays[MB_FLAT_FIELD_FLATS]);
-    const int64_t height = result->shape.dims[result->shape.rank - 2], width = result->shape.dims[result->shape.rank - 1];
+    const stack darks = stack_of(call->arrays[MB_FLAT_FIELD_DARKS]),
+                flats = stack_of(call->arrays[MB_FLAT_FIELD_FLATS]);
+    const int64_t height = result->shape.dims[result->shape.rank - 2],
+                  width = result->shape.dims[result->shape.rank - 1];
     float *dark = darks.data ? (float *)call->slots[MB_FLAT_FIELD_DARK] : NULL;
     float *denominator = flats.data ? (float *)call->slots[MB_FLAT_FIELD_DENOMINATOR] : NULL;
     tally *counts = (tally *)call->slots[MB_FLAT_FIELD_TALLY];
@@ -202,23 +208,43 @@ extern "C" mb_status mb_cuda_flat_field(const mb_op_call *call)
     MB_CUDA(cudaMemsetAsync(counts, 0, 3 * sizeof *counts, stream));
     if (height * width > 0) {
         if (dark || denominator) {
-            flat_field_frames<<<mb_blocks(call, height * width, MB_THREADS), MB_THREADS, 0, stream>>>(
-                darks, flats, height, width, params->mode == MB_FLAT_FIELD_MEDIAN, (float)params->floor, dark, denominator,
-                counts);
+            flat_field_frames<<<mb_blocks(call, height * width, MB_THREADS), MB_THREADS, 0,
+                                stream>>>(darks, flats, height, width,
+                                          params->mode == MB_FLAT_FIELD_MEDIAN,
+                                          (float)params->floor, dark, denominator, counts);
             MB_LAUNCHED("flat_field_frames");
         }
         switch (data.type) {
-        case MB_U8: status = apply<uint8_t>(call, data, out, height, width, dark, denominator, replacement, counts); break;
-        case MB_U16: status = apply<uint16_t>(call, data, out, height, width, dark, denominator, replacement, counts); break;
-        case MB_I32: status = apply<int32_t>(call, data, out, height, width, dark, denominator, replacement, counts); break;
-        case MB_F16: status = apply<__half>(call, data, out, height, width, dark, denominator, replacement, counts); break;
-        case MB_F32: status = apply<float>(call, data, out, height, width, dark, denominator, replacement, counts); break;
-        default: status = apply<double>(call, data, out, height, width, dark, denominator, replacement, counts); break;
+        case MB_U8:
+            status = apply<uint8_t>(call, data, out, height, width, dark, denominator, replacement,
+                                    counts);
+            break;
+        case MB_U16:
+            status = apply<uint16_t>(call, data, out, height, width, dark, denominator, replacement,
+                                     counts);
+            break;
+        case MB_I32:
+            status = apply<int32_t>(call, data, out, height, width, dark, denominator, replacement,
+                                    counts);
+            break;
+        case MB_F16:
+            status = apply<__half>(call, data, out, height, width, dark, denominator, replacement,
+                                   counts);
+            break;
+        case MB_F32:
+            status = apply<float>(call, data, out, height, width, dark, denominator, replacement,
+                                  counts);
+            break;
+        default:
+            status = apply<double>(call, data, out, height, width, dark, denominator, replacement,
+                                   counts);
+            break;
         }
     }
     if (status != MB_STATUS_OK || !counts_array)
         return status;
-    flat_field_counts<<<1, 3, 0, stream>>>(counts, (double *)counts_array->data, counts_array->strides[0]);
+    flat_field_counts<<<1, 3, 0, stream>>>(counts, (double *)counts_array->data,
+                                           counts_array->strides[0]);
     MB_LAUNCHED("flat_field_counts");
     return MB_STATUS_OK;
 }

@@ -27,7 +27,8 @@ static inline unsigned mb_row_blocks(int64_t rows)
 }
 
 /* cells[block][width] -> out[width]: a block per column. */
-__global__ static void __launch_bounds__(MB_THREADS) mb_fold_cells(const double *cells, int count, int width, double *out)
+__global__ static void __launch_bounds__(MB_THREADS)
+    mb_fold_cells(const double *cells, int count, int width, double *out)
 {
     double sum = 0;
     for (int i = threadIdx.x; i < count; i += MB_THREADS)

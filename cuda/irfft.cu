@@ -15,11 +15,12 @@ extern "C" mb_status mb_cuda_irfft(const mb_op_call *call)
         return MB_STATUS_OK;
     void *input = a->data, *copy = call->slots[MB_IRFFT_COPY];
     if (copy) {
-        MB_CUDA(cudaMemcpyAsync(copy, a->data, call->slot_bytes[MB_IRFFT_COPY], cudaMemcpyDeviceToDevice,
-                                (cudaStream_t)call->stream));
+        MB_CUDA(cudaMemcpyAsync(copy, a->data, call->slot_bytes[MB_IRFFT_COPY],
+                                cudaMemcpyDeviceToDevice, (cudaStream_t)call->stream));
         input = copy;
     }
-    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_IRFFT_FFT], input, result->data, call->slots[MB_IRFFT_WORK]));
+    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_IRFFT_FFT], input, result->data,
+                                  call->slots[MB_IRFFT_WORK]));
     if (!params->normalise)
         return MB_STATUS_OK;
     return mb_cuda_scale_rows(call, (float *)result->data, 1, count, count,

@@ -10,7 +10,9 @@ struct projection_job {
     int64_t count, length, along;
 };
 
-template <class T> __global__ void __launch_bounds__(MB_THREADS) project_maximum(const T *a, T *out, projection_job job)
+template <class T>
+__global__ void __launch_bounds__(MB_THREADS)
+    project_maximum(const T *a, T *out, projection_job job)
 {
     MB_GRID_LOOP(i, job.count)
     {
@@ -31,18 +33,22 @@ template <class T> __global__ void __launch_bounds__(MB_THREADS) project_maximum
     }
 }
 
-template <class T> static mb_status launch(const mb_op_call *call, const projection_job &job)
+template <class T>
+static mb_status launch(const mb_op_call *call, const projection_job &job)
 {
     project_maximum<<<mb_blocks(call, job.count, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
-        (const T *)call->arrays[MB_MAXIMUM_PROJECTION_A]->data, (T *)call->arrays[MB_MAXIMUM_PROJECTION_RESULT]->data, job);
+        (const T *)call->arrays[MB_MAXIMUM_PROJECTION_A]->data,
+        (T *)call->arrays[MB_MAXIMUM_PROJECTION_RESULT]->data, job);
     MB_LAUNCHED("project_maximum");
     return MB_STATUS_OK;
 }
 
 extern "C" mb_status mb_cuda_maximum_projection(const mb_op_call *call)
 {
-    const mb_array *a = call->arrays[MB_MAXIMUM_PROJECTION_A], *result = call->arrays[MB_MAXIMUM_PROJECTION_RESULT];
-    int axis = mb_maximum_projection_axis((const mb_maximum_projection_params *)call->params, a->shape.rank);
+    const mb_array *a = call->arrays[MB_MAXIMUM_PROJECTION_A],
+                   *result = call->arrays[MB_MAXIMUM_PROJECTION_RESULT];
+    int axis = mb_maximum_projection_axis((const mb_maximum_projection_params *)call->params,
+                                          a->shape.rank);
     projection_job job;
     job.rank = result->shape.rank;
     job.count = 1;

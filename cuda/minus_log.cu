@@ -7,7 +7,8 @@
 enum { TO, FROM }; /* in walks */
 
 __global__ void __launch_bounds__(MB_THREADS)
-    minus_log_kernel(float *to, const float *from, mb_grid_walk walk, bool dense, float low, float high)
+    minus_log_kernel(float *to, const float *from, mb_grid_walk walk, bool dense, float low,
+                     float high)
 {
     MB_BATCH_LOOP(first, walk.count)
     {
@@ -38,9 +39,10 @@ extern "C" mb_status mb_cuda_minus_log(const mb_op_call *call)
     mb_grid_walk_make(&walk, arrays, 2);
     if (walk.count == 0)
         return MB_STATUS_OK;
-    minus_log_kernel<<<mb_blocks(call, walk.count, MB_THREADS * MB_BATCH), MB_THREADS, 0, mb_stream(call)>>>(
-        (float *)arrays[TO]->data, (const float *)arrays[FROM]->data, walk, mb_grid_walk_dense(&walk, 2), (float)params->min,
-        (float)params->max);
+    minus_log_kernel<<<mb_blocks(call, walk.count, MB_THREADS * MB_BATCH), MB_THREADS, 0,
+                       mb_stream(call)>>>(
+        (float *)arrays[TO]->data, (const float *)arrays[FROM]->data, walk,
+        mb_grid_walk_dense(&walk, 2), (float)params->min, (float)params->max);
     MB_LAUNCHED("minus_log_kernel");
     return MB_STATUS_OK;
 }

@@ -20,7 +20,8 @@ __device__ static inline int64_t wrap(int64_t value, int64_t n)
 }
 
 /* Every grid sample adds the PSF samples that land on it (more than one only where the PSF exceeds the grid). */
-template <class T> __global__ void __launch_bounds__(MB_THREADS) scatter_kernel(const T *psf, otf_job job)
+template <class T>
+__global__ void __launch_bounds__(MB_THREADS) scatter_kernel(const T *psf, otf_job job)
 {
     const int64_t nx = job.n.v[2], pitch = 2 * (nx / 2 + 1), rows = job.n.v[0] * job.n.v[1];
     MB_ROW_LOOP(row, rows)
@@ -36,7 +37,9 @@ template <class T> __global__ void __launch_bounds__(MB_THREADS) scatter_kernel(
                 for (int64_t sz = z; sz < job.k.v[0]; sz += job.n.v[0])
                     for (int64_t sy = y; sy < job.k.v[1]; sy += job.n.v[1])
                         for (int64_t sx = first; sx < job.k.v[2]; sx += nx)
-                            sum += (float)(job.scale * mb_load_as(psf[(sz * job.k.v[1] + sy) * job.k.v[2] + sx]));
+                            sum +=
+                                (float)(job.scale *
+                                        mb_load_as(psf[(sz * job.k.v[1] + sy) * job.k.v[2] + sx]));
             }
             job.grid[row * pitch + x] = sum;
         }
@@ -64,7 +67,8 @@ __global__ void __launch_bounds__(MB_THREADS) shift_kernel(otf_job job)
         MB_LANE_LOOP(x, half)
         {
             float2 v = spectrum[row * half + x];
-            double2 w = mb_complex_mul(mb_complex_mul(factor, phase(x, nx, job.rest[2])), make_double2(v.x, v.y));
+            double2 w = mb_complex_mul(mb_complex_mul(factor, phase(x, nx, job.rest[2])),
+                                       make_double2(v.x, v.y));
             spectrum[row * half + x] = make_float2((float)w.x, (float)w.y);
         }
     }
@@ -84,11 +88,13 @@ extern "C" mb_status mb_cuda_otf(const mb_op_call *call)
     if (psf->dtype == MB_U8)
         scatter_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const uint8_t *)psf->data, job);
     else if (psf->dtype == MB_U16)
-        scatter_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const uint16_t *)psf->data, job);
+        scatter_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const uint16_t *)psf->data,
+                                                                   job);
     else
         scatter_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const float *)psf->data, job);
     MB_LAUNCHED("scatter_kernel");
-    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_OTF_FFT], job.grid, job.grid, call->slots[MB_OTF_WORK]));
+    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_OTF_FFT], job.grid, job.grid,
+                                  call->slots[MB_OTF_WORK]));
     if (job.rest[0] == 0 && job.rest[1] == 0 && job.rest[2] == 0)
         return MB_STATUS_OK;
     shift_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job);

@@ -14,7 +14,8 @@ struct pad_job {
     const int32_t *table[MB_MAX_RANK]; /* 0-based sources, or NULL */
 };
 
-template <class T> __global__ void __launch_bounds__(MB_THREADS) pad_kernel(const T *from, T *to, pad_job job, T value)
+template <class T>
+__global__ void __launch_bounds__(MB_THREADS) pad_kernel(const T *from, T *to, pad_job job, T value)
 {
     MB_GRID_LOOP(i, job.count)
     {
@@ -31,7 +32,8 @@ template <class T> __global__ void __launch_bounds__(MB_THREADS) pad_kernel(cons
             }
             left = next;
             at += k * job.to_strides[axis];
-            k = job.table[axis] ? job.table[axis][k] : mb_pad_source(job.mode, k - job.before[axis], job.source[axis]);
+            k = job.table[axis] ? job.table[axis][k]
+                                : mb_pad_source(job.mode, k - job.before[axis], job.source[axis]);
             outside = outside || k < 0;
             src += k * job.from_strides[axis];
         }
@@ -39,10 +41,12 @@ template <class T> __global__ void __launch_bounds__(MB_THREADS) pad_kernel(cons
     }
 }
 
-template <class T> static mb_status run(const mb_op_call *call, const pad_job &job, T value)
+template <class T>
+static mb_status run(const mb_op_call *call, const pad_job &job, T value)
 {
     pad_kernel<<<mb_blocks(call, job.count, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
-        (const T *)call->arrays[MB_PAD_A]->data, (T *)call->arrays[MB_PAD_RESULT]->data, job, value);
+        (const T *)call->arrays[MB_PAD_A]->data, (T *)call->arrays[MB_PAD_RESULT]->data, job,
+        value);
     MB_LAUNCHED("pad_kernel");
     return MB_STATUS_OK;
 }
@@ -61,7 +65,8 @@ static mb_status upload_index(const mb_op_call *call, const mb_vector *index, in
         const int64_t n = index->count - first < 1024 ? index->count - first : 1024;
         for (int64_t i = 0; i < n; i++)
             piece[i] = (int32_t)index->values[first + i] - 1;
-        const mb_status status = mb_upload(call, (int32_t *)call->slots[slot] + first, piece, (uint64_t)n * sizeof *piece);
+        const mb_status status = mb_upload(call, (int32_t *)call->slots[slot] + first, piece,
+                                           (uint64_t)n * sizeof *piece);
         if (status != MB_STATUS_OK)
             return status;
     }

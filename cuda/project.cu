@@ -25,7 +25,8 @@ struct project_job {
     int slices;
 };
 
-template <bool MASK> __global__ void __launch_bounds__(128) project_kernel(project_job job)
+template <bool MASK>
+__global__ void __launch_bounds__(128) project_kernel(project_job job)
 {
     const mb_parallel_geometry &g = job.geometry;
     const int bin = blockIdx.x * blockDim.x + threadIdx.x, z0 = blockIdx.z * SLICES;
@@ -34,10 +35,12 @@ template <bool MASK> __global__ void __launch_bounds__(128) project_kernel(proje
         return;
     for (int64_t a = blockIdx.y; a < g.angles; a += gridDim.y) {
         const mb_parallel_angle t = job.angles[a];
-        const bool by_rows = fabs(t.cosine) >= fabs(t.sine); /* lines are image rows, candidates are columns */
+        const bool by_rows =
+            fabs(t.cosine) >= fabs(t.sine); /* lines are image rows, candidates are columns */
         /* u = o + p cross + q along: p the candidate's index, q the line's. u = bin at p = start + q slope. */
         const double cross = by_rows ? t.cosine : -t.sine, along = by_rows ? -t.sine : t.cosine;
-        const double start = ((double)bin - t.offset) / cross, slope = -along / cross, reach = 1.0 / fabs(cross);
+        const double start = ((double)bin - t.offset) / cross, slope = -along / cross,
+                     reach = 1.0 / fabs(cross);
         const int lines = (int)(by_rows ? g.ny : g.nx), across = (int)(by_rows ? g.nx : g.ny);
         const int64_t line_stride = by_rows ? job.stride_y : 1, step = by_rows ? 1 : job.stride_y;
         /* Lines on which the ray is within reach of the image: -2 <= start + q slope <= across + 1. */
@@ -57,7 +60,8 @@ template <bool MASK> __global__ void __launch_bounds__(128) project_kernel(proje
             const float *line = job.volume + z0 * job.stride_z + q0 * line_stride;
             for (int q = q0; q <= q1; q++, at += add, line += line_stride) {
                 const int p0 = (int)((at - back) >> 32) + 1;
-                const float far = (float)(((int64_t)p0 << 32) - at) * 2.3283064365386963e-10f; /* p0 - crossing, in pixels */
+                const float far = (float)(((int64_t)p0 << 32) - at) *
+                                  2.3283064365386963e-10f; /* p0 - crossing, in pixels */
 #pragma unroll
                 for (int k = 0; k < 3; k++) {
                     const int p = p0 + k;
@@ -86,7 +90,8 @@ static mb_status upload_angles(const mb_op_call *call, const mb_parallel_geometr
     uint64_t bytes = (uint64_t)g->angles * sizeof(mb_parallel_angle);
     mb_parallel_angle *table = (mb_parallel_angle *)malloc(bytes);
     if (!table)
-        return mb_cuda_core->fail(MB_STATUS_MEMORY, NULL, "out of host memory for %lld angles", (long long)g->angles);
+        return mb_cuda_core->fail(MB_STATUS_MEMORY, NULL, "out of host memory for %lld angles",
+                                  (long long)g->angles);
     for (int64_t k = 0; k < g->angles; k++)
         table[k] = mb_project_angle(params, g, k);
     mb_status status = mb_upload(call, call->slots[MB_PROJECT_ANGLES], table, bytes);
@@ -97,19 +102,23 @@ static mb_status upload_angles(const mb_op_call *call, const mb_parallel_geometr
 extern "C" mb_status mb_cuda_project(const mb_op_call *call)
 {
     const mb_project_params *params = (const mb_project_params *)call->params;
-    const mb_array *volume = call->arrays[MB_PROJECT_VOLUME], *result = call->arrays[MB_PROJECT_RESULT];
+    const mb_array *volume = call->arrays[MB_PROJECT_VOLUME],
+                   *result = call->arrays[MB_PROJECT_RESULT];
     const mb_parallel_geometry g = mb_project_geometry(params, &volume->shape);
     const int axes = volume->shape.rank, out_axes = result->shape.rank;
     if (g.rows == 0 || g.angles == 0 || g.cols == 0)
         return MB_STATUS_OK;
-    if (g.nx > INT32_MAX / 4 || g.ny > INT32_MAX / 4 || g.cols > INT32_MAX / 4 || g.rows > INT32_MAX / 4)
-        return mb_cuda_core->fail(MB_STATUS_UNSUPPORTED, NULL, "project on CUDA: an extent is too large");
+    if (g.nx > INT32_MAX / 4 || g.ny > INT32_MAX / 4 || g.cols > INT32_MAX / 4 ||
+        g.rows > INT32_MAX / 4)
+        return mb_cuda_core->fail(MB_STATUS_UNSUPPORTED, NULL,
+                                  "project on CUDA: an extent is too large");
     MB_TRY(upload_angles(call, &g));
     project_job job = {};
     job.geometry = g;
     job.angles = (const mb_parallel_angle *)call->slots[MB_PROJECT_ANGLES];
     job.scale = (float)g.scale;
-    const int64_t stride_z = axes == 3 ? volume->strides[0] : 0, sino_z = out_axes == 3 ? result->strides[0] : 0;
+    const int64_t stride_z = axes == 3 ? volume->strides[0] : 0,
+                  sino_z = out_axes == 3 ? result->strides[0] : 0;
     job.stride_z = stride_z;
     job.stride_y = volume->strides[axes - 2];
     job.sino_z = sino_z;

@@ -31,7 +31,8 @@ __global__ void ramp_response(float *table, int filter, double cutoff, double sc
 }
 
 __global__ void __launch_bounds__(MB_THREADS)
-    ramp_pad(ramp_rows from, int64_t first, int64_t count, int64_t width, float *to, int64_t padded, bool edge)
+    ramp_pad(ramp_rows from, int64_t first, int64_t count, int64_t width, float *to, int64_t padded,
+             bool edge)
 {
     const int64_t left = (padded - width) / 2;
     for (int64_t row = blockIdx.x; row < count; row += gridDim.x) {
@@ -54,7 +55,8 @@ __global__ void __launch_bounds__(MB_THREADS)
     }
 }
 
-__global__ void __launch_bounds__(MB_THREADS) ramp_multiply(float2 *rows, int64_t count, int64_t points, const float *response)
+__global__ void __launch_bounds__(MB_THREADS)
+    ramp_multiply(float2 *rows, int64_t count, int64_t points, const float *response)
 {
     for (int64_t row = blockIdx.x; row < count; row += gridDim.x)
         for (int64_t first = threadIdx.x; first < points; first += MB_THREADS * MB_BATCH) {
@@ -75,7 +77,8 @@ __global__ void __launch_bounds__(MB_THREADS) ramp_multiply(float2 *rows, int64_
 }
 
 __global__ void __launch_bounds__(MB_THREADS)
-    ramp_crop(const float *from, int64_t padded, ramp_rows to, int64_t first, int64_t count, int64_t width)
+    ramp_crop(const float *from, int64_t padded, ramp_rows to, int64_t first, int64_t count,
+              int64_t width)
 {
     const int64_t left = (padded - width) / 2;
     for (int64_t row = blockIdx.x; row < count; row += gridDim.x) {
@@ -111,24 +114,29 @@ static ramp_rows rows_of(const mb_array *array, int64_t *count)
 extern "C" mb_status mb_cuda_ramp_filter(const mb_op_call *call)
 {
     const mb_ramp_filter_params *params = (const mb_ramp_filter_params *)call->params;
-    const mb_array *sino = call->arrays[MB_RAMP_FILTER_SINO], *result = call->arrays[MB_RAMP_FILTER_RESULT];
-    const int64_t width = sino->shape.dims[sino->shape.rank - 1], padded = mb_ramp_filter_padded(params, width);
+    const mb_array *sino = call->arrays[MB_RAMP_FILTER_SINO],
+                   *result = call->arrays[MB_RAMP_FILTER_RESULT];
+    const int64_t width = sino->shape.dims[sino->shape.rank - 1],
+                  padded = mb_ramp_filter_padded(params, width);
     cudaStream_t stream = mb_stream(call);
     int64_t count, same;
     const ramp_rows from = rows_of(sino, &count), to = rows_of(result, &same);
     if (count == 0 || width == 0)
         return MB_STATUS_OK;
     const int64_t batch = mb_ramp_filter_batch(count, padded), points = padded / 2 + 1;
-    float *response = (float *)call->slots[MB_RAMP_FILTER_RESPONSE], *rows = (float *)call->slots[MB_RAMP_FILTER_ROWS];
+    float *response = (float *)call->slots[MB_RAMP_FILTER_RESPONSE],
+          *rows = (float *)call->slots[MB_RAMP_FILTER_ROWS];
     /* Few threads a block: each walks the whole kernel of the filter, so all multiprocessors should share the points. */
-    ramp_response<<<mb_blocks(call, points, 32), 32, 0, stream>>>(response, params->filter, params->cutoff, params->scale, padded);
+    ramp_response<<<mb_blocks(call, points, 32), 32, 0, stream>>>(
+        response, params->filter, params->cutoff, params->scale, padded);
     MB_LAUNCHED("ramp_response");
     for (int64_t first = 0; first < count; first += batch) {
         if (mb_cuda_core->cancelled())
             return MB_STATUS_CANCELLED;
         const int64_t n = count - first < batch ? count - first : batch;
         const unsigned blocks = mb_blocks(call, n, 1);
-        ramp_pad<<<blocks, MB_THREADS, 0, stream>>>(from, first, n, width, rows, padded, params->padding == MB_RAMP_PAD_EDGE);
+        ramp_pad<<<blocks, MB_THREADS, 0, stream>>>(from, first, n, width, rows, padded,
+                                                    params->padding == MB_RAMP_PAD_EDGE);
         MB_LAUNCHED("ramp_pad");
         MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_RAMP_FILTER_FORWARD], rows, rows,
                                       call->slots[MB_RAMP_FILTER_FORWARD_WORK]));

@@ -16,8 +16,8 @@ struct axes {
 struct reduction {
     int fn;
     bool complex_result;
-    axes inner;           /* what one output sums over, in row-major order */
-    axes outer;           /* the axes that stay, with the strides of the input */
+    axes inner; /* what one output sums over, in row-major order */
+    axes outer; /* the axes that stay, with the strides of the input */
     int64_t result_strides[MB_MAX_RANK];
     int64_t length, blocks, outputs;
 };
@@ -50,21 +50,27 @@ __device__ static inline double neutral(int fn)
     return fn == MB_REDUCE_MIN ? INFINITY : fn == MB_REDUCE_MAX ? -INFINITY : 0.0;
 }
 
-template <class T> __device__ static inline mb_reduce_cell term(int fn, T v)
+template <class T>
+__device__ static inline mb_reduce_cell term(int fn, T v)
 {
     double x = mb_load_as(v);
     return mb_reduce_cell{fn == MB_REDUCE_NORM ? x * x : x, 0};
 }
-template <> __device__ inline mb_reduce_cell term<float2>(int fn, float2 v)
+template <>
+__device__ inline mb_reduce_cell term<float2>(int fn, float2 v)
 {
-    return fn == MB_REDUCE_NORM ? mb_reduce_cell{(double)v.x * v.x + (double)v.y * v.y, 0} : mb_reduce_cell{v.x, v.y};
+    return fn == MB_REDUCE_NORM ? mb_reduce_cell{(double)v.x * v.x + (double)v.y * v.y, 0}
+                                : mb_reduce_cell{v.x, v.y};
 }
-template <> __device__ inline mb_reduce_cell term<double2>(int fn, double2 v)
+template <>
+__device__ inline mb_reduce_cell term<double2>(int fn, double2 v)
 {
-    return fn == MB_REDUCE_NORM ? mb_reduce_cell{v.x * v.x + v.y * v.y, 0} : mb_reduce_cell{v.x, v.y};
+    return fn == MB_REDUCE_NORM ? mb_reduce_cell{v.x * v.x + v.y * v.y, 0}
+                                : mb_reduce_cell{v.x, v.y};
 }
 
-__device__ static inline void store(const reduction &r, double *to, int64_t index, mb_reduce_cell cell)
+__device__ static inline void store(const reduction &r, double *to, int64_t index,
+                                    mb_reduce_cell cell)
 {
     int64_t offset = 0;
     if (r.fn == MB_REDUCE_MEAN) {
@@ -88,7 +94,8 @@ __device__ static inline void store(const reduction &r, double *to, int64_t inde
 
 /* One thread block folds one block of elements of one output. */
 template <class T>
-__global__ void __launch_bounds__(MB_THREADS) reduce_blocks(const T *from, double *to, mb_reduce_cell *partials, reduction r)
+__global__ void __launch_bounds__(MB_THREADS)
+    reduce_blocks(const T *from, double *to, mb_reduce_cell *partials, reduction r)
 {
     const fold join = {r.fn};
     const int64_t blocks = r.blocks > 1 ? r.blocks : 1;
@@ -123,7 +130,8 @@ __global__ void __launch_bounds__(MB_THREADS) reduce_blocks(const T *from, doubl
     }
 }
 
-__global__ void __launch_bounds__(MB_THREADS) reduce_cells(const mb_reduce_cell *partials, double *to, reduction r)
+__global__ void __launch_bounds__(MB_THREADS)
+    reduce_cells(const mb_reduce_cell *partials, double *to, reduction r)
 {
     const fold join = {r.fn};
     for (int64_t output = blockIdx.x; output < r.outputs; output += gridDim.x) {
@@ -141,7 +149,8 @@ __global__ void __launch_bounds__(MB_THREADS) reduce_cells(const mb_reduce_cell 
 }
 
 /* One thread folds one output. */
-template <class T> __global__ void __launch_bounds__(MB_THREADS) reduce_threads(const T *from, double *to, reduction r)
+template <class T>
+__global__ void __launch_bounds__(MB_THREADS) reduce_threads(const T *from, double *to, reduction r)
 {
     const fold join = {r.fn};
     MB_GRID_LOOP(output, r.outputs)
@@ -158,7 +167,8 @@ template <class T> __global__ void __launch_bounds__(MB_THREADS) reduce_threads(
     }
 }
 
-template <class T> static mb_status run(const mb_op_call *call, const reduction &r)
+template <class T>
+static mb_status run(const mb_op_call *call, const reduction &r)
 {
     cudaStream_t stream = mb_stream(call);
     const T *from = (const T *)call->arrays[MB_REDUCE_A]->data;
@@ -166,7 +176,8 @@ template <class T> static mb_status run(const mb_op_call *call, const reduction 
     mb_reduce_cell *partials = (mb_reduce_cell *)call->slots[MB_REDUCE_PARTIALS];
     const bool apart = r.inner.rank == 1 && r.inner.strides[0] != 1;
     if (r.blocks <= 1 && r.inner.rank == 1 && r.outputs >= 4096 && (apart || r.length <= 32)) {
-        reduce_threads<T><<<mb_blocks(call, r.outputs, MB_THREADS), MB_THREADS, 0, stream>>>(from, to, r);
+        reduce_threads<T>
+            <<<mb_blocks(call, r.outputs, MB_THREADS), MB_THREADS, 0, stream>>>(from, to, r);
         MB_LAUNCHED("reduce_threads");
         return MB_STATUS_OK;
     }

@@ -12,7 +12,8 @@ struct ratio_job {
     double *cells; /* NULL without metrics */
 };
 
-template <class T> __global__ void __launch_bounds__(MB_THREADS) ratio_kernel(const T *image, ratio_job job)
+template <class T>
+__global__ void __launch_bounds__(MB_THREADS) ratio_kernel(const T *image, ratio_job job)
 {
     const int64_t pitch = job.grid.v[2], nx = job.image.v[2], rows = job.grid.v[0] * job.grid.v[1];
     double divergence = 0, blurred = 0;
@@ -51,7 +52,8 @@ template <class T> __global__ void __launch_bounds__(MB_THREADS) ratio_kernel(co
 extern "C" mb_status mb_cuda_rl_ratio(const mb_op_call *call)
 {
     const mb_rl_ratio_params *p = (const mb_rl_ratio_params *)call->params;
-    const mb_array *grid = call->arrays[MB_RL_RATIO_BLURRED], *image = call->arrays[MB_RL_RATIO_IMAGE];
+    const mb_array *grid = call->arrays[MB_RL_RATIO_BLURRED],
+                   *image = call->arrays[MB_RL_RATIO_IMAGE];
     const mb_array *weights = call->arrays[MB_RL_RATIO_WEIGHTS];
     ratio_job job;
     mb_grid_dims(&grid->shape, job.grid.v);
@@ -64,14 +66,15 @@ extern "C" mb_status mb_cuda_rl_ratio(const mb_op_call *call)
     if (image->dtype == MB_U8)
         ratio_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const uint8_t *)image->data, job);
     else if (image->dtype == MB_U16)
-        ratio_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const uint16_t *)image->data, job);
+        ratio_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const uint16_t *)image->data,
+                                                                 job);
     else
         ratio_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const float *)image->data, job);
     MB_LAUNCHED("ratio_kernel");
     if (!job.cells)
         return MB_STATUS_OK;
-    mb_fold_cells<<<2, MB_THREADS, 0, mb_stream(call)>>>(job.cells, MB_GRID_BLOCKS, 2,
-                                                         (double *)call->arrays[MB_RL_RATIO_METRIC]->data);
+    mb_fold_cells<<<2, MB_THREADS, 0, mb_stream(call)>>>(
+        job.cells, MB_GRID_BLOCKS, 2, (double *)call->arrays[MB_RL_RATIO_METRIC]->data);
     MB_LAUNCHED("mb_fold_cells");
     return MB_STATUS_OK;
 }

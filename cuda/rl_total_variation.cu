@@ -10,15 +10,17 @@ struct tv_job {
     float lambda, epsilon;
 };
 
-__global__ void __launch_bounds__(MB_THREADS) tv_kernel(const float *estimate, float *correction, tv_job job)
+__global__ void __launch_bounds__(MB_THREADS)
+    tv_kernel(const float *estimate, float *correction, tv_job job)
 {
     const int64_t rows = job.n.v[0] * job.n.v[1], pitch = 2 * (job.n.v[2] / 2 + 1);
     MB_ROW_LOOP(row, rows)
     {
         MB_LANE_LOOP(x, job.n.v[2])
         {
-            float divisor = 1 - job.lambda * mb_rl_tv_divergence(estimate, job.n.v, job.inverse, job.epsilon,
-                                                                 row / job.n.v[1], row % job.n.v[1], x);
+            float divisor =
+                1 - job.lambda * mb_rl_tv_divergence(estimate, job.n.v, job.inverse, job.epsilon,
+                                                     row / job.n.v[1], row % job.n.v[1], x);
             correction[row * pitch + x] /= divisor > MB_RL_TV_LEAST ? divisor : MB_RL_TV_LEAST;
         }
     }
@@ -36,7 +38,8 @@ extern "C" mb_status mb_cuda_rl_total_variation(const mb_op_call *call)
     if (job.n.v[0] * job.n.v[1] * job.n.v[2] == 0)
         return MB_STATUS_OK;
     tv_kernel<<<mb_row_blocks(job.n.v[0] * job.n.v[1]), MB_THREADS, 0, mb_stream(call)>>>(
-        (const float *)estimate->data, (float *)call->arrays[MB_RL_TOTAL_VARIATION_CORRECTION]->data, job);
+        (const float *)estimate->data,
+        (float *)call->arrays[MB_RL_TOTAL_VARIATION_CORRECTION]->data, job);
     MB_LAUNCHED("tv_kernel");
     return MB_STATUS_OK;
 }

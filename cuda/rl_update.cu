@@ -29,18 +29,22 @@ __device__ static inline double line_sum(const double *const lines[4], int64_t x
 
 __global__ void __launch_bounds__(MB_THREADS) update_kernel(update_job job)
 {
-    const int64_t nx = job.grid.v[2], pitch = 2 * (nx / 2 + 1), rows = job.grid.v[0] * job.grid.v[1];
+    const int64_t nx = job.grid.v[2], pitch = 2 * (nx / 2 + 1),
+                  rows = job.grid.v[0] * job.grid.v[1];
     double sum = 0, change = 0, squares = 0;
     MB_ROW_LOOP(row, rows)
     {
-        const double *lines[4] = {NULL, NULL, NULL, NULL}; /* by high y, high z: low low, low high, ... */
+        const double *lines[4] = {NULL, NULL, NULL,
+                                  NULL}; /* by high y, high z: low low, low high, ... */
         if (job.table) {
-            int64_t position[2] = {row / job.grid.v[1], row % job.grid.v[1]}, at[2][2] = {{-1, 0}, {-1, 0}};
+            int64_t position[2] = {row / job.grid.v[1], row % job.grid.v[1]},
+                    at[2][2] = {{-1, 0}, {-1, 0}};
 #pragma unroll
             for (int i = 0; i < 2; i++)
                 if (i >= 3 - job.rank)
-                    mb_rl_update_range(position[i], job.grid.v[i], job.window.v[i], job.table_dims.v[i] - 1,
-                                       job.center.v[i], &at[i][0], &at[i][1]);
+                    mb_rl_update_range(position[i], job.grid.v[i], job.window.v[i],
+                                       job.table_dims.v[i] - 1, job.center.v[i], &at[i][0],
+                                       &at[i][1]);
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 int64_t a = at[0][i & 1], b = at[1][i >> 1];
@@ -55,7 +59,8 @@ __global__ void __launch_bounds__(MB_THREADS) update_kernel(update_job job)
                 double weight;
                 if (job.table) {
                     int64_t low, high;
-                    mb_rl_update_range(x, nx, job.window.v[2], job.table_dims.v[2] - 1, job.center.v[2], &low, &high);
+                    mb_rl_update_range(x, nx, job.window.v[2], job.table_dims.v[2] - 1,
+                                       job.center.v[2], &low, &high);
                     weight = line_sum(lines, high) - line_sum(lines, low);
                 } else {
                     weight = job.normaliser[row * nx + x];
@@ -88,7 +93,8 @@ __global__ void __launch_bounds__(MB_THREADS) update_kernel(update_job job)
 extern "C" mb_status mb_cuda_rl_update(const mb_op_call *call)
 {
     const mb_rl_update_params *p = (const mb_rl_update_params *)call->params;
-    const mb_array *estimate = call->arrays[MB_RL_UPDATE_ESTIMATE], *table = call->arrays[MB_RL_UPDATE_TABLE];
+    const mb_array *estimate = call->arrays[MB_RL_UPDATE_ESTIMATE],
+                   *table = call->arrays[MB_RL_UPDATE_TABLE];
     const mb_array *normaliser = call->arrays[MB_RL_UPDATE_NORMALISER];
     update_job job = {};
     mb_grid_dims(&estimate->shape, job.grid.v);
@@ -110,8 +116,8 @@ extern "C" mb_status mb_cuda_rl_update(const mb_op_call *call)
     MB_LAUNCHED("update_kernel");
     if (!job.cells)
         return MB_STATUS_OK;
-    mb_fold_cells<<<3, MB_THREADS, 0, mb_stream(call)>>>(job.cells, MB_GRID_BLOCKS, 3,
-                                                         (double *)call->arrays[MB_RL_UPDATE_METRIC]->data);
+    mb_fold_cells<<<3, MB_THREADS, 0, mb_stream(call)>>>(
+        job.cells, MB_GRID_BLOCKS, 3, (double *)call->arrays[MB_RL_UPDATE_METRIC]->data);
     MB_LAUNCHED("mb_fold_cells");
     return MB_STATUS_OK;
 }

@@ -8,11 +8,21 @@
 enum { TO, FROM }; /* in walks */
 
 /* The least i32 is its own negative, as wrapping arithmetic has it. */
-__device__ static inline int32_t magnitude(int32_t x) { return x < 0 ? (int32_t)(0u - (uint32_t)x) : x; }
-__device__ static inline uint8_t magnitude(uint8_t x) { return x; }
-__device__ static inline uint16_t magnitude(uint16_t x) { return x; }
+__device__ static inline int32_t magnitude(int32_t x)
+{
+    return x < 0 ? (int32_t)(0u - (uint32_t)x) : x;
+}
+__device__ static inline uint8_t magnitude(uint8_t x)
+{
+    return x;
+}
+__device__ static inline uint16_t magnitude(uint16_t x)
+{
+    return x;
+}
 
-template <class T> struct integer_rule {
+template <class T>
+struct integer_rule {
     typedef T result;
     __device__ static T go(int fn, T x)
     {
@@ -24,7 +34,8 @@ template <class T> struct integer_rule {
     }
 };
 
-template <class T> struct real_rule {
+template <class T>
+struct real_rule {
     typedef T result;
     __device__ static T go(int fn, T x)
     {
@@ -40,12 +51,17 @@ template <class T> struct real_rule {
     }
 };
 
-template <class T> struct complex_rule {
+template <class T>
+struct complex_rule {
     typedef T result;
-    __device__ static T go(int fn, T x) { return fn == MB_UNARY_NEG ? mb_complex<T>(-x.x, -x.y) : mb_complex_mul(x, x); }
+    __device__ static T go(int fn, T x)
+    {
+        return fn == MB_UNARY_NEG ? mb_complex<T>(-x.x, -x.y) : mb_complex_mul(x, x);
+    }
 };
 
-template <class T> struct magnitude_rule {
+template <class T>
+struct magnitude_rule {
     typedef decltype(T::x) result;
     __device__ static result go(int, T x) { return hypot(x.x, x.y); }
 };
@@ -77,9 +93,10 @@ __global__ void __launch_bounds__(MB_THREADS)
 template <class T, template <class> class Rule>
 static mb_status run(const mb_op_call *call, int fn, const mb_grid_walk &walk)
 {
-    unary_kernel<T, Rule<T>><<<mb_blocks(call, walk.count, MB_THREADS * MB_BATCH), MB_THREADS, 0, mb_stream(call)>>>(
-        (typename Rule<T>::result *)call->arrays[MB_UNARY_RESULT]->data, (const T *)call->arrays[MB_UNARY_A]->data, fn, walk,
-        mb_grid_walk_dense(&walk, 2));
+    unary_kernel<T, Rule<T>>
+        <<<mb_blocks(call, walk.count, MB_THREADS * MB_BATCH), MB_THREADS, 0, mb_stream(call)>>>(
+            (typename Rule<T>::result *)call->arrays[MB_UNARY_RESULT]->data,
+            (const T *)call->arrays[MB_UNARY_A]->data, fn, walk, mb_grid_walk_dense(&walk, 2));
     MB_LAUNCHED("unary_kernel");
     return MB_STATUS_OK;
 }
@@ -98,8 +115,13 @@ extern "C" mb_status mb_cuda_unary(const mb_op_call *call)
     case MB_I32: return run<int32_t, integer_rule>(call, fn, walk);
     case MB_F32: return run<float, real_rule>(call, fn, walk);
     case MB_F64: return run<double, real_rule>(call, fn, walk);
-    case MB_C64: return fn == MB_UNARY_ABS ? run<float2, magnitude_rule>(call, fn, walk) : run<float2, complex_rule>(call, fn, walk);
-    case MB_C128: return fn == MB_UNARY_ABS ? run<double2, magnitude_rule>(call, fn, walk) : run<double2, complex_rule>(call, fn, walk);
-    default: return mb_cuda_core->fail(MB_STATUS_DTYPE, "a", "unary on CUDA: element type not accepted");
+    case MB_C64:
+        return fn == MB_UNARY_ABS ? run<float2, magnitude_rule>(call, fn, walk)
+                                  : run<float2, complex_rule>(call, fn, walk);
+    case MB_C128:
+        return fn == MB_UNARY_ABS ? run<double2, magnitude_rule>(call, fn, walk)
+                                  : run<double2, complex_rule>(call, fn, walk);
+    default:
+        return mb_cuda_core->fail(MB_STATUS_DTYPE, "a", "unary on CUDA: element type not accepted");
     }
 }

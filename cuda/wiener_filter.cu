@@ -11,17 +11,20 @@ __device__ static inline float laplacian(int64_t k, int64_t n)
 }
 
 __global__ void __launch_bounds__(MB_THREADS)
-    wiener_kernel(float2 *a, const float2 *h, mb_grid3 d, int64_t n, float lambda, float scale, bool smooth)
+    wiener_kernel(float2 *a, const float2 *h, mb_grid3 d, int64_t n, float lambda, float scale,
+                  bool smooth)
 {
     const int64_t rows = d.v[0] * d.v[1];
     MB_ROW_LOOP(row, rows)
     {
-        float outer = smooth ? laplacian(row / d.v[1], d.v[0]) + laplacian(row % d.v[1], d.v[1]) : 1;
+        float outer =
+            smooth ? laplacian(row / d.v[1], d.v[0]) + laplacian(row % d.v[1], d.v[1]) : 1;
         MB_LANE_LOOP(x, d.v[2])
         {
             float2 v = a[row * d.v[2] + x], w = h[row * d.v[2] + x];
             float r = smooth ? outer + laplacian(x, n) : 1.0f;
-            float bottom = w.x * w.x + w.y * w.y + lambda * r * r, factor = bottom > 0 ? scale / bottom : 0.0f;
+            float bottom = w.x * w.x + w.y * w.y + lambda * r * r,
+                  factor = bottom > 0 ? scale / bottom : 0.0f;
             a[row * d.v[2] + x] =
                 make_float2((v.x * w.x + v.y * w.y) * factor, (v.y * w.x - v.x * w.y) * factor);
         }

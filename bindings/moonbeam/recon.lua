@@ -47,7 +47,7 @@ function recon.read_shifts(scan, where)
     if not values then
         local name, path = where:match("^(.+):(/.*)$")
         local opened, problem = mb.h5.open(name or scan.path)
-        local file <close> = opened or mb.raise("file", problem, {op = "recon.read_shifts", arg = "where"})
+        local file <close> = opened or error(problem, 0)
         if not file:exists(path or where) then
             mb.raise("argument", ("%s is neither a text file nor a dataset of %s"):format(where, name or scan.path),
                 {op = "recon.read_shifts", arg = "where"})

@@ -6,19 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static mb_array *new_array(void) {
+static mb_array *new_array(void)
+{
     mb_array *array = calloc(1, sizeof *array);
     if (!array)
         mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
     return array;
 }
 
-static void locate(mb_array *array) {
+static void locate(mb_array *array)
+{
     char *base = mb_storage_data(array->storage);
     array->data = base ? base + array->offset * (int64_t)mb_dtype_bytes(array->dtype) : NULL;
 }
 
-mb_status mb_array_create(mb_device *device, mb_dtype dtype, const mb_shape *shape, const char *owner, mb_array **out) {
+mb_status mb_array_create(mb_device *device, mb_dtype dtype, const mb_shape *shape,
+                          const char *owner, mb_array **out)
+{
     for (int i = 0; i < shape->rank; i++)
         if (shape->dims[i] < 0)
             return mb_fail(MB_STATUS_SHAPE, NULL, "extent %d is %lld; extents are 0 or more", i + 1,
@@ -42,7 +46,8 @@ mb_status mb_array_create(mb_device *device, mb_dtype dtype, const mb_shape *sha
     return MB_STATUS_OK;
 }
 
-void mb_array_destroy(mb_array *array) {
+void mb_array_destroy(mb_array *array)
+{
     if (!array)
         return;
     mb_storage_release(array->storage);
@@ -50,7 +55,8 @@ void mb_array_destroy(mb_array *array) {
 }
 
 /* A copy of the record that shares the storage; the caller adjusts it. */
-static mb_array *share(const mb_array *array) {
+static mb_array *share(const mb_array *array)
+{
     mb_array *view = new_array();
     if (view) {
         *view = *array;
@@ -59,17 +65,19 @@ static mb_array *share(const mb_array *array) {
     return view;
 }
 
-mb_status mb_array_view(const mb_array *array, const mb_range *ranges, mb_array **out) {
+mb_status mb_array_view(const mb_array *array, const mb_range *ranges, mb_array **out)
+{
     int rank = 0;
     mb_shape shape = {0};
     int64_t strides[MB_MAX_RANK] = {0}, offset = array->offset;
     for (int i = 0; i < array->shape.rank; i++) {
         const mb_range *r = &ranges[i];
         int64_t extent = array->shape.dims[i], last = r->first + (r->count - 1) * r->step;
-        if (r->count < 0 || (r->count > 0 && (r->first < 0 || r->first >= extent || last < 0 || last >= extent)))
+        if (r->count < 0 ||
+            (r->count > 0 && (r->first < 0 || r->first >= extent || last < 0 || last >= extent)))
             return mb_fail(MB_STATUS_ARGUMENT, "ranges",
-                           "range of axis %d reaches from element %lld to %lld; the axis has %lld", i + 1,
-                           (long long)r->first + 1, (long long)last + 1, (long long)extent);
+                           "range of axis %d reaches from element %lld to %lld; the axis has %lld",
+                           i + 1, (long long)r->first + 1, (long long)last + 1, (long long)extent);
         if (r->count > 0)
             offset += r->first * array->strides[i];
         if (r->drop)
@@ -89,11 +97,13 @@ mb_status mb_array_view(const mb_array *array, const mb_range *ranges, mb_array 
     return MB_STATUS_OK;
 }
 
-mb_status mb_array_permute(const mb_array *array, const int *axes, mb_array **out) {
+mb_status mb_array_permute(const mb_array *array, const int *axes, mb_array **out)
+{
     unsigned seen = 0;
     for (int i = 0; i < array->shape.rank; i++) {
         if (axes[i] < 0 || axes[i] >= array->shape.rank || seen >> axes[i] & 1u)
-            return mb_fail(MB_STATUS_ARGUMENT, "axes", "the %d axes must each be named once", array->shape.rank);
+            return mb_fail(MB_STATUS_ARGUMENT, "axes", "the %d axes must each be named once",
+                           array->shape.rank);
         seen |= 1u << axes[i];
     }
     mb_array *view = share(array);
@@ -111,7 +121,8 @@ mb_status mb_array_permute(const mb_array *array, const int *axes, mb_array **ou
 ** Reshape without a copy: walks both shapes from the front, matching groups of axes with equal products. Inside a group the
 ** old axes must be dense with respect to each other.
 */
-static bool restride(const mb_array *array, const mb_shape *shape, int64_t *strides) {
+static bool restride(const mb_array *array, const mb_shape *shape, int64_t *strides)
+{
     mb_shape old = {0};
     int64_t old_strides[MB_MAX_RANK];
     for (int i = 0; i < array->shape.rank; i++) /* axes of one element have no say */
@@ -148,7 +159,8 @@ static bool restride(const mb_array *array, const mb_shape *shape, int64_t *stri
     return true;
 }
 
-mb_status mb_array_reshape(const mb_array *array, const mb_shape *wanted, mb_array **out) {
+mb_status mb_array_reshape(const mb_array *array, const mb_shape *wanted, mb_array **out)
+{
     mb_shape shape = *wanted;
     uint64_t elements = mb_shape_elements(&array->shape), known = 1;
     int open = -1;
@@ -157,7 +169,8 @@ mb_status mb_array_reshape(const mb_array *array, const mb_shape *wanted, mb_arr
         if (shape.dims[i] == -1 && open < 0) {
             open = i;
         } else if (shape.dims[i] < 0) {
-            return mb_fail(MB_STATUS_ARGUMENT, "shape", "extent %d is %lld; one extent may be -1, the others are 0 or more",
+            return mb_fail(MB_STATUS_ARGUMENT, "shape",
+                           "extent %d is %lld; one extent may be -1, the others are 0 or more",
                            i + 1, (long long)shape.dims[i]);
         } else {
             known = mb_bytes_mul(known, (uint64_t)shape.dims[i]);
@@ -167,14 +180,16 @@ mb_status mb_array_reshape(const mb_array *array, const mb_shape *wanted, mb_arr
         shape.dims[open] = known ? (int64_t)(elements / known) : 0;
     if (mb_shape_elements(&shape) != elements)
         return mb_fail(MB_STATUS_SHAPE, "shape", "%s has %llu elements and cannot become %s",
-                       mb_shape_format(&array->shape, from, sizeof from), (unsigned long long)elements,
-                       mb_shape_format(wanted, to, sizeof to));
+                       mb_shape_format(&array->shape, from, sizeof from),
+                       (unsigned long long)elements, mb_shape_format(wanted, to, sizeof to));
     int64_t strides[MB_MAX_RANK] = {0};
     if (elements == 0)
         mb_shape_strides(&shape, strides);
     else if (!restride(array, &shape, strides))
-        return mb_fail(MB_STATUS_SHAPE, NULL, "this view of %s cannot be seen as %s without a copy; call a:copy() first",
-                       mb_shape_format(&array->shape, from, sizeof from), mb_shape_format(&shape, to, sizeof to));
+        return mb_fail(MB_STATUS_SHAPE, NULL,
+                       "this view of %s cannot be seen as %s without a copy; call a:copy() first",
+                       mb_shape_format(&array->shape, from, sizeof from),
+                       mb_shape_format(&shape, to, sizeof to));
     mb_array *view = share(array);
     if (!view)
         return MB_STATUS_MEMORY;
@@ -184,7 +199,8 @@ mb_status mb_array_reshape(const mb_array *array, const mb_shape *wanted, mb_arr
     return MB_STATUS_OK;
 }
 
-mb_status mb_array_broadcast(const mb_array *array, const mb_shape *shape, mb_array **out) {
+mb_status mb_array_broadcast(const mb_array *array, const mb_shape *shape, mb_array **out)
+{
     char from[128], to[128];
     int lead = shape->rank - array->shape.rank;
     int64_t strides[MB_MAX_RANK] = {0};
@@ -197,7 +213,8 @@ mb_status mb_array_broadcast(const mb_array *array, const mb_shape *shape, mb_ar
     }
     if (!fits)
         return mb_fail(MB_STATUS_SHAPE, "shape", "%s does not broadcast to %s",
-                       mb_shape_format(&array->shape, from, sizeof from), mb_shape_format(shape, to, sizeof to));
+                       mb_shape_format(&array->shape, from, sizeof from),
+                       mb_shape_format(shape, to, sizeof to));
     mb_array *view = share(array);
     if (!view)
         return MB_STATUS_MEMORY;
@@ -207,16 +224,21 @@ mb_status mb_array_broadcast(const mb_array *array, const mb_shape *shape, mb_ar
     return MB_STATUS_OK;
 }
 
-mb_status mb_array_reinterpret(const mb_array *array, mb_dtype dtype, mb_array **out) {
+mb_status mb_array_reinterpret(const mb_array *array, mb_dtype dtype, mb_array **out)
+{
     int rank = array->shape.rank, last = rank - 1;
     int64_t from = (int64_t)mb_dtype_bytes(array->dtype), to = (int64_t)mb_dtype_bytes(dtype);
-    bool to_complex = (array->dtype == MB_F32 && dtype == MB_C64) || (array->dtype == MB_F64 && dtype == MB_C128);
-    bool to_real = (array->dtype == MB_C64 && dtype == MB_F32) || (array->dtype == MB_C128 && dtype == MB_F64);
+    bool to_complex =
+        (array->dtype == MB_F32 && dtype == MB_C64) || (array->dtype == MB_F64 && dtype == MB_C128);
+    bool to_real =
+        (array->dtype == MB_C64 && dtype == MB_F32) || (array->dtype == MB_C128 && dtype == MB_F64);
     if (!to_complex && !to_real && dtype != array->dtype)
-        return mb_fail(MB_STATUS_DTYPE, "dtype", "%s cannot be seen as %s; pairs are f32/c64 and f64/c128",
+        return mb_fail(MB_STATUS_DTYPE, "dtype",
+                       "%s cannot be seen as %s; pairs are f32/c64 and f64/c128",
                        mb_dtype_name(array->dtype), mb_dtype_name(dtype));
     if (rank < 1 || (array->strides[last] != 1 && array->shape.dims[last] > 1))
-        return mb_fail(MB_STATUS_SHAPE, NULL, "only a dense last axis can be seen as another type; call a:copy() first");
+        return mb_fail(MB_STATUS_SHAPE, NULL,
+                       "only a dense last axis can be seen as another type; call a:copy() first");
     mb_array view = *array;
     view.dtype = dtype;
     view.strides[last] = 1;
@@ -225,7 +247,8 @@ mb_status mb_array_reinterpret(const mb_array *array, mb_dtype dtype, mb_array *
         for (int i = 0; i < last; i++)
             even = even && (array->strides[i] % 2 == 0 || array->shape.dims[i] <= 1);
         if (!even)
-            return mb_fail(MB_STATUS_SHAPE, NULL, "rows of an odd number of reals cannot be seen as complex");
+            return mb_fail(MB_STATUS_SHAPE, NULL,
+                           "rows of an odd number of reals cannot be seen as complex");
         view.shape.dims[last] /= 2;
         view.offset /= 2;
     } else if (to_real) {
@@ -242,7 +265,8 @@ mb_status mb_array_reinterpret(const mb_array *array, mb_dtype dtype, mb_array *
     return MB_STATUS_OK;
 }
 
-bool mb_array_contiguous(const mb_array *array) {
+bool mb_array_contiguous(const mb_array *array)
+{
     int64_t stride = 1;
     for (int i = array->shape.rank - 1; i >= 0; i--) {
         if (array->shape.dims[i] == 0)
@@ -254,7 +278,8 @@ bool mb_array_contiguous(const mb_array *array) {
     return true;
 }
 
-bool mb_array_rows(const mb_array *array) {
+bool mb_array_rows(const mb_array *array)
+{
     int last = array->shape.rank - 1;
     if (last < 0 || mb_array_elements(array) == 0)
         return true;
@@ -266,20 +291,24 @@ bool mb_array_rows(const mb_array *array) {
     return true;
 }
 
-uint64_t mb_array_elements(const mb_array *array) {
+uint64_t mb_array_elements(const mb_array *array)
+{
     return mb_shape_elements(&array->shape);
 }
 
-uint64_t mb_array_bytes(const mb_array *array) {
+uint64_t mb_array_bytes(const mb_array *array)
+{
     return mb_array_elements(array) * mb_dtype_bytes(array->dtype);
 }
 
-mb_spec mb_array_spec(const mb_array *array) {
+mb_spec mb_array_spec(const mb_array *array)
+{
     return (mb_spec){.present = true, .dtype = array->dtype, .shape = array->shape};
 }
 
 /* Byte range [begin, end) that the array touches. */
-static void extent(const mb_array *array, const char **begin, const char **end) {
+static void extent(const mb_array *array, const char **begin, const char **end)
+{
     int64_t low = 0, high = 0, size = (int64_t)mb_dtype_bytes(array->dtype);
     for (int i = 0; i < array->shape.rank; i++) {
         int64_t span = (array->shape.dims[i] - 1) * array->strides[i];
@@ -292,7 +321,8 @@ static void extent(const mb_array *array, const char **begin, const char **end) 
     *end = (const char *)array->data + (high + 1) * size;
 }
 
-bool mb_array_overlap(const mb_array *a, const mb_array *b) {
+bool mb_array_overlap(const mb_array *a, const mb_array *b)
+{
     if (a->storage != b->storage || !mb_array_elements(a) || !mb_array_elements(b))
         return false;
     const char *a_begin, *a_end, *b_begin, *b_end;
@@ -301,7 +331,8 @@ bool mb_array_overlap(const mb_array *a, const mb_array *b) {
     return a_begin < b_end && b_begin < a_end;
 }
 
-bool mb_array_same(const mb_array *a, const mb_array *b) {
+bool mb_array_same(const mb_array *a, const mb_array *b)
+{
     if (a->storage != b->storage || a->data != b->data || !mb_shape_equal(&a->shape, &b->shape) ||
         mb_dtype_bytes(a->dtype) != mb_dtype_bytes(b->dtype))
         return false;
@@ -311,36 +342,43 @@ bool mb_array_same(const mb_array *a, const mb_array *b) {
     return true;
 }
 
-static mb_status transfer_check(const mb_array *array, uint64_t bytes) {
+static mb_status transfer_check(const mb_array *array, uint64_t bytes)
+{
     if (!mb_array_contiguous(array))
-        return mb_fail(MB_STATUS_SHAPE, NULL, "host copies need a contiguous array; call a:copy() first");
+        return mb_fail(MB_STATUS_SHAPE, NULL,
+                       "host copies need a contiguous array; call a:copy() first");
     if (bytes != mb_array_bytes(array))
-        return mb_fail(MB_STATUS_SHAPE, NULL, "%llu host bytes for an array of %llu", (unsigned long long)bytes,
-                       (unsigned long long)mb_array_bytes(array));
+        return mb_fail(MB_STATUS_SHAPE, NULL, "%llu host bytes for an array of %llu",
+                       (unsigned long long)bytes, (unsigned long long)mb_array_bytes(array));
     return MB_STATUS_OK;
 }
 
-mb_status mb_array_upload(mb_array *array, const void *host, uint64_t bytes) {
+mb_status mb_array_upload(mb_array *array, const void *host, uint64_t bytes)
+{
     MB_TRY(transfer_check(array, bytes));
     return bytes ? mb_device_upload(array->device, array->data, host, bytes) : MB_STATUS_OK;
 }
 
-mb_status mb_array_download(const mb_array *array, void *host, uint64_t bytes) {
+mb_status mb_array_download(const mb_array *array, void *host, uint64_t bytes)
+{
     MB_TRY(transfer_check(array, bytes));
     return bytes ? mb_device_download(array->device, host, array->data, bytes) : MB_STATUS_OK;
 }
 
-mb_status mb_array_item(const mb_array *array, const int64_t *index, double *real, double *imag) {
+mb_status mb_array_item(const mb_array *array, const int64_t *index, double *real, double *imag)
+{
     size_t size = mb_dtype_bytes(array->dtype);
     int64_t at = 0;
     for (int i = 0; i < array->shape.rank; i++) {
         if (index[i] < 0 || index[i] >= array->shape.dims[i])
-            return mb_fail(MB_STATUS_ARGUMENT, "index", "index %d is %lld; the axis has %lld elements", i + 1,
+            return mb_fail(MB_STATUS_ARGUMENT, "index",
+                           "index %d is %lld; the axis has %lld elements", i + 1,
                            (long long)index[i] + 1, (long long)array->shape.dims[i]);
         at += index[i] * array->strides[i];
     }
     double element[2];
-    MB_TRY(mb_device_download(array->device, element, (const char *)array->data + at * (int64_t)size, size));
+    MB_TRY(mb_device_download(array->device, element,
+                              (const char *)array->data + at * (int64_t)size, size));
     *real = mb_element_get(array->dtype, element, imag);
     return MB_STATUS_OK;
 }

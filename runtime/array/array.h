@@ -24,7 +24,8 @@ typedef struct mb_array {
 } mb_array;
 
 /* A new contiguous array, not initialised. `owner` as for mb_pool_alloc. */
-mb_status mb_array_create(mb_device *device, mb_dtype dtype, const mb_shape *shape, const char *owner, mb_array **out);
+mb_status mb_array_create(mb_device *device, mb_dtype dtype, const mb_shape *shape,
+                          const char *owner, mb_array **out);
 void mb_array_destroy(mb_array *array); /* NULL is fine */
 
 typedef struct mb_range {

@@ -19,25 +19,28 @@ static const struct {
     const char *alias;
     mb_dtype dtype;
 } aliases[] = {
-    {"uint8", MB_U8},     {"uint16", MB_U16},     {"int32", MB_I32},
-    {"float16", MB_F16},  {"half", MB_F16},       {"float32", MB_F32},
-    {"float", MB_F32},    {"float64", MB_F64},    {"double", MB_F64},
-    {"complex64", MB_C64}, {"complex128", MB_C128},
+    {"uint8", MB_U8},   {"uint16", MB_U16},    {"int32", MB_I32},       {"float16", MB_F16},
+    {"half", MB_F16},   {"float32", MB_F32},   {"float", MB_F32},       {"float64", MB_F64},
+    {"double", MB_F64}, {"complex64", MB_C64}, {"complex128", MB_C128},
 };
 
-const char *mb_dtype_name(mb_dtype dtype) {
+const char *mb_dtype_name(mb_dtype dtype)
+{
     return (unsigned)dtype < MB_DTYPE_COUNT ? dtypes[dtype].name : "?";
 }
 
-size_t mb_dtype_bytes(mb_dtype dtype) {
+size_t mb_dtype_bytes(mb_dtype dtype)
+{
     return dtypes[dtype].bytes;
 }
 
-mb_dtype_class mb_dtype_kind(mb_dtype dtype) {
+mb_dtype_class mb_dtype_kind(mb_dtype dtype)
+{
     return dtypes[dtype].kind;
 }
 
-bool mb_dtype_parse(const char *name, mb_dtype *out) {
+bool mb_dtype_parse(const char *name, mb_dtype *out)
+{
     for (int i = 0; i < MB_DTYPE_COUNT; i++)
         if (!strcmp(name, dtypes[i].name)) {
             *out = (mb_dtype)i;
@@ -51,7 +54,8 @@ bool mb_dtype_parse(const char *name, mb_dtype *out) {
     return false;
 }
 
-uint16_t mb_half_from_float(float value) {
+uint16_t mb_half_from_float(float value)
+{
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint16_t sign = (uint16_t)((bits >> 16) & 0x8000u);
@@ -79,7 +83,8 @@ uint16_t mb_half_from_float(float value) {
     return (uint16_t)(sign | half);
 }
 
-float mb_half_to_float(uint16_t half) {
+float mb_half_to_float(uint16_t half)
+{
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
     uint32_t exponent = (half >> 10) & 0x1fu;
     uint32_t mantissa = half & 0x3ffu;
@@ -103,7 +108,8 @@ float mb_half_to_float(uint16_t half) {
     return value;
 }
 
-double mb_element_get(mb_dtype dtype, const void *element, double *imag) {
+double mb_element_get(mb_dtype dtype, const void *element, double *imag)
+{
     if (imag)
         *imag = 0;
     switch (dtype) {
@@ -126,14 +132,16 @@ double mb_element_get(mb_dtype dtype, const void *element, double *imag) {
 }
 
 /* Nearest integer in [low, high]; NaN becomes 0. */
-static double clamp_round(double value, double low, double high) {
+static double clamp_round(double value, double low, double high)
+{
     if (isnan(value))
         return 0;
     value = nearbyint(value);
     return value < low ? low : value > high ? high : value;
 }
 
-void mb_element_set(mb_dtype dtype, void *element, double real, double imag) {
+void mb_element_set(mb_dtype dtype, void *element, double real, double imag)
+{
     switch (dtype) {
     case MB_U8: *(uint8_t *)element = (uint8_t)clamp_round(real, 0, 255); break;
     case MB_U16: *(uint16_t *)element = (uint16_t)clamp_round(real, 0, 65535); break;

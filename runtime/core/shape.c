@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-bool mb_mul_u64(uint64_t a, uint64_t b, uint64_t *out) {
+bool mb_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
+{
     uint64_t product;
     if (__builtin_mul_overflow(a, b, &product))
         return false;
@@ -13,7 +14,8 @@ bool mb_mul_u64(uint64_t a, uint64_t b, uint64_t *out) {
     return true;
 }
 
-bool mb_add_u64(uint64_t a, uint64_t b, uint64_t *out) {
+bool mb_add_u64(uint64_t a, uint64_t b, uint64_t *out)
+{
     uint64_t sum;
     if (__builtin_add_overflow(a, b, &sum))
         return false;
@@ -21,17 +23,20 @@ bool mb_add_u64(uint64_t a, uint64_t b, uint64_t *out) {
     return true;
 }
 
-uint64_t mb_bytes_mul(uint64_t a, uint64_t b) {
+uint64_t mb_bytes_mul(uint64_t a, uint64_t b)
+{
     uint64_t product;
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-uint64_t mb_bytes_add(uint64_t a, uint64_t b) {
+uint64_t mb_bytes_add(uint64_t a, uint64_t b)
+{
     uint64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-uint64_t mb_shape_elements(const mb_shape *shape) {
+uint64_t mb_shape_elements(const mb_shape *shape)
+{
     uint64_t count = 1;
     bool empty = false;
     for (int i = 0; i < shape->rank; i++) {
@@ -41,7 +46,8 @@ uint64_t mb_shape_elements(const mb_shape *shape) {
     return empty ? 0 : count;
 }
 
-mb_status mb_shape_count(const mb_shape *shape, int64_t *count) {
+mb_status mb_shape_count(const mb_shape *shape, int64_t *count)
+{
     uint64_t elements = mb_shape_elements(shape);
     if (elements > (UINT64_C(1) << 62)) {
         char text[128];
@@ -52,7 +58,8 @@ mb_status mb_shape_count(const mb_shape *shape, int64_t *count) {
     return MB_STATUS_OK;
 }
 
-mb_status mb_shape_bytes(const mb_shape *shape, mb_dtype dtype, uint64_t *bytes) {
+mb_status mb_shape_bytes(const mb_shape *shape, mb_dtype dtype, uint64_t *bytes)
+{
     int64_t count = 0;
     MB_TRY(mb_shape_count(shape, &count));
     if (!mb_mul_u64((uint64_t)count, mb_dtype_bytes(dtype), bytes) || *bytes > INT64_MAX) {
@@ -63,19 +70,21 @@ mb_status mb_shape_bytes(const mb_shape *shape, mb_dtype dtype, uint64_t *bytes)
     return MB_STATUS_OK;
 }
 
-bool mb_shape_equal(const mb_shape *a, const mb_shape *b) {
-    return a->rank == b->rank &&
-           !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]);
+bool mb_shape_equal(const mb_shape *a, const mb_shape *b)
+{
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]);
 }
 
-mb_shape mb_shape_of(int rank, const int64_t *dims) {
+mb_shape mb_shape_of(int rank, const int64_t *dims)
+{
     mb_shape shape = {.rank = rank};
     for (int i = 0; i < rank; i++)
         shape.dims[i] = dims[i];
     return shape;
 }
 
-void mb_shape_strides(const mb_shape *shape, int64_t *strides) {
+void mb_shape_strides(const mb_shape *shape, int64_t *strides)
+{
     int64_t stride = 1;
     for (int i = shape->rank - 1; i >= 0; i--) {
         strides[i] = stride;
@@ -83,7 +92,8 @@ void mb_shape_strides(const mb_shape *shape, int64_t *strides) {
     }
 }
 
-char *mb_shape_format(const mb_shape *shape, char *buffer, size_t bytes) {
+char *mb_shape_format(const mb_shape *shape, char *buffer, size_t bytes)
+{
     if (shape->rank == 0) {
         snprintf(buffer, bytes, "scalar");
         return buffer;
@@ -95,7 +105,8 @@ char *mb_shape_format(const mb_shape *shape, char *buffer, size_t bytes) {
     return buffer;
 }
 
-char *mb_bytes_format(uint64_t bytes, char *buffer, size_t size) {
+char *mb_bytes_format(uint64_t bytes, char *buffer, size_t size)
+{
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     int unit = 0;
     double value = (double)bytes;

@@ -25,11 +25,13 @@ static const char *const status_names[MB_STATUS_COUNT] = {
     [MB_STATUS_INTERNAL] = "internal",
 };
 
-const char *mb_status_name(mb_status status) {
+const char *mb_status_name(mb_status status)
+{
     return (unsigned)status < MB_STATUS_COUNT ? status_names[status] : "unknown";
 }
 
-static bool record_open(mb_status code, const char *arg) {
+static bool record_open(mb_status code, const char *arg)
+{
     if (record.code != MB_STATUS_OK)
         return false; /* the first failure is the cause; later ones are consequences */
     memset(&record, 0, sizeof record);
@@ -39,7 +41,8 @@ static bool record_open(mb_status code, const char *arg) {
     return true;
 }
 
-mb_status mb_fail(mb_status code, const char *arg, const char *format, ...) {
+mb_status mb_fail(mb_status code, const char *arg, const char *format, ...)
+{
     if (record_open(code, arg)) {
         va_list args;
         va_start(args, format);
@@ -49,7 +52,8 @@ mb_status mb_fail(mb_status code, const char *arg, const char *format, ...) {
     return code;
 }
 
-mb_status mb_fail_bytes(mb_status code, uint64_t need, uint64_t limit, const char *format, ...) {
+mb_status mb_fail_bytes(mb_status code, uint64_t need, uint64_t limit, const char *format, ...)
+{
     if (record_open(code, NULL)) {
         va_list args;
         va_start(args, format);
@@ -61,7 +65,8 @@ mb_status mb_fail_bytes(mb_status code, uint64_t need, uint64_t limit, const cha
     return code;
 }
 
-void mb_error_describe(const char *request, uint64_t enough) {
+void mb_error_describe(const char *request, uint64_t enough)
+{
     if (record.code != MB_STATUS_BUDGET)
         return;
     if (request)
@@ -70,34 +75,41 @@ void mb_error_describe(const char *request, uint64_t enough) {
         record.enough_bytes = enough;
 }
 
-void mb_error_name_op(const char *op) {
+void mb_error_name_op(const char *op)
+{
     if (record.code != MB_STATUS_OK && !record.op[0])
         snprintf(record.op, sizeof record.op, "%s", op);
 }
 
-const mb_error *mb_error_last(void) {
+const mb_error *mb_error_last(void)
+{
     return &record;
 }
 
-void mb_error_clear(void) {
+void mb_error_clear(void)
+{
     record.code = MB_STATUS_OK;
     record.op[0] = record.arg[0] = record.text[0] = '\0';
     record.need_bytes = record.limit_bytes = record.enough_bytes = 0;
     record.request[0] = '\0';
 }
 
-void mb_error_restore(const mb_error *error) {
+void mb_error_restore(const mb_error *error)
+{
     record = *error;
 }
 
-void mb_cancel_set(bool on) {
+void mb_cancel_set(bool on)
+{
     atomic_store(&cancelled, on);
 }
 
-bool mb_cancelled(void) {
+bool mb_cancelled(void)
+{
     return atomic_load_explicit(&cancelled, memory_order_relaxed);
 }
 
-mb_status mb_cancel_check(void) {
+mb_status mb_cancel_check(void)
+{
     return mb_cancelled() ? mb_fail(MB_STATUS_CANCELLED, NULL, "interrupted") : MB_STATUS_OK;
 }

@@ -32,13 +32,13 @@ typedef enum mb_status {
 
 typedef struct mb_error {
     mb_status code;
-    char op[40];          /* operator, or empty */
-    char arg[40];         /* offending argument, or empty */
-    char text[1000];      /* one helpful line: what, which value, what to do */
-    uint64_t need_bytes;  /* budget and memory failures, else 0 */
-    uint64_t limit_bytes; /* likewise */
+    char op[40];           /* operator, or empty */
+    char arg[40];          /* offending argument, or empty */
+    char text[1000];       /* one helpful line: what, which value, what to do */
+    uint64_t need_bytes;   /* budget and memory failures, else 0 */
+    uint64_t limit_bytes;  /* likewise */
     uint64_t enough_bytes; /* budget failures: the smallest budget that would have worked, else 0 */
-    char request[160];     /* budget failures: what was asked for ("result 'y', f32 4 x 5"), or empty */
+    char request[160]; /* budget failures: what was asked for ("result 'y', f32 4 x 5"), or empty */
 } mb_error;
 
 #if defined(__GNUC__)

@@ -21,9 +21,9 @@ typedef struct mb_op_call mb_op_call; /* ops/op.h */
 typedef mb_status (*mb_op_kernel)(const mb_op_call *call);
 
 typedef struct mb_device_facts {
-    char name[128];           /* "AMD EPYC, 2 threads", "NVIDIA H200" */
-    int threads;              /* host: worker threads; cuda: multiprocessors */
-    int compute_capability;   /* cuda: 90 for sm_90; host: 0 */
+    char name[128];         /* "AMD EPYC, 2 threads", "NVIDIA H200" */
+    int threads;            /* host: worker threads; cuda: multiprocessors */
+    int compute_capability; /* cuda: 90 for sm_90; host: 0 */
     uint64_t total_bytes;
     uint64_t commit_granularity;
     uint64_t l2_bytes;
@@ -57,12 +57,14 @@ typedef struct mb_backend {
     mb_status (*event_create)(void *self, void **event);
     void (*event_destroy)(void *self, void *event);
     mb_status (*event_record)(void *self, void *event);
-    mb_status (*event_elapsed_ms)(void *self, void *begin, void *end, double *ms); /* waits for `end` */
+    mb_status (*event_elapsed_ms)(void *self, void *begin, void *end,
+                                  double *ms); /* waits for `end` */
 
     mb_status (*fft_create)(void *self, const mb_fft_desc *desc, void **plan, uint64_t *work_bytes,
                             uint64_t *library_bytes);
     void (*fft_destroy)(void *self, void *plan);
-    mb_status (*fft_exec)(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out, void *work);
+    mb_status (*fft_exec)(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
+                          void *work);
 
     /* The kernel of an operator, or NULL when this backend has none. */
     mb_op_kernel (*kernel)(const char *op);
@@ -76,7 +78,8 @@ typedef struct mb_core_api {
     int abi;
     mb_status (*fail)(mb_status code, const char *arg, const char *format, ...);
     bool (*cancelled)(void);
-    mb_status (*fft_exec)(mb_device *device, const mb_fft_plan *plan, void *in, void *out, void *work);
+    mb_status (*fft_exec)(mb_device *device, const mb_fft_plan *plan, void *in, void *out,
+                          void *work);
 } mb_core_api;
 
 typedef const mb_backend *(*mb_backend_entry_function)(const mb_core_api *api);

@@ -28,12 +28,14 @@ static const mb_core_api core_api = {
     .fft_exec = mb_fft_exec,
 };
 
-void mb_device_set_plugin_folder(const char *folder) {
+void mb_device_set_plugin_folder(const char *folder)
+{
     snprintf(plugin_folder, sizeof plugin_folder, "%s", folder);
 }
 
 /* Loads the plug-in once; leaves the reason when there is no CUDA device. */
-static void look_for_cuda(void) {
+static void look_for_cuda(void)
+{
     if (cuda_looked)
         return;
     cuda_looked = true;
@@ -42,7 +44,8 @@ static void look_for_cuda(void) {
     if (given)
         snprintf(path, sizeof path, "%s", given);
     else
-        snprintf(path, sizeof path, "%s%smoonbeam_cuda.so", plugin_folder, *plugin_folder ? "/" : "");
+        snprintf(path, sizeof path, "%s%smoonbeam_cuda.so", plugin_folder,
+                 *plugin_folder ? "/" : "");
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         snprintf(cuda_problem, sizeof cuda_problem, "no CUDA plug-in: %s", dlerror());
@@ -52,7 +55,8 @@ static void look_for_cuda(void) {
     *(void **)&entry = dlsym(library, MB_BACKEND_ENTRY);
     const mb_backend *backend = entry ? entry(&core_api) : NULL;
     if (!backend || backend->abi != MB_BACKEND_ABI) {
-        snprintf(cuda_problem, sizeof cuda_problem, "%s was built for another version of Moonbeam; build both again", path);
+        snprintf(cuda_problem, sizeof cuda_problem,
+                 "%s was built for another version of Moonbeam; build both again", path);
         return;
     }
     int count = backend->count();
@@ -67,7 +71,8 @@ static void look_for_cuda(void) {
     cuda_count = count < MAX_CUDA ? count : MAX_CUDA;
 }
 
-int mb_device_count(void) {
+int mb_device_count(void)
+{
     pthread_mutex_lock(&lock);
     look_for_cuda();
     int count = 1 + cuda_count;
@@ -75,9 +80,11 @@ int mb_device_count(void) {
     return count;
 }
 
-mb_status mb_device_id(int number, char *id, size_t bytes) {
+mb_status mb_device_id(int number, char *id, size_t bytes)
+{
     if (number < 0 || number >= mb_device_count())
-        return mb_fail(MB_STATUS_ARGUMENT, "device", "device number %d of %d", number, mb_device_count());
+        return mb_fail(MB_STATUS_ARGUMENT, "device", "device number %d of %d", number,
+                       mb_device_count());
     if (number == 0)
         snprintf(id, bytes, "host");
     else
@@ -85,52 +92,62 @@ mb_status mb_device_id(int number, char *id, size_t bytes) {
     return MB_STATUS_OK;
 }
 
-const char *mb_device_cuda_problem(void) {
+const char *mb_device_cuda_problem(void)
+{
     mb_device_count();
     return cuda_problem;
 }
 
 /* ---- the pool's source ---- */
 
-static mb_status source_reserve(void *self, uint64_t bytes, void **base) {
+static mb_status source_reserve(void *self, uint64_t bytes, void **base)
+{
     mb_device *d = self;
     return d->backend->reserve(d->self, bytes, base);
 }
 
-static void source_unreserve(void *self, void *base, uint64_t bytes) {
+static void source_unreserve(void *self, void *base, uint64_t bytes)
+{
     mb_device *d = self;
     d->backend->unreserve(d->self, base, bytes);
 }
 
-static mb_status source_commit(void *self, void *base, uint64_t offset, uint64_t bytes) {
+static mb_status source_commit(void *self, void *base, uint64_t offset, uint64_t bytes)
+{
     mb_device *d = self;
     return d->backend->commit(d->self, base, offset, bytes);
 }
 
-static void source_decommit(void *self, void *base, uint64_t offset, uint64_t bytes) {
+static void source_decommit(void *self, void *base, uint64_t offset, uint64_t bytes)
+{
     mb_device *d = self;
-    if (!d->dead && d->backend->sync(d->self) != MB_STATUS_OK) /* queued work may still use the memory */
+    if (!d->dead &&
+        d->backend->sync(d->self) != MB_STATUS_OK) /* queued work may still use the memory */
         mb_error_clear();
     d->backend->decommit(d->self, base, offset, bytes);
 }
 
-static mb_status source_fill(void *self, void *address, int byte, uint64_t bytes) {
+static mb_status source_fill(void *self, void *address, int byte, uint64_t bytes)
+{
     return mb_device_fill(self, address, byte, bytes);
 }
 
-static mb_status source_read(void *self, void *host, const void *address, uint64_t bytes) {
+static mb_status source_read(void *self, void *host, const void *address, uint64_t bytes)
+{
     return mb_device_download(self, host, address, bytes);
 }
 
 /* A shadow's range is made of addresses only. */
-static mb_status virtual_reserve(void *self, uint64_t bytes, void **base) {
+static mb_status virtual_reserve(void *self, uint64_t bytes, void **base)
+{
     (void)self;
     (void)bytes;
     *base = (void *)(uintptr_t)0x10000000000;
     return MB_STATUS_OK;
 }
 
-static void virtual_unreserve(void *self, void *base, uint64_t bytes) {
+static void virtual_unreserve(void *self, void *base, uint64_t bytes)
+{
     (void)self;
     (void)base;
     (void)bytes;
@@ -138,7 +155,8 @@ static void virtual_unreserve(void *self, void *base, uint64_t bytes) {
 
 /* ---- opening and closing ---- */
 
-static mb_status open_device(const mb_backend *backend, int index, mb_device **out) {
+static mb_status open_device(const mb_backend *backend, int index, mb_device **out)
+{
     mb_device *device = calloc(1, sizeof *device);
     if (!device)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
@@ -184,7 +202,8 @@ fail:
     return status;
 }
 
-static uint64_t close_device(mb_device *device) {
+static uint64_t close_device(mb_device *device)
+{
     mb_fft_cache_drop(device, 0);
     mb_fft_cache_destroy(device->ffts);
     uint64_t left = mb_pool_destroy(device->pool);
@@ -194,7 +213,8 @@ static uint64_t close_device(mb_device *device) {
 }
 
 /* "cuda" and "cuda:n" -> n; -1 for anything else. */
-static int cuda_number(const char *id) {
+static int cuda_number(const char *id)
+{
     if (strncmp(id, "cuda", 4) != 0)
         return -1;
     if (!id[4])
@@ -204,26 +224,33 @@ static int cuda_number(const char *id) {
     return n >= 0 && n < 1000 && !*end ? (int)n : -1;
 }
 
-mb_status mb_device_open(const char *id, mb_device **out) {
+mb_status mb_device_open(const char *id, mb_device **out)
+{
     mb_status status = MB_STATUS_OK;
     int number = cuda_number(id), slot = number + 1;
     if (number < 0 && strcmp(id, "host") != 0)
-        return mb_fail(MB_STATUS_ARGUMENT, "device", "unknown device \"%s\"; devices are \"host\" and \"cuda:0\", \"cuda:1\", ...", id);
+        return mb_fail(
+            MB_STATUS_ARGUMENT, "device",
+            "unknown device \"%s\"; devices are \"host\" and \"cuda:0\", \"cuda:1\", ...", id);
     pthread_mutex_lock(&lock);
     if (number >= 0)
         look_for_cuda();
     if (number >= cuda_count)
-        status = cuda ? mb_fail(MB_STATUS_DEVICE, "device", "no device %s: this machine has cuda:0 to cuda:%d", id, cuda_count - 1)
-                      : mb_fail(MB_STATUS_DEVICE, "device", "no device %s: %s", id, cuda_problem);
+        status =
+            cuda ? mb_fail(MB_STATUS_DEVICE, "device",
+                           "no device %s: this machine has cuda:0 to cuda:%d", id, cuda_count - 1)
+                 : mb_fail(MB_STATUS_DEVICE, "device", "no device %s: %s", id, cuda_problem);
     else if (!opened[slot])
-        status = open_device(number < 0 ? &mb_host_backend : cuda, number < 0 ? 0 : number, &opened[slot]);
+        status = open_device(number < 0 ? &mb_host_backend : cuda, number < 0 ? 0 : number,
+                             &opened[slot]);
     if (status == MB_STATUS_OK)
         *out = opened[slot];
     pthread_mutex_unlock(&lock);
     return status;
 }
 
-uint64_t mb_devices_close(void) {
+uint64_t mb_devices_close(void)
+{
     uint64_t left = 0;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < MAX_DEVICES; i++)
@@ -235,7 +262,8 @@ uint64_t mb_devices_close(void) {
     return left;
 }
 
-mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **out) {
+mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **out)
+{
     mb_device *shadow = calloc(1, sizeof *shadow);
     if (!shadow)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
@@ -261,7 +289,8 @@ mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **
     return MB_STATUS_OK;
 }
 
-mb_status mb_device_open_image(mb_device *device, mb_device **out) {
+mb_status mb_device_open_image(mb_device *device, mb_device **out)
+{
     mb_device *shadow = calloc(1, sizeof *shadow);
     if (!shadow)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
@@ -278,7 +307,8 @@ mb_status mb_device_open_image(mb_device *device, mb_device **out) {
     return MB_STATUS_OK;
 }
 
-void mb_device_close_shadow(mb_device *shadow) {
+void mb_device_close_shadow(mb_device *shadow)
+{
     if (!shadow)
         return;
     mb_pool_destroy(shadow->pool);
@@ -288,47 +318,62 @@ void mb_device_close_shadow(mb_device *shadow) {
 /* ---- wrappers ---- */
 
 /* A backend reports MB_STATUS_DEVICE only for failures after which the device cannot be used any more. */
-static mb_status seen(mb_device *device, mb_status status) {
+static mb_status seen(mb_device *device, mb_status status)
+{
     if (status == MB_STATUS_DEVICE)
         device->dead = true;
     return status;
 }
 
-static mb_status alive(const mb_device *device) {
+static mb_status alive(const mb_device *device)
+{
     return device->dead ? mb_fail(MB_STATUS_DEVICE, NULL,
-                                  "%s failed earlier and cannot be used any more in this process; start it again", device->id)
+                                  "%s failed earlier and cannot be used any more in this process; "
+                                  "start it again",
+                                  device->id)
                         : MB_STATUS_OK;
 }
 
-mb_status mb_device_upload(mb_device *device, void *to, const void *host, uint64_t bytes) {
+mb_status mb_device_upload(mb_device *device, void *to, const void *host, uint64_t bytes)
+{
     MB_TRY(alive(device));
-    return device->dry ? MB_STATUS_OK : seen(device, device->backend->upload(device->self, to, host, bytes));
+    return device->dry ? MB_STATUS_OK
+                       : seen(device, device->backend->upload(device->self, to, host, bytes));
 }
 
-mb_status mb_device_download(mb_device *device, void *host, const void *from, uint64_t bytes) {
+mb_status mb_device_download(mb_device *device, void *host, const void *from, uint64_t bytes)
+{
     MB_TRY(alive(device));
     if (device->dry)
-        return mb_fail(MB_STATUS_DRY_RUN, NULL,
-                       "a value was asked for in a dry run, where arrays have no data; where it decides what is done next, "
-                       "write mb.bound(BOUND, function() return VALUE end): the dry run takes the bound");
+        return mb_fail(
+            MB_STATUS_DRY_RUN, NULL,
+            "a value was asked for in a dry run, where arrays have no data; where it decides what "
+            "is done next, "
+            "write mb.bound(BOUND, function() return VALUE end): the dry run takes the bound");
     return seen(device, device->backend->download(device->self, host, from, bytes));
 }
 
-mb_status mb_device_copy(mb_device *device, void *to, const void *from, uint64_t bytes) {
+mb_status mb_device_copy(mb_device *device, void *to, const void *from, uint64_t bytes)
+{
     MB_TRY(alive(device));
-    return device->dry ? MB_STATUS_OK : seen(device, device->backend->copy(device->self, to, from, bytes));
+    return device->dry ? MB_STATUS_OK
+                       : seen(device, device->backend->copy(device->self, to, from, bytes));
 }
 
-mb_status mb_device_fill(mb_device *device, void *to, int byte, uint64_t bytes) {
+mb_status mb_device_fill(mb_device *device, void *to, int byte, uint64_t bytes)
+{
     MB_TRY(alive(device));
-    return device->dry ? MB_STATUS_OK : seen(device, device->backend->fill(device->self, to, byte, bytes));
+    return device->dry ? MB_STATUS_OK
+                       : seen(device, device->backend->fill(device->self, to, byte, bytes));
 }
 
-mb_status mb_device_sync(mb_device *device) {
+mb_status mb_device_sync(mb_device *device)
+{
     MB_TRY(alive(device));
     return device->dry ? MB_STATUS_OK : seen(device, device->backend->sync(device->self));
 }
 
-mb_op_kernel mb_device_kernel(mb_device *device, const char *op) {
+mb_op_kernel mb_device_kernel(mb_device *device, const char *op)
+{
     return device->backend->kernel(op);
 }

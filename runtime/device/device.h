@@ -26,7 +26,8 @@ struct mb_device {
     mb_device *twin; /* shadow: the device it stands for; else NULL */
     bool dry;        /* shadow: plan and account, run nothing */
     bool dead;       /* a sticky error: every later call says so */
-    bool silent;     /* its steps are not for the ledger: a shadow opened to ask, or a device that a dry run replaces */
+    bool
+        silent; /* its steps are not for the ledger: a shadow opened to ask, or a device that a dry run replaces */
 };
 
 /* "host", "cuda", "cuda:1". Opens the device on first use. */

@@ -24,8 +24,8 @@ typedef enum mb_fft_kind {
 typedef struct mb_fft_desc {
     mb_fft_kind kind;
     bool in_place;
-    int rank;           /* 1, 2 or 3 */
-    int64_t dims[3];    /* logical (real-side) extents, last axis fastest */
+    int rank;        /* 1, 2 or 3 */
+    int64_t dims[3]; /* logical (real-side) extents, last axis fastest */
     int64_t batch;
     /* Physical layout in elements of the respective side (reals count as reals, complex as complex): row pitch of the
     ** last axis, and distance between transforms. The axes before the last are dense on top of the pitch. */
@@ -35,15 +35,17 @@ typedef struct mb_fft_desc {
 
 typedef struct mb_fft_plan {
     mb_fft_desc desc;
-    void *handle;          /* the backend's */
-    uint64_t work_bytes;   /* the area an execution needs */
-    uint64_t library_bytes;/* what the library took for the plan itself, as far as it can be measured */
-    int users;             /* calls that hold it now */
+    void *handle;        /* the backend's */
+    uint64_t work_bytes; /* the area an execution needs */
+    uint64_t
+        library_bytes; /* what the library took for the plan itself, as far as it can be measured */
+    int users;         /* calls that hold it now */
     uint64_t last_use;
 } mb_fft_plan;
 
 /* Dense layout for the kind (R2C/C2R in place: rows of 2 * (n/2 + 1) reals). */
-mb_fft_desc mb_fft_describe(mb_fft_kind kind, int rank, const int64_t *dims, int64_t batch, bool in_place);
+mb_fft_desc mb_fft_describe(mb_fft_kind kind, int rank, const int64_t *dims, int64_t batch,
+                            bool in_place);
 
 typedef struct mb_fft_cache mb_fft_cache;
 mb_status mb_fft_cache_create(mb_device *device, mb_fft_cache **out);

@@ -17,7 +17,9 @@ struct mb_fft_cache {
     uint64_t clock;
 };
 
-mb_fft_desc mb_fft_describe(mb_fft_kind kind, int rank, const int64_t *dims, int64_t batch, bool in_place) {
+mb_fft_desc mb_fft_describe(mb_fft_kind kind, int rank, const int64_t *dims, int64_t batch,
+                            bool in_place)
+{
     mb_fft_desc desc = {.kind = kind, .in_place = in_place, .rank = rank, .batch = batch};
     int64_t outer = 1;
     for (int i = 0; i < rank; i++) {
@@ -35,7 +37,8 @@ mb_fft_desc mb_fft_describe(mb_fft_kind kind, int rank, const int64_t *dims, int
     return desc;
 }
 
-mb_status mb_fft_cache_create(mb_device *device, mb_fft_cache **out) {
+mb_status mb_fft_cache_create(mb_device *device, mb_fft_cache **out)
+{
     (void)device;
     mb_fft_cache *cache = calloc(1, sizeof *cache);
     if (!cache)
@@ -45,17 +48,20 @@ mb_status mb_fft_cache_create(mb_device *device, mb_fft_cache **out) {
     return MB_STATUS_OK;
 }
 
-static mb_device *owner_of(mb_device *device) {
+static mb_device *owner_of(mb_device *device)
+{
     return device->twin ? device->twin : device;
 }
 
-static void destroy_plan(mb_device *device, mb_fft_plan *plan) {
+static void destroy_plan(mb_device *device, mb_fft_plan *plan)
+{
     device->backend->fft_destroy(device->self, plan->handle);
     free(plan);
 }
 
 /* Drops idle plans, oldest first, until at most `keep` plans are left. */
-static int drop_idle(mb_device *device, mb_fft_cache *cache, int keep) {
+static int drop_idle(mb_device *device, mb_fft_cache *cache, int keep)
+{
     int dropped = 0;
     while (cache->count > keep) {
         int oldest = -1;
@@ -72,16 +78,20 @@ static int drop_idle(mb_device *device, mb_fft_cache *cache, int keep) {
     return dropped;
 }
 
-static bool desc_equal(const mb_fft_desc *a, const mb_fft_desc *b) {
-    bool same = a->kind == b->kind && a->in_place == b->in_place && a->rank == b->rank && a->batch == b->batch &&
-                a->in_pitch == b->in_pitch && a->out_pitch == b->out_pitch && a->in_distance == b->in_distance &&
+static bool desc_equal(const mb_fft_desc *a, const mb_fft_desc *b)
+{
+    bool same = a->kind == b->kind && a->in_place == b->in_place && a->rank == b->rank &&
+                a->batch == b->batch && a->in_pitch == b->in_pitch &&
+                a->out_pitch == b->out_pitch && a->in_distance == b->in_distance &&
                 a->out_distance == b->out_distance;
     for (int i = 0; same && i < a->rank; i++)
         same = a->dims[i] == b->dims[i];
     return same;
 }
 
-static mb_status make_plan(mb_device *device, mb_fft_cache *cache, const mb_fft_desc *desc, mb_fft_plan **out) {
+static mb_status make_plan(mb_device *device, mb_fft_cache *cache, const mb_fft_desc *desc,
+                           mb_fft_plan **out)
+{
     if (cache->count == cache->room) {
         int room = cache->room ? cache->room * 2 : 16;
         mb_fft_plan **plans = realloc(cache->plans, (size_t)room * sizeof *plans);
@@ -94,8 +104,8 @@ static mb_status make_plan(mb_device *device, mb_fft_cache *cache, const mb_fft_
     if (!plan)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an FFT plan");
     plan->desc = *desc;
-    mb_status status =
-        device->backend->fft_create(device->self, desc, &plan->handle, &plan->work_bytes, &plan->library_bytes);
+    mb_status status = device->backend->fft_create(device->self, desc, &plan->handle,
+                                                   &plan->work_bytes, &plan->library_bytes);
     if (status != MB_STATUS_OK) {
         free(plan);
         return status;
@@ -105,13 +115,16 @@ static mb_status make_plan(mb_device *device, mb_fft_cache *cache, const mb_fft_
     return MB_STATUS_OK;
 }
 
-mb_status mb_fft_acquire(mb_device *device, const mb_fft_desc *desc, mb_fft_plan **out) {
+mb_status mb_fft_acquire(mb_device *device, const mb_fft_desc *desc, mb_fft_plan **out)
+{
     device = owner_of(device);
     if (desc->rank < 1 || desc->rank > 3 || desc->batch < 1)
-        return mb_fail(MB_STATUS_INTERNAL, NULL, "FFT of rank %d, batch %lld", desc->rank, (long long)desc->batch);
+        return mb_fail(MB_STATUS_INTERNAL, NULL, "FFT of rank %d, batch %lld", desc->rank,
+                       (long long)desc->batch);
     for (int i = 0; i < desc->rank; i++)
         if (desc->dims[i] < 1)
-            return mb_fail(MB_STATUS_SHAPE, NULL, "FFT over an axis of %lld elements", (long long)desc->dims[i]);
+            return mb_fail(MB_STATUS_SHAPE, NULL, "FFT over an axis of %lld elements",
+                           (long long)desc->dims[i]);
     mb_fft_cache *cache = device->ffts;
     mb_fft_plan *plan = NULL;
     mb_status status = MB_STATUS_OK;
@@ -132,14 +145,16 @@ mb_status mb_fft_acquire(mb_device *device, const mb_fft_desc *desc, mb_fft_plan
     return status;
 }
 
-void mb_fft_release(mb_device *device, mb_fft_plan *plan) {
+void mb_fft_release(mb_device *device, mb_fft_plan *plan)
+{
     mb_fft_cache *cache = owner_of(device)->ffts;
     pthread_mutex_lock(&cache->lock);
     plan->users--;
     pthread_mutex_unlock(&cache->lock);
 }
 
-int mb_fft_cache_drop(mb_device *device, int keep) {
+int mb_fft_cache_drop(mb_device *device, int keep)
+{
     device = owner_of(device);
     if (!device->dead)
         device->backend->sync(device->self); /* a plan may still be queued */
@@ -149,7 +164,8 @@ int mb_fft_cache_drop(mb_device *device, int keep) {
     return dropped;
 }
 
-int mb_fft_cache_count(mb_device *device) {
+int mb_fft_cache_count(mb_device *device)
+{
     mb_fft_cache *cache = owner_of(device)->ffts;
     pthread_mutex_lock(&cache->lock);
     int count = cache->count;
@@ -157,7 +173,8 @@ int mb_fft_cache_count(mb_device *device) {
     return count;
 }
 
-uint64_t mb_fft_cache_library_bytes(mb_device *device) {
+uint64_t mb_fft_cache_library_bytes(mb_device *device)
+{
     mb_fft_cache *cache = owner_of(device)->ffts;
     uint64_t bytes = 0;
     pthread_mutex_lock(&cache->lock);
@@ -167,7 +184,8 @@ uint64_t mb_fft_cache_library_bytes(mb_device *device) {
     return bytes;
 }
 
-void mb_fft_cache_destroy(mb_fft_cache *cache) {
+void mb_fft_cache_destroy(mb_fft_cache *cache)
+{
     if (!cache)
         return;
     pthread_mutex_destroy(&cache->lock);
@@ -175,12 +193,16 @@ void mb_fft_cache_destroy(mb_fft_cache *cache) {
     free(cache);
 }
 
-mb_status mb_fft_exec(mb_device *device, const mb_fft_plan *plan, void *in, void *out, void *work) {
+mb_status mb_fft_exec(mb_device *device, const mb_fft_plan *plan, void *in, void *out, void *work)
+{
     /* cuFFT wants complex alignment on the real side, too, and takes its refusal for the end of the device. */
-    if (((uintptr_t)in | (uintptr_t)out) % (2 * sizeof(float)) && strcmp(device->backend->name, "host") != 0)
+    if (((uintptr_t)in | (uintptr_t)out) % (2 * sizeof(float)) &&
+        strcmp(device->backend->name, "host") != 0)
         return mb_fail(MB_STATUS_SHAPE, NULL,
-                       "the array is a view that begins at an odd element, which a transform on %s cannot read or write; "
-                       "take a:copy()", device->id);
+                       "the array is a view that begins at an odd element, which a transform on %s "
+                       "cannot read or write; "
+                       "take a:copy()",
+                       device->id);
     return device->backend->fft_exec(device->self, plan->handle, &plan->desc, in, out, work);
 }
 
@@ -189,7 +211,8 @@ mb_status mb_fft_exec(mb_device *device, const mb_fft_plan *plan, void *in, void
 ** that is a little dearer than two radix-2 passes of the same length. Figures are relative times of FFTW and cuFFT on
 ** 7-smooth sizes; they rank candidates, no more.
 */
-static double size_cost(int64_t n) {
+static double size_cost(int64_t n)
+{
     static const struct {
         int radix;
         double factor;
@@ -205,7 +228,8 @@ static double size_cost(int64_t n) {
     return n == 1 ? cost : 0; /* 0: not 7-smooth */
 }
 
-int64_t mb_fft_good_size(int64_t n) {
+int64_t mb_fft_good_size(int64_t n)
+{
     if (n <= 2)
         return 2;
     if (n > (INT64_C(1) << 40))

@@ -6,32 +6,38 @@
 #include "device/device.h"
 #include <string.h>
 
-void mb_planner_begin(mb_planner *planner, mb_device *device) {
+void mb_planner_begin(mb_planner *planner, mb_device *device)
+{
     memset(planner, 0, sizeof *planner);
     planner->device = device;
 }
 
-int mb_planner_slot(mb_planner *planner, const char *name, uint64_t bytes, int first, int last) {
+int mb_planner_slot(mb_planner *planner, const char *name, uint64_t bytes, int first, int last)
+{
     int index = planner->slot_count;
     if (planner->status != MB_STATUS_OK)
         return index;
     if (index == MB_PLAN_MAX_SLOTS) {
-        planner->status = mb_fail(MB_STATUS_INTERNAL, NULL, "more than %d scratch slots", MB_PLAN_MAX_SLOTS);
+        planner->status =
+            mb_fail(MB_STATUS_INTERNAL, NULL, "more than %d scratch slots", MB_PLAN_MAX_SLOTS);
         return 0;
     }
     if (mb_pool_round(bytes) == UINT64_MAX || bytes > INT64_MAX)
-        planner->status = mb_fail_bytes(MB_STATUS_SHAPE, bytes, 0, "scratch '%s' is larger than can be addressed", name);
+        planner->status = mb_fail_bytes(MB_STATUS_SHAPE, bytes, 0,
+                                        "scratch '%s' is larger than can be addressed", name);
     planner->slots[index] = (mb_slot){.name = name, .bytes = bytes, .first = first, .last = last};
     planner->slot_count++;
     return index;
 }
 
-int mb_planner_fft(mb_planner *planner, const mb_fft_desc *desc, const char *name, int first, int last,
-                   int *work_slot) {
+int mb_planner_fft(mb_planner *planner, const mb_fft_desc *desc, const char *name, int first,
+                   int last, int *work_slot)
+{
     int index = planner->fft_count;
     uint64_t work_bytes = 0;
     if (planner->status == MB_STATUS_OK && index == MB_PLAN_MAX_FFTS)
-        planner->status = mb_fail(MB_STATUS_INTERNAL, NULL, "more than %d transforms in one operator", MB_PLAN_MAX_FFTS);
+        planner->status = mb_fail(MB_STATUS_INTERNAL, NULL,
+                                  "more than %d transforms in one operator", MB_PLAN_MAX_FFTS);
     if (planner->status == MB_STATUS_OK) {
         planner->status = mb_fft_acquire(planner->device, desc, &planner->ffts[index]);
         if (planner->status == MB_STATUS_OK) {
@@ -47,11 +53,13 @@ int mb_planner_fft(mb_planner *planner, const mb_fft_desc *desc, const char *nam
     return index;
 }
 
-static bool together(const mb_slot *a, const mb_slot *b) {
+static bool together(const mb_slot *a, const mb_slot *b)
+{
     return a->first <= b->last && b->first <= a->last;
 }
 
-mb_status mb_planner_assign(mb_planner *planner) {
+mb_status mb_planner_assign(mb_planner *planner)
+{
     if (planner->status != MB_STATUS_OK)
         return planner->status;
     int order[MB_PLAN_MAX_SLOTS];
@@ -72,7 +80,8 @@ mb_status mb_planner_assign(mb_planner *planner) {
             for (int j = 0; j < i; j++) {
                 const mb_slot *placed = &planner->slots[order[j]];
                 uint64_t end = placed->offset + mb_pool_round(placed->bytes);
-                if (together(slot, placed) && offset < end && placed->offset < mb_bytes_add(offset, size)) {
+                if (together(slot, placed) && offset < end &&
+                    placed->offset < mb_bytes_add(offset, size)) {
                     offset = end;
                     moved = true;
                 }
@@ -81,14 +90,16 @@ mb_status mb_planner_assign(mb_planner *planner) {
         slot->offset = offset;
         uint64_t end = mb_bytes_add(offset, size);
         if (end == UINT64_MAX)
-            return planner->status = mb_fail(MB_STATUS_SHAPE, NULL, "scratch is larger than can be addressed");
+            return planner->status =
+                       mb_fail(MB_STATUS_SHAPE, NULL, "scratch is larger than can be addressed");
         if (end > planner->extent)
             planner->extent = end;
     }
     return MB_STATUS_OK;
 }
 
-uint64_t mb_planner_work(const mb_planner *planner) {
+uint64_t mb_planner_work(const mb_planner *planner)
+{
     uint64_t work = 0;
     for (int i = 0; i < planner->slot_count; i++)
         if (planner->slots[i].fft)
@@ -96,7 +107,8 @@ uint64_t mb_planner_work(const mb_planner *planner) {
     return work < planner->extent ? work : planner->extent;
 }
 
-void mb_planner_finish(mb_planner *planner) {
+void mb_planner_finish(mb_planner *planner)
+{
     for (int i = 0; i < planner->fft_count; i++)
         mb_fft_release(planner->device, planner->ffts[i]);
     planner->fft_count = 0;

@@ -42,7 +42,8 @@ int mb_planner_slot(mb_planner *planner, const char *name, uint64_t bytes, int f
 /* Takes the FFT plan from the device's cache (making it if need be) and declares its work area as a slot of that name
 ** (of 0 bytes where none is needed, so that slot numbers do not depend on sizes). Returns the index of the FFT; the work
 ** slot's index goes to *work_slot. */
-int mb_planner_fft(mb_planner *planner, const mb_fft_desc *desc, const char *name, int first, int last, int *work_slot);
+int mb_planner_fft(mb_planner *planner, const mb_fft_desc *desc, const char *name, int first,
+                   int last, int *work_slot);
 /* Places the slots; after this `extent` holds. */
 mb_status mb_planner_assign(mb_planner *planner);
 /* The FFT work areas' part of the extent: their sum, or the extent where they share bytes. After mb_planner_assign. */

@@ -24,14 +24,15 @@
 
 #define NONE UINT32_MAX
 #define GUARD_BYTE 0xCB
-#define OWN_CLASS_SCAN 8 /* blocks of the request's own class looked at before the next class is taken */
+#define OWN_CLASS_SCAN                                                                             \
+    8 /* blocks of the request's own class looked at before the next class is taken */
 
 enum { NODE_UNUSED, NODE_HOLE, NODE_GAP, NODE_LIVE };
 enum { LOW, HIGH, REGIONS };
 
 typedef struct node {
-    uint32_t offset, units;   /* of the whole node, guards included */
-    uint32_t before, after;   /* address order */
+    uint32_t offset, units; /* of the whole node, guards included */
+    uint32_t before, after; /* address order */
     uint32_t bin_before, bin_after;
     uint32_t generation;
     uint8_t state, region, end, guarded;
@@ -66,15 +67,18 @@ struct mb_pool {
 
 static _Thread_local const char *current_site;
 
-void mb_pool_site(const char *site) {
+void mb_pool_site(const char *site)
+{
     current_site = site;
 }
 
-const char *mb_pool_current_site(void) {
+const char *mb_pool_current_site(void)
+{
     return current_site;
 }
 
-uint64_t mb_pool_round(uint64_t bytes) {
+uint64_t mb_pool_round(uint64_t bytes)
+{
     uint64_t padded;
     if (!mb_add_u64(bytes, MB_POOL_UNIT - 1, &padded))
         return UINT64_MAX;
@@ -83,7 +87,8 @@ uint64_t mb_pool_round(uint64_t bytes) {
 
 /* ---- nodes and bins ---- */
 
-static mb_status nodes_reserve(mb_pool *pool, uint32_t extra) {
+static mb_status nodes_reserve(mb_pool *pool, uint32_t extra)
+{
     if (pool->node_count + extra <= pool->node_room)
         return MB_STATUS_OK;
     uint32_t room = pool->node_room ? pool->node_room * 2 : 256;
@@ -96,7 +101,8 @@ static mb_status nodes_reserve(mb_pool *pool, uint32_t extra) {
 }
 
 /* Never fails after nodes_reserve. */
-static uint32_t node_take(mb_pool *pool) {
+static uint32_t node_take(mb_pool *pool)
+{
     uint32_t index = pool->unused;
     uint32_t generation = 0;
     if (index != NONE) {
@@ -111,7 +117,8 @@ static uint32_t node_take(mb_pool *pool) {
     return index;
 }
 
-static void node_drop(mb_pool *pool, uint32_t index) {
+static void node_drop(mb_pool *pool, uint32_t index)
+{
     node *n = &pool->nodes[index];
     n->state = NODE_UNUSED;
     n->generation++;
@@ -119,7 +126,8 @@ static void node_drop(mb_pool *pool, uint32_t index) {
     pool->unused = index;
 }
 
-static void link_between(mb_pool *pool, uint32_t before, uint32_t index, uint32_t after) {
+static void link_between(mb_pool *pool, uint32_t before, uint32_t index, uint32_t after)
+{
     pool->nodes[index].before = before;
     pool->nodes[index].after = after;
     if (before != NONE)
@@ -130,7 +138,8 @@ static void link_between(mb_pool *pool, uint32_t before, uint32_t index, uint32_
         pool->nodes[after].before = index;
 }
 
-static void unlink_node(mb_pool *pool, uint32_t index) {
+static void unlink_node(mb_pool *pool, uint32_t index)
+{
     uint32_t before = pool->nodes[index].before, after = pool->nodes[index].after;
     if (before != NONE)
         pool->nodes[before].after = after;
@@ -140,7 +149,8 @@ static void unlink_node(mb_pool *pool, uint32_t index) {
         pool->nodes[after].before = before;
 }
 
-static void bin_insert(mb_pool *pool, uint32_t index) {
+static void bin_insert(mb_pool *pool, uint32_t index)
+{
     node *n = &pool->nodes[index];
     unsigned bin = mb_bin_of(n->units);
     uint32_t *head = &pool->bins[n->region][bin];
@@ -152,7 +162,8 @@ static void bin_insert(mb_pool *pool, uint32_t index) {
     pool->bin_words[n->region][bin / 64] |= UINT64_C(1) << (bin % 64);
 }
 
-static void bin_remove(mb_pool *pool, uint32_t index) {
+static void bin_remove(mb_pool *pool, uint32_t index)
+{
     node *n = &pool->nodes[index];
     unsigned bin = mb_bin_of(n->units);
     if (n->bin_before != NONE)
@@ -167,10 +178,12 @@ static void bin_remove(mb_pool *pool, uint32_t index) {
 }
 
 /* The hole of a region that fits best among the candidates, or NONE when no hole fits. */
-static uint32_t bin_find(mb_pool *pool, int region, uint32_t units) {
+static uint32_t bin_find(mb_pool *pool, int region, uint32_t units)
+{
     unsigned own = mb_bin_of(units);
     uint32_t best = NONE, index = pool->bins[region][own];
-    for (int seen = 0; index != NONE && seen < OWN_CLASS_SCAN; index = pool->nodes[index].bin_after, seen++)
+    for (int seen = 0; index != NONE && seen < OWN_CLASS_SCAN;
+         index = pool->nodes[index].bin_after, seen++)
         if (pool->nodes[index].units >= units &&
             (best == NONE || pool->nodes[index].units < pool->nodes[best].units))
             best = index;
@@ -179,7 +192,8 @@ static uint32_t bin_find(mb_pool *pool, int region, uint32_t units) {
     unsigned bin = mb_bin_next(pool->bin_words[region], own + 1);
     if (bin < MB_BIN_COUNT)
         return pool->bins[region][bin];
-    for (; index != NONE; index = pool->nodes[index].bin_after) /* before giving up: the rest of the own class */
+    for (; index != NONE;
+         index = pool->nodes[index].bin_after) /* before giving up: the rest of the own class */
         if (pool->nodes[index].units >= units)
             return index;
     return NONE;
@@ -187,7 +201,8 @@ static uint32_t bin_find(mb_pool *pool, int region, uint32_t units) {
 
 /* ---- commitment ---- */
 
-static uint64_t trim_locked(mb_pool *pool) {
+static uint64_t trim_locked(mb_pool *pool)
+{
     if (!pool->source.decommit)
         return 0;
     uint64_t given_back = 0, size = pool->source.granularity;
@@ -195,7 +210,8 @@ static uint64_t trim_locked(mb_pool *pool) {
         const node *n = &pool->nodes[i];
         if (n->state != NODE_HOLE && n->state != NODE_GAP)
             continue;
-        uint64_t begin = (uint64_t)n->offset * MB_POOL_UNIT, end = begin + (uint64_t)n->units * MB_POOL_UNIT;
+        uint64_t begin = (uint64_t)n->offset * MB_POOL_UNIT,
+                 end = begin + (uint64_t)n->units * MB_POOL_UNIT;
         uint64_t granule = (begin + size - 1) / size, last = end / size;
         while (granule < last) {
             if (!pool->committed[granule]) {
@@ -205,8 +221,10 @@ static uint64_t trim_locked(mb_pool *pool) {
             uint64_t run = granule;
             while (run < last && pool->committed[run])
                 pool->committed[run++] = 0;
-            UNPOISON(pool, pool->base + granule * size, (run - granule) * size); /* others may map it next */
-            pool->source.decommit(pool->source.self, pool->base, granule * size, (run - granule) * size);
+            UNPOISON(pool, pool->base + granule * size,
+                     (run - granule) * size); /* others may map it next */
+            pool->source.decommit(pool->source.self, pool->base, granule * size,
+                                  (run - granule) * size);
             given_back += (run - granule) * size;
             granule = run;
         }
@@ -215,7 +233,8 @@ static uint64_t trim_locked(mb_pool *pool) {
     return given_back;
 }
 
-static mb_status commit_once(mb_pool *pool, uint64_t first, uint64_t last) {
+static mb_status commit_once(mb_pool *pool, uint64_t first, uint64_t last)
+{
     uint64_t size = pool->source.granularity;
     for (uint64_t granule = first; granule < last;) {
         if (pool->committed[granule]) {
@@ -225,7 +244,8 @@ static mb_status commit_once(mb_pool *pool, uint64_t first, uint64_t last) {
         uint64_t run = granule;
         while (run < last && !pool->committed[run])
             run++;
-        MB_TRY(pool->source.commit(pool->source.self, pool->base, granule * size, (run - granule) * size));
+        MB_TRY(pool->source.commit(pool->source.self, pool->base, granule * size,
+                                   (run - granule) * size));
         memset(pool->committed + granule, 1, run - granule);
         pool->stats.committed += (run - granule) * size;
         granule = run;
@@ -233,17 +253,20 @@ static mb_status commit_once(mb_pool *pool, uint64_t first, uint64_t last) {
     return MB_STATUS_OK;
 }
 
-static mb_status commit_locked(mb_pool *pool, uint64_t begin, uint64_t bytes) {
+static mb_status commit_locked(mb_pool *pool, uint64_t begin, uint64_t bytes)
+{
     if (!pool->source.commit || !bytes)
         return MB_STATUS_OK;
-    uint64_t size = pool->source.granularity, first = begin / size, last = (begin + bytes + size - 1) / size;
+    uint64_t size = pool->source.granularity, first = begin / size,
+             last = (begin + bytes + size - 1) / size;
     uint64_t missing = 0;
     for (uint64_t g = first; g < last; g++)
         missing += !pool->committed[g];
     if (!missing)
         return MB_STATUS_OK;
     if (pool->stats.committed + missing * size > pool->stats.budget)
-        trim_locked(pool); /* memory of holes goes back before the process takes more than its budget */
+        trim_locked(
+            pool); /* memory of holes goes back before the process takes more than its budget */
     mb_status status = commit_once(pool, first, last);
     if (status == MB_STATUS_MEMORY && trim_locked(pool)) {
         mb_error_clear();
@@ -254,7 +277,8 @@ static mb_status commit_locked(mb_pool *pool, uint64_t begin, uint64_t bytes) {
 
 /* ---- creation ---- */
 
-mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool **out) {
+mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool **out)
+{
     mb_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no memory for the pool's own records");
@@ -311,7 +335,8 @@ fail:
     return status;
 }
 
-mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, mb_pool **out) {
+mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, mb_pool **out)
+{
     mb_pool *twin = malloc(sizeof *twin);
     if (!twin)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no memory for the pool's own records");
@@ -342,7 +367,8 @@ mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, mb_pool **o
     return MB_STATUS_OK;
 }
 
-uint64_t mb_pool_destroy(mb_pool *pool) {
+uint64_t mb_pool_destroy(mb_pool *pool)
+{
     if (!pool)
         return 0;
     uint64_t left = pool->stats.blocks;
@@ -370,7 +396,8 @@ uint64_t mb_pool_destroy(mb_pool *pool) {
 
 /* ---- allocation ---- */
 
-static uint64_t largest_hole_units(mb_pool *pool) {
+static uint64_t largest_hole_units(mb_pool *pool)
+{
     uint64_t most = pool->nodes[pool->gap].units;
     for (int region = 0; region < REGIONS; region++) {
         unsigned bin = mb_bin_last(pool->bin_words[region]);
@@ -383,31 +410,37 @@ static uint64_t largest_hole_units(mb_pool *pool) {
     return most;
 }
 
-static uint64_t largest_request(mb_pool *pool) {
+static uint64_t largest_request(mb_pool *pool)
+{
     uint64_t hole = largest_hole_units(pool) * MB_POOL_UNIT;
-    uint64_t left = pool->stats.budget > pool->stats.live ? pool->stats.budget - pool->stats.live : 0;
+    uint64_t left =
+        pool->stats.budget > pool->stats.live ? pool->stats.budget - pool->stats.live : 0;
     left = left / MB_POOL_UNIT * MB_POOL_UNIT;
     return hole < left ? hole : left;
 }
 
-static mb_status fail_budget(mb_pool *pool, uint64_t rounded) {
+static mb_status fail_budget(mb_pool *pool, uint64_t rounded)
+{
     char need[32], live[32], budget[32], hole[32], enough[32];
     pool->stats.failures++;
     uint64_t smallest = mb_bytes_add(pool->stats.live, rounded);
-    mb_status status = mb_fail_bytes(
-        MB_STATUS_BUDGET, rounded, pool->stats.budget,
-        "%s do not fit: %s live of a budget of %s, largest request possible %s; release arrays, work in smaller "
-        "chunks, or give a budget of at least %s (%llu bytes)",
-        mb_bytes_format(rounded, need, sizeof need), mb_bytes_format(pool->stats.live, live, sizeof live),
-        mb_bytes_format(pool->stats.budget, budget, sizeof budget),
-        mb_bytes_format(largest_request(pool), hole, sizeof hole), mb_bytes_format(smallest, enough, sizeof enough),
-        (unsigned long long)smallest);
+    mb_status status = mb_fail_bytes(MB_STATUS_BUDGET, rounded, pool->stats.budget,
+                                     "%s do not fit: %s live of a budget of %s, largest request "
+                                     "possible %s; release arrays, work in smaller "
+                                     "chunks, or give a budget of at least %s (%llu bytes)",
+                                     mb_bytes_format(rounded, need, sizeof need),
+                                     mb_bytes_format(pool->stats.live, live, sizeof live),
+                                     mb_bytes_format(pool->stats.budget, budget, sizeof budget),
+                                     mb_bytes_format(largest_request(pool), hole, sizeof hole),
+                                     mb_bytes_format(smallest, enough, sizeof enough),
+                                     (unsigned long long)smallest);
     mb_error_describe(NULL, smallest);
     return status;
 }
 
 /* Takes `units` out of a hole or of the gap, at its low or its high side, as a new live node. */
-static uint32_t carve(mb_pool *pool, uint32_t from, uint32_t units, bool high_side) {
+static uint32_t carve(mb_pool *pool, uint32_t from, uint32_t units, bool high_side)
+{
     node *source = &pool->nodes[from];
     if (source->state == NODE_HOLE) {
         bin_remove(pool, from);
@@ -435,7 +468,8 @@ static uint32_t carve(mb_pool *pool, uint32_t from, uint32_t units, bool high_si
     return index;
 }
 
-static void merge_into(mb_pool *pool, uint32_t keep, uint32_t gone) {
+static void merge_into(mb_pool *pool, uint32_t keep, uint32_t gone)
+{
     node *k = &pool->nodes[keep], *g = &pool->nodes[gone];
     if (g->offset < k->offset)
         k->offset = g->offset;
@@ -445,7 +479,8 @@ static void merge_into(mb_pool *pool, uint32_t keep, uint32_t gone) {
 }
 
 /* Turns a live node into a hole, merged with its neighbours. */
-static void release_node(mb_pool *pool, uint32_t index) {
+static void release_node(mb_pool *pool, uint32_t index)
+{
     node *n = &pool->nodes[index];
     n->state = NODE_HOLE;
     n->generation++;
@@ -468,7 +503,8 @@ static void release_node(mb_pool *pool, uint32_t index) {
         bin_insert(pool, index);
 }
 
-static mb_status write_guards(mb_pool *pool, const node *n) {
+static mb_status write_guards(mb_pool *pool, const node *n)
+{
     if (!pool->source.fill)
         return MB_STATUS_OK; /* a clone: guards take their room, and there is nothing to write to */
     char *begin = pool->base + (uint64_t)n->offset * MB_POOL_UNIT;
@@ -477,7 +513,8 @@ static mb_status write_guards(mb_pool *pool, const node *n) {
     return pool->source.fill(pool->source.self, end, GUARD_BYTE, MB_POOL_UNIT);
 }
 
-static void check_guards(mb_pool *pool, const node *n) {
+static void check_guards(mb_pool *pool, const node *n)
+{
     if (!pool->source.read)
         return;
     unsigned char bytes[MB_POOL_UNIT];
@@ -497,11 +534,14 @@ static void check_guards(mb_pool *pool, const node *n) {
     pool->broken_guards += !sound;
 }
 
-static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner, mb_block *out) {
+static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner,
+                              mb_block *out)
+{
     uint64_t rounded = mb_pool_round(bytes);
     if (pool->fail_countdown && --pool->fail_countdown == 0) {
         pool->stats.failures++;
-        return mb_fail_bytes(MB_STATUS_MEMORY, rounded, 0, "allocation failure injected for a test");
+        return mb_fail_bytes(MB_STATUS_MEMORY, rounded, 0,
+                             "allocation failure injected for a test");
     }
     if (rounded > pool->stats.budget || pool->stats.live > pool->stats.budget - rounded)
         return fail_budget(pool, rounded);
@@ -560,31 +600,45 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
     return MB_STATUS_OK;
 }
 
-static void trace(mb_pool *pool, mb_pool_action action, uint32_t index, const char *owner) {
+static void trace(mb_pool *pool, mb_pool_action action, uint32_t index, const char *owner)
+{
     const node *n = &pool->nodes[index];
     unsigned guard = n->guarded ? 1 : 0;
     mb_pool_trace_add(&pool->trace,
                       &(mb_pool_event){.offset = (uint64_t)(n->offset + guard) * MB_POOL_UNIT,
-                                       .bytes = (uint64_t)(n->units - 2 * guard) * MB_POOL_UNIT, .live = pool->stats.live,
-                                       .owner = owner, .node = index, .generation = n->generation, .end = n->end,
+                                       .bytes = (uint64_t)(n->units - 2 * guard) * MB_POOL_UNIT,
+                                       .live = pool->stats.live,
+                                       .owner = owner,
+                                       .node = index,
+                                       .generation = n->generation,
+                                       .end = n->end,
                                        .action = (uint8_t)action});
 }
 
 /* Why a block cannot be freed, with the sites that the trace still knows. */
-static mb_status fail_free(mb_pool *pool, const mb_block *block) {
+static mb_status fail_free(mb_pool *pool, const mb_block *block)
+{
     const char *here = current_site ? current_site : "C";
-    const mb_pool_event *made = mb_pool_trace_find(&pool->trace, MB_POOL_EVENT_ALLOC, block->node, block->generation);
-    const mb_pool_event *freed = mb_pool_trace_find(&pool->trace, MB_POOL_EVENT_FREE, block->node, block->generation);
+    const mb_pool_event *made =
+        mb_pool_trace_find(&pool->trace, MB_POOL_EVENT_ALLOC, block->node, block->generation);
+    const mb_pool_event *freed =
+        mb_pool_trace_find(&pool->trace, MB_POOL_EVENT_FREE, block->node, block->generation);
     if (freed && pool->base + freed->offset == (char *)block->address)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL, "block %p, freed at %s, was freed again at %s (%llu bytes, made at %s)",
-                       block->address, freed->owner ? freed->owner : "C", here, (unsigned long long)freed->bytes,
+        return mb_fail(MB_STATUS_ARGUMENT, NULL,
+                       "block %p, freed at %s, was freed again at %s (%llu bytes, made at %s)",
+                       block->address, freed->owner ? freed->owner : "C", here,
+                       (unsigned long long)freed->bytes,
                        made && made->owner ? made->owner : "an earlier line");
-    bool inside = (char *)block->address >= pool->base && (char *)block->address < pool->base + pool->stats.reserved;
+    bool inside = (char *)block->address >= pool->base &&
+                  (char *)block->address < pool->base + pool->stats.reserved;
     return mb_fail(MB_STATUS_ARGUMENT, NULL, "block %p, freed at %s, %s", block->address, here,
-                   inside ? "is not live in this pool: it was freed before" : "is foreign to this pool");
+                   inside ? "is not live in this pool: it was freed before"
+                          : "is foreign to this pool");
 }
 
-mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner, mb_block *out) {
+mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner,
+                        mb_block *out)
+{
     *out = (mb_block){.node = NONE};
     if (!bytes)
         return MB_STATUS_OK;
@@ -593,26 +647,32 @@ mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const ch
     if (status == MB_STATUS_OK)
         trace(pool, MB_POOL_EVENT_ALLOC, out->node, owner);
     else
-        mb_pool_trace_add(&pool->trace, &(mb_pool_event){.bytes = mb_pool_round(bytes), .live = pool->stats.live,
-                                                         .owner = owner, .node = NONE, .end = (uint8_t)end,
+        mb_pool_trace_add(&pool->trace, &(mb_pool_event){.bytes = mb_pool_round(bytes),
+                                                         .live = pool->stats.live,
+                                                         .owner = owner,
+                                                         .node = NONE,
+                                                         .end = (uint8_t)end,
                                                          .action = MB_POOL_EVENT_REFUSED});
     pthread_mutex_unlock(&pool->lock);
     return status;
 }
 
-mb_status mb_pool_free(mb_pool *pool, mb_block *block) {
+mb_status mb_pool_free(mb_pool *pool, mb_block *block)
+{
     if (!block->address && block->node == NONE)
         return MB_STATUS_OK;
     mb_status status = MB_STATUS_OK;
     pthread_mutex_lock(&pool->lock);
     node *n = block->node < pool->node_count ? &pool->nodes[block->node] : NULL;
     if (!n || n->state != NODE_LIVE || n->generation != block->generation ||
-        (char *)block->address != pool->base + (uint64_t)(n->offset + (n->guarded ? 1u : 0u)) * MB_POOL_UNIT) {
+        (char *)block->address !=
+            pool->base + (uint64_t)(n->offset + (n->guarded ? 1u : 0u)) * MB_POOL_UNIT) {
         status = fail_free(pool, block);
     } else {
         if (n->guarded)
             check_guards(pool, n);
-        POISON(pool, pool->base + (uint64_t)n->offset * MB_POOL_UNIT, (uint64_t)n->units * MB_POOL_UNIT);
+        POISON(pool, pool->base + (uint64_t)n->offset * MB_POOL_UNIT,
+               (uint64_t)n->units * MB_POOL_UNIT);
         uint64_t rounded = (uint64_t)(n->units - (n->guarded ? 2u : 0u)) * MB_POOL_UNIT;
         pool->stats.live -= rounded;
         pool->stats.live_end[n->end] -= rounded;
@@ -629,7 +689,8 @@ mb_status mb_pool_free(mb_pool *pool, mb_block *block) {
 
 /* ---- settings and figures ---- */
 
-mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget) {
+mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget)
+{
     char live[32], asked[32], reserved[32];
     mb_status status = MB_STATUS_OK;
     pthread_mutex_lock(&pool->lock);
@@ -639,17 +700,19 @@ mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget) {
                                mb_bytes_format(budget, asked, sizeof asked),
                                mb_bytes_format(pool->stats.live, live, sizeof live));
     else if (budget > pool->stats.reserved)
-        status = mb_fail_bytes(MB_STATUS_ARGUMENT, budget, pool->stats.reserved,
-                               "a budget of %s is more than twice the device's memory (%s of addresses)",
-                               mb_bytes_format(budget, asked, sizeof asked),
-                               mb_bytes_format(pool->stats.reserved, reserved, sizeof reserved));
+        status =
+            mb_fail_bytes(MB_STATUS_ARGUMENT, budget, pool->stats.reserved,
+                          "a budget of %s is more than twice the device's memory (%s of addresses)",
+                          mb_bytes_format(budget, asked, sizeof asked),
+                          mb_bytes_format(pool->stats.reserved, reserved, sizeof reserved));
     else
         pool->stats.budget = budget;
     pthread_mutex_unlock(&pool->lock);
     return status;
 }
 
-mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes) {
+mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes)
+{
     pthread_mutex_lock(&pool->lock);
     mb_status status = bytes > pool->stats.budget ? fail_budget(pool, mb_pool_round(bytes))
                                                   : commit_locked(pool, 0, mb_pool_round(bytes));
@@ -657,14 +720,16 @@ mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes) {
     return status;
 }
 
-uint64_t mb_pool_trim(mb_pool *pool) {
+uint64_t mb_pool_trim(mb_pool *pool)
+{
     pthread_mutex_lock(&pool->lock);
     uint64_t bytes = trim_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     return bytes;
 }
 
-void mb_pool_get_stats(mb_pool *pool, mb_pool_stats *stats) {
+void mb_pool_get_stats(mb_pool *pool, mb_pool_stats *stats)
+{
     pthread_mutex_lock(&pool->lock);
     *stats = pool->stats;
     stats->largest_hole = largest_request(pool);
@@ -673,21 +738,24 @@ void mb_pool_get_stats(mb_pool *pool, mb_pool_stats *stats) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-uint64_t mb_pool_live(mb_pool *pool) {
+uint64_t mb_pool_live(mb_pool *pool)
+{
     pthread_mutex_lock(&pool->lock);
     uint64_t live = pool->stats.live;
     pthread_mutex_unlock(&pool->lock);
     return live;
 }
 
-uint64_t mb_pool_events(mb_pool *pool, mb_pool_event *out, uint64_t room) {
+uint64_t mb_pool_events(mb_pool *pool, mb_pool_event *out, uint64_t room)
+{
     pthread_mutex_lock(&pool->lock);
     uint64_t count = mb_pool_trace_copy(&pool->trace, out, room);
     pthread_mutex_unlock(&pool->lock);
     return count;
 }
 
-int mb_pool_scope_begin(mb_pool *pool) {
+int mb_pool_scope_begin(mb_pool *pool)
+{
     int token = -1;
     pthread_mutex_lock(&pool->lock);
     for (int i = 0; i < MB_POOL_MAX_SCOPES; i++)
@@ -702,7 +770,8 @@ int mb_pool_scope_begin(mb_pool *pool) {
     return token;
 }
 
-void mb_pool_scope_end(mb_pool *pool, int token, uint64_t *entry_live, uint64_t *peak_live) {
+void mb_pool_scope_end(mb_pool *pool, int token, uint64_t *entry_live, uint64_t *peak_live)
+{
     uint64_t entry = 0, peak = 0;
     pthread_mutex_lock(&pool->lock);
     if (token >= 0 && token < MB_POOL_MAX_SCOPES && pool->scopes[token].open) {
@@ -719,7 +788,8 @@ void mb_pool_scope_end(mb_pool *pool, int token, uint64_t *entry_live, uint64_t 
         *peak_live = peak;
 }
 
-mb_status mb_pool_set_guards(mb_pool *pool, bool on) {
+mb_status mb_pool_set_guards(mb_pool *pool, bool on)
+{
     mb_status status = MB_STATUS_OK;
     pthread_mutex_lock(&pool->lock);
     if (!pool->source.fill || !pool->source.read)
@@ -734,20 +804,23 @@ mb_status mb_pool_set_guards(mb_pool *pool, bool on) {
     return status;
 }
 
-uint64_t mb_pool_broken_guards(mb_pool *pool) {
+uint64_t mb_pool_broken_guards(mb_pool *pool)
+{
     pthread_mutex_lock(&pool->lock);
     uint64_t broken = pool->broken_guards;
     pthread_mutex_unlock(&pool->lock);
     return broken;
 }
 
-void mb_pool_fail_nth(mb_pool *pool, uint64_t n) {
+void mb_pool_fail_nth(mb_pool *pool, uint64_t n)
+{
     pthread_mutex_lock(&pool->lock);
     pool->fail_countdown = n;
     pthread_mutex_unlock(&pool->lock);
 }
 
-void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user) {
+void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user)
+{
     pthread_mutex_lock(&pool->lock);
     for (uint32_t i = pool->first; i != NONE; i = pool->nodes[i].after) {
         const node *n = &pool->nodes[i];
@@ -759,7 +832,8 @@ void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-static const char *check_locked(mb_pool *pool) {
+static const char *check_locked(mb_pool *pool)
+{
     uint64_t live = 0, blocks = 0, holes = 0, binned = 0;
     uint32_t offset = 0, before = NONE;
     bool past_gap = false;
@@ -800,14 +874,16 @@ static const char *check_locked(mb_pool *pool) {
             bool marked = pool->bin_words[region][b / 64] >> (b % 64) & 1;
             if (marked != (pool->bins[region][b] != NONE))
                 return "a bin's bit is wrong";
-            for (uint32_t i = pool->bins[region][b]; i != NONE; i = pool->nodes[i].bin_after, binned++)
+            for (uint32_t i = pool->bins[region][b]; i != NONE;
+                 i = pool->nodes[i].bin_after, binned++)
                 if (pool->nodes[i].state != NODE_HOLE || mb_bin_of(pool->nodes[i].units) != b)
                     return "a bin holds the wrong node";
         }
     return binned == holes ? NULL : "a hole is in no bin";
 }
 
-const char *mb_pool_check(mb_pool *pool) {
+const char *mb_pool_check(mb_pool *pool)
+{
     pthread_mutex_lock(&pool->lock);
     const char *problem = check_locked(pool);
     pthread_mutex_unlock(&pool->lock);

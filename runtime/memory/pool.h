@@ -39,8 +39,9 @@ typedef struct mb_pool_source {
     mb_status (*commit)(void *self, void *base, uint64_t offset, uint64_t bytes);
     void (*decommit)(void *self, void *base, uint64_t offset, uint64_t bytes);
     uint64_t granularity;
-    uint64_t capacity; /* memory the device has in all; the address range is twice the larger of this and the budget */
-    bool host_memory;  /* addresses can be dereferenced here (lets AddressSanitizer watch blocks) */
+    uint64_t
+        capacity; /* memory the device has in all; the address range is twice the larger of this and the budget */
+    bool host_memory; /* addresses can be dereferenced here (lets AddressSanitizer watch blocks) */
     /* Guard support: fill and compare bytes of a block. NULL: guards are not available. */
     mb_status (*fill)(void *self, void *address, int byte, uint64_t bytes);
     mb_status (*read)(void *self, void *host, const void *address, uint64_t bytes);
@@ -61,29 +62,29 @@ typedef enum mb_pool_action {
 } mb_pool_action;
 
 typedef struct mb_pool_event {
-    uint64_t ns;     /* CLOCK_MONOTONIC */
-    uint64_t offset; /* of the block, from the pool's base */
-    uint64_t bytes;  /* rounded */
-    uint64_t live;   /* after the event */
+    uint64_t ns;       /* CLOCK_MONOTONIC */
+    uint64_t offset;   /* of the block, from the pool's base */
+    uint64_t bytes;    /* rounded */
+    uint64_t live;     /* after the event */
     const char *owner; /* alloc: who made the block; free: the site (mb_pool_site); may be NULL */
     uint32_t node, generation, thread;
     uint8_t action, end;
 } mb_pool_event;
 
 typedef struct mb_pool_stats {
-    uint64_t budget;              /* limit on live bytes */
-    uint64_t reserved;            /* address range */
-    uint64_t committed;           /* backed by memory now */
-    uint64_t live, live_peak;     /* rounded bytes in use, and its high-water mark since creation */
+    uint64_t budget;          /* limit on live bytes */
+    uint64_t reserved;        /* address range */
+    uint64_t committed;       /* backed by memory now */
+    uint64_t live, live_peak; /* rounded bytes in use, and its high-water mark since creation */
     uint64_t live_end[MB_POOL_END_COUNT];
-    uint64_t requested;           /* bytes asked for by the live blocks */
-    uint64_t largest_hole;        /* largest request that would fit the address range and the budget now */
-    uint64_t blocks;              /* live blocks */
-    uint64_t allocs, frees;       /* since creation */
-    uint64_t failures;            /* refused requests */
-    uint64_t cross_end;           /* blocks placed in the other end's holes */
-    uint64_t free_bytes;          /* what the budget leaves: budget - live */
-    uint64_t events;              /* traced since creation */
+    uint64_t requested;    /* bytes asked for by the live blocks */
+    uint64_t largest_hole; /* largest request that would fit the address range and the budget now */
+    uint64_t blocks;       /* live blocks */
+    uint64_t allocs, frees; /* since creation */
+    uint64_t failures;      /* refused requests */
+    uint64_t cross_end;     /* blocks placed in the other end's holes */
+    uint64_t free_bytes;    /* what the budget leaves: budget - live */
+    uint64_t events;        /* traced since creation */
 } mb_pool_stats;
 
 mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool **out);
@@ -100,7 +101,8 @@ uint64_t mb_pool_round(uint64_t bytes);
 
 /* `owner` is a short static or interned text for reports (operator or source line); it may be NULL.
 ** Fails with MB_STATUS_BUDGET (need, limit, live, largest hole and what to do in the record). */
-mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner, mb_block *out);
+mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner,
+                        mb_block *out);
 /* A double or foreign free is an error that names the sites as far as the trace reaches back, and changes nothing. A zero
 ** block is fine. */
 mb_status mb_pool_free(mb_pool *pool, mb_block *block);
@@ -136,8 +138,8 @@ uint64_t mb_pool_broken_guards(mb_pool *pool);
 void mb_pool_fail_nth(mb_pool *pool, uint64_t n);
 
 /* Visits live blocks in address order; `visit` must not call the pool. */
-typedef void (*mb_pool_visit)(void *user, uint64_t offset, uint64_t bytes, uint64_t requested, mb_pool_end end,
-                              const char *owner, uint64_t sequence);
+typedef void (*mb_pool_visit)(void *user, uint64_t offset, uint64_t bytes, uint64_t requested,
+                              mb_pool_end end, const char *owner, uint64_t sequence);
 void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user);
 /* Full consistency check, for specs: NULL when sound, else what is wrong. */
 const char *mb_pool_check(mb_pool *pool);

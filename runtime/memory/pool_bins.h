@@ -11,7 +11,8 @@
 #define MB_BIN_COUNT 256
 #define MB_BIN_WORDS (MB_BIN_COUNT / 64)
 
-static inline unsigned mb_bin_of(uint32_t units) {
+static inline unsigned mb_bin_of(uint32_t units)
+{
     if (units < 8)
         return units;
     unsigned octave = 31u - (unsigned)__builtin_clz(units);
@@ -19,7 +20,8 @@ static inline unsigned mb_bin_of(uint32_t units) {
 }
 
 /* The first set bit at or after `from`, or MB_BIN_COUNT. */
-static inline unsigned mb_bin_next(const uint64_t *words, unsigned from) {
+static inline unsigned mb_bin_next(const uint64_t *words, unsigned from)
+{
     if (from >= MB_BIN_COUNT)
         return MB_BIN_COUNT;
     unsigned word = from / 64;
@@ -32,7 +34,8 @@ static inline unsigned mb_bin_next(const uint64_t *words, unsigned from) {
     return word * 64 + (unsigned)__builtin_ctzll(bits);
 }
 
-static inline unsigned mb_bin_last(const uint64_t *words) {
+static inline unsigned mb_bin_last(const uint64_t *words)
+{
     for (unsigned word = MB_BIN_WORDS; word-- > 0;)
         if (words[word])
             return word * 64 + 63u - (unsigned)__builtin_clzll(words[word]);

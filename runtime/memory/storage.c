@@ -17,7 +17,8 @@ struct mb_storage {
     mb_storage *mirror; /* its image while a dry run is being set up */
 };
 
-mb_status mb_storage_create(mb_device *device, uint64_t bytes, const char *owner, mb_storage **out) {
+mb_status mb_storage_create(mb_device *device, uint64_t bytes, const char *owner, mb_storage **out)
+{
     mb_storage *storage = calloc(1, sizeof *storage);
     if (!storage)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
@@ -35,20 +36,25 @@ mb_status mb_storage_create(mb_device *device, uint64_t bytes, const char *owner
     storage->born_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
     if (mb_ledger_on(device)) {
         uint64_t live = mb_pool_live(device->pool);
-        mb_ledger_note(device, &(mb_ledger_row){.kind = MB_LEDGER_CREATE, .label = mb_ledger_current_label(),
-                                                .owner = owner, .keep = (int64_t)storage->block.bytes, .live = live,
+        mb_ledger_note(device, &(mb_ledger_row){.kind = MB_LEDGER_CREATE,
+                                                .label = mb_ledger_current_label(),
+                                                .owner = owner,
+                                                .keep = (int64_t)storage->block.bytes,
+                                                .live = live,
                                                 .peak = live});
     }
     *out = storage;
     return MB_STATUS_OK;
 }
 
-mb_storage *mb_storage_retain(mb_storage *storage) {
+mb_storage *mb_storage_retain(mb_storage *storage)
+{
     atomic_fetch_add(&storage->references, 1);
     return storage;
 }
 
-void mb_storage_release(mb_storage *storage) {
+void mb_storage_release(mb_storage *storage)
+{
     if (!storage || atomic_fetch_sub(&storage->references, 1) != 1)
         return;
     mb_device *device = storage->device;
@@ -56,14 +62,18 @@ void mb_storage_release(mb_storage *storage) {
     mb_pool_free(device->pool, &storage->block);
     if (bytes && mb_ledger_on(device)) {
         uint64_t live = mb_pool_live(device->pool);
-        mb_ledger_note(device, &(mb_ledger_row){.kind = MB_LEDGER_RELEASE, .label = "release",
-                                                .owner = mb_pool_current_site(), .keep = -bytes, .live = live,
+        mb_ledger_note(device, &(mb_ledger_row){.kind = MB_LEDGER_RELEASE,
+                                                .label = "release",
+                                                .owner = mb_pool_current_site(),
+                                                .keep = -bytes,
+                                                .live = live,
                                                 .peak = live + (uint64_t)bytes});
     }
     free(storage);
 }
 
-mb_status mb_storage_mirror(mb_storage *storage, mb_device *shadow, mb_storage **out) {
+mb_status mb_storage_mirror(mb_storage *storage, mb_device *shadow, mb_storage **out)
+{
     if (!storage->mirror) {
         mb_storage *image = calloc(1, sizeof *image);
         if (!image)
@@ -80,30 +90,37 @@ mb_status mb_storage_mirror(mb_storage *storage, mb_device *shadow, mb_storage *
     return MB_STATUS_OK;
 }
 
-void mb_storage_unmirror(mb_storage *storage) {
+void mb_storage_unmirror(mb_storage *storage)
+{
     storage->mirror = NULL;
 }
 
-const char *mb_storage_owner(const mb_storage *storage) {
+const char *mb_storage_owner(const mb_storage *storage)
+{
     return storage->owner;
 }
 
-uint64_t mb_storage_born_ns(const mb_storage *storage) {
+uint64_t mb_storage_born_ns(const mb_storage *storage)
+{
     return storage->born_ns;
 }
 
-void *mb_storage_data(const mb_storage *storage) {
+void *mb_storage_data(const mb_storage *storage)
+{
     return storage->block.address;
 }
 
-uint64_t mb_storage_bytes(const mb_storage *storage) {
+uint64_t mb_storage_bytes(const mb_storage *storage)
+{
     return storage->bytes;
 }
 
-mb_device *mb_storage_device(const mb_storage *storage) {
+mb_device *mb_storage_device(const mb_storage *storage)
+{
     return storage->device;
 }
 
-int mb_storage_references(const mb_storage *storage) {
+int mb_storage_references(const mb_storage *storage)
+{
     return atomic_load(&storage->references);
 }

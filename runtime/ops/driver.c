@@ -10,7 +10,8 @@
 
 /* ---- check ---- */
 
-static mb_status check_number(const mb_op_arg *arg, double value) {
+static mb_status check_number(const mb_op_arg *arg, double value)
+{
     if (isnan(value)) {
         if (arg->kind == MB_ARG_FLOAT && isnan(arg->initial))
             return MB_STATUS_OK; /* NaN stands for "not given" */
@@ -19,32 +20,40 @@ static mb_status check_number(const mb_op_arg *arg, double value) {
     if (!isfinite(value))
         return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is infinite", arg->name);
     if (arg->min < arg->max && (value < arg->min || value > arg->max))
-        return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is %.10g; it must lie in [%g, %g]%s%s", arg->name, value,
-                       arg->min, arg->max, arg->unit ? " " : "", arg->unit ? arg->unit : "");
+        return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is %.10g; it must lie in [%g, %g]%s%s",
+                       arg->name, value, arg->min, arg->max, arg->unit ? " " : "",
+                       arg->unit ? arg->unit : "");
     return MB_STATUS_OK;
 }
 
-static mb_status check_parameters(const mb_op *op, const void *params) {
+static mb_status check_parameters(const mb_op *op, const void *params)
+{
     for (const mb_op_arg *arg = op->args; arg->name; arg++) {
         const char *member = (const char *)params + arg->offset;
         switch (arg->kind) {
-        case MB_ARG_INT: MB_TRY(check_number(arg, (double)*(const int64_t *)(const void *)member)); break;
+        case MB_ARG_INT:
+            MB_TRY(check_number(arg, (double)*(const int64_t *)(const void *)member));
+            break;
         case MB_ARG_FLOAT: MB_TRY(check_number(arg, *(const double *)(const void *)member)); break;
         case MB_ARG_ENUM: {
             int value = *(const int *)(const void *)member, count = 0;
             while (arg->choices[count])
                 count++;
             if (value < 0 || value >= count)
-                return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s has no choice number %d", arg->name, value);
+                return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s has no choice number %d",
+                               arg->name, value);
             break;
         }
         case MB_ARG_VECTOR: {
             const mb_vector *vector = (const mb_vector *)(const void *)member;
             for (int64_t i = 0; vector->values && i < vector->count; i++) {
                 double value = vector->values[i];
-                if (!isfinite(value) || (arg->min < arg->max && (value < arg->min || value > arg->max)))
-                    return mb_fail(MB_STATUS_ARGUMENT, arg->name, "element %lld of %s is %.10g%s", (long long)i + 1, arg->name,
-                                   value, isfinite(value) ? ", outside its range" : "; it must be a finite number");
+                if (!isfinite(value) ||
+                    (arg->min < arg->max && (value < arg->min || value > arg->max)))
+                    return mb_fail(MB_STATUS_ARGUMENT, arg->name, "element %lld of %s is %.10g%s",
+                                   (long long)i + 1, arg->name, value,
+                                   isfinite(value) ? ", outside its range"
+                                                   : "; it must be a finite number");
             }
             break;
         }
@@ -54,7 +63,8 @@ static mb_status check_parameters(const mb_op *op, const void *params) {
     return MB_STATUS_OK;
 }
 
-static mb_status check_dtype(const mb_op_arg *arg, mb_dtype dtype) {
+static mb_status check_dtype(const mb_op_arg *arg, mb_dtype dtype)
+{
     if (arg->dtypes & MB_BIT(dtype))
         return MB_STATUS_OK;
     char accepted[80] = "";
@@ -64,30 +74,35 @@ static mb_status check_dtype(const mb_op_arg *arg, mb_dtype dtype) {
                 strncat(accepted, ", ", sizeof accepted - strlen(accepted) - 1);
             strncat(accepted, mb_dtype_name((mb_dtype)i), sizeof accepted - strlen(accepted) - 1);
         }
-    return mb_fail(MB_STATUS_DTYPE, arg->name, "%s is %s; accepted: %s (a:cast(\"%.3s\") converts)", arg->name,
-                   mb_dtype_name(dtype), accepted, accepted);
+    return mb_fail(MB_STATUS_DTYPE, arg->name, "%s is %s; accepted: %s (a:cast(\"%.3s\") converts)",
+                   arg->name, mb_dtype_name(dtype), accepted, accepted);
 }
 
-static mb_status check_array(const mb_op_arg *arg, const mb_spec *spec) {
+static mb_status check_array(const mb_op_arg *arg, const mb_spec *spec)
+{
     char text[128];
     if (!spec->present)
-        return arg->required ? mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is missing", arg->name) : MB_STATUS_OK;
+        return arg->required ? mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is missing", arg->name)
+                             : MB_STATUS_OK;
     MB_TRY(check_dtype(arg, spec->dtype));
     if (spec->shape.rank < arg->rank_min || spec->shape.rank > arg->rank_max) {
         if (arg->rank_min == arg->rank_max)
             return mb_fail(MB_STATUS_SHAPE, arg->name, "%s is %s; %d axes are needed", arg->name,
                            mb_shape_format(&spec->shape, text, sizeof text), arg->rank_min);
         return mb_fail(MB_STATUS_SHAPE, arg->name, "%s is %s; %d to %d axes are needed", arg->name,
-                       mb_shape_format(&spec->shape, text, sizeof text), arg->rank_min, arg->rank_max);
+                       mb_shape_format(&spec->shape, text, sizeof text), arg->rank_min,
+                       arg->rank_max);
     }
     for (int i = 0; i < spec->shape.rank; i++)
         if (spec->shape.dims[i] < 0)
-            return mb_fail(MB_STATUS_SHAPE, arg->name, "extent %d of %s is negative", i + 1, arg->name);
+            return mb_fail(MB_STATUS_SHAPE, arg->name, "extent %d of %s is negative", i + 1,
+                           arg->name);
     uint64_t bytes;
     return mb_shape_bytes(&spec->shape, spec->dtype, &bytes);
 }
 
-static mb_status check(const mb_op *op, const void *params, mb_spec *arrays) {
+static mb_status check(const mb_op *op, const void *params, mb_spec *arrays)
+{
     MB_TRY(check_parameters(op, params));
     int count = mb_op_array_count(op);
     for (int i = 0; i < count; i++) {
@@ -105,7 +120,8 @@ static mb_status check(const mb_op *op, const void *params, mb_spec *arrays) {
     return MB_STATUS_OK;
 }
 
-mb_status mb_op_check(const mb_op *op, const void *params, mb_spec *arrays) {
+mb_status mb_op_check(const mb_op *op, const void *params, mb_spec *arrays)
+{
     mb_status status = check(op, params, arrays);
     if (status != MB_STATUS_OK)
         mb_error_name_op(op->name);
@@ -114,23 +130,27 @@ mb_status mb_op_check(const mb_op *op, const void *params, mb_spec *arrays) {
 
 /* ---- plan ---- */
 
-static bool is_empty(const mb_op *op, const mb_spec *arrays) {
+static bool is_empty(const mb_op *op, const mb_spec *arrays)
+{
     for (int i = 0; i < mb_op_array_count(op); i++)
-        if (mb_op_array_arg(op, i)->kind != MB_ARG_IN && arrays[i].present && mb_shape_elements(&arrays[i].shape))
+        if (mb_op_array_arg(op, i)->kind != MB_ARG_IN && arrays[i].present &&
+            mb_shape_elements(&arrays[i].shape))
             return false;
     return true;
 }
 
 static mb_status plan(const mb_op *op, const void *params, const mb_spec *arrays, mb_device *device,
-                      mb_planner *planner) {
+                      mb_planner *planner)
+{
     mb_planner_begin(planner, device);
     if (op->plan && !is_empty(op, arrays))
         op->plan(params, arrays, planner);
     return mb_planner_assign(planner);
 }
 
-mb_status mb_op_estimate_memory(const mb_op *op, const void *params, mb_spec *arrays, const bool *given,
-                                mb_device *device, mb_op_estimate *out) {
+mb_status mb_op_estimate_memory(const mb_op *op, const void *params, mb_spec *arrays,
+                                const bool *given, mb_device *device, mb_op_estimate *out)
+{
     memset(out, 0, sizeof *out);
     MB_TRY(mb_op_check(op, params, arrays));
     mb_planner planner;
@@ -138,7 +158,8 @@ mb_status mb_op_estimate_memory(const mb_op *op, const void *params, mb_spec *ar
     if (status == MB_STATUS_OK) {
         for (int i = 0; i < mb_op_array_count(op); i++) {
             uint64_t bytes = 0;
-            if (mb_op_array_arg(op, i)->kind != MB_ARG_OUT || !arrays[i].present || (given && given[i]))
+            if (mb_op_array_arg(op, i)->kind != MB_ARG_OUT || !arrays[i].present ||
+                (given && given[i]))
                 continue;
             status = mb_shape_bytes(&arrays[i].shape, arrays[i].dtype, &bytes);
             out->result_bytes = mb_bytes_add(out->result_bytes, mb_pool_round(bytes));
@@ -156,24 +177,31 @@ mb_status mb_op_estimate_memory(const mb_op *op, const void *params, mb_spec *ar
 
 /* ---- place and run ---- */
 
-static mb_status check_layout(const mb_op *op, const mb_op_arg *arg, const mb_array *array) {
+static mb_status check_layout(const mb_op *op, const mb_op_arg *arg, const mb_array *array)
+{
     if (!mb_array_elements(array))
         return MB_STATUS_OK;
     if (op->strides == MB_STRIDES_CONTIGUOUS && !mb_array_contiguous(array))
-        return mb_fail(MB_STATUS_SHAPE, arg->name, "%s is a strided view; this operator needs it contiguous: a:copy()", arg->name);
+        return mb_fail(MB_STATUS_SHAPE, arg->name,
+                       "%s is a strided view; this operator needs it contiguous: a:copy()",
+                       arg->name);
     if (op->strides == MB_STRIDES_ROWS && !mb_array_rows(array))
-        return mb_fail(MB_STATUS_SHAPE, arg->name, "the last axis of %s is not dense; this operator needs rows: a:copy()", arg->name);
+        return mb_fail(MB_STATUS_SHAPE, arg->name,
+                       "the last axis of %s is not dense; this operator needs rows: a:copy()",
+                       arg->name);
     if (arg->kind == MB_ARG_IN)
         return MB_STATUS_OK;
     for (int i = 0; i < array->shape.rank; i++)
         if (array->shape.dims[i] > 1 && array->strides[i] == 0)
-            return mb_fail(MB_STATUS_SHAPE, arg->name, "%s is a broadcast view and cannot be written to", arg->name);
+            return mb_fail(MB_STATUS_SHAPE, arg->name,
+                           "%s is a broadcast view and cannot be written to", arg->name);
     return MB_STATUS_OK;
 }
 
 /* May result `r` stand where input `i` stands? Element sizes may differ (in-place real transforms), addresses and the byte
 ** strides of all but the last axis may not. */
-static bool coincide(const mb_array *r, const mb_array *i) {
+static bool coincide(const mb_array *r, const mb_array *i)
+{
     if (r->data != i->data || r->shape.rank != i->shape.rank)
         return false;
     if (r->dtype == i->dtype)
@@ -185,7 +213,8 @@ static bool coincide(const mb_array *r, const mb_array *i) {
     return true;
 }
 
-static mb_status check_overlap(const mb_op *op, mb_array *const *arrays, int count) {
+static mb_status check_overlap(const mb_op *op, mb_array *const *arrays, int count)
+{
     for (int r = 0; r < count; r++) {
         const mb_op_arg *result = mb_op_array_arg(op, r);
         if (result->kind == MB_ARG_IN || !arrays[r])
@@ -193,9 +222,11 @@ static mb_status check_overlap(const mb_op *op, mb_array *const *arrays, int cou
         for (int i = 0; i < count; i++) {
             if (i == r || !arrays[i] || !mb_array_overlap(arrays[r], arrays[i]))
                 continue;
-            bool allowed = result->kind == MB_ARG_OUT && (op->alias >> i & 1u) && coincide(arrays[r], arrays[i]);
+            bool allowed = result->kind == MB_ARG_OUT && (op->alias >> i & 1u) &&
+                           coincide(arrays[r], arrays[i]);
             if (!allowed)
-                return mb_fail(MB_STATUS_ARGUMENT, result->name, "%s overlaps %s; give it memory of its own%s", result->name,
+                return mb_fail(MB_STATUS_ARGUMENT, result->name,
+                               "%s overlaps %s; give it memory of its own%s", result->name,
                                mb_op_array_arg(op, i)->name,
                                op->alias >> i & 1u ? " or exactly the same array" : "");
         }
@@ -203,31 +234,37 @@ static mb_status check_overlap(const mb_op *op, mb_array *const *arrays, int cou
     return MB_STATUS_OK;
 }
 
-static mb_status check_given(const mb_op_arg *arg, const mb_array *array, const mb_spec *spec) {
+static mb_status check_given(const mb_op_arg *arg, const mb_array *array, const mb_spec *spec)
+{
     char got[128], want[128];
     if (!spec->present)
-        return mb_fail(MB_STATUS_ARGUMENT, arg->name, "with these arguments there is no result %s", arg->name);
+        return mb_fail(MB_STATUS_ARGUMENT, arg->name, "with these arguments there is no result %s",
+                       arg->name);
     if (array->dtype != spec->dtype)
-        return mb_fail(MB_STATUS_DTYPE, arg->name, "%s is %s; the result is %s", arg->name, mb_dtype_name(array->dtype),
-                       mb_dtype_name(spec->dtype));
+        return mb_fail(MB_STATUS_DTYPE, arg->name, "%s is %s; the result is %s", arg->name,
+                       mb_dtype_name(array->dtype), mb_dtype_name(spec->dtype));
     if (!mb_shape_equal(&array->shape, &spec->shape))
         return mb_fail(MB_STATUS_SHAPE, arg->name, "%s is %s; the result is %s", arg->name,
-                       mb_shape_format(&array->shape, got, sizeof got), mb_shape_format(&spec->shape, want, sizeof want));
+                       mb_shape_format(&array->shape, got, sizeof got),
+                       mb_shape_format(&spec->shape, want, sizeof want));
     return MB_STATUS_OK;
 }
 
-static mb_status launch(const mb_op *op, const void *params, mb_array **arrays, int count, mb_device *device,
-                        mb_planner *planner, const mb_block *scratch) {
+static mb_status launch(const mb_op *op, const void *params, mb_array **arrays, int count,
+                        mb_device *device, mb_planner *planner, const mb_block *scratch)
+{
     mb_op_kernel kernel = mb_device_kernel(device, op->name);
     if (!kernel)
-        return mb_fail(MB_STATUS_UNSUPPORTED, NULL, "%s has no kernel for %s; run it on the host (a:to(\"host\"))", op->name,
+        return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
+                       "%s has no kernel for %s; run it on the host (a:to(\"host\"))", op->name,
                        device->id);
     mb_op_call call = {.op = op, .params = params, .device = device};
     for (int i = 0; i < count; i++)
         call.arrays[i] = arrays[i];
     for (int i = 0; i < planner->slot_count; i++) {
         call.slot_bytes[i] = planner->slots[i].bytes;
-        call.slots[i] = planner->slots[i].bytes ? (char *)scratch->address + planner->slots[i].offset : NULL;
+        call.slots[i] =
+            planner->slots[i].bytes ? (char *)scratch->address + planner->slots[i].offset : NULL;
     }
     for (int i = 0; i < planner->fft_count; i++)
         call.ffts[i] = planner->ffts[i];
@@ -240,28 +277,35 @@ static mb_status launch(const mb_op *op, const void *params, mb_array **arrays, 
 
 /* A budget failure of the call as a whole: what it needs at once (its own results and scratch), which part was refused,
 ** and the budget with which it would have run. Nothing of the call is live any more. */
-static mb_status fail_budget(const mb_device *device, const mb_spec *refused, const char *refused_name, uint64_t need) {
+static mb_status fail_budget(const mb_device *device, const mb_spec *refused,
+                             const char *refused_name, uint64_t need)
+{
     char request[160], shape[96], bytes[32], live[32], limit[32], enough[32];
     mb_pool_stats stats;
     mb_pool_get_stats(device->pool, &stats);
     uint64_t smallest = mb_bytes_add(stats.live, need);
     if (refused)
-        snprintf(request, sizeof request, "result '%s', %s %s", refused_name, mb_dtype_name(refused->dtype),
+        snprintf(request, sizeof request, "result '%s', %s %s", refused_name,
+                 mb_dtype_name(refused->dtype),
                  mb_shape_format(&refused->shape, shape, sizeof shape));
     else
         snprintf(request, sizeof request, "scratch");
     mb_error_clear();
     mb_fail_bytes(MB_STATUS_BUDGET, need, stats.budget,
-                  "%s do not fit: %s live of a budget of %s; release arrays, work in smaller chunks, or give a budget of at "
+                  "%s do not fit: %s live of a budget of %s; release arrays, work in smaller "
+                  "chunks, or give a budget of at "
                   "least %s (%llu bytes)",
-                  mb_bytes_format(need, bytes, sizeof bytes), mb_bytes_format(stats.live, live, sizeof live),
-                  mb_bytes_format(stats.budget, limit, sizeof limit), mb_bytes_format(smallest, enough, sizeof enough),
-                  (unsigned long long)smallest);
+                  mb_bytes_format(need, bytes, sizeof bytes),
+                  mb_bytes_format(stats.live, live, sizeof live),
+                  mb_bytes_format(stats.budget, limit, sizeof limit),
+                  mb_bytes_format(smallest, enough, sizeof enough), (unsigned long long)smallest);
     mb_error_describe(request, smallest);
     return MB_STATUS_BUDGET;
 }
 
-static mb_status run(const mb_op *op, const void *params, mb_array **arrays, mb_device *device, const char *owner) {
+static mb_status run(const mb_op *op, const void *params, mb_array **arrays, mb_device *device,
+                     const char *owner)
+{
     int count = mb_op_array_count(op);
     mb_spec specs[MB_OP_MAX_ARRAYS] = {0};
     bool made[MB_OP_MAX_ARRAYS] = {false};
@@ -273,8 +317,8 @@ static mb_status run(const mb_op *op, const void *params, mb_array **arrays, mb_
             const mb_op_arg *arg = mb_op_array_arg(op, i);
             if (arrays[i]->device != device)
                 return mb_fail(MB_STATUS_ARGUMENT, arg->name,
-                               "%s is on %s, the call runs on %s; move it with a:to(\"%s\")", arg->name, arrays[i]->device->id,
-                               device->id, device->id);
+                               "%s is on %s, the call runs on %s; move it with a:to(\"%s\")",
+                               arg->name, arrays[i]->device->id, device->id, device->id);
             specs[i] = mb_array_spec(arrays[i]);
         }
     MB_TRY(mb_op_check(op, params, specs));
@@ -317,9 +361,14 @@ static mb_status run(const mb_op *op, const void *params, mb_array **arrays, mb_
     mb_ledger_hush(-1);
     if (status == MB_STATUS_OK && noted) {
         uint64_t live = mb_pool_live(device->pool);
-        mb_ledger_note(device, &(mb_ledger_row){.kind = MB_LEDGER_OPERATOR, .label = op->name, .owner = owner,
-                                                .keep = (int64_t)(live - before), .temp = planner.extent - work,
-                                                .work = work, .live = live, .peak = peak});
+        mb_ledger_note(device, &(mb_ledger_row){.kind = MB_LEDGER_OPERATOR,
+                                                .label = op->name,
+                                                .owner = owner,
+                                                .keep = (int64_t)(live - before),
+                                                .temp = planner.extent - work,
+                                                .work = work,
+                                                .live = live,
+                                                .peak = peak});
     }
     if (status == MB_STATUS_BUDGET) {
         for (int i = 0; i < count; i++) {
@@ -334,7 +383,9 @@ static mb_status run(const mb_op *op, const void *params, mb_array **arrays, mb_
     return status;
 }
 
-mb_status mb_op_run(const mb_op *op, const void *params, mb_array **arrays, mb_device *device, const char *owner) {
+mb_status mb_op_run(const mb_op *op, const void *params, mb_array **arrays, mb_device *device,
+                    const char *owner)
+{
     mb_status status = run(op, params, arrays, device, owner);
     if (status != MB_STATUS_OK)
         mb_error_name_op(op->name);

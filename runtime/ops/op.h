@@ -21,14 +21,14 @@ extern "C" {
 #define MB_OP_MAX_ARRAYS 8 /* arguments of kind IN, OUT and INOUT together */
 
 typedef enum mb_arg_kind {
-    MB_ARG_IN,     /* array, read */
-    MB_ARG_OUT,    /* array, written; made by the driver when not given as `out` */
-    MB_ARG_INOUT,  /* array, changed in place; also the call's result */
-    MB_ARG_INT,    /* parameter structure member: int64_t */
-    MB_ARG_FLOAT,  /* double */
-    MB_ARG_BOOL,   /* bool */
-    MB_ARG_ENUM,   /* int: index into `choices` */
-    MB_ARG_VECTOR  /* mb_vector: host numbers, from a Lua table or a 1-D array; also a single number */
+    MB_ARG_IN,    /* array, read */
+    MB_ARG_OUT,   /* array, written; made by the driver when not given as `out` */
+    MB_ARG_INOUT, /* array, changed in place; also the call's result */
+    MB_ARG_INT,   /* parameter structure member: int64_t */
+    MB_ARG_FLOAT, /* double */
+    MB_ARG_BOOL,  /* bool */
+    MB_ARG_ENUM,  /* int: index into `choices` */
+    MB_ARG_VECTOR /* mb_vector: host numbers, from a Lua table or a 1-D array; also a single number */
 } mb_arg_kind;
 
 typedef struct mb_vector {
@@ -39,15 +39,17 @@ typedef struct mb_vector {
 typedef struct mb_op_arg {
     const char *name;
     mb_arg_kind kind;
-    bool required;      /* required arguments are positional, in the order of the table; the rest are options */
-    unsigned dtypes;    /* arrays: MB_BIT set accepted */
-    int rank_min, rank_max;            /* arrays */
-    double min, max;    /* numbers and vector elements: inclusive range when min < max */
-    double initial;     /* default of a number, bool or enum (index); NAN for a float that may be absent ("auto") */
+    bool
+        required; /* required arguments are positional, in the order of the table; the rest are options */
+    unsigned dtypes;        /* arrays: MB_BIT set accepted */
+    int rank_min, rank_max; /* arrays */
+    double min, max;        /* numbers and vector elements: inclusive range when min < max */
+    double
+        initial; /* default of a number, bool or enum (index); NAN for a float that may be absent ("auto") */
     const char *const *choices; /* enums: NULL-terminated */
-    size_t offset;      /* of the member in the parameter structure */
-    const char *unit;   /* "px", "rad", ... or NULL */
-    const char *doc;    /* one line */
+    size_t offset;              /* of the member in the parameter structure */
+    const char *unit;           /* "px", "rad", ... or NULL */
+    const char *doc;            /* one line */
 } mb_op_arg;
 
 typedef enum mb_op_strides {
@@ -56,7 +58,12 @@ typedef enum mb_op_strides {
     MB_STRIDES_ANY
 } mb_op_strides;
 
-typedef enum mb_op_combine { MB_COMBINE_NONE, MB_COMBINE_SUM, MB_COMBINE_MIN, MB_COMBINE_MAX } mb_op_combine;
+typedef enum mb_op_combine {
+    MB_COMBINE_NONE,
+    MB_COMBINE_SUM,
+    MB_COMBINE_MIN,
+    MB_COMBINE_MAX
+} mb_op_combine;
 
 /* How the operator may be cut along an axis of its first input. */
 typedef struct mb_op_split {
@@ -75,7 +82,7 @@ struct mb_op_call {
     const void *params;
     mb_device *device;
     mb_array *arrays[MB_OP_MAX_ARRAYS];
-    void *slots[MB_PLAN_MAX_SLOTS];      /* NULL for a slot of 0 bytes */
+    void *slots[MB_PLAN_MAX_SLOTS]; /* NULL for a slot of 0 bytes */
     uint64_t slot_bytes[MB_PLAN_MAX_SLOTS];
     const mb_fft_plan *ffts[MB_PLAN_MAX_FFTS];
     void *stream; /* native compute stream */
@@ -94,8 +101,10 @@ struct mb_op {
     ** not overlap an input. Bit mask: bit i set = may be the same array as array argument i. */
     unsigned alias;
     const mb_op_split *split; /* NULL: cannot be cut */
-    double tolerance;         /* host against CUDA, relative to the largest magnitude of the result; 0: identical */
-    const char *const *samples; /* NULL-terminated Lua table texts: {inputs = {{"f32", 3, 5, 16}}, params = {...}} */
+    double
+        tolerance; /* host against CUDA, relative to the largest magnitude of the result; 0: identical */
+    const char *const *
+        samples; /* NULL-terminated Lua table texts: {inputs = {{"f32", 3, 5, 16}}, params = {...}} */
 
     /* Checks beyond the argument table and the specs of results. Inputs are filled in; outputs get dtype, shape and
     ** present = true (an output may be left absent). Pure. */
@@ -108,7 +117,7 @@ struct mb_op {
 typedef struct mb_op_estimate {
     uint64_t result_bytes;  /* rounded bytes of the results the driver would make */
     uint64_t scratch_bytes; /* the extent of the slots */
-    uint64_t peak_bytes;    /* growth of the pool's live bytes at the worst moment: the sum of both */
+    uint64_t peak_bytes; /* growth of the pool's live bytes at the worst moment: the sum of both */
     int slot_count;
     mb_slot slots[MB_PLAN_MAX_SLOTS];
 } mb_op_estimate;
@@ -127,11 +136,12 @@ void mb_op_defaults(const mb_op *op, void *params);
 mb_status mb_op_check(const mb_op *op, const void *params, mb_spec *arrays);
 /* `given` marks results that the caller supplies (they cost nothing); may be NULL. `arrays` holds the input specs on entry
 ** and all specs on return. */
-mb_status mb_op_estimate_memory(const mb_op *op, const void *params, mb_spec *arrays, const bool *given,
-                                mb_device *device, mb_op_estimate *out);
+mb_status mb_op_estimate_memory(const mb_op *op, const void *params, mb_spec *arrays,
+                                const bool *given, mb_device *device, mb_op_estimate *out);
 /* Runs it. `arrays` holds inputs and given results; results that are NULL are made and stored there, owned by the caller.
 ** On failure nothing made here is left. */
-mb_status mb_op_run(const mb_op *op, const void *params, mb_array **arrays, mb_device *device, const char *owner);
+mb_status mb_op_run(const mb_op *op, const void *params, mb_array **arrays, mb_device *device,
+                    const char *owner);
 
 #ifdef __cplusplus
 }

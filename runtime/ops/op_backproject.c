@@ -96,7 +96,8 @@ static void halo(const void *params, const mb_spec *arrays, int64_t *before, int
 static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .halo = halo}, {.axis = -1}};
 
 static const char *const samples[] = {
-    "{inputs = {{'f32', 3, 5, 17}}, params = {angles = {0, 0.6, 1.2, 1.8, 2.4}, accuracy = 'exact'}}",
+    "{inputs = {{'f32', 3, 5, 17}}, params = {angles = {0, 0.6, 1.2, 1.8, 2.4}, accuracy = "
+    "'exact'}}",
     "{inputs = {{'f32', 7, 20}}, params = {angles = {0, 0.4, 0.8, 1.3, 1.7, 2.2, 2.6}, center = "
     "8.25, "
     "size = {19, 23}, circle = 0.9, circle_value = -1, accuracy = 'exact'}}",

@@ -27,7 +27,8 @@ static inline void mb_psf_gaussian_factors(const mb_psf_gaussian_params *p, int 
         return;
     }
     double sigma = p->sigma.values[p->sigma.count == 1 ? 0 : own];
-    double center = p->center.count ? p->center.values[own] : (double)((n - 1) / 2);
+    int64_t middle = (n - 1) / 2;
+    double center = p->center.count ? p->center.values[own] : (double)middle;
     for (int64_t i = 0; i < n; i++) {
         double u = ((double)i - center) / sigma;
         values[i] = exp(-0.5 * u * u);

@@ -131,7 +131,7 @@ describe("the command line", function()
                 local b <close> = a + 1
             end
         ]])
-        assert.equal(1, status)
+        assert.equal(130, status)
         assert.matches("interrupted by Ctrl%-C", output)
     end)
 end)

@@ -20,7 +20,7 @@ local function radius_of(o, ny, nx)
 end
 
 -- Period of the rows: see mb_fourier_samples.
-local function period(o, axes, cols, radius)
+local function period(axes, cols, radius)
     local need = cols
     for _, axis in ipairs(axes) do
         if axis + radius > -1 and axis - radius < cols then
@@ -39,7 +39,7 @@ local function deviation(slice, rows, angles, o, step)
     for k = 1, #angles do
         axes[k] = (o.center or (cols - 1) / 2) + (o.shifts and o.shifts[k] or 0)
     end
-    local n, errors, total = period(o, axes, cols, radius), 0, 0
+    local n, errors, total = period(axes, cols, radius), 0, 0
     for i = 0, ny * nx - 1, step do
         local y, x = i // nx, i % nx
         local X, Y, sum = x - (nx - 1) / 2, (ny - 1) / 2 - y, 0

@@ -367,6 +367,15 @@ describe("scripts", function()
         end)
     end)
 
+    it("stop at Ctrl-C with status 130 and leave no file", function()
+        must("simulate.lua", path("long.h5") .. " --size 400 --rows 48 --angles 600 --device host --quiet")
+        local before = files()
+        local status = run("reconstruct.lua", ("%s -o %s --device host --center 199.5 --chunk 4 & pid=$!; sleep 0.4; "
+            .. "kill -INT $pid; wait $pid"):format(path("long.h5"), path("stopped.h5")))
+        assert.equal(130, status)
+        assert.same(before, files())
+    end)
+
     it("explain themselves", function()
         for _, script in ipairs {"reconstruct.lua", "simulate.lua", "bench.lua", "compare_phantom.lua"} do
             local text = must(script, "--help")

@@ -18,7 +18,8 @@
 static int host_instance; /* `self`: the host has no state, but NULL would look closed */
 
 /* One number after `key` in a small text file such as /proc/meminfo, or 0. */
-static uint64_t read_figure(const char *path, const char *key) {
+static uint64_t read_figure(const char *path, const char *key)
+{
     FILE *file = fopen(path, "r");
     if (!file)
         return 0;
@@ -32,7 +33,8 @@ static uint64_t read_figure(const char *path, const char *key) {
     return value;
 }
 
-static void cpu_name(char *name, size_t bytes) {
+static void cpu_name(char *name, size_t bytes)
+{
     FILE *file = fopen("/proc/cpuinfo", "r");
     char line[256];
     snprintf(name, bytes, "CPU");
@@ -48,11 +50,13 @@ static void cpu_name(char *name, size_t bytes) {
         fclose(file);
 }
 
-static int host_count(void) {
+static int host_count(void)
+{
     return 1;
 }
 
-static mb_status host_memory(void *self, uint64_t *free_bytes, uint64_t *total_bytes) {
+static mb_status host_memory(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+{
     (void)self;
     uint64_t total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t available = read_figure("/proc/meminfo", "MemAvailable:") * 1024;
@@ -76,7 +80,8 @@ static mb_status host_memory(void *self, uint64_t *free_bytes, uint64_t *total_b
     return MB_STATUS_OK;
 }
 
-static mb_status host_open(int index, void **self, mb_device_facts *facts) {
+static mb_status host_open(int index, void **self, mb_device_facts *facts)
+{
     (void)index;
     memset(facts, 0, sizeof *facts);
     uint64_t free_bytes;
@@ -92,16 +97,20 @@ static mb_status host_open(int index, void **self, mb_device_facts *facts) {
     return MB_STATUS_OK;
 }
 
-static void host_close(void *self) {
+static void host_close(void *self)
+{
     (void)self;
 }
 
-static mb_status host_reserve(void *self, uint64_t bytes, void **base) {
+static mb_status host_reserve(void *self, uint64_t bytes, void **base)
+{
     (void)self;
     /* One granule more, to align the range for huge pages. The slack has no memory behind it. */
-    char *address = mmap(NULL, bytes + GRANULARITY, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *address = mmap(NULL, bytes + GRANULARITY, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address == MAP_FAILED)
-        return mb_fail_bytes(MB_STATUS_MEMORY, bytes, 0, "no address space for a pool: %s", strerror(errno));
+        return mb_fail_bytes(MB_STATUS_MEMORY, bytes, 0, "no address space for a pool: %s",
+                             strerror(errno));
     uintptr_t aligned = ((uintptr_t)address + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
     size_t head = aligned - (uintptr_t)address;
     if (head)
@@ -112,12 +121,14 @@ static mb_status host_reserve(void *self, uint64_t bytes, void **base) {
     return MB_STATUS_OK;
 }
 
-static void host_unreserve(void *self, void *base, uint64_t bytes) {
+static void host_unreserve(void *self, void *base, uint64_t bytes)
+{
     (void)self;
     munmap(base, bytes);
 }
 
-static mb_status host_commit(void *self, void *base, uint64_t offset, uint64_t bytes) {
+static mb_status host_commit(void *self, void *base, uint64_t offset, uint64_t bytes)
+{
     (void)self;
     char *address = (char *)base + offset;
     if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0)
@@ -127,14 +138,16 @@ static mb_status host_commit(void *self, void *base, uint64_t offset, uint64_t b
     return MB_STATUS_OK;
 }
 
-static void host_decommit(void *self, void *base, uint64_t offset, uint64_t bytes) {
+static void host_decommit(void *self, void *base, uint64_t offset, uint64_t bytes)
+{
     (void)self;
     char *address = (char *)base + offset;
     madvise(address, bytes, MADV_DONTNEED);
     mprotect(address, bytes, PROT_NONE);
 }
 
-static mb_status host_copy(void *self, void *to, const void *from, uint64_t bytes) {
+static mb_status host_copy(void *self, void *to, const void *from, uint64_t bytes)
+{
     (void)self;
     const uint64_t piece = UINT64_C(4) << 20;
     if (bytes <= piece) {
@@ -150,48 +163,56 @@ static mb_status host_copy(void *self, void *to, const void *from, uint64_t byte
     return MB_STATUS_OK;
 }
 
-static mb_status host_fill(void *self, void *device, int byte, uint64_t bytes) {
+static mb_status host_fill(void *self, void *device, int byte, uint64_t bytes)
+{
     (void)self;
     if (bytes)
         memset(device, byte, bytes);
     return MB_STATUS_OK;
 }
 
-static mb_status host_sync(void *self) {
+static mb_status host_sync(void *self)
+{
     (void)self;
     return MB_STATUS_OK;
 }
 
-static void *host_stream(void *self) {
+static void *host_stream(void *self)
+{
     (void)self;
     return NULL;
 }
 
-static mb_status host_event_create(void *self, void **event) {
+static mb_status host_event_create(void *self, void **event)
+{
     (void)self;
     *event = calloc(1, sizeof(struct timespec));
     return *event ? MB_STATUS_OK : mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an event");
 }
 
-static void host_event_destroy(void *self, void *event) {
+static void host_event_destroy(void *self, void *event)
+{
     (void)self;
     free(event);
 }
 
-static mb_status host_event_record(void *self, void *event) {
+static mb_status host_event_record(void *self, void *event)
+{
     (void)self;
     clock_gettime(CLOCK_MONOTONIC, event);
     return MB_STATUS_OK;
 }
 
-static mb_status host_event_elapsed_ms(void *self, void *begin, void *end, double *ms) {
+static mb_status host_event_elapsed_ms(void *self, void *begin, void *end, double *ms)
+{
     (void)self;
     const struct timespec *a = begin, *b = end;
     *ms = (double)(b->tv_sec - a->tv_sec) * 1e3 + (double)(b->tv_nsec - a->tv_nsec) * 1e-6;
     return MB_STATUS_OK;
 }
 
-static mb_op_kernel host_kernel(const char *op) {
+static mb_op_kernel host_kernel(const char *op)
+{
     const mb_op *found = mb_op_find(op);
     return found ? found->run_host : NULL;
 }

@@ -10,6 +10,7 @@ extern const mb_backend mb_host_backend;
 mb_status mb_host_fft_create(void *self, const mb_fft_desc *desc, void **plan, uint64_t *work_bytes,
                              uint64_t *library_bytes);
 void mb_host_fft_destroy(void *self, void *plan);
-mb_status mb_host_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out, void *work);
+mb_status mb_host_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
+                           void *work);
 
 #endif

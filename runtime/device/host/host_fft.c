@@ -21,7 +21,8 @@ static pthread_mutex_t planner_lock = PTHREAD_MUTEX_INITIALIZER;
 #define ALIGNED_IN ((void *)(uintptr_t)0x100000000)
 #define ALIGNED_OUT ((void *)(uintptr_t)0x900000000000)
 
-static fftwf_plan make_plan(const mb_fft_desc *d, unsigned flags) {
+static fftwf_plan make_plan(const mb_fft_desc *d, unsigned flags)
+{
     fftwf_iodim64 dims[3], batch = {d->batch, d->in_distance, d->out_distance};
     int64_t in_stride = 1, out_stride = 1;
     for (int i = d->rank - 1; i >= 0; i--) {
@@ -35,11 +36,13 @@ static fftwf_plan make_plan(const mb_fft_desc *d, unsigned flags) {
     case MB_FFT_C2R: return fftwf_plan_guru64_dft_c2r(d->rank, dims, 1, &batch, in, out, flags);
     default:
         return fftwf_plan_guru64_dft(d->rank, dims, 1, &batch, in, out,
-                                     d->kind == MB_FFT_C2C_FORWARD ? FFTW_FORWARD : FFTW_BACKWARD, flags);
+                                     d->kind == MB_FFT_C2C_FORWARD ? FFTW_FORWARD : FFTW_BACKWARD,
+                                     flags);
     }
 }
 
-static fftwf_plan plan_locked(const mb_fft_desc *desc, unsigned flags) {
+static fftwf_plan plan_locked(const mb_fft_desc *desc, unsigned flags)
+{
     static bool threads_ready;
     pthread_mutex_lock(&planner_lock);
     if (!threads_ready) {
@@ -53,7 +56,8 @@ static fftwf_plan plan_locked(const mb_fft_desc *desc, unsigned flags) {
 }
 
 mb_status mb_host_fft_create(void *self, const mb_fft_desc *desc, void **plan, uint64_t *work_bytes,
-                             uint64_t *library_bytes) {
+                             uint64_t *library_bytes)
+{
     (void)self;
     host_fft *fft = calloc(1, sizeof *fft);
     if (!fft)
@@ -61,8 +65,9 @@ mb_status mb_host_fft_create(void *self, const mb_fft_desc *desc, void **plan, u
     fft->aligned = plan_locked(desc, FFTW_ESTIMATE);
     if (!fft->aligned) {
         free(fft);
-        return mb_fail(MB_STATUS_UNSUPPORTED, NULL, "FFTW has no plan for a %d-D transform of %lld elements per row",
-                       desc->rank, (long long)desc->dims[desc->rank - 1]);
+        return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
+                       "FFTW has no plan for a %d-D transform of %lld elements per row", desc->rank,
+                       (long long)desc->dims[desc->rank - 1]);
     }
     *plan = fft;
     *work_bytes = 0;
@@ -70,7 +75,8 @@ mb_status mb_host_fft_create(void *self, const mb_fft_desc *desc, void **plan, u
     return MB_STATUS_OK;
 }
 
-void mb_host_fft_destroy(void *self, void *plan) {
+void mb_host_fft_destroy(void *self, void *plan)
+{
     (void)self;
     host_fft *fft = plan;
     pthread_mutex_lock(&planner_lock);
@@ -82,7 +88,8 @@ void mb_host_fft_destroy(void *self, void *plan) {
 }
 
 /* The plan for arrays of any alignment; made once, by whichever thread needs it first. */
-static fftwf_plan unaligned_plan(host_fft *fft, const mb_fft_desc *desc) {
+static fftwf_plan unaligned_plan(host_fft *fft, const mb_fft_desc *desc)
+{
     fftwf_plan plan = __atomic_load_n(&fft->unaligned, __ATOMIC_ACQUIRE);
     if (plan)
         return plan;
@@ -97,7 +104,9 @@ static fftwf_plan unaligned_plan(host_fft *fft, const mb_fft_desc *desc) {
     return plan;
 }
 
-mb_status mb_host_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out, void *work) {
+mb_status mb_host_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
+                           void *work)
+{
     (void)self;
     (void)work;
     host_fft *fft = plan;
@@ -105,7 +114,8 @@ mb_status mb_host_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void
     if (fftwf_alignment_of(in) || fftwf_alignment_of(out))
         chosen = unaligned_plan(fft, desc);
     if (!chosen)
-        return mb_fail(MB_STATUS_UNSUPPORTED, NULL, "FFTW has no plan for unaligned arrays of this shape");
+        return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
+                       "FFTW has no plan for unaligned arrays of this shape");
     switch (desc->kind) {
     case MB_FFT_R2C: fftwf_execute_dft_r2c(chosen, in, out); break;
     case MB_FFT_C2R: fftwf_execute_dft_c2r(chosen, in, out); break;
