@@ -11,6 +11,7 @@ local options = cli.parse(arg, {
     {"size", short = "n", value = "N", type = cli.count, default = 512, doc = "detector columns = slice side"},
     {"angles", short = "a", value = "N", type = cli.count, default = 400, doc = "projections"},
     {"slices", short = "s", value = "N", type = cli.count, default = 16, doc = "slices at a time"},
+    {"volume", value = "Z,Y,X", default = "64,256,256", doc = "volume of the convolution rows"},
     {"repeats", value = "N", type = cli.count, default = 5, doc = "timed repeats (the median counts)"},
     {"only", value = "NAME", doc = "just the rows whose name contains this"},
 })
@@ -95,6 +96,35 @@ if wanted("fbp") then
         local result <close> = mb.tomo.fbp(sino, theta)
         return result.rank
     end), updates, sino_bytes + volume_bytes)
+end
+-- FFT convolution in place with a cached transfer function, and a Richardson-Lucy iteration (circular).
+local z, y, x = options.volume:match("^(%d+),(%d+),(%d+)$")
+if not z then
+    mb.raise("argument", ("--volume is \"%s\"; give Z,Y,X"):format(options.volume))
+end
+z, y, x = math.tointeger(z), math.tointeger(y), math.tointeger(x)
+local function report_volume(name, seconds)
+    print(("%-34s %12.3f ms, %.3f ns per voxel"):format(name, seconds * 1e3, seconds / (z * y * x) * 1e9))
+end
+if wanted("convolve") or wanted("richardson_lucy") then
+    print()
+    print(("%d x %d x %d float32:"):format(z, y, x))
+    local kernel <close> = mb.psf_gaussian({9, 9, 9}, {1.5, 1.5, 1.5}, {device = device})
+    if wanted("convolve") then
+        local otf <close> = mb.convolution.transfer(kernel, {z, y, x})
+        local grid <close> = mb.zeros({z, y, 2 * (x // 2 + 1)}, {device = device})
+        report_volume("convolve, transfer function cached", time(function() mb.convolution.apply(grid, otf, x) end))
+    end
+    if wanted("richardson_lucy") then
+        local image <close> = mb.random({z, y, x}, {seed = 1, low = 1, high = 2, device = device})
+        local otf <close> = mb.deconv.transfer(kernel, {z, y, x}, {boundary = "circular"})
+        local function run(iterations)
+            return time(function()
+                mb.deconv.richardson_lucy(image, kernel, {iterations = iterations, boundary = "circular", otf = otf}):release()
+            end)
+        end
+        report_volume("richardson_lucy, one iteration", (run(6) - run(1)) / 5)
+    end
 end
 if wanted("pool") then
     local count = 200000

@@ -72,6 +72,10 @@ local function nearest(name, spec)
     return core.error.nearest(name, names)
 end
 
+local function default_text(value)
+    return type(value) == "table" and table.concat(value, ",") or tostring(value)
+end
+
 --- The text of --help.
 function cli.help(spec)
     local lines = {"usage: moonbeam " .. spec.usage, "", spec.summary, ""}
@@ -80,7 +84,7 @@ function cli.help(spec)
         local left = option.positional and option[1]:upper()
             or (option.short and "-" .. option.short .. ", " or "") .. "--" .. option[1]
                 .. (option.value and " " .. option.value or "")
-        rows[#rows + 1] = {left, option.doc .. (option.default ~= nil and (" (default %s)"):format(tostring(option.default)) or "")}
+        rows[#rows + 1] = {left, option.doc .. (option.default ~= nil and (" (default %s)"):format(default_text(option.default)) or "")}
         width = math.max(width, #left)
     end
     rows[#rows + 1] = {"-h, --help", "this text"}
