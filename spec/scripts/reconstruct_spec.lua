@@ -370,8 +370,14 @@ describe("scripts", function()
     it("stop at Ctrl-C with status 130 and leave no file", function()
         must("simulate.lua", path("long.h5") .. " --size 400 --rows 48 --angles 600 --device host --quiet")
         local before = files()
-        local status = run("reconstruct.lua", ("%s -o %s --device host --center 199.5 --chunk 4 & pid=$!; sleep 0.4; "
-            .. "kill -INT $pid; wait $pid"):format(path("long.h5"), path("stopped.h5")))
+        -- One thread, so that there is time to interrupt: as soon as the part file is there.
+        local script = ("OMP_NUM_THREADS=1 '%s' scripts/reconstruct.lua %s -o %s --device host --center 199.5 --chunk 1 -q & "
+            .. "pid=$!; until ls %s.part-* >/dev/null 2>&1 || ! kill -0 $pid; do sleep 0.01; done; kill -INT $pid; wait $pid")
+            :format(program, path("long.h5"), path("stopped.h5"), path("stopped.h5"))
+        local handle = assert(io.popen("{ " .. script .. "; } 2>&1"))
+        local text = handle:read("a")
+        local _, _, status = handle:close()
+        assert.matches("interrupted by Ctrl%-C", text)
         assert.equal(130, status)
         assert.same(before, files())
     end)
