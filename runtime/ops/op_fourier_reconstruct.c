@@ -102,7 +102,8 @@ static const mb_op_arg args[] = {
      .initial = MB_FOURIER_FAST,
      .choices = accuracies,
      MEMBER(accuracy),
-     .doc = "fast: gridding error about 1e-4; exact: 1e-6 below 200 columns, 3e-5 at 2048 (float positions)"},
+     .doc = "fast: gridding error about 1e-4; exact: 1e-6 below 200 columns, 3e-5 at 2048 (float "
+            "positions)"},
     {.name = "pairs",
      .kind = MB_ARG_INT,
      .initial = 0,
