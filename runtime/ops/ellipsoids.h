@@ -5,17 +5,10 @@
 #ifndef MB_OPS_ELLIPSOIDS_H
 #define MB_OPS_ELLIPSOIDS_H
 
+#include "core/both.h"
 #include "ops/op.h"
 #include <math.h>
 #include <string.h>
-
-#ifndef MB_BOTH
-#ifdef __CUDACC__
-#define MB_BOTH __host__ __device__
-#else
-#define MB_BOTH
-#endif
-#endif
 
 #define MB_ELLIPSOID_NUMBERS 8
 

@@ -18,16 +18,9 @@
 #ifndef MB_OPS_FOURIER_GRIDDING_H
 #define MB_OPS_FOURIER_GRIDDING_H
 
+#include "core/both.h"
 #include <math.h>
 #include <stdint.h>
-
-#ifndef MB_BOTH
-#ifdef __CUDACC__
-#define MB_BOTH __host__ __device__
-#else
-#define MB_BOTH
-#endif
-#endif
 
 #define MB_GRIDDING_DEGREE 14
 #define MB_GRIDDING_PI 3.14159265358979323846

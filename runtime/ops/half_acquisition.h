@@ -12,16 +12,9 @@
 #ifndef MB_OPS_HALF_ACQUISITION_H
 #define MB_OPS_HALF_ACQUISITION_H
 
+#include "core/both.h"
 #include "ops/op.h"
 #include <math.h>
-
-#ifndef MB_BOTH
-#ifdef __CUDACC__
-#define MB_BOTH __host__ __device__
-#else
-#define MB_BOTH
-#endif
-#endif
 
 typedef struct mb_half_acquisition {
     int64_t cols;     /* W */

@@ -7,15 +7,8 @@
 #ifndef MB_OPS_OP_FLAT_FIELD_H
 #define MB_OPS_OP_FLAT_FIELD_H
 
+#include "core/both.h"
 #include "ops/op.h"
-
-#ifndef MB_BOTH
-#ifdef __CUDACC__
-#define MB_BOTH __host__ __device__
-#else
-#define MB_BOTH
-#endif
-#endif
 
 typedef enum mb_flat_field_mode { MB_FLAT_FIELD_MEAN, MB_FLAT_FIELD_MEDIAN } mb_flat_field_mode;
 

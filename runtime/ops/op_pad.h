@@ -5,15 +5,8 @@
 #ifndef MB_OPS_OP_PAD_H
 #define MB_OPS_OP_PAD_H
 
+#include "core/both.h"
 #include "ops/op.h"
-
-#ifndef MB_BOTH
-#ifdef __CUDACC__
-#define MB_BOTH __host__ __device__
-#else
-#define MB_BOTH
-#endif
-#endif
 
 typedef enum mb_pad_mode {
     MB_PAD_CONSTANT,

@@ -4,16 +4,9 @@
 #ifndef MB_OPS_OP_POISSON_H
 #define MB_OPS_OP_POISSON_H
 
+#include "core/both.h"
 #include "ops/op.h"
 #include <math.h>
-
-#ifndef MB_BOTH
-#ifdef __CUDACC__
-#define MB_BOTH __host__ __device__
-#else
-#define MB_BOTH
-#endif
-#endif
 
 typedef struct mb_poisson_params {
     int64_t seed, first;

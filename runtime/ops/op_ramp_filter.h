@@ -11,16 +11,9 @@
 #ifndef MB_OPS_OP_RAMP_FILTER_H
 #define MB_OPS_OP_RAMP_FILTER_H
 
+#include "core/both.h"
 #include "ops/op.h"
 #include <math.h>
-
-#ifndef MB_BOTH
-#ifdef __CUDACC__
-#define MB_BOTH __host__ __device__
-#else
-#define MB_BOTH
-#endif
-#endif
 
 typedef enum mb_ramp_filter_kind {
     MB_RAMP_RAM_LAK,

@@ -10,16 +10,9 @@
 #ifndef MB_OPS_PARALLEL_GEOMETRY_H
 #define MB_OPS_PARALLEL_GEOMETRY_H
 
+#include "core/both.h"
 #include <math.h>
 #include <stdint.h>
-
-#ifndef MB_BOTH
-#ifdef __CUDACC__
-#define MB_BOTH __host__ __device__
-#else
-#define MB_BOTH
-#endif
-#endif
 
 typedef struct mb_parallel_geometry {
     int64_t rows, angles, cols; /* of the sinograms */
