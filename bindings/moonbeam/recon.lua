@@ -71,19 +71,29 @@ local function rows_to_read(scan, first, last, settings)
     return math.max(1, math.tointeger(first + low)), math.min(scan.rows, math.tointeger(last + high))
 end
 
+-- Line integrals of some rows and projections of a scan (angles nil: all), and the counts of mended values. Darks and flats
+-- are gone when it returns.
+local function integrals(scan, device, rows, angles, settings)
+    local darks <close> = scan:darks(rows, {device = device})
+    local flats <close> = scan:flats(rows, {device = device})
+    local raw = scan:projections(rows, {device = device, angles = angles}) -- becomes the result when it is f32
+    return mb.tomo.line_integrals(raw, {darks = darks, flats = flats, mode = settings.flat_mode, log = settings.log,
+        consume = true})
+end
+
+-- The same without the counts.
+local function integrals_only(...)
+    local projections, counts = integrals(...)
+    counts:release()
+    return projections
+end
+
 --- One chunk of rows: reads, normalises, shifts, filters and back-projects it. Rows are 1-based and inclusive.
 -- Returns the slices (z, y, x) on the device and the counts of mended values (of all rows read: vertical shifts need more
 -- than the chunk's own).
 function recon.chunk(scan, device, first, last, settings)
     local rows = {rows_to_read(scan, first, last, settings)}
-    local darks <close> = scan:darks(rows, {device = device})
-    local flats <close> = scan:flats(rows, {device = device})
-    local raw <close> = scan:projections(rows, {device = device})
-    local projections <close>, counts = mb.tomo.line_integrals(raw, {darks = darks, flats = flats, mode = settings.flat_mode,
-        log = settings.log, consume = true})
-    for _, array in pairs {darks, flats} do
-        array:release() -- before the slices are made, not after
-    end
+    local projections <close>, counts = integrals(scan, device, rows, nil, settings)
     if settings.vertical_shifts then
         mb.vertical_shift(projections, settings.vertical_shifts, {out = projections})
     end
@@ -114,17 +124,6 @@ local function extended_width(scan, settings)
         .shape[1]
 end
 
--- Line integrals of some rows and projections of a scan.
-local function integrals(scan, device, rows, angles, settings)
-    local darks <close> = scan:darks(rows, {device = device})
-    local flats <close> = scan:flats(rows, {device = device})
-    local raw = scan:projections(rows, {device = device, angles = angles}) -- becomes the result when it is f32
-    local projections, counts = mb.tomo.line_integrals(raw, {darks = darks, flats = flats, mode = settings.flat_mode,
-        log = settings.log, consume = true})
-    counts:release()
-    return projections
-end
-
 --- Rotation centre of a scan: registration of two opposite frames, then trial slices of one row (see `tomo.find_center`).
 -- Reads two frames (at most 256 rows around the middle) and one row. Returns the 0-based centre and a line of text that
 -- says how it was found. A half acquisition has no trial slices: its axis is that of the opposite frames.
@@ -141,8 +140,8 @@ function recon.find_center(scan, options)
     local first, other, miss = mb.tomo.opposite_pair(scan.angles)
     local pair, residual
     if miss < math.rad(5) then
-        local a <close> = integrals(scan, device, rows, {first, first}, options)
-        local b <close> = integrals(scan, device, rows, {other, other}, options)
+        local a <close> = integrals_only(scan, device, rows, {first, first}, options)
+        local b <close> = integrals_only(scan, device, rows, {other, other}, options)
         local a_frame <close> = a:view(1, mb.all, mb.all)
         local b_frame <close> = b:view(1, mb.all, mb.all)
         pair, residual = mb.tomo.find_center_pair(a_frame, b_frame,
@@ -155,7 +154,7 @@ function recon.find_center(scan, options)
         end
         return pair, ("projections %d and %d, residual %.2g"):format(first, other, residual)
     end
-    local line <close> = integrals(scan, device, {middle, middle}, nil, options)
+    local line <close> = integrals_only(scan, device, {middle, middle}, nil, options)
     local sinogram <close> = line:view(mb.all, 1, mb.all)
     local center = mb.tomo.find_center_metric(sinogram, scan.angles, {guess = pair, range = pair and mb.tomo.PAIR_RANGE or nil,
         filter = options.filter, accuracy = options.accuracy})
