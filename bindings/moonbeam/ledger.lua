@@ -57,11 +57,9 @@ end
 ledger.dry = core.device.dry
 
 --- mb.bound(bound, fn, ...): what fn(...) returns; in a dry run, where fn may ask for values that do not exist, the bound.
--- fn is called in either case, so that what it takes is counted.
+-- fn is called in either case, so that what it takes is counted. Only arrays without data raise what makes it the bound, so it
+-- serves plans (which hand a function a shadow device) as well.
 function ledger.bound(bound, fn, ...)
-    if not core.device.dry() then
-        return fn(...)
-    end
     local results = table.pack(pcall(fn, ...))
     if results[1] then
         return table.unpack(results, 2, results.n)

@@ -129,9 +129,9 @@ end
 -- says how it was found. A half acquisition has no trial slices: its axis is that of the opposite frames.
 function recon.find_center(scan, options)
     options = options_of(options, "recon.find_center", OPTIONS)
-    if mb.device.dry() then
-        mb.raise("dry_run", "the rotation centre is found in the data, which a dry run does not have; give it (center =, --center)",
-            {op = "recon.find_center"})
+    if mb.device.dry() and options.half_acquisition then
+        mb.raise("dry_run", "the centre of a half acquisition makes the size of the volume, and is found in the data, which a "
+            .. "dry run does not have; give it (center =, --center)", {op = "recon.find_center"})
     end
     local device = mb.device(options.device or "host")
     local low, high = options.rows and options.rows[1] or 1, options.rows and options.rows[2] or scan.rows
@@ -180,7 +180,8 @@ end
 
 --- What a reconstruction will take: chunk height, number of chunks, bytes. Reads nothing.
 -- Options as `recon.run`; `mode` "auto" becomes "fast" where that fits with one row at least, else "in_place".
--- Returns {rows = {first, last}, chunk, chunks, peak, budget, device, volume = {nz, ny, nx}, settings, ...}.
+-- Without a `center` the search for it is planned too (search_peak).
+-- Returns {rows = {first, last}, chunk, chunks, peak, search_peak, budget, device, volume = {nz, ny, nx}, settings, ...}.
 function recon.plan(scan, options)
     options = options_of(options, "recon.plan", OPTIONS)
     local device = mb.device(options.device or "host")
@@ -216,6 +217,11 @@ function recon.plan(scan, options)
         end
         return mb.plan.max_count(work, {device = device, available = available, limit = most})
     end
+    local search = not options.center and mb.plan.peak(function(shadow)
+        settings.device = shadow
+        recon.find_center(scan, settings)
+        settings.device = options.device
+    end, device).peak or nil
     settings.mode = options.mode == "in_place" and "in_place" or "fast"
     local chunk, peak = choose()
     if chunk == 0 and options.mode == "auto" then
@@ -226,10 +232,11 @@ function recon.plan(scan, options)
         mb.raise("budget", ("a chunk of %d rows needs %s, %s are available; smaller chunks need less (leave --chunk out "
             .. "to have it chosen)"):format(math.min(options.chunk, total), mb.device.format_bytes(peak),
             mb.device.format_bytes(available)), {op = "recon.plan", arg = "chunk"})
-    elseif chunk == 0 then
-        local least = mb.plan.peak(work, device, 1).peak
-        mb.raise("budget", ("one row of this scan needs %s, %s are available; give a budget of at least %d bytes"):format(
-            mb.device.format_bytes(least), mb.device.format_bytes(available), least), {op = "recon.plan"})
+    elseif chunk == 0 or search and search > available then
+        local least = math.max(mb.plan.peak(work, device, 1).peak, search or 0)
+        mb.raise("budget", ("one row of this scan%s needs %s, %s are available; give a budget of at least %d bytes"):format(
+            search == least and ", with the search for its axis," or "", mb.device.format_bytes(least),
+            mb.device.format_bytes(available), least), {op = "recon.plan"})
     end
     -- Even chunks: the same number of them, but none much smaller than the others; whole packets of slices if they fit.
     if not options.chunk then
@@ -244,6 +251,7 @@ function recon.plan(scan, options)
         chunk = chunk,
         chunks = math.ceil(total / chunk),
         peak = peak,
+        search_peak = search,
         budget = stats.budget,
         available = available,
         volume = {total, width, width},
@@ -257,13 +265,17 @@ end
 --- Text of a plan, for people.
 function recon.describe(plan)
     local bytes = mb.device.format_bytes
-    return table.concat({
+    local lines = {
         ("device     %s (%s)"):format(plan.device.id, plan.device.name),
         ("input      %s in rows %d to %d"):format(bytes(plan.input_bytes), plan.rows[1], plan.rows[2]),
         ("volume     %d x %d x %d f32, %s"):format(plan.volume[1], plan.volume[2], plan.volume[3], bytes(plan.volume_bytes)),
         ("chunks     %d of %d rows%s"):format(plan.chunks, plan.chunk, plan.mode == "in_place" and ", in place" or ""),
         ("peak       %s (%d bytes) of %s available"):format(bytes(plan.peak), plan.peak, bytes(plan.available)),
-    }, "\n")
+    }
+    if plan.search_peak then
+        lines[#lines + 1] = ("axis       its search takes %s (%d bytes)"):format(bytes(plan.search_peak), plan.search_peak)
+    end
+    return table.concat(lines, "\n")
 end
 
 --- Runs a plan. `write(slices, z)` gets each chunk, z counting from 1; the slices are released afterwards.

@@ -99,9 +99,12 @@ function tomo.find_center_pair(first, opposite, options)
     local function column_squares(image)
         local squares <close> = mb.unary(image, "square")
         local sums <close> = mb.reduce(squares, "sum", {axis = 1})
-        return prefix_sums(sums:to_table())
+        return prefix_sums(mb.bound({}, sums.to_table, sums))
     end
-    local cross, qa, qb = convolved:to_table(), column_squares(first), column_squares(opposite)
+    local cross, qa, qb = mb.bound({}, convolved.to_table, convolved), column_squares(first), column_squares(opposite)
+    if first.device.dry then
+        return (width - 1) / 2, 0 -- there are no values to find it in; the work is the same wherever it is
+    end
     local least = math.max(2, math.floor((options.min_overlap or 0.3) * width))
     local cost, best = {}, nil
     for m = 0, 2 * width - 2 do -- m = 2c; the overlap is the columns low .. high, 0-based
@@ -141,7 +144,8 @@ tomo.metrics = {
 -- `sino` (angles, columns) of line integrals. Options: `guess` (default the middle), `range` (px either side, default a
 -- quarter of the width), `metric` ("negativity", "sharpness" or a function), and the options
 -- of `ramp_filter`. The search goes from coarse to fine, a grid of steps that shrinks fourfold around the best candidate, and
--- ends with a parabola fitted to the metric at half-pixel steps.
+-- ends with a parabola fitted to the metric at half-pixel steps. How many slices it tries does not depend on the data, so a
+-- dry run takes the same steps (and returns the guess).
 -- Returns the 0-based centre.
 function tomo.find_center_metric(sino, angles, options)
     options = options_of(options, "tomo.find_center_metric", {"guess", "range", "metric", "accuracy"}, FILTER_OPTIONS)
@@ -158,26 +162,23 @@ function tomo.find_center_metric(sino, angles, options)
     local seen = math.min(center - reach, width - 1 - center - reach)
     local circle = math.max(0.3, math.min(0.95, 2 * seen / width))
     local filtered <close> = mb.ramp_filter(sino, pick(options, FILTER_OPTIONS))
-    local known = {}
     local function cost(candidate)
-        local key = math.floor(candidate * 1000 + 0.5)
-        if not known[key] then
-            local slice <close> = mb.backproject(filtered, angles, {center = candidate, circle = circle,
-                accuracy = options.accuracy})
-            local plane <close> = slice:reshape(slice.shape[slice.rank - 1], slice.shape[slice.rank])
-            known[key] = metric(plane)
-        end
-        return known[key]
+        local slice <close> = mb.backproject(filtered, angles, {center = candidate, circle = circle, accuracy = options.accuracy})
+        local plane <close> = slice:reshape(slice.shape[slice.rank - 1], slice.shape[slice.rank])
+        return mb.bound(0, metric, plane)
     end
     local step = math.max(math.min(reach / 8, 4), FINEST_STEP)
     while true do
         local best, best_cost = center, cost(center)
-        local low, high = math.max(0, center - reach), math.min(width - 1, center + reach)
-        for k = math.ceil((low - center) / step), math.floor((high - center) / step) do
+        local steps = math.floor(reach / step)
+        for k = -steps, steps do
             local candidate = center + k * step
-            local value = cost(candidate)
-            if value < best_cost then
-                best, best_cost = candidate, value
+            if k ~= 0 then
+                candidate = math.max(0, math.min(width - 1, candidate)) -- beyond the edge: the edge once more
+                local value = cost(candidate)
+                if value < best_cost then
+                    best, best_cost = candidate, value
+                end
             end
         end
         center = best
