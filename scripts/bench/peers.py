@@ -1,0 +1,153 @@
+"""What peers take for the work of scripts/bench.lua: lines "name<TAB>seconds" (per slice in tomo).
+
+Usage: peers.py GROUP KIND ARGUMENTS..., KIND being the kind of device that bench.lua times, cuda or host. A peer that is not
+installed is left out. The kernels here have the shapes of the peers' own (their launch geometry and way of fetching), not
+their code; libraries are called as their users call them.
+"""
+import statistics
+import sys
+import time
+
+
+def report(name, seconds):
+    print(f"{name}\t{seconds:.9f}", flush=True)
+
+
+def median(run, repeats, wait=lambda: None):
+    """Median seconds of run(), warm; wait() ends what is still under way."""
+    run()
+    run()
+    wait()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        wait()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+# One slice. ASTRA's shape: 2-D texture with linear filtering, 16 x 32 pixels a block, 16 angles a launch, volume += sum.
+# tomocupy's: every thread one pixel, all angles, two loads and its own interpolation.
+BACKPROJECTORS = r"""
+extern "C" __global__ void texture_16_angles(cudaTextureObject_t sino, float *slice, const float4 *rays, int n, int a0, int a1)
+{
+    int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
+    if (x >= n || y >= n)
+        return;
+    float sum = 0;
+    for (int a = a0; a < a1; a++)
+        sum += tex2D<float>(sino, fmaf(x, rays[a].x, fmaf(y, rays[a].y, rays[a].z)) + 0.5f, a + 0.5f);
+    slice[(size_t)y * n + x] += sum;
+}
+
+extern "C" __global__ void line_by_pixel(const float *sino, float *slice, const float4 *rays, int n, int angles)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= n || y >= n)
+        return;
+    float sum = 0;
+    for (int a = 0; a < angles; a++) {
+        float u = fmaf(x, rays[a].x, fmaf(y, rays[a].y, rays[a].z));
+        int i = (int)floorf(u);
+        if (i >= 0 && i < n - 1)
+            sum += sino[(size_t)a * n + i] + (u - i) * (sino[(size_t)a * n + i + 1] - sino[(size_t)a * n + i]);
+    }
+    slice[(size_t)y * n + x] = sum;
+}
+"""
+
+
+def tomo_cuda(n, angles, slices, repeats):
+    import cupy as cp
+    from cupy.cuda import runtime, texture
+
+    del slices
+    theta = cp.arange(angles) * cp.pi / angles
+    half = (n - 1) / 2
+    cos, sin = cp.cos(theta), cp.sin(theta)
+    rays = cp.ascontiguousarray(cp.stack([cos, -sin, half - half * cos + half * sin, 0 * cos], 1).astype(cp.float32))
+    sino = cp.random.random((angles, n), dtype=cp.float32)
+    result = cp.zeros((n, n), cp.float32)
+    array = texture.CUDAarray(texture.ChannelFormatDescriptor(32, 0, 0, 0, runtime.cudaChannelFormatKindFloat), n, angles)
+    array.copy_from(sino)
+    border = (runtime.cudaAddressModeBorder, runtime.cudaAddressModeBorder)
+    fetch = texture.TextureObject(
+        texture.ResourceDescriptor(runtime.cudaResourceTypeArray, cuArr=array),
+        texture.TextureDescriptor(border, runtime.cudaFilterModeLinear, runtime.cudaReadModeElementType))
+    kernels = cp.RawModule(code=BACKPROJECTORS)
+    by_texture, by_pixel = kernels.get_function("texture_16_angles"), kernels.get_function("line_by_pixel")
+
+    def run_texture():
+        for first in range(0, angles, 16):
+            by_texture(((n + 15) // 16, (n + 31) // 32), (16, 32),
+                       (fetch, result, rays, cp.int32(n), cp.int32(first), cp.int32(min(first + 16, angles))))
+
+    def run_pixel():
+        by_pixel(((n + 31) // 32, (n + 7) // 8), (32, 8), (sino, result, rays, cp.int32(n), cp.int32(angles)))
+
+    wait = cp.cuda.Device().synchronize
+    report("back-projection, texture kernel of ASTRA's shape", median(run_texture, repeats, wait))
+    report("back-projection, line kernel of tomocupy's shape", median(run_pixel, repeats, wait))
+
+
+def tomo_host(n, angles, slices, repeats):
+    import numpy as np
+    from skimage.transform import iradon
+
+    del slices
+    sino = np.random.default_rng(1).random((n, angles), dtype=np.float32)
+    theta = np.arange(angles) * 180 / angles
+    report("filtered back-projection, scikit-image iradon", median(lambda: iradon(sino, theta), min(repeats, 3)))
+
+
+def convolution_cuda(z, y, x, repeats):
+    import cupy as cp
+
+    image = cp.random.random((z, y, x), dtype=cp.float32)
+    psf = cp.random.random((z, y, x), dtype=cp.float32)
+    otf = cp.fft.rfftn(psf)
+    wait = cp.cuda.Device().synchronize
+
+    def convolve(transfer):
+        return cp.fft.irfftn(cp.fft.rfftn(image) * transfer, s=image.shape)
+
+    def made():
+        return convolve(cp.fft.rfftn(psf))
+
+    def richardson_lucy():
+        ratio = image / cp.maximum(convolve(otf), 1e-6)
+        return image * cp.fft.irfftn(cp.fft.rfftn(ratio) * cp.conj(otf), s=image.shape)
+
+    report("convolve, transfer function cached, CuPy", median(lambda: convolve(otf), repeats, wait))
+    report("convolve, transfer function made, CuPy", median(made, repeats, wait))
+    report("richardson_lucy, one iteration, CuPy", median(richardson_lucy, repeats, wait))
+
+
+def convolution_host(z, y, x, repeats):
+    import os
+
+    import numpy as np
+    from scipy import fft
+
+    image = np.random.default_rng(1).random((z, y, x), dtype=np.float32)
+    threads = len(os.sched_getaffinity(0))
+    otf = fft.rfftn(image, workers=threads)
+
+    def run():
+        return fft.irfftn(fft.rfftn(image, workers=threads) * otf, s=image.shape, workers=threads)
+
+    report(f"convolve, transfer function cached, scipy.fft ({threads} threads)", median(run, repeats))
+
+
+def main():
+    group, kind, *arguments = sys.argv[1:]
+    work = globals().get(f"{group}_{kind}")
+    try:
+        if work:
+            work(*[int(a) for a in arguments])
+    except ImportError as missing:
+        print(f"no peer for {group}: {missing}", file=sys.stderr)
+
+
+main()
