@@ -11,7 +11,7 @@ local recon = {}
 
 local ITEM_BYTES = {u8 = 1, u16 = 2, i32 = 4, f16 = 2, f32 = 4, f64 = 8}
 local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cutoff", "padding", "circle", "accuracy",
-    "size", "scale", "flat_mode", "log", "quiet", "pad_width", "mode", "half_acquisition", "vertical_shifts"}
+    "size", "scale", "flat_mode", "log", "quiet", "pad_width", "mode", "half_acquisition", "vertical_shifts", "method"}
 
 --- Rows per chunk beyond which nothing gets faster: what the back-projection kernels take at a time.
 recon.CHUNK_ROWS = 64
@@ -88,7 +88,8 @@ local function integrals_only(...)
     return projections
 end
 
---- One chunk of rows: reads, normalises, shifts, filters and back-projects it. Rows are 1-based and inclusive.
+--- One chunk of rows: reads, normalises, shifts and reconstructs it (settings as of `recon.plan`, whose method and mode are what
+-- counts; without them filtered back-projection, "fast"). Rows are 1-based and inclusive.
 -- Returns the slices (z, y, x) on the device and the counts of mended values (of all rows read: vertical shifts need more
 -- than the chunk's own).
 function recon.chunk(scan, device, first, last, settings)
@@ -99,7 +100,8 @@ function recon.chunk(scan, device, first, last, settings)
     end
     local own <close> = projections:view(mb.all, {first - rows[1] + 1, last - rows[1] + 1}, mb.all)
     local sinograms <close> = own:permute(2, 1, 3)
-    local slices = mb.tomo.fbp(sinograms, scan.angles, {mode = settings.mode, consume = true, center = settings.center,
+    local slices = mb.tomo.reconstruct(sinograms, scan.angles, {method = settings.method or "fbp",
+        mode = settings.mode or "fast", consume = true, center = settings.center,
         half_acquisition = settings.half_acquisition, filter = settings.filter, cutoff = settings.cutoff,
         padding = settings.padding, pad_width = settings.pad_width, circle = settings.circle, size = settings.size,
         scale = settings.scale, accuracy = settings.accuracy})
@@ -178,10 +180,23 @@ local function kinds_of_chunks(scan, first, last, count, settings)
     return kinds
 end
 
---- What a reconstruction will take: chunk height, number of chunks, bytes. Reads nothing.
--- Options as `recon.run`; `mode` "auto" becomes "fast" where that fits with one row at least, else "in_place".
+-- Ways to reconstruct chunks of so many rows, the fastest first (see `tomo.choose_method`).
+local function ways_of(scan, device, rows, options)
+    local asked = {device = device, available = 1 << 60}
+    for _, name in ipairs {"method", "mode", "half_acquisition", "center", "filter", "cutoff", "padding", "pad_width", "circle",
+        "size", "accuracy"} do
+        asked[name] = options[name]
+    end
+    local _, ways = mb.tomo.choose_method({rows, scan.n_angles, scan.cols}, scan.angles, asked)
+    table.sort(ways, function(a, b) return a.seconds < b.seconds end)
+    return ways
+end
+
+--- What a reconstruction will take: method, chunk height, number of chunks, bytes. Reads nothing.
+-- Options as `recon.run`; `method` and `mode` become the fastest way that fits with one row at least.
 -- Without a `center` the search for it is planned too (search_peak).
--- Returns {rows = {first, last}, chunk, chunks, peak, search_peak, budget, device, volume = {nz, ny, nx}, settings, ...}.
+-- Returns {rows = {first, last}, method, mode, reason, chunk, chunks, peak, search_peak, budget, device,
+-- volume = {nz, ny, nx}, settings, ...}.
 function recon.plan(scan, options)
     options = options_of(options, "recon.plan", OPTIONS)
     local device = mb.device(options.device or "host")
@@ -222,11 +237,15 @@ function recon.plan(scan, options)
         recon.find_center(scan, settings)
         settings.device = options.device
     end, device).peak or nil
-    settings.mode = options.mode == "in_place" and "in_place" or "fast"
-    local chunk, peak = choose()
-    if chunk == 0 and options.mode == "auto" then
-        settings.mode = "in_place"
+    local chunk, peak, way
+    local ways = ways_of(scan, device, math.min(total, recon.CHUNK_ROWS), options)
+    for i, candidate in ipairs(ways) do
+        way, settings.method, settings.mode = candidate, candidate.method, candidate.mode
         chunk, peak = choose()
+        if chunk > 0 then
+            way.reason = i > 1 and way.name .. " (the faster way takes more than there is)" or way.reason
+            break
+        end
     end
     if chunk == 0 and options.chunk then
         mb.raise("budget", ("a chunk of %d rows needs %s, %s are available; smaller chunks need less (leave --chunk out "
@@ -257,7 +276,9 @@ function recon.plan(scan, options)
         volume = {total, width, width},
         volume_bytes = total * width * width * 4,
         input_bytes = scan.n_angles * total * scan.cols * ITEM_BYTES[scan.dtype],
-        mode = settings.mode,
+        method = way.method,
+        mode = way.mode,
+        reason = way.reason,
         settings = settings,
     }
 end
@@ -269,7 +290,8 @@ function recon.describe(plan)
         ("device     %s (%s)"):format(plan.device.id, plan.device.name),
         ("input      %s in rows %d to %d"):format(bytes(plan.input_bytes), plan.rows[1], plan.rows[2]),
         ("volume     %d x %d x %d f32, %s"):format(plan.volume[1], plan.volume[2], plan.volume[3], bytes(plan.volume_bytes)),
-        ("chunks     %d of %d rows%s"):format(plan.chunks, plan.chunk, plan.mode == "in_place" and ", in place" or ""),
+        ("method     %s"):format(plan.reason),
+        ("chunks     %d of %d rows"):format(plan.chunks, plan.chunk),
         ("peak       %s (%d bytes) of %s available"):format(bytes(plan.peak), plan.peak, bytes(plan.available)),
     }
     if plan.search_peak then

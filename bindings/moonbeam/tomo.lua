@@ -6,7 +6,9 @@
 local mb = require "moonbeam"
 local options_of = require "moonbeam.options"
 
-local tomo = {fbp = require("moonbeam.fbp").reconstruct}
+local method = require "moonbeam.method"
+
+local tomo = {fbp = require("moonbeam.fbp").reconstruct, reconstruct = method.reconstruct, choose_method = method.choose}
 
 local FILTER_OPTIONS = {"filter", "cutoff", "padding", "pad_width"}
 

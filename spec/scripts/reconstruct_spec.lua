@@ -407,4 +407,23 @@ describe("scripts", function()
         assert.is_true(inside:mean() > 0.003)
         assert.is_true(math.abs(outside:mean()) < 0.2 * inside:mean())
     end)
+
+    it("reconstruct the tooth alike by both methods", function()
+        local tooth = data_file("tooth.h5")
+        if not tooth then
+            pending("tooth.h5 is not here (set MOONBEAM_DATA to its folder)")
+            return
+        end
+        local volumes = {}
+        for i, method in ipairs {"fbp", "fourier"} do
+            local name = path(method .. ".h5")
+            must("reconstruct.lua", ("%s -o %s -c 295.94 --filter hann --method %s --circle 1 --device host"):format(tooth, name, method))
+            local file <close> = assert(mb.h5.open(name))
+            assert.equal(method, file:read("/entry/reconstruction/parameters/method"))
+            volumes[i] = file:read("/entry/data/data")
+        end
+        assert.is_true(mb.metrics.ncc(volumes[1], volumes[2]) > 0.99)
+        volumes[1]:release()
+        volumes[2]:release()
+    end)
 end)
