@@ -419,7 +419,7 @@ describe("scripts", function()
             local name = path(method .. ".h5")
             must("reconstruct.lua", ("%s -o %s -c 295.94 --filter hann --method %s --circle 1 --device host"):format(tooth, name, method))
             local file <close> = assert(mb.h5.open(name))
-            assert.equal(method, file:read("/entry/reconstruction/parameters/method"))
+            assert.equal(method, file:value("/entry/reconstruction/parameters/method"))
             volumes[i] = file:read("/entry/data/data")
         end
         assert.is_true(mb.metrics.ncc(volumes[1], volumes[2]) > 0.99)
