@@ -163,7 +163,7 @@ static int op_supported(lua_State *L)
 ** Estimates
 */
 
-/* An array, {dtype, d1, d2, ...} or {dtype =, shape =} at the top of the stack. */
+/* An array, {d1, d2, ...} (f32), {dtype, d1, ...} or {dtype =, shape =} at the top of the stack. */
 static mb_spec check_spec(lua_State *L, const mb_op *op, const mb_op_arg *arg)
 {
     mb_spec spec = {.present = true, .dtype = MB_F32};
@@ -171,7 +171,7 @@ static mb_spec check_spec(lua_State *L, const mb_op *op, const mb_op_arg *arg)
         return mb_array_spec(mbl_check_array(L, -1));
     if (!lua_istable(L, -1))
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
-                    "%s must be an array or {dtype, extent, ...}, not a %s", arg->name,
+                    "%s must be an array or {[dtype,] extent, ...}, not a %s", arg->name,
                     mbl_type_name(L, -1));
     int table = lua_absindex(L, -1);
     if (lua_getfield(L, table, "shape") != LUA_TNIL) {
@@ -181,16 +181,17 @@ static mb_spec check_spec(lua_State *L, const mb_op *op, const mb_op_arg *arg)
         return spec;
     }
     lua_pop(L, 1);
-    lua_rawgeti(L, table, 1);
-    spec.dtype = mbl_check_dtype(L, -1, arg->name);
+    const int named = lua_rawgeti(L, table, 1) == LUA_TSTRING;
+    if (named)
+        spec.dtype = mbl_check_dtype(L, -1, arg->name);
     lua_pop(L, 1);
-    lua_Unsigned rank = lua_rawlen(L, table) - 1;
+    lua_Unsigned rank = lua_rawlen(L, table) - (lua_Unsigned)named;
     if (rank > MB_MAX_RANK)
         mbl_op_fail(L, op, MB_STATUS_SHAPE, arg->name, "%s has %llu axes; at most %d are possible",
                     arg->name, (unsigned long long)rank, MB_MAX_RANK);
     spec.shape.rank = (int)rank;
     for (int axis = 0; axis < spec.shape.rank; axis++) {
-        lua_rawgeti(L, table, axis + 2);
+        lua_rawgeti(L, table, axis + 1 + named);
         spec.shape.dims[axis] = mbl_check_integer(L, -1, arg->name);
         if (spec.shape.dims[axis] < 0)
             mbl_op_fail(L, op, MB_STATUS_SHAPE, arg->name, "%s has a negative extent", arg->name);
@@ -204,7 +205,7 @@ static void parse_inputs(lua_State *L, const mb_op *op, int inputs, mb_spec *arr
     int position = 0;
     if (!lua_istable(L, inputs))
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "inputs",
-                    "inputs must be a list of arrays or of {dtype, extent, ...}, not a %s",
+                    "inputs must be a list of arrays or of {[dtype,] extent, ...}, not a %s",
                     luaL_typename(L, inputs));
     for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
         if (arg->kind != MB_ARG_IN && arg->kind != MB_ARG_INOUT)

@@ -78,6 +78,7 @@ describe("a ledger", function()
         end)
         local row = made:rows()[1]
         local known = mb.op.estimate("ramp_filter", {a})
+        assert.same(known, mb.op.estimate("ramp_filter", {a.shape})) -- a bare shape is f32
         assert.equal("ramp_filter", row.label)
         assert.equal(known.result, row.keep)
         assert.equal(known.scratch, row.temp + row.work)
