@@ -1,34 +1,71 @@
 --- Reconstruction: each operator and the two methods, per slice. TUPS = 1e12 pixel-angle updates per second, over the whole
--- square. Floors count every array once.
+-- square. Floors count every array once. Errors are relative L2 norms against double precision (errors.lua): of a phantom
+-- and of noise, the worst case.
 
 local mb = require "moonbeam"
+local errors = assert(loadfile((arg[0]:match("^(.*)/[^/]*$") or ".") .. "/bench/errors.lua"))()
+
+-- Sinograms: noise, or the filtered phantom in every slice.
+local function noise(shape, device)
+    return mb.random(shape, {seed = 1, low = -1, high = 1, device = device})
+end
+
+local function phantom(shape, theta, device)
+    local n = shape[3]
+    local frames <close> = mb.ellipsoid_projections(mb.phantom.scale(mb.phantom.shepp_logan, n / 2), theta, {-0.15 * n / 2}, n,
+        {device = device})
+    local sino = mb.empty(shape, {device = device})
+    for z = 1, shape[1] do
+        local to <close> = sino:view(z, mb.all, mb.all)
+        local from <close> = frames:view(mb.all, 1, mb.all)
+        mb.convert(from, "f32", {out = to})
+    end
+    return sino
+end
 
 return function(bench)
     local options, device = bench.options, bench.device
     local n, angles, slices = options.size, options.angles, options.slices
     local theta = mb.tomo.angles(angles)
-    local sino <close> = mb.random({slices, angles, n}, {seed = 1, low = -1, high = 1, device = device})
+    local shape = {slices, angles, n}
+    local sino <close> = noise(shape, device)
     local volume <close> = mb.empty({slices, n, n}, {device = device})
     local updates = slices * angles * n * n
     local row = bench.table(("## Tomography: %d slices of %d x %d from %d angles"):format(slices, n, n, angles),
-        {"work", "ms per slice", "TUPS", "floor ms", "x floor"})
+        {"work", "ms per slice", "TUPS", "floor ms", "x floor", "error, phantom", "error, noise"})
 
-    local function report(name, fn, bytes, counted)
-        if bench.wanted(name) then
-            local seconds, floor = bench.time(fn), bench.floor(bytes)
-            row(name, ("%.4f"):format(seconds * 1e3 / slices), counted and ("%.3f"):format(updates / seconds / 1e12) or "",
-                ("%.4f"):format(floor * 1e3 / slices), ("%.1f"):format(seconds / floor))
+    local function report(name, fn, bytes, counted, error_of)
+        if not bench.wanted(name) then
+            return
         end
+        local seconds, floor = bench.time(fn), bench.floor(bytes)
+        local found = {}
+        for i, made in ipairs(error_of and {phantom(shape, theta, device), noise(shape, device)} or {}) do
+            found[i] = ("%.1e"):format(error_of(made))
+            made:release()
+        end
+        row(name, ("%.4f"):format(seconds * 1e3 / slices), counted and ("%.3f"):format(updates / seconds / 1e12) or "",
+            ("%.4f"):format(floor * 1e3 / slices), ("%.1f"):format(seconds / floor), found[1], found[2])
+    end
+
+    local function first(array)
+        return array:view(1, mb.all, mb.all)
     end
 
     local both = sino.bytes + volume.bytes
     do
-        local filtered <close> = mb.empty({slices, angles, n}, {device = device})
+        local filtered <close> = mb.empty(shape, {device = device})
         report("ramp_filter", function() mb.ramp_filter(sino, {out = filtered}) end, 2 * sino.bytes)
         for _, accuracy in ipairs {"fast", "exact"} do
             report("backproject, " .. accuracy, function()
                 mb.backproject(sino, theta, {accuracy = accuracy, out = volume})
-            end, both, true)
+            end, both, true, function(input)
+                mb.ramp_filter(input, {out = input})
+                mb.backproject(input, theta, {accuracy = accuracy, out = volume})
+                local slice <close> = first(volume)
+                local rows <close> = first(input)
+                return errors.backproject(slice, rows:to_table(), theta)
+            end)
         end
         report("project", function() mb.project(volume, theta, {cols = n, out = filtered}) end, both, true)
     end
@@ -49,9 +86,16 @@ return function(bench)
         end, both, true)
     end
     for _, accuracy in ipairs {"fast", "exact"} do
+        local how = {accuracy = accuracy, circle = 1, out = volume}
         report("fourier_reconstruct, " .. accuracy, function()
-            mb.fourier_reconstruct(sino, theta, {accuracy = accuracy, out = volume})
-        end, both)
+            mb.fourier_reconstruct(sino, theta, how)
+        end, both, false, function(input)
+            mb.fourier_reconstruct(input, theta, how)
+            mb.ramp_filter(input, {out = input})
+            local slice <close> = first(volume)
+            local rows <close> = first(input)
+            return errors.fourier(slice, rows:to_table(), theta, mb.fft.good_size(2 * (n // 2)))
+        end)
     end
     for _, peer in ipairs(bench.peers("tomo", n, angles, slices, options.repeats)) do
         row("peer: " .. peer.name, ("%.4f"):format(peer.seconds * 1e3), ("%.3f"):format(updates / slices / peer.seconds / 1e12))
