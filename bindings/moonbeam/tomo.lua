@@ -6,9 +6,9 @@
 local mb = require "moonbeam"
 local options_of = require "moonbeam.options"
 
-local method = require "moonbeam.method"
+local methods = require "moonbeam.method"
 
-local tomo = {fbp = require("moonbeam.fbp").reconstruct, reconstruct = method.reconstruct, choose_method = method.choose}
+local tomo = {fbp = require("moonbeam.fbp").reconstruct, reconstruct = methods.reconstruct, choose_method = methods.choose}
 
 local FILTER_OPTIONS = {"filter", "cutoff", "padding", "pad_width"}
 

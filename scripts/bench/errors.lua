@@ -1,6 +1,5 @@
 --- How far the methods are from their definitions in double precision, at random pixels of one slice: relative L2 norms.
 
-local mb = require "moonbeam"
 
 local errors = {}
 
