@@ -1,6 +1,5 @@
 --- How far the methods are from their definitions in double precision, at random pixels of one slice: relative L2 norms.
 
-
 local errors = {}
 
 -- Pixels {x, y} in no order, the same every time.
