@@ -1,0 +1,211 @@
+/*
+** Separable filters on CUDA: one pass along an axis, from one array to another. Neighbouring threads take neighbouring
+** elements, whatever the axis. Weighted sums: a thread makes one element along the last axis, several along the others, so
+** that each value it loads counts for all of them. Means: running sums, over a segment of a line by a thread, along the
+** last axis by a warp that scans it 32 elements at a time.
+** What happens to a value is the functor `store`: (index, value).
+*/
+#ifndef MB_CUDA_SEPARABLE_CUH
+#define MB_CUDA_SEPARABLE_CUH
+
+#include "cuda_launch.cuh"
+#include "ops/separable.h"
+
+struct mb_separable_store {
+    float *to;
+    __device__ void operator()(int64_t i, float v) const { to[i] = v; }
+};
+
+/* Element i of a line of n, which may lie beyond its ends. `line` is its first element. */
+template <class T>
+__device__ static inline float mb_separable_at(const T *line, int64_t i, const mb_separable_pass &p,
+                                               int mode, float value)
+{
+    if (i < 0 || i >= p.n) {
+        i = mb_pad_source(mode, i, p.n);
+        if (i < 0)
+            return value;
+    }
+    return (float)line[i * p.inner];
+}
+
+/* R elements along the axis per thread. */
+template <int R, class T, class Store>
+__global__ void __launch_bounds__(MB_THREADS)
+    mb_separable_weigh(const T *from, const float *weights, mb_separable_pass p, int mode,
+                       float value, Store store)
+{
+    const int64_t parts = (p.n + R - 1) / R, count = p.outer * parts * p.inner;
+    const int64_t radius = p.before;
+    MB_GRID_LOOP(t, count)
+    {
+        const int64_t c = t % p.inner, rest = t / p.inner, i = rest % parts * R;
+        const int64_t base = rest / parts * p.n * p.inner + c;
+        const T *line = from + base;
+        float sum[R];
+#pragma unroll
+        for (int j = 0; j < R; j++)
+            sum[j] = 0;
+        const bool inside = i >= radius && i + R + radius <= p.n;
+        for (int64_t k = i - radius; k < i + R + radius; k++) {
+            const float v =
+                inside ? (float)line[k * p.inner] : mb_separable_at(line, k, p, mode, value);
+#pragma unroll
+            for (int j = 0; j < R; j++)
+                sum[j] += weights[k - i - j] * v; /* zeros beside the window */
+        }
+#pragma unroll
+        for (int j = 0; j < R; j++)
+            if (i + j < p.n)
+                store(base + (i + j) * p.inner, sum[j]);
+    }
+}
+
+/* A segment of a line per thread: axes other than the last. */
+template <class T, class Store>
+__global__ void __launch_bounds__(MB_THREADS)
+    mb_separable_slide(const T *from, mb_separable_pass p, int mode, float value, int64_t segment,
+                       Store store)
+{
+    const int64_t parts = (p.n + segment - 1) / segment, count = p.outer * parts * p.inner;
+    const double inverse = 1 / (double)(p.before + 1 + p.after);
+    MB_GRID_LOOP(t, count)
+    {
+        const int64_t c = t % p.inner, rest = t / p.inner, first = rest % parts * segment;
+        const int64_t base = rest / parts * p.n * p.inner + c;
+        const int64_t last = first + segment < p.n ? first + segment : p.n;
+        const T *line = from + base;
+        double sum = 0;
+        for (int64_t k = first - p.before; k < first + p.after; k++)
+            sum += mb_separable_at(line, k, p, mode, value);
+        for (int64_t i = first; i < last; i++) {
+            sum += mb_separable_at(line, i + p.after, p, mode, value);
+            store(base + i * p.inner, (float)(sum * inverse));
+            sum -= mb_separable_at(line, i - p.before, p, mode, value);
+        }
+    }
+}
+
+/* A segment of a row per warp: the last axis. */
+template <class T, class Store>
+__global__ void __launch_bounds__(MB_THREADS)
+    mb_separable_scan(const T *from, mb_separable_pass p, int mode, float value, int64_t segment,
+                      Store store)
+{
+    const int64_t parts = (p.n + segment - 1) / segment, count = p.outer * parts;
+    const double inverse = 1 / (double)(p.before + 1 + p.after);
+    const int lane = threadIdx.x & 31;
+    for (int64_t t = blockIdx.x * (int64_t)(MB_THREADS / 32) + (threadIdx.x >> 5); t < count;
+         t += (int64_t)gridDim.x * (MB_THREADS / 32)) {
+        const int64_t first = t % parts * segment, base = t / parts * p.n;
+        const int64_t last = first + segment < p.n ? first + segment : p.n;
+        const T *line = from + base;
+        double sum = 0; /* of the window before `first`, which has not its last element yet */
+        for (int64_t k = first - p.before - 1 + lane; k < first + p.after; k += 32)
+            sum += mb_separable_at(line, k, p, mode, value);
+#pragma unroll
+        for (int step = 16; step > 0; step >>= 1)
+            sum += __shfl_xor_sync(0xffffffffu, sum, step);
+        for (int64_t i = first + lane; i - lane < last; i += 32) {
+            double change = i < last ? (double)mb_separable_at(line, i + p.after, p, mode, value) -
+                                           mb_separable_at(line, i - p.before - 1, p, mode, value)
+                                     : 0;
+#pragma unroll
+            for (int step = 1; step < 32; step <<= 1) {
+                const double other = __shfl_up_sync(0xffffffffu, change, step);
+                change += lane >= step ? other : 0;
+            }
+            if (i < last)
+                store(base + i, (float)((sum + change) * inverse));
+            sum += __shfl_sync(0xffffffffu, change, 31);
+        }
+    }
+}
+
+template <class T, class Store>
+static mb_status mb_separable_launch(const mb_op_call *call, const mb_separable *s, int number,
+                                     const T *from, const float *weights, Store store)
+{
+    const mb_separable_pass &p = s->pass[number];
+    const cudaStream_t stream = mb_stream(call);
+    const int64_t lines = p.outer * p.inner, count = lines * p.n;
+    if (p.sigma > 0 && p.inner == 1) {
+        mb_separable_weigh<1><<<mb_blocks(call, count, MB_THREADS), MB_THREADS, 0, stream>>>(
+            from, weights + p.table, p, s->mode, s->value, store);
+        MB_LAUNCHED("mb_separable_weigh");
+    } else if (p.sigma > 0) {
+        const int64_t parts = (p.n + MB_SEPARABLE_EDGE - 1) / MB_SEPARABLE_EDGE;
+        mb_separable_weigh<MB_SEPARABLE_EDGE>
+            <<<mb_blocks(call, lines * parts, MB_THREADS), MB_THREADS, 0, stream>>>(
+                from, weights + p.table, p, s->mode, s->value, store);
+        MB_LAUNCHED("mb_separable_weigh");
+    } else {
+        /* Starting a segment costs its window: long ones for large windows. */
+        const int64_t size = p.before + 1 + p.after, least = p.inner == 1 ? 1024 : 64,
+                      segment = 2 * size > least ? 2 * size : least;
+        const int64_t parts = (p.n + segment - 1) / segment;
+        if (p.inner == 1) {
+            mb_separable_scan<<<mb_blocks(call, 32 * lines * parts, MB_THREADS), MB_THREADS, 0,
+                                stream>>>(from, p, s->mode, s->value, segment, store);
+            MB_LAUNCHED("mb_separable_scan");
+        } else {
+            mb_separable_slide<<<mb_blocks(call, lines * parts, MB_THREADS), MB_THREADS, 0,
+                                 stream>>>(from, p, s->mode, s->value, segment, store);
+            MB_LAUNCHED("mb_separable_slide");
+        }
+    }
+    return MB_STATUS_OK;
+}
+
+/* A pass from an array of any of the three element types. */
+template <class Store>
+static mb_status mb_separable_pass_from(const mb_op_call *call, const mb_separable *s, int number,
+                                        mb_dtype dtype, const void *from, const float *weights,
+                                        Store store)
+{
+    switch (dtype) {
+    case MB_U8:
+        return mb_separable_launch(call, s, number, (const uint8_t *)from, weights, store);
+    case MB_U16:
+        return mb_separable_launch(call, s, number, (const uint16_t *)from, weights, store);
+    default: return mb_separable_launch(call, s, number, (const float *)from, weights, store);
+    }
+}
+
+/* The table of weights into its slot. */
+static inline mb_status mb_separable_upload(const mb_op_call *call, const mb_separable *s, float *table)
+{
+    float piece[1024];
+    for (int number = 0; number < s->count; number++) {
+        const mb_separable_pass &p = s->pass[number];
+        if (p.sigma <= 0)
+            continue;
+        const double sum = mb_separable_sum(&p);
+        const int64_t edge = p.before + MB_SEPARABLE_EDGE;
+        for (int64_t first = -edge; first <= edge; first += 1024) {
+            const int64_t n = edge - first + 1 < 1024 ? edge - first + 1 : 1024;
+            for (int64_t k = 0; k < n; k++)
+                piece[k] = mb_separable_weight(&p, sum, first + k);
+            MB_TRY(mb_upload(call, table + p.table + first, piece, (uint64_t)n * sizeof *piece));
+        }
+    }
+    return MB_STATUS_OK;
+}
+
+/* All passes but the last go to and fro between two arrays such that the last one may read what is not `b`; the last one
+** is the caller's. Returns where it reads from, and its type: `from` itself for a single pass. */
+static mb_status mb_separable_but_last(const mb_op_call *call, const mb_separable *s,
+                                       mb_dtype *dtype, const void **from, const float *weights,
+                                       float *a, float *b)
+{
+    for (int number = 0; number + 1 < s->count; number++) {
+        float *to = (s->count - number) % 2 ? b : a;
+        MB_TRY(mb_separable_pass_from(call, s, number, *dtype, *from, weights,
+                                      mb_separable_store{to}));
+        *dtype = MB_F32;
+        *from = to;
+    }
+    return MB_STATUS_OK;
+}
+
+#endif

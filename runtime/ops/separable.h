@@ -1,0 +1,199 @@
+/*
+** Separable filters: one pass along each filtered axis. What box_filter, gaussian_filter and adaptive_threshold share, on
+** the host and in CUDA kernels.
+**
+** A pass sees a dense array as (outer, n, inner), n along its axis: element (o, i, c) becomes the mean, or the weighted sum
+** with a sampled Gaussian, of elements i - before ... i + after of its line. What lies beyond a line comes from
+** mb_pad_source, so boundaries are those of `pad`. Between passes values are f32.
+**
+** Memory. Host: a pass reads MB_SEPARABLE_LINES whole lines into a thread's own buffer and writes them back, so it may run
+** in place: the only scratch is one buffer per thread. CUDA: passes go from one array to another, hence one array of
+** scratch for two passes or more.
+*/
+#ifndef MB_OPS_SEPARABLE_H
+#define MB_OPS_SEPARABLE_H
+
+#include "device/device.h"
+#include "ops/op_pad.h"
+#include <math.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MB_SEPARABLE_LINES 16
+/* Zeros beside each pass's weights, for kernels that make several neighbours at once. */
+#define MB_SEPARABLE_EDGE 8
+
+typedef struct mb_separable_pass {
+    int64_t outer, n, inner;
+    int64_t before, after;
+    double sigma;  /* 0: the mean */
+    int64_t table; /* where the middle weight is in the table of weights */
+} mb_separable_pass;
+
+typedef struct mb_separable {
+    int count; /* at least one pass */
+    mb_separable_pass pass[MB_MAX_RANK];
+    int64_t weights; /* floats of the table */
+    int mode;        /* mb_pad_mode */
+    float value;
+} mb_separable;
+
+/* Names of mb_pad_mode as far as filters take them. */
+extern const char *const mb_separable_modes[];
+
+/* The arguments that all three have, in the order of their tables; `type` is the parameter structure. */
+#define MB_SEPARABLE_ARGS(type)                                                                    \
+    {.name = "axes",                                                                               \
+     .kind = MB_ARG_VECTOR,                                                                        \
+     .min = -MB_MAX_RANK,                                                                          \
+     .max = MB_MAX_RANK,                                                                           \
+     .offset = offsetof(type, axes),                                                               \
+     .doc = "axes to filter, from 1, negative ones from the end; default all"},                    \
+        {.name = "mode",                                                                           \
+         .kind = MB_ARG_ENUM,                                                                      \
+         .initial = MB_PAD_SYMMETRIC,                                                              \
+         .choices = mb_separable_modes,                                                            \
+         .offset = offsetof(type, mode),                                                           \
+         .doc = "what lies beyond the edges, as in pad (scipy.ndimage: symmetric is its reflect, " \
+                "reflect its mirror, edge its nearest)"},                                          \
+    {                                                                                              \
+        .name = "value", .kind = MB_ARG_FLOAT, .initial = 0, .offset = offsetof(type, value),      \
+        .doc = "the constant of mode constant"                                                     \
+    }
+
+/* numbers has one number, or one for each filtered axis; axes are whole, in range, and different. */
+mb_status mb_separable_check(const char *name, const mb_vector *numbers, const mb_vector *axes,
+                             int rank);
+/* The scratch of a filter from one array to another: see above. */
+uint64_t mb_separable_scratch_bytes(const mb_separable *s, const mb_shape *shape,
+                                    const mb_device_facts *facts);
+/* Host: the threads' line buffers. */
+uint64_t mb_separable_buffer_bytes(const mb_separable *s, int threads);
+/* Host: all passes from `from` (u8, u16 or f32) to `to`; `to` may be `from` where that is f32. */
+void mb_separable_run(const mb_separable *s, mb_dtype dtype, const void *from, float *to,
+                      const float *weights, float *buffers, int threads);
+/* Host: the table of all weights. */
+void mb_separable_table(const mb_separable *s, float *table);
+
+/* Threads for an array of this many elements. */
+static inline int mb_separable_threads(const mb_shape *shape, int threads)
+{
+    return mb_shape_elements(shape) < 16384 ? 1 : threads;
+}
+
+/* The number that belongs to an axis (0-based); `absent` where it is not filtered. */
+static inline double mb_separable_number(const mb_vector *numbers, const mb_vector *axes, int axis,
+                                         int rank, double absent)
+{
+    if (axes->count == 0)
+        return numbers->values[numbers->count == 1 ? 0 : axis];
+    for (int64_t i = 0; i < axes->count; i++) {
+        int named = (int)axes->values[i];
+        if ((named > 0 ? named - 1 : rank + named) == axis)
+            return numbers->values[numbers->count == 1 ? 0 : i];
+    }
+    return absent;
+}
+
+static inline void mb_separable_add(mb_separable *s, const mb_shape *shape, int axis,
+                                    int64_t before, int64_t after, double sigma)
+{
+    mb_separable_pass *p = &s->pass[s->count++];
+    p->outer = p->inner = 1;
+    for (int i = 0; i < shape->rank; i++)
+        *(i < axis ? &p->outer : i > axis ? &p->inner : &p->n) =
+            i == axis ? shape->dims[i]
+                      : (i < axis ? p->outer : p->inner) * shape->dims[i];
+    p->before = before;
+    p->after = after;
+    p->sigma = sigma;
+    p->table = 0;
+    if (sigma > 0) {
+        p->table = s->weights + MB_SEPARABLE_EDGE + before;
+        s->weights += 2 * MB_SEPARABLE_EDGE + 2 * before + 1;
+    }
+}
+
+/* An array that is filtered along no axis still has to be copied: a mean over one element. */
+static inline void mb_separable_end(mb_separable *s, const mb_shape *shape)
+{
+    if (s->count == 0)
+        mb_separable_add(s, shape, shape->rank - 1, 0, 0, 0);
+}
+
+/* A mean over `size` elements, as scipy.ndimage.uniform_filter places it: size / 2 of them before. */
+static inline void mb_separable_add_box(mb_separable *s, const mb_shape *shape, int axis,
+                                        int64_t size)
+{
+    if (size > 1)
+        mb_separable_add(s, shape, axis, size / 2, size - 1 - size / 2, 0);
+}
+
+/* The radius of scipy.ndimage.gaussian_filter. */
+static inline int64_t mb_separable_radius(double sigma, double truncate)
+{
+    return sigma > 0 ? (int64_t)(truncate * sigma + 0.5) : 0;
+}
+
+static inline void mb_separable_add_gaussian(mb_separable *s, const mb_shape *shape, int axis,
+                                             double sigma, double truncate)
+{
+    int64_t radius = mb_separable_radius(sigma, truncate);
+    if (radius > 0)
+        mb_separable_add(s, shape, axis, radius, radius, sigma);
+}
+
+/* Sum of the samples of a Gaussian of this reach, and one of its weights; k is 0 in the middle. */
+static inline double mb_separable_sum(const mb_separable_pass *p)
+{
+    double sum = 0;
+    for (int64_t k = p->before; k > 0; k--)
+        sum += 2 * exp(-0.5 * (double)k * (double)k / (p->sigma * p->sigma));
+    return sum + 1;
+}
+
+static inline float mb_separable_weight(const mb_separable_pass *p, double sum, int64_t k)
+{
+    if (k < -p->before || k > p->before)
+        return 0;
+    return (float)(exp(-0.5 * (double)k * (double)k / (p->sigma * p->sigma)) / sum);
+}
+
+/* How far a chunk must reach along an axis of n: everywhere where values come from the other end. */
+static inline int64_t mb_separable_halo(int mode, int64_t n, int64_t reach)
+{
+    return mode == MB_PAD_WRAP && reach > 0 ? n : reach;
+}
+
+/* A halo function per axis, since a split knows its axis by its place in the list alone. `reach` is
+** int64_t (*)(const params *, int axis, int rank), the larger side of the window. */
+#define MB_SEPARABLE_HALO(type, reach, axis)                                                       \
+    static void halo##axis(const void *params, const mb_spec *arrays, int64_t *before,             \
+                           int64_t *after)                                                         \
+    {                                                                                              \
+        const type *p = params;                                                                    \
+        const mb_shape *shape = &arrays[0].shape;                                                  \
+        *before = *after =                                                                         \
+            mb_separable_halo(p->mode, shape->dims[axis], reach(p, axis, shape->rank));            \
+    }
+#define MB_SEPARABLE_SPLIT(type, reach)                                                            \
+    MB_SEPARABLE_HALO(type, reach, 0)                                                              \
+    MB_SEPARABLE_HALO(type, reach, 1)                                                              \
+    MB_SEPARABLE_HALO(type, reach, 2)                                                              \
+    MB_SEPARABLE_HALO(type, reach, 3)                                                              \
+    MB_SEPARABLE_HALO(type, reach, 4)                                                              \
+    MB_SEPARABLE_HALO(type, reach, 5)                                                              \
+    static const mb_op_split split[] = {{0, 0, halo0, MB_COMBINE_NONE},                            \
+                                        {1, 1, halo1, MB_COMBINE_NONE},                            \
+                                        {2, 2, halo2, MB_COMBINE_NONE},                            \
+                                        {3, 3, halo3, MB_COMBINE_NONE},                            \
+                                        {4, 4, halo4, MB_COMBINE_NONE},                            \
+                                        {5, 5, halo5, MB_COMBINE_NONE},                            \
+                                        {-1, -1, NULL, MB_COMBINE_NONE}}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
