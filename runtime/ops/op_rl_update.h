@@ -1,20 +1,17 @@
 /*
 ** rl_update: what the host and the CUDA kernel share. Arrays: estimate (inout f32, dense grid), correction (inout f32,
-** padded rows), table (in f64, extents of the PSF + 1; may be NULL), normaliser (in f32, dense grid; may be NULL),
-** metric (out f64 (3), absent without `metrics`).
+** padded rows), table and normaliser (rl_normaliser.h; may be NULL), consensus (in f32, padded rows; may be NULL), metric
+** (out f64 (3), with gradient (5), absent without `metrics`), gradient (inout f32, dense grid; may be NULL).
 ** Slot MB_RL_UPDATE_PARTIALS (0 bytes without metrics): MB_GRID_BLOCKS cells, parts of rows as in rl_ratio.
-**
-** The normaliser by table: H^T of the window (the image, at the origin of the grid) at p is the sum of the PSF over
-** c - p <= j < c - p + N, which is 8 look-ups. Positions beyond the window are also those before it, by wrapping.
 */
 #ifndef MB_OPS_OP_RL_UPDATE_H
 #define MB_OPS_OP_RL_UPDATE_H
 
-#include "ops/padded_grid.h"
+#include "ops/rl_normaliser.h"
 
 typedef struct mb_rl_update_params {
-    mb_vector window, center; /* with table: image extents, whole centre of the PSF */
-    double floor, min;
+    mb_rl_normaliser_params normaliser;
+    double min;
     bool metrics;
 } mb_rl_update_params;
 
@@ -23,26 +20,16 @@ enum {
     MB_RL_UPDATE_CORRECTION,
     MB_RL_UPDATE_TABLE,
     MB_RL_UPDATE_NORMALISER,
-    MB_RL_UPDATE_METRIC
+    MB_RL_UPDATE_CONSENSUS,
+    MB_RL_UPDATE_METRIC,
+    MB_RL_UPDATE_GRADIENT
 };
 enum { MB_RL_UPDATE_PARTIALS };
 
+/* Sums: the new estimate, squared change, squared estimate; product with the gradient before, square of that. */
+#define MB_RL_UPDATE_SUMS 5
 typedef struct mb_rl_update_cell {
-    double sum, change, squares;
+    double sums[MB_RL_UPDATE_SUMS];
 } mb_rl_update_cell;
-
-/* Range low ... high - 1 of PSF indices that count at position p of an axis: grid P, window N, PSF extent K, centre c. */
-#ifdef __CUDACC__
-__host__ __device__
-#endif
-    static inline void
-    mb_rl_update_range(int64_t p, int64_t P, int64_t N, int64_t K, int64_t c, int64_t *low,
-                       int64_t *high)
-{
-    if (p >= N + c)
-        p -= P;
-    *low = c - p < 0 ? 0 : c - p > K ? K : c - p;
-    *high = c - p + N < 0 ? 0 : c - p + N > K ? K : c - p + N;
-}
 
 #endif

@@ -1,0 +1,68 @@
+/*
+** gradient_step on CUDA: on dense and padded rows at once, with sums in the same pass.
+*/
+#include "grid_rows.cuh"
+#include "ops/op_gradient_step.h"
+
+struct step_job {
+    mb_grid3 grid;
+    float *estimate, *gradient;
+    float step, least;
+    double *cells; /* NULL without metrics */
+};
+
+__global__ void __launch_bounds__(MB_THREADS) step_kernel(step_job job)
+{
+    const int64_t nx = job.grid.v[2], pitch = 2 * (nx / 2 + 1),
+                  rows = job.grid.v[0] * job.grid.v[1];
+    double sum = 0, change = 0, squares = 0;
+    MB_ROW_LOOP(row, rows)
+    {
+        MB_LANE_LOOP(x, nx)
+        {
+            float old = job.estimate[row * nx + x];
+            float value = old + job.step * job.gradient[row * pitch + x];
+            value = value < job.least ? job.least : value;
+            job.estimate[row * nx + x] = value;
+            job.gradient[row * pitch + x] = value;
+            if (job.cells) {
+                double step = (double)value - (double)old;
+                sum += value;
+                change += step * step;
+                squares += (double)value * value;
+            }
+        }
+    }
+    if (!job.cells)
+        return;
+    sum = mb_block_fold(sum, mb_fold_sum());
+    change = mb_block_fold(change, mb_fold_sum());
+    squares = mb_block_fold(squares, mb_fold_sum());
+    if (threadIdx.x == 0) {
+        job.cells[3 * blockIdx.x] = sum;
+        job.cells[3 * blockIdx.x + 1] = change;
+        job.cells[3 * blockIdx.x + 2] = squares;
+    }
+}
+
+extern "C" mb_status mb_cuda_gradient_step(const mb_op_call *call)
+{
+    const mb_gradient_step_params *p = (const mb_gradient_step_params *)call->params;
+    const mb_array *estimate = call->arrays[MB_GRADIENT_STEP_ESTIMATE];
+    step_job job;
+    mb_grid_dims(&estimate->shape, job.grid.v);
+    job.estimate = (float *)estimate->data;
+    job.gradient = (float *)call->arrays[MB_GRADIENT_STEP_GRADIENT]->data;
+    job.step = (float)p->step;
+    job.least = isnan(p->min) ? -INFINITY : (float)p->min;
+    job.cells = (double *)call->slots[MB_GRADIENT_STEP_PARTIALS];
+    unsigned blocks = job.cells ? MB_GRID_BLOCKS : mb_row_blocks(job.grid.v[0] * job.grid.v[1]);
+    step_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job);
+    MB_LAUNCHED("step_kernel");
+    if (!job.cells)
+        return MB_STATUS_OK;
+    mb_fold_cells<<<3, MB_THREADS, 0, mb_stream(call)>>>(
+        job.cells, MB_GRID_BLOCKS, 3, (double *)call->arrays[MB_GRADIENT_STEP_METRIC]->data);
+    MB_LAUNCHED("mb_fold_cells");
+    return MB_STATUS_OK;
+}

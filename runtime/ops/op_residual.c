@@ -1,0 +1,148 @@
+/*
+** residual: the first pointwise step of a least-squares iteration, fused: image - blurred in place of the blurred estimate,
+** 0 outside the image, and on demand the sum of its squares in the same pass. Integer images stay what they are.
+*/
+#include "ops/op_residual.h"
+#include <string.h>
+
+static const mb_op_arg args[] = {
+    {.name = "blurred",
+     .kind = MB_ARG_INOUT,
+     .required = true,
+     .dtypes = MB_BIT(MB_F32),
+     .rank_min = 1,
+     .rank_max = 3,
+     .doc = "blurred estimate on the grid, padded rows; becomes the residual"},
+    {.name = "image",
+     .kind = MB_ARG_IN,
+     .required = true,
+     .dtypes = MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32),
+     .rank_min = 1,
+     .rank_max = 3,
+     .doc = "measured image, at the origin of the grid"},
+    {.name = "weights",
+     .kind = MB_ARG_IN,
+     .dtypes = MB_BIT(MB_F32),
+     .rank_min = 1,
+     .rank_max = 3,
+     .doc = "like image: the residual's factors, 0 for bad pixels"},
+    {.name = "metrics",
+     .kind = MB_ARG_BOOL,
+     .offset = offsetof(mb_residual_params, metrics),
+     .doc = "also sum up the squares"},
+    {.name = "metric",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_BIT(MB_F64),
+     .rank_min = 1,
+     .rank_max = 1,
+     .doc = "with metrics: weighted sum of (image - blurred)^2"},
+    {.name = NULL}};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 4, 6, 10}, {'f32', 3, 5, 7}}, params = {metrics = true}}",
+    "{inputs = {{'f32', 6, 10}, {'u16', 5, 9}, {'f32', 5, 9}}}",
+    "{inputs = {{'f32', 12}, {'u8', 11}, {'f32', 11}}, params = {metrics = true}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_residual_params *p = params;
+    const mb_shape *grid = &arrays[MB_RESIDUAL_BLURRED].shape,
+                   *image = &arrays[MB_RESIDUAL_IMAGE].shape;
+    int last = grid->rank - 1;
+    if (image->rank != grid->rank)
+        return mb_fail(MB_STATUS_SHAPE, "image", "image has %d axes, the grid %d", image->rank,
+                       grid->rank);
+    for (int i = 0; i <= last; i++)
+        if (image->dims[i] > grid->dims[i] - (i == last))
+            return mb_fail(MB_STATUS_SHAPE, "image", "axis %d: an image of %lld on a grid of %lld",
+                           i + 1, (long long)image->dims[i], (long long)grid->dims[i]);
+    if (arrays[MB_RESIDUAL_WEIGHTS].present &&
+        !mb_shape_equal(&arrays[MB_RESIDUAL_WEIGHTS].shape, image))
+        return mb_fail(MB_STATUS_SHAPE, "weights", "weights must have the shape of image");
+    if (p->metrics)
+        arrays[MB_RESIDUAL_METRIC] = (mb_spec){true, MB_F64, {1, {1}}};
+    return MB_STATUS_OK;
+}
+
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    const mb_residual_params *p = params;
+    (void)arrays;
+    mb_planner_slot(planner, "partials", p->metrics ? MB_GRID_BLOCKS * sizeof(double) : 0, 0, 0);
+}
+
+#define SUBTRACT(type)                                                                             \
+    for (int64_t i = 0; i < n; i++)                                                                \
+    row[i] = (float)((const type *)image)[i] - row[i]
+/* Returns the sum of squares. */
+static double subtract_row(mb_dtype dtype, float *row, const void *image, const float *weights,
+                           int64_t n, bool measure)
+{
+    double sum = 0;
+    if (dtype == MB_U8)
+        SUBTRACT(uint8_t);
+    else if (dtype == MB_U16)
+        SUBTRACT(uint16_t);
+    else
+        SUBTRACT(float);
+    for (int64_t i = 0; measure && i < n; i++)
+        sum += (weights ? (double)weights[i] : 1) * (double)row[i] * (double)row[i];
+    for (int64_t i = 0; weights && i < n; i++)
+        row[i] *= weights[i];
+    return sum;
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_array *grid = call->arrays[MB_RESIDUAL_BLURRED];
+    const mb_array *image = call->arrays[MB_RESIDUAL_IMAGE];
+    const mb_array *weights = call->arrays[MB_RESIDUAL_WEIGHTS];
+    double *partials = call->slots[MB_RESIDUAL_PARTIALS];
+    int64_t g[3], n[3], bytes = (int64_t)mb_dtype_bytes(image->dtype);
+    mb_grid_dims(&grid->shape, g);
+    mb_grid_dims(&image->shape, n);
+    int64_t rows = g[0] * g[1];
+    int threads = rows * g[2] < 32768 ? 1 : call->device->facts.threads;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t block = 0; block < MB_GRID_BLOCKS; block++) {
+        double sum = 0;
+        for (int64_t row = rows * block / MB_GRID_BLOCKS; row < rows * (block + 1) / MB_GRID_BLOCKS;
+             row++) {
+            int64_t z = row / g[1], y = row % g[1], at = (z * n[1] + y) * n[2];
+            int64_t taken = z < n[0] && y < n[1] ? n[2] : 0;
+            float *line = (float *)grid->data + row * g[2];
+            if (taken)
+                sum += subtract_row(image->dtype, line, (const char *)image->data + at * bytes,
+                                    weights ? (const float *)weights->data + at : NULL, taken,
+                                    partials != NULL);
+            memset(line + taken, 0, (size_t)(g[2] - taken) * sizeof *line);
+        }
+        if (partials)
+            partials[block] = sum;
+    }
+    if (partials) {
+        double *metric = call->arrays[MB_RESIDUAL_METRIC]->data;
+        metric[0] = 0;
+        for (int i = 0; i < MB_GRID_BLOCKS; i++)
+            metric[0] += partials[i];
+    }
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_residual = {
+    .name = "residual",
+    .summary = "Least squares: measured image minus blurred estimate, in place, with its square.",
+    .doc = "blurred is the estimate after the transfer function, on the padded rows of the inverse "
+           "transform. Where the grid exceeds the image the residual is 0, so that what wrapped "
+           "around does not count.",
+    .reference = "L. Landweber, Am. J. Math. 73, 615 (1951)",
+    .category = "deconvolution",
+    .args = args,
+    .params_bytes = sizeof(mb_residual_params),
+    .strides = MB_STRIDES_CONTIGUOUS,
+    .tolerance = 1e-6,
+    .samples = samples,
+    .infer = infer,
+    .plan = plan,
+    .run_host = run_host,
+};
