@@ -53,7 +53,9 @@ function convolution.layout(shape, kernel, center, options)
         if options.correlate then
             below, above = above, below
         end
-        local spill = center[i] ~= c and 1 or 0 -- a fraction rings on: one voxel keeps neighbours apart
+        -- A fraction rings on: one voxel keeps neighbours apart. Extents must not depend on a centre found from values.
+        local spill = (center.found or center[i] ~= c) and 1 or 0
+        local beyond = (center.found and k - 1 or math.max(below, above)) + spill
         local least
         if mode == "full" then
             layout.before[i], layout.first[i], layout.shape[i] = above, 0, n + k - 1
@@ -69,7 +71,7 @@ function convolution.layout(shape, kernel, center, options)
             least = n
         elseif boundary == "zero" then
             layout.before[i], layout.first[i], layout.shape[i] = 0, 0, n
-            least = n + math.max(below, above) + spill
+            least = n + beyond
         else
             layout.before[i], layout.first[i], layout.shape[i] = below + spill, below + spill, n
             least = n + k - 1 + 2 * spill

@@ -1,11 +1,163 @@
--- FFT sizes and plan caches. This module can be called: it is the operator `fft`.
+-- FFT sizes and plan caches, and transforms over named axes with the conventions of numpy.fft. This module can be called:
+-- it is the operator `fft`. The operators fft, rfft and irfft transform the last one to three axes and are what to use
+-- where memory counts; the functions here take any axes, for which they may need a copy with those axes last.
 
 local core = require "moonbeam.core"
 local op = require "moonbeam.op"
+local options_of = require "moonbeam.options"
 
 local fft = {}
 for name, f in pairs(core.fft) do
     fft[name] = f
+end
+
+-- The axes that `given` names (default: all), as a list from 1.
+local function axes_of(what, a, given)
+    local axes, seen = {}, {}
+    if given == nil then
+        for i = 1, a.rank do
+            axes[i] = i
+        end
+        return axes
+    end
+    for i, axis in ipairs(type(given) == "table" and given or { given }) do
+        local number = math.tointeger(axis)
+        local index = number and (number < 0 and a.rank + 1 + number or number)
+        if not index or index < 1 or index > a.rank or seen[index] then
+            core.error.raise("argument", ("axes names different axes of 1 to %d, or -1 to -%d from the end; element %d is %s")
+                :format(a.rank, a.rank, i, tostring(axis)), { op = what, arg = "axes" })
+        end
+        seen[index] = true
+        axes[i] = index
+    end
+    if #axes == 0 then
+        core.error.raise("argument", "axes is empty; name at least one", { op = what, arg = "axes" })
+    end
+    return axes
+end
+
+-- The array with the axes last: itself and true where they are, or a dense copy; and how to permute back.
+local function last(a, axes)
+    local chosen, order, inverse, plain = {}, {}, {}, true
+    for _, axis in ipairs(axes) do
+        chosen[axis] = true
+    end
+    for i = 1, a.rank do
+        if not chosen[i] then
+            order[#order + 1] = i
+        end
+    end
+    table.move(axes, 1, #axes, #order + 1, order)
+    for i, axis in ipairs(order) do
+        inverse[axis] = i
+        plain = plain and i == axis
+    end
+    if plain then
+        return nil
+    end
+    local view <close> = a:permute(table.unpack(order))
+    return view:copy(), inverse
+end
+
+-- Calls transform(array, owned) with the axes last; its result with the axes in their places again.
+local function over(a, axes, transform)
+    local moved, inverse = last(a, axes)
+    if not moved then
+        return transform(a, false)
+    end
+    local dense <close> = moved
+    local result <close> = transform(dense, true)
+    local back <close> = result:permute(table.unpack(inverse))
+    return back:copy()
+end
+
+-- Complex transforms: the order of axes does not matter, and any number of them can be taken three at a time.
+local function complex(what, a, options, inverse)
+    options = options_of(options, what, { "axes", "normalise" })
+    local axes = axes_of(what, a, options.axes)
+    table.sort(axes)
+    local current, mine = a, false
+    if a.dtype ~= "c64" then
+        current, mine = op.run("convert", a, "c64"), true
+    end
+    for first = #axes, 1, -3 do
+        local group = table.move(axes, math.max(1, first - 2), first, 1, {})
+        local before <close> = mine and current or nil
+        current, mine = over(current, group, function(array, owned)
+            local settings = { axes = #group, inverse = inverse, normalise = options.normalise }
+            if owned then
+                settings.out = array
+                op.run("fft", array, settings)
+                return array:view()
+            end
+            return op.run("fft", array, settings)
+        end), true
+    end
+    return current
+end
+
+--- Complex transform over named axes (default all): fft.fftn(a [, {axes =}]). A real array becomes complex first. c64.
+function fft.fftn(a, options)
+    return complex("fft.fftn", a, options, false)
+end
+
+--- Its inverse, divided by the number of points unless normalise = false: fft.ifftn(a [, {axes =, normalise =}]). c64.
+function fft.ifftn(a, options)
+    return complex("fft.ifftn", a, options, true)
+end
+
+-- The named axes with the last one, which is halved, at the end; the others in their order. At most three.
+local function real_axes(what, a, options)
+    local axes = axes_of(what, a, options.axes)
+    if #axes > 3 then
+        core.error.raise("argument", ("a real transform has at most three axes, not %d: take the others with fft.fftn")
+            :format(#axes), { op = what, arg = "axes" })
+    end
+    local halved = table.remove(axes)
+    table.sort(axes)
+    axes[#axes + 1] = halved
+    return axes
+end
+
+--- Real-to-complex transform: fft.rfftn(a [, {axes =}]). The last axis named has n/2 + 1 elements in the result. c64.
+function fft.rfftn(a, options)
+    options = options_of(options, "fft.rfftn", { "axes" })
+    local axes = real_axes("fft.rfftn", a, options)
+    return over(a, axes, function(array)
+        return op.run("rfft", array, { axes = #axes })
+    end)
+end
+
+--- Its inverse: fft.irfftn(a [, {axes =, n =, normalise =}]). n: samples along the last axis named (default the even
+-- number). f32.
+function fft.irfftn(a, options)
+    options = options_of(options, "fft.irfftn", { "axes", "n", "normalise" })
+    local axes = real_axes("fft.irfftn", a, options)
+    return over(a, axes, function(array, owned)
+        return op.run("irfft", array, { axes = #axes, n = options.n, normalise = options.normalise, consume = owned })
+    end)
+end
+
+local function shift(what, a, options, sign)
+    options = options_of(options, what, { "axes", "out" })
+    local amounts = {}
+    for i = 1, a.rank do
+        amounts[i] = 0
+    end
+    for _, axis in ipairs(axes_of(what, a, options.axes)) do
+        amounts[axis] = sign * (a.shape[axis] // 2)
+    end
+    return op.run("roll", a, amounts, { out = options.out })
+end
+
+--- Brings element 1 (the zero frequency) to the middle, n/2 (rounded down) elements on: fft.fftshift(a [, {axes =, out =}]).
+function fft.fftshift(a, options)
+    return shift("fft.fftshift", a, options, 1)
+end
+
+--- Undoes fftshift, for odd extents too.
+function fft.ifftshift(a, options)
+    return shift("fft.ifftshift", a, options, -1)
 end
 
 return setmetatable(fft, {

@@ -13,7 +13,7 @@ local function fail(message, arg, op)
     mb.raise("argument", message, {op = op or "psf.center", arg = arg})
 end
 
--- Sums or maxima over all axes but one, as a Lua list.
+-- Sums or maxima over all axes but one, as a Lua list; in a dry run only their memory, and ones.
 local function marginal(a, fn, axis)
     local current = a:view()
     for i = a.rank, 1, -1 do
@@ -23,7 +23,14 @@ local function marginal(a, fn, axis)
             current = reduced
         end
     end
-    local values = current:to_table()
+    local values = {}
+    if not a.device.dry then
+        values = current:to_table()
+    else
+        for i = 1, a.shape[axis] do
+            values[i] = 1
+        end
+    end
     current:release()
     return values
 end
@@ -58,6 +65,7 @@ function ways.maximum(a)
         end
         center[axis] = best - 1
     end
+    center.found = true
     return center
 end
 
@@ -74,11 +82,13 @@ function ways.mass(a)
         end
         center[axis] = moment / sum
     end
+    center.found = true
     return center
 end
 
 --- The centre of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum", "mass" (with fractions), or a
--- list of coordinates, which is checked and returned. A dry run, which has no values, gets the middle.
+-- list of coordinates, which is checked and returned. A centre that was found from values has found = true: grids are then
+-- chosen so that they suit any centre, so a dry run, which has no values and gets some centre, tells the same bytes.
 function psf.center(a, how)
     how = how or "middle"
     if type(how) == "table" then
@@ -94,9 +104,6 @@ function psf.center(a, how)
     end
     local way = ways[how] or fail(('center is "%s"; it is middle, fft, maximum, mass or a list of coordinates')
         :format(tostring(how)), "center")
-    if a.device.dry and (how == "maximum" or how == "mass") then
-        way = ways.middle
-    end
     return way(a)
 end
 

@@ -4,6 +4,7 @@
 ** the gradient that vector extrapolation needs, and only where a consensus is not negative.
 */
 #include "ops/op_rl_update.h"
+#include <string.h>
 
 #define MEMBER(name) offsetof(mb_rl_update_params, name)
 static const mb_op_arg args[] = {
@@ -122,11 +123,11 @@ static void update_row(const mb_rl_normaliser *n, const mb_rl_normaliser_row *ro
             r.gradient[x] = change;
         if (cell) {
             double d = (double)change, g = (double)before;
-            cell->sums[0] += (double)value;
-            cell->sums[1] += d * d;
-            cell->sums[2] += (double)value * (double)value;
-            cell->sums[3] += d * g;
-            cell->sums[4] += g * g;
+            cell->sum += (double)value;
+            cell->change += d * d;
+            cell->squares += (double)value * (double)value;
+            cell->product += d * g;
+            cell->before += g * g;
         }
     }
 }
@@ -146,7 +147,7 @@ static mb_status run_host(const mb_op_call *call)
     int threads = rows * pitch < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t block = 0; block < MB_GRID_BLOCKS; block++) {
-        mb_rl_update_cell cell = {{0}};
+        mb_rl_update_cell cell = {0, 0, 0, 0, 0};
         for (int64_t row = rows * block / MB_GRID_BLOCKS; row < rows * (block + 1) / MB_GRID_BLOCKS;
              row++) {
             mb_rl_normaliser_row rule = mb_rl_normaliser_row_of(&n, row);
@@ -160,12 +161,15 @@ static mb_status run_host(const mb_op_call *call)
     }
     if (partials) {
         const mb_array *metric = call->arrays[MB_RL_UPDATE_METRIC];
-        for (int64_t k = 0; k < metric->shape.dims[0]; k++) {
-            double sum = 0;
-            for (int i = 0; i < MB_GRID_BLOCKS; i++)
-                sum += partials[i].sums[k];
-            ((double *)metric->data)[k] = sum;
+        mb_rl_update_cell total = {0, 0, 0, 0, 0};
+        for (int i = 0; i < MB_GRID_BLOCKS; i++) {
+            total.sum += partials[i].sum;
+            total.change += partials[i].change;
+            total.squares += partials[i].squares;
+            total.product += partials[i].product;
+            total.before += partials[i].before;
         }
+        memcpy(metric->data, &total, mb_array_bytes(metric));
     }
     return MB_STATUS_OK;
 }

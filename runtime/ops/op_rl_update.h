@@ -26,10 +26,10 @@ enum {
 };
 enum { MB_RL_UPDATE_PARTIALS };
 
-/* Sums: the new estimate, squared change, squared estimate; product with the gradient before, square of that. */
-#define MB_RL_UPDATE_SUMS 5
+/* Sums of the new estimate, squared change, squared estimate; of change times the gradient before, and that squared. */
 typedef struct mb_rl_update_cell {
-    double sums[MB_RL_UPDATE_SUMS];
+    double sum, change, squares, product, before;
 } mb_rl_update_cell;
+#define MB_RL_UPDATE_SUMS 5 /* doubles of a cell */
 
 #endif
