@@ -7,7 +7,7 @@
 __global__ void __launch_bounds__(MB_THREADS)
     ellipsoid_volume_kernel(float *to, const double *ellipsoids, int64_t n_ellipsoids,
                             const double *heights, int64_t nz, int64_t ny, int64_t nx,
-                            int64_t subsamples)
+                            int64_t subsamples, int64_t subslices)
 {
     MB_GRID_LOOP(i, nz * ny * nx)
     {
@@ -16,11 +16,11 @@ __global__ void __launch_bounds__(MB_THREADS)
         float sum = 0.0f;
         for (int64_t k = 0; k < n_ellipsoids; k++) {
             mb_ellipsoid e = mb_ellipsoid_at(ellipsoids, k);
-            double s2 = mb_ellipsoid_section(&e, heights[i / (nx * ny)]);
-            if (s2 > 0)
-                sum +=
-                    (float)(e.density * mb_ellipsoid_coverage(&e, sqrt(s2), x - e.x, y - e.y,
-                                                              cos(e.phi), sin(e.phi), subsamples));
+            const double dx = x - e.x, dy = y - e.y, reach = mb_ellipsoid_reach(&e);
+            if (fabs(dx) <= reach && fabs(dy) <= reach)
+                sum += (float)(e.density * mb_ellipsoid_part(&e, heights[i / (nx * ny)], dx, dy,
+                                                             cos(e.phi), sin(e.phi), subsamples,
+                                                             subslices));
         }
         to[i] = sum;
     }
@@ -42,7 +42,8 @@ extern "C" mb_status mb_cuda_ellipsoid_volume(const mb_op_call *call)
     ellipsoid_volume_kernel<<<mb_blocks(call, nz * ny * nx, MB_THREADS), MB_THREADS, 0,
                               mb_stream(call)>>>((float *)result->data, table,
                                                  p->ellipsoids.count / MB_ELLIPSOID_NUMBERS,
-                                                 heights, nz, ny, nx, p->subsamples);
+                                                 heights, nz, ny, nx, p->subsamples,
+                                                 p->subslices);
     MB_LAUNCHED("ellipsoid_volume_kernel");
     return MB_STATUS_OK;
 }

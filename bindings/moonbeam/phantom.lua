@@ -3,6 +3,9 @@
 -- Tables list {density, a, b, c, x, y, z, phi in degrees} in units of the half-width; `phantom.scale` turns them into the flat
 -- vector in pixels that the operators take.
 
+local mb = require "moonbeam"
+local options_of = require "moonbeam.options"
+
 local phantom = {}
 
 --- The Shepp-Logan head in three dimensions with the higher contrast usual in tests: the ten ellipses of L. A. Shepp and
@@ -47,6 +50,73 @@ function phantom.heights(rows)
         heights[row] = (rows - 1) / 2 - (row - 1)
     end
     return heights
+end
+
+-- Numbers in [0, 1) that depend on the seed alone (a linear congruential generator of 48 bits, as drand48).
+local function generator(seed)
+    local state = ((seed << 16) + 0x330e) & 0xffffffffffff
+    return function()
+        state = (state * 0x5deece66d + 0xb) & 0xffffffffffff
+        return state / (1 << 48)
+    end
+end
+
+--- A volume with spheres at random places, voxels that an edge crosses in proportion: phantom.spheres({nz, ny, nx} [, options]).
+--
+-- Options: count (default 40); radius, {least, greatest} in px (default 2 and 8 % of the smaller of ny and nx); flatten, the
+-- height over the width (default 1: spheres; below 1 where planes are further apart than pixels); density, {least, greatest}
+-- or one number (default 100), added where spheres overlap; margin, how far centres stay from the faces in px (default 0:
+-- some spheres are cut); background (default 0); seed (default 1); subsamples (default 4: points per voxel edge, along all
+-- axes); device. Returns the volume, f32, and the spheres: a list of {density =, radius =, height =, center = {z, y, x}},
+-- centres 0-based.
+function phantom.spheres(size, options)
+    options = options_of(options, "phantom.spheres", {"count", "radius", "flatten", "density", "margin", "background", "seed",
+        "subsamples", "device"})
+    local function fail(message, arg)
+        mb.raise("argument", message, {op = "phantom.spheres", arg = arg})
+    end
+    if type(size) ~= "table" or #size ~= 3 then
+        fail("size is {nz, ny, nx}", "size")
+    end
+    local function range(name, default)
+        local value = options[name] or default
+        value = type(value) == "number" and {value, value} or value
+        if type(value) ~= "table" or #value ~= 2 or not (value[1] <= value[2]) then
+            fail(name .. " is {least, greatest} or one number", name)
+        end
+        return value
+    end
+    local nz, ny, nx = table.unpack(size)
+    local narrow, margin = math.min(ny, nx), options.margin or 0
+    local radius, density = range("radius", {0.02 * narrow, 0.08 * narrow}), range("density", 100)
+    local flatten, subsamples = options.flatten or 1, options.subsamples or 4
+    if not (radius[1] > 0) then
+        fail("radius must be above 0", "radius")
+    elseif not (flatten > 0) then
+        fail("flatten must be above 0", "flatten")
+    elseif not (margin >= 0 and 2 * margin <= math.min(nz, narrow) - 1) then
+        fail(("margin is %g; the volume leaves 0 to %g"):format(margin, (math.min(nz, narrow) - 1) / 2), "margin")
+    end
+    local random = generator(options.seed or 1)
+    local function between(least, greatest)
+        return least + (greatest - least) * random()
+    end
+    local list, flat = {}, {}
+    for i = 1, options.count or 40 do
+        local r = between(radius[1], radius[2])
+        local s = {density = between(density[1], density[2]), radius = r, height = r * flatten, center = {
+            between(margin, nz - 1 - margin), between(margin, ny - 1 - margin), between(margin, nx - 1 - margin)}}
+        list[i] = s
+        -- The operator's coordinates: from the middle, rows and slices upwards.
+        table.move({s.density, r, r, s.height, s.center[3] - (nx - 1) / 2, (ny - 1) / 2 - s.center[2],
+            (nz - 1) / 2 - s.center[1], 0}, 1, 8, #flat + 1, flat)
+    end
+    local volume = mb.ellipsoid_volume(flat, phantom.heights(nz), {ny, nx}, {subsamples = subsamples, subslices = subsamples,
+        device = options.device})
+    if options.background and options.background ~= 0 then
+        mb.binary(volume, "add", {scalar = options.background, out = volume})
+    end
+    return volume, list
 end
 
 return phantom

@@ -202,31 +202,34 @@ local function bessel_j0(x)
 end
 psf.bessel_j0 = bessel_j0
 
---- Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centres about the middle, sum 1, f32 (z, y, x):
--- h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(-i k NA^2 z rho^2 / (2 n)) rho drho|^2, k = 2 pi / wavelength.
--- size {nz, ny, nx}; options na, wavelength (in the medium of no refraction: vacuum), index (n, default 1.515), pixel, step
--- (lateral and axial distance of samples), all lengths in one unit; device. Needs z symmetric about focus: no aberration.
-function psf.born_wolf(size, options)
-    options = options_of(options, "psf.born_wolf", {"na", "wavelength", "index", "pixel", "step", "device"})
-    for _, name in ipairs {"na", "wavelength", "pixel", "step"} do
-        if type(options[name]) ~= "number" or options[name] <= 0 or options[name] ~= options[name] then
-            fail(name .. " is a positive number", name, "psf.born_wolf")
+local function positive(what, options, names)
+    for _, name in ipairs(names) do
+        if type(options[name]) ~= "number" or not (options[name] > 0 and options[name] < math.huge) then
+            fail(name .. " is a positive number", name, what)
         end
     end
-    local index = options.index or 1.515
-    if #size ~= 3 then
-        fail("size is {nz, ny, nx}", "size", "psf.born_wolf")
-    elseif options.na >= index then
-        fail(("na %g must lie below the refractive index %g"):format(options.na, index), "na", "psf.born_wolf")
+end
+
+-- |integral over rho from 0 to `limit` of J0(k NA r rho) exp(i k path(rho, z)) rho drho|^2 at pixel centres about the
+-- middle, sum 1, f32 (z, y, x). `even`: planes at z and -z are equal.
+local function scalar(what, size, options, limit, path, even)
+    if type(size) ~= "table" or #size ~= 3 then
+        fail("size is {nz, ny, nx}", "size", what)
     end
     local nz, ny, nx = table.unpack(size)
     local cz, cy, cx = (nz - 1) // 2, (ny - 1) // 2, (nx - 1) // 2
     local k = 2 * math.pi / options.wavelength
     local farthest = options.pixel * math.sqrt((ny - 1 - cy) ^ 2 + (nx - 1 - cx) ^ 2)
-    local deepest = options.step * (nz - 1 - cz)
     -- Simpson's rule with at least 12 points for each turn of the integrand.
-    local phase = k * options.na * farthest + k * options.na ^ 2 * deepest / (2 * index)
-    local count = 2 * math.ceil(math.max(60, 12 * phase / (2 * math.pi)) / 2)
+    local turns = 0
+    for _, z in ipairs {-cz * options.step, (nz - 1 - cz) * options.step} do
+        local length = 0
+        for m = 1, 64 do
+            length = length + math.abs(path(limit * m / 64, z) - path(limit * (m - 1) / 64, z))
+        end
+        turns = math.max(turns, (length + options.na * farthest) / options.wavelength)
+    end
+    local count = 2 * math.ceil(math.max(60, 12 * turns) / 2)
     local weights = {}
     for m = 0, count do
         local simpson = (m == 0 or m == count) and 1 or m % 2 == 1 and 4 or 2
@@ -240,7 +243,7 @@ function psf.born_wolf(size, options)
             if not lines[key] then
                 local line, r = {}, options.pixel * math.sqrt(key)
                 for m = 0, count do
-                    line[m] = weights[m] * bessel_j0(k * options.na * r * m / count)
+                    line[m] = weights[m] * bessel_j0(k * options.na * r * limit * m / count)
                 end
                 lines[key] = line
                 keys[#keys + 1] = key
@@ -248,10 +251,10 @@ function psf.born_wolf(size, options)
         end
     end
     local planes = {}
-    for z = 0, math.max(cz, nz - 1 - cz) do
+    local function plane_at(z)
         local cosines, sines, plane = {}, {}, {}
         for m = 0, count do
-            local angle = k * options.na ^ 2 * z * options.step / (2 * index) * (m / count) ^ 2
+            local angle = k * path(limit * m / count, z)
             cosines[m], sines[m] = math.cos(angle), math.sin(angle)
         end
         for _, key in ipairs(keys) do
@@ -262,11 +265,13 @@ function psf.born_wolf(size, options)
             end
             plane[key] = re * re + im * im
         end
-        planes[z] = plane
+        return plane
     end
     local total, rows = 0, {}
     for z = 0, nz - 1 do
-        local plane, values = planes[math.abs(z - cz)], {}
+        local place = even and math.abs(z - cz) or z - cz
+        local plane, values = planes[place] or plane_at(place * options.step), {}
+        planes[place] = plane
         for y = 0, ny - 1 do
             for x = 0, nx - 1 do
                 local value = plane[(y - cy) ^ 2 + (x - cx) ^ 2]
@@ -278,6 +283,144 @@ function psf.born_wolf(size, options)
     end
     local raw = mb.from_string(table.concat(rows), size, {device = options.device})
     return mb.binary(raw, "div", {scalar = total, out = raw})
+end
+
+--- Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centres about the middle, sum 1, f32 (z, y, x):
+-- h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(-i k NA^2 z rho^2 / (2 n)) rho drho|^2, k = 2 pi / wavelength.
+-- size {nz, ny, nx}; options na, wavelength (in vacuum), index (n, default 1.515), pixel, step (lateral and axial distance of
+-- samples), all lengths in one unit; device. Needs z symmetric about focus: no aberration.
+function psf.born_wolf(size, options)
+    local what = "psf.born_wolf"
+    options = options_of(options, what, {"na", "wavelength", "index", "pixel", "step", "device"})
+    positive(what, options, {"na", "wavelength", "pixel", "step"})
+    local index = options.index or 1.515
+    if options.na >= index then
+        fail(("na %g must lie below the refractive index %g"):format(options.na, index), "na", what)
+    end
+    return scalar(what, size, options, 1, function(rho, z)
+        return -(options.na * rho) ^ 2 * z / (2 * index)
+    end, true)
+end
+
+--- Widefield PSF through layers of different refractive index (S. F. Gibson, F. Lanni, J. Opt. Soc. Am. A 9, 154, 1992),
+-- sampled at pixel centres about the middle, sum 1, f32 (z, y, x):
+-- h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(i k W(rho, z)) rho drho|^2, with the difference of optical
+-- paths W = d c(ns) + t c(n) - t0 c(n0) + tg c(ng) - tg0 c(ng0), c(n) = sqrt(n^2 - NA^2 rho^2): d depth of the emitter under
+-- the coverslip, t = t0 + z - d n / ns the immersion, so that the middle plane is the paraxial focus on the emitter.
+-- z grows with the immersion's thickness. Light that cannot pass a layer (NA rho above its index) is left out.
+--
+-- size {nz, ny, nx}; options na, wavelength (in vacuum), pixel, step as for born_wolf; index (n: immersion, default 1.515),
+-- index_design (n0, default index), working_distance (t0; needed where n and n0 differ), index_sample (ns, default index),
+-- depth (d, default 0), index_glass (ng, default 1.515), index_glass_design (ng0, default ng), glass (tg) and glass_design
+-- (tg0, default tg): thickness of the coverslip, needed where it is not what the objective was made for. All lengths in one
+-- unit; device.
+function psf.gibson_lanni(size, options)
+    local what = "psf.gibson_lanni"
+    options = options_of(options, what, {"na", "wavelength", "pixel", "step", "index", "index_design", "working_distance",
+        "index_sample", "depth", "index_glass", "index_glass_design", "glass", "glass_design", "device"})
+    positive(what, options, {"na", "wavelength", "pixel", "step"})
+    local n, ng = options.index or 1.515, options.index_glass or 1.515
+    local n0, ns, ng0 = options.index_design or n, options.index_sample or n, options.index_glass_design or ng
+    local depth, t0, tg = options.depth or 0, options.working_distance or 0, options.glass or 0
+    local tg0 = options.glass_design or tg
+    if n0 ~= n and not options.working_distance then
+        fail("working_distance is needed where index and index_design differ", "working_distance", what)
+    elseif (ng0 ~= ng or options.glass_design) and not options.glass then
+        fail("glass, its thickness, is needed where the coverslip is not that of the design", "glass", what)
+    elseif not (depth >= 0) then
+        fail("depth is 0 or more", "depth", what)
+    end
+    local limit = 1
+    for name, index in pairs {index = n, index_design = n0, index_sample = ns, index_glass = ng, index_glass_design = ng0} do
+        if not (index >= 1) then
+            fail(name .. " is a refractive index, 1 or more", name, what)
+        end
+        limit = math.min(limit, index / options.na)
+    end
+    local function along(index, rho)
+        return math.sqrt(math.max(0, index * index - (options.na * rho) ^ 2))
+    end
+    return scalar(what, size, options, limit, function(rho, z)
+        return depth * along(ns, rho) + (t0 + z - depth * n / ns) * along(n, rho) - t0 * along(n0, rho)
+            + tg * along(ng, rho) - tg0 * along(ng0, rho)
+    end, false)
+end
+
+-- Resamples the middle axis of a flat list (outer, n, inner): element i of the result is the mean of the linear
+-- interpolation over its own extent, `ratio` elements of the source about center + (i - target) * ratio; 0 outside.
+local function resample_axis(values, outer, n, inner, center, size, target, ratio)
+    local result, points = {}, math.max(1, math.ceil(8 * ratio))
+    local weights = {}
+    for i = 0, size - 1 do
+        local w = {}
+        for j = 0, points - 1 do
+            local x = center + (i - target + (ratio > 1 and (j + 0.5) / points - 0.5 or 0)) * ratio
+            local low = math.floor(x)
+            for source, part in pairs {[low] = 1 - (x - low), [low + 1] = x - low} do
+                if source >= 0 and source < n and part > 0 then
+                    w[source] = (w[source] or 0) + part / points
+                end
+            end
+        end
+        weights[i] = w
+    end
+    for o = 0, outer - 1 do
+        for i = 0, size - 1 do
+            local to = (o * size + i) * inner
+            for c = 1, inner do
+                local sum = 0
+                for source, part in pairs(weights[i]) do
+                    sum = sum + part * values[(o * n + source) * inner + c]
+                end
+                result[to + c] = sum
+            end
+        end
+    end
+    return result
+end
+
+--- A PSF at other distances of samples: psf.resample(a, from, to [, options]), both one number per axis in one unit, such as
+-- a measured PSF at the image's voxels. Linear between samples; where voxels become larger, the mean over each. Options:
+-- center (default "maximum"), which comes to the middle voxel; size, the result's extents (default: odd, all that is there).
+-- Returns an f32 array of sum 1 on the PSF's device.
+function psf.resample(a, from, to, options)
+    options = options_of(options, "psf.resample", {"center", "size"})
+    local rank, center = a.rank, psf.center(a, options.center or "maximum")
+    local ratios, size = {}, {}
+    for i = 1, rank do
+        local x, y = type(from) == "table" and from[i] or from, type(to) == "table" and to[i] or to
+        if type(x) ~= "number" or type(y) ~= "number" or not (x > 0 and y > 0) then
+            fail(("from and to have a positive number for each of the %d axes"):format(rank), "from", "psf.resample")
+        end
+        ratios[i] = y / x
+        size[i] = options.size and options.size[i] or 2 * math.floor((a.shape[i] - 1) / 2 / ratios[i]) + 1
+    end
+    local real <close> = a:cast("f32")
+    local values, outer, inner = {}, 1, 1
+    for _, n in ipairs(a.shape) do
+        inner = inner * n
+    end
+    if a.device.dry then
+        values = nil
+    else
+        local raw = real:to_string()
+        for i = 1, inner do
+            values[i] = string.unpack("<f", raw, 4 * i - 3)
+        end
+    end
+    local count = 1
+    for i, n in ipairs(a.shape) do
+        inner = inner // n
+        values = values and resample_axis(values, outer, n, inner, center[i], size[i], (size[i] - 1) // 2, ratios[i])
+        outer = outer * size[i]
+        count = count * size[i]
+    end
+    local parts = {}
+    for i = 1, count do
+        parts[i] = string.pack("<f", values and values[i] or 0)
+    end
+    local result = mb.from_string(table.concat(parts), size, {device = a.device})
+    return mb.binary(result, "div", {scalar = psf.sum(result), out = result})
 end
 
 return psf
