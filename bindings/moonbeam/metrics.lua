@@ -1,94 +1,119 @@
---- How much two images of one shape differ. Each takes (image, reference) and returns a number; sums are in double.
+--- How much two images of one shape differ. Each takes (image, reference) of any real dtype on one device and returns a
+-- number; differences are f32, sums double. Definitions are those of skimage.metrics.
 
 local mb = require "moonbeam"
 local options_of = require "moonbeam.options"
 
 local metrics = {}
 
-local function count_of(a)
-    local count = 1
-    for _, extent in ipairs(a.shape) do
-        count = count * extent
+-- a - offset, f32, the caller's own.
+local function real(a, offset)
+    local copy = mb.convert(a, "f32")
+    if offset ~= 0 then
+        mb.binary(copy, "sub", {scalar = offset, out = copy})
     end
-    return count
+    return copy
 end
 
-local function norm_of_difference(a, b)
-    local difference <close> = a - b
-    return difference:norm()
+local function multiply(a, b, out)
+    return mb.binary(a, "mul", {b = b, out = out})
 end
 
 --- Root of the mean squared difference.
 function metrics.rmse(a, b)
-    return norm_of_difference(a, b) / math.sqrt(count_of(a))
+    local difference <close> = real(a, 0)
+    local other <close> = real(b, 0)
+    mb.binary(difference, "sub", {b = other, out = difference})
+    local count = 1
+    for _, extent in ipairs(a.shape) do
+        count = count * extent
+    end
+    return difference:norm() / math.sqrt(count)
 end
 
---- Peak signal-to-noise ratio in dB; the peak is that of the reference, or options.range.
+--- Peak signal-to-noise ratio in dB; the peak is that of the reference, greatest less least, or options.range.
 function metrics.psnr(a, b, options)
     options = options_of(options, "metrics.psnr", {"range"})
     local rmse = metrics.rmse(a, b)
     return rmse == 0 and math.huge or 20 * math.log((options.range or b:max() - b:min()) / rmse, 10)
 end
 
---- Normalised cross-correlation about the means: 1 for images that differ by a factor and an offset.
+--- Normalised cross-correlation about the means (Pearson's): 1 for images that differ by a factor and an offset.
 function metrics.ncc(a, b)
-    local x <close> = a - a:mean()
-    local y <close> = b - b:mean()
-    local product <close> = x * y
+    local x <close> = real(a, a:mean())
+    local y <close> = real(b, b:mean())
     local norms = x:norm() * y:norm()
-    return norms > 0 and product:sum() / norms or 0
+    multiply(x, y, x)
+    return norms > 0 and x:sum() / norms or 0
 end
 
 --- I-divergence of the reference y from the model a: sum of y log(y / a) - y + a; a is bounded below by eps (default 1e-12).
 function metrics.i_divergence(a, y, options)
     options = options_of(options, "metrics.i_divergence", {"eps"})
-    local shape = a.shape
-    local padded <close> = mb.embed(a, shape)
+    local padded <close> = mb.embed(a, a.shape)
     local _, sums = mb.rl_ratio(padded, y, {metrics = true, eps = options.eps})
     local misfit <close> = sums
     return (misfit:item(1))
 end
 
+-- The window: a Gaussian of 1.5 px, cut off at 5.
+local SIGMA, RADIUS = 1.5, 5
+
 --- Structural similarity (Z. Wang et al., IEEE Trans. Image Process. 13, 600, 2004): Gaussian window of sigma 1.5 px, 11 px
--- along every axis, K1 = 0.01, K2 = 0.03; the mean over the image. options.range: default the reference's.
+-- along every axis, K1 = 0.01, K2 = 0.03; the mean over the pixels whose window lies in the image. What
+-- skimage.metrics.structural_similarity gives with gaussian_weights, sigma 1.5, use_sample_covariance = False.
+-- options.range: default the reference's greatest less least. Five arrays beside the two.
 function metrics.ssim(a, b, options)
     options = options_of(options, "metrics.ssim", {"range"})
-    local range = options.range or b:max() - b:min()
+    local ranges = {}
+    for i, extent in ipairs(a.shape) do
+        if extent <= 2 * RADIUS then
+            mb.raise("shape", ("axis %d has %d px; the window has %d"):format(i, extent, 2 * RADIUS + 1), {op = "metrics.ssim"})
+        end
+        ranges[i] = {RADIUS + 1, extent - RADIUS}
+    end
+    local range, middle = options.range or b:max() - b:min(), b:mean()
     local c1, c2 = (0.01 * range) ^ 2, (0.03 * range) ^ 2
-    local window = {}
-    for i = 1, a.rank do
-        window[i] = 11
+    -- Variances of what differs from the mean: nothing cancels however bright the image is.
+    local x <close> = real(a, middle)
+    local y <close> = real(b, middle)
+    local product <close> = mb.empty(a.shape, {device = a.device})
+    local function smooth(image, out)
+        return mb.gaussian_filter(image, SIGMA, {truncate = RADIUS / SIGMA, out = out})
     end
-    local gaussian <close> = mb.psf.gaussian(window, 1.5, {device = a.device})
-    local function smooth(image)
-        return mb.convolution(image, gaussian, {boundary = "reflect"})
+    local function add(array, change, sign)
+        mb.binary(array, sign or "add", type(change) == "number" and {scalar = change, out = array} or {b = change, out = array})
     end
-    local function smooth_product(x, y)
-        local product <close> = x * y
-        return smooth(product)
+    local covariance <close> = smooth(multiply(x, y, product))
+    local variances <close> = smooth(multiply(x, x, product))
+    do
+        local other <close> = smooth(multiply(y, y, product))
+        add(variances, other)
     end
-    local mean_a <close> = smooth(a)
-    local mean_b <close> = smooth(b)
-    local aa <close> = smooth_product(a, a)
-    local bb <close> = smooth_product(b, b)
-    local ab <close> = smooth_product(a, b)
-    local squares_a <close> = mean_a * mean_a
-    local squares_b <close> = mean_b * mean_b
-    local means <close> = mean_a * mean_b
-    local cross <close> = ab - means
-    local doubled <close> = means * 2
-    local upper_left <close> = doubled + c1
-    local doubled_cross <close> = cross * 2
-    local upper_right <close> = doubled_cross + c2
-    local upper <close> = upper_left * upper_right
-    local squares <close> = squares_a + squares_b
-    local energies <close> = aa + bb
-    local variances <close> = energies - squares
-    local lower_left <close> = squares + c1
-    local lower_right <close> = variances + c2
-    local lower <close> = lower_left * lower_right
-    local map <close> = upper / lower
-    return map:mean()
+    -- From here on: product is the mean of a, x that of b, y is free.
+    smooth(x, product)
+    smooth(y, x)
+    add(covariance, multiply(product, x, y), "sub")
+    add(variances, multiply(product, product, y), "sub")
+    add(variances, multiply(x, x, y), "sub")
+    add(product, middle)
+    add(x, middle)
+    -- (2 ma mb + c1) (2 cov + c2) / ((ma^2 + mb^2 + c1) (variances + c2))
+    multiply(product, x, y)
+    add(y, y)
+    add(y, c1)
+    add(covariance, covariance)
+    add(covariance, c2)
+    multiply(covariance, y, covariance)
+    multiply(product, product, product)
+    multiply(x, x, x)
+    add(product, x)
+    add(product, c1)
+    add(variances, c2)
+    multiply(variances, product, variances)
+    mb.binary(covariance, "div", {b = variances, out = covariance})
+    local inside <close> = covariance:view(table.unpack(ranges))
+    return inside:mean()
 end
 
 return metrics

@@ -220,7 +220,7 @@ local function scalar(what, size, options, limit, path, even)
     local cz, cy, cx = (nz - 1) // 2, (ny - 1) // 2, (nx - 1) // 2
     local k = 2 * math.pi / options.wavelength
     local farthest = options.pixel * math.sqrt((ny - 1 - cy) ^ 2 + (nx - 1 - cx) ^ 2)
-    -- Simpson's rule with at least 12 points for each turn of the integrand.
+    -- Simpson's rule with at least 24 points for each turn of the integrand.
     local turns = 0
     for _, z in ipairs {-cz * options.step, (nz - 1 - cz) * options.step} do
         local length = 0
@@ -229,7 +229,7 @@ local function scalar(what, size, options, limit, path, even)
         end
         turns = math.max(turns, (length + options.na * farthest) / options.wavelength)
     end
-    local count = 2 * math.ceil(math.max(60, 12 * turns) / 2)
+    local count = 2 * math.ceil(math.max(60, 24 * turns) / 2)
     local weights = {}
     for m = 0, count do
         local simpson = (m == 0 or m == count) and 1 or m % 2 == 1 and 4 or 2

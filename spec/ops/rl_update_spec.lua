@@ -53,6 +53,28 @@ describe("rl_update", function()
         end)
     end
 
+    it("leaves the estimate where the consensus is negative", function()
+        local x <close> = mb.array { { 1, 2, 3 }, { 4, 5, 6 } }
+        local t <close> = mb.array { { 2, 2, 2, 9 }, { 2, 2, 2, 9 } }
+        local consensus <close> = mb.array { { 1, -1e-9, 0, -9 }, { -3, 2, 5, -9 } }
+        mb.rl_update(x, t, { consensus = consensus })
+        helper.assert_close({ { 2, 2, 6 }, { 4, 10, 12 } }, x, 0)
+        local samples <close> = t:view(mb.all, { 1, 3 })
+        helper.assert_close(x, samples, 0)
+    end)
+
+    it("replaces the gradient, and sums what Biggs and Andrews need", function()
+        local x <close> = mb.array { { 1, 2, 3 } }
+        local t <close> = mb.array { { 2, 0.5, 1, 9 } }
+        local gradient <close> = mb.array { { 3, 1, -2 } }
+        local _, _, metric, same = mb.rl_update(x, t, { gradient = gradient, metrics = true })
+        assert.equal(gradient, same)
+        helper.assert_close({ { 1, -1, 0 } }, gradient, 0)
+        assert.near(3 * 1 + 1 * -1, (metric:item(4)), 1e-6)
+        assert.near(9 + 1 + 4, (metric:item(5)), 1e-6)
+        metric:release()
+    end)
+
     it("explains grids that are too small for the table", function()
         local x <close> = mb.ones { 8 }
         local t <close> = mb.ones { 10 }

@@ -1,0 +1,66 @@
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+local inputs = require "spec.fixtures.inputs"
+local reference = require "spec.fixtures.scipy_reference"
+
+helper.each_device(function(device, test)
+    describe("box_filter on " .. device:match("^%a+"), function()
+        for i, case in ipairs(reference.box) do
+            test(("is scipy.ndimage.uniform_filter: %s, %s (%d)"):format(table.concat(case.shape, "x"), case.mode, i), function()
+                local a <close> = inputs.array(case.shape, 1, device)
+                local b <close> = mb.box_filter(a, case.size, { mode = case.mode, axes = case.axes, value = 0.25 })
+                assert.same(case.shape, b.shape)
+                helper.assert_close(case.result, b, 1e-6)
+            end)
+        end
+
+        test("is exact on whole numbers and does not drift along a line", function()
+            local a <close> = mb.random({ 3, 20000 }, { seed = 1, dtype = "u16", high = 65536, device = device })
+            local b <close> = mb.box_filter(a, { 1, 5 }, { mode = "wrap" })
+            local x, y = a:to_table(), b:to_table()
+            for row = 1, 3 do
+                for _, i in ipairs { 1, 2, 777, 1024, 1025, 12345, 19999, 20000 } do
+                    local sum = 0
+                    for k = -2, 2 do
+                        sum = sum + x[row][(i - 1 + k) % 20000 + 1]
+                    end
+                    assert.near(sum / 5, y[row][i], 1e-7 * sum)
+                end
+            end
+        end)
+
+        test("filters long axes of every place, in windows larger than they are", function()
+            for _, shape in ipairs { { 300, 3, 5 }, { 3, 300, 5 }, { 3, 5, 300 }, { 2, 40, 1 } } do
+                local a <close> = mb.random(shape, { seed = 2, device = device })
+                for axis = 1, 3 do
+                    local size = { 1, 1, 1 }
+                    size[axis] = 2 * shape[axis] -- wraps around exactly twice
+                    local b <close> = mb.box_filter(a, size, { mode = "wrap" })
+                    local mean <close> = mb.reduce(a, "mean", { axis = axis })
+                    for _, at in ipairs { 1, shape[axis] } do
+                        local ranges = { mb.all, mb.all, mb.all }
+                        ranges[axis] = at
+                        local slice <close> = b:view(table.unpack(ranges))
+                        helper.assert_close(mean, slice, 1e-6)
+                    end
+                end
+            end
+        end)
+    end)
+end)
+
+describe("box_filter", function()
+    it("explains wrong sizes and axes", function()
+        local a <close> = mb.ones { 4, 5 }
+        assert.matches("whole number", (helper.failure(mb.box_filter, a, 2.5)))
+        assert.matches("one for each of the 2 axes", (helper.failure(mb.box_filter, a, { 3, 3, 3 })))
+        assert.matches("axis 2 twice", (helper.failure(mb.box_filter, a, 3, { axes = { 2, -1 } })))
+        assert.matches("1 to 2, or %-1 to %-2", (helper.failure(mb.box_filter, a, 3, { axes = { 3 } })))
+        assert.matches("did you mean 'symmetric'", (helper.failure(mb.box_filter, a, 3, { mode = "symetric" })))
+    end)
+
+    it("takes a buffer of lines as scratch on the host, not an array", function()
+        local known = mb.op.estimate("box_filter", { { "f32", 64, 256, 256 } }, { size = 9 }, { device = "host" })
+        assert.is_true(known.scratch < 4 * 64 * 256 * 256 / 50, tostring(known.scratch))
+    end)
+end)
