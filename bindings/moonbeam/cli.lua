@@ -37,6 +37,18 @@ function cli.count(text)
     return value
 end
 
+--- "3,1.5,1.5" -> {3, 1.5, 1.5}.
+function cli.numbers(text)
+    local list = {}
+    for word in text:gmatch("[^,]+") do
+        list[#list + 1] = tonumber(word)
+        if not list[#list] then
+            return nil, "numbers such as 3,1.5,1.5"
+        end
+    end
+    return list
+end
+
 --- "a:b" -> {a, b}; 1-based and inclusive; "a" alone is one row; an end left out is nil.
 function cli.range(text)
     local first, last = text:match("^(%-?%d*):(%-?%d*)$")

@@ -82,7 +82,7 @@ local function complex(what, a, options, inverse)
     end
     for first = #axes, 1, -3 do
         local group = table.move(axes, math.max(1, first - 2), first, 1, {})
-        local before <close> = mine and current or nil
+        local _ <close> = mine and current or nil
         current, mine = over(current, group, function(array, owned)
             local settings = { axes = #group, inverse = inverse, normalise = options.normalise }
             if owned then

@@ -81,7 +81,7 @@ function phantom.spheres(size, options)
     local function range(name, default)
         local value = options[name] or default
         value = type(value) == "number" and {value, value} or value
-        if type(value) ~= "table" or #value ~= 2 or not (value[1] <= value[2]) then
+        if type(value) ~= "table" or #value ~= 2 or value[1] > value[2] then
             fail(name .. " is {least, greatest} or one number", name)
         end
         return value
@@ -90,9 +90,9 @@ function phantom.spheres(size, options)
     local narrow, margin = math.min(ny, nx), options.margin or 0
     local radius, density = range("radius", {0.02 * narrow, 0.08 * narrow}), range("density", 100)
     local flatten, subsamples = options.flatten or 1, options.subsamples or 4
-    if not (radius[1] > 0) then
+    if radius[1] <= 0 then
         fail("radius must be above 0", "radius")
-    elseif not (flatten > 0) then
+    elseif flatten <= 0 then
         fail("flatten must be above 0", "flatten")
     elseif not (margin >= 0 and 2 * margin <= math.min(nz, narrow) - 1) then
         fail(("margin is %g; the volume leaves 0 to %g"):format(margin, (math.min(nz, narrow) - 1) / 2), "margin")

@@ -327,12 +327,12 @@ function psf.gibson_lanni(size, options)
         fail("working_distance is needed where index and index_design differ", "working_distance", what)
     elseif (ng0 ~= ng or options.glass_design) and not options.glass then
         fail("glass, its thickness, is needed where the coverslip is not that of the design", "glass", what)
-    elseif not (depth >= 0) then
+    elseif depth < 0 then
         fail("depth is 0 or more", "depth", what)
     end
     local limit = 1
     for name, index in pairs {index = n, index_design = n0, index_sample = ns, index_glass = ng, index_glass_design = ng0} do
-        if not (index >= 1) then
+        if index < 1 then
             fail(name .. " is a refractive index, 1 or more", name, what)
         end
         limit = math.min(limit, index / options.na)

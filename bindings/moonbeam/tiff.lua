@@ -134,9 +134,10 @@ function tiff.read(name, options)
         end
     end})
     local swap = layout.order == ">" and layout.dtype ~= "u8" and (layout.dtype == "u16" and 2 or 4) or nil
+    local blank = volume.device.dry and ("\0"):rep(layout.page_bytes) -- the same steps, with nothing in them
     for i, strips in ipairs(layout.pages) do
-        local parts = {}
-        for k, strip in ipairs(volume.device.dry and {} or strips) do
+        local parts = {blank or nil}
+        for k, strip in ipairs(blank and {} or strips) do
             file:seek("set", strip[1])
             parts[k] = file:read(strip[2]) or ""
         end
@@ -144,15 +145,13 @@ function tiff.read(name, options)
         if swap then
             text = text:gsub(("."):rep(swap), string.reverse)
         end
-        if not volume.device.dry then
-            if #text < layout.page_bytes then
-                fail(name, ("page %d is cut short"):format(i))
-            end
-            local page <close> = mb.from_string(text:sub(1, layout.page_bytes), {layout.rows, layout.columns},
-                {dtype = layout.dtype, device = volume.device})
-            local place <close> = volume:view(i)
-            mb.convert(page, layout.dtype, {out = place})
+        if #text < layout.page_bytes then
+            fail(name, ("page %d is cut short"):format(i))
         end
+        local page <close> = mb.from_string(text:sub(1, layout.page_bytes), {layout.rows, layout.columns},
+            {dtype = layout.dtype, device = volume.device})
+        local place <close> = volume:view(i)
+        mb.convert(page, layout.dtype, {out = place})
     end
     local meta = {spacing = layout.spacing, description = layout.description}
     if count == 1 then
