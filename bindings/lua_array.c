@@ -13,13 +13,13 @@ static char all_marker;
 
 mb_array *mbl_test_array(lua_State *L, int index)
 {
-    mb_array **slot = luaL_testudata(L, index, MBL_ARRAY);
+    mb_array **slot = mbl_array_slot(L, index);
     return slot != NULL ? *slot : NULL;
 }
 
 mb_array *mbl_check_array(lua_State *L, int index)
 {
-    mb_array **slot = luaL_testudata(L, index, MBL_ARRAY);
+    mb_array **slot = mbl_array_slot(L, index);
     if (slot == NULL)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "expected an array, not a %s",
                  mbl_type_name(L, index));
@@ -318,12 +318,12 @@ static int unknown_key(lua_State *L, const char *key)
 
 static int array_index(lua_State *L)
 {
-    mb_array **slot = luaL_checkudata(L, 1, MBL_ARRAY);
     if (lua_type(L, 2) == LUA_TSTRING) {
-        const char *key = lua_tostring(L, 2);
         lua_pushvalue(L, 2);
         if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
-            return 1;
+            return 1; /* a method, which checks what it is given */
+        const char *key = lua_tostring(L, 2);
+        mb_array **slot = luaL_checkudata(L, 1, MBL_ARRAY);
         if (strcmp(key, "released") == 0) {
             lua_pushboolean(L, *slot == NULL);
             return 1;
@@ -410,6 +410,8 @@ int mbl_open_array(lua_State *L)
     lua_setfield(L, -2, "properties");
 
     luaL_newmetatable(L, MBL_ARRAY);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &mbl_array_key);
     luaL_setfuncs(L, metamethods, 0);
     luaL_newlib(L, methods);
     luaL_setfuncs(L, mbl_array_read_methods, 0);

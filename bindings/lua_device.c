@@ -4,54 +4,15 @@
 ** closed; closing it releases every array on it.
 */
 #include "lua_moonbeam.h"
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_KEY "moonbeam.default_device"
+/* Its address is the key in the registry of the default device's id. */
+static const char default_key = 0;
 
 typedef struct device_box {
     mb_device *device; /* NULL: a closed shadow */
 } device_box;
-
-/*
-** Owners: source lines, interned for the life of the process, because the pool keeps the pointers.
-*/
-
-#define OWNER_BUCKETS 256
-
-typedef struct owner {
-    struct owner *next;
-    char text[];
-} owner;
-
-static pthread_mutex_t owner_lock = PTHREAD_MUTEX_INITIALIZER;
-static owner *owners[OWNER_BUCKETS];
-
-const char *mbl_intern(const char *text)
-{
-    unsigned hash = 5381;
-    for (const char *p = text; *p != '\0'; p++)
-        hash = hash * 33u + (unsigned char)*p;
-    owner **bucket = &owners[hash % OWNER_BUCKETS];
-    pthread_mutex_lock(&owner_lock);
-    owner *found = *bucket;
-    while (found != NULL && strcmp(found->text, text) != 0)
-        found = found->next;
-    if (found == NULL && (found = malloc(sizeof *found + strlen(text) + 1)) != NULL) {
-        strcpy(found->text, text);
-        found->next = *bucket;
-        *bucket = found;
-    }
-    pthread_mutex_unlock(&owner_lock);
-    return found != NULL ? found->text : "Lua";
-}
-
-const char *mbl_owner(lua_State *L)
-{
-    char text[LUA_IDSIZE + 16];
-    return mbl_caller(L, text, sizeof text) ? mbl_intern(text) : "C";
-}
 
 /*
 ** Access
@@ -118,6 +79,9 @@ void mbl_push_device(lua_State *L, mb_device *device)
 
 static mb_device *open_device(lua_State *L, const char *id)
 {
+    for (int i = 0; i < MAX_OPENED && opened[i] != NULL; i++)
+        if (strcmp(opened[i]->id, id) == 0)
+            return mbl_active_device(L, opened[i]);
     mb_device *device = NULL;
     mb_error_clear();
     mbl_check(L, mb_device_open(id, &device));
@@ -132,7 +96,7 @@ static mb_device *open_device(lua_State *L, const char *id)
 mb_device *mbl_default_device(lua_State *L)
 {
     const char *id = "host";
-    if (lua_getfield(L, LUA_REGISTRYINDEX, DEFAULT_KEY) == LUA_TSTRING)
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &default_key) == LUA_TSTRING)
         id = lua_tostring(L, -1);
     mb_device *device = open_device(L, id);
     lua_pop(L, 1);
@@ -360,7 +324,7 @@ static int module_default(lua_State *L)
             mbl_fail(L, MB_STATUS_ARGUMENT, "device",
                      "a shadow device cannot be the default device");
         lua_pushstring(L, device->id);
-        lua_setfield(L, LUA_REGISTRYINDEX, DEFAULT_KEY);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &default_key);
     }
     mbl_push_device(L, mbl_default_device(L));
     return 1;

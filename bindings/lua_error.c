@@ -10,43 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char home[1024]; /* with the closing slash; written once, when the module is loaded */
-
-void mbl_set_home(const char *folder)
-{
-    if (strlen(folder) < sizeof home && strcmp(home, folder) != 0)
-        strcpy(home, folder);
-}
-
-static bool at_home(const lua_Debug *ar)
-{
-    size_t length = strlen(home);
-    return length > 0 && ar->source[0] == '@' && strncmp(ar->source + 1, home, length) == 0;
-}
-
-bool mbl_caller(lua_State *L, char *buffer, size_t bytes)
-{
-    lua_Debug ar;
-    bool found = false;
-    buffer[0] = '\0';
-    for (int level = 0; lua_getstack(L, level, &ar); level++) {
-        lua_getinfo(L, "Sl", &ar);
-        if (ar.currentline <= 0) {
-            if (mbl_is_recording_call(L, &ar))
-                break; /* whoever records is not who does it: a tail call left no line of its own */
-            continue;
-        }
-        bool ours = at_home(&ar);
-        /* A line of our own is better than none. */
-        if (!found || !ours)
-            snprintf(buffer, bytes, "%s:%d", ar.short_src, ar.currentline);
-        found = true;
-        if (!ours)
-            break;
-    }
-    return found;
-}
-
 static void set_text(lua_State *L, const char *key, const char *text)
 {
     if (text[0] != '\0') {
@@ -58,19 +21,18 @@ static void set_text(lua_State *L, const char *key, const char *text)
 void mbl_push_error(lua_State *L)
 {
     mb_error error = *mb_error_last();
-    char where[LUA_IDSIZE + 16];
+    const char *where = mbl_caller(L);
     mb_error_clear();
     if (error.code == MB_STATUS_OK) {
         error.code = MB_STATUS_INTERNAL;
         snprintf(error.text, sizeof error.text, "a failure left no error record");
     }
-    mbl_caller(L, where, sizeof where);
     lua_createtable(L, 0, 7);
     set_text(L, "code", mb_status_name(error.code));
     set_text(L, "message", error.text);
     set_text(L, "op", error.op);
     set_text(L, "arg", error.arg);
-    set_text(L, "where", where);
+    set_text(L, "where", where != NULL ? where : "");
     if (error.need_bytes != 0 || error.limit_bytes != 0) {
         lua_pushinteger(L, (lua_Integer)error.need_bytes);
         lua_setfield(L, -2, "need");

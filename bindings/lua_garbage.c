@@ -18,6 +18,7 @@
 #include "lua_moonbeam.h"
 #include "memory/ledger.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -39,13 +40,34 @@ static mb_array **garbage;
 static size_t garbage_count, garbage_room;
 
 /* Per device: bytes made since the last pool point, and what was live after it. Only arrays count,
-** because scratch never becomes garbage. */
+** because scratch never becomes garbage. Devices come and go under the lock; every allocation looks
+** its own up without it. */
 static struct counter {
-    mb_device *device;
-    uint64_t made, live;
+    _Atomic(mb_device *) device;
+    atomic_uint_fast64_t made, live;
 } counters[MAX_COUNTERS];
 
 static uint64_t points, collected; /* pool points passed, arrays freed at them: mb.pool.stats */
+
+const char mbl_array_key = 0;
+
+mb_array **mbl_array_slot(lua_State *L, int index)
+{
+    mb_array **slot = lua_touserdata(L, index);
+    if (slot == NULL || !lua_getmetatable(L, index))
+        return NULL;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &mbl_array_key);
+    bool same = lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+    return same ? slot : NULL;
+}
+
+/* Raises for any other value. */
+static array_box *check_box(lua_State *L, int index)
+{
+    mb_array **slot = mbl_array_slot(L, index);
+    return slot != NULL ? (array_box *)slot : luaL_checkudata(L, index, MBL_ARRAY);
+}
 
 mb_array **mbl_new_array(lua_State *L)
 {
@@ -54,7 +76,8 @@ mb_array **mbl_new_array(lua_State *L)
     box->saved = NULL;
     box->freed = NULL;
     box->link = NULL;
-    luaL_setmetatable(L, MBL_ARRAY);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &mbl_array_key);
+    lua_setmetatable(L, -2);
     pthread_mutex_lock(&lock);
     box->next = boxes;
     if (boxes != NULL)
@@ -90,7 +113,7 @@ static mb_array *list_garbage(mb_array *array)
 
 int mbl_array_gc(lua_State *L)
 {
-    array_box *box = luaL_checkudata(L, 1, MBL_ARRAY);
+    array_box *box = check_box(L, 1);
     mb_array *unlisted = NULL;
     pthread_mutex_lock(&lock);
     if (box->link != NULL) {
@@ -113,7 +136,7 @@ int mbl_array_gc(lua_State *L)
 
 int mbl_array_release(lua_State *L)
 {
-    array_box *box = luaL_checkudata(L, 1, MBL_ARRAY);
+    array_box *box = check_box(L, 1);
     pthread_mutex_lock(&lock);
     mb_array *array = empty_box(box);
     pthread_mutex_unlock(&lock);
@@ -194,39 +217,42 @@ void mbl_forget_device(mb_device *device)
     }
 }
 
-/* The device's counter, or NULL when there are too many devices (then only the budget makes pool
-** points). */
-static struct counter *counter_of(mb_device *device)
+static struct counter *find_counter(mb_device *device)
 {
-    int empty = -1;
-    for (int i = 0; i < MAX_COUNTERS; i++) {
-        if (counters[i].device == device)
+    for (int i = 0; i < MAX_COUNTERS; i++)
+        if (atomic_load_explicit(&counters[i].device, memory_order_acquire) == device)
             return &counters[i];
-        if (counters[i].device == NULL && empty < 0)
-            empty = i;
+    return NULL;
+}
+
+/* Under the lock. NULL when there are too many devices (then only the budget makes pool points). */
+static struct counter *make_counter(mb_device *device)
+{
+    struct counter *counter = find_counter(device);
+    if (counter == NULL && (counter = find_counter(NULL)) != NULL) {
+        counter->made = 0;
+        counter->live = 0;
+        counter->device = device;
     }
-    if (empty < 0)
-        return NULL;
-    counters[empty] = (struct counter){device, 0, 0};
-    return &counters[empty];
+    return counter;
 }
 
 void mbl_allocated(mb_device *device, uint64_t bytes)
 {
-    pthread_mutex_lock(&lock);
-    struct counter *counter = counter_of(device);
+    struct counter *counter = find_counter(device);
+    if (counter == NULL) {
+        pthread_mutex_lock(&lock);
+        counter = make_counter(device);
+        pthread_mutex_unlock(&lock);
+    }
     if (counter != NULL)
-        counter->made += bytes;
-    pthread_mutex_unlock(&lock);
+        atomic_fetch_add_explicit(&counter->made, bytes, memory_order_relaxed);
 }
 
 static bool point_is_due(mb_device *device)
 {
-    pthread_mutex_lock(&lock);
-    const struct counter *counter = counter_of(device);
-    bool due = counter != NULL && counter->made > POINT_BYTES && counter->made > counter->live;
-    pthread_mutex_unlock(&lock);
-    return due;
+    struct counter *counter = find_counter(device);
+    return counter != NULL && counter->made > POINT_BYTES && counter->made > counter->live;
 }
 
 void mbl_pool_point(lua_State *L)
@@ -439,11 +465,10 @@ mb_status mbl_mirror_arrays(mb_device *device, mb_device *shadow)
     for (array_box *box = boxes; box != NULL; box = box->next)
         if (box->saved != NULL && box->saved->device == device)
             mb_storage_unmirror(box->saved->storage);
-    const struct counter *real = counter_of(device);
-    struct counter *image = counter_of(shadow);
+    struct counter *real = find_counter(device), *image = make_counter(shadow);
     if (real != NULL && image != NULL) {
-        image->made = real->made;
-        image->live = real->live;
+        image->made = atomic_load(&real->made);
+        image->live = atomic_load(&real->live);
     }
     pthread_mutex_unlock(&lock);
     return status;
@@ -539,7 +564,7 @@ static int garbage_arrays(lua_State *L)
 /* id(array): what `arrays` calls it. */
 static int garbage_id(lua_State *L)
 {
-    lua_pushlightuserdata(L, luaL_checkudata(L, 1, MBL_ARRAY));
+    lua_pushlightuserdata(L, check_box(L, 1));
     return 1;
 }
 
@@ -547,7 +572,7 @@ static int garbage_id(lua_State *L)
 ** sites. */
 static int garbage_free(lua_State *L)
 {
-    array_box *box = luaL_checkudata(L, 1, MBL_ARRAY);
+    array_box *box = check_box(L, 1);
     if (box->array == NULL)
         return mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
                         "the block was freed at %s and is freed again at %s",

@@ -526,7 +526,7 @@ static int file_write(lua_State *L)
     const char *path = mbl_check_string(L, 2, "path");
     mbl_check_options(L, 4, layout_names, "h5:write");
     lua_settop(L, 4);
-    if (luaL_testudata(L, 3, MBL_ARRAY) != NULL) {
+    if (mbl_array_slot(L, 3) != NULL) {
         write_array(L, file, path);
         return 0;
     }

@@ -38,12 +38,22 @@ _Noreturn int mbl_fail(lua_State *L, mb_status code, const char *arg, const char
 void mbl_push_error(lua_State *L);
 /* Registers the metatable "moonbeam.error"; pushes {new, raise, nearest}. */
 int mbl_open_error(lua_State *L);
-/* "file.lua:12" of that caller; false (and an empty text) when there is none. */
-bool mbl_caller(lua_State *L, char *buffer, size_t bytes);
-/* Is this the frame that a recording of the ledger runs its function in (lua_ledger.c)? */
-bool mbl_is_recording_call(lua_State *L, lua_Debug *ar);
+
+/*
+** lua_owner.c: the Lua line that something belongs to, interned for the life of the process
+*/
+
+/* "file.lua:12" of the nearest Lua caller outside the module's own Lua half, or NULL when no Lua
+** function runs. */
+const char *mbl_caller(lua_State *L);
+/* The same, or "C". */
+const char *mbl_owner(lua_State *L);
+/* The text, interned. */
+const char *mbl_intern(const char *text);
 /* Where the module's own Lua files are: callers there are skipped. */
 void mbl_set_home(const char *folder);
+/* Is this the frame that a recording of the ledger runs its function in (lua_ledger.c)? */
+bool mbl_is_recording_call(lua_State *L, lua_Debug *ar);
 
 /*
 ** lua_args.c: arguments and option tables. Option getters take the table's index (nil or none is an
@@ -78,6 +88,11 @@ void mbl_push_shape(lua_State *L, const mb_shape *shape);
 ** the garbage list, which is drained at pool points, after a full Lua collection.
 */
 
+/* The array userdata's slot, NULL for any other value; the slot holds NULL once it is released. (As
+** luaL_testudata, without a look-up by name: this is on the way of every allocation.) */
+mb_array **mbl_array_slot(lua_State *L, int index);
+/* Its address is the metatable's second key in the registry. */
+extern const char mbl_array_key;
 /* An empty array userdata on the stack; fill *slot. Once filled it owns the mb_array. */
 mb_array **mbl_new_array(lua_State *L);
 /* Makes an array (with pool points and the retry below) and pushes it; raises on failure. */
@@ -130,10 +145,6 @@ mb_device *mbl_opt_device(lua_State *L, int index);
 /* The `device` member of the option table at `index` (nil or no table: the default device). */
 mb_device *mbl_option_device(lua_State *L, int index);
 void mbl_push_device(lua_State *L, mb_device *device);
-/* "file.lua:12" of the running Lua code, interned for the life of the process. */
-const char *mbl_owner(lua_State *L);
-/* The text, interned for the life of the process. */
-const char *mbl_intern(const char *text);
 /* Dry runs: while one goes on, every device stands for its shadow. Nested ones change nothing. */
 mb_device *mbl_active_device(lua_State *L, mb_device *device);
 

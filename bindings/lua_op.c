@@ -169,7 +169,7 @@ static void vector_from_array(lua_State *L, const mb_op *op, const mb_op_arg *ar
 static void set_vector(lua_State *L, const mb_op *op, const mb_op_arg *arg, mb_vector *member)
 {
     int type = lua_type(L, -1);
-    if (type == LUA_TUSERDATA && luaL_testudata(L, -1, MBL_ARRAY) != NULL) {
+    if (type == LUA_TUSERDATA && mbl_array_slot(L, -1) != NULL) {
         vector_from_array(L, op, arg, member);
         return;
     }
@@ -255,7 +255,7 @@ static mb_status run_request(void *user)
 /* The array on the top of the stack. */
 static mb_array *array_argument(lua_State *L, const mb_op *op, const char *name)
 {
-    mb_array **slot = luaL_testudata(L, -1, MBL_ARRAY);
+    mb_array **slot = mbl_array_slot(L, -1);
     if (slot == NULL)
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, name, "%s must be an array, not a %s", name,
                     mbl_type_name(L, -1));
@@ -429,7 +429,7 @@ static int call_op(lua_State *L, const mb_op *op)
 
     int results = lua_gettop(L) - first_result + 1;
     for (int i = first_result; i < first_result + results; i++) {
-        mb_array **slot = luaL_testudata(L, i, MBL_ARRAY);
+        mb_array **slot = mbl_array_slot(L, i);
         if (slot != NULL && *slot == NULL) { /* a result that these parameters do not have */
             lua_pushnil(L);
             lua_replace(L, i);

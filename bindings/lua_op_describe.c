@@ -167,7 +167,7 @@ static int op_supported(lua_State *L)
 static mb_spec check_spec(lua_State *L, const mb_op *op, const mb_op_arg *arg)
 {
     mb_spec spec = {.present = true, .dtype = MB_F32};
-    if (luaL_testudata(L, -1, MBL_ARRAY) != NULL)
+    if (mbl_array_slot(L, -1) != NULL)
         return mb_array_spec(mbl_check_array(L, -1));
     if (!lua_istable(L, -1))
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,

@@ -49,6 +49,16 @@ static int pool_round(lua_State *L)
     return 1;
 }
 
+/* alloc(bytes [, device]): a block, as a u8 array of one axis. 0 bytes are legal and take no
+** memory. */
+static int pool_alloc(lua_State *L)
+{
+    uint64_t bytes = mbl_check_bytes(L, 1, "bytes");
+    mb_shape shape = {1, {(int64_t)bytes}};
+    mbl_create_array(L, mbl_opt_device(L, 2), MB_U8, &shape);
+    return 1;
+}
+
 static int pool_activate(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
@@ -237,17 +247,11 @@ static int scope_close(lua_State *L)
 
 int mbl_open_pool(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"stats", pool_stats},
-                                         {"round", pool_round},
-                                         {"activate", pool_activate},
-                                         {"trim", pool_trim},
-                                         {"set_guards", pool_set_guards},
-                                         {"fail_nth", pool_fail_nth},
-                                         {"check", pool_check},
-                                         {"blocks", pool_blocks},
-                                         {"scope", pool_scope},
-                                         {"events", pool_events},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"stats", pool_stats},       {"round", pool_round},   {"alloc", pool_alloc},
+        {"activate", pool_activate}, {"trim", pool_trim},     {"set_guards", pool_set_guards},
+        {"fail_nth", pool_fail_nth}, {"check", pool_check},   {"blocks", pool_blocks},
+        {"scope", pool_scope},       {"events", pool_events}, {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", scope_close}, {"__close", scope_close}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"finish", scope_finish}, {NULL, NULL}};

@@ -147,10 +147,9 @@ function pool.ceil_2d(width_bytes, height)
     return pitch * height
 end
 
--- A block, as a u8 array of one axis. A block of 0 bytes is legal and takes no memory.
-function pool.alloc(bytes, device)
-    return core.array.empty({ core.device.bytes(bytes) }, { dtype = "u8", device = device })
-end
+-- alloc(bytes [, device]): a block, as a u8 array of one axis. A block of 0 bytes is legal and takes
+-- no memory.
+pool.alloc = core.pool.alloc
 
 -- Rows at a pitch: a u8 array (height, width_bytes), and the pitch in bytes. options: device,
 -- pitch (default: width_bytes rounded up to 512).
@@ -164,10 +163,8 @@ function pool.alloc_pitched(width_bytes, height, options)
     return whole:view(core.array.all, { 1, width_bytes }), pitch
 end
 
--- Releases a block. One that was released before is an error that names both places.
-function pool.free(block)
-    core.garbage.free(block)
-end
+-- free(block): releases it. One that was released before is an error that names both places.
+pool.free = core.garbage.free
 
 -- ---------------------------------------------------------------------------------------------
 -- Traces

@@ -8,8 +8,10 @@
 
 static mb_array *new_array(void)
 {
-    mb_array *array = calloc(1, sizeof *array);
-    if (!array)
+    mb_array *array = malloc(sizeof *array); /* calloc does not use glibc's per-thread cache */
+    if (array)
+        *array = (mb_array){0};
+    else
         mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
     return array;
 }

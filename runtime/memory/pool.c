@@ -600,12 +600,12 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
     return MB_STATUS_OK;
 }
 
-static void trace(mb_pool *pool, mb_pool_action action, uint32_t index, const char *owner)
+static uint64_t trace(mb_pool *pool, mb_pool_action action, uint32_t index, const char *owner)
 {
     const node *n = &pool->nodes[index];
     unsigned guard = n->guarded ? 1 : 0;
-    mb_pool_trace_add(&pool->trace,
-                      &(mb_pool_event){.offset = (uint64_t)(n->offset + guard) * MB_POOL_UNIT,
+    return mb_pool_trace_add(
+        &pool->trace, &(mb_pool_event){.offset = (uint64_t)(n->offset + guard) * MB_POOL_UNIT,
                                        .bytes = (uint64_t)(n->units - 2 * guard) * MB_POOL_UNIT,
                                        .live = pool->stats.live,
                                        .owner = owner,
@@ -645,7 +645,7 @@ mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const ch
     pthread_mutex_lock(&pool->lock);
     mb_status status = alloc_locked(pool, bytes, end, owner, out);
     if (status == MB_STATUS_OK)
-        trace(pool, MB_POOL_EVENT_ALLOC, out->node, owner);
+        out->born_ns = trace(pool, MB_POOL_EVENT_ALLOC, out->node, owner);
     else
         mb_pool_trace_add(&pool->trace, &(mb_pool_event){.bytes = mb_pool_round(bytes),
                                                          .live = pool->stats.live,

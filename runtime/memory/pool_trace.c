@@ -36,14 +36,16 @@ void mb_pool_trace_destroy(mb_pool_trace *trace)
     trace->ring = NULL;
 }
 
-void mb_pool_trace_add(mb_pool_trace *trace, const mb_pool_event *event)
+uint64_t mb_pool_trace_add(mb_pool_trace *trace, const mb_pool_event *event)
 {
+    uint64_t now = now_ns();
     if (!trace->ring)
-        return;
+        return now;
     mb_pool_event *slot = &trace->ring[trace->total++ & (MB_POOL_TRACE_EVENTS - 1)];
     *slot = *event;
-    slot->ns = now_ns();
+    slot->ns = now;
     slot->thread = thread_number();
+    return now;
 }
 
 const mb_pool_event *mb_pool_trace_find(const mb_pool_trace *trace, mb_pool_action action,

@@ -1,0 +1,137 @@
+/*
+** Who asks: the Lua line that an allocation, a release or an error belongs to, as "file.lua:12". It
+** is that of the nearest Lua caller outside the module's own Lua half, because that is the line a
+** user can change. The texts are interned for the life of the process: pools, traces and errors keep
+** the pointers.
+**
+** Every allocation asks, so known lines are found without making their text: a small table per
+** thread, by source and line. An entry holds a copy of its source, so it stays true when Lua frees a
+** chunk and puts another one where it was.
+*/
+#include "lua_moonbeam.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+** Interned texts
+*/
+
+#define TEXT_BUCKETS 256
+
+typedef struct text {
+    struct text *next;
+    char bytes[];
+} text;
+
+static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
+static text *texts[TEXT_BUCKETS];
+
+const char *mbl_intern(const char *bytes)
+{
+    unsigned hash = 5381;
+    for (const char *p = bytes; *p != '\0'; p++)
+        hash = hash * 33u + (unsigned char)*p;
+    text **bucket = &texts[hash % TEXT_BUCKETS];
+    pthread_mutex_lock(&text_lock);
+    text *found = *bucket;
+    while (found != NULL && strcmp(found->bytes, bytes) != 0)
+        found = found->next;
+    if (found == NULL && (found = malloc(sizeof *found + strlen(bytes) + 1)) != NULL) {
+        strcpy(found->bytes, bytes);
+        found->next = *bucket;
+        *bucket = found;
+    }
+    pthread_mutex_unlock(&text_lock);
+    return found != NULL ? found->bytes : "Lua";
+}
+
+/*
+** Lines
+*/
+
+#define LINE_SLOTS 256          /* a power of two */
+#define LONGEST_KEPT_SOURCE 200 /* chunks made from long strings are looked up in full */
+
+typedef struct line {
+    const char *source; /* interned; NULL: an empty slot */
+    size_t source_length;
+    int number;
+    unsigned homes; /* the number of homes there had been when `ours` was found out */
+    bool ours;      /* a line of the module's own Lua half */
+    const char *owner;
+} line;
+
+static char home[1024]; /* with the closing slash; written when the module is loaded */
+static unsigned homes;
+
+void mbl_set_home(const char *folder)
+{
+    if (strlen(folder) < sizeof home && strcmp(home, folder) != 0) {
+        strcpy(home, folder);
+        homes++;
+    }
+}
+
+static line describe(const lua_Debug *ar)
+{
+    char owner[LUA_IDSIZE + 16];
+    size_t length = strlen(home);
+    snprintf(owner, sizeof owner, "%s:%d", ar->short_src, ar->currentline);
+    return (line){.source_length = ar->srclen,
+                  .number = ar->currentline,
+                  .homes = homes,
+                  .ours = length > 0 && ar->source[0] == '@' &&
+                          strncmp(ar->source + 1, home, length) == 0,
+                  .owner = mbl_intern(owner)};
+}
+
+/* The frame's line; ar has been filled by "Sl". */
+static line find_line(const lua_Debug *ar)
+{
+    static _Thread_local line lines[LINE_SLOTS];
+    if (ar->srclen > LONGEST_KEPT_SOURCE || strlen(ar->source) != ar->srclen)
+        return describe(ar);
+    size_t place = ((uintptr_t)ar->source >> 4) * 31 + (unsigned)ar->currentline;
+    line *slot = &lines[place & (LINE_SLOTS - 1)];
+    if (slot->source == NULL || slot->number != ar->currentline || slot->homes != homes ||
+        slot->source_length != ar->srclen || memcmp(slot->source, ar->source, ar->srclen) != 0) {
+        *slot = describe(ar);
+        slot->source = mbl_intern(ar->source);
+        if (strcmp(slot->source, ar->source) != 0) { /* no memory for the copy */
+            line found = *slot;
+            slot->source = NULL;
+            return found;
+        }
+    }
+    return *slot;
+}
+
+const char *mbl_caller(lua_State *L)
+{
+    lua_Debug ar;
+    const char *found = NULL;
+    for (int level = 0; lua_getstack(L, level, &ar); level++) {
+        lua_getinfo(L, level == 0 ? "l" : "Sl", &ar);
+        if (ar.currentline <= 0) { /* a C function: at level 0 the one that asks */
+            if (level > 0 && mbl_is_recording_call(L, &ar))
+                break; /* whoever records is not who does it: a tail call left no line of its own */
+            continue;
+        }
+        if (level == 0)
+            lua_getinfo(L, "S", &ar);
+        line at = find_line(&ar);
+        if (found == NULL || !at.ours) /* a line of our own is better than none */
+            found = at.owner;
+        if (!at.ours)
+            break;
+    }
+    return found;
+}
+
+const char *mbl_owner(lua_State *L)
+{
+    const char *caller = mbl_caller(L);
+    return caller != NULL ? caller : "C";
+}
