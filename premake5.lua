@@ -328,6 +328,16 @@ per_config(buildoptions, compile_flags)
 per_config(linkoptions, link_flags)
 
 -- ---------------------------------------------------------------------------------------------
+-- pool_test: what specs of the pool cannot do from Lua. The specs run it.
+
+start_project("pool_test", "ConsoleApp", "bin", { "spec/memory/pool_test.c" }, c_flags)
+includedirs { "runtime" }
+links(runtime_libraries)
+linkoptions { "-fopenmp", "-Wl,--as-needed" }
+per_config(buildoptions, compile_flags)
+per_config(linkoptions, link_flags)
+
+-- ---------------------------------------------------------------------------------------------
 -- core: the same bindings as a module for a stock lua5.4, which brings Lua itself. Its own
 -- symbols are bound to itself, in case a program has another copy.
 

@@ -318,19 +318,17 @@ typedef struct owner_list {
     int count;
 } owner_list;
 
-static void add_owner(void *user, uint64_t offset, uint64_t bytes, uint64_t requested,
-                      mb_pool_end end, const char *owner, uint64_t sequence)
+static void add_owner(void *user, const mb_pool_block *block)
 {
     owner_list *list = user;
-    (void)offset, (void)requested, (void)end, (void)sequence;
     int i = 0;
-    while (i < list->count && list->sums[i].owner != owner)
+    while (i < list->count && list->sums[i].owner != block->owner)
         i++;
     if (i == MOST_OWNERS)
         i--; /* the rest together */
     else if (i == list->count)
-        list->sums[list->count++] = (owner_sum){owner, 0, 0};
-    list->sums[i].bytes += bytes;
+        list->sums[list->count++] = (owner_sum){block->owner, 0, 0};
+    list->sums[i].bytes += block->bytes;
     list->sums[i].blocks++;
 }
 

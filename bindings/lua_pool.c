@@ -3,10 +3,13 @@
 ** consistency, live blocks). Every function takes a device (or its id), the default device when it
 ** is left out.
 */
+#define _GNU_SOURCE
 #include "lua_moonbeam.h"
 #include "memory/pool_trace.h"
+#include <time.h>
 
 #define SCOPE "moonbeam.pool_scope"
+#define TAG "moonbeam.pool_tag"
 
 static void set_integer(lua_State *L, const char *key, uint64_t value)
 {
@@ -29,6 +32,8 @@ static int pool_stats(lua_State *L)
     set_integer(L, "live_arrays", s.live_end[MB_POOL_ARRAY]);
     set_integer(L, "live_scratch", s.live_end[MB_POOL_SCRATCH]);
     set_integer(L, "requested", s.requested);
+    set_integer(L, "rounding", s.live - s.requested);
+    set_integer(L, "pitch_waste", s.pitch_waste);
     set_integer(L, "largest_hole", s.largest_hole);
     set_integer(L, "blocks", s.blocks);
     set_integer(L, "allocs", s.allocs);
@@ -74,13 +79,56 @@ static int pool_trim(lua_State *L)
     return 1;
 }
 
-/* set_guards(on [, device]) */
+/* set_guards(on [, device]): guard words alone, without the patterns of debug mode. */
 static int pool_set_guards(lua_State *L)
 {
     bool on = lua_toboolean(L, 1);
     mb_device *device = mbl_opt_device(L, 2);
     mb_error_clear();
-    mbl_check(L, mb_pool_set_guards(device->pool, on));
+    mbl_check(L, mb_pool_set_debug(device->pool, on ? MB_POOL_GUARDS : 0));
+    return 0;
+}
+
+/* debug(on [, device]): guards around blocks, and patterns in new and freed ones. */
+static int pool_debug(lua_State *L)
+{
+    bool on = lua_toboolean(L, 1);
+    mb_device *device = mbl_opt_device(L, 2);
+    mb_error_clear();
+    mbl_check(L, mb_pool_set_debug(device->pool, on ? MB_POOL_GUARDS | MB_POOL_PATTERNS : 0));
+    return 0;
+}
+
+/* damage([device]): damaged guards, of freed blocks and of live ones: {owner, freed, offset, bytes,
+** distance, value, after}. */
+static int pool_damage(lua_State *L)
+{
+    mb_pool_damage found[4 * MB_POOL_KEPT_DAMAGE];
+    mb_device *device = mbl_opt_device(L, 1);
+    uint64_t count = mb_pool_find_damage(device->pool, found, sizeof found / sizeof *found);
+    lua_createtable(L, (int)count, 0);
+    for (uint64_t i = 0; i < count; i++) {
+        lua_createtable(L, 0, 7);
+        lua_pushstring(L, found[i].owner != NULL ? found[i].owner : "C");
+        lua_setfield(L, -2, "owner");
+        lua_pushstring(L, found[i].freed); /* nil: live */
+        lua_setfield(L, -2, "freed");
+        set_integer(L, "offset", found[i].offset);
+        set_integer(L, "bytes", found[i].bytes);
+        set_integer(L, "distance", found[i].distance);
+        set_integer(L, "value", found[i].value);
+        lua_pushboolean(L, found[i].after);
+        lua_setfield(L, -2, "after");
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+/* note_pitch(array, waste): of its block's bytes, how many lie between rows. */
+static int pool_note_pitch(lua_State *L)
+{
+    mb_array *array = mbl_check_array(L, 1);
+    mb_storage_note_pitch(array->storage, mbl_check_bytes(L, 2, "waste"));
     return 0;
 }
 
@@ -110,53 +158,59 @@ static int pool_check(lua_State *L)
 ** sized beforehand.
 */
 
-typedef struct block_row {
-    uint64_t offset, bytes, requested, sequence;
-    mb_pool_end end;
-    const char *owner;
-} block_row;
-
 typedef struct block_list {
-    block_row *rows;
+    mb_pool_block *rows;
     uint64_t count, room;
 } block_list;
 
-static void collect_block(void *user, uint64_t offset, uint64_t bytes, uint64_t requested,
-                          mb_pool_end end, const char *owner, uint64_t sequence)
+static void collect_block(void *user, const mb_pool_block *block)
 {
     block_list *list = user;
     if (list->count < list->room)
-        list->rows[list->count++] = (block_row){offset, bytes, requested, sequence, end, owner};
+        list->rows[list->count++] = *block;
 }
 
-/* blocks([device]): live blocks in address order. */
+static void set_text(lua_State *L, const char *key, const char *text)
+{
+    lua_pushstring(L, text != NULL ? text : "");
+    lua_setfield(L, -2, key);
+}
+
+/* blocks([device]): live blocks in address order: {offset, bytes, requested, pitch_waste, sequence,
+** age (s), end, thread, owner, tag}. */
 static int pool_blocks(lua_State *L)
 {
     mb_pool_stats s;
+    struct timespec t;
     mb_device *device = mbl_opt_device(L, 1);
     mb_pool_get_stats(device->pool, &s);
     block_list list = {NULL, 0, s.blocks};
     list.rows = lua_newuserdatauv(L, (size_t)(s.blocks > 0 ? s.blocks : 1) * sizeof *list.rows, 0);
     mb_pool_each(device->pool, collect_block, &list);
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    double now = (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
     lua_createtable(L, (int)list.count, 0);
     for (uint64_t i = 0; i < list.count; i++) {
-        const block_row *row = &list.rows[i];
-        lua_createtable(L, 0, 6);
+        const mb_pool_block *row = &list.rows[i];
+        lua_createtable(L, 0, 10);
         set_integer(L, "offset", row->offset);
         set_integer(L, "bytes", row->bytes);
         set_integer(L, "requested", row->requested);
+        set_integer(L, "pitch_waste", row->pitch_waste);
         set_integer(L, "sequence", row->sequence);
-        lua_pushstring(L, row->end == MB_POOL_ARRAY ? "array" : "scratch");
-        lua_setfield(L, -2, "end");
-        lua_pushstring(L, row->owner != NULL ? row->owner : "");
-        lua_setfield(L, -2, "owner");
+        set_integer(L, "thread", row->thread);
+        lua_pushnumber(L, now - (double)row->born_ns * 1e-9);
+        lua_setfield(L, -2, "age");
+        set_text(L, "end", row->end == MB_POOL_ARRAY ? "array" : "scratch");
+        set_text(L, "owner", row->owner);
+        set_text(L, "tag", row->tag);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return 1;
 }
 
 /* events([device]): the latest events of the trace, oldest first: {action, ns, offset, bytes, live,
-** owner, thread, end, block}. `block` is the same for the events of one block. */
+** owner, tag, thread, end, block}. `block` is the same for the events of one block. */
 static int pool_events(lua_State *L)
 {
     static const char *const actions[] = {"alloc", "free", "refused"};
@@ -171,7 +225,7 @@ static int pool_events(lua_State *L)
     lua_createtable(L, (int)count, 0);
     for (uint64_t i = 0; i < count; i++) {
         const mb_pool_event *e = &events[i];
-        lua_createtable(L, 0, 9);
+        lua_createtable(L, 0, 10);
         lua_pushstring(L, actions[e->action]);
         lua_setfield(L, -2, "action");
         set_integer(L, "ns", e->ns);
@@ -179,10 +233,9 @@ static int pool_events(lua_State *L)
         set_integer(L, "bytes", e->bytes);
         set_integer(L, "live", e->live);
         set_integer(L, "thread", e->thread);
-        lua_pushstring(L, e->owner != NULL ? e->owner : "");
-        lua_setfield(L, -2, "owner");
-        lua_pushstring(L, e->end == MB_POOL_ARRAY ? "array" : "scratch");
-        lua_setfield(L, -2, "end");
+        set_text(L, "owner", e->owner);
+        set_text(L, "tag", e->tag);
+        set_text(L, "end", e->end == MB_POOL_ARRAY ? "array" : "scratch");
         if (e->action != MB_POOL_EVENT_REFUSED)
             set_integer(L, "block", (uint64_t)e->node << 32 | e->generation);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
@@ -245,16 +298,61 @@ static int scope_close(lua_State *L)
     return 0;
 }
 
+/*
+** Tags: what the thread's next blocks are for. The userdata restores the tag before it.
+*/
+
+typedef struct tag {
+    const char *before;
+    bool open;
+} tag;
+
+/* tag(name): the tag is in force until the returned value is closed. */
+static int pool_tag(lua_State *L)
+{
+    const char *name = mbl_check_string(L, 1, "name");
+    tag *t = lua_newuserdatauv(L, sizeof *t, 0);
+    *t = (tag){NULL, false};
+    luaL_setmetatable(L, TAG);
+    t->before = mb_pool_tag(mbl_intern(name));
+    t->open = true;
+    return 1;
+}
+
+static int tag_close(lua_State *L)
+{
+    tag *t = luaL_checkudata(L, 1, TAG);
+    if (t->open)
+        mb_pool_tag(t->before);
+    t->open = false;
+    return 0;
+}
+
 int mbl_open_pool(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"stats", pool_stats},       {"round", pool_round},   {"alloc", pool_alloc},
-        {"activate", pool_activate}, {"trim", pool_trim},     {"set_guards", pool_set_guards},
-        {"fail_nth", pool_fail_nth}, {"check", pool_check},   {"blocks", pool_blocks},
-        {"scope", pool_scope},       {"events", pool_events}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"stats", pool_stats},
+                                         {"round", pool_round},
+                                         {"alloc", pool_alloc},
+                                         {"activate", pool_activate},
+                                         {"trim", pool_trim},
+                                         {"set_guards", pool_set_guards},
+                                         {"debug", pool_debug},
+                                         {"damage", pool_damage},
+                                         {"note_pitch", pool_note_pitch},
+                                         {"tag", pool_tag},
+                                         {"fail_nth", pool_fail_nth},
+                                         {"check", pool_check},
+                                         {"blocks", pool_blocks},
+                                         {"scope", pool_scope},
+                                         {"events", pool_events},
+                                         {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", scope_close}, {"__close", scope_close}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"finish", scope_finish}, {NULL, NULL}};
+    static const luaL_Reg tag_metamethods[] = {{"__close", tag_close}, {NULL, NULL}};
+    luaL_newmetatable(L, TAG);
+    luaL_setfuncs(L, tag_metamethods, 0);
+    lua_pop(L, 1);
     luaL_newmetatable(L, SCOPE);
     luaL_setfuncs(L, metamethods, 0);
     luaL_newlib(L, methods);

@@ -23,7 +23,8 @@ enum {
     NO_ENVIRONMENT = 16,
     HELP = 32,
     PLAN = 64,
-    LEDGER = 128
+    LEDGER = 128,
+    LEAKS = 256
 };
 
 static void print_usage(FILE *stream)
@@ -42,6 +43,7 @@ static void print_usage(FILE *stream)
             "  --budget SIZE what the default device may use, e.g. 8G\n"
             "  --plan        dry-run 'script': print what every step would take\n"
             "  --ledger      dry-run 'script', run it, compare every step\n"
+            "  --leaks       fail when arrays are still live after 'script': list them by line\n"
             "  --help        show this text\n"
             "  --            stop handling options\n"
             "  -             stop handling options and execute stdin\n",
@@ -54,7 +56,8 @@ static void print_bad_option(const char *option)
     if (option[1] == 'e' || option[1] == 'l' || strcmp(option, "--device") == 0 ||
         strcmp(option, "--budget") == 0)
         fprintf(stderr, "'%s' needs argument\n", option);
-    else if (strcmp(option, "--plan") == 0 || strcmp(option, "--ledger") == 0)
+    else if (strcmp(option, "--plan") == 0 || strcmp(option, "--ledger") == 0 ||
+             strcmp(option, "--leaks") == 0)
         fprintf(stderr, "'%s' needs a script\n", option);
     else
         fprintf(stderr, "unrecognized option '%s'\n", option);
@@ -157,6 +160,10 @@ static int collect_arguments(char **argv, int *first)
             }
             if (strcmp(argv[i], "--ledger") == 0) {
                 flags |= LEDGER;
+                break;
+            }
+            if (strcmp(argv[i], "--leaks") == 0) {
+                flags |= LEAKS;
                 break;
             }
             if (strcmp(argv[i], "--device") == 0 || strcmp(argv[i], "--budget") == 0) {
@@ -324,6 +331,21 @@ static int run_recorded(lua_State *L, const char *how, const char *name)
     return report(L, status);
 }
 
+/* Whether nothing is live on any device now that the script has ended; else says what is. */
+static int check_leaks(lua_State *L)
+{
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "moonbeam.script");
+    int status = lua_pcall(L, 1, 1, 0);
+    if (status == LUA_OK) {
+        lua_getfield(L, -1, "leaks");
+        status = lua_pcall(L, 0, 1, 0);
+    }
+    if (status == LUA_OK && lua_toboolean(L, -1) && exit_status == EXIT_SUCCESS)
+        exit_status = EXIT_FAILURE;
+    return report(L, status);
+}
+
 /* The prompt, or plain execution of stdin when it is not a terminal and nobody asked for a prompt.
 ** */
 static int run_prompt(lua_State *L)
@@ -392,6 +414,7 @@ static void find_lua_half(lua_State *L, bool environment)
 static int protected_main(lua_State *L)
 {
     int argc = (int)lua_tointeger(L, 1), script = 0;
+    bool failed = false;
     char **argv = lua_touserdata(L, 2);
     int flags = collect_arguments(argv, &script);
     luaL_checkversion(L);
@@ -422,14 +445,20 @@ static int protected_main(lua_State *L)
         return 0;
     if (!run_options(L, argv, script))
         return 0;
+    bool needs_script = flags & (PLAN | LEDGER) || ((flags & LEAKS) && !(flags & EXECUTE));
+    if (needs_script && script == argc) {
+        print_bad_option(flags & PLAN ? "--plan" : flags & LEDGER ? "--ledger" : "--leaks");
+        return 0;
+    }
     if (flags & (PLAN | LEDGER)) {
-        if (script == argc) {
-            print_bad_option(flags & PLAN ? "--plan" : "--ledger");
-            return 0;
-        }
         if (run_recorded(L, flags & PLAN ? "plan" : "ledger", argv[script]) != LUA_OK)
             return 0;
-    } else if (script < argc && run_script(L, argv + script) != LUA_OK)
+    } else if (script < argc && run_script(L, argv + script) != LUA_OK) {
+        failed = true;
+    }
+    if ((flags & LEAKS) && check_leaks(L) != LUA_OK)
+        return 0;
+    if (failed)
         return 0;
     if (flags & INTERACTIVE) {
         if (run_prompt(L) != LUA_OK)
@@ -464,6 +493,11 @@ int main(int argc, char **argv)
     report(L, status);
     lua_close(L);
     mbl_garbage_drain();
-    mb_devices_close();
+    uint64_t left = mb_devices_close();
+    if (left > 0) { /* nothing refers to them any more: that is no mistake of the script's */
+        fprintf(stderr, "%s: the runtime itself has lost %llu blocks\n", program,
+                (unsigned long long)left);
+        ok = false;
+    }
     return ok ? exit_status : failure_status;
 }

@@ -84,38 +84,67 @@ local report_metatable = {
         end
         local lines = { ("%d bytes in %d blocks were still live:"):format(report.bytes, report.blocks) }
         for i, row in ipairs(report) do
-            lines[i + 1] = ("  %d bytes in %d block%s made at %s"):format(row.bytes, row.blocks,
-                row.blocks == 1 and "" or "s", row.owner)
+            lines[i + 1] = ("  %d bytes in %d block%s made at %s%s, the oldest %.1f s ago"):format(row.bytes, row.blocks,
+                row.blocks == 1 and "" or "s", row.owner, row.tag ~= "" and (" (%s)"):format(row.tag) or "", row.age)
         end
         return table.concat(lines, "\n")
     end,
 }
 
--- What is live, grouped by owner, most bytes first: {owner, bytes, blocks, first}, where first is
--- the number of the owner's oldest allocation. `bytes` and `blocks` are the sums.
-function pool.leaks(device)
-    core.garbage.collect()
-    local by_owner = {}
-    local report = setmetatable({ bytes = 0, blocks = 0 }, report_metatable)
-    for _, block in ipairs(core.pool.blocks(device)) do
-        local row = by_owner[block.owner]
+-- Live blocks in groups, most bytes first. `members`: the names of what is equal within a group.
+local function grouped(blocks, members)
+    local by_key, list = {}, { bytes = 0, blocks = 0 }
+    for _, block in ipairs(blocks) do
+        local parts = {}
+        for i, member in ipairs(members) do
+            parts[i] = block[member]
+        end
+        local key = table.concat(parts, "\0")
+        local row = by_key[key]
         if not row then
-            row = { owner = block.owner, bytes = 0, blocks = 0, first = block.sequence }
-            by_owner[block.owner] = row
-            report[#report + 1] = row
+            row = { bytes = 0, blocks = 0, requested = 0, first = block.sequence, age = 0 }
+            for i, member in ipairs(members) do
+                row[member] = parts[i]
+            end
+            by_key[key] = row
+            list[#list + 1] = row
         end
         row.bytes, row.blocks = row.bytes + block.bytes, row.blocks + 1
-        row.first = math.min(row.first, block.sequence)
-        report.bytes, report.blocks = report.bytes + block.bytes, report.blocks + 1
+        row.requested = row.requested + block.requested
+        row.first, row.age = math.min(row.first, block.sequence), math.max(row.age, block.age)
+        list.bytes, list.blocks = list.bytes + block.bytes, list.blocks + 1
     end
-    table.sort(report, function(a, b)
+    table.sort(list, function(a, b)
         if a.bytes ~= b.bytes then
             return a.bytes > b.bytes
         end
         return a.first < b.first
     end)
-    return report
+    return list
 end
+
+local GROUPS = { owner = true, tag = true, ["end"] = true }
+
+-- What is live, by "owner" (source line or operator; the default), "tag" or "end" (array, scratch), most bytes first:
+-- {<by>, bytes, blocks, requested, first, age}, where first is the number of the oldest allocation and age its seconds.
+-- `bytes` and `blocks` of the list are the sums: those of the pool.
+function pool.usage(by, device)
+    by = by or "owner"
+    if not GROUPS[by] then
+        fail("usage", "by", ("blocks are grouped by owner, tag or end, not by '%s'"):format(tostring(by)))
+    end
+    return grouped(core.pool.blocks(device), { by })
+end
+
+-- What is live after a collection, by owner and tag: as usage, and its text is a report.
+function pool.leaks(device)
+    core.garbage.collect()
+    return setmetatable(grouped(core.pool.blocks(device), { "owner", "tag" }), report_metatable)
+end
+
+-- tag(name): the blocks that are made until the returned value is closed have this tag:
+--   local _ <close> = mb.pool.tag("filter")
+-- It is in block lists, traces and usage("tag"); an inner tag hides an outer one.
 
 -- Returns the leak report, releases what is still live (its arrays then say so) and gives all
 -- memory back. The pool can be used and activated again; nothing of the past reappears.
@@ -160,6 +189,7 @@ function pool.alloc_pitched(width_bytes, height, options)
     local pitch = options.pitch or core.pool.round(width_bytes)
     check_count(pitch, "alloc_pitched", "pitch", width_bytes)
     local whole <close> = core.array.empty({ height, pitch }, { dtype = "u8", device = options.device })
+    core.pool.note_pitch(whole, (pitch - width_bytes) * height)
     return whole:view(core.array.all, { 1, width_bytes }), pitch
 end
 
@@ -169,15 +199,20 @@ pool.free = core.garbage.free
 -- ---------------------------------------------------------------------------------------------
 -- Traces
 
--- RMM's replay format; what it does not know comes last.
+-- RMM's replay format; what it does not know comes last. A replay cannot free what it has not seen allocated, so frees of
+-- blocks that are older than the trace are left out.
 local function to_csv(events)
     local rmm = { alloc = "allocate", free = "free", refused = "allocate failure" }
-    local lines = { "Thread,Time,Action,Pointer,Size,Stream,Live,Owner" }
-    for i, e in ipairs(events) do
-        local us = e.ns // 1000
-        lines[i + 1] = ("%d,%02d:%02d:%02d:%06d,%s,0x%x,%d,0,%d,%s"):format(e.thread, us // 3600000000 % 24,
-            us // 60000000 % 60, us // 1000000 % 60, us % 1000000, rmm[e.action],
-            e.action == "refused" and 0 or 0x10000000000 + e.offset, e.bytes, e.live, (e.owner:gsub("[,\n]", " ")))
+    local lines, seen = { "Thread,Time,Action,Pointer,Size,Stream,Live,Owner,Tag" }, {}
+    for _, e in ipairs(events) do
+        if e.action ~= "free" or seen[e.block] then
+            local us = e.ns // 1000
+            lines[#lines + 1] = ("%d,%02d:%02d:%02d:%06d,%s,0x%x,%d,0,%d,%s,%s"):format(e.thread, us // 3600000000 % 24,
+                us // 60000000 % 60, us // 1000000 % 60, us % 1000000, rmm[e.action],
+                e.action == "refused" and 0 or 0x10000000000 + e.offset, e.bytes, e.live, (e.owner:gsub("[,\n]", " ")),
+                (e.tag:gsub("[,\n]", " ")))
+            seen[e.block or 0] = e.action == "alloc" or nil
+        end
     end
     return table.concat(lines, "\n") .. "\n"
 end
@@ -191,8 +226,8 @@ end
 local function to_json(events)
     local parts = {}
     for i, e in ipairs(events) do
-        parts[i] = ("{\"action\":%q,\"ns\":%d,\"offset\":%d,\"bytes\":%d,\"live\":%d,\"thread\":%d,\"end\":%q,\"owner\":%s}")
-            :format(e.action, e.ns, e.offset, e.bytes, e.live, e.thread, e["end"], quote(e.owner))
+        parts[i] = ("{\"action\":%q,\"ns\":%d,\"offset\":%d,\"bytes\":%d,\"live\":%d,\"thread\":%d,\"end\":%q,\"owner\":%s,"
+            .. "\"tag\":%s}"):format(e.action, e.ns, e.offset, e.bytes, e.live, e.thread, e["end"], quote(e.owner), quote(e.tag))
     end
     return "[" .. table.concat(parts, ",\n") .. "]\n"
 end
@@ -226,7 +261,7 @@ end
 local formats = { csv = to_csv, json = to_json, chrome = to_chrome }
 
 -- The pool's latest events (up to 16384), oldest first: {action = "alloc", "free" or "refused",
--- ns, offset, bytes, live, owner, thread, end, block}. options (instead of a device): device,
+-- ns, offset, bytes, live, owner, tag, thread, end, block}. options (instead of a device): device,
 -- format = "csv" (RMM's replay log), "json" or "chrome" (a timeline for Chrome and Perfetto) gives
 -- text instead; file: writes the text there and returns the number of events.
 function pool.trace(options)
@@ -256,6 +291,33 @@ function pool.trace(options)
         raise("io", problem or close_problem, { op = "pool.trace", arg = "file" })
     end
     return #events
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Debug mode
+
+-- debug(on [, device]): a guard unit on either side of every block, and fill patterns: new blocks are NaN, freed ones
+-- 0xDD. Can be switched only while nothing is live on the device.
+
+local damage_metatable = {
+    __tostring = function(list)
+        local lines = {}
+        for i, row in ipairs(list) do
+            lines[i] = ("the %d bytes %s the block of %d bytes made at %s were written to (%s: 0x%02X), found %s"):format(UNIT,
+                row.after and "behind" or "before", row.bytes, row.owner,
+                row.distance == 0 and "next to it" or row.distance .. " bytes away", row.value,
+                row.freed and "when it was freed at " .. row.freed or "while it is live")
+        end
+        return #lines > 0 and table.concat(lines, "\n") or "no damage"
+    end,
+}
+
+local find_damage = core.pool.damage
+
+-- Damaged guards, of blocks freed since the pool was made and of live ones: {owner, freed, offset, bytes, after, distance,
+-- value}; its text is a report. `freed` is where the block was freed, nil for a live one.
+function pool.damage(device)
+    return setmetatable(find_damage(device), damage_metatable)
 end
 
 -- ---------------------------------------------------------------------------------------------

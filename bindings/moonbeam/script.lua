@@ -1,10 +1,12 @@
---- Whole scripts, planned or recorded: what `moonbeam --plan script.lua` and `moonbeam --ledger script.lua` run.
+--- Whole scripts, planned, recorded or looked at when they end: what `moonbeam --plan script.lua`,
+-- `moonbeam --ledger script.lua` and `moonbeam --leaks script.lua` run.
 --
 -- A planned script runs as it is, in a dry run: it reads its arguments and the shapes in its files, prints nothing and
 -- changes no file. os.exit ends it, not the program.
 
 local core = require "moonbeam.core"
 local ledger = require "moonbeam.ledger"
+local pool = require "moonbeam.pool"
 
 local script = {}
 
@@ -135,6 +137,23 @@ function script.ledger(name)
         end
     end
     return status
+end
+
+--- After a script: true when arrays are still live on a device (what nobody refers to is collected first, so they are held
+-- by globals, modules or the runtime), or guards were damaged. Says so on the standard error.
+function script.leaks()
+    local found = false
+    for _, device in ipairs(core.device.opened()) do
+        local report, damage = pool.leaks(device), pool.damage(device)
+        if #report > 0 then
+            io.stderr:write(("moonbeam: leaks on %s: %s\n"):format(device.id, report))
+        end
+        if #damage > 0 then
+            io.stderr:write(("moonbeam: damage on %s: %s\n"):format(device.id, damage))
+        end
+        found = found or #report > 0 or #damage > 0
+    end
+    return found
 end
 
 return script

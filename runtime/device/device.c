@@ -175,6 +175,7 @@ static mb_status open_device(const mb_backend *backend, int index, mb_device **o
         goto fail_open;
     const mb_pool_source source = {
         .self = device,
+        .name = device->id,
         .reserve = source_reserve,
         .unreserve = source_unreserve,
         .commit = source_commit,
@@ -275,6 +276,7 @@ mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **
     mb_pool_get_stats(device->pool, &stats);
     const mb_pool_source source = {
         .self = shadow,
+        .name = "a shadow",
         .reserve = virtual_reserve,
         .unreserve = virtual_unreserve,
         .granularity = device->facts.commit_granularity,
@@ -297,7 +299,8 @@ mb_status mb_device_open_image(mb_device *device, mb_device **out)
     *shadow = *device;
     shadow->twin = device;
     shadow->dry = true;
-    const mb_pool_source source = {.self = shadow, .unreserve = virtual_unreserve};
+    const mb_pool_source source = {
+        .self = shadow, .name = "an image", .unreserve = virtual_unreserve};
     mb_status status = mb_pool_clone(device->pool, &source, &shadow->pool);
     if (status != MB_STATUS_OK) {
         free(shadow);

@@ -4,78 +4,12 @@
 ** the gap is part of the gap. Holes of each region are binned by size (pool_bins.h). Node indices are stable; a node's
 ** generation changes when it is freed, so a stale handle is recognised.
 */
-#include "memory/pool.h"
-#include "memory/pool_bins.h"
-#include "memory/pool_trace.h"
-#include <pthread.h>
+#include "memory/pool_internal.h"
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#define POISON(pool, address, bytes)                                                               \
-    ((pool)->source.host_memory ? __asan_poison_memory_region(address, bytes) : (void)0)
-#define UNPOISON(pool, address, bytes)                                                             \
-    ((pool)->source.host_memory ? __asan_unpoison_memory_region(address, bytes) : (void)0)
-#else
-#define POISON(pool, address, bytes) ((void)0)
-#define UNPOISON(pool, address, bytes) ((void)0)
-#endif
-
-#define NONE UINT32_MAX
-#define GUARD_BYTE 0xCB
 #define OWN_CLASS_SCAN                                                                             \
     8 /* blocks of the request's own class looked at before the next class is taken */
-
-enum { NODE_UNUSED, NODE_HOLE, NODE_GAP, NODE_LIVE };
-enum { LOW, HIGH, REGIONS };
-
-typedef struct node {
-    uint32_t offset, units; /* of the whole node, guards included */
-    uint32_t before, after; /* address order */
-    uint32_t bin_before, bin_after;
-    uint32_t generation;
-    uint8_t state, region, end, guarded;
-    uint64_t requested, sequence;
-    const char *owner;
-} node;
-
-typedef struct scope {
-    bool open;
-    uint64_t entry_live, peak_live;
-} scope;
-
-struct mb_pool {
-    pthread_mutex_t lock;
-    mb_pool_source source;
-    char *base;
-    uint32_t total_units;
-    node *nodes;
-    uint32_t node_count, node_room, unused; /* `unused` heads a list through bin_after */
-    uint32_t gap, first;
-    uint32_t bins[REGIONS][MB_BIN_COUNT];
-    uint64_t bin_words[REGIONS][MB_BIN_WORDS];
-    uint8_t *committed; /* one byte per granule */
-    uint64_t granules;
-    mb_pool_stats stats;
-    scope scopes[MB_POOL_MAX_SCOPES];
-    int scope_top; /* one past the highest open scope */
-    bool guards;
-    uint64_t broken_guards, fail_countdown;
-    mb_pool_trace trace;
-};
-
-static _Thread_local const char *current_site;
-
-void mb_pool_site(const char *site)
-{
-    current_site = site;
-}
-
-const char *mb_pool_current_site(void)
-{
-    return current_site;
-}
 
 uint64_t mb_pool_round(uint64_t bytes)
 {
@@ -324,6 +258,7 @@ mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool 
     pool->stats.reserved = range;
     pthread_mutex_init(&pool->lock, NULL);
     mb_pool_trace_create(&pool->trace);
+    mb_pool_list(pool);
     *out = pool;
     return MB_STATUS_OK;
 fail_range:
@@ -359,10 +294,12 @@ mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, mb_pool **o
     twin->stats.committed = 0;
     memset(twin->scopes, 0, sizeof twin->scopes);
     twin->scope_top = 0;
+    twin->broken_guards = 0;
     twin->fail_countdown = 0;
     twin->stats.live_peak = twin->stats.live;
     pthread_mutex_init(&twin->lock, NULL);
     mb_pool_trace_create(&twin->trace);
+    mb_pool_list(twin);
     *out = twin;
     return MB_STATUS_OK;
 }
@@ -371,6 +308,7 @@ uint64_t mb_pool_destroy(mb_pool *pool)
 {
     if (!pool)
         return 0;
+    mb_pool_unlist(pool);
     uint64_t left = pool->stats.blocks;
     if (pool->source.decommit) {
         uint64_t size = pool->source.granularity;
@@ -424,6 +362,14 @@ static mb_status fail_budget(mb_pool *pool, uint64_t rounded)
     char need[32], live[32], budget[32], hole[32], enough[32];
     pool->stats.failures++;
     uint64_t smallest = mb_bytes_add(pool->stats.live, rounded);
+    if (smallest <= pool->stats.budget)
+        return mb_fail_bytes(
+            MB_STATUS_BUDGET, rounded, pool->stats.budget,
+            "%s fit the budget of %s, but the address range is in pieces: the largest "
+            "hole is %s; release arrays that were made in between",
+            mb_bytes_format(rounded, need, sizeof need),
+            mb_bytes_format(pool->stats.budget, budget, sizeof budget),
+            mb_bytes_format(largest_request(pool), hole, sizeof hole));
     mb_status status = mb_fail_bytes(MB_STATUS_BUDGET, rounded, pool->stats.budget,
                                      "%s do not fit: %s live of a budget of %s, largest request "
                                      "possible %s; release arrays, work in smaller "
@@ -503,37 +449,6 @@ static void release_node(mb_pool *pool, uint32_t index)
         bin_insert(pool, index);
 }
 
-static mb_status write_guards(mb_pool *pool, const node *n)
-{
-    if (!pool->source.fill)
-        return MB_STATUS_OK; /* a clone: guards take their room, and there is nothing to write to */
-    char *begin = pool->base + (uint64_t)n->offset * MB_POOL_UNIT;
-    char *end = begin + (uint64_t)(n->units - 1) * MB_POOL_UNIT;
-    MB_TRY(pool->source.fill(pool->source.self, begin, GUARD_BYTE, MB_POOL_UNIT));
-    return pool->source.fill(pool->source.self, end, GUARD_BYTE, MB_POOL_UNIT);
-}
-
-static void check_guards(mb_pool *pool, const node *n)
-{
-    if (!pool->source.read)
-        return;
-    unsigned char bytes[MB_POOL_UNIT];
-    const char *at[2];
-    at[0] = pool->base + (uint64_t)n->offset * MB_POOL_UNIT;
-    at[1] = at[0] + (uint64_t)(n->units - 1) * MB_POOL_UNIT;
-    bool sound = true;
-    for (int side = 0; side < 2; side++) {
-        UNPOISON(pool, at[side], MB_POOL_UNIT);
-        if (pool->source.read(pool->source.self, bytes, at[side], MB_POOL_UNIT) != MB_STATUS_OK) {
-            mb_error_clear();
-            continue;
-        }
-        for (unsigned i = 0; i < MB_POOL_UNIT; i++)
-            sound = sound && bytes[i] == GUARD_BYTE;
-    }
-    pool->broken_guards += !sound;
-}
-
 static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner,
                               mb_block *out)
 {
@@ -545,7 +460,7 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
     }
     if (rounded > pool->stats.budget || pool->stats.live > pool->stats.budget - rounded)
         return fail_budget(pool, rounded);
-    uint64_t span = rounded / MB_POOL_UNIT + (pool->guards ? 2 : 0);
+    uint64_t span = rounded / MB_POOL_UNIT + (pool->debug & MB_POOL_GUARDS ? 2 : 0);
     if (span > pool->total_units)
         return fail_budget(pool, rounded);
     MB_TRY(nodes_reserve(pool, 1));
@@ -565,27 +480,26 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
     node *n = &pool->nodes[index];
     n->state = NODE_LIVE;
     n->end = (uint8_t)end;
-    n->guarded = pool->guards;
+    n->guarded = pool->debug & MB_POOL_GUARDS ? 1 : 0;
     n->requested = bytes;
     n->owner = owner;
+    n->tag = mb_pool_current_tag();
+    n->thread = mb_pool_thread();
     n->sequence = pool->stats.allocs;
     mb_status status =
         commit_locked(pool, (uint64_t)n->offset * MB_POOL_UNIT, (uint64_t)units * MB_POOL_UNIT);
-    char *begin = pool->base + (uint64_t)n->offset * MB_POOL_UNIT;
-    if (status == MB_STATUS_OK && pool->guards) {
-        UNPOISON(pool, begin, (uint64_t)units * MB_POOL_UNIT);
-        status = write_guards(pool, n);
-    }
+    if (status == MB_STATUS_OK && pool->debug)
+        status = mb_pool_debug_begin(pool, n);
     if (status != MB_STATUS_OK) {
         release_node(pool, index);
         pool->stats.failures++;
         return status;
     }
-    out->address = begin + (pool->guards ? MB_POOL_UNIT : 0);
+    out->address = pool->base + node_offset(n);
     out->bytes = rounded;
     out->node = index;
     out->generation = n->generation;
-    POISON(pool, begin, (uint64_t)units * MB_POOL_UNIT);
+    POISON(pool, pool->base + (uint64_t)n->offset * MB_POOL_UNIT, (uint64_t)units * MB_POOL_UNIT);
     UNPOISON(pool, out->address, bytes);
     pool->stats.live += rounded;
     pool->stats.live_end[end] += rounded;
@@ -594,46 +508,23 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
     pool->stats.allocs++;
     if (pool->stats.live > pool->stats.live_peak)
         pool->stats.live_peak = pool->stats.live;
-    for (int i = 0; i < pool->scope_top; i++)
-        if (pool->scopes[i].open && pool->stats.live > pool->scopes[i].peak_live)
-            pool->scopes[i].peak_live = pool->stats.live;
+    mb_pool_scopes_note(pool, n->thread, (int64_t)rounded);
     return MB_STATUS_OK;
 }
 
 static uint64_t trace(mb_pool *pool, mb_pool_action action, uint32_t index, const char *owner)
 {
     const node *n = &pool->nodes[index];
-    unsigned guard = n->guarded ? 1 : 0;
-    return mb_pool_trace_add(
-        &pool->trace, &(mb_pool_event){.offset = (uint64_t)(n->offset + guard) * MB_POOL_UNIT,
-                                       .bytes = (uint64_t)(n->units - 2 * guard) * MB_POOL_UNIT,
-                                       .live = pool->stats.live,
-                                       .owner = owner,
-                                       .node = index,
-                                       .generation = n->generation,
-                                       .end = n->end,
-                                       .action = (uint8_t)action});
-}
-
-/* Why a block cannot be freed, with the sites that the trace still knows. */
-static mb_status fail_free(mb_pool *pool, const mb_block *block)
-{
-    const char *here = current_site ? current_site : "C";
-    const mb_pool_event *made =
-        mb_pool_trace_find(&pool->trace, MB_POOL_EVENT_ALLOC, block->node, block->generation);
-    const mb_pool_event *freed =
-        mb_pool_trace_find(&pool->trace, MB_POOL_EVENT_FREE, block->node, block->generation);
-    if (freed && pool->base + freed->offset == (char *)block->address)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL,
-                       "block %p, freed at %s, was freed again at %s (%llu bytes, made at %s)",
-                       block->address, freed->owner ? freed->owner : "C", here,
-                       (unsigned long long)freed->bytes,
-                       made && made->owner ? made->owner : "an earlier line");
-    bool inside = (char *)block->address >= pool->base &&
-                  (char *)block->address < pool->base + pool->stats.reserved;
-    return mb_fail(MB_STATUS_ARGUMENT, NULL, "block %p, freed at %s, %s", block->address, here,
-                   inside ? "is not live in this pool: it was freed before"
-                          : "is foreign to this pool");
+    return mb_pool_trace_add(&pool->trace, &(mb_pool_event){.offset = node_offset(n),
+                                                            .bytes = node_bytes(n),
+                                                            .live = pool->stats.live,
+                                                            .owner = owner,
+                                                            .tag = n->tag,
+                                                            .node = index,
+                                                            .generation = n->generation,
+                                                            .thread = mb_pool_thread(),
+                                                            .end = n->end,
+                                                            .action = (uint8_t)action});
 }
 
 mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner,
@@ -645,12 +536,15 @@ mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const ch
     pthread_mutex_lock(&pool->lock);
     mb_status status = alloc_locked(pool, bytes, end, owner, out);
     if (status == MB_STATUS_OK)
-        out->born_ns = trace(pool, MB_POOL_EVENT_ALLOC, out->node, owner);
+        out->born_ns = pool->nodes[out->node].born_ns =
+            trace(pool, MB_POOL_EVENT_ALLOC, out->node, owner);
     else
         mb_pool_trace_add(&pool->trace, &(mb_pool_event){.bytes = mb_pool_round(bytes),
                                                          .live = pool->stats.live,
                                                          .owner = owner,
+                                                         .tag = mb_pool_current_tag(),
                                                          .node = NONE,
+                                                         .thread = mb_pool_thread(),
                                                          .end = (uint8_t)end,
                                                          .action = MB_POOL_EVENT_REFUSED});
     pthread_mutex_unlock(&pool->lock);
@@ -661,30 +555,40 @@ mb_status mb_pool_free(mb_pool *pool, mb_block *block)
 {
     if (!block->address && block->node == NONE)
         return MB_STATUS_OK;
-    mb_status status = MB_STATUS_OK;
     pthread_mutex_lock(&pool->lock);
-    node *n = block->node < pool->node_count ? &pool->nodes[block->node] : NULL;
-    if (!n || n->state != NODE_LIVE || n->generation != block->generation ||
-        (char *)block->address !=
-            pool->base + (uint64_t)(n->offset + (n->guarded ? 1u : 0u)) * MB_POOL_UNIT) {
-        status = fail_free(pool, block);
-    } else {
-        if (n->guarded)
-            check_guards(pool, n);
-        POISON(pool, pool->base + (uint64_t)n->offset * MB_POOL_UNIT,
-               (uint64_t)n->units * MB_POOL_UNIT);
-        uint64_t rounded = (uint64_t)(n->units - (n->guarded ? 2u : 0u)) * MB_POOL_UNIT;
-        pool->stats.live -= rounded;
-        pool->stats.live_end[n->end] -= rounded;
-        pool->stats.requested -= n->requested;
-        pool->stats.blocks--;
-        pool->stats.frees++;
-        trace(pool, MB_POOL_EVENT_FREE, block->node, current_site);
-        release_node(pool, block->node);
-        *block = (mb_block){.node = NONE};
+    const node *n = node_of(pool, block);
+    if (!n) {
+        pthread_mutex_unlock(&pool->lock);
+        return mb_pool_fail_free(pool, block);
+    }
+    if (pool->debug || n->guarded)
+        mb_pool_debug_end(pool, n);
+    POISON(pool, pool->base + (uint64_t)n->offset * MB_POOL_UNIT,
+           (uint64_t)n->units * MB_POOL_UNIT);
+    uint64_t rounded = node_bytes(n);
+    pool->stats.live -= rounded;
+    pool->stats.live_end[n->end] -= rounded;
+    pool->stats.requested -= n->requested;
+    pool->stats.pitch_waste -= n->pitch_waste;
+    pool->stats.blocks--;
+    pool->stats.frees++;
+    mb_pool_scopes_note(pool, n->thread, -(int64_t)rounded);
+    trace(pool, MB_POOL_EVENT_FREE, block->node, mb_pool_current_site());
+    release_node(pool, block->node);
+    *block = (mb_block){.node = NONE};
+    pthread_mutex_unlock(&pool->lock);
+    return MB_STATUS_OK;
+}
+
+void mb_pool_note_pitch(mb_pool *pool, const mb_block *block, uint64_t waste)
+{
+    pthread_mutex_lock(&pool->lock);
+    if (node_of(pool, block)) {
+        node *n = &pool->nodes[block->node];
+        pool->stats.pitch_waste += waste - n->pitch_waste;
+        n->pitch_waste = waste;
     }
     pthread_mutex_unlock(&pool->lock);
-    return status;
 }
 
 /* ---- settings and figures ---- */
@@ -754,138 +658,22 @@ uint64_t mb_pool_events(mb_pool *pool, mb_pool_event *out, uint64_t room)
     return count;
 }
 
-int mb_pool_scope_begin(mb_pool *pool)
-{
-    int token = -1;
-    pthread_mutex_lock(&pool->lock);
-    for (int i = 0; i < MB_POOL_MAX_SCOPES; i++)
-        if (!pool->scopes[i].open) {
-            pool->scopes[i] = (scope){true, pool->stats.live, pool->stats.live};
-            if (i >= pool->scope_top)
-                pool->scope_top = i + 1;
-            token = i;
-            break;
-        }
-    pthread_mutex_unlock(&pool->lock);
-    return token;
-}
-
-void mb_pool_scope_end(mb_pool *pool, int token, uint64_t *entry_live, uint64_t *peak_live)
-{
-    uint64_t entry = 0, peak = 0;
-    pthread_mutex_lock(&pool->lock);
-    if (token >= 0 && token < MB_POOL_MAX_SCOPES && pool->scopes[token].open) {
-        entry = pool->scopes[token].entry_live;
-        peak = pool->scopes[token].peak_live;
-        pool->scopes[token].open = false;
-        while (pool->scope_top > 0 && !pool->scopes[pool->scope_top - 1].open)
-            pool->scope_top--;
-    }
-    pthread_mutex_unlock(&pool->lock);
-    if (entry_live)
-        *entry_live = entry;
-    if (peak_live)
-        *peak_live = peak;
-}
-
-mb_status mb_pool_set_guards(mb_pool *pool, bool on)
-{
-    mb_status status = MB_STATUS_OK;
-    pthread_mutex_lock(&pool->lock);
-    if (!pool->source.fill || !pool->source.read)
-        status = mb_fail(MB_STATUS_UNSUPPORTED, NULL, "this pool has no memory to put guards into");
-    else if (pool->stats.blocks)
-        status = mb_fail(MB_STATUS_ARGUMENT, NULL,
-                         "guards can only be switched while nothing is live; %llu blocks are",
-                         (unsigned long long)pool->stats.blocks);
-    else
-        pool->guards = on;
-    pthread_mutex_unlock(&pool->lock);
-    return status;
-}
-
-uint64_t mb_pool_broken_guards(mb_pool *pool)
-{
-    pthread_mutex_lock(&pool->lock);
-    uint64_t broken = pool->broken_guards;
-    pthread_mutex_unlock(&pool->lock);
-    return broken;
-}
-
-void mb_pool_fail_nth(mb_pool *pool, uint64_t n)
-{
-    pthread_mutex_lock(&pool->lock);
-    pool->fail_countdown = n;
-    pthread_mutex_unlock(&pool->lock);
-}
-
 void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user)
 {
     pthread_mutex_lock(&pool->lock);
     for (uint32_t i = pool->first; i != NONE; i = pool->nodes[i].after) {
         const node *n = &pool->nodes[i];
         if (n->state == NODE_LIVE)
-            visit(user, (uint64_t)n->offset * MB_POOL_UNIT,
-                  (uint64_t)(n->units - (n->guarded ? 2u : 0u)) * MB_POOL_UNIT, n->requested,
-                  (mb_pool_end)n->end, n->owner, n->sequence);
+            visit(user, &(mb_pool_block){.offset = node_offset(n),
+                                         .bytes = node_bytes(n),
+                                         .requested = n->requested,
+                                         .pitch_waste = n->pitch_waste,
+                                         .sequence = n->sequence,
+                                         .born_ns = n->born_ns,
+                                         .end = (mb_pool_end)n->end,
+                                         .thread = n->thread,
+                                         .owner = n->owner,
+                                         .tag = n->tag});
     }
     pthread_mutex_unlock(&pool->lock);
-}
-
-static const char *check_locked(mb_pool *pool)
-{
-    uint64_t live = 0, blocks = 0, holes = 0, binned = 0;
-    uint32_t offset = 0, before = NONE;
-    bool past_gap = false;
-    int last_state = NODE_LIVE;
-    for (uint32_t i = pool->first; i != NONE; before = i, i = pool->nodes[i].after) {
-        const node *n = &pool->nodes[i];
-        if (n->before != before)
-            return "neighbour links disagree";
-        if (n->offset != offset)
-            return "nodes overlap or leave a gap";
-        offset += n->units;
-        if (n->state == NODE_GAP) {
-            if (i != pool->gap || past_gap)
-                return "more than one central gap";
-            past_gap = true;
-        } else if (n->region != (past_gap ? HIGH : LOW)) {
-            return "a node is in the wrong region";
-        }
-        if (n->state == NODE_HOLE) {
-            holes++;
-            if (last_state == NODE_HOLE || last_state == NODE_GAP)
-                return "neighbouring holes were not merged";
-        } else if (n->state == NODE_LIVE) {
-            live += (uint64_t)(n->units - (n->guarded ? 2u : 0u)) * MB_POOL_UNIT;
-            blocks++;
-        } else if (n->state == NODE_GAP && last_state == NODE_HOLE) {
-            return "a hole beside the gap was not merged";
-        }
-        last_state = n->state;
-    }
-    if (offset != pool->total_units || !past_gap)
-        return "the nodes do not cover the range";
-    if (live != pool->stats.live || blocks != pool->stats.blocks ||
-        live != pool->stats.live_end[0] + pool->stats.live_end[1])
-        return "live bytes or blocks were miscounted";
-    for (int region = 0; region < REGIONS; region++)
-        for (unsigned b = 0; b < MB_BIN_COUNT; b++) {
-            bool marked = pool->bin_words[region][b / 64] >> (b % 64) & 1;
-            if (marked != (pool->bins[region][b] != NONE))
-                return "a bin's bit is wrong";
-            for (uint32_t i = pool->bins[region][b]; i != NONE;
-                 i = pool->nodes[i].bin_after, binned++)
-                if (pool->nodes[i].state != NODE_HOLE || mb_bin_of(pool->nodes[i].units) != b)
-                    return "a bin holds the wrong node";
-        }
-    return binned == holes ? NULL : "a hole is in no bin";
-}
-
-const char *mb_pool_check(mb_pool *pool)
-{
-    pthread_mutex_lock(&pool->lock);
-    const char *problem = check_locked(pool);
-    pthread_mutex_unlock(&pool->lock);
-    return problem;
 }

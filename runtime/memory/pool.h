@@ -7,7 +7,7 @@
 **   end first, then the central gap, then (counted as cross_end) the other end's holes. Any free order is legal.
 ** - The limit is a budget on live bytes. Memory is committed on demand inside the range and stays committed until
 **   mb_pool_trim, or until committing more would exceed the budget while committed holes exist.
-** - Exact accounting: requested, rounded (= live), peak; peaks of nested scopes.
+** - Exact accounting: requested, rounded (= live), lost to pitch, peak; peaks of nested scopes per thread.
 **
 ** A zero-byte request is legal and takes no memory: its block has units == 0 and address NULL.
 ** Threads: every call takes the pool's mutex; the lock is never held while a callback or a backend call that may
@@ -32,6 +32,7 @@ typedef enum mb_pool_end { MB_POOL_ARRAY, MB_POOL_SCRATCH, MB_POOL_END_COUNT } m
 /* How the pool gets address space and memory. The device layer fills it in; specs may use a purely virtual one. */
 typedef struct mb_pool_source {
     void *self;
+    const char *name; /* of the device, for reports; may be NULL */
     /* Address space for `bytes`; no memory yet. */
     mb_status (*reserve)(void *self, uint64_t bytes, void **base);
     void (*unreserve)(void *self, void *base, uint64_t bytes);
@@ -68,6 +69,7 @@ typedef struct mb_pool_event {
     uint64_t bytes;    /* rounded */
     uint64_t live;     /* after the event */
     const char *owner; /* alloc: who made the block; free: the site (mb_pool_site); may be NULL */
+    const char *tag;   /* of the block; may be NULL */
     uint32_t node, generation, thread;
     uint8_t action, end;
 } mb_pool_event;
@@ -79,6 +81,7 @@ typedef struct mb_pool_stats {
     uint64_t live, live_peak; /* rounded bytes in use, and its high-water mark since creation */
     uint64_t live_end[MB_POOL_END_COUNT];
     uint64_t requested;    /* bytes asked for by the live blocks */
+    uint64_t pitch_waste;  /* of those, what lies between rows (mb_pool_note_pitch) */
     uint64_t largest_hole; /* largest request that would fit the address range and the budget now */
     uint64_t blocks;       /* live blocks */
     uint64_t allocs, frees; /* since creation */
@@ -104,13 +107,17 @@ uint64_t mb_pool_round(uint64_t bytes);
 ** Fails with MB_STATUS_BUDGET (need, limit, live, largest hole and what to do in the record). */
 mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner,
                         mb_block *out);
-/* A double or foreign free is an error that names the sites as far as the trace reaches back, and changes nothing. A zero
-** block is fine. */
+/* A double or foreign free is an error that names both sites (that of a double free as far as the trace reaches back), and
+** changes nothing. A zero block is fine. */
 mb_status mb_pool_free(mb_pool *pool, mb_block *block);
+/* Of the block's bytes, how many lie between rows. */
+void mb_pool_note_pitch(mb_pool *pool, const mb_block *block, uint64_t waste);
 
 /* Names the caller (an interned text, or NULL) of this thread's next frees, for the trace and for reports. */
 void mb_pool_site(const char *site);
 const char *mb_pool_current_site(void);
+/* What this thread's next blocks are for: an interned text, or NULL. Returns the one before. */
+const char *mb_pool_tag(const char *tag);
 
 /* Live bytes now. */
 uint64_t mb_pool_live(mb_pool *pool);
@@ -124,23 +131,52 @@ mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes);
 uint64_t mb_pool_trim(mb_pool *pool);
 void mb_pool_get_stats(mb_pool *pool, mb_pool_stats *stats);
 
-/* Nested peak scopes: begin returns a token >= 0; end gives the highest live bytes seen inside the scope and the live
-** bytes at entry. Scopes may end in any order; at most MB_POOL_MAX_SCOPES are open at a time. */
-#define MB_POOL_MAX_SCOPES 64
+/* Nested peak scopes. A scope belongs to the thread that begins it and sees the blocks that this thread makes (also when
+** another one frees them): begin returns a token >= 0, or -1 when MB_POOL_MAX_SCOPES are open; end gives the live bytes at
+** entry, and the most that there would have been inside had only this thread been at work. Scopes may end in any order. */
+#define MB_POOL_MAX_SCOPES 256
 int mb_pool_scope_begin(mb_pool *pool);
 void mb_pool_scope_end(mb_pool *pool, int token, uint64_t *entry_live, uint64_t *peak_live);
 
-/* Guard words (debug): a unit of canary before and after every block, checked when it is freed. The extra units are not
-** counted in live bytes. Only while no block is live. `broken` counts blocks whose guards were damaged. */
-mb_status mb_pool_set_guards(mb_pool *pool, bool on);
+/* Debug mode. Guards: a unit of canary before and after every block, checked when it is freed and by mb_pool_find_damage;
+** they are not counted in live bytes and can be switched only while no block is live. Patterns: new and freed blocks are
+** filled, so that reading what nobody wrote, or what is gone, shows. */
+#define MB_POOL_GUARDS 1u
+#define MB_POOL_PATTERNS 2u
+#define MB_POOL_GUARD_BYTE 0xCB
+#define MB_POOL_NEW_BYTE 0xFF /* NaN in every floating-point type */
+#define MB_POOL_FREED_BYTE 0xDD
+mb_status mb_pool_set_debug(mb_pool *pool, unsigned debug);
+
+typedef struct mb_pool_damage {
+    const char *owner;      /* who made the block; may be NULL */
+    const char *freed;      /* where it was freed; NULL: it is live */
+    uint64_t offset, bytes; /* the block */
+    uint32_t distance;      /* of the damaged byte that is nearest to the block; 0: next to it */
+    uint8_t value;          /* what is there */
+    bool after;             /* behind the block, or before it */
+} mb_pool_damage;
+
+/* Damaged guards: of freed blocks (the first MB_POOL_KEPT_DAMAGE are kept), then of live ones; `room` at most. Returns how
+** many. */
+#define MB_POOL_KEPT_DAMAGE 16
+uint64_t mb_pool_find_damage(mb_pool *pool, mb_pool_damage *out, uint64_t room);
+/* How many blocks had damaged guards when they were freed. */
 uint64_t mb_pool_broken_guards(mb_pool *pool);
 
 /* Failure injection for specs: the n-th next allocation fails with MB_STATUS_MEMORY (0 switches it off). */
 void mb_pool_fail_nth(mb_pool *pool, uint64_t n);
 
 /* Visits live blocks in address order; `visit` must not call the pool. */
-typedef void (*mb_pool_visit)(void *user, uint64_t offset, uint64_t bytes, uint64_t requested,
-                              mb_pool_end end, const char *owner, uint64_t sequence);
+typedef struct mb_pool_block {
+    uint64_t offset, bytes, requested, pitch_waste;
+    uint64_t sequence; /* how many blocks had been made before */
+    uint64_t born_ns;  /* CLOCK_MONOTONIC */
+    mb_pool_end end;
+    uint32_t thread;
+    const char *owner, *tag; /* may be NULL */
+} mb_pool_block;
+typedef void (*mb_pool_visit)(void *user, const mb_pool_block *block);
 void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user);
 /* Full consistency check, for specs: NULL when sound, else what is wrong. */
 const char *mb_pool_check(mb_pool *pool);

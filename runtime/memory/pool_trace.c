@@ -3,19 +3,8 @@
 */
 #define _GNU_SOURCE
 #include "memory/pool_trace.h"
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
-
-/* Threads are numbered in the order in which they first use a pool. */
-static uint32_t thread_number(void)
-{
-    static atomic_uint next;
-    static _Thread_local uint32_t number;
-    if (!number)
-        number = atomic_fetch_add(&next, 1) + 1;
-    return number;
-}
 
 static uint64_t now_ns(void)
 {
@@ -44,7 +33,6 @@ uint64_t mb_pool_trace_add(mb_pool_trace *trace, const mb_pool_event *event)
     mb_pool_event *slot = &trace->ring[trace->total++ & (MB_POOL_TRACE_EVENTS - 1)];
     *slot = *event;
     slot->ns = now;
-    slot->thread = thread_number();
     return now;
 }
 

@@ -16,7 +16,7 @@ typedef struct mb_pool_trace {
 
 void mb_pool_trace_create(mb_pool_trace *trace);
 void mb_pool_trace_destroy(mb_pool_trace *trace);
-/* Stamps the event with time and thread and takes it in; returns the time. */
+/* Stamps the event with the time and takes it in; returns the time. */
 uint64_t mb_pool_trace_add(mb_pool_trace *trace, const mb_pool_event *event);
 /* The latest event of this kind on the node in this generation, or NULL. */
 const mb_pool_event *mb_pool_trace_find(const mb_pool_trace *trace, mb_pool_action action,

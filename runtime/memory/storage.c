@@ -113,6 +113,11 @@ mb_device *mb_storage_device(const mb_storage *storage)
     return storage->device;
 }
 
+void mb_storage_note_pitch(mb_storage *storage, uint64_t waste)
+{
+    mb_pool_note_pitch(storage->device->pool, &storage->block, waste);
+}
+
 int mb_storage_references(const mb_storage *storage)
 {
     return atomic_load(&storage->references);

@@ -1,0 +1,608 @@
+/*
+** What specs of the pool cannot do from Lua: threads, and blocks given back to the wrong pool. The build
+** makes it a program, spec/memory/pool_native_spec.lua runs it. One argument names the test; it prints what went
+** wrong and ends with status 1, or "ok".
+**
+**   oracle STEPS SEED    random operations, each checked against a model that is too simple to be wrong
+**   threads COUNT STEPS  threads that allocate, free, ask, open scopes, trim and give blocks to each other
+**   scopes               two threads measure their own peaks
+**   frees                double and foreign frees: their messages
+**   debug                patterns and guards: what is found where
+*/
+#define _GNU_SOURCE
+#include "memory/pool.h"
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define FAIL(...)                                                                                  \
+    do {                                                                                           \
+        fprintf(stderr, "pool_test, line %d: ", __LINE__);                                         \
+        fprintf(stderr, __VA_ARGS__);                                                              \
+        fputc('\n', stderr);                                                                       \
+        exit(1);                                                                                   \
+    } while (0)
+#define EXPECT(condition, ...)                                                                     \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            FAIL(__VA_ARGS__);                                                                     \
+    } while (0)
+
+/* ---- pools over ordinary memory ---- */
+
+#define GRANULARITY (UINT64_C(64) << 10)
+
+typedef struct memory {
+    uint64_t largest_range; /* reservations beyond it are refused: 0 for no limit */
+} memory;
+
+static mb_status reserve(void *self, uint64_t bytes, void **base)
+{
+    const memory *m = self;
+    if (m->largest_range && bytes > m->largest_range)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no range of %" PRIu64 " bytes", bytes);
+    *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return *base == MAP_FAILED ? mb_fail(MB_STATUS_MEMORY, NULL, "mmap") : MB_STATUS_OK;
+}
+
+static void unreserve(void *self, void *base, uint64_t bytes)
+{
+    (void)self;
+    munmap(base, bytes);
+}
+
+static mb_status commit(void *self, void *base, uint64_t offset, uint64_t bytes)
+{
+    (void)self;
+    return mprotect((char *)base + offset, bytes, PROT_READ | PROT_WRITE)
+               ? mb_fail(MB_STATUS_MEMORY, NULL, "mprotect")
+               : MB_STATUS_OK;
+}
+
+static void decommit(void *self, void *base, uint64_t offset, uint64_t bytes)
+{
+    (void)self;
+    madvise((char *)base + offset, bytes, MADV_DONTNEED);
+    mprotect((char *)base + offset, bytes, PROT_NONE);
+}
+
+static mb_status fill(void *self, void *address, int byte, uint64_t bytes)
+{
+    (void)self;
+    memset(address, byte, bytes);
+    return MB_STATUS_OK;
+}
+
+static mb_status read_bytes(void *self, void *host, const void *address, uint64_t bytes)
+{
+    (void)self;
+    memcpy(host, address, bytes);
+    return MB_STATUS_OK;
+}
+
+static mb_pool *new_pool(memory *m, const char *name, uint64_t budget)
+{
+    const mb_pool_source source = {
+        .self = m,
+        .name = name,
+        .reserve = reserve,
+        .unreserve = unreserve,
+        .commit = commit,
+        .decommit = decommit,
+        .granularity = GRANULARITY,
+        .capacity = budget,
+        .host_memory = true,
+        .fill = fill,
+        .read = read_bytes,
+    };
+    mb_pool *pool = NULL;
+    EXPECT(mb_pool_create(&source, budget, &pool) == MB_STATUS_OK, "%s", mb_error_last()->text);
+    return pool;
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static void check(mb_pool *pool)
+{
+    const char *problem = mb_pool_check(pool);
+    EXPECT(!problem, "the pool is damaged: %s", problem);
+}
+
+/* ---- oracle ---- */
+
+#define MOST_BLOCKS 400
+
+/* The model: the live blocks, in the order of their addresses. */
+typedef struct model_block {
+    mb_block handle;
+    uint64_t offset, requested;
+    unsigned char mark;
+} model_block;
+
+typedef struct model {
+    mb_pool *pool;
+    char *base; /* of the range: the address of the first block ever made */
+    uint64_t range, budget, live, peak;
+    model_block blocks[MOST_BLOCKS];
+    int count;
+} model;
+
+static uint64_t largest_hole(const model *m)
+{
+    uint64_t most = 0, at = 0;
+    for (int i = 0; i < m->count; i++) {
+        if (m->blocks[i].offset - at > most)
+            most = m->blocks[i].offset - at;
+        at = m->blocks[i].offset + m->blocks[i].handle.bytes;
+    }
+    return m->range - at > most ? m->range - at : most;
+}
+
+/* The first and last byte of a block say whose it is. */
+static void mark(const model_block *b)
+{
+    char *bytes = b->handle.address;
+    bytes[0] = (char)b->mark;
+    bytes[b->requested - 1] = (char)b->mark;
+}
+
+static void check_mark(const model_block *b)
+{
+    const unsigned char *bytes = b->handle.address;
+    EXPECT(bytes[0] == b->mark && bytes[b->requested - 1] == b->mark,
+           "the block at %" PRIu64 " was written to by another", b->offset);
+}
+
+static void model_alloc(model *m, uint64_t bytes, mb_pool_end end, unsigned char value)
+{
+    uint64_t rounded = (bytes + 511) / 512 * 512;
+    bool fits = m->live + rounded <= m->budget && rounded <= largest_hole(m);
+    model_block made = {.requested = bytes, .mark = value};
+    mb_error_clear();
+    mb_status status = mb_pool_alloc(m->pool, bytes, end, "oracle", &made.handle);
+    EXPECT((status == MB_STATUS_OK) == fits,
+           "a request of %" PRIu64 " bytes %s: %" PRIu64 " live of %" PRIu64
+           ", largest hole %" PRIu64,
+           bytes, fits ? "was refused" : "was granted", m->live, m->budget, largest_hole(m));
+    if (!fits) {
+        EXPECT(status == MB_STATUS_BUDGET, "refused with %s", mb_status_name(status));
+        return;
+    }
+    if (!m->base) /* the first block of all is an array: it stands at the low end */
+        m->base = made.handle.address;
+    made.offset = (uint64_t)((char *)made.handle.address - m->base);
+    EXPECT(made.handle.bytes == rounded, "%" PRIu64 " bytes were rounded to %" PRIu64, bytes,
+           made.handle.bytes);
+    EXPECT(made.offset % 512 == 0 && made.offset + rounded <= m->range,
+           "a block at %" PRIu64 " of a range of %" PRIu64, made.offset, m->range);
+    int at = m->count;
+    while (at > 0 && m->blocks[at - 1].offset > made.offset)
+        at--;
+    EXPECT(at == 0 || m->blocks[at - 1].offset + m->blocks[at - 1].handle.bytes <= made.offset,
+           "blocks overlap at %" PRIu64, made.offset);
+    EXPECT(at == m->count || made.offset + rounded <= m->blocks[at].offset,
+           "blocks overlap at %" PRIu64, made.offset);
+    memmove(&m->blocks[at + 1], &m->blocks[at], (size_t)(m->count - at) * sizeof made);
+    m->blocks[at] = made;
+    m->count++;
+    m->live += rounded;
+    if (m->live > m->peak)
+        m->peak = m->live;
+    mark(&made);
+}
+
+static void model_free(model *m, int at)
+{
+    model_block *b = &m->blocks[at];
+    mb_block again = b->handle;
+    check_mark(b);
+    m->live -= b->handle.bytes;
+    EXPECT(mb_pool_free(m->pool, &b->handle) == MB_STATUS_OK, "%s", mb_error_last()->text);
+    mb_error_clear();
+    EXPECT(mb_pool_free(m->pool, &again) == MB_STATUS_ARGUMENT, "a double free was accepted");
+    memmove(b, b + 1, (size_t)(m->count - at - 1) * sizeof *b);
+    m->count--;
+}
+
+static void compare(const model *m)
+{
+    mb_pool_stats s;
+    mb_pool_get_stats(m->pool, &s);
+    uint64_t hole = largest_hole(m), left = (m->budget - m->live) / 512 * 512;
+    EXPECT(s.live == m->live && s.live_peak == m->peak && s.blocks == (uint64_t)m->count,
+           "live %" PRIu64 " (%" PRIu64 "), peak %" PRIu64 " (%" PRIu64 "), blocks %" PRIu64
+           " (%d)",
+           s.live, m->live, s.live_peak, m->peak, s.blocks, m->count);
+    EXPECT(s.largest_hole == (hole < left ? hole : left), "largest hole %" PRIu64, s.largest_hole);
+    EXPECT(s.committed >= m->live && s.committed % GRANULARITY == 0, "committed %" PRIu64,
+           s.committed);
+}
+
+typedef struct open_scope {
+    int token;
+    uint64_t entry, peak;
+} open_scope;
+
+static void oracle(uint64_t steps, uint64_t seed)
+{
+    /* A range that is as tight as the budget, so that holes matter. */
+    memory tight = {.largest_range = UINT64_C(8) << 20};
+    model m = {.budget = tight.largest_range, .range = tight.largest_range};
+    m.pool = new_pool(&tight, "the oracle's pool", m.budget);
+    uint64_t state = seed * 2654435769u + 88172645463325252u, refused = 0, allocs = 0;
+    open_scope scopes[8];
+    int open = 0;
+    model_alloc(&m, 512, MB_POOL_ARRAY, 0);
+    for (uint64_t step = 1; step <= steps; step++) {
+        uint64_t dice = next_random(&state) % 1000;
+        if (dice < 470) {
+            uint64_t largest = dice % 16 == 0 ? UINT64_C(4) << 20 : dice % 2 ? 4096 : 200000;
+            if (m.count < MOST_BLOCKS) {
+                int before = m.count;
+                model_alloc(&m, next_random(&state) % largest + 1,
+                            next_random(&state) % 4 ? MB_POOL_ARRAY : MB_POOL_SCRATCH,
+                            (unsigned char)step);
+                allocs++;
+                refused += m.count == before;
+            }
+        } else if (dice < 970) {
+            if (m.count)
+                model_free(&m, (int)(next_random(&state) % (uint64_t)m.count));
+        } else if (dice < 980) {
+            if (open < 8) {
+                scopes[open] = (open_scope){mb_pool_scope_begin(m.pool), m.live, m.live};
+                EXPECT(scopes[open].token >= 0, "no scope could be opened");
+                open++;
+            }
+        } else if (dice < 990) {
+            if (open) {
+                uint64_t entry = 0, peak = 0;
+                open--;
+                mb_pool_scope_end(m.pool, scopes[open].token, &entry, &peak);
+                EXPECT(entry == scopes[open].entry && peak == scopes[open].peak,
+                       "a scope saw %" PRIu64 " after %" PRIu64 ", not %" PRIu64 " after %" PRIu64,
+                       peak, entry, scopes[open].peak, scopes[open].entry);
+            }
+        } else if (dice < 994) {
+            mb_pool_trim(m.pool);
+        } else if (dice < 997) {
+            uint64_t budget = m.live + next_random(&state) % (m.range - m.live + 1);
+            EXPECT(mb_pool_set_budget(m.pool, budget) == MB_STATUS_OK, "a budget was refused");
+            m.budget = budget;
+        } else {
+            uint64_t bytes = next_random(&state) % m.budget;
+            mb_error_clear();
+            EXPECT(mb_pool_activate(m.pool, bytes) == MB_STATUS_OK, "%s", mb_error_last()->text);
+        }
+        for (int i = 0; i < open; i++)
+            if (m.live > scopes[i].peak)
+                scopes[i].peak = m.live;
+        compare(&m);
+        if (step % 64 == 0)
+            check(m.pool);
+    }
+    while (m.count)
+        model_free(&m, m.count - 1);
+    compare(&m);
+    check(m.pool);
+    mb_pool_trim(m.pool);
+    mb_pool_stats s;
+    mb_pool_get_stats(m.pool, &s);
+    EXPECT(s.committed == 0 && s.largest_hole <= m.range, "%" PRIu64 " bytes stay committed",
+           s.committed);
+    EXPECT(mb_pool_destroy(m.pool) == 0, "blocks were left");
+    printf("%" PRIu64 " steps, %" PRIu64 " requests, %" PRIu64 " refused\n", steps, allocs,
+           refused);
+}
+
+/* ---- threads ---- */
+
+#define SHARED 64
+
+typedef struct gang {
+    mb_pool *pool;
+    uint64_t steps;
+    pthread_mutex_t lock; /* of the shared blocks */
+    mb_block shared[SHARED];
+} gang;
+
+typedef struct worker {
+    gang *of;
+    unsigned number;
+    pthread_t thread;
+} worker;
+
+static void *work(void *user)
+{
+    const worker *w = user;
+    gang *g = w->of;
+    uint64_t state = w->number * 7919u + 1;
+    mb_block own[16];
+    mb_pool_event *events = malloc(1000 * sizeof *events);
+    for (int i = 0; i < 16; i++)
+        own[i] = (mb_block){.node = UINT32_MAX};
+    mb_pool_site("worker");
+    for (uint64_t step = 0; step < g->steps; step++) {
+        mb_block *b = &own[next_random(&state) % 16];
+        mb_pool_stats s;
+        uint64_t bytes = (next_random(&state) % 117 + 1) * MB_POOL_UNIT;
+        if (b->address) {
+            const unsigned char *at = b->address;
+            EXPECT(at[0] == w->number && at[b->bytes - 1] == w->number,
+                   "thread %u's block was written to by thread %u", w->number, at[0]);
+            EXPECT(mb_pool_free(g->pool, b) == MB_STATUS_OK, "%s", mb_error_last()->text);
+        } else if (mb_pool_alloc(g->pool, bytes, step % 2, "worker", b) == MB_STATUS_OK) {
+            memset(b->address, (int)w->number, b->bytes);
+        } else {
+            EXPECT(mb_error_last()->code == MB_STATUS_BUDGET, "%s", mb_error_last()->text);
+            mb_error_clear();
+        }
+        switch (next_random(&state) % 16) {
+        case 0:
+            mb_pool_get_stats(g->pool, &s);
+            EXPECT(s.live <= s.budget && s.live == s.live_end[0] + s.live_end[1] &&
+                       s.requested <= s.live,
+                   "live %" PRIu64 " of %" PRIu64, s.live, s.budget);
+            break;
+        case 1: mb_pool_trim(g->pool); break;
+        case 2: mb_pool_events(g->pool, events, 1000); break;
+        case 3: {
+            uint64_t entry = 0, peak = 0;
+            mb_block inner = {.node = UINT32_MAX};
+            int token = mb_pool_scope_begin(g->pool);
+            if (token < 0)
+                break;
+            bool made =
+                mb_pool_alloc(g->pool, 1000, MB_POOL_SCRATCH, "inner", &inner) == MB_STATUS_OK;
+            mb_error_clear();
+            mb_pool_free(g->pool, &inner);
+            mb_pool_scope_end(g->pool, token, &entry, &peak);
+            /* Less when another thread frees a block of ours meanwhile. */
+            EXPECT(peak - entry <= (made ? 1024u : 0u), "a scope saw %" PRIu64 " bytes",
+                   peak - entry);
+            break;
+        }
+        case 4: { /* what one thread makes, another one frees */
+            pthread_mutex_lock(&g->lock);
+            mb_block *shared = &g->shared[next_random(&state) % SHARED];
+            mb_block taken = *shared;
+            *shared = *b;
+            *b = (mb_block){.node = UINT32_MAX};
+            pthread_mutex_unlock(&g->lock);
+            EXPECT(mb_pool_free(g->pool, &taken) == MB_STATUS_OK, "%s", mb_error_last()->text);
+            break;
+        }
+        default: break;
+        }
+    }
+    for (int i = 0; i < 16; i++)
+        EXPECT(mb_pool_free(g->pool, &own[i]) == MB_STATUS_OK, "%s", mb_error_last()->text);
+    free(events);
+    return NULL;
+}
+
+static void threads(unsigned count, uint64_t steps)
+{
+    memory m = {0};
+    gang g = {.pool = new_pool(&m, "the gang's pool", UINT64_C(2) << 20), .steps = steps};
+    worker *workers = calloc(count, sizeof *workers);
+    pthread_mutex_init(&g.lock, NULL);
+    for (int i = 0; i < SHARED; i++)
+        g.shared[i] = (mb_block){.node = UINT32_MAX};
+    for (unsigned i = 0; i < count; i++) {
+        workers[i] = (worker){.of = &g, .number = i + 1};
+        pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+    }
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(workers[i].thread, NULL);
+    for (int i = 0; i < SHARED; i++)
+        EXPECT(mb_pool_free(g.pool, &g.shared[i]) == MB_STATUS_OK, "%s", mb_error_last()->text);
+    check(g.pool);
+    mb_pool_stats s;
+    mb_pool_get_stats(g.pool, &s);
+    EXPECT(s.live == 0 && s.blocks == 0 && s.requested == 0 && s.allocs == s.frees,
+           "%" PRIu64 " bytes are live; %" PRIu64 " blocks were made and %" PRIu64 " freed", s.live,
+           s.allocs, s.frees);
+    EXPECT(s.events == s.allocs + s.frees + s.failures, "%" PRIu64 " events", s.events);
+    printf("%u threads, %" PRIu64 " blocks, %" PRIu64 " refused\n", count, s.allocs, s.failures);
+    mb_pool_destroy(g.pool);
+    free(workers);
+}
+
+/* ---- scopes ---- */
+
+typedef struct measured {
+    mb_pool *pool;
+    pthread_barrier_t *barrier;
+    uint64_t bytes, outer, inner;
+    mb_block passed_on; /* made in the scope, freed by the other thread */
+} measured;
+
+/* Both threads are at the same place at every barrier, so each one's blocks are live within the other's scopes. */
+static void *measure(void *user)
+{
+    measured *me = user;
+    mb_block first, second;
+    uint64_t entry = 0, peak = 0;
+    int outer = mb_pool_scope_begin(me->pool);
+    mb_pool_alloc(me->pool, me->bytes, MB_POOL_ARRAY, "first", &first);
+    pthread_barrier_wait(me->barrier);
+    int inner = mb_pool_scope_begin(me->pool);
+    mb_pool_alloc(me->pool, 2 * me->bytes, MB_POOL_ARRAY, "second", &second);
+    pthread_barrier_wait(me->barrier);
+    mb_pool_free(me->pool, &first); /* a block of the outer scope */
+    mb_pool_free(me->pool, &second);
+    mb_pool_alloc(me->pool, me->bytes, MB_POOL_ARRAY, "passed on", &me->passed_on);
+    pthread_barrier_wait(me->barrier);
+    measured *other = me + (me->bytes == 512 ? 1 : -1);
+    mb_pool_free(me->pool, &other->passed_on);
+    pthread_barrier_wait(me->barrier);
+    /* The own block is gone, though another thread freed it: only then is this no more than before. */
+    mb_pool_alloc(me->pool, 3 * me->bytes, MB_POOL_ARRAY, "third", &first);
+    mb_pool_free(me->pool, &first);
+    mb_pool_scope_end(me->pool, inner, &entry, &peak);
+    me->inner = peak - entry;
+    mb_pool_scope_end(me->pool, outer, &entry, &peak);
+    me->outer = peak - entry;
+    return NULL;
+}
+
+static void scopes(void)
+{
+    memory m = {0};
+    mb_pool *pool = new_pool(&m, "the pool", UINT64_C(16) << 20);
+    pthread_barrier_t barrier;
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, 2);
+    measured of[2] = {{.pool = pool, .barrier = &barrier, .bytes = 512},
+                      {.pool = pool, .barrier = &barrier, .bytes = 1 << 20}};
+    pthread_create(&thread, NULL, measure, &of[0]);
+    measure(&of[1]);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 2; i++)
+        EXPECT(of[i].outer == 3 * of[i].bytes && of[i].inner == 2 * of[i].bytes,
+               "with blocks of %" PRIu64 " bytes the scopes saw %" PRIu64 " and %" PRIu64,
+               of[i].bytes, of[i].outer, of[i].inner);
+    int tokens[MB_POOL_MAX_SCOPES];
+    for (int i = 0; i < MB_POOL_MAX_SCOPES; i++)
+        EXPECT((tokens[i] = mb_pool_scope_begin(pool)) >= 0, "scope %d was refused", i);
+    EXPECT(mb_pool_scope_begin(pool) < 0, "there are more scopes than there should be");
+    for (int i = 0; i < MB_POOL_MAX_SCOPES; i++)
+        mb_pool_scope_end(pool, tokens[i], NULL, NULL);
+    EXPECT(mb_pool_destroy(pool) == 0, "blocks were left");
+    pthread_barrier_destroy(&barrier);
+}
+
+/* ---- frees ---- */
+
+static void refuse(mb_pool *pool, mb_block block, const char *site)
+{
+    mb_pool_stats before, after;
+    mb_pool_get_stats(pool, &before);
+    mb_error_clear();
+    mb_pool_site(site);
+    EXPECT(mb_pool_free(pool, &block) == MB_STATUS_ARGUMENT, "a free was accepted");
+    mb_pool_site(NULL);
+    puts(mb_error_last()->text);
+    mb_pool_get_stats(pool, &after);
+    EXPECT(before.live == after.live && before.frees == after.frees, "a refused free freed");
+    check(pool);
+}
+
+static void frees(void)
+{
+    memory m = {0};
+    mb_pool *a = new_pool(&m, "device a", UINT64_C(1) << 20);
+    mb_pool *b = new_pool(&m, "device b", UINT64_C(1) << 20);
+    mb_block block, copy, other;
+    int variable = 0;
+    mb_pool_alloc(a, 1000, MB_POOL_ARRAY, "make.lua:1", &block);
+    refuse(b, block, "stranger.lua:2");
+    copy = block;
+    mb_pool_site("first.lua:3");
+    mb_pool_free(a, &block);
+    refuse(a, copy, "second.lua:4");
+    /* The same place, taken anew: the stale handle must not free it. */
+    mb_pool_alloc(a, 1000, MB_POOL_ARRAY, "make.lua:5", &other);
+    EXPECT(other.address == copy.address, "the place was not reused");
+    refuse(a, copy, "stale.lua:6");
+    refuse(a, (mb_block){.address = &variable, .node = 0}, "stack.lua:7");
+    refuse(a, (mb_block){.address = (char *)other.address + 512, .node = other.node},
+           "inside.lua:8");
+    refuse(a, (mb_block){.address = &variable, .node = 123456}, "wild.lua:9");
+    EXPECT(mb_pool_free(a, &other) == MB_STATUS_OK, "%s", mb_error_last()->text);
+    EXPECT(mb_pool_free(a, &other) == MB_STATUS_OK, "a zero block is no double free");
+    EXPECT(mb_pool_destroy(a) == 0 && mb_pool_destroy(b) == 0, "blocks were left");
+}
+
+/* ---- debug ---- */
+
+static bool all(const void *address, int byte, uint64_t bytes)
+{
+    const unsigned char *at = address;
+    for (uint64_t i = 0; i < bytes; i++)
+        if (at[i] != byte)
+            return false;
+    return true;
+}
+
+__attribute__((no_sanitize("address"))) static void poke(char *at, char value)
+{
+    *(volatile char *)at = value;
+}
+
+__attribute__((no_sanitize("address"))) static unsigned char peek(const char *at)
+{
+    return *(const volatile unsigned char *)at;
+}
+
+static void debug(void)
+{
+    memory m = {0};
+    mb_pool *pool = new_pool(&m, "the pool", UINT64_C(1) << 20);
+    mb_block a, b;
+    mb_pool_damage found[8];
+    EXPECT(mb_pool_set_debug(pool, MB_POOL_GUARDS | MB_POOL_PATTERNS) == MB_STATUS_OK, "%s",
+           mb_error_last()->text);
+    mb_pool_alloc(pool, 1000, MB_POOL_ARRAY, "a.lua:1", &a);
+    mb_pool_alloc(pool, 512, MB_POOL_SCRATCH, "b.lua:2", &b);
+    mb_error_clear();
+    EXPECT(mb_pool_set_debug(pool, 0) == MB_STATUS_ARGUMENT, "guards changed under live blocks");
+    EXPECT(all(a.address, MB_POOL_NEW_BYTE, 1000), "a new block has no pattern");
+    char *address = a.address;
+    EXPECT(mb_pool_find_damage(pool, found, 8) == 0, "there is no damage yet");
+    poke(address + a.bytes + 7, 1);
+    poke((char *)b.address - 1, 2);
+    EXPECT(mb_pool_find_damage(pool, found, 8) == 2, "damage of live blocks was not found");
+    EXPECT(found[0].after && found[0].distance == 7 && found[0].value == 1 && !found[0].freed &&
+               !strcmp(found[0].owner, "a.lua:1") && found[0].bytes == a.bytes,
+           "what is behind a was not described");
+    EXPECT(!found[1].after && found[1].distance == 0 && found[1].value == 2 &&
+               !strcmp(found[1].owner, "b.lua:2"),
+           "what is before b was not described");
+    EXPECT(mb_pool_broken_guards(pool) == 0, "nothing has been freed");
+    mb_pool_site("free.lua:3");
+    mb_pool_free(pool, &a);
+    EXPECT(mb_pool_broken_guards(pool) == 1, "the free did not find the damage");
+    EXPECT(mb_pool_find_damage(pool, found, 8) == 2 && found[0].freed &&
+               !strcmp(found[0].freed, "free.lua:3") && !found[1].freed,
+           "the damage does not say where the block was freed");
+    for (int i = 0; i < 1000; i++)
+        EXPECT(peek(address + i) == MB_POOL_FREED_BYTE, "byte %d of a freed block is %d", i,
+               peek(address + i));
+    mb_pool_free(pool, &b);
+    mb_pool_stats s;
+    mb_pool_get_stats(pool, &s);
+    EXPECT(s.live == 0, "guards count as live bytes");
+    EXPECT(mb_pool_destroy(pool) == 0, "blocks were left");
+}
+
+int main(int argc, char **argv)
+{
+    const char *test = argc > 1 ? argv[1] : "";
+    uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    uint64_t second = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
+    if (!strcmp(test, "oracle"))
+        oracle(first, second);
+    else if (!strcmp(test, "threads"))
+        threads((unsigned)first, second);
+    else if (!strcmp(test, "scopes"))
+        scopes();
+    else if (!strcmp(test, "frees"))
+        frees();
+    else if (!strcmp(test, "debug"))
+        debug();
+    else
+        FAIL("there is no test '%s'", test);
+    puts("ok");
+    return 0;
+}
