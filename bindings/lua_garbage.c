@@ -111,17 +111,23 @@ static mb_array *list_garbage(mb_array *array)
     return NULL;
 }
 
+/* Under the lock. */
+static void unlist(array_box *box)
+{
+    if (box->link == NULL)
+        return;
+    *box->link = box->next;
+    if (box->next != NULL)
+        box->next->link = box->link;
+    box->link = NULL;
+}
+
 int mbl_array_gc(lua_State *L)
 {
     array_box *box = check_box(L, 1);
     mb_array *unlisted = NULL;
     pthread_mutex_lock(&lock);
-    if (box->link != NULL) {
-        *box->link = box->next;
-        if (box->next != NULL)
-            box->next->link = box->link;
-        box->link = NULL;
-    }
+    unlist(box);
     mb_array *array = empty_box(box), *saved = box->saved, *unlisted_saved = NULL;
     box->saved = NULL;
     if (array != NULL)
@@ -139,6 +145,8 @@ int mbl_array_release(lua_State *L)
     array_box *box = check_box(L, 1);
     pthread_mutex_lock(&lock);
     mb_array *array = empty_box(box);
+    if (box->saved == NULL) /* nothing comes back to it; later, its neighbours would have to be */
+        unlist(box);        /* fetched from memory again */
     pthread_mutex_unlock(&lock);
     if (array != NULL) {
         box->freed = mbl_owner(L);

@@ -209,19 +209,26 @@ static int pool_blocks(lua_State *L)
     return 1;
 }
 
-/* events([device]): the latest events of the trace, oldest first: {action, ns, offset, bytes, live,
-** owner, tag, thread, end, block}. `block` is the same for the events of one block. */
-static int pool_events(lua_State *L)
+/* Pushes a userdata that holds the trace's events. */
+static mb_pool_event *push_events(lua_State *L, mb_device *device, uint64_t *count)
 {
-    static const char *const actions[] = {"alloc", "free", "refused"};
     mb_pool_stats s;
-    mb_device *device = mbl_opt_device(L, 1);
     mb_pool_get_stats(device->pool, &s);
     if (s.events > MB_POOL_TRACE_EVENTS)
         s.events = MB_POOL_TRACE_EVENTS;
     mb_pool_event *events =
         lua_newuserdatauv(L, (size_t)(s.events > 0 ? s.events : 1) * sizeof *events, 0);
-    uint64_t count = mb_pool_events(device->pool, events, s.events);
+    *count = mb_pool_events(device->pool, events, s.events);
+    return events;
+}
+
+/* events([device]): the latest events of the trace, oldest first: {action, ns, offset, bytes, live,
+** owner, tag, thread, end, block}. `block` is the same for the events of one block. */
+static int pool_events(lua_State *L)
+{
+    static const char *const actions[] = {"alloc", "free", "refused"};
+    uint64_t count;
+    const mb_pool_event *events = push_events(L, mbl_opt_device(L, 1), &count);
     lua_createtable(L, (int)count, 0);
     for (uint64_t i = 0; i < count; i++) {
         const mb_pool_event *e = &events[i];
@@ -240,6 +247,58 @@ static int pool_events(lua_State *L)
             set_integer(L, "block", (uint64_t)e->node << 32 | e->generation);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
+    return 1;
+}
+
+/* smallest([device]): replays the trace; returns the most that was live of what it made, the memory
+** that would have done (committed on demand, as the device does it), and the size of one fixed range
+** that would have done. */
+static int pool_smallest(lua_State *L)
+{
+    uint64_t count, peak, memory, range;
+    mb_device *device = mbl_opt_device(L, 1);
+    const mb_pool_event *events = push_events(L, device, &count);
+    mb_error_clear();
+    mbl_check(L, mb_pool_smallest(events, count, device->facts.commit_granularity, &peak, &memory));
+    mbl_check(L, mb_pool_smallest(events, count, 0, &peak, &range));
+    lua_pushinteger(L, (lua_Integer)peak);
+    lua_pushinteger(L, (lua_Integer)memory);
+    lua_pushinteger(L, (lua_Integer)range);
+    return 3;
+}
+
+/* pair_seconds(live, pairs [, device]): what an allocation and its release take through the C API,
+** while `live` blocks of 512 bytes to 8 KiB with holes among them are there. For scripts/bench. */
+static int pool_pair_seconds(lua_State *L)
+{
+    int64_t live = mbl_check_integer(L, 1, "live"), pairs = mbl_check_integer(L, 2, "pairs");
+    mb_pool *pool = mbl_opt_device(L, 3)->pool;
+    if (live < 1 || live > 10000000 || pairs < 1)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "live", "1 to 10000000 live blocks and at least one pair");
+    mb_block *blocks = lua_newuserdatauv(L, (size_t)(2 * live) * sizeof *blocks, 0), block;
+    struct timespec begin, end;
+    int64_t made = 0;
+    mb_status status = MB_STATUS_OK;
+    mb_error_clear();
+    for (; made < 2 * live && status == MB_STATUS_OK; made += status == MB_STATUS_OK)
+        status = mb_pool_alloc(pool, (uint64_t)(made * 7 % 16 + 1) * MB_POOL_UNIT, MB_POOL_ARRAY,
+                               "pair_seconds", &blocks[made]);
+    for (int64_t i = 0; i < made; i += 2)
+        mb_pool_free(pool, &blocks[i]);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (int64_t i = 0; i < pairs && status == MB_STATUS_OK; i++) {
+        status = mb_pool_alloc(pool, (uint64_t)(i * 5 % 16 + 1) * MB_POOL_UNIT, MB_POOL_ARRAY,
+                               "pair_seconds", &block);
+        if (status == MB_STATUS_OK)
+            mb_pool_free(pool, &block);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    for (int64_t i = 1; i < made; i += 2)
+        mb_pool_free(pool, &blocks[i]);
+    mbl_check(L, status);
+    lua_pushnumber(
+        L, ((double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9) /
+               (double)pairs);
     return 1;
 }
 
@@ -345,6 +404,8 @@ int mbl_open_pool(lua_State *L)
                                          {"blocks", pool_blocks},
                                          {"scope", pool_scope},
                                          {"events", pool_events},
+                                         {"smallest", pool_smallest},
+                                         {"pair_seconds", pool_pair_seconds},
                                          {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", scope_close}, {"__close", scope_close}, {NULL, NULL}};

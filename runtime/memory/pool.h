@@ -124,6 +124,12 @@ uint64_t mb_pool_live(mb_pool *pool);
 /* The latest events, oldest first, `room` at most; returns how many. */
 uint64_t mb_pool_events(mb_pool *pool, mb_pool_event *out, uint64_t room);
 
+/* Replays a trace: the most that was live of what it made (frees of older blocks are passed over), and the smallest pool
+** that could have served the same requests in the same order. With a granularity: how much memory, committed on demand in
+** twice as many addresses, as pools of devices do; with 0: how large one fixed range. */
+mb_status mb_pool_smallest(const mb_pool_event *events, uint64_t count, uint64_t granularity,
+                           uint64_t *peak, uint64_t *smallest);
+
 mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget); /* not below live bytes */
 /* Commit up front, so that later requests up to `bytes` need no system call. */
 mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes);

@@ -140,6 +140,43 @@ def convolution_host(z, y, x, repeats):
     report(f"convolve, transfer function cached, scipy.fft ({threads} threads)", median(run, repeats))
 
 
+def pool_cuda(live, pairs, repeats):
+    """A pair of allocation and release with so many blocks of 512 bytes to 8 KiB live, holes among them; and without a pool."""
+    import cupy as cp
+    from cupy.cuda import runtime
+
+    def pairs_of(allocate, release):
+        for i in range(pairs):
+            release(allocate((i * 5 % 16 + 1) * 512))
+
+    def drop(pointer):
+        del pointer  # the last reference: the block goes back to the pool
+
+    pool = cp.cuda.MemoryPool()
+    blocks = [pool.malloc((i * 7 % 16 + 1) * 512) for i in range(2 * live)]
+    blocks = blocks[1::2]
+    report(f"CuPy pool, {live} live blocks", median(lambda: pairs_of(pool.malloc, drop), repeats) / pairs)
+    del blocks
+    stream = cp.cuda.Stream(non_blocking=True)
+
+    def allocate_async(size):
+        return runtime.mallocAsync(size, stream.ptr)
+
+    def release_async(pointer):
+        runtime.freeAsync(pointer, stream.ptr)
+
+    report("cudaMallocAsync + cudaFreeAsync, from Python",
+           median(lambda: pairs_of(allocate_async, release_async), repeats, stream.synchronize) / pairs)
+    for size in (1 << 20, 1 << 30):
+        count = 100 if size < 1 << 30 else 5
+
+        def plain(size=size, count=count):
+            for _ in range(count):
+                runtime.free(runtime.malloc(size))
+
+        report(f"cudaMalloc + cudaFree, {size >> 20} MiB, from Python", median(plain, repeats) / count)
+
+
 def main():
     group, kind, *arguments = sys.argv[1:]
     work = globals().get(f"{group}_{kind}")
