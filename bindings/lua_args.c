@@ -22,6 +22,17 @@ const char *mbl_type_name(lua_State *L, int index)
     return luaL_typename(L, index);
 }
 
+void *mbl_test_userdata(lua_State *L, int index, const void *key)
+{
+    void *value = lua_touserdata(L, index);
+    if (value == NULL || !lua_getmetatable(L, index))
+        return NULL;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
+    bool same = lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+    return same ? value : NULL;
+}
+
 /* Edit distance with transpositions of neighbours; names longer than NAME_MAX_LENGTH are far from
 ** everything. */
 static int edit_distance(const char *a, const char *b)

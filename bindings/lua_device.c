@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Its address is the key in the registry of the default device's id. */
-static const char default_key = 0;
+/* Their addresses are keys in the registry: of the default device's id, and of the metatable. */
+static const char default_key = 0, device_key = 0;
 
 typedef struct device_box {
     mb_device *device; /* NULL: a closed shadow */
@@ -107,7 +107,7 @@ mb_device *mbl_check_device(lua_State *L, int index)
 {
     if (lua_type(L, index) == LUA_TSTRING)
         return open_device(L, lua_tostring(L, index));
-    device_box *box = luaL_testudata(L, index, MBL_DEVICE);
+    const device_box *box = mbl_test_userdata(L, index, &device_key);
     if (box == NULL)
         mbl_fail(L, MB_STATUS_ARGUMENT, "device",
                  "device must be a device or an id such as \"host\" or \"cuda:0\", not a %s",
@@ -415,6 +415,8 @@ int mbl_open_device(lua_State *L)
                                          {"format_bytes", module_format_bytes},
                                          {NULL, NULL}};
     luaL_newmetatable(L, MBL_DEVICE);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &device_key);
     luaL_setfuncs(L, metamethods, 0);
     luaL_newlib(L, methods);
     lua_pushvalue(L, -1);

@@ -53,13 +53,7 @@ const char mbl_array_key = 0;
 
 mb_array **mbl_array_slot(lua_State *L, int index)
 {
-    mb_array **slot = lua_touserdata(L, index);
-    if (slot == NULL || !lua_getmetatable(L, index))
-        return NULL;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &mbl_array_key);
-    bool same = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    return same ? slot : NULL;
+    return mbl_test_userdata(L, index, &mbl_array_key);
 }
 
 /* Raises for any other value. */

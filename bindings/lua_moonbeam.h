@@ -46,7 +46,7 @@ int mbl_open_error(lua_State *L);
 /* "file.lua:12" of the nearest Lua caller outside the module's own Lua half, or NULL when no Lua
 ** function runs. */
 const char *mbl_caller(lua_State *L);
-/* The same, or "C". */
+/* The same, or "C"; quicker. Only for C functions that Lua has called (not for hooks). */
 const char *mbl_owner(lua_State *L);
 /* The text, interned. */
 const char *mbl_intern(const char *text);
@@ -79,6 +79,9 @@ const char *mbl_check_string(lua_State *L, int index, const char *arg);
 uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg);
 mb_shape mbl_check_shape(lua_State *L, int index, const char *arg); /* extents, or one integer */
 mb_dtype mbl_check_dtype(lua_State *L, int index, const char *arg); /* a name */
+/* As luaL_testudata, by a metatable's address key in the registry instead of its name: this is on the
+** way of every allocation. */
+void *mbl_test_userdata(lua_State *L, int index, const void *key);
 /* The type of a value for messages: "number", "moonbeam.array", "no value". */
 const char *mbl_type_name(lua_State *L, int index);
 void mbl_push_shape(lua_State *L, const mb_shape *shape);
@@ -88,10 +91,9 @@ void mbl_push_shape(lua_State *L, const mb_shape *shape);
 ** the garbage list, which is drained at pool points, after a full Lua collection.
 */
 
-/* The array userdata's slot, NULL for any other value; the slot holds NULL once it is released. (As
-** luaL_testudata, without a look-up by name: this is on the way of every allocation.) */
+/* The array userdata's slot, NULL for any other value; the slot holds NULL once it is released. */
 mb_array **mbl_array_slot(lua_State *L, int index);
-/* Its address is the metatable's second key in the registry. */
+/* Its address is the metatable's second key in the registry (see mbl_test_userdata). */
 extern const char mbl_array_key;
 /* An empty array userdata on the stack; fill *slot. Once filled it owns the mb_array. */
 mb_array **mbl_new_array(lua_State *L);

@@ -108,19 +108,18 @@ static line find_line(const lua_Debug *ar)
     return *slot;
 }
 
-const char *mbl_caller(lua_State *L)
+/* The line to blame, from this level of the stack on. */
+static const char *blame(lua_State *L, int level)
 {
     lua_Debug ar;
     const char *found = NULL;
-    for (int level = 0; lua_getstack(L, level, &ar); level++) {
-        lua_getinfo(L, level == 0 ? "l" : "Sl", &ar);
-        if (ar.currentline <= 0) { /* a C function: at level 0 the one that asks */
+    for (; lua_getstack(L, level, &ar); level++) {
+        lua_getinfo(L, "Sl", &ar);
+        if (ar.currentline <= 0) { /* a C function */
             if (level > 0 && mbl_is_recording_call(L, &ar))
                 break; /* whoever records is not who does it: a tail call left no line of its own */
             continue;
         }
-        if (level == 0)
-            lua_getinfo(L, "S", &ar);
         line at = find_line(&ar);
         if (found == NULL || !at.ours) /* a line of our own is better than none */
             found = at.owner;
@@ -130,8 +129,13 @@ const char *mbl_caller(lua_State *L)
     return found;
 }
 
+const char *mbl_caller(lua_State *L)
+{
+    return blame(L, 0);
+}
+
 const char *mbl_owner(lua_State *L)
 {
-    const char *caller = mbl_caller(L);
+    const char *caller = blame(L, 1);
     return caller != NULL ? caller : "C";
 }

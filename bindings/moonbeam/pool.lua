@@ -323,10 +323,23 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Where the bytes are
 
--- Lines that add up to what the system or driver reports as used on the device: committed (of it
--- live), fft_plans (the library's own), library (the backend's other memory), other (everything
--- else: other processes; on the host also this program), used, total. `work` is the largest FFT
--- work area's home: scratch, within live.
+local LINES = { "live", "idle", "fft_plans", "library", "other" }
+
+local accounting_metatable = {
+    __tostring = function(self)
+        local lines, bytes = {}, core.device.format_bytes
+        for i, name in ipairs(LINES) do
+            lines[i] = ("%-10s %s%s"):format(name, self[name] < 0 and "-" or "", bytes(math.abs(self[name])))
+        end
+        lines[#lines + 1] = ("%-10s %s of %s"):format("used", bytes(self.used), bytes(self.total))
+        return table.concat(lines, "\n")
+    end,
+}
+
+-- Lines that add up to what the system or driver reports as used on the device: live (arrays, scratch, FFT work areas), idle
+-- (the pool's other committed memory), fft_plans (the library's own), library (the backend's context and modules), other
+-- (everything else: other processes; on the host also this program); used is their sum, total what there is. Its text is a
+-- table.
 function pool.accounting(device)
     device = open(device)
     local stats = device_stats(device)
@@ -334,9 +347,8 @@ function pool.accounting(device)
     local overhead = device:overhead()
     local plans = core.fft.library_bytes(device)
     local used = total - free
-    local ours = stats.committed + plans + overhead
-    return { committed = stats.committed, live = stats.live, fft_plans = plans, library = overhead, other = used - ours,
-        used = used, total = total }
+    return setmetatable({ live = stats.live, idle = stats.committed - stats.live, fft_plans = plans, library = overhead,
+        other = used - stats.committed - plans - overhead, used = used, total = total }, accounting_metatable)
 end
 
 local WIDTH = 64

@@ -122,6 +122,31 @@ describe("the command line", function()
         assert.matches("^[^\n]*%(command line%):1: zeros: shape has a negative extent, %-1\n$", output)
     end)
 
+    it("fails with --leaks when a script leaves arrays live, and lists them by line", function()
+        local name = os.tmpname()
+        local function run(text)
+            local f <close> = assert(io.open(name, "w"))
+            f:write('local mb = require "moonbeam"\n', text)
+            f:close()
+            return helper.run_program("--leaks " .. name)
+        end
+        local output, status = run("kept = {mb.zeros{1000}}\nfor i = 2, 3 do kept[i] = mb.ones{10} end\nmb.zeros{99}")
+        assert.equal(1, status)
+        assert.matches("leaks on host: 5120 bytes in 3 blocks were still live:\n  4096 bytes in 1 block made at [^\n]*:2,",
+            output)
+        assert.matches("\n  1024 bytes in 2 blocks made at [^\n]*:3,", output)
+        output, status = run("local a = mb.zeros{1000}\nlocal b = a + 1\nb:release()") -- a is only forgotten
+        assert.equal("", output)
+        assert.equal(0, status)
+        output, status = run("kept = mb.zeros{1000}\nerror('no more')")
+        assert.equal(1, status)
+        assert.matches("no more.*4096 bytes in 1 block made at", output)
+        output, status = helper.run_program("--leaks")
+        assert.equal(1, status)
+        assert.matches("'%-%-leaks' needs a script", output)
+        os.remove(name)
+    end)
+
     it("stops a script on Ctrl-C", function()
         local output, status = helper.run_program("-", [[
             local mb = require "moonbeam"

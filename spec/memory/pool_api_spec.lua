@@ -191,8 +191,51 @@ describe("the pool by hand", function()
         local lines = mb.pool.accounting("host")
         assert.equal(4096, lines.live)
         assert.equal(a.bytes, 4000)
-        assert.equal(lines.used, lines.committed + lines.fft_plans + lines.library + lines.other)
+        assert.equal(lines.used, lines.live + lines.idle + lines.fft_plans + lines.library + lines.other)
+        assert.equal(mb.pool.stats("host").committed, lines.live + lines.idle)
         assert.is_true(lines.total >= lines.used)
+        local text = tostring(lines)
+        assert.matches("^live +4 KiB\n", text)
+        assert.matches("\nused +[%d.]+ GiB of [%d.]+ GiB$", text)
+    end)
+
+    helper.gpu_it("accounts for all that the driver reports", function()
+        local device = mb.device("cuda:0")
+        mb.collect()
+        mb.pool.trim(device)
+        do -- what CUDA loads at the first use of kernels and of cuFFT
+            local a <close> = mb.zeros({64, 100, 128}, {device = device})
+            mb.ramp_filter(a):release()
+        end
+        mb.fft.drop(device)
+        mb.pool.trim(device)
+        local function check(lines)
+            assert.equal(lines.used, lines.live + lines.idle + lines.fft_plans + lines.library + lines.other)
+            local free, total = device:memory()
+            assert.equal(total - free, lines.used)
+            assert.is_true(lines.library > 0 and lines.other >= 0, tostring(lines))
+        end
+        local before = mb.pool.accounting(device)
+        check(before)
+        local a <close> = mb.zeros({256 << 20}, {device = device})
+        local with_array = mb.pool.accounting(device)
+        check(with_array)
+        assert.equal(1 << 30, with_array.live - before.live)
+        assert.is_true(with_array.used - before.used >= 1 << 30)
+        assert.equal(before.other, with_array.other) -- nothing is unexplained
+        do
+            local b <close> = mb.zeros({256, 200, 3000}, {device = device})
+            mb.ramp_filter(b):release()
+        end
+        local with_plan = mb.pool.accounting(device)
+        check(with_plan)
+        assert.is_true(math.abs(with_plan.other - before.other) <= 4 << 20, tostring(before) .. "\n" .. tostring(with_plan))
+        a:release()
+        mb.fft.drop(device)
+        mb.pool.trim(device)
+        local after = mb.pool.accounting(device)
+        check(after)
+        assert.is_true(math.abs(after.used - before.used) <= 4 << 20, tostring(before) .. "\n" .. tostring(after))
     end)
 
     it("draws its address range", function()
@@ -208,6 +251,146 @@ describe("the pool by hand", function()
         assert.matches("\ngap   %[ +%]", text)
         b:release()
         c:release()
+    end)
+end)
+
+describe("what is live", function()
+    it("is counted by line, by tag and by end", function()
+        local d <close> = shadow(1 << 20)
+        local line = debug.getinfo(1, "l").currentline
+        local a = mb.pool.alloc(1000, d)
+        local b, c
+        do
+            local _ <close> = mb.pool.tag("filter")
+            b = mb.pool.alloc(5000, d)
+            do
+                local _ <close> = mb.pool.tag("inner")
+                c = mb.pool.alloc(512, d)
+            end
+            b:release()
+            b = mb.pool.alloc(6000, d)
+        end
+        local e = mb.pool.alloc(100, d)
+        local by_tag = mb.pool.usage("tag", d)
+        assert.same({6144, "filter", 1, 6000}, {by_tag[1].bytes, by_tag[1].tag, by_tag[1].blocks, by_tag[1].requested})
+        assert.same({1536, "", 2}, {by_tag[2].bytes, by_tag[2].tag, by_tag[2].blocks})
+        assert.same({512, "inner"}, {by_tag[3].bytes, by_tag[3].tag})
+        assert.equal(mb.pool.stats(d).live, by_tag.bytes)
+        local by_owner = mb.pool.usage("owner", d)
+        assert.equal(4, #by_owner)
+        assert.matches("pool_api_spec.lua:" .. line + 11 .. "$", by_owner[1].owner)
+        local by_end = mb.pool.usage("end", d)
+        assert.same({"array", 4}, {by_end[1]["end"], by_end[1].blocks})
+        assert.matches("owner, tag or end", (helper.failure(mb.pool.usage, "size", d)))
+        assert.equal("filter", mb.pool.trace(d)[2].tag)
+        local report = mb.pool.leaks(d)
+        assert.matches("6144 bytes in 1 block made at [^\n]+%(filter%), the oldest %d+%.%d s ago", tostring(report))
+        for _, block in ipairs {a, b, c, e} do
+            block:release()
+        end
+        assert.equal(0, #mb.pool.usage(nil, d))
+    end)
+
+    it("says what is lost to rounding and to pitch", function()
+        local d <close> = shadow(1 << 20)
+        local a <close> = mb.pool.alloc(1000, d)
+        local p <close> = mb.pool.alloc_pitched(700, 20, {device = d})
+        local stats = mb.pool.stats(d)
+        assert.equal(1000 + 1024 * 20, stats.requested)
+        assert.equal(24, stats.rounding)
+        assert.equal((1024 - 700) * 20, stats.pitch_waste)
+        assert.equal(700, p.shape[2])
+        p:release()
+        assert.equal(0, mb.pool.stats(d).pitch_waste)
+        assert.equal(1000, a.bytes)
+    end)
+
+    it("can be a gigabyte a thousand times within four, when nobody releases it", function()
+        local d <close> = shadow("4G")
+        for _ = 1, 1000 do
+            mb.empty({250000000}, {device = d})
+        end
+        local stats = mb.pool.stats(d)
+        assert.equal(1000, stats.allocs)
+        assert.equal(0, stats.failures)
+        assert.is_true(stats.live_peak <= 4 * 10 ^ 9)
+        local host <const> = mb.device("host")
+        local budget = host:budget()
+        local _ <close> = setmetatable({}, {__close = function()
+            host:budget(budget)
+        end})
+        host:budget("4G")
+        for _ = 1, 1000 do
+            mb.empty({250000000}) -- not touched, so the host gives addresses only
+        end
+        assert.is_true(mb.pool.stats().live <= 4 * 10 ^ 9)
+        mb.collect()
+        mb.pool.trim()
+    end)
+end)
+
+describe("debug mode", function()
+    helper.each_device(function(id, declare)
+        declare("fills new blocks with NaN and keeps results as they are on " .. id, function()
+            mb.pool.debug(true, id)
+            local _ <close> = setmetatable({}, {__close = function()
+                mb.pool.debug(false, id)
+            end})
+            local options = {device = id}
+            do
+                local a <close> = mb.empty({100}, options)
+                local x = a:item(50)
+                assert.is_true(x ~= x)
+                local bytes <close> = mb.empty({100}, {dtype = "u8", device = id})
+                assert.equal(255, bytes:item(100))
+                local b <close> = mb.ones({4, 60, 50}, options)
+                local c <close> = mb.ramp_filter(b)
+                assert.is_true(c:sum() == c:sum()) -- no scratch was read before it was written
+                assert.matches("while nothing is live; %d blocks are", (helper.failure(mb.pool.debug, false, id)))
+            end
+            mb.collect()
+            assert.equal("no damage", tostring(mb.pool.damage(id)))
+            assert.equal(0, mb.pool.stats(id).live)
+        end)
+    end)
+
+    it("is for devices that have memory", function()
+        local d <close> = shadow(1 << 20)
+        assert.equal("unsupported", select(2, helper.failure(mb.pool.debug, true, d)).code)
+    end)
+end)
+
+describe("the smallest pool for a trace", function()
+    it("is found by replaying it", function()
+        local d <close> = shadow(1 << 20)
+        -- Two neighbours go, the block between stays: a request as large as both does not fit into the holes.
+        local a, b, c = mb.pool.alloc(4 * 512, d), mb.pool.alloc(512, d), mb.pool.alloc(4 * 512, d)
+        a:release()
+        c:release()
+        local e = mb.pool.alloc(8 * 512, d)
+        b:release()
+        e:release()
+        local peak, memory, range = mb.pool.smallest(d)
+        assert.equal(9 * 512, peak)
+        assert.equal(4 * 512 + 512 + 8 * 512, range)
+        assert.equal(0, memory % (2 << 20)) -- in granules
+        assert.equal(2 << 20, memory)
+    end)
+
+    it("is within 8 percent of what is live for programs on images", function()
+        local d <close> = shadow("64G")
+        local theta = mb.tomo.angles(1500)
+        for chunk = 1, 6 do
+            local rows = chunk == 6 and 37 or 64
+            local raw <close> = mb.zeros({rows, 1500, 2048}, {device = d, dtype = "u16"})
+            local sinograms <close> = raw:cast("f32")
+            raw:release()
+            local volume <close> = mb.tomo.fbp(sinograms, theta)
+            volume[1]:copy():release()
+        end
+        local peak, memory = mb.pool.smallest(d)
+        assert.is_true(peak > 1 << 30 and memory >= peak)
+        assert.is_true(memory <= 1.08 * peak, memory / peak)
     end)
 end)
 
@@ -256,7 +439,7 @@ describe("the pool's trace", function()
                 end
                 return columns
             end)(lines[i]))
-            assert.equal(8, #columns)
+            assert.equal(9, #columns)
             if action == "allocate" then
                 assert.is_nil(live[pointer])
                 live[pointer] = size
@@ -285,6 +468,24 @@ describe("the pool's trace", function()
         os.remove(name)
         assert.equal("io", select(2, helper.failure(mb.pool.trace, {device = d, file = "/nowhere/x"})).code)
         assert.matches("csv, json and chrome", (helper.failure(mb.pool.trace, {device = d, format = "xml"})))
+    end)
+
+    it("can be replayed when it has forgotten its beginning", function()
+        local d <close> = shadow(1 << 20)
+        local old = mb.pool.alloc(1, d)
+        for _ = 1, 10000 do
+            mb.pool.alloc(1000, d):release()
+        end
+        old:release()
+        local live = {}
+        for line in mb.pool.trace({device = d, format = "csv"}):gmatch("[^\n]+") do
+            local action, pointer = line:match("^1,[%d:]+,(%l+),(0x%x+)")
+            if action then
+                assert.equal(action == "free", live[pointer] == true, line)
+                live[pointer] = action == "allocate" or nil
+            end
+        end
+        assert.is_nil(next(live))
     end)
 
     it("keeps the latest events", function()
