@@ -196,7 +196,7 @@ describe("the pool by hand", function()
         assert.is_true(lines.total >= lines.used)
         local text = tostring(lines)
         assert.matches("^live +4 KiB\n", text)
-        assert.matches("\nused +[%d.]+ GiB of [%d.]+ GiB$", text)
+        assert.matches("\nused +[%d.]+ %a+ of [%d.]+ %a+$", text)
     end)
 
     helper.gpu_it("accounts for all that the driver reports", function()
@@ -314,18 +314,6 @@ describe("what is live", function()
         assert.equal(1000, stats.allocs)
         assert.equal(0, stats.failures)
         assert.is_true(stats.live_peak <= 4 * 10 ^ 9)
-        local host <const> = mb.device("host")
-        local budget = host:budget()
-        local _ <close> = setmetatable({}, {__close = function()
-            host:budget(budget)
-        end})
-        host:budget("4G")
-        for _ = 1, 1000 do
-            mb.empty({250000000}) -- not touched, so the host gives addresses only
-        end
-        assert.is_true(mb.pool.stats().live <= 4 * 10 ^ 9)
-        mb.collect()
-        mb.pool.trim()
     end)
 end)
 

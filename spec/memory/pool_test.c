@@ -227,6 +227,36 @@ static void compare(const model *m)
            s.committed);
 }
 
+/* The only hole that fits is the last of many in its size class: it must be found before anything is refused. */
+static void deep_hole(void)
+{
+    enum { HOLES = 40, LARGEST = 512 + HOLES - 1 };
+    memory tight = {.largest_range = 170 * GRANULARITY};
+    mb_pool *pool = new_pool(&tight, "the pool", tight.largest_range);
+    mb_block holes[HOLES], walls[HOLES], rest;
+    mb_pool_stats s;
+    for (int i = 0; i < HOLES; i++) {
+        uint64_t bytes = (uint64_t)(LARGEST - i) * MB_POOL_UNIT;
+        EXPECT(mb_pool_alloc(pool, bytes, MB_POOL_ARRAY, "hole", &holes[i]) == MB_STATUS_OK &&
+                   mb_pool_alloc(pool, 1, MB_POOL_ARRAY, "wall", &walls[i]) == MB_STATUS_OK,
+               "%s", mb_error_last()->text);
+    }
+    mb_pool_get_stats(pool, &s);
+    mb_pool_alloc(pool, s.reserved - s.live, MB_POOL_ARRAY, "rest", &rest);
+    char *largest = holes[0].address;
+    for (int i = 0; i < HOLES; i++)
+        mb_pool_free(pool, &holes[i]);
+    EXPECT(mb_pool_alloc(pool, LARGEST * MB_POOL_UNIT, MB_POOL_ARRAY, "found", &holes[0]) ==
+                   MB_STATUS_OK &&
+               holes[0].address == largest,
+           "the hole was not found: %s", mb_error_last()->text);
+    EXPECT(mb_pool_alloc(pool, LARGEST * MB_POOL_UNIT, MB_POOL_SCRATCH, "refused", &holes[1]) ==
+               MB_STATUS_BUDGET,
+           "there is no second one");
+    printf("%s\n", mb_error_last()->text);
+    EXPECT(mb_pool_destroy(pool) == HOLES + 2, "a block was lost");
+}
+
 typedef struct open_scope {
     int token;
     uint64_t entry, peak;
@@ -234,8 +264,11 @@ typedef struct open_scope {
 
 static void oracle(uint64_t steps, uint64_t seed)
 {
-    /* A range that is as tight as the budget, so that holes matter. */
-    memory tight = {.largest_range = UINT64_C(8) << 20};
+    deep_hole();
+    /* A range that is as tight as the budget, so that holes matter. With odd seeds most requests are of one size class,
+    ** in which a fitting hole has to be looked for. */
+    bool one_class = seed % 2;
+    memory tight = {.largest_range = (one_class ? UINT64_C(32) : UINT64_C(8)) << 20};
     model m = {.budget = tight.largest_range, .range = tight.largest_range};
     m.pool = new_pool(&tight, "the oracle's pool", m.budget);
     uint64_t state = seed * 2654435769u + 88172645463325252u, refused = 0, allocs = 0;
@@ -244,12 +277,16 @@ static void oracle(uint64_t steps, uint64_t seed)
     model_alloc(&m, 512, MB_POOL_ARRAY, 0);
     for (uint64_t step = 1; step <= steps; step++) {
         uint64_t dice = next_random(&state) % 1000;
-        if (dice < 470) {
+        /* It fills up, stays full for a while, and empties. */
+        uint64_t allocations = (uint64_t[]){700, 485, 485, 270}[step / 512 % 4];
+        if (dice < allocations) {
             uint64_t largest = dice % 16 == 0 ? UINT64_C(4) << 20 : dice % 2 ? 4096 : 200000;
             if (m.count < MOST_BLOCKS) {
                 int before = m.count;
-                model_alloc(&m, next_random(&state) % largest + 1,
-                            next_random(&state) % 4 ? MB_POOL_ARRAY : MB_POOL_SCRATCH,
+                uint64_t bytes = one_class && dice % 16
+                                     ? (512 + next_random(&state) % 64) * MB_POOL_UNIT
+                                     : next_random(&state) % largest + 1;
+                model_alloc(&m, bytes, next_random(&state) % 4 ? MB_POOL_ARRAY : MB_POOL_SCRATCH,
                             (unsigned char)step);
                 allocs++;
                 refused += m.count == before;
