@@ -124,11 +124,24 @@ static int pool_damage(lua_State *L)
     return 1;
 }
 
+/* break_guard(array, after, distance): for specs: overwrites a byte of a guard of the array's block. */
+static int pool_break_guard(lua_State *L)
+{
+    mb_array *array = mbl_check_array(L, 1);
+    bool after = lua_toboolean(L, 2);
+    uint64_t distance = mbl_check_bytes(L, 3, "distance");
+    mb_error_clear();
+    mbl_check(L, mb_pool_break_guard(array->device->pool, mb_storage_block(array->storage), after,
+                                     distance < UINT32_MAX ? (uint32_t)distance : UINT32_MAX));
+    return 0;
+}
+
 /* note_pitch(array, waste): of its block's bytes, how many lie between rows. */
 static int pool_note_pitch(lua_State *L)
 {
     mb_array *array = mbl_check_array(L, 1);
-    mb_storage_note_pitch(array->storage, mbl_check_bytes(L, 2, "waste"));
+    uint64_t waste = mbl_check_bytes(L, 2, "waste");
+    mb_pool_note_pitch(array->device->pool, mb_storage_block(array->storage), waste);
     return 0;
 }
 
@@ -397,6 +410,7 @@ int mbl_open_pool(lua_State *L)
                                          {"set_guards", pool_set_guards},
                                          {"debug", pool_debug},
                                          {"damage", pool_damage},
+                                         {"break_guard", pool_break_guard},
                                          {"note_pitch", pool_note_pitch},
                                          {"tag", pool_tag},
                                          {"fail_nth", pool_fail_nth},

@@ -167,6 +167,8 @@ typedef struct mb_pool_damage {
 ** many. */
 #define MB_POOL_KEPT_DAMAGE 16
 uint64_t mb_pool_find_damage(mb_pool *pool, mb_pool_damage *out, uint64_t room);
+/* For specs: overwrites a byte of the guard before or behind a block, `distance` bytes away from it. */
+mb_status mb_pool_break_guard(mb_pool *pool, const mb_block *block, bool after, uint32_t distance);
 /* How many blocks had damaged guards when they were freed. */
 uint64_t mb_pool_broken_guards(mb_pool *pool);
 

@@ -106,6 +106,23 @@ mb_status mb_pool_set_debug(mb_pool *pool, unsigned debug)
     return status;
 }
 
+mb_status mb_pool_break_guard(mb_pool *pool, const mb_block *block, bool after, uint32_t distance)
+{
+    mb_status status = MB_STATUS_OK;
+    pthread_mutex_lock(&pool->lock);
+    const node *n = node_of(pool, block);
+    if (!n || !n->guarded || distance >= MB_POOL_UNIT || !pool->source.fill) {
+        status = mb_fail(MB_STATUS_ARGUMENT, NULL, "there is no guard %u bytes %s the block",
+                         distance, after ? "behind" : "before");
+    } else {
+        char *at = after ? guard_after(pool, n) + distance
+                         : guard_before(pool, n) + MB_POOL_UNIT - 1 - distance;
+        status = fill(pool, at, 0, 1);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
 uint64_t mb_pool_broken_guards(mb_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);

@@ -113,9 +113,9 @@ mb_device *mb_storage_device(const mb_storage *storage)
     return storage->device;
 }
 
-void mb_storage_note_pitch(mb_storage *storage, uint64_t waste)
+const mb_block *mb_storage_block(const mb_storage *storage)
 {
-    mb_pool_note_pitch(storage->device->pool, &storage->block, waste);
+    return &storage->block;
 }
 
 int mb_storage_references(const mb_storage *storage)

@@ -17,8 +17,7 @@ void mb_storage_release(mb_storage *storage); /* NULL is fine */
 void *mb_storage_data(const mb_storage *storage);
 uint64_t mb_storage_bytes(const mb_storage *storage); /* as requested */
 mb_device *mb_storage_device(const mb_storage *storage);
-/* Of the block's bytes, how many lie between rows (for the pool's figures). */
-void mb_storage_note_pitch(mb_storage *storage, uint64_t waste);
+const mb_block *mb_storage_block(const mb_storage *storage);
 int mb_storage_references(const mb_storage *storage);
 const char *mb_storage_owner(const mb_storage *storage); /* as given to create; may be NULL */
 uint64_t mb_storage_born_ns(const mb_storage *storage);  /* CLOCK_MONOTONIC */

@@ -104,6 +104,18 @@ describe("calling an operator", function()
         mb.zeros { 128 } -- garbage
         local text, err = helper.failure(mb.zeros, { 2, 20 * 128 })
         local op_text, op_err = helper.failure(mb.convert, large, "f64")
+        local function works(budget, fn, ...) -- the least budget is neither too small nor too large
+            device:budget(budget)
+            local ok, result = pcall(fn, ...)
+            if ok then
+                result:release()
+            end
+            return ok
+        end
+        assert.is_true(works(err.enough, mb.zeros, { 2, 20 * 128 }))
+        assert.is_false(works(err.enough - 1, mb.zeros, { 2, 20 * 128 }))
+        assert.is_true(works(op_err.enough, mb.convert, large, "f64"))
+        assert.is_false(works(op_err.enough - 1, mb.convert, large, "f64"))
         device:budget(original)
         assert.equal("budget", err.code)
         assert.equal(40 * 512, err.need)

@@ -100,6 +100,57 @@ describe("garbage", function()
         assert.equal(70, total)
     end)
 
+    it("is freed at the same places in every process and at every pace of the collector", function()
+        local program = [[
+            local mb = require "moonbeam"
+            mb.device("host", {budget = "32Mi"})
+            local kept, state = {}, 42
+            local function random(n)
+                state = (state * 6364136223846793005 + 1442695040888963407) & 0x7fffffffffffffff
+                return (state >> 33) % n + 1
+            end
+            for i = 1, 2000 do
+                local a = mb.empty {random(100000)}
+                if random(3) == 1 then kept["view" .. random(20)] = a:view() end
+                if random(5) == 1 then a:release() end
+                local food = {}
+                for j = 1, random(50) do food[j] = tostring(j) end
+                if random(10) == 1 then local sum = mb.zeros {64, 64} + 1 end
+            end
+            for _, e in ipairs(mb.pool.trace()) do
+                print(e.action, e.offset, e.bytes, e.live, e.owner)
+            end
+            local s = mb.pool.stats()
+            print(s.live_peak, s.pool_points, s.collected)
+        ]]
+        local first = helper.run_program("-", program)
+        assert.is_true(tonumber(first:match("(%d+)\t%d+\n$")) > 10, "there were no pool points")
+        for _, pace in ipairs { '"generational"', '"stop"', '"incremental", 1000, 100' } do
+            local again = helper.run_program("-", ("collectgarbage(%s) "):format(pace) .. program)
+            assert.is_true(first == again, pace)
+        end
+    end)
+
+    it("can be made by finalizers", function()
+        host:budget("4Mi")
+        local finalized = 0
+        for _ = 1, 500 do
+            setmetatable({}, { __gc = function()
+                local a = mb.zeros { 1000 }
+                finalized = finalized + 1
+                if finalized % 2 == 0 then
+                    a:release()
+                end
+            end })
+            mb.zeros { 10000 }
+        end
+        mb.collect()
+        mb.collect()
+        assert.equal(500, finalized)
+        mb.collect()
+        assert.equal(0, mb.pool.stats().live)
+    end)
+
     it("is freed whatever the order of finalizers", function()
         local a = mb.zeros { 10 }
         local b = a:view()

@@ -342,6 +342,50 @@ describe("debug mode", function()
         end)
     end)
 
+    -- In programs of their own, because the pool keeps what it has found.
+    helper.each_device(function(id, declare)
+        declare("says whose guards were written to, and where that was found, on " .. id, function()
+            local output, status = helper.run_program("--leaks --device " .. id .. " -", [[
+                local mb = require "moonbeam"
+                print(pcall(mb.pool.break_guard, mb.zeros {10}, false, 0))
+                mb.collect()
+                mb.pool.debug(true)
+                local a = mb.zeros {1000}
+                local b = mb.zeros {1000}
+                print(pcall(mb.pool.break_guard, a, true, 512))
+                mb.pool.break_guard(a, true, 3)
+                mb.pool.break_guard(b, false, 0)
+                print(mb.pool.damage())
+                a:release()
+                local list = mb.pool.damage()
+                print(list)
+                print(#list, list[1].distance, list[1].after, list[1].value, list[1].bytes, list[2].freed)
+                b:release()
+                os.exit(0, true)
+            ]])
+            assert.equal(0, status, output)
+            local a_text = "the 512 bytes behind the block of 4096 bytes made at stdin:5 were written to (3 bytes away: 0x00), found "
+            local b_text = "the 512 bytes before the block of 4096 bytes made at stdin:6 were written to (next to it: 0x00), found "
+            for _, text in ipairs {a_text .. "while it is live\n" .. b_text .. "while it is live\n",
+                a_text .. "when it was freed at stdin:11\n" .. b_text .. "while it is live\n", "2\t3\ttrue\t0\t4096\tnil\n"} do
+                assert.truthy(output:find(text, 1, true), output)
+            end
+            assert.equal(2, select(2, output:gsub("false\t[^\n]*there is no guard", "")))
+        end)
+    end)
+
+    it("makes --leaks fail when guards were written to", function()
+        local output, status = helper.run_program("--leaks -", [[
+            local mb = require "moonbeam"
+            mb.pool.debug(true)
+            local a <close> = mb.zeros {1000}
+            mb.pool.break_guard(a, false, 0)
+        ]])
+        assert.equal(1, status)
+        assert.matches("damage on host: the 512 bytes before the block of 4096 bytes made at stdin:3 .*when it was freed at stdin:",
+            output)
+    end)
+
     it("is for devices that have memory", function()
         local d <close> = shadow(1 << 20)
         assert.equal("unsupported", select(2, helper.failure(mb.pool.debug, true, d)).code)

@@ -597,10 +597,10 @@ static void debug(void)
     EXPECT(all(a.address, MB_POOL_NEW_BYTE, 1000), "a new block has no pattern");
     char *address = a.address;
     EXPECT(mb_pool_find_damage(pool, found, 8) == 0, "there is no damage yet");
-    poke(address + a.bytes + 7, 1);
+    mb_pool_break_guard(pool, &a, true, 7);
     poke((char *)b.address - 1, 2);
     EXPECT(mb_pool_find_damage(pool, found, 8) == 2, "damage of live blocks was not found");
-    EXPECT(found[0].after && found[0].distance == 7 && found[0].value == 1 && !found[0].freed &&
+    EXPECT(found[0].after && found[0].distance == 7 && found[0].value == 0 && !found[0].freed &&
                !strcmp(found[0].owner, "a.lua:1") && found[0].bytes == a.bytes,
            "what is behind a was not described");
     EXPECT(!found[1].after && found[1].distance == 0 && found[1].value == 2 &&
