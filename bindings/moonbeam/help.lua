@@ -37,6 +37,7 @@ local topics = {
     },
     pool = {
         "mb.pool.stats([device])", "live, peak, budget, largest hole, counts",
+        "mb.pool.smallest([device])", "peak live bytes, memory and fixed range that the traced requests need",
         "mb.pool.peak(fn, device, ...)", "measured peak of fn(...) above what was live",
         "mb.pool.blocks([device])", "live blocks with the lines that made them",
         "mb.mem()", "the arrays there are: names, shapes, bytes, ages, lines",

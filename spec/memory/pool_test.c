@@ -429,6 +429,7 @@ static void *work(void *user)
 
 static void threads(unsigned count, uint64_t steps)
 {
+    EXPECT(count > 0, "threads COUNT STEPS");
     memory m = {0};
     gang g = {.pool = new_pool(&m, "the gang's pool", UINT64_C(2) << 20), .steps = steps};
     worker *workers = calloc(count, sizeof *workers);
