@@ -43,7 +43,7 @@ typedef struct mb_pool_source {
     uint64_t
         capacity; /* memory the device has in all; the address range is twice the larger of this and the budget */
     bool host_memory; /* addresses can be dereferenced here (lets AddressSanitizer watch blocks) */
-    /* Guard support: fill and compare bytes of a block. NULL: guards are not available. */
+    /* For debug mode: fill and read bytes of a block. NULL: there is no memory behind the addresses. */
     mb_status (*fill)(void *self, void *address, int byte, uint64_t bytes);
     mb_status (*read)(void *self, void *host, const void *address, uint64_t bytes);
 } mb_pool_source;
@@ -146,7 +146,7 @@ void mb_pool_scope_end(mb_pool *pool, int token, uint64_t *entry_live, uint64_t 
 
 /* Debug mode. Guards: a unit of canary before and after every block, checked when it is freed and by mb_pool_find_damage;
 ** they are not counted in live bytes and can be switched only while no block is live. Patterns: new and freed blocks are
-** filled, so that reading what nobody wrote, or what is gone, shows. */
+** filled, so that reading what nobody wrote, or what is gone, shows. A pool without memory places its blocks alike. */
 #define MB_POOL_GUARDS 1u
 #define MB_POOL_PATTERNS 2u
 #define MB_POOL_GUARD_BYTE 0xCB

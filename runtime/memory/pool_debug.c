@@ -34,7 +34,7 @@ static mb_status fill(mb_pool *pool, char *address, int byte, uint64_t bytes)
 mb_status mb_pool_debug_begin(mb_pool *pool, const node *n)
 {
     if (!pool->source.fill)
-        return MB_STATUS_OK; /* a clone: guards take their room, and there is nothing to write to */
+        return MB_STATUS_OK; /* addresses only: guards take their room, there is nothing to write to */
     if (n->guarded) {
         MB_TRY(fill(pool, guard_before(pool, n), MB_POOL_GUARD_BYTE, MB_POOL_UNIT));
         MB_TRY(fill(pool, guard_after(pool, n), MB_POOL_GUARD_BYTE, MB_POOL_UNIT));
@@ -93,10 +93,7 @@ mb_status mb_pool_set_debug(mb_pool *pool, unsigned debug)
 {
     mb_status status = MB_STATUS_OK;
     pthread_mutex_lock(&pool->lock);
-    if (debug && (!pool->source.fill || !pool->source.read))
-        status = mb_fail(MB_STATUS_UNSUPPORTED, NULL,
-                         "this pool has no memory to put guards and patterns into");
-    else if (((debug ^ pool->debug) & MB_POOL_GUARDS) && pool->stats.blocks)
+    if (((debug ^ pool->debug) & MB_POOL_GUARDS) && pool->stats.blocks)
         status = mb_fail(MB_STATUS_ARGUMENT, NULL,
                          "guards can only be switched while nothing is live; %llu blocks are",
                          (unsigned long long)pool->stats.blocks);

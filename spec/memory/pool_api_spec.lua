@@ -386,9 +386,33 @@ describe("debug mode", function()
             output)
     end)
 
-    it("is for devices that have memory", function()
+    it("places blocks alike in a dry run", function()
+        local function program()
+            mb.pool.debug(true, "host")
+            local offset
+            do
+                local _ <close> = mb.zeros {1000}
+                local _ <close> = mb.zeros {10, 1000}
+                offset = mb.pool.blocks("host")[2].offset
+            end
+            mb.pool.debug(false, "host")
+            return offset
+        end
+        local dry_offset
+        local predicted = mb.dry_run(function()
+            dry_offset = program()
+        end)
+        local measured, offset = mb.ledger(program)
+        assert.equal(0, #mb.ledger_diff(predicted, measured))
+        assert.equal(offset, dry_offset)
+        assert.equal(3 * 512 + 4096, offset) -- three guards and the first block
         local d <close> = shadow(1 << 20)
-        assert.equal("unsupported", select(2, helper.failure(mb.pool.debug, true, d)).code)
+        mb.pool.debug(true, d)
+        local a <close> = mb.pool.alloc(512, d)
+        assert.equal(512, mb.pool.blocks(d)[1].offset)
+        assert.equal(512, mb.pool.stats(d).live)
+        assert.equal(0, #mb.pool.damage(d))
+        a:release()
     end)
 end)
 
