@@ -19,30 +19,28 @@ local function extents(text)
     return list
 end
 
-local function numbers(text)
-    local list = {}
-    for word in text:gmatch("[^,]+") do
-        list[#list + 1] = tonumber(word)
-        if not list[#list] then
-            return nil, "numbers such as 3,1.5,1.5"
-        end
-    end
-    return list
-end
-
 local options = cli.parse(arg, {
     usage = "convolve.lua [options]",
     summary = "Simulates an image of spheres, convolves it with a point spread function, and prints the memory of each step.",
     {"size", short = "n", value = "Z,Y,X", type = extents, default = {128, 512, 512}, doc = "extents of the image"},
     {"spheres", value = "N", type = cli.count, default = 40, doc = "how many"},
-    {"psf", value = "FILE", doc = ".npy file of the PSF (default: a Gaussian)"},
-    {"psf-size", value = "Z,Y,X", type = extents, default = {33, 33, 33}, doc = "extents of the Gaussian"},
-    {"sigma", value = "Z,Y,X", type = numbers, default = {6, 2, 2}, doc = "its standard deviations in px"},
+    {"psf", value = "FILE", doc = "the PSF: .npy, .tif or .h5 (default: a model)"},
+    {"model", value = "NAME", type = cli.choice("gaussian", "born_wolf", "gibson_lanni"), default = "gaussian",
+        doc = "of the PSF; the last two take the optics below"},
+    {"psf-size", value = "Z,Y,X", type = extents, default = {33, 33, 33}, doc = "extents of the model"},
+    {"sigma", value = "Z,Y,X", type = cli.numbers, default = {6, 2, 2}, doc = "standard deviations of the Gaussian in px"},
+    {"na", value = "X", type = cli.number, default = 1.4, doc = "numerical aperture"},
+    {"index", value = "X", type = cli.number, default = 1.515, doc = "refractive index of the immersion"},
+    {"index-sample", value = "X", type = cli.number, default = 1.33, doc = "gibson_lanni: that of the sample"},
+    {"depth", value = "NM", type = cli.number, default = 5000, doc = "gibson_lanni: depth of the spheres under the coverslip"},
+    {"wavelength", value = "NM", type = cli.number, default = 520, doc = "emission wavelength"},
+    {"pixel", value = "NM", type = cli.number, default = 100, doc = "lateral pixel"},
+    {"step", value = "NM", type = cli.number, default = 200, doc = "axial step"},
     {"boundary", short = "b", value = "NAME", type = cli.choice("circular", "zero", "reflect", "mirror", "replicate"),
         default = "circular", doc = "what lies beyond the edges"},
     {"mode", short = "m", value = "NAME", type = cli.choice("same", "full", "valid"), default = "same",
         doc = "extents of the result"},
-    {"naive", doc = "one array per step, nothing reused: padded PSF, shifted PSF, spectra, product, result"},
+    {"naive", doc = "one array per step, nothing reused, work areas kept with their plans: as CuPy does it"},
     {"keep", doc = "keep the image"},
     {"tiles", doc = "in overlapping tiles that fit the budget (not circular); the result is the same"},
     {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes a GPU where there is one"},
@@ -55,37 +53,11 @@ local options = cli.parse(arg, {
     {"seed", value = "N", type = cli.count, default = 1, doc = "of the spheres"},
     notes = "With --boundary circular a sphere near an edge comes back at the opposite one; with the others it does not.",
 })
-for _, name in ipairs {"size", "psf_size", "sigma"} do
-    if type(options[name]) ~= "table" then
-        options[name] = numbers(options[name])
-    end
-end
-
 local id = options.device
 if id == "auto" then
     id = #mb.devices() > 1 and "cuda:0" or "host"
 end
 local device = mb.device(id, options.budget and {budget = options.budget} or nil)
-
--- Spheres of density 100 in the volume; some reach the edges.
-local function spheres(size, count, seed)
-    local nz, ny, nx = table.unpack(size)
-    local state = seed
-    local function uniform()
-        state = (state * 1103515245 + 12345) & 0x7fffffff
-        return state / 0x80000000
-    end
-    local flat, heights = {}, mb.phantom.heights(nz)
-    for _ = 1, count do
-        local radius = (0.02 + 0.06 * uniform()) * math.min(ny, nx)
-        local rise = math.min(radius, nz / 4)
-        for _, value in ipairs {100, radius, radius, rise, (uniform() - 0.5) * nx, (uniform() - 0.5) * ny,
-            (uniform() - 0.5) * nz, 0} do
-            flat[#flat + 1] = value
-        end
-    end
-    return mb.ellipsoid_volume(flat, heights, {ny, nx}, {device = id, subsamples = 2})
-end
 
 local voxels = options.size[1] * options.size[2] * options.size[3]
 local highest = 0
@@ -109,51 +81,87 @@ local function picture(name, volume)
 end
 
 local function load_psf()
-    if not options.psf then
+    if options.psf then
+        local loaded <close> = mb.images.read(options.psf, id)
+        return loaded:cast("f32")
+    elseif options.model == "gaussian" then
         return mb.psf.gaussian(options.psf_size, options.sigma, {device = id})
     end
-    local loaded <close> = mb.npy.read(options.psf)
-    local real <close> = loaded:cast("f32")
-    return real:to(id)
+    local optics = {na = options.na, index = options.index, wavelength = options.wavelength, pixel = options.pixel,
+        step = options.step, device = id}
+    if options.model == "gibson_lanni" then
+        optics.index_sample, optics.depth = options.index_sample, options.depth
+    end
+    return mb.psf[options.model](options.psf_size, optics)
 end
 
+-- What our convolution takes, before it runs: the same call on a shadow of the device.
+local function peak_of(kernel, consume)
+    return mb.plan.peak(function(shadow)
+        local a = mb.empty(options.size, {device = shadow})
+        local h <close> = mb.empty(kernel, {device = shadow})
+        mb.convolution(a, h, {mode = options.mode, boundary = options.boundary, consume = consume}):release()
+        a:release()
+    end, id).peak
+end
+
+-- Out of memory: the error says what it was; this says which ways of doing the same job there are.
+local kernel = options.psf_size
+local _ <close> = setmetatable({}, {__close = function(_, err)
+    if type(err) ~= "table" or err.code ~= "budget" then
+        return
+    end
+    io.stderr:write(("convolve: this job in %d bytes as it is without --naive and --keep, in %d with --keep; in less "
+        .. "with --tiles (not circular)\n"):format(peak_of(kernel, true), peak_of(kernel, false)))
+end})
+
 print(("%d x %d x %d f32, %.5f GiB; PSF %s; boundary %s, mode %s; on %s"):format(options.size[1], options.size[2],
-    options.size[3], 4 * voxels / 2 ^ 30, options.psf or table.concat(options.psf_size, " x "), options.boundary, options.mode,
-    id))
-local image = step("image", spheres, options.size, options.spheres, options.seed)
+    options.size[3], 4 * voxels / 2 ^ 30, options.psf or options.model .. " " .. table.concat(options.psf_size, " x "),
+    options.boundary, options.mode, id))
+local image = step("image", function()
+    return (mb.phantom.spheres(options.size, {count = options.spheres, seed = options.seed, device = id}))
+end)
 picture(options.png_image, image)
 local psf = step("PSF", load_psf)
+kernel = psf.shape
 local flux = mb.bound(0, image.sum, image)
 local result
 
 if options.naive then
     -- As in the teaching notebook: the PSF padded to the image and shifted so that its centre is element 1, both
-    -- transformed, multiplied, transformed back. Circular, mode same.
-    local center, before, after = mb.psf.center(psf), {}, {}
+    -- transformed, multiplied, transformed back. Circular, mode same. Every plan keeps a work area as large as a spectrum,
+    -- as CuPy's do for these sizes: arrays stand in for them here, where transforms need none or take it back.
+    local center, after, shift = mb.psf.center(psf), {}, {}
     for i, n in ipairs(options.size) do
         if psf.shape[i] > n then
             mb.raise("argument", ("--naive pads the PSF to the image: axis %d is %d, the PSF's %d"):format(i, n, psf.shape[i]))
         end
-        before[i], after[i] = 0, n - psf.shape[i]
+        after[i], shift[i] = n - psf.shape[i], -center[i]
     end
-    local padded = step("padded PSF", mb.pad, psf, {before = before, after = after})
-    local shifted = step("shifted PSF", function()
-        -- A roll by -centre: what is before the centre comes to the end.
-        local doubled <close> = mb.pad(padded, {after = center, mode = "wrap"})
-        local ranges = {}
-        for i, n in ipairs(options.size) do
-            ranges[i] = {center[i] + 1, center[i] + n}
-        end
-        local view <close> = doubled:view(table.unpack(ranges))
-        return view:copy()
+    local spectrum_shape = {options.size[1], options.size[2], options.size[3] // 2 + 1}
+    local function plan()
+        return mb.empty(spectrum_shape, {dtype = "c64", device = id})
+    end
+    local padded = step("padded PSF", function()
+        local small <close> = psf
+        return mb.pad(small, {after = after})
     end)
-    local otf = step("rfft(PSF)", mb.rfft, shifted, {axes = 3})
-    local spectrum = step("rfft(image)", mb.rfft, image, {axes = 3})
+    local shifted = step("ifftshift(PSF)", mb.roll, padded, shift)
+    local otf, forward = step("rfftn(PSF), its plan", function()
+        local made = plan()
+        return mb.rfft(shifted, {axes = 3}), made
+    end)
+    local spectrum = step("rfftn(image)", mb.rfft, image, {axes = 3})
     local product = step("product", function()
         return spectrum * otf
     end)
-    result = step("irfft(product)", mb.irfft, product, {axes = 3, n = options.size[3]})
-    for _, array in ipairs {padded, shifted, otf, spectrum, product} do
+    -- Transforms back destroy what they read: a copy of the product, which the next printed line does not show.
+    local backward
+    result, backward = step("irfftn(product), its plan", function()
+        local made = plan()
+        return mb.irfft(product, {axes = 3, n = options.size[3]}), made
+    end)
+    for _, array in ipairs {padded, shifted, otf, spectrum, product, forward, backward} do
         array:release()
     end
 elseif options.tiles then
@@ -165,16 +173,10 @@ elseif options.tiles then
     print(("  %d tiles of at most %s on a grid of %s, %d bytes each"):format(plan.total, table.concat(plan.tile, " x "),
         table.concat(plan.grid, " x "), plan.peak))
 else
-    local settings = {mode = options.mode, boundary = options.boundary, consume = not options.keep}
-    -- Known before it runs: the same call on a shadow of the device.
-    local known = mb.plan.peak(function(shadow)
-        local a = mb.empty(options.size, {device = shadow})
-        local h <close> = mb.empty(psf.shape, {device = shadow})
-        mb.convolution(a, h, settings):release()
-        a:release()
-    end, id).peak
+    local known = peak_of(psf.shape, not options.keep)
     print(("  predicted peak %.5f GiB (%d bytes)"):format(known / 2 ^ 30, known))
-    result = step("convolution", mb.convolution, image, psf, settings)
+    result = step("convolution", mb.convolution, image, psf, {mode = options.mode, boundary = options.boundary,
+        consume = not options.keep})
 end
 
 print(("result %s, flux %.6g of %.6g; peak %.5f GiB (%d bytes), %.2f arrays"):format(table.concat(result.shape, " x "),

@@ -14,26 +14,28 @@ end
 local fail = grid.fail
 
 --- The grid of an iteration, before any memory is taken: {grid, first, shape, kernel, center, boundary}. `first` is where
--- the image starts in the grid, 0-based.
+-- the image starts in the grid, 0-based. The centre is rounded to whole voxels: a shift by phase would give the PSF negative
+-- values, with which these iterations diverge, and the table of the normaliser knows whole positions.
 function grid.layout(what, shape, kernel, center, options)
-    local boundary = options.boundary or "zero"
+    local boundary, whole = options.boundary or "zero", {}
+    for i, value in ipairs(center) do
+        whole[i] = math.floor(value + 0.5)
+    end
     if boundary ~= "zero" then
-        local layout = convolution.layout(shape, kernel, center, {boundary = boundary, size = options.size})
-        layout.center = center
+        local layout = convolution.layout(shape, kernel, whole, {boundary = boundary, size = options.size})
+        layout.center = whole
         return layout
     end
     if #kernel ~= #shape then
         fail(what, ("the PSF has %d axes, the image %d"):format(#kernel, #shape), "psf", "shape")
     end
-    local layout = {grid = {}, before = {}, first = {}, shape = shape, boundary = boundary, center = {}}
+    local layout = {grid = {}, before = {}, first = {}, shape = shape, boundary = boundary, center = whole}
     for i, n in ipairs(shape) do
         local least = n + kernel[i] - 1
         layout.grid[i] = options.size and options.size[i] or mb.fft.good_size(least)
         if layout.grid[i] < least then
             fail(what, ("axis %d: the grid must have at least %d elements, not %d"):format(i, least, layout.grid[i]), "size")
         end
-        -- The table of the normaliser knows whole positions.
-        layout.center[i] = math.floor(center[i] + 0.5)
         layout.before[i], layout.first[i] = 0, 0
     end
     return layout

@@ -49,6 +49,39 @@ describe("convolve.lua", function()
         helper.assert_close(a, b, 1e-6)
     end)
 
+    it("retells the notebook's ledger in the naive way, to the byte", function()
+        -- R: the image; H: a spectrum, and the work area that every plan keeps. 512 x 512 x 128 gives the notebook's 0.12500,
+        -- 0.25000, 0.37500, 0.62598, 0.75146, 0.87695 and 1.12744 GiB, and the 1.25293 that it does not show.
+        local text = must(small .. "--naive")
+        local r, h = 16 * 48 * 40 * 4, 16 * 48 * 21 * 8
+        local seen = {}
+        for live in text:gmatch("live +([%d.]+) GiB") do
+            seen[#seen + 1] = live
+        end
+        local function shown(bytes)
+            return ("%.5f"):format(bytes / 2 ^ 30)
+        end
+        for i, bytes in pairs { [1] = r, [3] = 2 * r, [4] = 3 * r, [5] = 3 * r + 2 * h, [6] = 3 * r + 3 * h,
+            [7] = 3 * r + 4 * h, [8] = 4 * r + 5 * h } do
+            assert.equal(shown(bytes), seen[i], "line " .. i)
+        end
+        assert.equal(4 * r + 6 * h, tonumber(text:match("; peak [%d.]+ GiB %((%d+) bytes%)")))
+    end)
+
+    it("takes the PSF from a file or a model", function()
+        local psf <close> = mb.psf_gaussian({ 7, 9, 9 }, { 1.5, 2, 2 })
+        mb.tiff.write(folder .. "/psf.tif", psf)
+        local from_file = must(small .. ("--psf %s/psf.tif -b zero -o %s/file.npy"):format(folder, folder))
+        assert.matches("psf.tif; boundary zero", from_file)
+        must(small .. ("-b zero -o %s/model.npy"):format(folder))
+        local a <close> = mb.npy.read(folder .. "/file.npy")
+        local b <close> = mb.npy.read(folder .. "/model.npy")
+        helper.assert_close(b, a, 1e-6)
+        for _, model_name in ipairs { "born_wolf", "gibson_lanni" } do
+            assert.matches("PSF " .. model_name, must(small .. "--model " .. model_name))
+        end
+    end)
+
     it("shows the wrap-around and shows it gone", function()
         must(small .. ("-b circular -o %s/circular.npy"):format(folder))
         must(small .. ("-b zero -o %s/zero.npy"):format(folder))
@@ -65,6 +98,9 @@ describe("convolve.lua", function()
         assert.equal(1, status)
         assert.matches("do not fit", text)
         assert.matches("enough", text)
+        local enough = tonumber(text:match("this job in (%d+) bytes as it is"))
+        assert.equal(0, (select(2, run(small .. "--budget " .. enough))))
+        assert.equal(1, (select(2, run(small .. "--budget " .. enough - 512))))
         -- Image and result alone take 250 kB; tiles make do with what is left.
         local tiled = must(small .. ("--budget 500000 --tiles -b zero -o %s/tiled.npy"):format(folder))
         assert.is_true(tonumber(tiled:match("(%d+) tiles of")) > 1)
@@ -100,7 +136,7 @@ describe("deconvolve.lua", function()
         os.execute(("rm -r '%s'"):format(folder))
     end)
 
-    for _, method in ipairs { "rl", "wiener", "tikhonov", "landweber" } do
+    for _, method in ipairs { "rl", "gradient_consensus", "landweber", "wiener", "tikhonov" } do
         it("sharpens from file to file, with the memory it predicts: " .. method, function()
             local text = must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/%s.h5 -d host -m %s -q"):format(folder, folder,
                 folder, method, method))
@@ -112,6 +148,75 @@ describe("deconvolve.lua", function()
             assert.is_true(result:max() > 1.3 * image:max())
         end)
     end
+
+    for _, arguments in ipairs {
+        "-m rl -n 3", "-m rl -n 3 -a heavy_ball --metrics", "-m rl -n 3 -a biggs_andrews", "-m rl -n 3 --total-variation 0.002",
+        "-m rl -n 3 --mask FOLDER/mask.npy", "-m rl -n 3 -b circular", "-m rl -n 3 -b reflect -c mass",
+        "-m rl -n 3 --offset 10 --gain 2 --psf-background", "-m gradient_consensus -n 3",
+        "-m gradient_consensus -n 2 --mask FOLDER/mask.npy -b circular", "-m landweber -n 3 --metrics",
+        "-m landweber -n 3 --relaxation 1.5 --mask FOLDER/mask.npy", "-m wiener", "-m tikhonov -b circular -c mass --dtype u16",
+        "-m rl -n 2 --psf-spacing 1,1,1 --step 2 --pixel 1",
+    } do
+        it("has equal ledgers, planned and run: " .. arguments, function()
+            local mask <close> = mb.ones { 10, 24, 26 }
+            local bad <close> = mask:view({ 2, 2 }, { 3, 3 }, { 4, 4 })
+            bad:fill(0)
+            mb.npy.write(folder .. "/mask.npy", mask)
+            local text = must(("--ledger scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/ledger.h5 --overwrite -d host %s")
+                :format(folder, folder, folder, (arguments:gsub("FOLDER", folder))))
+            assert.matches("difference 0; 0 of %d+ steps differ", text)
+            local predicted, measured = text:match("memory +peak [^\n]-%((%d+) bytes%)"),
+                text:match("measured +peak [^\n]-%((%d+) bytes%)")
+            assert.equal(predicted, measured)
+        end)
+    end
+
+    it("has equal ledgers with a model of the PSF", function()
+        for _, more in ipairs { "--model born_wolf", "--model gibson_lanni --index-sample 1.33 --depth 2000" } do
+            assert.matches("difference 0; 0 of", must(("--ledger scripts/deconvolve.lua %s/image.tif -o %s/m.h5 --overwrite "
+                .. "-d host -n 2 --psf-size 15 %s %s"):format(folder, folder, model, more)))
+        end
+    end)
+
+    it("writes the dtype that was asked for, and says what it clamped", function()
+        local text = must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/u16.tif -d host -n 5 --dtype u16"):format(folder,
+            folder, folder))
+        assert.is_nil(text:find("clamped", 1, true))
+        must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/f32.tif -d host -n 5"):format(folder, folder, folder))
+        local counts <close> = mb.images.read(folder .. "/u16.tif")
+        local float <close> = mb.images.read(folder .. "/f32.tif")
+        assert.equal("u16", counts.dtype)
+        assert.equal("f32", float.dtype)
+        local rounded <close> = float:cast("u16")
+        helper.assert_close(rounded, counts, 0)
+        assert.matches("clamped to the range of u8", must(
+            ("scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/u8.tif -d host -n 20 --dtype u8"):format(folder, folder, folder)))
+    end)
+
+    it("crops and resamples the PSF, refuses options of other methods, and a mask that does not fit", function()
+        local text = must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -d host --plan --psf-crop 0.9"):format(folder, folder))
+        assert.matches("PSF +5 x 5 x 5", text)
+        text = must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -d host --plan --psf-spacing 1,1,1 --step 0.5 --pixel 2")
+            :format(folder, folder))
+        assert.matches("PSF +9 x 5 x 5", text)
+        local function refused(more)
+            local message, status = run(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -d host --plan %s"):format(folder, folder,
+                more))
+            assert.equal(1, status, message)
+            return message
+        end
+        assert.matches("%-%-lambda is not for %-%-method rl", refused "--lambda 1")
+        assert.matches("%-%-tolerance is not for %-%-method wiener", refused "-m wiener --tolerance 0.1")
+        assert.matches("5 x 9 x 9, the image 10 x 24 x 26", refused(("--mask %s/psf.npy"):format(folder)))
+        assert.matches("needs %-%-pixel", refused "--psf-spacing 1,1,1")
+    end)
+
+    it("stops by itself where two halves of the photons disagree", function()
+        local text = must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/gc.tif -d host -m gradient_consensus --metrics")
+            :format(folder, folder, folder))
+        assert.matches("1  I%-divergence of the halves", text)
+        assert.matches("stopped +after %d+ iterations of at most 100", text)
+    end)
 
     it("prints the same peak before and after", function()
         local text = must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/x.tif -d host -n 3 --metrics -a heavy_ball"):format(
