@@ -60,6 +60,72 @@ describe("psf", function()
             { na = 1.4, index = 1.33, wavelength = 1, pixel = 1, step = 1 })))
     end)
 
+    it("reduces Gibson and Lanni's to Born and Wolf's where nothing is mismatched", function()
+        -- In focus for any aperture; out of focus for small ones, where the paraxial phase holds.
+        local optics = { na = 1.4, wavelength = 0.5, pixel = 0.06, step = 0.3, index = 1.515 }
+        local wolf <close> = psf.born_wolf({ 1, 33, 33 }, optics)
+        local lanni <close> = psf.gibson_lanni({ 1, 33, 33 }, optics)
+        helper.assert_close(wolf, lanni, 1e-6)
+        optics = { na = 0.2, wavelength = 0.5, pixel = 0.3, step = 3, index = 1.515 }
+        local low <close> = psf.born_wolf({ 15, 25, 25 }, optics)
+        local same <close> = psf.gibson_lanni({ 15, 25, 25 }, optics)
+        helper.assert_close(low, same, 5e-3)
+        -- Depth changes nothing where sample and immersion are one medium, nor does the thickness of a coverslip that is the
+        -- design's.
+        optics.depth, optics.index_sample, optics.glass, optics.glass_design = 20, 1.515, 170, 170
+        local deep <close> = psf.gibson_lanni({ 15, 25, 25 }, optics)
+        helper.assert_close(same, deep, 1e-5)
+    end)
+
+    it("shows the spherical aberration of a mismatched sample: lower, longer, skewed, focus moved", function()
+        local optics = { na = 1.4, wavelength = 0.5, pixel = 0.06, step = 0.15, index = 1.515 }
+        local ideal <close> = psf.gibson_lanni({ 41, 25, 25 }, optics)
+        optics.index_sample, optics.depth = 1.33, 6
+        local aberrant <close> = psf.gibson_lanni({ 41, 25, 25 }, optics)
+        assert.near(1, aberrant:sum(), 1e-5)
+        assert.is_true(aberrant:max() < 0.7 * ideal:max())
+        assert.same({ 20, 12, 12 }, { table.unpack(psf.center(ideal, "maximum")) })
+        local focus = psf.center(aberrant, "maximum")
+        assert.is_true(focus[1] ~= 20 and focus[2] == 12 and focus[3] == 12)
+        -- Mirrored planes are equal for the ideal lens alone.
+        assert.near(1, ideal:item(26, 13, 15) / ideal:item(16, 13, 15), 1e-2)
+        assert.is_true(math.abs(math.log(aberrant:item(26, 13, 13) / aberrant:item(16, 13, 13))) > 0.2)
+        local function refuses(pattern, changes)
+            for key, value in pairs(optics) do
+                changes[key] = changes[key] or value
+            end
+            assert.matches(pattern, (helper.failure(psf.gibson_lanni, { 3, 5, 5 }, changes)))
+        end
+        refuses("working_distance", { index_design = 1.518 })
+        refuses("glass", { index_glass_design = 1.53 })
+        refuses("positive", { pixel = -1 })
+        refuses("did you mean 'depth'", { dept = 1 })
+    end)
+
+    it("resamples to other voxels about a centre, without loss, in a dry run too", function()
+        local fine <close> = mb.psf_gaussian({ 41, 61 }, { 4, 6 }, { center = { 18, 31 } })
+        local coarse <close> = psf.resample(fine, { 0.1, 0.05 }, { 0.2, 0.15 })
+        assert.same({ 21, 21 }, coarse.shape)
+        assert.same({ 10, 10 }, { table.unpack(psf.center(coarse, "maximum")) })
+        assert.near(1, coarse:sum(), 1e-6)
+        local expected <close> = mb.psf_gaussian({ 21, 21 }, { 2, 2 })
+        helper.assert_close(expected, coarse, 0.07) -- the mean over a voxel widens it a little
+        local same <close> = psf.resample(fine, 1, 1, { center = { 18, 31 }, size = { 5, 7 } })
+        local window <close> = fine:view({ 17, 21 }, { 29, 35 })
+        local normal <close> = psf.normalise(window)
+        helper.assert_close(normal, same, 1e-6)
+        -- Half a voxel by linear interpolation: no negative values.
+        local half <close> = psf.resample(fine, 1, 1, { center = { 18.5, 31 } })
+        assert.near(half:item(20, 31), half:item(21, 31), 1e-6)
+        assert.is_true(half:min() >= 0)
+        local function run()
+            local raw <close> = mb.ones({ 9, 11 }, { dtype = "u16" })
+            psf.resample(raw, 1, { 0.5, 2 }):release()
+        end
+        assert.equal(mb.dry_run(run), (mb.ledger(run)))
+        assert.matches("positive number", (helper.failure(psf.resample, fine, 0, 1)))
+    end)
+
     it("knows J0 at its zeros and at 0", function()
         assert.near(1, psf.bessel_j0(0), 1e-7)
         assert.near(0, psf.bessel_j0(2.404825557695773), 1e-6)
@@ -68,6 +134,31 @@ describe("psf", function()
 end)
 
 describe("metrics", function()
+    it("take integers for what they are: no difference wraps around", function()
+        local a <close> = mb.array({ { 1, 200 }, { 3, 60000 } }, { dtype = "u16" })
+        local b <close> = mb.array({ { 5, 1 }, { 3, 1 } }, { dtype = "u16" })
+        local x <close> = a:cast("f32")
+        local y <close> = b:cast("f32")
+        for _, name in ipairs { "rmse", "psnr", "ncc", "i_divergence" } do
+            assert.near(metrics[name](x, y), metrics[name](a, b), 1e-6 * math.abs(metrics[name](x, y)))
+            assert.near(metrics[name](x, y), metrics[name](a, y), 1e-6 * math.abs(metrics[name](x, y)))
+        end
+        assert.near(math.sqrt((16 + 199 ^ 2 + 59999 ^ 2) / 4), metrics.rmse(a, b), 1e-2)
+    end)
+
+    it("ssim does not suffer from a bright background, and wants images larger than its window", function()
+        local a <close> = mb.random({ 24, 25 }, { seed = 1 })
+        local noise <close> = mb.random({ 24, 25 }, { seed = 2, low = -0.1, high = 0.1 })
+        local b <close> = a + noise
+        local far_a <close> = a + 1000
+        local far_b <close> = b + 1000
+        -- Luminance is 1 there; contrast and structure are the same.
+        local near, far = metrics.ssim(b, a), metrics.ssim(far_b, far_a)
+        assert.near(near, far, 2e-3)
+        local small <close> = mb.ones { 10, 30 }
+        assert.matches("window has 11", (helper.failure(metrics.ssim, small, small)))
+    end)
+
     it("are what they say on small images", function()
         local a <close> = mb.array { { 1, 2 }, { 3, 6 } }
         local b <close> = mb.array { { 1, 4 }, { 3, 2 } }
