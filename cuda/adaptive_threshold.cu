@@ -35,8 +35,8 @@ extern "C" mb_status mb_cuda_adaptive_threshold(const mb_op_call *call)
 {
     const mb_array *a = call->arrays[MB_ADAPTIVE_THRESHOLD_A];
     float *weights = (float *)call->slots[MB_ADAPTIVE_THRESHOLD_WEIGHTS];
-    const mb_separable s = mb_adaptive_threshold_passes(
-        (const mb_adaptive_threshold_params *)call->params, &a->shape);
+    const mb_separable s =
+        mb_adaptive_threshold_passes((const mb_adaptive_threshold_params *)call->params, &a->shape);
     mb_dtype dtype = a->dtype;
     const void *from = a->data;
     MB_TRY(mb_separable_upload(call, &s, weights));

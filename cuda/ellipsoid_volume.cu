@@ -42,8 +42,7 @@ extern "C" mb_status mb_cuda_ellipsoid_volume(const mb_op_call *call)
     ellipsoid_volume_kernel<<<mb_blocks(call, nz * ny * nx, MB_THREADS), MB_THREADS, 0,
                               mb_stream(call)>>>((float *)result->data, table,
                                                  p->ellipsoids.count / MB_ELLIPSOID_NUMBERS,
-                                                 heights, nz, ny, nx, p->subsamples,
-                                                 p->subslices);
+                                                 heights, nz, ny, nx, p->subsamples, p->subslices);
     MB_LAUNCHED("ellipsoid_volume_kernel");
     return MB_STATUS_OK;
 }

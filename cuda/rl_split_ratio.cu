@@ -76,8 +76,7 @@ extern "C" mb_status mb_cuda_rl_split_ratio(const mb_op_call *call)
         launch<float>(call, image, job);
     MB_LAUNCHED("split_kernel");
     mb_fold_cells<<<2, MB_THREADS, 0, mb_stream(call)>>>(
-        job.cells, MB_GRID_BLOCKS, 2,
-        (double *)call->arrays[MB_RL_SPLIT_RATIO_METRIC]->data);
+        job.cells, MB_GRID_BLOCKS, 2, (double *)call->arrays[MB_RL_SPLIT_RATIO_METRIC]->data);
     MB_LAUNCHED("mb_fold_cells");
     return MB_STATUS_OK;
 }

@@ -64,18 +64,17 @@ extern "C" mb_status mb_cuda_rl_update(const mb_op_call *call)
     const mb_array *consensus = call->arrays[MB_RL_UPDATE_CONSENSUS];
     const mb_array *gradient = call->arrays[MB_RL_UPDATE_GRADIENT];
     update_job job = {};
-    job.normaliser = mb_rl_normaliser_make(&p->normaliser, &estimate->shape,
-                                           call->arrays[MB_RL_UPDATE_TABLE],
-                                           call->arrays[MB_RL_UPDATE_NORMALISER]);
+    job.normaliser =
+        mb_rl_normaliser_make(&p->normaliser, &estimate->shape, call->arrays[MB_RL_UPDATE_TABLE],
+                              call->arrays[MB_RL_UPDATE_NORMALISER]);
     job.estimate = (float *)estimate->data;
     job.correction = (float *)call->arrays[MB_RL_UPDATE_CORRECTION]->data;
     job.gradient = gradient ? (float *)gradient->data : NULL;
     job.consensus = consensus ? (const float *)consensus->data : NULL;
     job.least = (float)p->min;
     job.cells = (double *)call->slots[MB_RL_UPDATE_PARTIALS];
-    unsigned blocks = job.cells
-                          ? MB_GRID_BLOCKS
-                          : mb_row_blocks(job.normaliser.grid[0] * job.normaliser.grid[1]);
+    unsigned blocks =
+        job.cells ? MB_GRID_BLOCKS : mb_row_blocks(job.normaliser.grid[0] * job.normaliser.grid[1]);
     update_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job);
     MB_LAUNCHED("update_kernel");
     if (!job.cells)

@@ -164,8 +164,7 @@ static mb_status mb_separable_pass_from(const mb_op_call *call, const mb_separab
                                         Store store)
 {
     switch (dtype) {
-    case MB_U8:
-        return mb_separable_launch(call, s, number, (const uint8_t *)from, weights, store);
+    case MB_U8: return mb_separable_launch(call, s, number, (const uint8_t *)from, weights, store);
     case MB_U16:
         return mb_separable_launch(call, s, number, (const uint16_t *)from, weights, store);
     default: return mb_separable_launch(call, s, number, (const float *)from, weights, store);
@@ -173,7 +172,8 @@ static mb_status mb_separable_pass_from(const mb_op_call *call, const mb_separab
 }
 
 /* The table of weights into its slot. */
-static inline mb_status mb_separable_upload(const mb_op_call *call, const mb_separable *s, float *table)
+static inline mb_status mb_separable_upload(const mb_op_call *call, const mb_separable *s,
+                                            float *table)
 {
     float piece[1024];
     for (int number = 0; number < s->count; number++) {

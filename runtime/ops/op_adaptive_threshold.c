@@ -104,7 +104,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 
 #define COMPARE(type)                                                                              \
     for (int64_t i = first; i < last; i++)                                                         \
-        out[i] = (float)((const type *)a->data)[i] > level[i] - offset ? above : below
+    out[i] = (float)((const type *)a->data)[i] > level[i] - offset ? above : below
 static mb_status run_host(const mb_op_call *call)
 {
     const mb_adaptive_threshold_params *p = call->params;

@@ -33,8 +33,8 @@ static inline double mb_adaptive_threshold_sigma(double size)
     return (size - 1) / 6;
 }
 
-static inline mb_separable
-mb_adaptive_threshold_passes(const mb_adaptive_threshold_params *p, const mb_shape *shape)
+static inline mb_separable mb_adaptive_threshold_passes(const mb_adaptive_threshold_params *p,
+                                                        const mb_shape *shape)
 {
     mb_separable s = {.mode = p->mode, .value = (float)p->value};
     for (int i = 0; i < shape->rank; i++) {

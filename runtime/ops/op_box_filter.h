@@ -22,8 +22,8 @@ static inline mb_separable mb_box_filter_passes(const mb_box_filter_params *p,
 {
     mb_separable s = {.mode = p->mode, .value = (float)p->value};
     for (int i = 0; i < shape->rank; i++)
-        mb_separable_add_box(
-            &s, shape, i, (int64_t)mb_separable_number(&p->size, &p->axes, i, shape->rank, 1));
+        mb_separable_add_box(&s, shape, i,
+                             (int64_t)mb_separable_number(&p->size, &p->axes, i, shape->rank, 1));
     mb_separable_end(&s, shape);
     return s;
 }

@@ -18,8 +18,9 @@ static const mb_op_arg args[] = {
      .max = 1e6,
      .offset = offsetof(mb_gaussian_filter_params, sigma),
      .unit = "px",
-     .doc = "standard deviations: one number, or one for each filtered axis; 0 leaves an axis as it "
-            "is"},
+     .doc =
+         "standard deviations: one number, or one for each filtered axis; 0 leaves an axis as it "
+         "is"},
     MB_SEPARABLE_ARGS(mb_gaussian_filter_params),
     {.name = "truncate",
      .kind = MB_ARG_FLOAT,

@@ -22,9 +22,8 @@ static inline mb_separable mb_gaussian_filter_passes(const mb_gaussian_filter_pa
 {
     mb_separable s = {.mode = p->mode, .value = (float)p->value};
     for (int i = 0; i < shape->rank; i++)
-        mb_separable_add_gaussian(&s, shape, i,
-                                  mb_separable_number(&p->sigma, &p->axes, i, shape->rank, 0),
-                                  p->truncate);
+        mb_separable_add_gaussian(
+            &s, shape, i, mb_separable_number(&p->sigma, &p->axes, i, shape->rank, 0), p->truncate);
     mb_separable_end(&s, shape);
     return s;
 }

@@ -43,7 +43,8 @@ static const mb_op_arg args[] = {
     {.name = NULL}};
 
 static const char *const samples[] = {
-    "{inputs = {{'f32', 4, 6, 9}, {'f32', 4, 6, 10, low = -1}}, params = {metrics = true, min = 0}}",
+    "{inputs = {{'f32', 4, 6, 9}, {'f32', 4, 6, 10, low = -1}}, params = {metrics = true, min = "
+    "0}}",
     "{inputs = {{'f32', 8, 9}, {'f32', 8, 10, low = -1}}, params = {step = 1.5}}", NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)

@@ -60,9 +60,9 @@ static mb_status run_host(const mb_op_call *call)
     const mb_array *array = call->arrays[MB_RL_CONSENSUS_FIRST];
     float *first = array->data, *second = call->arrays[MB_RL_CONSENSUS_SECOND]->data;
     mb_shape grid = mb_rl_consensus_grid(&array->shape, p->n);
-    const mb_rl_normaliser n = mb_rl_normaliser_make(&p->normaliser, &grid,
-                                                     call->arrays[MB_RL_CONSENSUS_TABLE],
-                                                     call->arrays[MB_RL_CONSENSUS_NORMALISER]);
+    const mb_rl_normaliser n =
+        mb_rl_normaliser_make(&p->normaliser, &grid, call->arrays[MB_RL_CONSENSUS_TABLE],
+                              call->arrays[MB_RL_CONSENSUS_NORMALISER]);
     int64_t rows = n.grid[0] * n.grid[1], nx = n.grid[2], pitch = mb_grid_pitch(nx);
     int threads = rows * pitch < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
@@ -83,8 +83,9 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_rl_consensus = {
     .name = "rl_consensus",
     .summary = "Gradient consensus: the mean of two corrections, and whether they agree.",
-    .doc = "With n the normaliser, first and second become (first + second) / 2 and (first / n - 1) "
-           "(second / n - 1), 0 where the normaliser is at most floor. rl_update takes both.",
+    .doc =
+        "With n the normaliser, first and second become (first + second) / 2 and (first / n - 1) "
+        "(second / n - 1), 0 where the normaliser is at most floor. rl_update takes both.",
     .reference = "J. Manton, A. York, gradient consensus, doi:10.5281/zenodo.10278919 (2023)",
     .category = "deconvolution",
     .args = args,

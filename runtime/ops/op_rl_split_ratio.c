@@ -164,7 +164,8 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_rl_split_ratio = {
     .name = "rl_split_ratio",
-    .summary = "Gradient consensus: the image's photons in two random halves, over half of blurred.",
+    .summary =
+        "Gradient consensus: the image's photons in two random halves, over half of blurred.",
     .doc = "Every photon falls to either half with probability 1/2. Both halves are images of the "
            "same object with independent noise: a change that both ask for is signal. As in "
            "rl_ratio, 0 outside the image.\n"

@@ -46,8 +46,9 @@ static const mb_op_arg args[] = {
      .dtypes = MB_BIT(MB_F64),
      .rank_min = 1,
      .rank_max = 1,
-     .doc = "with metrics: sum of the new estimate, squared change, squared estimate; with gradient "
-            "also its product with the change, and its square, before it is replaced"},
+     .doc =
+         "with metrics: sum of the new estimate, squared change, squared estimate; with gradient "
+         "also its product with the change, and its square, before it is replaced"},
     {.name = "gradient",
      .kind = MB_ARG_INOUT,
      .dtypes = MB_BIT(MB_F32),
@@ -140,9 +141,9 @@ static mb_status run_host(const mb_op_call *call)
     const mb_array *gradient = call->arrays[MB_RL_UPDATE_GRADIENT];
     float *correction = call->arrays[MB_RL_UPDATE_CORRECTION]->data;
     mb_rl_update_cell *partials = call->slots[MB_RL_UPDATE_PARTIALS];
-    const mb_rl_normaliser n = mb_rl_normaliser_make(&p->normaliser, &estimate->shape,
-                                                     call->arrays[MB_RL_UPDATE_TABLE],
-                                                     call->arrays[MB_RL_UPDATE_NORMALISER]);
+    const mb_rl_normaliser n =
+        mb_rl_normaliser_make(&p->normaliser, &estimate->shape, call->arrays[MB_RL_UPDATE_TABLE],
+                              call->arrays[MB_RL_UPDATE_NORMALISER]);
     int64_t rows = n.grid[0] * n.grid[1], nx = n.grid[2], pitch = mb_grid_pitch(nx);
     int threads = rows * pitch < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)

@@ -103,9 +103,10 @@ static inline void mb_separable_add(mb_separable *s, const mb_shape *shape, int 
     mb_separable_pass *p = &s->pass[s->count++];
     p->outer = p->inner = 1;
     for (int i = 0; i < shape->rank; i++)
-        *(i < axis ? &p->outer : i > axis ? &p->inner : &p->n) =
-            i == axis ? shape->dims[i]
-                      : (i < axis ? p->outer : p->inner) * shape->dims[i];
+        *(i < axis   ? &p->outer
+          : i > axis ? &p->inner
+                     : &p->n) =
+            i == axis ? shape->dims[i] : (i < axis ? p->outer : p->inner) * shape->dims[i];
     p->before = before;
     p->after = after;
     p->sigma = sigma;
@@ -185,13 +186,11 @@ static inline int64_t mb_separable_halo(int mode, int64_t n, int64_t reach)
     MB_SEPARABLE_HALO(type, reach, 3)                                                              \
     MB_SEPARABLE_HALO(type, reach, 4)                                                              \
     MB_SEPARABLE_HALO(type, reach, 5)                                                              \
-    static const mb_op_split split[] = {{0, 0, halo0, MB_COMBINE_NONE},                            \
-                                        {1, 1, halo1, MB_COMBINE_NONE},                            \
-                                        {2, 2, halo2, MB_COMBINE_NONE},                            \
-                                        {3, 3, halo3, MB_COMBINE_NONE},                            \
-                                        {4, 4, halo4, MB_COMBINE_NONE},                            \
-                                        {5, 5, halo5, MB_COMBINE_NONE},                            \
-                                        {-1, -1, NULL, MB_COMBINE_NONE}}
+    static const mb_op_split split[] = {                                                           \
+        {0, 0, halo0, MB_COMBINE_NONE}, {1, 1, halo1, MB_COMBINE_NONE},                            \
+        {2, 2, halo2, MB_COMBINE_NONE}, {3, 3, halo3, MB_COMBINE_NONE},                            \
+        {4, 4, halo4, MB_COMBINE_NONE}, {5, 5, halo5, MB_COMBINE_NONE},                            \
+        {-1, -1, NULL, MB_COMBINE_NONE}}
 
 #ifdef __cplusplus
 }

@@ -78,11 +78,11 @@ void mb_separable_table(const mb_separable *s, float *table)
 #define GATHER(type)                                                                               \
     for (int64_t i = 0; i < n; i++)                                                                \
         for (int c = 0; c < LINES; c++)                                                            \
-            rows[i * LINES + c] = (float)((const type *)from)[base[c] + i * step]
+    rows[i * LINES + c] = (float)((const type *)from)[base[c] + i * step]
 #define GATHER_LINES(type)                                                                         \
     for (int c = 0; c < LINES; c++)                                                                \
         for (int64_t i = 0; i < n; i++)                                                            \
-            rows[i * LINES + c] = (float)((const type *)from)[base[c] + i]
+    rows[i * LINES + c] = (float)((const type *)from)[base[c] + i]
 /* The lines that begin at base[], interleaved. */
 static void gather(mb_dtype dtype, const void *from, const int64_t base[LINES], int64_t n,
                    int64_t step, float *rows)
