@@ -303,7 +303,7 @@ local function per_config(setter, by_config)
 end
 
 local runtime_libraries = {
-    "runtime", "hdf5_serial", "png", "fftw3f_omp", "fftw3f", "gomp", "pthread", "dl", "m",
+    "runtime", "hdf5_serial", "png", "z", "fftw3f_omp", "fftw3f", "gomp", "pthread", "dl", "m",
 }
 
 -- ---------------------------------------------------------------------------------------------

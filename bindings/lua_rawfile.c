@@ -1,0 +1,280 @@
+/*
+** Files of plain elements in Lua: userdata "moonbeam.rawfile" and the module table {open, create,
+** scratch, tiff_scratch_bytes}. The rules are those of runtime/io/rawfile.h and tiff_segments.h;
+** this file turns arguments into calls. Closing is idempotent; a created file that was not finished
+** is gone after close, __close or __gc.
+*/
+#include "io/tiff_segments.h"
+#include "lua_moonbeam.h"
+#include <string.h>
+
+#define MBL_RAWFILE "moonbeam.rawfile"
+
+typedef struct rawfile_box {
+    mb_rawfile *file;
+} rawfile_box;
+
+static mb_rawfile *check_file(lua_State *L)
+{
+    rawfile_box *box = luaL_testudata(L, 1, MBL_RAWFILE);
+    if (box == NULL || box->file == NULL)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "expected an open file, not a %s",
+                 mbl_type_name(L, 1));
+    mb_error_clear();
+    return box->file;
+}
+
+static rawfile_box *new_box(lua_State *L)
+{
+    rawfile_box *box = lua_newuserdatauv(L, sizeof *box, 0);
+    box->file = NULL;
+    luaL_setmetatable(L, MBL_RAWFILE);
+    mb_error_clear();
+    return box;
+}
+
+static int rawfile_open(lua_State *L)
+{
+    const char *path = mbl_check_string(L, 1, "path");
+    mbl_check(L, mb_rawfile_open(path, &new_box(L)->file));
+    return 1;
+}
+
+/* create(path [, overwrite]): a file that gets its name by finish(). */
+static int rawfile_create(lua_State *L)
+{
+    const char *path = mbl_check_string(L, 1, "path");
+    const bool overwrite = lua_toboolean(L, 2);
+    mbl_check(L, mb_rawfile_create(path, overwrite, &new_box(L)->file));
+    return 1;
+}
+
+/* scratch(beside): a file without a name in the folder of that one. */
+static int rawfile_scratch(lua_State *L)
+{
+    const char *beside = mbl_check_string(L, 1, "beside");
+    mbl_check(L, mb_rawfile_scratch(beside, &new_box(L)->file));
+    return 1;
+}
+
+static int file_resize(lua_State *L)
+{
+    mb_rawfile *file = check_file(L);
+    mbl_check(L, mb_rawfile_resize(file, mbl_check_bytes(L, 2, "bytes")));
+    return 0;
+}
+
+static uint64_t check_offset(lua_State *L, int index)
+{
+    const int64_t offset = mbl_check_integer(L, index, "offset");
+    if (offset < 0)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "offset", "offset is %lld", (long long)offset);
+    return (uint64_t)offset;
+}
+
+/* The array at 2, and its steps in the list at 4. */
+static mb_array *check_block(lua_State *L, int64_t *steps)
+{
+    mb_array *array = mbl_check_array(L, 2);
+    if (!lua_istable(L, 4) || lua_rawlen(L, 4) != (lua_Unsigned)array->shape.rank)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "steps", "steps has one number of bytes per axis");
+    for (int axis = 0; axis < array->shape.rank; axis++) {
+        lua_rawgeti(L, 4, axis + 1);
+        steps[axis] = mbl_check_integer(L, -1, "steps");
+        lua_pop(L, 1);
+    }
+    return array;
+}
+
+/* read(array, offset, steps [, swap]) */
+static int file_read(lua_State *L)
+{
+    int64_t steps[MB_MAX_RANK];
+    mb_rawfile *file = check_file(L);
+    mb_array *array = check_block(L, steps);
+    const uint64_t offset = check_offset(L, 3);
+    mbl_check(L, mb_rawfile_read(file, offset, steps, lua_toboolean(L, 5), array));
+    return 0;
+}
+
+/* write(array, offset, steps) */
+static int file_write(lua_State *L)
+{
+    int64_t steps[MB_MAX_RANK];
+    mb_rawfile *file = check_file(L);
+    mb_array *array = check_block(L, steps);
+    const uint64_t offset = check_offset(L, 3);
+    mbl_check(L, mb_rawfile_write(file, offset, steps, array));
+    return 0;
+}
+
+/* get(offset, count): a string. For headers. */
+static int file_get(lua_State *L)
+{
+    luaL_Buffer b;
+    mb_rawfile *file = check_file(L);
+    const uint64_t offset = check_offset(L, 2);
+    const int64_t count = mbl_check_integer(L, 3, "count");
+    if (count < 0 || (uint64_t)count > mb_rawfile_bytes(file) ||
+        offset > mb_rawfile_bytes(file) - (uint64_t)count)
+        return mbl_fail(L, MB_STATUS_IO, NULL,
+                        "'%s' is cut short: %lld bytes at %llu are expected, the file has %llu",
+                        mb_rawfile_path(file), (long long)count, (unsigned long long)offset,
+                        (unsigned long long)mb_rawfile_bytes(file));
+    char *to = luaL_buffinitsize(L, &b, (size_t)count);
+    mbl_check(L, mb_rawfile_get(file, offset, to, (uint64_t)count));
+    luaL_pushresultsize(&b, (size_t)count);
+    return 1;
+}
+
+/* put(offset, string) */
+static int file_put(lua_State *L)
+{
+    size_t length;
+    mb_rawfile *file = check_file(L);
+    const uint64_t offset = check_offset(L, 2);
+    const char *text = luaL_checklstring(L, 3, &length);
+    mbl_check(L, mb_rawfile_put(file, offset, text, length));
+    return 0;
+}
+
+static int file_finish(lua_State *L)
+{
+    mbl_check(L, mb_rawfile_finish(check_file(L)));
+    return 0;
+}
+
+static int file_close(lua_State *L)
+{
+    rawfile_box *box = luaL_checkudata(L, 1, MBL_RAWFILE);
+    if (box->file != NULL)
+        mb_rawfile_close(box->file);
+    return 0;
+}
+
+static int file_gc(lua_State *L)
+{
+    rawfile_box *box = luaL_checkudata(L, 1, MBL_RAWFILE);
+    mb_rawfile *file = box->file;
+    box->file = NULL;
+    mb_rawfile_destroy(file);
+    return 0;
+}
+
+static int file_bytes(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)mb_rawfile_bytes(check_file(L)));
+    return 1;
+}
+
+/* ---- pages of TIFFs ---- */
+
+/* A list of whole numbers as userdata on the stack. */
+static const uint64_t *check_list(lua_State *L, int index, const char *name, int64_t *count)
+{
+    if (lua_getfield(L, index, name) != LUA_TTABLE)
+        mbl_fail(L, MB_STATUS_ARGUMENT, name, "a page needs the list '%s'", name);
+    const int list = lua_gettop(L);
+    *count = (int64_t)lua_rawlen(L, list);
+    uint64_t *values = lua_newuserdatauv(L, (size_t)(*count + 1) * sizeof *values, 0);
+    for (int64_t i = 0; i < *count; i++) {
+        lua_rawgeti(L, list, i + 1);
+        const int64_t value = mbl_check_integer(L, -1, name);
+        if (value < 0)
+            mbl_fail(L, MB_STATUS_IO, name, "element %lld of '%s' is %lld", (long long)i + 1, name,
+                     (long long)value);
+        values[i] = (uint64_t)value;
+        lua_pop(L, 1);
+    }
+    return values;
+}
+
+/* The page in the table at `index`: {swap, compression, predictor, rows, columns, segment_rows,
+** segment_columns, offsets, bytes}. Leaves its lists on the stack. */
+static mb_tiff_page check_page(lua_State *L, int index)
+{
+    int64_t offsets = 0, bytes = 0;
+    luaL_checktype(L, index, LUA_TTABLE);
+    mb_tiff_page page = {
+        .compression = mbl_option_integer(L, index, "compression", MB_TIFF_PLAIN),
+        .predictor = mbl_option_integer(L, index, "predictor", 1),
+        .rows = mbl_option_integer(L, index, "rows", 0),
+        .columns = mbl_option_integer(L, index, "columns", 0),
+        .segment_rows = mbl_option_integer(L, index, "segment_rows", 0),
+        .segment_columns = mbl_option_integer(L, index, "segment_columns", 0),
+    };
+    lua_getfield(L, index, "swap");
+    page.swap = lua_toboolean(L, -1);
+    page.offsets = check_list(L, index, "offsets", &offsets);
+    page.bytes = check_list(L, index, "bytes", &bytes);
+    if (offsets != bytes)
+        mbl_fail(L, MB_STATUS_IO, NULL, "the TIFF page has %lld offsets and %lld byte counts",
+                 (long long)offsets, (long long)bytes);
+    page.count = offsets;
+    return page;
+}
+
+/* read_tiff(array, page, first_row, first_column [, scratch]); rows and columns are 0-based. */
+static int file_read_tiff(lua_State *L)
+{
+    mb_rawfile *file = check_file(L);
+    mb_array *array = mbl_check_array(L, 2);
+    const int64_t row = mbl_check_integer(L, 4, "first_row");
+    const int64_t column = mbl_check_integer(L, 5, "first_column");
+    mb_array *scratch = lua_isnoneornil(L, 6) ? NULL : mbl_check_array(L, 6);
+    lua_settop(L, 6);
+    const mb_tiff_page page = check_page(L, 3);
+    mb_error_clear();
+    mbl_check(L, mb_tiff_read(file, &page, row, column, array, scratch));
+    return 0;
+}
+
+/* tiff_scratch_bytes(page, dtype): for one thread. */
+static int tiff_scratch_bytes(lua_State *L)
+{
+    const mb_dtype dtype = mbl_check_dtype(L, 2, "dtype");
+    const mb_tiff_page page = check_page(L, 1);
+    lua_pushinteger(L, (lua_Integer)mb_tiff_scratch_bytes(&page, mb_dtype_bytes(dtype)));
+    return 1;
+}
+
+static int file_tostring(lua_State *L)
+{
+    const rawfile_box *box = luaL_checkudata(L, 1, MBL_RAWFILE);
+    if (box->file == NULL)
+        lua_pushliteral(L, "file (closed)");
+    else
+        lua_pushfstring(L, "file '%s'%s", mb_rawfile_path(box->file),
+                        mb_rawfile_is_open(box->file) ? "" : " (closed)");
+    return 1;
+}
+
+int mbl_open_rawfile(lua_State *L)
+{
+    static const luaL_Reg metamethods[] = {
+        {"__gc", file_gc},
+        {"__close", file_close},
+        {"__tostring", file_tostring},
+        {NULL, NULL},
+    };
+    static const luaL_Reg methods[] = {
+        {"read", file_read},   {"write", file_write},   {"get", file_get},
+        {"put", file_put},     {"resize", file_resize}, {"finish", file_finish},
+        {"close", file_close}, {"bytes", file_bytes},   {"read_tiff", file_read_tiff},
+        {NULL, NULL},
+    };
+    static const luaL_Reg functions[] = {
+        {"open", rawfile_open},
+        {"create", rawfile_create},
+        {"scratch", rawfile_scratch},
+        {"tiff_scratch_bytes", tiff_scratch_bytes},
+        {NULL, NULL},
+    };
+    luaL_newmetatable(L, MBL_RAWFILE);
+    luaL_setfuncs(L, metamethods, 0);
+    luaL_newlib(L, methods);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,51 @@
+/*
+** Files of plain elements, read and written by blocks: .npy, TIFF, scratch.
+**
+** - A block is a host array; each of its axes has a step in the file, in bytes. Nothing is buffered
+**   here: elements go straight between the file and the array, so a block's bytes are the pool's.
+** - A created file lives under "<name>.part-<pid>" until mb_rawfile_finish has synced it and given
+**   it its name; one that is closed before is gone. A scratch file has no name at all: whatever
+**   happens to the process, nothing of it stays behind.
+** - Files written here are little-endian, as this machine is; `swap` reads the other order.
+**
+** Threads: one file belongs to one thread at a time; reading uses positions, not a cursor.
+*/
+#ifndef MB_IO_RAWFILE_H
+#define MB_IO_RAWFILE_H
+
+#include "array/array.h"
+
+typedef struct mb_rawfile mb_rawfile;
+
+mb_status mb_rawfile_open(const char *path, mb_rawfile **out); /* for reading */
+/* Fails at once where the folder cannot be written, and where `path` exists unless `overwrite`. */
+mb_status mb_rawfile_create(const char *path, bool overwrite, mb_rawfile **out);
+/* A file without a name in the folder of `beside`, for reading and writing. */
+mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out);
+/* Sets the size; takes the disk space now, so that a full disk is an error here. */
+mb_status mb_rawfile_resize(mb_rawfile *file, uint64_t bytes);
+/* Completes a created file: sync, check of the size, rename. */
+mb_status mb_rawfile_finish(mb_rawfile *file);
+/* Closes; a created and unfinished file is gone. Idempotent. */
+void mb_rawfile_close(mb_rawfile *file);
+void mb_rawfile_destroy(mb_rawfile *file); /* NULL is fine */
+
+bool mb_rawfile_is_open(const mb_rawfile *file);
+const char *mb_rawfile_path(const mb_rawfile *file);
+uint64_t mb_rawfile_bytes(const mb_rawfile *file); /* size as opened, or as set */
+
+/* `count` bytes at `offset`; fewer are an error that says that the file is cut short. */
+mb_status mb_rawfile_get(mb_rawfile *file, uint64_t offset, void *to, uint64_t count);
+mb_status mb_rawfile_put(mb_rawfile *file, uint64_t offset, const void *from, uint64_t count);
+
+/* Element (i, j, ...) of the array is at offset + i * steps[0] + j * steps[1] + ...; host arrays of
+** any strides. On a shadow device nothing is read or written. Polls the cancel flag. */
+mb_status mb_rawfile_read(mb_rawfile *file, uint64_t offset, const int64_t *steps, bool swap,
+                          mb_array *array);
+mb_status mb_rawfile_write(mb_rawfile *file, uint64_t offset, const int64_t *steps,
+                           const mb_array *array);
+
+/* Reverses the bytes of `count` elements of `bytes` (1, 2, 4 or 8) each. */
+void mb_swap_bytes(void *data, uint64_t count, size_t bytes);
+
+#endif
