@@ -1,6 +1,10 @@
---- Image files by their names: .tif and .tiff, .npy, and HDF5 (FILE.h5 or FILE.h5:/path).
+--- Image files by their names: .tif and .tiff, .npy, and HDF5 (FILE.h5 or FILE.h5:/path); whole, or as volumes that are read
+-- and written block by block (moonbeam.volumes).
 
 local mb = require "moonbeam"
+local core = require "moonbeam.core"
+local options_of = require "moonbeam.options"
+local volumes = require "moonbeam.volumes"
 
 local images = {}
 
@@ -26,59 +30,123 @@ local function only_dataset(file, name)
     return found[1]
 end
 
-local function extension(name)
-    return (name:gsub(":/.*$", ""):match("%.(%w+)$") or ""):lower()
-end
+-- ---------------------------------------------------------------------------------------------
+-- HDF5
 
---- Reads an image onto a device (default: the default device). Returns it and what the file says: {spacing =, description =}.
-function images.read(name, device)
-    local kind = extension(name)
-    if kind == "tif" or kind == "tiff" then
-        return mb.tiff.read(name, {device = device})
-    elseif kind == "npy" then
-        local read = mb.npy.read(name)
-        if not device or mb.device(device) == read.device then
-            return read, {}
-        end
-        local here <close> = read
-        return here:to(device), {}
-    elseif kind == "h5" or kind == "hdf5" or kind == "hdf" or kind == "nxs" then
-        local path, member = name:match("^(.-):(/.*)$")
-        local opened, problem = mb.h5.open(path or name)
-        local file <close> = opened or error(problem, 0)
-        return file:read(member or only_dataset(file, name), {device = device}), {}
+local function open_hdf5(name)
+    local path, member = name:match("^(.-):(/.*)$")
+    local opened, problem = mb.h5.open(path or name)
+    local file = opened or error(problem, 0)
+    local ok, dataset = pcall(function()
+        return file:dataset(member or only_dataset(file, name))
+    end)
+    if not ok then
+        file:close()
+        error(dataset, 0)
     end
-    fail(("%s: images are .tif, .npy or .h5"):format(name), "name")
+    local volume = volumes.hdf5(file, dataset, dataset.shape, dataset.dtype)
+    volume.meta = {}
+    return volume
 end
 
---- Writes an image; its name decides the format. Options: spacing (TIFF), path (HDF5, default /entry/data/data).
-function images.write(name, array, options)
-    options = options or {}
-    local kind = extension(name)
-    if kind == "tif" or kind == "tiff" then
-        return mb.tiff.write(name, array, {spacing = options.spacing})
-    elseif kind == "npy" then
-        return mb.npy.write(name, array)
-    elseif kind == "h5" or kind == "hdf5" then
-        local path, member = name:match("^(.-):(/.*)$")
-        local file <close> = mb.h5.create(path or name, {overwrite = true})
+local hdf5_writer = volumes.writer_class {}
+
+function hdf5_writer:volume()
+    return volumes.hdf5(self.file, self.dataset, self.shape, self.dtype)
+end
+
+local function create_hdf5(name, options)
+    local path, member = name:match("^(.-):(/.*)$")
+    local file = mb.h5.create(path or name, {overwrite = options.overwrite ~= false})
+    local made = setmetatable({file = file, shape = options.shape, dtype = options.dtype}, hdf5_writer)
+    if core.device.dry() then
+        return made
+    end
+    local ok, problem = pcall(function()
         file:group("/entry", "NXentry")
         file:group("/entry/data", "NXdata")
         file:set_attribute("/", "default", "entry")
         file:set_attribute("/entry", "default", "data")
         file:set_attribute("/entry/data", "signal", "data")
-        file:write(member or "/entry/data/data", array, {attributes = {interpretation = "image"}})
-        file:finish()
-        return
+        made.dataset = file:create_dataset(member or "/entry/data/data", {shape = options.shape, dtype = options.dtype,
+            attributes = {interpretation = "image"}})
+    end)
+    if not ok then
+        file:close()
+        error(problem, 0)
     end
-    fail(("%s: images are .tif, .npy or .h5"):format(name), "name")
+    return made
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- By name
+
+local kinds = {}
+
+kinds.tif = {
+    open = function(name, options)
+        return mb.tiff.open(name, {channel = options.channel, frame = options.frame})
+    end,
+    create = function(name, options)
+        return mb.tiff.create(name, options)
+    end,
+}
+kinds.npy = {
+    open = function(name)
+        return mb.npy.open(name)
+    end,
+    create = function(name, options)
+        return mb.npy.create(name, {shape = options.shape, dtype = options.dtype, overwrite = options.overwrite})
+    end,
+}
+kinds.h5 = {open = open_hdf5, create = create_hdf5}
+kinds.tiff, kinds.hdf5 = kinds.tif, kinds.h5
+kinds.hdf, kinds.nxs = {open = open_hdf5}, {open = open_hdf5}
+
+local function kind_of(name, what)
+    local extension = (name:gsub(":/.*$", ""):match("%.(%w+)$") or ""):lower()
+    return kinds[extension] and kinds[extension][what], ("%s: images are .tif, .npy or .h5"):format(name)
+end
+
+--- An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames, ...}). Close it when done.
+-- Options: channel, frame (1-based): one volume of a TIFF hyperstack; without them all its pages.
+function images.open(name, options)
+    options = options_of(options, "images.open", {"channel", "frame"})
+    local open, problem = kind_of(name, "open")
+    return (open or fail(problem, "name"))(name, options)
+end
+
+--- Reads an image onto a device (default: the default device). Returns it and what the file says.
+function images.read(name, device)
+    local volume <close> = images.open(name)
+    return volumes.load(volume, device or mb.default_device()), volume.meta
+end
+
+--- A new image file to be written block by block; its name decides the format: an object with volume(channel, frame),
+-- finish() and close(); without finish nothing is left. Options: shape and dtype of a volume, overwrite (default true); for
+-- TIFF also channels, frames, meta (of the file it was made from), spacing and unit.
+function images.create(name, options)
+    local create, problem = kind_of(name, "create")
+    if create and (options.channels or 1) * (options.frames or 1) > 1 and create ~= kinds.tif.create then
+        fail(("%s: several channels or frames go into a .tif"):format(name), "name")
+    end
+    return (create or fail(problem, "name"))(name, options)
+end
+
+--- Writes an image; its name decides the format. Options: spacing, unit and meta (TIFF).
+function images.write(name, array, options)
+    options = options_of(options, "images.write", {"spacing", "unit", "meta"})
+    local file <close> = images.create(name, {shape = array.shape, dtype = array.dtype, spacing = options.spacing,
+        unit = options.unit, meta = options.meta})
+    volumes.store(file:volume(), array)
+    file:finish()
 end
 
 --- Is this a name that write can serve? nil and the reason where it is not.
 function images.writable(name)
-    local kinds = {tif = true, tiff = true, npy = true, h5 = true, hdf5 = true}
-    if not kinds[extension(name)] then
-        return nil, ("%s: images are .tif, .npy or .h5"):format(name)
+    local create, problem = kind_of(name, "create")
+    if not create then
+        return nil, problem
     end
     return true
 end

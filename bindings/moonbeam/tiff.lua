@@ -1,71 +1,153 @@
---- TIFF stacks, read and written in Lua: uncompressed, 8 and 16 bit and 32-bit float, one channel. Reads classic files and
--- BigTIFF, either byte order, and ImageJ's stacks above 4 GB; writes the form that ImageJ opens, at any size.
--- A page at a time goes through memory. Compressed files are refused: a library would be needed.
+--- TIFF stacks of one channel: 8 and 16 bit, 32-bit float and signed, 16- and 64-bit float.
+--
+-- Reads classic files and BigTIFF, either byte order, strips and tiles, uncompressed, LZW, Deflate or PackBits, with
+-- predictors, and ImageJ's stacks above 4 GB (one directory, all pages behind one another). Writes uncompressed: classic
+-- TIFF; above 4 GB ImageJ's form, or BigTIFF where the metadata are OME-XML, whose readers take that and not ImageJ's.
+-- Here is what files consist of; the pixels are moved by runtime/io/tiff_segments.c and rawfile.c.
 
 local mb = require "moonbeam"
+local core = require "moonbeam.core"
+local metadata = require "moonbeam.tiff_metadata"
 local options_of = require "moonbeam.options"
+local volumes = require "moonbeam.volumes"
 
 local tiff = {}
 
-local function fail(name, message)
-    mb.raise("io", ("%s: %s"):format(name, message), {op = "tiff"})
+local function fail(name, message, code)
+    mb.raise(code or "io", ("%s: %s"):format(name, message), {op = "tiff"})
 end
 
-local TYPES = {[1] = "I1", [2] = "c1", [3] = "I2", [4] = "I4", [5] = "I4I4", [11] = "f", [12] = "d", [16] = "I8"}
-local SIZES = {[1] = 1, [2] = 1, [3] = 2, [4] = 4, [5] = 8, [11] = 4, [12] = 8, [16] = 8}
+-- Field types: format of string.unpack, bytes.
+local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4}, [5] = {"I4I4", 8}, [6] = {"i1", 1},
+    [8] = {"i2", 2}, [9] = {"i4", 4}, [11] = {"f", 4}, [12] = {"d", 8}, [13] = {"I4", 4}, [16] = {"I8", 8}, [17] = {"i8", 8},
+    [18] = {"I8", 8}}
 
--- One directory: {tag = list of values, or text}, and the offset of the next.
+-- "sample format bits" -> element type.
+local DTYPES = {["1 8"] = "u8", ["1 16"] = "u16", ["2 32"] = "i32", ["3 16"] = "f16", ["3 32"] = "f32", ["3 64"] = "f64"}
+local COMPRESSIONS = {[1] = "none", [5] = "LZW", [8] = "Deflate", [32946] = "Deflate", [32773] = "PackBits"}
+local OTHERS = {[2] = "CCITT", [3] = "fax", [4] = "fax", [6] = "old JPEG", [7] = "JPEG", [34712] = "JPEG 2000", [34887] = "LERC",
+    [34925] = "LZMA", [50000] = "Zstandard", [50001] = "WebP", [50002] = "JPEG XL"}
+
+-- One directory: {tag = list of values, or text}, and the offset of the next. A rational is a pair.
 local function directory(file, name, order, big, offset)
-    file:seek("set", offset)
-    local count = string.unpack(order .. (big and "I8" or "I2"), file:read(big and 8 or 2) or fail(name, "cut short"))
-    local width = big and 20 or 12
-    local text = file:read(count * width + (big and 8 or 4))
-    if not text or #text < count * width then
-        fail(name, "cut short")
+    local count = string.unpack(order .. (big and "I8" or "I2"), file:get(offset, big and 8 or 2))
+    local width, head, word = big and 20 or 12, big and 8 or 2, order .. (big and "I8" or "I4")
+    if count > 4096 then
+        fail(name, ("a directory of %d entries: the file is damaged"):format(count))
     end
-    local tags = {}
+    local text, tags = file:get(offset + head, count * width), {}
     for i = 0, count - 1 do
         local tag, kind, n = string.unpack(order .. "I2I2" .. (big and "I8" or "I4"), text, i * width + 1)
-        local size = SIZES[kind]
+        local format, size = table.unpack(TYPES[kind] or {})
         if size then
-            local bytes, inline = size * n, big and 8 or 4
             local value = text:sub(i * width + (big and 13 or 9), i * width + width)
-            if bytes > inline then
-                file:seek("set", (string.unpack(order .. (big and "I8" or "I4"), value)))
-                value = file:read(bytes) or fail(name, "cut short")
+            if size * n > (big and 8 or 4) then
+                if n > file:bytes() then
+                    fail(name, ("is cut short or damaged: tag %d has %d values"):format(tag, n))
+                end
+                value = file:get(string.unpack(word, value), size * n)
             end
             if kind == 2 then
-                tags[tag] = value:sub(1, bytes):gsub("\0.*", "")
+                tags[tag] = value:sub(1, n):gsub("%z.*", "")
             else
                 local list = {}
                 for k = 1, n do
-                    local first, second = string.unpack(order .. TYPES[kind], value, (k - 1) * size + 1)
-                    list[k] = kind == 5 and first / math.max(second, 1) or first
+                    local first, second = string.unpack(order .. format, value, (k - 1) * size + 1)
+                    list[k] = kind == 5 and {first, second} or first
                 end
                 tags[tag] = list
             end
         end
     end
-    local next_offset = 0
-    if #text >= count * width + (big and 8 or 4) then
-        next_offset = string.unpack(order .. (big and "I8" or "I4"), text, count * width + 1)
-    end
-    return tags, next_offset
+    -- Some writers leave the last link out.
+    local link = offset + head + count * width
+    return tags, link + (big and 8 or 4) <= file:bytes() and string.unpack(word, file:get(link, big and 8 or 4)) or 0
 end
 
-local dtypes = {["1 8"] = "u8", ["1 16"] = "u16", ["3 32"] = "f32"}
+-- The page that a directory describes: what read_tiff takes, with its dtype.
+local function page_of(tags, name, order, file)
+    local function one(tag, default)
+        return tags[tag] and tags[tag][1] or default
+    end
+    local method = one(259, 1)
+    if not COMPRESSIONS[method] then
+        fail(name, ("compressed by %s (method %d); save it uncompressed, or as LZW, Deflate or PackBits"):format(
+            OTHERS[method] or "an unknown method", method), "unsupported")
+    elseif one(277, 1) ~= 1 then
+        fail(name, ("%d samples per pixel; only grey images are read: split the channels"):format(one(277)), "unsupported")
+    elseif one(266, 1) ~= 1 then
+        fail(name, "its bits run backwards (FillOrder 2); save it again", "unsupported")
+    end
+    local bits, format = one(258, 1), one(339, 1)
+    local page = {rows = one(257), columns = one(256), swap = order == ">", compression = method, predictor = one(317, 1),
+        offsets = tags[324] or tags[273], bytes = tags[325] or tags[279]}
+    page.dtype = DTYPES[("%d %d"):format(format == 4 and 1 or format, bits)] or fail(name,
+        ("%d bits of sample format %d; there are unsigned 8 and 16 bit, signed 32 bit, and float"):format(bits, format), "unsupported")
+    if not (page.rows and page.columns and page.offsets and page.rows > 0 and page.columns > 0) then
+        fail(name, "a page has no size or no pixels: the file is damaged")
+    end
+    if page.predictor > 3 or page.predictor == 3 and page.dtype:sub(1, 1) ~= "f" then
+        fail(name, ("predictor %d for %s"):format(page.predictor, page.dtype), "unsupported")
+    end
+    page.segment_rows = tags[324] and one(323) or math.min(page.rows, one(278, page.rows))
+    page.segment_columns = tags[324] and one(322) or page.columns
+    if not page.bytes then -- a page of one strip can do without
+        page.bytes = {page.rows * page.columns * volumes.ITEM_BYTES[page.dtype]}
+    end
+    local high, wide = page.segment_rows, page.segment_columns
+    local needed = high > 0 and wide > 0 and (page.rows + high - 1) // high * ((page.columns + wide - 1) // wide) or math.huge
+    if #page.offsets < needed or #page.bytes < needed then
+        fail(name, ("a page of %d x %d has %d strips or tiles of %d x %d: the file is damaged"):format(page.rows, page.columns,
+            math.min(#page.offsets, #page.bytes), high, wide))
+    end
+    for i, offset in ipairs(page.offsets) do
+        if offset + (page.bytes[i] or 0) > file:bytes() then
+            fail(name, ("is cut short: a page's pixels end at %d, the file at %d"):format(offset + (page.bytes[i] or 0),
+                file:bytes()))
+        end
+    end
+    return page
+end
 
--- Where the pages are: {order, dtype, rows, columns, pages = {{{offset, bytes}, ...}, ...}, description, spacing}.
-local function layout_of(file, name)
-    local head = file:read(16) or ""
+-- Pages one after another at equal distance, uncompressed: the first offset and the distance, or nil.
+local function regular(pages, page_bytes)
+    local first, distance = pages[1].offsets[1], nil
+    for i, page in ipairs(pages) do
+        local at = page.offsets[1]
+        if page.compression ~= 1 or page.predictor ~= 1 or page.segment_columns ~= page.columns then
+            return nil
+        end
+        local expected = at
+        for k, offset in ipairs(page.offsets) do
+            if offset ~= expected then
+                return nil
+            end
+            expected = expected + page.bytes[k]
+        end
+        if expected - at < page_bytes then
+            return nil
+        end
+        if i == 2 then
+            distance = at - first
+        end
+        if i > 1 and at ~= first + (i - 1) * distance then
+            return nil
+        end
+    end
+    return first, distance or page_bytes
+end
+
+local function parse(file, name)
+    local size = file:bytes()
+    local head = file:get(0, math.min(16, size))
     local order = head:sub(1, 2) == "II" and "<" or head:sub(1, 2) == "MM" and ">" or fail(name, "no TIFF file")
     local version = #head >= 8 and string.unpack(order .. "I2", head, 3) or 0
     local big = version == 43
-    if version ~= 42 and not big then
+    if version ~= 42 and not (big and #head == 16) then
         fail(name, "no TIFF file")
     end
     local offset = string.unpack(order .. (big and "I8" or "I4"), head, big and 9 or 5)
-    local layout, seen = {order = order, pages = {}}, {}
+    local stack, seen = {pages = {}, order = order}, {}
     while offset ~= 0 do
         if seen[offset] then
             fail(name, "its directories go in a circle")
@@ -73,160 +155,232 @@ local function layout_of(file, name)
         seen[offset] = true
         local tags
         tags, offset = directory(file, name, order, big, offset)
-        local function one(tag, default)
-            return tags[tag] and tags[tag][1] or default
-        end
-        if one(259, 1) ~= 1 then
-            fail(name, ("compressed (method %d); save it without compression"):format(one(259)))
-        elseif one(277, 1) ~= 1 then
-            fail(name, ("%d samples per pixel; only grey images are read"):format(one(277)))
-        elseif not tags[273] then
-            fail(name, "tiled; save it in strips")
-        end
-        local key = ("%d %d"):format(one(339, 1), one(258, 1))
-        local dtype = dtypes[key] or fail(name, ("%d bits of sample format %d; there are u8, u16 and f32"):format(one(258, 1),
-            one(339, 1)))
-        local columns, rows = one(256), one(257)
-        if layout.dtype and (layout.dtype ~= dtype or layout.rows ~= rows or layout.columns ~= columns) then
-            fail(name, "its pages differ in size or type")
-        end
-        layout.dtype, layout.rows, layout.columns = dtype, rows, columns
-        layout.description = layout.description or tags[270]
-        local strips, bytes = {}, tags[279] or {}
-        for i, at in ipairs(tags[273]) do
-            strips[i] = {at, bytes[i] or 0}
-        end
-        layout.pages[#layout.pages + 1] = strips
-    end
-    if not layout.dtype then
-        fail(name, "it has no page")
-    end
-    -- ImageJ above 4 GB: one directory, all pages behind one another.
-    local text = layout.description or ""
-    local images = math.tointeger(tonumber(text:match("^ImageJ=.-images=(%d+)")))
-    local page = layout.rows * layout.columns * (layout.dtype == "u8" and 1 or layout.dtype == "u16" and 2 or 4)
-    if images and #layout.pages == 1 and images > 1 then
-        local start = layout.pages[1][1][1]
-        for i = 1, images do
-            layout.pages[i] = {{start + (i - 1) * page, page}}
+        local kind = tags[254] and tags[254][1] or 0
+        if kind & 1 == 0 then -- no thumbnail
+            local page = page_of(tags, name, order, file)
+            local first = stack.pages[1]
+            if first and (first.dtype ~= page.dtype or first.rows ~= page.rows or first.columns ~= page.columns) then
+                fail(name, "its pages differ in size or type", "unsupported")
+            elseif not first then
+                stack.description = tags[270]
+                stack.resolution = tags[282] and tags[283] and {x = tags[282][1], y = tags[283][1], unit = tags[296]
+                    and tags[296][1] or 2} or nil
+            end
+            stack.pages[#stack.pages + 1] = page
         end
     end
-    layout.page_bytes = page
-    layout.spacing = tonumber(text:match("spacing=([%d.eE+-]+)"))
-    return layout
+    return stack
 end
 
---- Reads a stack: u8, u16 or f32 (page, row, column), or (row, column) for one page. Options: device. Returns the array and
--- {spacing =, description =} (ImageJ's distance of pages, the first page's text).
-function tiff.read(name, options)
-    options = options_of(options, "tiff.read", {"device"})
-    local opened, problem = io.open(name, "rb")
-    if not opened then
-        fail(name, problem)
+-- ---------------------------------------------------------------------------------------------
+-- Reading
+
+-- Pages that have to be decoded, or lie anywhere.
+local paged = volumes.file_class {}
+
+function paged:fill(block, first)
+    local flat = #self.shape == 2
+    local pages, threads = self.pages, 1
+    local each = self.scratch_bytes
+    if each > 0 then
+        local per_page = #pages[1].offsets
+        threads = math.max(1, math.min(per_page, self.threads))
     end
-    local file <close> = opened
-    local layout = layout_of(file, name)
-    local count = #layout.pages
-    local volume = mb.empty({count, layout.rows, layout.columns}, {dtype = layout.dtype, device = options.device})
-    local _ <close> = setmetatable({}, {__close = function(_, err)
-        if err ~= nil then
-            volume:release()
-        end
-    end})
-    local swap = layout.order == ">" and layout.dtype ~= "u8" and (layout.dtype == "u16" and 2 or 4) or nil
-    local blank = volume.device.dry and ("\0"):rep(layout.page_bytes) -- the same steps, with nothing in them
-    for i, strips in ipairs(layout.pages) do
-        local parts = {blank or nil}
-        for k, strip in ipairs(blank and {} or strips) do
-            file:seek("set", strip[1])
-            parts[k] = file:read(strip[2]) or ""
-        end
-        local text = table.concat(parts)
-        if swap then
-            text = text:gsub(("."):rep(swap), string.reverse)
-        end
-        if #text < layout.page_bytes then
-            fail(name, ("page %d is cut short"):format(i))
-        end
-        local page <close> = mb.from_string(text:sub(1, layout.page_bytes), {layout.rows, layout.columns},
-            {dtype = layout.dtype, device = volume.device})
-        local place <close> = volume:view(i)
-        mb.convert(page, layout.dtype, {out = place})
+    local scratch <close> = each > 0 and mb.empty({each * threads}, {dtype = "u8", device = block.device}) or nil
+    for i = 1, flat and 1 or block.shape[1] do
+        local page <close> = flat and block:view() or block:view(i)
+        self.file:read_tiff(page, pages[flat and 1 or first[1] + i], first[#first - 1], first[#first], scratch)
     end
-    local meta = {spacing = layout.spacing, description = layout.description}
-    if count == 1 then
-        local stack <close> = volume
-        return stack:reshape(layout.rows, layout.columns), meta
-    end
-    return volume, meta
 end
 
---- Writes u8, u16 or f32, (page, row, column) or (row, column). Options: spacing (of pages, ImageJ), unit. The file gets its
--- name when it is complete.
-function tiff.write(name, array, options)
-    options = options_of(options, "tiff.write", {"spacing", "unit"})
-    local formats = {u8 = {8, 1}, u16 = {16, 1}, f32 = {32, 3}}
-    local format = formats[array.dtype] or fail(name, ("%s does not go into a TIFF: cast it to u8, u16 or f32"):format(array.dtype))
-    if array.rank ~= 2 and array.rank ~= 3 then
-        fail(name, ("an array of %d axes is no stack"):format(array.rank))
-    elseif array.device.dry then
-        return
-    end
-    local shape = array.shape
-    local pages, rows, columns = array.rank == 3 and shape[1] or 1, shape[#shape - 1], shape[#shape]
-    local page = rows * columns * format[1] // 8
-    local description = ("ImageJ=1.54f\nimages=%d\nslices=%d\nloop=false\n%s%s\0"):format(pages, pages,
-        options.spacing and ("spacing=%g\n"):format(options.spacing) or "", options.unit and ("unit=%s\n"):format(options.unit) or "")
-    local entry_count, directories = 10, pages
-    local directory_bytes = 2 + 12 * entry_count + 4
-    if pages * (page + directory_bytes) + #description + 64 > 0xffffffff then
-        directories = 1 -- beyond the reach of 32-bit offsets: ImageJ's form, contiguous behind one directory
-    end
-    local text_at = 8 + directories * directory_bytes
-    local data_at = (text_at + #description + 15) // 16 * 16
-    local part = name .. ".part"
-    local opened, problem = io.open(part, "wb")
-    if not opened then
-        fail(name, problem)
-    end
-    local complete
+--- A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames, spacing, unit, resolution}.
+-- Options: channel and frame (1-based): the slices of one channel and time of a hyperstack, (z, y, x); without them all
+-- pages in the file's order. `threads` of decoding (default 4) bounds its scratch.
+function tiff.open(name, options)
+    options = options_of(options, "tiff.open", {"channel", "frame", "threads"})
+    local file = core.rawfile.open(name)
+    local kept
     local _ <close> = setmetatable({}, {__close = function()
-        if not complete then
-            os.remove(part)
+        if not kept then
+            file:close()
         end
     end})
-    local file <close> = opened
-    local function put(...)
-        local ok, message = file:write(...)
-        if not ok then
-            fail(name, message)
+    local stack = parse(file, name)
+    local pages = stack.pages
+    local first = pages[1] or fail(name, "it has no page")
+    local meta = metadata.parse(stack.description)
+    meta.resolution, meta.description = stack.resolution, stack.description
+    local page_bytes = first.rows * first.columns * volumes.ITEM_BYTES[first.dtype]
+    if meta.kind == "imagej" and #pages == 1 and meta.images > 1 then
+        if first.compression ~= 1 or first.offsets[1] + meta.images * page_bytes > file:bytes() then
+            fail(name, ("is cut short: ImageJ says that it has %d images, its %d bytes have no room for them"):format(meta.images,
+                file:bytes()))
         end
+        for i = 2, meta.images do
+            pages[i] = setmetatable({offsets = {first.offsets[1] + (i - 1) * page_bytes}, bytes = {page_bytes},
+                segment_rows = first.rows}, {__index = first})
+        end
+        first.offsets, first.bytes, first.segment_rows = {first.offsets[1]}, {page_bytes}, first.rows
     end
-    put("II*\0", string.pack("<I4", 8))
+    if meta.kind and meta.channels * meta.slices * meta.frames ~= #pages then
+        if options.channel or options.frame then
+            fail(name, ("its metadata tell of %d channels x %d slices x %d frames, it has %d pages"):format(meta.channels,
+                meta.slices, meta.frames, #pages))
+        end
+        meta.channels, meta.slices, meta.frames = 1, #pages, 1
+    end
+    if options.channel or options.frame then
+        local c, t = options.channel or 1, options.frame or 1
+        if not meta.kind and c * t ~= 1 or meta.kind and (c > meta.channels or t > meta.frames) then
+            fail(name, ("has no channel %d of frame %d: there are %d and %d"):format(c, t, meta.channels or 1, meta.frames or 1),
+                "argument")
+        end
+        local chosen = {}
+        for z = 1, meta.kind and meta.slices or 0 do
+            chosen[z] = pages[metadata.page(meta, c - 1, z - 1, t - 1) + 1] or fail(name, "its metadata name a page that it lacks")
+        end
+        pages = meta.kind and chosen or pages
+    end
+    local shape = #pages == 1 and {first.rows, first.columns} or {#pages, first.rows, first.columns}
+    local made = {file = file, shape = shape, dtype = first.dtype, meta = meta, place = "file"}
+    local offset, distance = regular(pages, page_bytes)
+    if offset then
+        made.offset, made.swap = offset, first.swap
+        made.steps = volumes.dense_steps(shape, first.dtype)
+        if #shape == 3 then
+            made.steps[1] = distance
+        end
+        made = volumes.raw(made)
+    else
+        made.pages, made.scratch_bytes = pages, 0
+        for _, page in ipairs(pages) do
+            made.scratch_bytes = math.max(made.scratch_bytes, core.rawfile.tiff_scratch_bytes(page, page.dtype))
+        end
+        made.threads = options.threads or 4
+        setmetatable(made, paged)
+    end
+    kept = true
+    return made
+end
+
+--- Reads a stack: (page, row, column), or (row, column) for one page. Options: device; channel and frame as for tiff.open.
+-- Returns the array and the stack's meta.
+function tiff.read(name, options)
+    options = options_of(options, "tiff.read", {"device", "channel", "frame"})
+    local volume <close> = tiff.open(name, {channel = options.channel, frame = options.frame})
+    return volumes.load(volume, options.device or mb.default_device()), volume.meta
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Writing
+
+local FORMATS = {u8 = {8, 1}, u16 = {16, 1}, f32 = {32, 3}}
+
+-- Everything before the pixels: text, offset of the pixels.
+local function head_of(pages, rows, columns, format, meta, text)
+    local page = rows * columns * format[1] // 8
+    local ome = meta.kind == "ome"
+    local entry_count = meta.resolution and 14 or 11
+    -- Beyond the reach of 32-bit offsets: BigTIFF for OME, else one directory, behind which ImageJ finds all pages.
+    local large = pages * (page + 2 + 12 * entry_count + 4) + #text + 64 > 0xffffffff
+    local big = large and ome
+    local directories = large and not ome and 1 or pages
+    local directory_bytes = big and 8 + 20 * entry_count + 8 or 2 + 12 * entry_count + 4
+    local start, word = big and 16 or 8, big and "<I8" or "<I4"
+    local rational_at = start + directories * directory_bytes
+    local text_at = rational_at + 16
+    local data_at = (text_at + #text + 15) // 16 * 16
+    local parts = {big and "II+\0" .. string.pack("<I2I2I8", 8, 0, 16) or "II*\0" .. string.pack("<I4", 8)}
+    local function entry(tag, kind, count, value)
+        local room = big and 8 or 4
+        local inline = string.pack(kind == 3 and "<I2" or kind == 4 and "<I4" or word, value)
+        parts[#parts + 1] = string.pack("<I2I2", tag, kind) .. string.pack(word, count) .. inline .. ("\0"):rep(room - #inline)
+    end
+    local long = big and 16 or 4
     for i = 1, directories do
-        local function entry(tag, kind, count, value)
-            return string.pack(kind == 3 and "<I2I2I4I2I2" or "<I2I2I4I4", tag, kind, count, value, 0)
+        parts[#parts + 1] = string.pack(big and "<I8" or "<I2", entry_count)
+        entry(256, 4, 1, columns)
+        entry(257, 4, 1, rows)
+        entry(258, 3, 1, format[1])
+        entry(259, 3, 1, 1)
+        entry(262, 3, 1, 1)
+        entry(270, 2, #text, text_at)
+        entry(273, long, 1, data_at + (i - 1) * page)
+        entry(277, 3, 1, 1)
+        entry(278, 4, 1, rows)
+        entry(279, long, 1, page)
+        if meta.resolution then
+            entry(282, 5, 1, rational_at)
+            entry(283, 5, 1, rational_at + 8)
+            entry(296, 3, 1, meta.resolution.unit)
         end
-        put(string.pack("<I2", entry_count), entry(256, 4, 1, columns):sub(1, 12), entry(257, 4, 1, rows):sub(1, 12),
-            entry(258, 3, 1, format[1]), entry(259, 3, 1, 1), entry(262, 3, 1, 1),
-            string.pack("<I2I2I4I4", 270, 2, #description, text_at), string.pack("<I2I2I4I4", 273, 4, 1, data_at + (i - 1) * page),
-            string.pack("<I2I2I4I4", 278, 4, 1, rows), string.pack("<I2I2I4I4", 279, 4, 1, page), entry(339, 3, 1, format[2]),
-            string.pack("<I4", i < directories and 8 + i * directory_bytes or 0))
+        entry(339, 3, 1, format[2])
+        parts[#parts + 1] = string.pack(word, i < directories and start + i * directory_bytes or 0)
     end
-    put(description, ("\0"):rep(data_at - text_at - #description))
-    for i = 1, pages do
-        local view <close> = array.rank == 3 and array:view(i) or array:view()
-        local dense <close> = not view.contiguous and view:copy() or nil
-        put((dense or view):to_string())
+    local x, y = {0, 1}, {0, 1}
+    if meta.resolution then
+        x, y = meta.resolution.x, meta.resolution.y
+        -- In a BigTIFF a rational stands in the entry itself.
+        if big then
+            local rational = {[282] = string.pack("<I4I4", x[1], x[2]), [283] = string.pack("<I4I4", y[1], y[2])}
+            for i, part in ipairs(parts) do
+                local tag = #part == 20 and string.unpack("<I2", part)
+                parts[i] = tag and rational[tag] and part:sub(1, 12) .. rational[tag] or part
+            end
+        end
     end
-    local ok, message = file:close()
-    if not ok then
-        fail(name, message)
+    parts[#parts + 1] = string.pack("<I4I4I4I4", x[1], x[2], y[1], y[2])
+    parts[#parts + 1] = text .. ("\0"):rep(data_at - text_at - #text)
+    return table.concat(parts), data_at, page
+end
+
+local writer = volumes.writer_class {}
+
+--- The volume (z, y, x) or (y, x) of a channel and frame (1-based; default 1).
+function writer:volume(channel, frame)
+    local counts, c, t = self.counts, (channel or 1) - 1, (frame or 1) - 1
+    local function page(z)
+        return metadata.page({channels = counts.channels, slices = counts.slices, frames = counts.frames, order = self.order}, c, z, t)
     end
-    complete = os.rename(part, name)
-    if not complete then
-        fail(name, "cannot be given its name")
+    local steps = volumes.dense_steps(self.shape, self.dtype)
+    if #steps == 3 then
+        steps[1] = self.page_bytes * (counts.slices > 1 and page(1) - page(0) or 1)
     end
+    return volumes.raw {file = self.file, shape = self.shape, dtype = self.dtype, steps = steps,
+        offset = self.data_at + page(0) * self.page_bytes}
+end
+
+--- A new stack to be written block by block: an object with volume(channel, frame), finish() and close(); without finish
+-- nothing is left. Options: shape ({z, y, x} or {y, x}) and dtype (u8, u16, f32) of one volume; channels and frames (default
+-- 1); meta, of the file it was made from (tiff.open); spacing and unit, where that does not tell; overwrite (default true).
+function tiff.create(name, options)
+    options = options_of(options, "tiff.create", {"shape", "dtype", "channels", "frames", "meta", "spacing", "unit", "overwrite"})
+    local shape, dtype = options.shape, options.dtype
+    local format = FORMATS[dtype] or fail(name, ("%s does not go into a TIFF: cast it to u8, u16 or f32"):format(dtype), "dtype")
+    if #shape ~= 2 and #shape ~= 3 then
+        fail(name, ("an array of %d axes is no stack"):format(#shape), "shape")
+    end
+    local meta = setmetatable({}, {__index = options.meta or {}})
+    meta.spacing, meta.unit = options.spacing or meta.spacing, options.unit or meta.unit
+    local counts = {channels = options.channels or 1, slices = #shape == 3 and shape[1] or 1, frames = options.frames or 1}
+    local text = metadata.compose(meta, counts, dtype) .. "\0"
+    local rows, columns = shape[#shape - 1], shape[#shape]
+    local pages = counts.channels * counts.slices * counts.frames
+    local head, data_at, page = head_of(pages, rows, columns, format, meta, text)
+    local made = setmetatable({shape = shape, dtype = dtype, counts = counts, data_at = data_at, page_bytes = page,
+        order = meta.kind == "ome" and meta.order or "CZT"}, writer)
+    made:start(name, options.overwrite, data_at + pages * page, head)
+    return made
+end
+
+--- Writes u8, u16 or f32, (page, row, column) or (row, column). Options: spacing (of pages, ImageJ), unit, meta as for
+-- tiff.create. The file gets its name when it is complete.
+function tiff.write(name, array, options)
+    options = options_of(options, "tiff.write", {"spacing", "unit", "meta"})
+    local file <close> = tiff.create(name, {shape = array.shape, dtype = array.dtype, spacing = options.spacing,
+        unit = options.unit, meta = options.meta})
+    volumes.store(file:volume(), array)
+    file:finish()
 end
 
 return tiff

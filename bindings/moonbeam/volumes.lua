@@ -1,0 +1,341 @@
+--- Volumes wherever they are: on a device, on the host, in a file. What works block by block takes volumes, and so does not
+-- know whether the whole fits anywhere.
+--
+-- A volume has `shape`, `dtype`, and `place`: a device id, or "file". Its methods, first 0-based:
+--   read(first, extents, device, host)   the block as an array on `device`, a view of the volume where that is possible: the
+--                                        caller releases it, and does not change it
+--   write(first, part, host)             an array or view on any device, converted to the volume's dtype
+--   close()                              releases the file (an array belongs to its maker)
+-- Blocks pass through arrays of the pool of `host` (default: the host), so what a run takes there is counted like
+-- everything else. On shadows of the devices nothing is read or written: the same calls tell the memory.
+
+local mb = require "moonbeam"
+local core = require "moonbeam.core"
+
+local volumes = {}
+
+-- Ranges for a:view from 0-based firsts and extents.
+local function ranges(first, extents)
+    local list = {}
+    for i, n in ipairs(extents) do
+        list[i] = {first[i] + 1, first[i] + n}
+    end
+    return table.unpack(list)
+end
+
+local ITEM_BYTES = {u8 = 1, u16 = 2, i32 = 4, f16 = 2, f32 = 4, f64 = 8, c64 = 8, c128 = 16}
+volumes.ITEM_BYTES = ITEM_BYTES
+
+--- Bytes of all elements.
+function volumes.bytes(volume)
+    local bytes = ITEM_BYTES[volume.dtype]
+    for _, n in ipairs(volume.shape) do
+        bytes = bytes * n
+    end
+    return bytes
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Arrays
+
+local of_array = {}
+of_array.__index = of_array
+
+function of_array:read(first, extents, device)
+    local view = self.array:view(ranges(first, extents))
+    if view.device == device then
+        return view
+    end
+    local owned <close> = view
+    return owned:to(device)
+end
+
+function of_array:write(first, part)
+    local target <close> = self.array:view(ranges(first, part.shape))
+    if part.device == target.device then
+        mb.convert(part, self.dtype, {out = target})
+        return
+    end
+    local there <close> = part:to(target.device)
+    mb.convert(there, self.dtype, {out = target})
+end
+
+function of_array.close() end
+of_array.__close = of_array.close
+
+--- An array as a volume; the array stays its maker's.
+function volumes.of_array(array)
+    return setmetatable({array = array, shape = array.shape, dtype = array.dtype, place = array.device.id}, of_array)
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Files: a subclass fills a dense host block, or takes one
+
+local in_file = {}
+in_file.__index = in_file
+
+function in_file:read(first, extents, device, host)
+    host = host or mb.device("host")
+    local block = mb.empty(extents, {dtype = self.dtype, device = host})
+    local kept
+    local _ <close> = setmetatable({}, {__close = function()
+        if not kept then
+            block:release()
+        end
+    end})
+    self:fill(block, first)
+    if not device or device == host then
+        kept = true
+        return block
+    end
+    return block:to(device)
+end
+
+function in_file:write(first, part, host)
+    host = host or mb.device("host")
+    if part.device ~= host then
+        local here <close> = part:to(host)
+        return self:write(first, here, host)
+    elseif part.dtype ~= self.dtype or not part.contiguous then
+        local dense <close> = part:cast(self.dtype)
+        return self:take(dense, first)
+    end
+    return self:take(part, first)
+end
+
+function in_file:close()
+    if self.file then
+        self.file:close()
+    end
+end
+in_file.__close = in_file.close
+
+--- A class of volumes in files: methods fill(block, first) and take(block, first) move dense host blocks.
+function volumes.file_class(methods)
+    local class = setmetatable(methods, {__index = in_file})
+    class.__index = class
+    class.__close = function(self)
+        self:close()
+    end
+    return class
+end
+
+-- Elements of a plain file.
+local raw = volumes.file_class {}
+
+local function position(self, first)
+    local at = self.offset
+    for i, step in ipairs(self.steps) do
+        at = at + first[i] * step
+    end
+    return at
+end
+
+function raw:fill(block, first)
+    if not block.device.dry then
+        self.file:read(block, position(self, first), self.steps, self.swap)
+    end
+end
+
+function raw:take(block, first)
+    if not block.device.dry then
+        self.file:write(block, position(self, first), self.steps)
+    end
+end
+
+--- Steps in bytes of a dense row-major array.
+function volumes.dense_steps(shape, dtype)
+    local steps, step = {}, ITEM_BYTES[dtype]
+    for i = #shape, 1, -1 do
+        steps[i] = step
+        step = step * shape[i]
+    end
+    return steps
+end
+
+--- Elements of a rawfile: {file, shape, dtype, offset, steps (default: dense), swap}. `file` is nil in a dry run.
+function volumes.raw(facts)
+    facts.steps = facts.steps or volumes.dense_steps(facts.shape, facts.dtype)
+    facts.place = "file"
+    return setmetatable(facts, raw)
+end
+
+-- A new file of that many bytes that begins with `head`, or an error and nothing left.
+local function prepared(file, bytes, head)
+    local ok, problem = pcall(function()
+        file:resize(bytes)
+        file:put(0, head or "")
+    end)
+    if not ok then
+        file:close()
+        error(problem, 0)
+    end
+    return file
+end
+
+--- A volume that a plan takes for a file which does not exist yet.
+function volumes.planned(shape, dtype)
+    return volumes.raw {shape = shape, dtype = dtype, offset = 0}
+end
+
+--- A volume in a file without a name in the folder of `beside`; it is gone when it is closed, or with the process.
+function volumes.scratch(beside, shape, dtype)
+    local made = volumes.planned(shape, dtype)
+    if not core.device.dry() then
+        made.file = prepared(core.rawfile.scratch(beside), volumes.bytes(made))
+    end
+    return made
+end
+
+-- A dataset of an HDF5 file.
+local hdf5 = volumes.file_class {}
+
+function hdf5:fill(block, first)
+    local options = {ranges(first, block.shape)}
+    options[#options + 1] = {out = block}
+    if not block.device.dry then
+        self.dataset:read(table.unpack(options))
+    end
+end
+
+function hdf5:take(block, first)
+    if not block.device.dry then
+        self.dataset:write(block, ranges(first, block.shape))
+    end
+end
+
+--- A dataset of an open file (closed with the volume); `dataset` is nil in a dry run that creates it.
+function volumes.hdf5(file, dataset, shape, dtype)
+    return setmetatable({file = file, dataset = dataset, shape = shape, dtype = dtype, place = "file"}, hdf5)
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Volumes that stand before another
+
+local mapped = {}
+mapped.__index = mapped
+
+function mapped:read(first, extents, device, host)
+    local block <close> = self.inner:read(first, extents, device, host)
+    return self.fn(block)
+end
+
+function mapped:close()
+    self.inner:close()
+end
+mapped.__close = mapped.close
+
+--- A volume to be read: the blocks of another through a function that returns a new array of that dtype.
+function volumes.map(volume, dtype, fn)
+    return setmetatable({inner = volume, shape = volume.shape, dtype = dtype, place = volume.place, meta = volume.meta, fn = fn},
+        mapped)
+end
+
+local watched = {}
+watched.__index = watched
+
+function watched:write(first, part, host)
+    local low <close> = mb.reduce(part, "min")
+    local high <close> = mb.reduce(part, "max")
+    if not low.device.dry then
+        self.least = math.min(self.least or math.huge, (low:item()))
+        self.greatest = math.max(self.greatest or -math.huge, (high:item()))
+    end
+    self.inner:write(first, part, host)
+end
+
+--- A volume to be written that remembers `least` and `greatest` of what is written to it.
+function volumes.watch(volume)
+    return setmetatable({inner = volume, shape = volume.shape, dtype = volume.dtype, place = volume.place}, watched)
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Files that are being written
+
+-- A file that is being written: its volumes share it, and are not closed themselves.
+local unfinished = {}
+unfinished.__index = unfinished
+
+-- Creates the file of a plain format: its size, and what stands before the elements. Not in a dry run.
+function unfinished:start(name, overwrite, bytes, head)
+    if not core.device.dry() then
+        self.file = prepared(core.rawfile.create(name, overwrite ~= false), bytes, head)
+    end
+end
+
+function unfinished:finish()
+    if self.file then
+        self.file:finish()
+    end
+end
+
+function unfinished:close()
+    if self.file then
+        self.file:close()
+    end
+end
+
+--- A class of files that are being written, with `file` (nil in a dry run): finish() gives the complete file its name,
+-- close() without that leaves nothing. methods: volume(channel, frame), the volume to write to.
+function volumes.writer_class(methods)
+    local class = setmetatable(methods, unfinished)
+    class.__index = class
+    class.__close = unfinished.close
+    return class
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Whole volumes
+
+-- Calls fn(first, extents) for slabs of the first axis of at most 64 MiB.
+local function each_slab(volume, fn)
+    local first, extents = {}, {}
+    for i, n in ipairs(volume.shape) do
+        first[i], extents[i] = 0, n
+    end
+    if #first == 0 then
+        return fn(first, extents)
+    end
+    local most = math.max(1, (64 << 20) * volume.shape[1] // math.max(1, volumes.bytes(volume)))
+    for at = 0, volume.shape[1] - 1, most do
+        first[1], extents[1] = at, math.min(most, volume.shape[1] - at)
+        fn(first, extents)
+    end
+end
+
+--- All of a volume as one array on a device. What comes from a file to another device passes through the host in slabs of
+-- 64 MiB.
+function volumes.load(volume, device, host)
+    device, host = mb.device(device or "host"), host or mb.device("host")
+    local all = mb.empty(volume.shape, {dtype = volume.dtype, device = device})
+    local target = volumes.of_array(all)
+    local ok, problem = pcall(function()
+        if volume.fill and device == host then
+            local first = {}
+            for i = 1, #volume.shape do
+                first[i] = 0
+            end
+            return volume:fill(all, first)
+        end
+        each_slab(volume, function(first, extents)
+            local block <close> = volume:read(first, extents, device, host)
+            target:write(first, block)
+        end)
+    end)
+    if not ok then
+        all:release()
+        error(problem, 0)
+    end
+    return all
+end
+
+--- An array into a volume of its shape, slab by slab.
+function volumes.store(volume, array, host)
+    each_slab({shape = array.shape, dtype = array.dtype}, function(first, extents)
+        local part <close> = array:view(ranges(first, extents))
+        local dense <close> = not part.contiguous and part:copy() or nil
+        volume:write(first, dense or part, host)
+    end)
+end
+
+return volumes
