@@ -3,7 +3,7 @@
 ** rl_consensus share it. Three forms: none (it is 1: circular); an array on the grid (bad pixels); or the table, the
 ** summed_area of the normalised PSF, with which it is never stored: H^T of the window (the image, at the origin of the
 ** grid) at p is the sum of the PSF over c - p <= j < c - p + N, which is 8 look-ups. Positions beyond the window are also
-** those before it, by wrapping.
+** those before it, by wrapping. A tile of the grid begins at `first`, which may be negative.
 */
 #ifndef MB_OPS_RL_NORMALISER_H
 #define MB_OPS_RL_NORMALISER_H
@@ -92,7 +92,7 @@ MB_BOTH static inline void mb_rl_normaliser_range(int64_t p, int64_t P, int64_t 
 
 /* A normaliser as kernels use it: plain numbers and pointers, both NULL where it is 1. */
 typedef struct mb_rl_normaliser {
-    int64_t grid[3], window[3], center[3], table_dims[3];
+    int64_t grid[3], first[3], window[3], center[3], table_dims[3], table_strides[3];
     int rank;
     const double *table;
     const float *values;
@@ -105,6 +105,11 @@ static inline mb_rl_normaliser mb_rl_normaliser_make(const mb_rl_normaliser_para
 {
     mb_rl_normaliser n;
     mb_grid_dims(grid, n.grid);
+    for (int i = 0; i < 3; i++) {
+        int own = i - (3 - grid->rank);
+        n.first[i] = 0;
+        n.table_strides[i] = table && own >= 0 ? table->strides[own] : 0;
+    }
     mb_grid_vector(&p->window, 1, n.window);
     mb_grid_vector(&p->center, 0, n.center);
     mb_grid_dims(table ? &table->shape : grid, n.table_dims);
@@ -127,7 +132,8 @@ MB_BOTH static inline mb_rl_normaliser_row mb_rl_normaliser_row_of(const mb_rl_n
 {
     mb_rl_normaliser_row r = {n->values ? n->values + row * n->grid[2] : NULL,
                               {NULL, NULL, NULL, NULL}};
-    int64_t position[2] = {row / n->grid[1], row % n->grid[1]}, at[2][2] = {{-1, 0}, {-1, 0}};
+    int64_t position[2] = {n->first[0] + row / n->grid[1], n->first[1] + row % n->grid[1]};
+    int64_t at[2][2] = {{-1, 0}, {-1, 0}};
     if (!n->table)
         return r;
     for (int i = 0; i < 2; i++)
@@ -137,12 +143,12 @@ MB_BOTH static inline mb_rl_normaliser_row mb_rl_normaliser_row_of(const mb_rl_n
     for (int i = 0; i < 4; i++) {
         int64_t a = at[0][i & 1], b = at[1][i >> 1];
         if (a >= 0 && b >= 0)
-            r.lines[i] = n->table + (a * n->table_dims[1] + b) * n->table_dims[2];
+            r.lines[i] = n->table + a * n->table_strides[0] + b * n->table_strides[1];
     }
     return r;
 }
 
-/* Sum of the PSF over the lines' box, below index x. */
+/* Sum of the PSF over the lines' box, below the element at x. */
 MB_BOTH static inline double mb_rl_normaliser_sum(const mb_rl_normaliser_row *r, int64_t x)
 {
     double sum = r->lines[3][x];
@@ -162,9 +168,10 @@ MB_BOTH static inline double mb_rl_normaliser_at(const mb_rl_normaliser *n,
         return (double)r->values[x];
     if (!n->table)
         return 1;
-    mb_rl_normaliser_range(x, n->grid[2], n->window[2], n->table_dims[2] - 1, n->center[2], &low,
-                           &high);
-    return mb_rl_normaliser_sum(r, high) - mb_rl_normaliser_sum(r, low);
+    mb_rl_normaliser_range(n->first[2] + x, n->grid[2], n->window[2], n->table_dims[2] - 1,
+                           n->center[2], &low, &high);
+    return mb_rl_normaliser_sum(r, high * n->table_strides[2]) -
+           mb_rl_normaliser_sum(r, low * n->table_strides[2]);
 }
 
 #endif

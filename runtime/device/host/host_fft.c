@@ -49,7 +49,12 @@ static fftwf_plan plan_locked(const mb_fft_desc *desc, unsigned flags)
         fftwf_init_threads();
         threads_ready = true;
     }
-    fftwf_plan_with_nthreads(desc->rank == 1 && desc->batch == 1 ? 1 : omp_get_max_threads());
+    int64_t points = desc->batch;
+    for (int i = 0; i < desc->rank; i++)
+        points *= desc->dims[i];
+    bool small = points < 32768; /* not worth waking other threads for */
+    fftwf_plan_with_nthreads(
+        small || (desc->rank == 1 && desc->batch == 1) ? 1 : omp_get_max_threads());
     fftwf_plan plan = make_plan(desc, flags);
     pthread_mutex_unlock(&planner_lock);
     return plan;
