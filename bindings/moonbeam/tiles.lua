@@ -1,153 +1,436 @@
---- Convolution of images larger than the device: overlap-save tiles whose result is the untiled one, to rounding.
+--- Cutting volumes into tiles that fit a budget, and convolution by such tiles: overlap-save, whose result is the untiled one,
+-- to rounding.
 --
--- A tile of S elements along an axis needs S + k - 1 of the image (k: the PSF's extent); what lies outside the image comes
--- from the boundary, the rest from the neighbours. All tiles share one grid and one transfer function. The image may be on
--- the host and the tiles on a GPU; only a tile and its neighbourhood travel.
+-- A tile of S elements along an axis needs S + k - 1 of the input (k: the PSF's extent). What lies outside the input comes
+-- from the boundary, the rest from the neighbours. All tiles share one grid and one transfer function. Input and result are
+-- volumes (moonbeam.volumes): on the device, on the host or in files; only a tile and its neighbourhood travel.
+--
+-- How to cut is a search over the numbers of tiles along the axes: for each the grid is known, and a cost model tells the
+-- time. The quickest whose memory fits is taken; that memory is not modelled: the very function that will run is dry-run
+-- with every kind of tile that occurs.
 
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
 local options_of = require "moonbeam.options"
 local psf_tools = require "moonbeam.psf"
+local volumes = require "moonbeam.volumes"
 
 local tiles = {}
 
-local OPTIONS = {"boundary", "center", "normalise", "correlate", "tile", "budget", "device", "out"}
-
-local function fail(message, arg, code)
-    mb.raise(code or "argument", message, {op = "tiles.convolve", arg = arg})
+local function fail(message, arg, code, what)
+    mb.raise(code or "argument", message, {op = what or "tiles.convolve", arg = arg})
 end
 
--- Cuts every axis into counts[i] nearly equal parts.
-local function describe(shape, kernel, below, counts)
-    local plan = {counts = counts, tile = {}, grid = {}, piece = {}, total = 1}
-    for i, n in ipairs(shape) do
-        plan.tile[i] = (n + counts[i] - 1) // counts[i]
-        plan.grid[i] = mb.fft.good_size(plan.tile[i] + kernel[i] - 1)
-        plan.piece[i] = math.min(n, plan.tile[i] + kernel[i] - 1)
-        plan.total = plan.total * counts[i]
+-- ---------------------------------------------------------------------------------------------
+-- Cutting
+
+-- One axis: `count` nearly equal parts of 0 ... out - 1; part i needs input first + shift ... first + shift + extent + reach - 1,
+-- of which 0 ... input - 1 exist. Parts: {first, extent, from, take, before}; before: what is missing in front.
+local function cut_axis(out, input, count, shift, reach)
+    local parts = {}
+    for j = 0, count - 1 do
+        local first = out * j // count
+        local extent = out * (j + 1) // count - first
+        local low = first + shift
+        local from = math.max(0, low)
+        parts[j + 1] = {first = first, extent = extent, from = from, take = math.min(input, low + extent + reach) - from,
+            before = from - low}
     end
-    plan.below = below
-    return plan
+    return parts
 end
 
--- One tile: the piece of the image in, its part of the result into `target` (a view of the result).
-local function process(piece, otf, plan, before, extents, settings, target)
-    local n = plan.grid[#plan.grid]
-    local here <close> = piece.device ~= otf.device and piece:to(otf.device) or nil
-    local grid <close> = mb.embed(here or piece, plan.grid, {before = before, boundary = settings.boundary})
-    if here then
-        here:release()
+--- The tiles of a result of extents `out` from an input of extents `input`: a list per axis of parts, for tiles.each.
+-- kernel: extents of the PSF; shift: where, before a tile's first element (negative), what it needs begins.
+function tiles.cut(out, input, kernel, shift, counts)
+    local axes = {}
+    for i, n in ipairs(out) do
+        axes[i] = cut_axis(n, input[i], math.min(counts[i], n), shift[i], kernel[i] - 1)
     end
-    convolution.apply(grid, otf, n, settings.correlate)
-    local part <close> = grid:view(convolution.ranges(plan.below, extents))
-    if target.device == part.device then
-        mb.convert(part, "f32", {out = target})
-        return
-    end
-    local dense <close> = part:copy()
-    local back <close> = dense:to(target.device)
-    mb.convert(back, "f32", {out = target})
+    return axes
 end
 
--- The memory that the largest tile takes on the device, beside image and result where those are there.
-local function peak_of(plan, psf, image, device, settings, resident)
-    return mb.plan.peak(function(shadow)
-        local spread <close> = mb.empty(psf.shape, {dtype = psf.dtype, device = shadow})
-        local otf <close> = mb.otf(spread, plan.grid)
-        local piece <close> = mb.empty(plan.piece, {dtype = image.dtype, device = shadow})
-        local grid <close> = mb.embed(piece, plan.grid)
-        if not resident then
-            piece:release()
+-- The parts of an axis that differ in anything but where they are.
+local function kinds_of(parts)
+    local kinds, seen = {}, {}
+    for _, part in ipairs(parts) do
+        local key = ("%d %d %d"):format(part.extent, part.take, part.before)
+        if not seen[key] then
+            seen[key] = true
+            kinds[#kinds + 1] = part
         end
-        convolution.apply(grid, otf, plan.grid[#plan.grid], settings.correlate)
-        if not resident then
-            local part <close> = grid:view(convolution.ranges(plan.below, plan.tile))
-            part:copy():release()
-        end
-    end, device).peak
+    end
+    return kinds
 end
 
---- Convolves tile by tile; mode "same". Returns the result (f32, on the image's device) and the plan: {tile, counts, grid,
--- total, peak}: extents of a tile, tiles per axis, the FFT grid, how many tiles, bytes that a tile takes.
---
--- Options: boundary ("zero", "reflect", "mirror" or "replicate"), center (whole numbers), normalise, correlate, out as for
--- convolution.convolve; tile, the largest extents of a tile; or budget, the bytes that tiles may take (default: what the
--- device's budget leaves); device, where the tiles are worked on (default: the image's).
-function tiles.convolve(image, psf, options)
-    options = options_of(options, "tiles.convolve", OPTIONS)
+--- Calls fn(tile) for every tile: {first, extents, from, take, before, number}, lists with a number per axis, 0-based. With
+-- kinds = true only for one tile of every kind: as far as memory goes, that is all of them.
+function tiles.each(axes, fn, kinds)
+    local lists, total = {}, 1
+    for i, parts in ipairs(axes) do
+        lists[i] = kinds and kinds_of(parts) or parts
+        total = total * #lists[i]
+    end
+    for number = 0, total - 1 do
+        local rest, tile = number, {first = {}, extents = {}, from = {}, take = {}, before = {}, number = number + 1}
+        for i = #lists, 1, -1 do
+            local part = lists[i][rest % #lists[i] + 1]
+            rest = rest // #lists[i]
+            tile.first[i], tile.extents[i], tile.from[i] = part.first, part.extent, part.from
+            tile.take[i], tile.before[i] = part.take, part.before
+        end
+        fn(tile)
+    end
+    return total
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- The cost model
+
+--- Rates of the cost model. Convolutions: seconds for each voxel of the grid with what surrounds the transforms, on a GPU as
+-- measured on an H200 (memory-bound), on the host for each thread and factor of two of the grid (FFTW on an EPYC); and for
+-- each tile. Bytes per second: between blocks of the host and a GPU, and of files. Other machines are slower or faster as a
+-- whole; the order of the candidates hardly changes.
+tiles.rates = {gpu_voxel = 45e-12, host_voxel = 2.2e-9, gpu_tile = 4e-4, host_tile = 1e-4, link = 12e9, file = 1.5e9}
+
+--- Seconds of one convolution on a grid of `points` on the device.
+function tiles.convolution_seconds(device, points)
+    local rates = tiles.rates
+    if device.kind == "host" then
+        return rates.host_tile + rates.host_voxel * points * math.log(math.max(2, points), 2) / device.threads
+    end
+    return rates.gpu_tile + rates.gpu_voxel * points
+end
+
+--- Seconds that it takes to move bytes between a volume's place and the device.
+function tiles.transfer_seconds(device, place, bytes)
+    local seconds = place == "file" and bytes / tiles.rates.file or 0
+    return seconds + (place ~= device.id and device.kind ~= "host" and bytes / tiles.rates.link or 0)
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- The search
+
+-- Numbers of tiles along an axis that are worth looking at: {count, extent, size of the grid}. A larger number with the same
+-- grid is not.
+local function choices_of(n, kernel, most, wanted)
+    local list, count, last = {}, 1, nil
+    if wanted then
+        count = math.min(most, (n + wanted - 1) // wanted)
+        most = count
+    end
+    while count <= most do
+        local extent = (n + count - 1) // count
+        local size = mb.fft.good_size(extent + kernel - 1)
+        if size ~= last then
+            list[#list + 1] = {count = count, extent = extent, size = size}
+            last = size
+        end
+        count = count < 32 and count + 1 or count + count // 8
+    end
+    return list
+end
+
+local function candidate_of(choice, shape)
+    local made = {counts = {}, tile = {}, grid = {}, total = 1, points = 1}
+    local voxels = 1
+    for i, axis in ipairs(choice) do
+        made.counts[i], made.tile[i], made.grid[i] = axis.count, axis.extent, axis.size
+        made.total, made.points, voxels = made.total * axis.count, made.points * axis.size, voxels * shape[i]
+    end
+    -- In place: rows of the grid with room for the spectrum, twice (tile and transfer function).
+    made.least = 8 * made.points // made.grid[#made.grid] * 2 * (made.grid[#made.grid] // 2 + 1)
+    made.work = made.total * made.points / voxels
+    return made
+end
+
+--- How to cut. `job`: shape (to be cut), kernel, most (largest numbers of tiles), tile (wanted extents, or nil),
+-- available and host_available (bytes), seconds(candidate), peaks(candidate) -> device bytes, host bytes, and `what`.
+-- Returns the candidate {counts, tile, grid, total, points, work, seconds, peak, host_peak}, with `candidates`, the ones that
+-- were looked at, quickest first. Raises a budget error where none fits.
+function tiles.search(job)
+    local lists, all, at = {}, {}, {}
+    for i, n in ipairs(job.shape) do
+        lists[i] = choices_of(n, job.kernel[i], job.most[i], job.tile and job.tile[i])
+        at[i] = 1
+    end
+    repeat
+        local choice = {}
+        for i, list in ipairs(lists) do
+            choice[i] = list[at[i]]
+        end
+        local made = candidate_of(choice, job.shape)
+        made.seconds = job.seconds(made)
+        all[#all + 1] = made
+        local axis = #lists
+        while axis > 0 do
+            at[axis] = at[axis] + 1
+            if at[axis] <= #lists[axis] then
+                break
+            end
+            at[axis] = 1
+            axis = axis - 1
+        end
+    until axis == 0
+    table.sort(all, function(a, b)
+        if a.seconds ~= b.seconds then
+            return a.seconds < b.seconds
+        end
+        return a.points < b.points
+    end)
+    local seen, chosen, cap, smallest = {}, nil, math.huge, nil
+    for _, made in ipairs(all) do
+        if not smallest or made.least < smallest.least then
+            smallest = made
+        end
+        -- What is larger than one that did not fit does not fit.
+        if made.least <= job.available and made.least < cap then
+            made.peak, made.host_peak = job.peaks(made)
+            made.fits = made.peak <= job.available and made.host_peak <= (job.host_available or math.huge)
+            seen[#seen + 1] = made
+            if made.fits then
+                chosen = made
+                break
+            end
+            cap = made.least
+        elseif #seen == 0 or seen[#seen].peak then
+            seen[#seen + 1] = made
+        end
+    end
+    if not chosen then
+        if not smallest.peak then
+            smallest.peak, smallest.host_peak = job.peaks(smallest)
+        end
+        local bytes, short = mb.device.format_bytes, smallest.peak > job.available
+        mb.raise("budget", ("the smallest tiles (%s) take %s%s; %s are available%s"):format(table.concat(smallest.tile, " x "),
+            bytes(short and smallest.peak or smallest.host_peak), short and "" or " on the host",
+            bytes(math.max(0, short and job.available or job.host_available)), job.advice or ""), {op = job.what, arg = "budget"})
+    end
+    chosen.candidates = seen
+    return chosen
+end
+
+--- The table of the candidates that the search looked at, as text: tiles, block, bytes, work, seconds.
+function tiles.table(plan)
+    local rows, widths = {{"tiles", "tile", "block", "bytes", "host", "work", "predicted", ""}}, {}
+    local list, first = plan.candidates, math.max(1, #plan.candidates - 7)
+    for i = first, #list do
+        local made = list[i]
+        rows[#rows + 1] = {table.concat(made.counts, " x "), table.concat(made.tile, " x "), table.concat(made.grid, " x "),
+            (made.peak and "" or "> ") .. mb.device.format_bytes(made.peak or made.least),
+            made.host_peak and made.host_peak > 0 and mb.device.format_bytes(made.host_peak) or "-", ("%.2f"):format(made.work),
+            ("%.3g s"):format(made.seconds), made.fits and "<- taken" or "does not fit"}
+    end
+    local lines = {}
+    if first > 1 then
+        lines[1] = ("  %d quicker ones do not fit"):format(first - 1)
+    end
+    for _, row in ipairs(rows) do
+        for i, text in ipairs(row) do
+            widths[i] = math.max(widths[i] or 0, #text)
+        end
+    end
+    for n, row in ipairs(rows) do
+        for i, text in ipairs(row) do
+            row[i] = i < #row and (" "):rep(widths[i] - #text) .. text or text
+        end
+        local line = "  " .. table.concat(row, "  ")
+        table.insert(lines, n == 1 and 1 or #lines + 1, (line:gsub("%s+$", "")))
+    end
+    return table.concat(lines, "\n")
+end
+
+--- Runs fn(device, host, mirror) on shadows: what it takes on both, {device =, host =} in bytes beyond the volumes, and the
+-- PSF, that mirror has made images of. A file stays itself: on shadows nothing of it is moved.
+function tiles.peaks(device, fn)
+    local host_id = mb.device("host").id
+    local base, peaks = {device = 0, host = 0}, {device = 0, host = 0}
+    local function run(shadow, shadow_host)
+        local made = {}
+        local _ <close> = setmetatable({}, {__close = function()
+            for _, array in ipairs(made) do
+                array:release()
+            end
+        end})
+        local function image_of(array, on)
+            local image = mb.empty(array.shape, {dtype = array.dtype, device = on})
+            made[#made + 1] = image
+            base.device, base.host = mb.pool.stats(shadow).live, mb.pool.stats(shadow_host).live
+            return image
+        end
+        fn(shadow, shadow_host, function(volume)
+            if type(volume) == "userdata" then -- the PSF: there, or to be copied there
+                return volume.device == device and image_of(volume, shadow)
+                    or mb.empty(volume.shape, {dtype = volume.dtype, device = shadow})
+            elseif not volume.array then
+                return volume
+            end
+            return volumes.of_array(image_of(volume, volume.place == device.id and shadow
+                or volume.place == host_id and shadow_host
+                or fail(("the volume is on %s, the tiles on %s"):format(volume.place, device.id), "device")))
+        end)
+    end
+    if device.kind == "host" then
+        peaks.device = mb.plan.peak(function(shadow)
+            run(shadow, shadow)
+        end, device).peak - base.device
+        return {device = math.max(0, peaks.device), host = 0}
+    end
+    peaks.host = mb.plan.peak(function(shadow_host)
+        peaks.device = mb.plan.peak(function(shadow)
+            run(shadow, shadow_host)
+        end, device).peak
+    end, "host").peak
+    return {device = math.max(0, peaks.device - base.device), host = math.max(0, peaks.host - base.host)}
+end
+
+--- Bytes that the budgets of the device and of the host leave.
+function tiles.available(device, budget, host_budget)
+    local stats, host = mb.pool.stats(device), mb.pool.stats("host")
+    local function least(given, free)
+        return given and math.min(mb.device.bytes(given), free) or free
+    end
+    local on_device = least(budget, stats.budget - stats.live)
+    if device.kind == "host" then
+        return least(host_budget, on_device), nil
+    end
+    return on_device, least(host_budget, host.budget - host.live)
+end
+
+local EMBEDDABLE = {u8 = true, u16 = true, f32 = true}
+
+--- A block of a volume as embed takes it: u8, u16 or f32.
+function tiles.read(volume, first, extents, device, host)
+    local block = volume:read(first, extents, device, host)
+    if EMBEDDABLE[block.dtype] then
+        return block
+    end
+    local owned <close> = block
+    return owned:cast("f32")
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Convolution
+
+local OPTIONS = {"boundary", "center", "normalise", "correlate", "tile", "budget", "host_budget", "device", "out",
+    "on_tile", "plan"}
+
+-- One tile: its input in, its part of the result out.
+local function process(source, sink, otf, plan, tile, settings, device, host)
+    local grid <close> = (function()
+        local piece <close> = tiles.read(source, tile.from, tile.take, device, host)
+        return mb.embed(piece, plan.grid, {before = tile.before, boundary = settings.boundary})
+    end)()
+    convolution.apply(grid, otf, plan.grid[#plan.grid], settings.correlate)
+    local part <close> = grid:view(convolution.ranges(settings.below, tile.extents))
+    sink:write(tile.first, part, host)
+end
+
+-- All tiles, or one of every kind. The same function is planned and run.
+local function run(source, psf, sink, plan, settings, device, host, kinds)
+    local shift = {}
+    for i, below in ipairs(settings.below) do
+        shift[i] = -below
+    end
+    local otf <close> = convolution.transfer(psf, plan.grid, {center = settings.center, normalise = settings.normalise})
+    tiles.each(tiles.cut(source.shape, source.shape, psf.shape, shift, plan.counts), function(tile)
+        process(source, sink, otf, plan, tile, settings, device, host)
+        if settings.on_tile and not kinds then
+            settings.on_tile(tile.number, plan.total)
+        end
+    end, kinds)
+end
+
+-- Checks; what does not depend on how it is cut.
+local function settings_of(shape, psf, options)
     local boundary = options.boundary or "zero"
     if boundary == "circular" then
         fail("tiles do not wrap around: boundary is zero, reflect, mirror or replicate", "boundary", "unsupported")
     end
-    local shape, kernel, center = image.shape, psf.shape, psf_tools.center(psf, options.center)
-    convolution.layout(shape, kernel, center, {boundary = boundary, correlate = options.correlate}) -- checks
-    local device = mb.device(options.device or image.device.id)
-    local resident = device.id == image.device.id
-    local settings = {boundary = boundary, correlate = options.correlate}
-    local below, least, counts, most = {}, {}, {}, {}
-    for i, k in ipairs(kernel) do
+    local center = psf_tools.center(psf, options.center)
+    convolution.layout(shape, psf.shape, center, {boundary = boundary, correlate = options.correlate})
+    local settings = {boundary = boundary, correlate = options.correlate, center = center, below = {}, most = {},
+        normalise = options.normalise or false, on_tile = options.on_tile}
+    for i, k in ipairs(psf.shape) do
         if center[i] ~= math.floor(center[i]) then
             fail("tiles need a centre of whole numbers: a shift by phase reaches across all of them", "center")
         end
         local above = center[i]
-        below[i] = k - 1 - above
+        settings.below[i] = k - 1 - above
         if options.correlate then
-            below[i], above = above, below[i]
+            settings.below[i], above = above, settings.below[i]
         end
         -- Reflections must stay inside a tile's piece.
-        least[i] = math.max(below[i], above) + 1
-        most[i] = math.max(1, shape[i] // least[i])
-        counts[i] = options.tile and math.min(most[i], (shape[i] + options.tile[i] - 1) // options.tile[i]) or 1
+        settings.most[i] = math.max(1, shape[i] // (math.max(settings.below[i], above) + 1))
     end
-    local plan = describe(shape, kernel, below, counts)
-    plan.peak = peak_of(plan, psf, image, device, settings, resident)
-    if not options.tile then
-        local stats = mb.pool.stats(device)
-        local available = options.budget and mb.device.bytes(options.budget)
-            or stats.budget - stats.live - (resident and image.bytes or 0)
-        while plan.peak > available do
-            -- Halve where a tile is longest beside its neighbourhood.
-            local best, longest = nil, 0
-            for i = 1, #shape do
-                local ratio = plan.tile[i] / math.max(1, kernel[i] - 1)
-                if counts[i] < most[i] and ratio > longest then
-                    best, longest = i, ratio
-                end
-            end
-            if not best then
-                fail(("the smallest tile takes %s; %s are available"):format(mb.device.format_bytes(plan.peak),
-                    mb.device.format_bytes(math.max(0, available))), "budget", "budget")
-            end
-            counts[best] = math.min(most[best], 2 * counts[best])
-            plan = describe(shape, kernel, below, counts)
-            plan.peak = peak_of(plan, psf, image, device, settings, resident)
-        end
-    end
-    local there <close> = psf.device.id ~= device.id and psf:to(device) or nil
-    local otf <close> = convolution.transfer(there or psf, plan.grid, {center = center, normalise = options.normalise or false})
-    local result = options.out or mb.empty(shape, {device = image.device})
+    return settings
+end
+
+local function plan_of(source, psf, sink, settings, options, device)
+    local available, host_available = tiles.available(device, options.budget, options.host_budget)
+    local dense = volumes.bytes(source) + volumes.bytes(sink)
+    return tiles.search {
+        what = "tiles.convolve", shape = source.shape, kernel = psf.shape, most = settings.most, tile = options.tile,
+        available = available, host_available = host_available,
+        seconds = function(made)
+            return (made.total + 0.5) * tiles.convolution_seconds(device, made.points) -- the half: the transfer function
+                + tiles.transfer_seconds(device, source.place, dense * made.work)
+                + tiles.transfer_seconds(device, sink.place, volumes.bytes(sink))
+        end,
+        peaks = function(made)
+            local peaks = tiles.peaks(device, function(on, host, mirror)
+                local from, to, spread <close> = mirror(source), mirror(sink), mirror(psf)
+                run(from, spread, to, made, settings, on, host, true)
+            end)
+            return peaks.device, peaks.host
+        end,
+    }
+end
+
+--- What convolve_volume would do, and the bytes: the plan, without running. `sink` may be nil for a result like an array on
+-- the device that is there already.
+function tiles.plan(source, psf, sink, options)
+    options = options_of(options, "tiles.plan", OPTIONS)
+    local device = mb.device(options.device or psf.device.id)
+    sink = sink or {shape = source.shape, dtype = "f32", place = device.id, array = true}
+    return plan_of(source, psf, sink, settings_of(source.shape, psf, options), options, device)
+end
+
+--- Convolves a volume into another of the same extents, tile by tile; mode "same". Returns the plan: {tile, counts, grid,
+-- total, peak, host_peak, work, seconds, candidates}: extents of a tile, tiles per axis, the FFT grid, how many tiles, bytes
+-- on the device and (for a GPU) on the host beside volumes that are arrays, voxels transformed for each of the image,
+-- predicted time, and what else was looked at (tiles.table makes text of it).
+--
+-- Options: boundary ("zero", "reflect", "mirror" or "replicate"), center (whole numbers), normalise, correlate as for
+-- convolution.convolve; tile, the largest extents of a tile (default: the quickest that fit); budget, the bytes that tiles
+-- may take (default: what the device's budget leaves), and host_budget, likewise; plan, what tiles.plan returned; device,
+-- where the tiles are worked on (default: the PSF's); on_tile, a function (number, total) called after each tile.
+function tiles.convolve_volume(source, psf, sink, options)
+    options = options_of(options, "tiles.convolve_volume", OPTIONS)
+    local device = mb.device(options.device or psf.device.id)
+    local settings = settings_of(source.shape, psf, options)
+    local there <close> = psf.device ~= device and psf:to(device) or nil
+    local plan = options.plan or plan_of(source, there or psf, sink, settings, options, device)
+    run(source, there or psf, sink, plan, settings, device, mb.device("host"))
+    return plan
+end
+
+--- Convolves an array tile by tile; mode "same". Returns the result (f32, on the image's device) and the plan, see
+-- tiles.convolve_volume, whose options it takes, and out. The image may be on the host and the tiles on a GPU (option
+-- device, default the image's).
+function tiles.convolve(image, psf, options)
+    options = options_of(options, "tiles.convolve", OPTIONS)
+    local settings = settings_of(image.shape, psf, options)
+    local device = mb.device(options.device or image.device.id)
+    local there <close> = psf.device ~= device and psf:to(device) or nil
+    local result = options.out or mb.empty(image.shape, {device = image.device})
     local _ <close> = setmetatable({}, {__close = function(_, err)
         if err ~= nil and not options.out then
             result:release()
         end
     end})
-    for number = 0, plan.total - 1 do
-        local rest, from, take, before, first, extents = number, {}, {}, {}, {}, {}
-        for i = #shape, 1, -1 do
-            local j = rest % counts[i]
-            rest = rest // counts[i]
-            local n = shape[i]
-            first[i] = n * j // counts[i]
-            extents[i] = n * (j + 1) // counts[i] - first[i]
-            local low = first[i] - below[i]
-            from[i] = math.max(0, low)
-            take[i] = math.min(n, low + extents[i] + kernel[i] - 1) - from[i]
-            before[i] = from[i] - low
-        end
-        local view <close> = image:view(convolution.ranges(from, take))
-        local target <close> = result:view(convolution.ranges(first, extents))
-        process(view, otf, plan, before, extents, settings, target)
-    end
+    local source, sink = volumes.of_array(image), volumes.of_array(result)
+    local plan = plan_of(source, there or psf, sink, settings, options, device)
+    run(source, there or psf, sink, plan, settings, device, mb.device("host"))
     return result, plan
 end
 

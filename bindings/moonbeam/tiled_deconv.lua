@@ -1,0 +1,592 @@
+--- Richardson-Lucy for images that do not fit as a whole: by tiles, with exact seams, or independent and blended.
+--
+-- Exact: every iteration is two sweeps of tiles with a barrier between. Sweep 1 writes ratio = y / (h * x), sweep 2 makes
+-- x := x (h' * ratio) / n. The result is that of deconv.richardson_lucy with boundary "zero", to rounding: the estimate
+-- lives on the image's extents and k - 1 beyond, where the image can tell. Resident are image, estimate and ratio: 12 bytes
+-- per voxel (10 for u16), and the tiles; or they are on the host, or in files.
+--
+-- Blended: every tile with a margin is deconvolved by itself and laid over its neighbours with cosine ramps. That is quicker
+-- out of core (a tile is read once, whatever the iterations) and takes every option of richardson_lucy, but what iterations
+-- carry further than the margin is lost. How well the seams are hidden is measured.
+
+local mb = require "moonbeam"
+local convolution = require "moonbeam.convolution"
+local deconv = require "moonbeam.deconv"
+local options_of = require "moonbeam.options"
+local psf_tools = require "moonbeam.psf"
+local tiles = require "moonbeam.tiles"
+local volumes = require "moonbeam.volumes"
+
+local tiled = {}
+
+--- A seam metric above this is worth a warning.
+tiled.SEAM_LIMIT = 1.05
+
+local WHAT = "tiled_deconv"
+
+local function fail(message, arg, code)
+    mb.raise(code or "argument", message, {op = WHAT, arg = arg})
+end
+
+local PLAN = {"tile", "budget", "host_budget", "device", "place", "scratch", "center", "normalise", "boundary", "plan"}
+local RUN = {"iterations", "eps", "floor", "min", "metrics", "on_iteration", "on_tile", "tolerance"}
+local BLEND = {"acceleration", "total_variation", "spacing", "overlap"}
+local PLACES = {device = true, host = true, file = true}
+
+-- ---------------------------------------------------------------------------------------------
+-- Exact seams
+
+-- What does not depend on how it is cut. E, the estimate's extents; `lead` of them lie before the image.
+local function settings_of(source, psf, options)
+    if options.boundary and options.boundary ~= "zero" then
+        fail(('tiles with exact seams look beyond the edges: boundary is zero, not "%s"'):format(tostring(options.boundary)),
+            "boundary", "unsupported")
+    elseif #psf.shape ~= #source.shape then
+        fail(("the PSF has %d axes, the image %d"):format(#psf.shape, #source.shape), "psf", "shape")
+    end
+    local given = psf_tools.center(psf, options.center)
+    local settings = {shape = source.shape, kernel = psf.shape, estimate = {}, center = {}, lead = {}, last = {}, back = {},
+        zero = {}, iterations = options.iterations or 10, least = options.min or 0, floor = options.floor, eps = options.eps,
+        measure = options.metrics or options.tolerance ~= nil, tolerance = options.tolerance,
+        on_iteration = options.on_iteration, on_tile = options.on_tile, normalise = options.normalise,
+        scratch = options.scratch}
+    if math.type(settings.iterations) ~= "integer" or settings.iterations < 0 then
+        fail("iterations is a whole number, 0 or more", "iterations")
+    end
+    for i, k in ipairs(psf.shape) do
+        settings.center[i] = math.floor(given[i] + 0.5)
+        settings.lead[i] = k - 1 - settings.center[i]
+        settings.estimate[i] = source.shape[i] + k - 1
+        settings.last[i], settings.back[i], settings.zero[i] = k - 1, 1 - k, 0
+    end
+    return settings
+end
+
+-- A new volume for estimate or ratio, at the place of the plan. Close it.
+local function state(settings, shape, device, host)
+    if settings.place == "file" then
+        return volumes.scratch(settings.scratch, shape, "f32")
+    end
+    local array = mb.empty(shape, {device = settings.place == "device" and device or host})
+    return volumes.of_array(array)
+end
+
+-- Closes a volume that was made here, arrays as well.
+local function owned(volume)
+    return setmetatable({}, {__close = function()
+        if volume.array then
+            volume.array:release()
+        end
+        volume:close()
+    end})
+end
+
+-- The image where the sweeps want it: itself, or a copy that the returned guard releases.
+local function placed(source, settings, cut, device, host, kinds)
+    local on = settings.place == "device" and device or host
+    if settings.place == "file" or source.array and source.array.device == on then
+        return source, nil
+    end
+    local array = mb.empty(source.shape, {dtype = source.dtype, device = on})
+    local copy = volumes.of_array(array)
+    local guard = owned(copy)
+    local ok, problem = pcall(tiles.each, cut, function(tile)
+        local block <close> = source:read(tile.first, tile.extents, on, host)
+        copy:write(tile.first, block, host)
+    end, kinds)
+    if not ok then
+        array:release()
+        error(problem, 0)
+    end
+    return copy, guard
+end
+
+-- The mean of a volume over its tiles; 1 in a dry run.
+local function mean_of(volume, cut, device, host, kinds)
+    local total, dry = 0, device.dry
+    tiles.each(cut, function(tile)
+        local block <close> = volume:read(tile.first, tile.extents, device, host)
+        local sum <close> = mb.reduce(block, "sum")
+        dry = dry or sum.device.dry
+        total = total + (dry and 0 or sum:item())
+    end, kinds)
+    return dry and 1 or total / convolution.product(volume.shape)
+end
+
+-- total := total + part, both small; releases part.
+local function add(total, part)
+    if part then
+        local piece <close> = part
+        mb.binary(total, "add", {b = piece, out = total})
+    end
+end
+
+-- Sweep 1, one tile: the ratio at the image's elements from the estimate around them.
+local function ratio_tile(x, y, ratio, otf, plan, tile, settings, device, host, eps, misfit)
+    local n = plan.grid[#plan.grid]
+    local grid <close> = (function()
+        local piece <close> = x:read(tile.from, tile.take, device, host)
+        return mb.embed(piece, plan.grid, {before = tile.before})
+    end)()
+    convolution.apply(grid, otf, n)
+    local part <close> = grid:view(convolution.ranges(settings.zero, tile.extents))
+    do
+        local image <close> = tiles.read(y, tile.first, tile.extents, device, host)
+        local _, metric = mb.rl_tile_ratio(part, image, {eps = eps, metrics = settings.measure})
+        add(misfit, metric)
+    end
+    ratio:write(tile.first, part, host)
+end
+
+-- Sweep 2, one tile of the estimate from the ratio around it.
+local function update_tile(x, ratio, otf, sums_of, plan, tile, settings, device, host, sums)
+    local n, first = plan.grid[#plan.grid], {}
+    local grid <close> = (function()
+        local piece <close> = ratio:read(tile.from, tile.take, device, host)
+        return mb.embed(piece, plan.grid, {before = tile.before})
+    end)()
+    convolution.apply(grid, otf, n, true)
+    local part <close> = grid:view(convolution.ranges(settings.last, tile.extents))
+    for i, at in ipairs(tile.first) do
+        first[i] = at - settings.lead[i]
+    end
+    local here <close> = x:read(tile.first, tile.extents, device, host)
+    local _, metric = mb.rl_tile_update(here, part, sums_of, first, {window = settings.shape, center = settings.center,
+        floor = settings.floor, min = settings.least, metrics = settings.measure})
+    add(sums, metric)
+    if not (x.array and x.array.device == here.device) then -- else it was a view
+        x:write(tile.first, here, host)
+    end
+end
+
+-- The iterations. Planned with one tile of every kind, run with all.
+local function exact(source, psf, sink, plan, settings, device, host, kinds)
+    local shape, estimate, kernel = settings.shape, settings.estimate, settings.kernel
+    local own = tiles.cut(shape, shape, kernel, settings.zero, plan.counts)
+    local one = tiles.cut(shape, estimate, kernel, settings.zero, plan.counts)
+    local two = tiles.cut(estimate, shape, kernel, settings.back, plan.counts)
+    local report = {iterations = 0, metrics = {}}
+    local x = state(settings, estimate, device, host)
+    local _ <close> = owned(x)
+    do
+        local otf <close> = convolution.transfer(psf, plan.grid, {center = settings.last, normalise = settings.normalise})
+        local sums_of <close> = mb.summed_area(psf,
+            {scale = settings.normalise == false and 1 or 1 / psf_tools.sum(psf)})
+        local y, guard = placed(source, settings, own, device, host, kinds)
+        local _ <close> = guard
+        local mean = mean_of(y, own, device, host, kinds)
+        local eps, flat = settings.eps or math.max(1e-6 * mean, 1e-30), math.max(mean, settings.least)
+        if x.array then
+            x.array:fill(flat)
+        else
+            tiles.each(two, function(tile)
+                local block <close> = mb.full(tile.extents, flat, {device = host})
+                x:write(tile.first, block, host)
+            end, kinds)
+        end
+        local ratio = state(settings, shape, device, host)
+        local _ <close> = owned(ratio)
+        for k = 1, kinds and math.min(1, settings.iterations) or settings.iterations do
+            local misfit <close> = settings.measure and mb.zeros({2}, {dtype = "f64", device = device}) or nil
+            local sums <close> = settings.measure and mb.zeros({3}, {dtype = "f64", device = device}) or nil
+            local function told(offset)
+                return function(number, total)
+                    if settings.on_tile and not kinds then
+                        settings.on_tile(k, offset + number, 2 * total)
+                    end
+                end
+            end
+            local done = told(0)
+            tiles.each(one, function(tile)
+                ratio_tile(x, y, ratio, otf, plan, tile, settings, device, host, eps, misfit)
+                done(tile.number, plan.total)
+            end, kinds)
+            done = told(plan.total)
+            tiles.each(two, function(tile)
+                update_tile(x, ratio, otf, sums_of, plan, tile, settings, device, host, sums)
+                done(tile.number, plan.total)
+            end, kinds)
+            report.iterations = k
+            local metric
+            if settings.measure and not misfit.device.dry then
+                local squares = sums:item(3)
+                metric = {divergence = misfit:item(1), blurred = misfit:item(2), flux = sums:item(1),
+                    change = squares > 0 and math.sqrt(sums:item(2) / squares) or 0}
+                report.metrics[k] = metric
+            end
+            local dry = kinds or mb.device.dry()
+            if settings.on_iteration and not dry and settings.on_iteration(k, metric) == false then
+                break
+            elseif metric and settings.tolerance and metric.change < settings.tolerance then
+                break
+            end
+        end
+    end
+    -- The image's part of the estimate; transfer function, image and ratio are gone.
+    if type(sink) == "function" then
+        sink = sink()
+    end
+    tiles.each(own, function(tile)
+        local from = {}
+        for i, at in ipairs(tile.first) do
+            from[i] = at + settings.lead[i]
+        end
+        local block <close> = x:read(from, tile.extents, x.array and x.array.device or host, host)
+        sink:write(tile.first, block, host)
+    end, kinds)
+    return report, sink
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Planning
+
+local function least_one(shape)
+    local most = {}
+    for i, n in ipairs(shape) do
+        most[i] = n
+    end
+    return most
+end
+
+-- A result that the run makes itself, as an array: on a shadow, a shadow array.
+local function made_by(sink, mirror, on, host)
+    if type(sink) ~= "table" or not sink.make then
+        return mirror(sink)
+    end
+    return function()
+        return volumes.of_array(mb.empty(sink.shape, {device = sink.on == "host" and host or on}))
+    end
+end
+
+-- Releases what a mirrored sink made.
+local function drop(sink, made)
+    if type(sink) == "table" and sink.make and made and made.array then
+        made.array:release()
+    end
+end
+
+local function search(source, psf, sink, settings, options, device, work)
+    local available, host_available = tiles.available(device, options.budget, options.host_budget)
+    return tiles.search {
+        what = WHAT, shape = work.shape, kernel = work.kernel, most = work.most or least_one(work.shape), tile = options.tile,
+        available = available, host_available = host_available, advice = work.advice, seconds = work.seconds,
+        peaks = function(made)
+            local peaks = tiles.peaks(device, function(on, host, mirror)
+                local from, spread <close> = mirror(source), mirror(psf)
+                local _, result = work.run(from, spread, made_by(sink, mirror, on, host), made, settings, on, host, true)
+                drop(sink, result)
+            end)
+            return peaks.device, peaks.host
+        end,
+    }
+end
+
+local PLACE_ADVICE = {
+    device = "; the image, the estimate and the ratio stay on the device: place = \"host\" or \"file\" leaves it to the tiles",
+    host = "; the image, the estimate and the ratio stay on the host: place = \"file\" leaves it to the tiles",
+    file = "",
+}
+
+local function plan_exact(source, psf, sink, settings, options, device)
+    local voxels, on = convolution.product(settings.estimate), {device = device.id, host = "host", file = "file"}
+    local place = on[settings.place]
+    local plan = search(source, psf, sink, settings, options, device, {
+        -- The estimate is the larger of what is cut.
+        shape = settings.estimate, kernel = settings.kernel, run = exact, advice = PLACE_ADVICE[settings.place],
+        seconds = function(made)
+            local moved = 4 * voxels * made.work + (volumes.bytes(source) + 3 * 4 * voxels)
+            return settings.iterations * (2 * made.total * tiles.convolution_seconds(device, made.points)
+                + tiles.transfer_seconds(device, place, moved))
+        end,
+    })
+    plan.mode, plan.place, plan.iterations = "exact", settings.place, settings.iterations
+    return plan
+end
+
+-- Places in the order of their speed; the first that the budgets allow.
+local function plan_any_place(source, psf, sink, settings, options, device)
+    local places = options.place and {options.place} or device.kind == "host" and {"device"} or {"device", "host"}
+    if not options.place and options.scratch then
+        places[#places + 1] = "file"
+    end
+    local tried, problem = {}, nil
+    for _, place in ipairs(places) do
+        if not PLACES[place] then
+            fail(('place is "%s"; it is device, host or file'):format(tostring(place)), "place")
+        elseif place == "file" and not options.scratch then
+            fail("place = \"file\" needs scratch, a file name beside which the scratch files go", "scratch")
+        end
+        settings.place = place
+        local ok, plan = pcall(plan_exact, source, psf, sink, settings, options, device)
+        if ok then
+            plan.why = #tried > 0 and ("the budget does not hold them on the %s"):format(table.concat(tried, " nor the ")) or nil
+            return plan
+        elseif type(plan) ~= "table" or plan.code ~= "budget" then
+            error(plan, 0)
+        end
+        tried[#tried + 1] = place == "device" and device.kind == "host" and "host" or place
+        problem = plan
+    end
+    error(problem, 0)
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Independent tiles, blended
+
+-- Ramps of the tiles, as cosines about the faces between them: `ramp` elements to either side.
+local function blend_settings(source, psf, options)
+    local settings = {shape = source.shape, kernel = psf.shape, margin = {}, ramp = {}, on_tile = options.on_tile, rl = {}}
+    for _, name in ipairs {"iterations", "center", "normalise", "eps", "floor", "min", "acceleration", "total_variation",
+        "spacing", "boundary"} do
+        settings.rl[name] = options[name]
+    end
+    settings.most = {}
+    for i, k in ipairs(psf.shape) do
+        settings.ramp[i] = math.max(1, (k + 3) // 4)
+        settings.margin[i] = math.max((k + 1) // 2 + settings.ramp[i], options.overlap or 0)
+        -- A tile is not shorter than its two ramps.
+        settings.most[i] = math.max(1, source.shape[i] // (2 * settings.ramp[i]))
+    end
+    return settings
+end
+
+-- Factors along one axis for the elements first ... first + n - 1 of an axis of `whole`; the tile's own part is low ... high - 1.
+local function ramp_of(first, n, low, high, ramp, whole, device)
+    local values = {}
+    for j = 1, n do
+        local at, factor = first + j - 1, 1
+        if low > 0 and at < low + ramp then
+            factor = 0.5 - 0.5 * math.cos(math.pi * (at - (low - ramp) + 0.5) / (2 * ramp))
+        elseif high < whole and at >= high - ramp then
+            factor = 0.5 + 0.5 * math.cos(math.pi * (at - (high - ramp) + 0.5) / (2 * ramp))
+        end
+        values[j] = string.pack("<f", factor)
+    end
+    return mb.from_string(table.concat(values), {n}, {device = device})
+end
+
+local function blend_tile(source, psf, sink, tile, settings, device, host)
+    local from, take, first, extents, inside = {}, {}, {}, {}, {}
+    for i, n in ipairs(settings.shape) do
+        local low, high, ramp, margin = tile.first[i], tile.first[i] + tile.extents[i], settings.ramp[i], settings.margin[i]
+        from[i] = math.max(0, low - margin)
+        take[i] = math.min(n, high + margin) - from[i]
+        first[i] = low > 0 and low - ramp or 0
+        extents[i] = (high < n and high + ramp or n) - first[i]
+        inside[i] = first[i] - from[i]
+    end
+    local estimate <close> = (function()
+        local piece <close> = tiles.read(source, from, take, device, host)
+        local dense <close> = not piece.contiguous and piece:copy() or nil
+        return (deconv.richardson_lucy(dense or piece, psf, settings.rl))
+    end)()
+    local part <close> = estimate:view(convolution.ranges(inside, extents))
+    for i, n in ipairs(settings.shape) do
+        local line <close> = ramp_of(first[i], extents[i], tile.first[i], tile.first[i] + tile.extents[i], settings.ramp[i], n,
+            device)
+        local shape = {}
+        for axis = 1, #extents do
+            shape[axis] = axis == i and extents[i] or 1
+        end
+        local factors <close> = line:reshape(table.unpack(shape))
+        mb.binary(part, "mul", {b = factors, out = part})
+    end
+    -- What the tiles before this one have left there.
+    local there <close> = sink:read(first, extents, device, host)
+    if sink.array and sink.array.device == there.device then
+        mb.binary(there, "add", {b = part, out = there})
+    else
+        mb.binary(part, "add", {b = there, out = part})
+        sink:write(first, part, host)
+    end
+end
+
+-- Sums of |differences| between neighbours along an axis of a block, in its first plane pair and in all others, with counts.
+local function differences(block, axis, face)
+    local shape, low, high = block.shape, {}, {}
+    local at_face, count = 0, 1
+    for i, n in ipairs(shape) do
+        low[i], high[i] = {1, i == axis and n - 1 or n}, {i == axis and 2 or 1, n}
+        count = count * (i == axis and n - 1 or n)
+    end
+    if shape[axis] < 2 then
+        return 0, 0, 0, 0
+    end
+    local a <close> = block:view(table.unpack(low))
+    local b <close> = block:view(table.unpack(high))
+    local d <close> = mb.binary(b, "sub", {b = a})
+    mb.unary(d, "abs", {out = d})
+    local function sum(array)
+        local reduced <close> = mb.reduce(array, "sum")
+        return reduced.device.dry and 0 or reduced:item()
+    end
+    local total, face_count = sum(d), 0
+    if face then
+        local ranges = {}
+        for i, n in ipairs(d.shape) do
+            ranges[i] = {1, i == axis and 1 or n}
+        end
+        local plane <close> = d:view(table.unpack(ranges))
+        at_face, face_count = sum(plane), count // d.shape[axis]
+    end
+    return at_face, face_count, total - at_face, count - face_count
+end
+
+--- The seam metric of a volume cut by `axes` (tiles.cut): mean |difference| of neighbours across tile faces over that of
+-- neighbours within tiles. 1 where nothing shows; nil where there are no faces or no differences.
+function tiled.seam(volume, axes, device, host, kinds)
+    local face_sum, face_count, sum, count = 0, 0, 0, 0
+    tiles.each(axes, function(tile)
+        local first, extents = {}, {}
+        for i, at in ipairs(tile.first) do
+            first[i] = at > 0 and at - 1 or 0
+            extents[i] = tile.first[i] + tile.extents[i] - first[i]
+        end
+        local block <close> = volume:read(first, extents, device, host)
+        for axis = 1, #extents do
+            local a, b, c, d = differences(block, axis, tile.first[axis] > 0)
+            face_sum, face_count, sum, count = face_sum + a, face_count + b, sum + c, count + d
+        end
+    end, kinds)
+    if face_count == 0 or count == 0 or sum == 0 then
+        return nil
+    end
+    return (face_sum / face_count) / (sum / count)
+end
+
+local function blended(source, psf, sink, plan, settings, device, host, kinds)
+    if type(sink) == "function" then
+        sink = sink()
+    end
+    if sink.array then
+        sink.array:fill(0)
+    end
+    local axes = tiles.cut(settings.shape, settings.shape, settings.kernel, settings.margin, plan.counts)
+    -- The kinds of tiles here: by where their pieces end.
+    local pieces = {}
+    for i, parts in ipairs(axes) do
+        pieces[i] = {}
+        for j, part in ipairs(parts) do
+            local from = math.max(0, part.first - settings.margin[i])
+            pieces[i][j] = {first = part.first, extent = part.extent, from = from, before = (part.first > 0 and 1 or 0)
+                + (part.first + part.extent < settings.shape[i] and 2 or 0),
+                take = math.min(settings.shape[i], part.first + part.extent + settings.margin[i]) - from}
+        end
+    end
+    tiles.each(pieces, function(tile)
+        blend_tile(source, psf, sink, tile, settings, device, host)
+        if settings.on_tile and not kinds then
+            settings.on_tile(1, tile.number, plan.total)
+        end
+    end, kinds)
+    local report = {iterations = settings.rl.iterations or 10, metrics = {}}
+    report.seam = tiled.seam(sink, pieces, device, host, kinds)
+    return report, sink
+end
+
+local function plan_blended(source, psf, sink, settings, options, device)
+    local reach = {}
+    for i, k in ipairs(settings.kernel) do
+        reach[i] = k + 2 * settings.margin[i] -- tile, both margins, and the boundary's k - 1
+    end
+    local iterations = settings.rl.iterations or 10
+    local bytes = volumes.bytes(source)
+    settings.rl.iterations = math.min(iterations, 2)
+    local ok, plan = pcall(search, source, psf, sink, settings, options, device, {
+        shape = settings.shape, kernel = reach, most = settings.most, run = blended,
+        seconds = function(made)
+            return made.total * 2 * iterations * tiles.convolution_seconds(device, made.points)
+                + tiles.transfer_seconds(device, source.place, bytes * made.work + 4 * convolution.product(settings.shape))
+        end,
+    })
+    settings.rl.iterations = iterations
+    if not ok then
+        error(plan, 0)
+    end
+    plan.mode, plan.iterations = "blended", iterations
+    return plan
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Interface
+
+local function check(options, what)
+    options = options_of(options, what, PLAN, RUN, BLEND, {"mode"})
+    local mode = options.mode or "exact"
+    if mode ~= "exact" and mode ~= "blended" then
+        fail(('mode is "%s"; it is exact or blended'):format(tostring(mode)), "mode")
+    end
+    for _, name in ipairs(mode == "exact" and BLEND or {"metrics", "on_iteration", "tolerance", "place"}) do
+        if options[name] ~= nil and options[name] ~= false and options[name] ~= "none" then
+            fail(("%s is not for mode %s"):format(name, mode), name, "unsupported")
+        end
+    end
+    return options, mode
+end
+
+local function prepare(source, psf, sink, options, what)
+    local mode
+    options, mode = check(options, what)
+    local device = mb.device(options.device or psf.device.id)
+    local settings = mode == "exact" and settings_of(source, psf, options) or blend_settings(source, psf, options)
+    local planner = mode == "exact" and plan_any_place or plan_blended
+    local plan = options.plan or planner(source, psf, sink, settings, options, device)
+    if plan.mode ~= mode then
+        fail(("the plan is for mode %s"):format(tostring(plan.mode)), "plan")
+    end
+    settings.place = plan.place
+    return plan, settings, device, mode == "exact" and exact or blended
+end
+
+-- The array that richardson_lucy returns, before it is there.
+local function promised(shape, device)
+    return {make = true, shape = shape, dtype = "f32", place = device.id, on = device.kind}
+end
+
+--- How a deconvolution would be done and what it would take, without running: {mode, place, tile, counts, grid, total, peak,
+-- host_peak, work, seconds, candidates}. `sink` nil: the result becomes an array on the device. See richardson_lucy_volume.
+function tiled.plan(source, psf, sink, options)
+    local device = mb.device(options and options.device or psf.device.id)
+    return (prepare(source, psf, sink or promised(source.shape, device), options, "tiled_deconv.plan"))
+end
+
+--- Deconvolves a volume into another of the same extents (moonbeam.volumes). Returns the report of
+-- deconv.richardson_lucy, with `seam`, the seam metric, in mode blended; and the plan (tiled.plan).
+--
+-- Options: plan, what tiled.plan returned for a volume like this one with the same options, else it is made here;
+-- mode ("exact" (default) or "blended"); iterations, center, normalise, eps, floor, min, as for richardson_lucy,
+-- boundary "zero"; device (default: the PSF's); budget and host_budget (bytes; default: what the budgets leave); tile, the
+-- largest extents of a tile; on_tile, a function (iteration, number, total).
+-- Exact also: place of image, estimate and ratio: "device", "host" or "file" (default: the first that fits); scratch, the name
+-- of a file beside which scratch files may go; metrics, on_iteration, tolerance.
+-- Blended also: acceleration, total_variation, spacing; overlap, the least margin (default: three quarters of the PSF).
+function tiled.richardson_lucy_volume(source, psf, sink, options)
+    local on = mb.device(options and options.device or psf.device.id)
+    local there <close> = psf.device ~= on and psf:to(on) or nil
+    local plan, settings, device, run = prepare(source, there or psf, sink, options, "tiled_deconv.richardson_lucy_volume")
+    local report = run(source, there or psf, sink, plan, settings, device, mb.device("host"))
+    return report, plan
+end
+
+--- Deconvolves an array by tiles. Returns the estimate (f32, on the device), the report and the plan. Options as for
+-- richardson_lucy_volume.
+function tiled.richardson_lucy(image, psf, options)
+    local source = volumes.of_array(image)
+    local device = mb.device(options and options.device or image.device.id)
+    local there <close> = psf.device ~= device and psf:to(device) or nil
+    local plan, settings, _, run = prepare(source, there or psf, promised(source.shape, device), options,
+        "tiled_deconv.richardson_lucy")
+    local result
+    local _ <close> = setmetatable({}, {__close = function(_, err)
+        if err ~= nil and result then
+            result:release()
+        end
+    end})
+    local report = run(source, there or psf, function()
+        result = mb.empty(source.shape, {device = device})
+        return volumes.of_array(result)
+    end, plan, settings, device, mb.device("host"))
+    return result, report, plan
+end
+
+return tiled
