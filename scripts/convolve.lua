@@ -1,8 +1,9 @@
 --- The forward model of a microscope, retold: spheres in a volume, a point spread function, a convolution by FFT, and what
---- every step takes; the naive way beside ours.
+--- every step takes; the naive way beside ours. And the same for an image in a file, of any size.
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
+local progress = require "moonbeam.progress"
 
 local function extents(text)
     local list = {}
@@ -23,6 +24,12 @@ local options = cli.parse(arg, {
     usage = "convolve.lua [options]",
     summary = "Simulates an image of spheres, convolves it with a point spread function, and prints the memory of each step.",
     {"size", short = "n", value = "Z,Y,X", type = extents, default = {128, 512, 512}, doc = "extents of the image"},
+    {"image", short = "i", value = "FILE", doc = "convolve this instead: .tif, .npy or .h5 (FILE.h5:/path), into --output"},
+    {"channel", value = "N", type = cli.count, doc = "with --image: of a TIFF hyperstack this channel (default 1)"},
+    {"frame", value = "N", type = cli.count, doc = "with --image: of a TIFF hyperstack this time (default 1)"},
+    {"normalise", doc = "with --image: make the PSF sum to 1"},
+    {"plan", doc = "with --image: print tiles, bytes and predicted time; compute and write nothing"},
+    {"overwrite", doc = "with --image: replace an existing result"},
     {"spheres", value = "N", type = cli.count, default = 40, doc = "how many"},
     {"psf", value = "FILE", doc = "the PSF: .npy, .tif or .h5 (default: a model)"},
     {"model", value = "NAME", type = cli.choice("gaussian", "born_wolf", "gibson_lanni"), default = "gaussian",
@@ -37,27 +44,139 @@ local options = cli.parse(arg, {
     {"pixel", value = "NM", type = cli.number, default = 100, doc = "lateral pixel"},
     {"step", value = "NM", type = cli.number, default = 200, doc = "axial step"},
     {"boundary", short = "b", value = "NAME", type = cli.choice("circular", "zero", "reflect", "mirror", "replicate"),
-        default = "circular", doc = "what lies beyond the edges"},
+        doc = "what lies beyond the edges (default circular; with --image zero)"},
     {"mode", short = "m", value = "NAME", type = cli.choice("same", "full", "valid"), default = "same",
         doc = "extents of the result"},
     {"naive", doc = "one array per step, nothing reused, work areas kept with their plans: as CuPy does it"},
     {"keep", doc = "keep the image"},
-    {"tiles", doc = "in overlapping tiles that fit the budget (not circular); the result is the same"},
+    {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "always", "none"),
+        doc = "overlapping tiles that fit the budget (not circular), the result is the same: auto (default with --image), "
+            .. "always, none (default without)"},
+    {"tile", value = "Z,Y,X", type = extents, doc = "largest extents of a tile (default: the quickest that fit)"},
     {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes a GPU where there is one"},
     {"budget", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 1G: run out of it on purpose"},
+    {"host-budget", value = "SIZE", type = cli.bytes, doc = "memory of the host to use at most, beside a GPU's"},
     {"png", short = "p", value = "FILE", doc = "maximum projections of the result: XY, ZY, XZ"},
     {"png-image", value = "FILE", doc = "the same of the image"},
     {"sz", value = "N", type = cli.count, default = 1, doc = "stretch of z in the pictures"},
     {"gamma", value = "G", type = cli.number, default = 1.5, doc = "of the pictures; above 1 is brighter"},
-    {"output", short = "o", value = "FILE", doc = "write the result as .npy"},
+    {"output", short = "o", value = "FILE", doc = "write the result: .npy, .tif or .h5"},
     {"seed", value = "N", type = cli.count, default = 1, doc = "of the spheres"},
-    notes = "With --boundary circular a sphere near an edge comes back at the opposite one; with the others it does not.",
+    notes = "With --boundary circular a sphere near an edge comes back at the opposite one; with the others it does not.\n"
+        .. "With --image the image may be larger than the memory of the device and of the host.",
 })
 local id = options.device
 if id == "auto" then
     id = #mb.devices() > 1 and "cuda:0" or "host"
 end
 local device = mb.device(id, options.budget and {budget = options.budget} or nil)
+if options.host_budget and device.kind ~= "host" then
+    mb.device("host", {budget = options.host_budget})
+end
+local format_bytes = mb.device.format_bytes
+
+local function load_psf()
+    if options.psf then
+        local loaded <close> = mb.images.read(options.psf, "host")
+        local real <close> = loaded:cast("f32")
+        return real:to(id)
+    elseif options.model == "gaussian" then
+        return mb.psf.gaussian(options.psf_size, options.sigma, {device = id})
+    end
+    local optics = {na = options.na, index = options.index, wavelength = options.wavelength, pixel = options.pixel,
+        step = options.step, device = id}
+    if options.model == "gibson_lanni" then
+        optics.index_sample, optics.depth = options.index_sample, options.depth
+    end
+    return mb.psf[options.model](options.psf_size, optics)
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- From file to file
+
+local function from_file_to_file()
+    local boundary = options.boundary or "zero"
+    if options.mode ~= "same" or options.naive then
+        mb.raise("argument", "--image gives --mode same, not --naive")
+    elseif not options.output and not options.plan then
+        mb.raise("argument", "where does the result go? -o OUT")
+    end
+    local source <close> = mb.images.open(options.image, {channel = options.channel, frame = options.frame})
+    local meta = source.meta
+    if (meta.channels or 1) * (meta.frames or 1) > 1 and not (options.channel or options.frame) then
+        mb.raise("argument", ("%s has %d channels and %d times; say which: --channel, --frame"):format(options.image, meta.channels,
+            meta.frames))
+    end
+    local psf <close> = load_psf()
+    local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
+    local settings = {boundary = boundary, normalise = options.normalise}
+    local function whole(spread, on, host)
+        local image = mb.volumes.load(source, on, host)
+        local _ <close> = image
+        if not ({u8 = 1, u16 = 1, f32 = 1})[image.dtype] then
+            local stored <close> = image
+            image = stored:cast("f32")
+        end
+        local owned <close> = image
+        return mb.convolution(owned, spread, {boundary = boundary, normalise = options.normalise, consume = true})
+    end
+    local known = mb.tiles.peaks(device, function(on, host, mirror)
+        local spread <close> = mirror(psf)
+        whole(spread, on, host):release()
+    end).device
+    local tiled = options.tiles == "always" or options.tiles ~= "none" and boundary ~= "circular" and live + known > limit
+    print(("image %s %s, %s; PSF %s; boundary %s; on %s"):format(table.concat(source.shape, " x "), source.dtype, options.image,
+        table.concat(psf.shape, " x "), boundary, id))
+    local plan
+    if tiled then
+        settings.tile, settings.device = options.tile, id
+        plan = mb.tiles.plan(source, psf, mb.volumes.planned(source.shape, "f32"), settings)
+        settings.plan = plan
+        print(("%d tiles%s"):format(plan.total, live + known > limit and ("; the whole takes %s, the budget is %s"):format(
+            format_bytes(live + known), format_bytes(limit)) or ""))
+        print(mb.tiles.table(plan))
+        known = plan.peak
+    end
+    print(("predicted peak %s (%d bytes)%s"):format(format_bytes(live + known), live + known, tiled and device.kind ~= "host"
+        and (", on the host %s (%d bytes)"):format(format_bytes(plan.host_peak), plan.host_peak) or ""))
+    if options.plan then
+        return
+    end
+    local out <close> = mb.images.create(options.output, {shape = source.shape, dtype = "f32", meta = meta,
+        overwrite = options.overwrite or false})
+    mb.collect()
+    local peak, host_peak
+    local started = mb.system.clock()
+    do
+        local host_scope <close> = device.kind ~= "host" and mb.pool.scope(mb.device("host")) or nil
+        local scope <close> = mb.pool.scope(device)
+        if tiled then
+            local bar = progress.new("convolving", plan.total, {unit = "tiles"})
+            function settings.on_tile()
+                bar:step(1)
+            end
+            mb.tiles.convolve_volume(source, psf, out:volume(), settings)
+            bar:finish()
+        else
+            local result <close> = whole(psf, device)
+            mb.volumes.store(out:volume(), result)
+        end
+        device:sync()
+        peak, host_peak = live + scope:finish(), host_scope and host_scope:finish()
+    end
+    out:finish()
+    print(("measured peak %s (%d bytes)%s, %.3g s: %s"):format(format_bytes(peak), peak, host_peak
+        and (", on the host %s (%d bytes)"):format(format_bytes(host_peak), host_peak) or "", mb.system.clock() - started,
+        options.output))
+end
+
+if options.image then
+    return from_file_to_file()
+end
+options.boundary = options.boundary or "circular"
+
+-- ---------------------------------------------------------------------------------------------
+-- Simulated
 
 local voxels = options.size[1] * options.size[2] * options.size[3]
 local highest = 0
@@ -78,21 +197,6 @@ local function picture(name, volume)
     if name then
         mb.view.projections(name, volume, {sz = options.sz, gamma = options.gamma, percentiles = {0, 100}})
     end
-end
-
-local function load_psf()
-    if options.psf then
-        local loaded <close> = mb.images.read(options.psf, id)
-        return loaded:cast("f32")
-    elseif options.model == "gaussian" then
-        return mb.psf.gaussian(options.psf_size, options.sigma, {device = id})
-    end
-    local optics = {na = options.na, index = options.index, wavelength = options.wavelength, pixel = options.pixel,
-        step = options.step, device = id}
-    if options.model == "gibson_lanni" then
-        optics.index_sample, optics.depth = options.index_sample, options.depth
-    end
-    return mb.psf[options.model](options.psf_size, optics)
 end
 
 -- What our convolution takes, before it runs: the same call on a shadow of the device.
@@ -126,6 +230,10 @@ local psf = step("PSF", load_psf)
 kernel = psf.shape
 local flux = mb.bound(0, image.sum, image)
 local result
+
+local function fits()
+    return peak_of(psf.shape, not options.keep) <= mb.pool.stats(device).budget
+end
 
 if options.naive then
     -- As in the teaching notebook: the PSF padded to the image and shifted so that its centre is element 1, both
@@ -164,14 +272,15 @@ if options.naive then
     for _, array in ipairs {padded, shifted, otf, spectrum, product, forward, backward} do
         array:release()
     end
-elseif options.tiles then
+elseif options.tiles == "always" or options.tiles == "auto" and not fits() then
     if options.mode ~= "same" then
         mb.raise("argument", "--tiles gives --mode same")
     end
     local plan
-    result, plan = step("convolution in tiles", mb.tiles.convolve, image, psf, {boundary = options.boundary})
-    print(("  %d tiles of at most %s on a grid of %s, %d bytes each"):format(plan.total, table.concat(plan.tile, " x "),
-        table.concat(plan.grid, " x "), plan.peak))
+    result, plan = step("convolution in tiles", mb.tiles.convolve, image, psf, {boundary = options.boundary, tile = options.tile})
+    print(("  %d tiles of at most %s on a grid of %s, %d bytes each; %.2f voxels transformed for each of the image"):format(
+        plan.total, table.concat(plan.tile, " x "), table.concat(plan.grid, " x "), plan.peak, plan.work))
+    print(mb.tiles.table(plan))
 else
     local known = peak_of(psf.shape, not options.keep)
     print(("  predicted peak %.5f GiB (%d bytes)"):format(known / 2 ^ 30, known))
@@ -183,7 +292,7 @@ print(("result %s, flux %.6g of %.6g; peak %.5f GiB (%d bytes), %.2f arrays"):fo
     mb.bound(0, result.sum, result), flux, highest / 2 ^ 30, highest, highest / (4 * voxels)))
 picture(options.png, result)
 if options.output then
-    mb.npy.write(options.output, result)
+    mb.images.write(options.output, result)
 end
 for _, array in ipairs {image, psf, result} do
     array:release()

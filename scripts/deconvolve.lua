@@ -4,6 +4,17 @@ local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
 local progress = require "moonbeam.progress"
 
+local function extents(text)
+    local list = {}
+    for word in text:gmatch("[^,x]+") do
+        list[#list + 1] = math.tointeger(tonumber(word))
+        if not list[#list] or list[#list] < 1 then
+            return nil, "extents such as 64,512,512"
+        end
+    end
+    return list
+end
+
 local options = cli.parse(arg, {
     usage = "deconvolve.lua IMAGE [PSF] -o OUT [options]",
     summary = "Deconvolves an image or a stack (z, y, x) with a measured point spread function, or a model of one.",
@@ -46,13 +57,23 @@ local options = cli.parse(arg, {
     {"pixel", value = "NM", type = cli.number, doc = "lateral pixel of the image"},
     {"step", value = "NM", type = cli.number, doc = "axial step of the image"},
     {"psf-size", value = "N", type = cli.count, default = 65, doc = "model: lateral extent in px"},
+    {"channel", value = "N", type = cli.count, doc = "of a TIFF hyperstack only this channel (default: all, one after another)"},
+    {"frame", value = "N", type = cli.count, doc = "of a TIFF hyperstack only this time"},
+    {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "exact", "blended", "none"), default = "auto",
+        doc = "rl by tiles: exact seams; blended, independent ones; auto: exact where the whole does not fit the budget"},
+    {"tile", value = "Z,Y,X", type = extents, doc = "largest extents of a tile (default: the quickest that fit)"},
+    {"place", value = "WHERE", type = cli.choice("device", "host", "file"),
+        doc = "exact tiles: where image, estimate and ratio are (default: the first of these that the budgets allow)"},
     {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes a GPU where there is one"},
     {"budget", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
+    {"host-budget", value = "SIZE", type = cli.bytes, doc = "memory of the host to use at most, beside a GPU's"},
     {"preview", short = "p", value = "FILE", doc = "PNG: maximum projections XY, ZY, XZ of the result"},
     {"preview-image", value = "FILE", doc = "the same of the image"},
     {"sz", value = "N", type = cli.count, default = 1, doc = "stretch of z in the pictures"},
     {"quiet", short = "q", doc = "no progress, only warnings and errors"},
-    notes = "Exit status: 0 done, 1 failed, 2 wrong use. A result file that exists is complete.",
+    notes = "Images larger than the memory are worked on in tiles; the result is the same (--tiles exact). Scratch files go\n"
+        .. "beside OUT and have no names. Spacing, units and the order of channels and times of a TIFF are kept.\n"
+        .. "Exit status: 0 done, 1 failed, 2 wrong use. A result file that exists is complete.",
 })
 
 local function say(...)
@@ -80,18 +101,41 @@ if id == "auto" then
     id = #mb.devices() > 1 and "cuda:0" or "host"
 end
 local device = mb.device(id, options.budget and {budget = options.budget} or nil)
+if options.host_budget and device.kind ~= "host" then
+    mb.device("host", {budget = options.host_budget})
+end
 
-local image, meta = mb.images.read(options.image, id)
-local _ <close> = setmetatable({}, {__close = function()
-    image:release()
-end})
-say("image      %s, %s, %s", table.concat(image.shape, " x "), image.dtype, options.image)
+-- The volumes of a hyperstack are deconvolved one after another; `source` is the first.
+local source <close> = mb.images.open(options.image, {channel = options.channel, frame = options.frame})
+local meta = source.meta
+local channels, frames = 1, 1
+if not (options.channel or options.frame) then
+    channels, frames = meta.channels or 1, meta.frames or 1
+end
+local shape = source.shape
+if channels * frames > 1 then
+    shape = meta.slices > 1 and {meta.slices, shape[#shape - 1], shape[#shape]} or {shape[#shape - 1], shape[#shape]}
+end
+
+-- Counts -> photons.
+local function photons(block)
+    local real = block:cast("f32")
+    mb.binary(real, "sub", {scalar = options.offset or 0, out = real})
+    mb.binary(real, "max", {scalar = 0, out = real})
+    return mb.binary(real, "div", {scalar = options.gain or 1, out = real})
+end
+
+-- The volume of a channel and time; closed by the caller.
+local function volume_of(channel, frame)
+    local stored = mb.images.open(options.image, {channel = options.channel or channels > 1 and channel or frames > 1 and 1 or nil,
+        frame = options.frame or frames > 1 and frame or channels > 1 and 1 or nil})
+    return (options.offset or options.gain) and mb.volumes.map(stored, "f32", photons) or stored
+end
+
+say("image      %s%s, %s, %s", table.concat(shape, " x "), channels * frames > 1
+    and (", %d channels, %d times"):format(channels, frames) or "", source.dtype, options.image)
+
 if options.offset or options.gain then
-    local raw <close> = image
-    image = raw:cast("f32")
-    mb.binary(image, "sub", {scalar = options.offset or 0, out = image})
-    mb.binary(image, "max", {scalar = 0, out = image})
-    mb.binary(image, "div", {scalar = options.gain or 1, out = image})
     say("photons    (image - %g) / %g, f32", options.offset or 0, options.gain or 1)
 end
 
@@ -102,8 +146,8 @@ local function model()
                 :format(name))
         end
     end
-    if image.rank ~= 3 then
-        mb.raise("shape", ("the model is for stacks; this image has %d axes: give a PSF file"):format(image.rank))
+    if #shape ~= 3 then
+        mb.raise("shape", ("the model is for stacks; this image has %d axes: give a PSF file"):format(#shape))
     end
     local settings = {na = options.na, index = options.index, wavelength = options.wavelength, pixel = options.pixel,
         step = options.step, device = id}
@@ -112,7 +156,7 @@ local function model()
     elseif options.index_sample or options.depth then
         mb.raise("argument", "--index-sample and --depth are for --model gibson_lanni")
     end
-    return mb.psf[options.model]({2 * image.shape[1] - 1, options.psf_size, options.psf_size}, settings)
+    return mb.psf[options.model]({2 * shape[1] - 1, options.psf_size, options.psf_size}, settings)
 end
 
 -- The measured PSF, each step in place of the one before.
@@ -136,14 +180,14 @@ local function measured()
     return psf
 end
 
-local whole = options.psf and measured() or model()
+local spread = options.psf and measured() or model()
 if options.psf_crop then
-    local owned <close> = whole
+    local owned <close> = spread
     local where = options.psf and options.center or "middle"
-    whole = mb.psf.crop(owned, {energy = options.psf_crop, center = where})
+    spread = mb.psf.crop(owned, {energy = options.psf_crop, center = where})
     options.center = "middle"
 end
-local psf <close> = whole
+local psf <close> = spread
 local center = mb.psf.center(psf, options.psf and options.center or "middle")
 local texts = {}
 for i, value in ipairs(center) do
@@ -177,8 +221,8 @@ if method.iterations then
 end
 if options.mask then
     local mask <close> = mb.images.read(options.mask, id)
-    if table.concat(mask.shape, " ") ~= table.concat(image.shape, " ") then
-        mb.raise("shape", ("--mask is %s, the image %s"):format(table.concat(mask.shape, " x "), table.concat(image.shape, " x ")))
+    if table.concat(mask.shape, " ") ~= table.concat(shape, " ") then
+        mb.raise("shape", ("--mask is %s, the image %s"):format(table.concat(mask.shape, " x "), table.concat(shape, " x ")))
     end
     settings.weights = mask:cast("f32")
     mb.binary(settings.weights, "min", {scalar = 1, out = settings.weights})
@@ -187,7 +231,7 @@ local _ <close> = settings.weights
 if options.method == "rl" then
     settings.acceleration, settings.total_variation = options.acceleration, options.total_variation
     settings.tolerance = options.tolerance
-    if options.pixel and options.step and image.rank == 3 then
+    if options.pixel and options.step and #shape == 3 then
         settings.spacing = {options.step / options.pixel, 1, 1}
     end
 elseif options.method == "landweber" then
@@ -208,64 +252,189 @@ local function with(changes)
     return copy
 end
 
--- What it will take: the same call on a shadow of the device. Two iterations reach the peak of any number.
-local known = mb.plan.peak(function(shadow)
-    local like <close> = mb.empty(image.shape, {dtype = image.dtype, device = shadow})
-    local spread <close> = mb.empty(psf.shape, {dtype = psf.dtype, device = shadow})
-    local weights <close> = settings.weights and mb.empty(image.shape, {device = shadow}) or nil
-    run(like, spread, with {weights = weights, iterations = settings.iterations and math.min(2, settings.iterations)}):release()
-end, id).peak
+local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
+local one <close> = volume_of(1, 1)
+
+-- What the untiled way will take: the same calls on shadows. Two iterations reach the peak of any number.
+local function whole(volume, like, on, host, changes)
+    local image <close> = mb.volumes.load(volume, on, host)
+    local real <close> = not ({u8 = 1, u16 = 1, f32 = 1})[image.dtype] and image:cast("f32") or nil
+    return run(real or image, like, with(changes))
+end
+local known = mb.tiles.peaks(device, function(on, host, mirror)
+    local like <close> = mirror(psf)
+    local weights <close> = settings.weights and mirror(settings.weights) or nil
+    local _ <close> = whole(one, like, on, host, {weights = weights,
+        iterations = settings.iterations and math.min(2, settings.iterations)})
+end)
 local voxels = 1
-for _, n in ipairs(image.shape) do
+for _, n in ipairs(shape) do
     voxels = voxels * n
 end
-local grid = mb.deconv.layout(image.shape, psf, {center = center, boundary = options.boundary
-    or (options.method == "wiener" or options.method == "tikhonov") and "reflect" or nil}).grid
-say("grid       %s", table.concat(grid, " x "))
-say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s", mb.device.format_bytes(known), known,
-    known / voxels, mb.device.format_bytes(mb.pool.stats(device).budget))
+
+-- Which way, and why.
+local format_bytes = mb.device.format_bytes
+local mode, why = options.tiles, nil
+if mode == "auto" then
+    mode = "none"
+    if live + known.device > limit then
+        why = ("the whole takes %s, the budget is %s"):format(format_bytes(live + known.device), format_bytes(limit))
+        if options.method ~= "rl" then
+            why = why .. ("; --method %s has no tiles"):format(options.method)
+        elseif options.mask then
+            why = why .. "; tiles have no --mask"
+        elseif (options.acceleration ~= "none" or options.total_variation or (options.boundary or "zero") ~= "zero") then
+            mode, why = "blended", why .. "; exact tiles have no acceleration, no total variation, and boundary zero"
+        else
+            mode = "exact"
+        end
+    end
+elseif mode ~= "none" and (options.method ~= "rl" or options.mask) then
+    mb.raise("argument", ("--tiles %s is for --method rl without --mask"):format(mode))
+end
+if mode == "blended" and options.dtype ~= "f32" then
+    mb.raise("argument", "--tiles blended adds up in the result, which is f32: --dtype is for the others")
+end
+
+local plan, tile_settings
+if mode == "none" then
+    local grid = mb.deconv.layout(shape, psf, {center = center, boundary = options.boundary
+        or (options.method == "wiener" or options.method == "tikhonov") and "reflect" or nil}).grid
+    say("grid       %s%s", table.concat(grid, " x "), why and "; " .. why or "")
+    say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s", format_bytes(live + known.device),
+        live + known.device, (live + known.device) / voxels, format_bytes(limit))
+else
+    local exact = mode == "exact"
+    tile_settings = {mode = mode, center = center, boundary = options.boundary, iterations = settings.iterations,
+        tile = options.tile, device = id, place = exact and options.place or nil,
+        scratch = exact and (options.output or options.image):gsub(":/.*$", "") or nil,
+        metrics = exact and options.metrics or nil, tolerance = exact and options.tolerance or nil,
+        acceleration = not exact and options.acceleration or nil, total_variation = not exact and options.total_variation or nil,
+        spacing = not exact and settings.spacing or nil}
+    local planned = mb.volumes.planned(shape, options.dtype)
+    plan = mb.tiled_deconv.plan(one, psf, exact and mb.volumes.watch(planned) or planned, tile_settings)
+    local places = {device = device.kind == "host" and "on the host" or "on " .. id, host = "on the host",
+        file = "in files beside the result"}
+    say("tiles      %d, %s%s%s", plan.total, exact and "exact seams" or "blended",
+        exact and "; image, estimate and ratio " .. places[plan.place] or "", why and "; " .. why or "")
+    say("%s", mb.tiles.table(plan))
+    say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s", format_bytes(live + plan.peak),
+        live + plan.peak, (live + plan.peak) / voxels, format_bytes(limit))
+    if device.kind ~= "host" then
+        say("host       peak %s (%d bytes)", format_bytes(plan.host_peak), plan.host_peak)
+    end
+end
 if options.plan then
     return
 end
 
-local bar = settings.iterations and progress.new("deconvolving", settings.iterations,
-    {unit = "iterations", quiet = options.quiet or options.metrics})
-local before = mb.pool.stats(device).live
-mb.collect()
-local result, report, peak
-do
-    local scope <close> = mb.pool.scope(device)
-    result, report = run(image, psf, with {on_iteration = bar and function(k, metric)
+local out <close> = mb.images.create(options.output, {shape = shape, dtype = options.dtype, channels = channels, frames = frames,
+    meta = meta, overwrite = options.overwrite or false})
+
+local function tell(k, metric)
+    if options.metrics and metric then
+        local misfit = metric.divergence and ("I-divergence %.6g"):format(metric.divergence)
+            or metric.residual and ("residual %.6g"):format(metric.residual)
+            or ("I-divergence of the halves %.6g, %.6g"):format(metric.first, metric.second)
+        say("%9d  %s  change %.3g", k, misfit, metric.change)
+    end
+end
+
+local function tell_end(report)
+    if report and report.iterations < settings.iterations and not mb.device.dry() then
+        say("stopped    after %d iterations of at most %d", report.iterations, settings.iterations)
+    end
+end
+
+-- Untiled; `sink` gets the result. Returns its range.
+local function deconvolve(volume, sink, label)
+    local bar = settings.iterations and progress.new(label, settings.iterations,
+        {unit = "iterations", quiet = options.quiet or options.metrics})
+    local result, report = whole(volume, psf, device, nil, {on_iteration = bar and function(k, metric)
         bar:step(1)
-        if options.metrics and metric then
-            local misfit = metric.divergence and ("I-divergence %.6g"):format(metric.divergence)
-                or metric.residual and ("residual %.6g"):format(metric.residual)
-                or ("I-divergence of the halves %.6g, %.6g"):format(metric.first, metric.second)
-            say("%9d  %s  change %.3g", k, misfit, metric.change)
-        end
+        tell(k, metric)
     end or nil})
+    local guard <close> = result
     device:sync()
-    peak = before + scope:finish()
+    local least, greatest = mb.bound(0, result.min, result), mb.bound(0, result.max, result)
+    mb.volumes.store(sink, guard)
+    if bar then
+        bar:finish()
+    end
+    tell_end(report)
+    return least, greatest
 end
-if bar then
+
+local function deconvolve_tiled(volume, sink, label)
+    local steps = mode == "exact" and 2 * plan.total * settings.iterations or plan.total
+    local bar, changes = progress.new(label, steps, {unit = "tiles", quiet = options.quiet or options.metrics}), {}
+    for key, value in pairs(tile_settings) do
+        changes[key] = value
+    end
+    changes.plan = plan
+    function changes.on_tile()
+        bar:step(1)
+    end
+    if mode == "exact" then
+        changes.on_iteration = tell
+        sink = mb.volumes.watch(sink)
+    end
+    local report = mb.tiled_deconv.richardson_lucy_volume(volume, psf, sink, changes)
+    device:sync()
     bar:finish()
+    tell_end(report)
+    if report.seam then
+        local bad = report.seam > mb.tiled_deconv.SEAM_LIMIT
+        say("seams      %.3f: differences across tile faces over those within%s", report.seam, bad
+            and "; they may show: --tiles exact, or fewer iterations" or "")
+        if bad and options.quiet then
+            io.stderr:write(("deconvolve.lua: the seam metric is %.3f\n"):format(report.seam))
+        end
+    end
+    return sink.least, sink.greatest
 end
-if report and report.iterations < settings.iterations and not device.dry then
-    say("stopped    after %d iterations of at most %d", report.iterations, settings.iterations)
+
+mb.collect()
+local before, host_before = mb.pool.stats(device).live, mb.pool.stats("host").live
+local peak, host_peak, least, greatest
+do
+    local host_scope <close> = device.kind ~= "host" and mb.pool.scope(mb.device("host")) or nil
+    local scope <close> = mb.pool.scope(device)
+    for frame = 1, frames do
+        for channel = 1, channels do
+            local volume <close> = volume_of(channel, frame)
+            local label = channels * frames > 1 and ("channel %d, time %d"):format(channel, frame) or "deconvolving"
+            local work = mode == "none" and deconvolve or deconvolve_tiled
+            local low, high = work(volume, out:volume(channel, frame), label)
+            least = low and math.min(least or low, low)
+            greatest = high and math.max(greatest or high, high)
+        end
+    end
+    peak = before + scope:finish()
+    host_peak = host_scope and host_before + host_scope:finish()
 end
-local result_guard <close> = result
-say("measured   peak %s (%d bytes)", mb.device.format_bytes(peak), peak)
-if options.preview_image then
-    mb.view.projections(options.preview_image, image, {sz = options.sz, percentiles = {0.5, 99.95}})
-end
-if options.preview then
-    mb.view.projections(options.preview, result_guard, {sz = options.sz, percentiles = {0.5, 99.95}})
-end
-local least, greatest = mb.bound(0, result.min, result), mb.bound(0, result.max, result)
-local written <close> = options.dtype ~= "f32" and result_guard:cast(options.dtype) or nil
+say("measured   peak %s (%d bytes)%s", format_bytes(peak), peak, host_peak and mode ~= "none"
+    and (" on %s, %s (%d bytes) on the host"):format(id, format_bytes(host_peak), host_peak) or "")
+out:finish()
 local limits = {u8 = 255, u16 = 65535}
-if limits[options.dtype] and (least < -0.5 or greatest > limits[options.dtype] + 0.5) then
+if limits[options.dtype] and least and (least < -0.5 or greatest > limits[options.dtype] + 0.5) then
     io.stderr:write(("deconvolve: values of %.5g to %.5g were clamped to the range of %s\n"):format(least, greatest, options.dtype))
 end
-mb.images.write(options.output, written or result_guard, {spacing = meta.spacing})
-say("result     %s, %s, range %.5g to %.5g: %s", table.concat(result.shape, " x "), options.dtype, least, greatest, options.output)
+say("result     %s, %s%s: %s", table.concat(shape, " x "), options.dtype, least
+    and (", range %.5g to %.5g"):format(least, greatest) or "", options.output)
+
+-- Pictures: of the first volume. A planned run has written no result; what reading it takes is the same.
+local function preview(name, volume)
+    if name then
+        local opened <close> = volume
+        local picture <close> = mb.volumes.load(opened, "host")
+        mb.view.projections(name, picture, {sz = options.sz, percentiles = {0.5, 99.95}})
+    end
+end
+if options.preview_image then
+    preview(options.preview_image, volume_of(1, 1))
+end
+if options.preview then
+    preview(options.preview, mb.device.dry() and mb.volumes.planned(shape, options.dtype)
+        or mb.images.open(options.output, channels * frames > 1 and {channel = 1, frame = 1} or nil))
+end

@@ -1,5 +1,6 @@
 -- convolve.lua and deconvolve.lua as a user runs them.
 local mb = require "moonbeam"
+local files = require "spec.io.files"
 local helper = require "spec.helper"
 
 local folder
@@ -102,7 +103,7 @@ describe("convolve.lua", function()
         assert.equal(0, (select(2, run(small .. "--budget " .. enough))))
         assert.equal(1, (select(2, run(small .. "--budget " .. enough - 512))))
         -- Image and result alone take 250 kB; tiles make do with what is left.
-        local tiled = must(small .. ("--budget 500000 --tiles -b zero -o %s/tiled.npy"):format(folder))
+        local tiled = must(small .. ("--budget 500000 --tiles always -b zero -o %s/tiled.npy"):format(folder))
         assert.is_true(tonumber(tiled:match("(%d+) tiles of")) > 1)
         must(small .. ("-b zero -o %s/whole.npy"):format(folder))
         local a <close> = mb.npy.read(folder .. "/tiled.npy")
@@ -111,9 +112,39 @@ describe("convolve.lua", function()
     end)
 
     it("has equal ledgers, planned and run", function()
-        for _, more in ipairs { "", "--naive", "-b reflect", "--keep -b zero -m full" } do
+        for _, more in ipairs { "", "--naive", "-b reflect", "--keep -b zero -m full", "-t always -b mirror --tile 9,20,20" } do
             assert.matches("difference 0; 0 of", must("--ledger " .. small .. more))
         end
+    end)
+
+    it("convolves a file into a file, in tiles where the budget does not hold it", function()
+        do
+            local image <close> = mb.random({ 16, 48, 40 }, { seed = 1, dtype = "u16", high = 4000 })
+            mb.tiff.write(folder .. "/in.tif", image, { spacing = 0.2, unit = "um" })
+        end
+        local command = ("scripts/convolve.lua -d host -i %s/in.tif --psf-size 5,7,7 --sigma 1,1.5,1.5 -b reflect "):format(folder)
+        local text = must(command .. ("-o %s/convolved.npy"):format(folder))
+        assert.equal(text:match("predicted peak [^\n]-%((%d+) bytes%)"), text:match("measured peak [^\n]-%((%d+) bytes%)"))
+        local volume = 4 * 16 * 48 * 40
+        for _, name in ipairs { "o.tif", "o.h5", "o.npy" } do
+            text = must(command .. ("--budget 90000 -o %s/%s"):format(folder, name))
+            assert.matches("the whole takes", text)
+            assert.matches("work +predicted", text)
+            local peak = text:match("measured peak [^\n]-%((%d+) bytes%)")
+            assert.equal(text:match("predicted peak [^\n]-%((%d+) bytes%)"), peak)
+            assert.is_true(tonumber(peak) <= 90000 and tonumber(peak) < volume)
+            local a <close> = mb.npy.read(folder .. "/convolved.npy")
+            local b <close> = mb.images.read(folder .. "/" .. name)
+            helper.assert_close(a, b, 1e-5)
+        end
+        local tif <close> = mb.images.open(folder .. "/o.tif")
+        assert.same({ 0.2, "um" }, { tif.meta.spacing, tif.meta.unit })
+        text = must(command .. "--plan --budget 90000")
+        assert.is_nil(text:find("measured", 1, true))
+        local again, status = run(command .. ("-o %s/o.npy"):format(folder))
+        assert.equal(1, status)
+        assert.matches("exists", again)
+        assert.matches("difference 0; 0 of", must("--ledger " .. command .. ("--budget 90000 --overwrite -o %s/o.npy"):format(folder)))
     end)
 end)
 
@@ -235,6 +266,66 @@ describe("deconvolve.lua", function()
         assert.equal(1, status)
         assert.matches("%-%-na is missing", text)
         assert.is_false(exists "y.tif")
+    end)
+
+    it("works in tiles where the budget does not hold the whole, with the same result", function()
+        local command = ("scripts/deconvolve.lua %s/image.tif %s/psf.npy -d host -n 4 -c middle "):format(folder, folder)
+        must(command .. ("-q -o %s/whole.npy"):format(folder))
+        local whole <close> = mb.npy.read(folder .. "/whole.npy")
+        local text = must(command .. ("--budget 90000 --metrics -o %s/tiled.tif"):format(folder))
+        assert.matches("exact seams; image, estimate and ratio in files", text)
+        assert.matches("the whole takes", text)
+        assert.matches("4  I%-divergence", text)
+        local peak = text:match("measured +peak [^\n]-%((%d+) bytes%)")
+        assert.equal(text:match("memory +peak [^\n]-%((%d+) bytes%)"), peak)
+        assert.is_true(tonumber(peak) <= 90000)
+        local tiled <close> = mb.images.read(folder .. "/tiled.tif")
+        helper.assert_close(whole, tiled, 1e-4)
+        text = must(command .. ("--tiles blended --tile 10,12,13 -a heavy_ball -o %s/blended.npy"):format(folder))
+        assert.matches("seams +%d%.%d+:", text)
+        assert.equal(text:match("memory +peak [^\n]-%((%d+) bytes%)"), text:match("measured +peak [^\n]-%((%d+) bytes%)"))
+        for _, more in ipairs { "", "--tiles exact --tile 6,12,13", "--budget 90000", "--tiles blended --tile 10,12,13" } do
+            text = must(("--ledger %s --overwrite -q -o %s/l.npy %s"):format(command, folder, more))
+            assert.matches("difference 0; 0 of", text)
+        end
+        assert.matches("for %-%-method rl", (run(command .. ("--tiles exact -m wiener -o %s/w.npy"):format(folder))))
+    end)
+
+    it("leaves no result and no scratch file when it fails", function()
+        local before = files.list(folder)
+        local text, status = run(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -d host -o %s/none.npy --budget 9000"):format(folder,
+            folder, folder))
+        assert.equal(1, status)
+        assert.matches("the smallest tiles", text)
+        assert.same(before, files.list(folder))
+    end)
+
+    it("keeps channels and times of a hyperstack", function()
+        local pages <close> = mb.random({ 12, 16, 18 }, { seed = 8, dtype = "u16", low = 10, high = 900 })
+        do
+            local out <close> = mb.tiff.create(folder .. "/h.tif", { shape = { 3, 16, 18 }, dtype = "u16", channels = 2, frames = 2,
+                spacing = 0.5, unit = "um" })
+            for frame = 1, 2 do
+                for channel = 1, 2 do
+                    local first = 6 * (frame - 1) + 3 * (channel - 1)
+                    local part <close> = pages:view({ first + 1, first + 3 })
+                    mb.volumes.store(out:volume(channel, frame), part)
+                end
+            end
+            out:finish()
+        end
+        local command = ("scripts/deconvolve.lua %s/h.tif %s/psf.npy -d host -n 2 -c middle "):format(folder, folder)
+        assert.matches("2 channels, 2 times", must(command .. ("-o %s/all.tif"):format(folder)))
+        must(command .. ("-o %s/one.npy --channel 2 --frame 1"):format(folder))
+        local one <close> = mb.npy.read(folder .. "/one.npy")
+        local volume <close> = mb.tiff.open(folder .. "/all.tif", { channel = 2, frame = 1 })
+        assert.same({ 2, 3, 2, 0.5, "um" }, { volume.meta.channels, volume.meta.slices, volume.meta.frames, volume.meta.spacing,
+            volume.meta.unit })
+        local same <close> = mb.volumes.load(volume, "host")
+        helper.assert_close(one, same, 0)
+        local text, status = run(command .. ("-o %s/all.npy"):format(folder))
+        assert.equal(1, status)
+        assert.matches("go into a .tif", text)
     end)
 
     it("makes a real nucleus sharper without bright edges", function()
