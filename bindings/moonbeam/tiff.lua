@@ -28,24 +28,31 @@ local COMPRESSIONS = {[1] = "none", [5] = "LZW", [8] = "Deflate", [32946] = "Def
 local OTHERS = {[2] = "CCITT", [3] = "fax", [4] = "fax", [6] = "old JPEG", [7] = "JPEG", [34712] = "JPEG 2000", [34887] = "LERC",
     [34925] = "LZMA", [50000] = "Zstandard", [50001] = "WebP", [50002] = "JPEG XL"}
 
+-- Bytes of the file; whatever offsets and counts a damaged one names.
+local function bytes_at(file, name, offset, count)
+    if offset < 0 or count < 0 or count > file:bytes() or offset > file:bytes() - count then
+        fail(name, ("is cut short or damaged: %d bytes at %d, of %d"):format(count, offset, file:bytes()))
+    end
+    return file:get(offset, count)
+end
+
 -- One directory: {tag = list of values, or text}, and the offset of the next. A rational is a pair.
 local function directory(file, name, order, big, offset)
-    local count = string.unpack(order .. (big and "I8" or "I2"), file:get(offset, big and 8 or 2))
+    local count = string.unpack(order .. (big and "I8" or "I2"), bytes_at(file, name, offset, big and 8 or 2))
     local width, head, word = big and 20 or 12, big and 8 or 2, order .. (big and "I8" or "I4")
-    if count > 4096 then
+    if count < 0 or count > 4096 then
         fail(name, ("a directory of %d entries: the file is damaged"):format(count))
     end
-    local text, tags = file:get(offset + head, count * width), {}
+    local text, tags = bytes_at(file, name, offset + head, count * width), {}
     for i = 0, count - 1 do
         local tag, kind, n = string.unpack(order .. "I2I2" .. (big and "I8" or "I4"), text, i * width + 1)
         local format, size = table.unpack(TYPES[kind] or {})
-        if size then
+        if size and (n < 0 or n > file:bytes()) then
+            fail(name, ("is cut short or damaged: tag %d has %d values"):format(tag, n))
+        elseif size then
             local value = text:sub(i * width + (big and 13 or 9), i * width + width)
             if size * n > (big and 8 or 4) then
-                if n > file:bytes() then
-                    fail(name, ("is cut short or damaged: tag %d has %d values"):format(tag, n))
-                end
-                value = file:get(string.unpack(word, value), size * n)
+                value = bytes_at(file, name, string.unpack(word, value), size * n)
             end
             if kind == 2 then
                 tags[tag] = value:sub(1, n):gsub("%z.*", "")
@@ -61,13 +68,23 @@ local function directory(file, name, order, big, offset)
     end
     -- Some writers leave the last link out.
     local link = offset + head + count * width
-    return tags, link + (big and 8 or 4) <= file:bytes() and string.unpack(word, file:get(link, big and 8 or 4)) or 0
+    return tags, link + (big and 8 or 4) <= file:bytes() and string.unpack(word, bytes_at(file, name, link, big and 8 or 4)) or 0
+end
+
+-- The first value of a tag that holds whole numbers.
+local function whole(tags, name, tag, default)
+    local values = tags[tag]
+    if values == nil then
+        return default
+    end
+    return type(values) == "table" and math.tointeger(values[1])
+        or fail(name, ("tag %d is no whole number: the file is damaged"):format(tag))
 end
 
 -- The page that a directory describes: what read_tiff takes, with its dtype.
 local function page_of(tags, name, order, file)
     local function one(tag, default)
-        return tags[tag] and tags[tag][1] or default
+        return whole(tags, name, tag, default)
     end
     local method = one(259, 1)
     if not COMPRESSIONS[method] then
@@ -83,7 +100,7 @@ local function page_of(tags, name, order, file)
         offsets = tags[324] or tags[273], bytes = tags[325] or tags[279]}
     page.dtype = DTYPES[("%d %d"):format(format == 4 and 1 or format, bits)] or fail(name,
         ("%d bits of sample format %d; there are unsigned 8 and 16 bit, signed 32 bit, and float"):format(bits, format), "unsupported")
-    if not (page.rows and page.columns and page.offsets and page.rows > 0 and page.columns > 0) then
+    if not (page.rows and page.columns and type(page.offsets) == "table" and page.rows > 0 and page.columns > 0) then
         fail(name, "a page has no size or no pixels: the file is damaged")
     end
     if page.predictor > 3 or page.predictor == 3 and page.dtype:sub(1, 1) ~= "f" then
@@ -91,7 +108,7 @@ local function page_of(tags, name, order, file)
     end
     page.segment_rows = tags[324] and one(323) or math.min(page.rows, one(278, page.rows))
     page.segment_columns = tags[324] and one(322) or page.columns
-    if not page.bytes then -- a page of one strip can do without
+    if type(page.bytes) ~= "table" then -- a page of one strip can do without
         page.bytes = {page.rows * page.columns * volumes.ITEM_BYTES[page.dtype]}
     end
     local high, wide = page.segment_rows, page.segment_columns
@@ -101,7 +118,9 @@ local function page_of(tags, name, order, file)
             math.min(#page.offsets, #page.bytes), high, wide))
     end
     for i, offset in ipairs(page.offsets) do
-        if offset + (page.bytes[i] or 0) > file:bytes() then
+        if type(offset) ~= "number" or type(page.bytes[i]) ~= "number" or offset < 0 or page.bytes[i] < 0 then
+            fail(name, "a page's strips are nowhere: the file is damaged")
+        elseif offset + (page.bytes[i] or 0) > file:bytes() then
             fail(name, ("is cut short: a page's pixels end at %d, the file at %d"):format(offset + (page.bytes[i] or 0),
                 file:bytes()))
         end
@@ -137,6 +156,10 @@ local function regular(pages, page_bytes)
     return first, distance or page_bytes
 end
 
+local function rational(values)
+    return type(values) == "table" and type(values[1]) == "table"
+end
+
 local function parse(file, name)
     local size = file:bytes()
     local head = file:get(0, math.min(16, size))
@@ -155,16 +178,16 @@ local function parse(file, name)
         seen[offset] = true
         local tags
         tags, offset = directory(file, name, order, big, offset)
-        local kind = tags[254] and tags[254][1] or 0
+        local kind = whole(tags, name, 254, 0)
         if kind & 1 == 0 then -- no thumbnail
             local page = page_of(tags, name, order, file)
             local first = stack.pages[1]
             if first and (first.dtype ~= page.dtype or first.rows ~= page.rows or first.columns ~= page.columns) then
                 fail(name, "its pages differ in size or type", "unsupported")
             elseif not first then
-                stack.description = tags[270]
-                stack.resolution = tags[282] and tags[283] and {x = tags[282][1], y = tags[283][1], unit = tags[296]
-                    and tags[296][1] or 2} or nil
+                stack.description = type(tags[270]) == "string" and tags[270] or nil
+                stack.resolution = rational(tags[282]) and rational(tags[283])
+                    and {x = tags[282][1], y = tags[283][1], unit = whole(tags, name, 296, 2)} or nil
             end
             stack.pages[#stack.pages + 1] = page
         end
@@ -322,10 +345,10 @@ local function head_of(pages, rows, columns, format, meta, text)
         x, y = meta.resolution.x, meta.resolution.y
         -- In a BigTIFF a rational stands in the entry itself.
         if big then
-            local rational = {[282] = string.pack("<I4I4", x[1], x[2]), [283] = string.pack("<I4I4", y[1], y[2])}
+            local values = {[282] = string.pack("<I4I4", x[1], x[2]), [283] = string.pack("<I4I4", y[1], y[2])}
             for i, part in ipairs(parts) do
                 local tag = #part == 20 and string.unpack("<I2", part)
-                parts[i] = tag and rational[tag] and part:sub(1, 12) .. rational[tag] or part
+                parts[i] = tag and values[tag] and part:sub(1, 12) .. values[tag] or part
             end
         end
     end

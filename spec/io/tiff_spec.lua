@@ -312,6 +312,35 @@ describe("TIFF", function()
             [278] = { 4, { 2000 } } } })))
     end)
 
+    it("reads damaged files or says that they are, whatever the damage", function()
+        local state = 11
+        local function random(n)
+            state = (state * 1103515245 + 12345) & 0x7fffffff
+            return state >> 8 & 0xffff, (state >> 8) % n + 1
+        end
+        for _, options in ipairs { { method = "lzw", rows = 7 }, { method = "deflate", tile = { 16, 16 }, big = true },
+            { method = "packbits", order = ">", text = "ImageJ=1.5\nimages=2\nslices=2\n" } } do
+            options.dtype = "u16"
+            local text = encode(sample(2, 20, 30, "u16"), options)
+            for _ = 1, 60 do
+                local spoilt = text
+                for _ = 1, 3 do
+                    local value, at = random(#text)
+                    -- Half of it where the directories are: at the end, as these files have it.
+                    at = value % 2 == 0 and #text - at % 600 or at
+                    spoilt = spoilt:sub(1, at - 1) .. string.char(value >> 1 & 255) .. spoilt:sub(at + 1)
+                end
+                files.write(path "spoilt.tif", spoilt)
+                local ok, result = pcall(mb.tiff.read, path "spoilt.tif")
+                if ok then
+                    result:release()
+                else
+                    assert.is_truthy(type(result) == "table" and result.code, tostring(result))
+                end
+            end
+        end
+    end)
+
     -- ---- metadata ----
 
     local function hyperstack(channels, slices, frames)
