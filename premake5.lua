@@ -122,7 +122,8 @@ for _, file in ipairs(binding_files) do
 end
 
 -- ---------------------------------------------------------------------------------------------
--- Operator registries: one line for each op_<name>.c, and for each <name>.cu that belongs to one
+-- Registries: one line for each op_<name>.c, for each <name>.cu that belongs to one, and for each
+-- record_<name>.c of a device that can be planned for
 
 if generating then
     local op_lines, cuda_lines = {}, {}
@@ -133,7 +134,13 @@ if generating then
             table.insert(cuda_lines, "MB_CUDA_OP(" .. name .. ")\n")
         end
     end
+    local record_lines = {}
+    for _, file in ipairs(sorted_files("runtime/device/planned/record_*.c")) do
+        table.insert(record_lines, "MB_DEVICE_RECORD(" .. base_name(file):sub(8) .. ")\n")
+    end
     local head = "/* Written by premake5.lua from the file names in %s. */\n"
+    write_if_changed("build/gen/record_registry.inc",
+        head:format("runtime/device/planned") .. table.concat(record_lines))
     write_if_changed("build/gen/op_registry.inc",
         head:format("runtime/ops") .. table.concat(op_lines))
     write_if_changed("build/gen/cuda_registry.inc",

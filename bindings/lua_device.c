@@ -4,6 +4,7 @@
 ** closed; closing it releases every array on it.
 */
 #include "lua_moonbeam.h"
+#include "device/planned/planned_backend.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,11 +226,22 @@ static int device_tostring(lua_State *L)
     return 1;
 }
 
+void mbl_push_basis(lua_State *L, const mb_device *device)
+{
+    if (device->record == NULL) {
+        lua_pushnil(L);
+        return;
+    }
+    const mb_fft_record *fft = &device->record->fft;
+    lua_pushfstring(L, "estimate: recorded on %s, %s, %s", fft->device, fft->library, fft->date);
+}
+
 static int device_index(lua_State *L)
 {
     static const char *const names[] = {
-        "id",         "name",   "kind", "dry",      "closed", "threads", "index", "total",
-        "capability", "memory", "sync", "overhead", "budget", "shadow",  "close", NULL};
+        "id",    "name",       "kind",    "dry",    "closed", "threads",     "index",
+        "total", "capability", "planned", "basis",  "l2",     "granularity", "memory",
+        "sync",  "overhead",   "budget",  "shadow", "close",  NULL};
     device_box *box = luaL_checkudata(L, 1, MBL_DEVICE);
     lua_settop(L, 2);
     if (lua_type(L, 2) == LUA_TSTRING) {
@@ -258,6 +270,14 @@ static int device_index(lua_State *L)
             lua_pushinteger(L, (lua_Integer)device->facts.total_bytes);
         else if (strcmp(key, "capability") == 0)
             lua_pushinteger(L, device->facts.compute_capability);
+        else if (strcmp(key, "l2") == 0)
+            lua_pushinteger(L, (lua_Integer)device->facts.l2_bytes);
+        else if (strcmp(key, "granularity") == 0)
+            lua_pushinteger(L, (lua_Integer)device->facts.commit_granularity);
+        else if (strcmp(key, "planned") == 0)
+            lua_pushboolean(L, device->record != NULL);
+        else if (strcmp(key, "basis") == 0)
+            mbl_push_basis(L, device);
         else {
             const char *nearest = mbl_nearest(key, names);
             return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "a device has no '%s'%s%s%s", key,
@@ -299,6 +319,18 @@ static int module_list(lua_State *L)
         mb_error_clear();
         mbl_check(L, mb_device_id(i, id, sizeof id));
         lua_pushstring(L, id);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+/* planned(): the ids of devices that can be planned for without having them. */
+static int module_planned(lua_State *L)
+{
+    int count = mb_device_record_count();
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; i++) {
+        lua_pushfstring(L, "planned:%s", mb_device_record_at(i)->name);
         lua_rawseti(L, -2, i + 1);
     }
     return 1;
@@ -405,6 +437,7 @@ int mbl_open_device(lua_State *L)
                                            {NULL, NULL}};
     static const luaL_Reg functions[] = {{"open", module_open},
                                          {"list", module_list},
+                                         {"planned", module_planned},
                                          {"opened", module_opened},
                                          {"default", module_default},
                                          {"dry_begin", module_dry_begin},

@@ -1,16 +1,146 @@
 /*
 ** FFT sizes and the plan caches. Transforms themselves are operators (fft, rfft, irfft).
 */
+#include "fft/fft_record.h"
 #include "lua_moonbeam.h"
+#include <string.h>
 
-/* good_size(n): the size >= n that transforms fast. */
-static int fft_good_size(lua_State *L)
+static void set_number(lua_State *L, const char *key, double value)
 {
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
+/* choose_size(n [, {device =, axis =}]): the size >= n to take, the sizes that were compared as a
+** list of {size, ps, work}, and what the costs are from (nil: smoothness). */
+static int fft_choose_size(lua_State *L)
+{
+    static const char *const names[] = {"device", "axis", "explain", NULL};
+    static const char *const axes[] = {"row", "column", NULL};
     int64_t n = mbl_check_integer(L, 1, "n");
+    mbl_check_options(L, 2, names, "good_size");
+    mb_fft_axis axis = MB_FFT_ROW;
     if (n < 1)
         mbl_fail(L, MB_STATUS_ARGUMENT, "n", "n is %lld; a transform has at least one point",
                  (long long)n);
-    lua_pushinteger(L, mb_fft_good_size(n));
+    if (mbl_option(L, 2, "axis")) {
+        const char *name = mbl_check_string(L, -1, "axis");
+        if (strcmp(name, axes[MB_FFT_ROW]) != 0 && strcmp(name, axes[MB_FFT_COLUMN]) != 0)
+            mbl_fail(L, MB_STATUS_ARGUMENT, "axis", "axis is \"%s\"; it must be row or column",
+                     name);
+        axis = strcmp(name, axes[MB_FFT_ROW]) == 0 ? MB_FFT_ROW : MB_FFT_COLUMN;
+        lua_pop(L, 1);
+    }
+    const mb_device *device = mbl_option_device(L, 2);
+    mb_fft_candidate list[MB_FFT_MAX_CANDIDATES];
+    int count;
+    bool measured;
+    lua_pushinteger(L, mb_fft_choose_size(device, n, axis, list, &count, &measured));
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; i++) {
+        lua_createtable(L, 0, 3);
+        lua_pushinteger(L, list[i].n);
+        lua_setfield(L, -2, "size");
+        set_number(L, "ps", list[i].ps);
+        lua_pushinteger(L, list[i].work);
+        lua_setfield(L, -2, "work");
+        lua_rawseti(L, -2, i + 1);
+    }
+    if (measured) {
+        const mb_fft_record *record = mb_device_fft_record(device);
+        lua_pushfstring(L, "measured on %s, %s, %s", record->device, record->library, record->date);
+    } else {
+        lua_pushnil(L);
+    }
+    return 3;
+}
+
+/* choose_grid(least, given [, {device =}]): extents for a real transform over all axes, each >= least;
+** those that are given[i] stay. */
+static int fft_choose_grid(lua_State *L)
+{
+    static const char *const names[] = {"device", NULL};
+    mb_shape least = mbl_check_shape(L, 1, "least");
+    bool given[MB_MAX_RANK] = {false};
+    luaL_checktype(L, 2, LUA_TTABLE);
+    mbl_check_options(L, 3, names, "choose_grid");
+    if (least.rank < 1 || least.rank > 3 || mb_shape_elements(&least) == 0)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "least", "a transform has 1 to 3 axes, none of them empty");
+    for (int i = 0; i < least.rank; i++) {
+        lua_rawgeti(L, 2, i + 1);
+        given[i] = lua_toboolean(L, -1);
+        lua_pop(L, 1);
+    }
+    mb_shape sizes = least;
+    mb_fft_choose_grid(mbl_option_device(L, 3), least.rank, least.dims, given, sizes.dims);
+    mbl_push_shape(L, &sizes);
+    return 1;
+}
+
+static mb_fft_kind check_kind(lua_State *L, int index)
+{
+    static const char *const names[] = {"c2c", "r2c", "c2r", NULL};
+    static const mb_fft_kind kinds[] = {MB_FFT_C2C_FORWARD, MB_FFT_R2C, MB_FFT_C2R};
+    const char *name = mbl_check_string(L, index, "kind");
+    for (int i = 0; names[i] != NULL; i++)
+        if (strcmp(name, names[i]) == 0)
+            return kinds[i];
+    mbl_fail(L, MB_STATUS_ARGUMENT, "kind", "kind is \"%s\"; it must be c2c, r2c or c2r", name);
+}
+
+/* work(kind, dims [, {batch =, in_place =, device =}]): bytes of the work area of a transform, and
+** who says so. */
+static int fft_work(lua_State *L)
+{
+    static const char *const names[] = {"batch", "in_place", "device", NULL};
+    mb_fft_kind kind = check_kind(L, 1);
+    mb_shape shape = mbl_check_shape(L, 2, "dims");
+    mbl_check_options(L, 3, names, "work");
+    int64_t batch = mbl_option_integer(L, 3, "batch", 1);
+    mb_device *device = mbl_option_device(L, 3);
+    bool in_place = false;
+    if (mbl_option(L, 3, "in_place")) {
+        in_place = lua_toboolean(L, -1);
+        lua_pop(L, 1);
+    }
+    if (shape.rank < 1 || shape.rank > 3 || mb_shape_elements(&shape) == 0)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "dims", "a transform has 1 to 3 axes, none of them empty");
+    if (batch < 1)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "batch", "batch is %lld; it must be at least 1",
+                 (long long)batch);
+    mb_fft_desc desc = mb_fft_describe(kind, shape.rank, shape.dims, batch, in_place);
+    mb_fft_plan *plan = NULL;
+    mb_error_clear();
+    mbl_check(L, mb_fft_acquire(device, &desc, &plan));
+    lua_pushinteger(L, (lua_Integer)plan->work_bytes);
+    const char *how = plan->derived;
+    mb_fft_release(device, plan);
+    char library[100];
+    device->backend->fft_library(device->self, library, sizeof library);
+    if (how != NULL)
+        lua_pushstring(L, how);
+    else
+        lua_pushfstring(L, device->record != NULL ? "recorded, %s" : "asked of %s", library);
+    return 2;
+}
+
+/* derived(device): how many work areas on a planned device were derived instead of recorded so far,
+** and how the latest was. */
+static int fft_derived(lua_State *L)
+{
+    const char *how = NULL;
+    lua_pushinteger(L, (lua_Integer)mb_fft_cache_derived(mbl_check_device(L, 1), &how));
+    lua_pushstring(L, how);
+    return 2;
+}
+
+/* library([device]): name and version of the library that makes the transforms. */
+static int fft_library(lua_State *L)
+{
+    char text[100];
+    mb_device *device = mbl_opt_device(L, 1);
+    device->backend->fft_library(device->self, text, sizeof text);
+    lua_pushstring(L, text);
     return 1;
 }
 
@@ -45,7 +175,11 @@ static int fft_library_bytes(lua_State *L)
 
 int mbl_open_fft(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"good_size", fft_good_size},
+    static const luaL_Reg functions[] = {{"choose_size", fft_choose_size},
+                                         {"choose_grid", fft_choose_grid},
+                                         {"work", fft_work},
+                                         {"library", fft_library},
+                                         {"derived", fft_derived},
                                          {"plans", fft_plans},
                                          {"drop", fft_drop},
                                          {"library_bytes", fft_library_bytes},

@@ -147,6 +147,8 @@ mb_device *mbl_opt_device(lua_State *L, int index);
 /* The `device` member of the option table at `index` (nil or no table: the default device). */
 mb_device *mbl_option_device(lua_State *L, int index);
 void mbl_push_device(lua_State *L, mb_device *device);
+/* What the figures of a planned device rest on, as text; nil for a device that is here. */
+void mbl_push_basis(lua_State *L, const mb_device *device);
 /* Dry runs: while one goes on, every device stands for its shadow. Nested ones change nothing. */
 mb_device *mbl_active_device(lua_State *L, mb_device *device);
 

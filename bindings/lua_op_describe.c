@@ -357,6 +357,8 @@ static int op_estimate(lua_State *L)
     set_integer(L, "result", (int64_t)estimate.result_bytes);
     set_integer(L, "scratch", (int64_t)estimate.scratch_bytes);
     set_integer(L, "peak", (int64_t)estimate.peak_bytes);
+    mbl_push_basis(L, device);
+    lua_setfield(L, -2, "basis");
     push_results(L, op, arrays);
     lua_setfield(L, -2, "results");
     push_slots(L, &estimate);

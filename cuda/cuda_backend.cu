@@ -281,7 +281,7 @@ static const mb_backend backend = {
     event_record,       event_elapsed_ms,
     mb_cuda_fft_create, mb_cuda_fft_destroy,
     mb_cuda_fft_exec,   find_kernel,
-    device_overhead,
+    device_overhead,    mb_cuda_fft_library,
 };
 
 extern "C" __attribute__((visibility("default"))) const mb_backend *

@@ -64,6 +64,7 @@ mb_status mb_cuda_fft_create(void *self, const mb_fft_desc *desc, void **plan, u
 void mb_cuda_fft_destroy(void *self, void *plan);
 mb_status mb_cuda_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
                            void *work);
+void mb_cuda_fft_library(void *self, char *text, size_t bytes);
 
 /* A function of the driver by name; NULL when this driver has none. */
 void *mb_cuda_driver_function(const char *name);

@@ -32,6 +32,7 @@ static struct {
     int (*c2c)(fft_handle, void *, void *, int);
     int (*r2c)(fft_handle, void *, void *);
     int (*c2r)(fft_handle, void *, void *);
+    int (*version)(int *);
 } fft;
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -81,6 +82,7 @@ static mb_status load(void)
             {"cufftExecC2C", (void **)&fft.c2c},
             {"cufftExecR2C", (void **)&fft.r2c},
             {"cufftExecC2R", (void **)&fft.c2r},
+            {"cufftGetVersion", (void **)&fft.version},
         };
         if (!library) {
             status = mb_cuda_core->fail(MB_STATUS_UNSUPPORTED, NULL,
@@ -194,4 +196,14 @@ mb_status mb_cuda_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void
                     desc->kind == MB_FFT_C2C_FORWARD ? DIRECTION_FORWARD : DIRECTION_INVERSE),
             "complex transform");
     }
+}
+
+void mb_cuda_fft_library(void *self, char *text, size_t bytes)
+{
+    int version = 0;
+    (void)self;
+    if (load() == MB_STATUS_OK && fft.version(&version) == 0)
+        snprintf(text, bytes, "cuFFT %d.%d.%d", version / 1000, version / 100 % 10, version % 100);
+    else
+        snprintf(text, bytes, "cuFFT, not found");
 }

@@ -29,11 +29,12 @@ end
 
 --- What a convolution looks like before any memory is taken: extents only.
 --
--- `shape` of the image, `kernel` of the PSF, `center` of the PSF (coordinates), options mode, boundary, correlate.
+-- `shape` of the image, `kernel` of the PSF, `center` of the PSF (coordinates), options mode, boundary, correlate, and the
+-- device for which the grid is to be good (default: the default device).
 -- Returns {grid, before, first, shape, boundary}: extents of the FFT grid, where the image starts in it (0-based), where
 -- the result starts (0-based), its extents, and the boundary in force.
 function convolution.layout(shape, kernel, center, options)
-    options = options_of(options, "convolution.layout", {"mode", "boundary", "correlate", "size"})
+    options = options_of(options, "convolution.layout", {"mode", "boundary", "correlate", "size", "device"})
     local mode, boundary = options.mode or "same", options.boundary or "zero"
     if not modes[mode] then
         fail(('mode is "%s"; it is same, full or valid'):format(tostring(mode)), "mode")
@@ -45,6 +46,7 @@ function convolution.layout(shape, kernel, center, options)
         fail(('mode "full" has zeros outside the image; boundary "%s" is for mode "same"'):format(boundary), "boundary")
     end
     local layout = {grid = {}, before = {}, first = {}, shape = {}, boundary = boundary, mode = mode}
+    local given = {}
     for i, n in ipairs(shape) do
         local k = kernel[i]
         local c = math.floor(center[i] + 0.5) -- otf shifts by the rest
@@ -77,13 +79,14 @@ function convolution.layout(shape, kernel, center, options)
             least = n + k - 1 + 2 * spill
         end
         local circular = mode == "same" and boundary == "circular"
-        local size = options.size and options.size[i] or circular and n or mb.fft.good_size(least)
-        if size < least or circular and size ~= n then
+        local size = options.size and options.size[i]
+        if size and (size < least or circular and size ~= n) then
             fail(("axis %d: the grid must have %s %d elements, not %d"):format(i, circular and "exactly" or "at least", least,
                 size), "size")
         end
-        layout.grid[i] = size
+        layout.grid[i], given[i] = size or least, size or circular
     end
+    layout.grid = mb.fft.good_grid(layout.grid, {device = options.device, given = given})
     return layout
 end
 
@@ -144,7 +147,7 @@ function convolution.convolve(image, psf, options)
     end
     local center = psf_tools.center(psf, options.center)
     local layout = convolution.layout(image.shape, psf.shape, center, {mode = options.mode, boundary = options.boundary,
-        correlate = options.correlate, size = options.size})
+        correlate = options.correlate, size = options.size, device = image.device})
     local n = layout.grid[#layout.grid]
     local grid <close> = mb.embed(image, layout.grid, {before = layout.before, boundary = layout.boundary})
     if options.consume and options.out ~= image then

@@ -25,13 +25,13 @@ local fail = grids.fail
 --- The grid of a deconvolution without running it: deconv.layout(image shape, PSF, {boundary, center, size}).
 function deconv.layout(shape, psf, options)
     options = options_of(options, "deconv.layout", {"boundary", "center", "size"})
-    return grids.layout("deconv.layout", shape, psf.shape, psf_tools.center(psf, options.center), options)
+    return grids.layout("deconv.layout", shape, psf.shape, psf_tools.center(psf, options.center), options, psf.device)
 end
 
 --- The transfer function for a deconvolution: option `otf` of richardson_lucy and landweber, for many images of one shape.
 function deconv.transfer(psf, shape, options)
     options = options_of(options, "deconv.transfer", COMMON)
-    local layout = grids.layout("deconv.transfer", shape, psf.shape, psf_tools.center(psf, options.center), options)
+    local layout = grids.layout("deconv.transfer", shape, psf.shape, psf_tools.center(psf, options.center), options, psf.device)
     return convolution.transfer(psf, layout.grid, {center = layout.center, normalise = options.normalise})
 end
 
@@ -69,7 +69,7 @@ function deconv.richardson_lucy(image, psf, options)
             "acceleration")
     end
     local center = psf_tools.center(psf, options.center)
-    local layout = grids.layout(what, image.shape, psf.shape, center, options)
+    local layout = grids.layout(what, image.shape, psf.shape, center, options, image.device)
     local windowed = layout.boundary == "zero"
     grids.check_weights(what, weights, layout)
     local n, dry = layout.grid[#layout.grid], image.device.dry
@@ -150,7 +150,7 @@ local function linear(what, image, psf, options, laplacian, default_lambda)
     end
     local center = psf_tools.center(psf, options.center)
     local layout = convolution.layout(image.shape, psf.shape, center,
-        {boundary = options.boundary or "reflect", size = options.size})
+        {boundary = options.boundary or "reflect", size = options.size, device = image.device})
     local n, points = layout.grid[#layout.grid], convolution.product(layout.grid)
     local grid <close> = mb.embed(image, layout.grid, {before = layout.before, boundary = layout.boundary})
     do
@@ -190,7 +190,7 @@ function deconv.landweber(image, psf, options)
     options = options_of(options, what, COMMON, {"iterations", "step", "positive", "otf", "start", "weights", "metrics",
         "on_iteration", "tolerance"})
     local center = psf_tools.center(psf, options.center)
-    local layout = grids.layout(what, image.shape, psf.shape, center, options)
+    local layout = grids.layout(what, image.shape, psf.shape, center, options, image.device)
     local n, step, dry = layout.grid[#layout.grid], options.step or 1, image.device.dry
     if not (step > 0 and step < 2) then
         fail(what, ("step is %g; it lies between 0 and 2"):format(step), "step")

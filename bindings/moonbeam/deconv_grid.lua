@@ -15,14 +15,15 @@ local fail = grid.fail
 
 --- The grid of an iteration, before any memory is taken: {grid, first, shape, kernel, center, boundary}. `first` is where
 -- the image starts in the grid, 0-based. The centre is rounded to whole voxels: a shift by phase would give the PSF negative
--- values, with which these iterations diverge, and the table of the normaliser knows whole positions.
-function grid.layout(what, shape, kernel, center, options)
+-- values, with which these iterations diverge, and the table of the normaliser knows whole positions. `device`: where its
+-- transforms will run.
+function grid.layout(what, shape, kernel, center, options, device)
     local boundary, whole = options.boundary or "zero", {}
     for i, value in ipairs(center) do
         whole[i] = math.floor(value + 0.5)
     end
     if boundary ~= "zero" then
-        local layout = convolution.layout(shape, kernel, whole, {boundary = boundary, size = options.size})
+        local layout = convolution.layout(shape, kernel, whole, {boundary = boundary, size = options.size, device = device})
         layout.center = whole
         return layout
     end
@@ -32,12 +33,13 @@ function grid.layout(what, shape, kernel, center, options)
     local layout = {grid = {}, before = {}, first = {}, shape = shape, boundary = boundary, center = whole}
     for i, n in ipairs(shape) do
         local least = n + kernel[i] - 1
-        layout.grid[i] = options.size and options.size[i] or mb.fft.good_size(least)
+        layout.grid[i] = options.size and options.size[i] or least
         if layout.grid[i] < least then
             fail(what, ("axis %d: the grid must have at least %d elements, not %d"):format(i, least, layout.grid[i]), "size")
         end
         layout.before[i], layout.first[i] = 0, 0
     end
+    layout.grid = mb.fft.good_grid(layout.grid, {device = device, given = options.size})
     return layout
 end
 

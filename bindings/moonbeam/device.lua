@@ -1,4 +1,6 @@
--- Devices. This module can be called: device(id [, {budget = "8G"}]) opens "host" or "cuda:0".
+-- Devices. This module can be called: device(id [, {budget = "8G"}]) opens "host" or "cuda:0", or
+-- "planned:h200", which stands for a GPU that is not here: dry runs, estimates and plans give its
+-- figures, from a record; it holds no data and runs nothing.
 -- Sizes: "8G" is 8e9 bytes, "8Gi" is 8 * 2^30.
 
 local core = require "moonbeam.core"
@@ -7,6 +9,7 @@ local device = {
     open = core.device.open,
     list = core.device.list,
     opened = core.device.opened,
+    planned = core.device.planned, -- ids of devices that can be planned for without having them
     default = core.device.default,
     dry = core.device.dry, -- is a dry run going on?
     cuda_problem = core.device.cuda_problem,

@@ -1,5 +1,5 @@
--- FFT sizes and plan caches, and transforms over named axes with the conventions of numpy.fft. This module can be called:
--- it is the operator `fft`. The operators fft, rfft and irfft transform the last one to three axes and are what to use
+-- FFT sizes, work areas and plan caches, and transforms over named axes with the conventions of numpy.fft. This module can
+-- be called: it is the operator `fft`. The operators fft, rfft and irfft transform the last one to three axes and are what to use
 -- where memory counts; the functions here take any axes, for which they may need a copy with those axes last.
 
 local core = require "moonbeam.core"
@@ -7,9 +7,62 @@ local op = require "moonbeam.op"
 local options_of = require "moonbeam.options"
 
 local fft = {}
-for name, f in pairs(core.fft) do
-    fft[name] = f
+for _, name in ipairs {"plans", "drop", "library_bytes"} do
+    fft[name] = core.fft[name]
 end
+
+local function explanation(n, size, list, basis, axis)
+    local chosen
+    for _, candidate in ipairs(list) do
+        chosen = candidate.size == size and candidate or chosen
+    end
+    local lines = {basis and ("size %d for %d (%s), times %s:"):format(size, n, axis, basis)
+        or ("size %d for %d, by smoothness:"):format(size, n)}
+    for _, candidate in ipairs(list) do
+        local time = candidate.size * candidate.ps / (size * chosen.ps)
+        local mark = candidate == chosen and "  <-" or ""
+        if basis then
+            lines[#lines + 1] = ("  %6d  %6.2f ps a point  %5.2f x the time  %s work area  %5.2f x the memory%s"):format(
+                candidate.size, candidate.ps, time, candidate.work > 0 and "with" or "  no",
+                candidate.size * (2 + candidate.work) / (size * (2 + chosen.work)), mark)
+        else
+            lines[#lines + 1] = ("  %6d  relative cost %.2f%s"):format(candidate.size, time, mark)
+        end
+    end
+    if basis then
+        lines[#lines + 1] = "<- has the least product of time and memory (data, as much again, and the work area)"
+    end
+    return table.concat(lines, "\n")
+end
+
+--- good_size(n [, {device =, axis =, explain =}]): the size >= n that is best for a transform on the device (default: the
+-- default device): even, with no prime factor above 7. On GPUs the one with the least product of time and memory, by
+-- measured times and work areas of real rows (axis "row", the default) or of an axis above them ("column"); on the host by
+-- smoothness alone. With explain, also the reason as text, and the candidates: a list of {size =, ps = picoseconds per
+-- point, work = 1 where a work area as large as the data is needed}.
+function fft.good_size(n, options)
+    options = options or {}
+    local size, list, basis = core.fft.choose_size(n, options)
+    if not options.explain then
+        return size
+    end
+    return size, explanation(n, size, list, basis, options.axis or "row"), list
+end
+
+--- good_grid(least [, {device =, given =}]): extents >= least (a list of one to three) for a real transform over all axes.
+-- As good_size, but for the axes together: on GPUs one axis that needs a work area needs it for everything. Extents with
+-- given[i] stay as they are.
+function fft.good_grid(least, options)
+    options = options or {}
+    return core.fft.choose_grid(least, options.given or {}, {device = options.device})
+end
+
+--- work(kind, dims [, {batch =, in_place =, device =}]): the bytes of the work area that a transform takes, and who says
+-- so: the library, a record, or how it was derived. kind: "c2c", "r2c" or "c2r"; dims: one to three extents.
+fft.work = core.fft.work
+
+--- library([device]): name and version of the library that makes the transforms.
+fft.library = core.fft.library
 
 -- The axes that `given` names (default: all), as a list from 1.
 local function axes_of(what, a, given)

@@ -39,7 +39,7 @@ return function(image, psf, options)
     if math.type(iterations) ~= "integer" or iterations < 0 then
         grids.fail(WHAT, "iterations is a whole number, 0 or more", "iterations")
     end
-    local layout = grids.layout(WHAT, image.shape, psf.shape, psf_tools.center(psf, options.center), options)
+    local layout = grids.layout(WHAT, image.shape, psf.shape, psf_tools.center(psf, options.center), options, image.device)
     local weights, windowed = options.weights, layout.boundary == "zero"
     grids.check_weights(WHAT, weights, layout)
     local n, dry, mean = layout.grid[#layout.grid], image.device.dry, grids.mean(image)

@@ -29,8 +29,9 @@ local topics = {
     },
     device = {
         "mb.device(id [, {budget =}])", "\"host\", \"cuda:0\"; budget in bytes or \"8G\", \"8Gi\"",
+        "mb.device(\"planned:h200\"), mb.device.planned()", "a GPU that is not here: dry runs, estimates and plans only, from a record",
         "mb.devices(), mb.default_device([id])", "all ids; the one used by default",
-        "d.id, d.name, d.kind, d.total", "properties; also threads, capability",
+        "d.id, d.name, d.kind, d.total", "properties; also threads, capability, planned, basis",
         "d:memory(), d:overhead()", "free and total bytes; bytes held outside the pool",
         "d:budget([bytes])", "the limit on live bytes; sets it when given",
         "d:sync()", "waits for queued work",
@@ -69,6 +70,14 @@ local topics = {
         "l:print(), l:to_json(), l:rows(), l.peak, l:diff(other)", "what can be done with a ledger; == compares rows",
         "mb.bound(bound, fn, ...)", "fn(...); in a dry run, which has no values, the bound",
         "moonbeam --plan script.lua, --ledger script.lua", "whole scripts: planned; planned, run and compared",
+        "moonbeam --plan --device planned:h200 script.lua", "for a GPU that is not here; the ledger says what it rests on",
+    },
+    ["fft sizes"] = {
+        "mb.fft.good_size(n [, {device =, axis =, explain =}])", "the best size >= n; on GPUs by measured times and work areas",
+        "mb.fft.good_grid(least [, {device =, given =}])", "the same for the axes of a grid together",
+        "mb.fft.work(kind, dims, {batch =, in_place =, device =})", "bytes of a transform's work area, and who says so",
+        "mb.fft.library([device]), mb.fft.plans(), mb.fft.drop()", "the library; what its plan cache holds; empties it",
+        "moonbeam scripts/record_fft_sizes.lua", "records a GPU, so that it can be planned for where it is not",
     },
 }
 

@@ -10,8 +10,34 @@ local metatable = {__index = methods, __name = "moonbeam.ledger"}
 
 local COLUMNS = {"kind", "device", "label", "owner", "keep", "temp", "work", "live", "peak"}
 
-local function make(rows, dry, results)
-    local self = setmetatable({list = rows, dry = dry, results = results, peak = 0, peak_row = nil}, metatable)
+-- How many FFT work areas were derived instead of recorded so far, by planned device.
+local function derived_counts()
+    local counts = {}
+    for _, device in ipairs(core.device.opened()) do
+        counts[device.id] = device.planned and core.fft.derived(device) or nil
+    end
+    return counts
+end
+
+-- What the figures of planned devices rest on, as text; nil where all devices are here.
+local function basis_of(rows, before)
+    local lines, seen = {}, {}
+    for _, row in ipairs(rows) do
+        local device = not seen[row.device] and row.device:find("^planned:") and core.device.open(row.device)
+        seen[row.device] = true
+        if device then
+            local count, how = core.fft.derived(device)
+            count = count - (before[device.id] or 0)
+            lines[#lines + 1] = device.basis .. (count > 0
+                and ("; %d FFT work areas are not recorded, the latest %s"):format(count, how) or "")
+        end
+    end
+    return lines[1] and table.concat(lines, "\n")
+end
+
+local function make(rows, dry, results, before)
+    local self = setmetatable({list = rows, dry = dry, results = results, peak = 0, peak_row = nil,
+        basis = basis_of(rows, before)}, metatable)
     for i, row in ipairs(rows) do
         if row.peak > self.peak then
             self.peak, self.peak_row = row.peak, i
@@ -26,6 +52,7 @@ local function run(dry, fn, ...)
         core.device.dry_begin()
     end
     local first
+    local before = derived_counts()
     local _ <close> = setmetatable({}, {__close = function()
         if first then
             core.ledger.finish()
@@ -36,7 +63,7 @@ local function run(dry, fn, ...)
     end})
     first = core.ledger.begin()
     local results = table.pack(core.ledger.call(fn, ...))
-    return make(core.ledger.rows(first), dry, results)
+    return make(core.ledger.rows(first), dry, results, before)
 end
 
 --- mb.ledger(fn, ...): calls fn(...) and returns the ledger of that, then what fn returned.
@@ -183,6 +210,7 @@ function methods:text(options)
     end
     lines[#lines + 1] = ("peak %s (%d bytes)%s"):format(core.device.format_bytes(self.peak), self.peak,
         self.dry and ", not run" or ", measured")
+    lines[#lines + 1] = self.basis
     return table.concat(lines, "\n")
 end
 
@@ -199,7 +227,7 @@ local function json_string(text)
     end) .. "\""
 end
 
---- {"dry":, "peak":, "rows":[...]}
+--- {"dry":, "peak":, "basis":, "rows":[...]}; basis only where a device was planned for without being here.
 function methods:to_json()
     local parts = {}
     for i, row in ipairs(self.list) do
@@ -210,7 +238,9 @@ function methods:to_json()
         end
         parts[i] = "{" .. table.concat(members, ",") .. "}"
     end
-    return ("{\"dry\":%s,\"peak\":%d,\"rows\":[%s]}"):format(tostring(self.dry), self.peak, table.concat(parts, ",\n"))
+    local basis = self.basis and ("\"basis\":%s,"):format(json_string(self.basis)) or ""
+    return ("{\"dry\":%s,\"peak\":%d,%s\"rows\":[%s]}"):format(tostring(self.dry), self.peak, basis,
+        table.concat(parts, ",\n"))
 end
 
 --- Predicted beside measured: a line per step with both peaks and their difference. Returns the text and the number of

@@ -116,7 +116,8 @@ end
 --   inputs       its other inputs by name or number, {dtype, extent, ...}; -1 stands for n
 --   granularity  1: bare bytes are counted. Otherwise (default) what the pool really takes
 --   device       whose FFT work areas count (default: the default device)
--- Returns n (0: not even one), the dtype of the first result, and the bytes that n slices take.
+-- Returns n (0: not even one), the dtype of the first result, the bytes that n slices take, and for a planned device what
+-- that rests on.
 function op.max_slices(name, options)
     local axis = check_options(name, options)
     local available = core.device.bytes(options.available)
@@ -124,12 +125,12 @@ function op.max_slices(name, options)
     if options.granularity and not bare and options.granularity ~= UNIT then
         fail("argument", "granularity", ("granularity is 1 (bare bytes) or %d (what the pool takes)"):format(UNIT))
     end
-    local dtype
+    local dtype, basis
 
     local function need(count)
         local inputs = specs_for(options, axis, count)
         local known = op.estimate(name, inputs, options.params, { device = options.device })
-        dtype = known.results[1] and known.results[1].dtype or inputs[1][1]
+        dtype, basis = known.results[1] and known.results[1].dtype or inputs[1][1], known.basis
         local bytes = bare and bare_scratch(known.slots) or known.peak
         for _, spec in pairs(inputs) do
             bytes = bytes + (bare and spec_bytes(spec) or core.pool.round(spec_bytes(spec)))
@@ -157,7 +158,7 @@ function op.max_slices(name, options)
             high = middle
         end
     end
-    return low, dtype, low_bytes
+    return low, dtype, low_bytes, basis
 end
 
 return op

@@ -23,14 +23,15 @@ end
 local UNLIMITED = 1 << 40
 
 -- The memory that fn needs: calls fn(shadow device, ...), which must make its arrays there.
--- Returns {peak =, live =, results =}: the highest live bytes, those live at the end, and what fn
--- returned (arrays among it are released). An error of fn is raised.
+-- Returns {peak =, live =, results =, basis =}: the highest live bytes, those live at the end, what fn
+-- returned (arrays among it are released), and on a planned device what the figures rest on. An error of
+-- fn is raised.
 function plan.peak(fn, device, ...)
     local ok, peak, live, results = dry_run(fn, device, UNLIMITED, ...)
     if not ok then
         error(peak, 0)
     end
-    return { peak = peak, live = live, results = results }
+    return { peak = peak, live = live, results = results, basis = core.device.open(device or core.device.default()).basis }
 end
 
 local function is_budget_error(err)
@@ -156,7 +157,8 @@ local function reconstruction(options)
     }, { all = scan.rows, projection = scan.n_angles, sinogram = scan.rows }
 end
 
--- The peaks of a reconstruction by filtered back-projection, in bytes: {all, projection, sinogram}.
+-- The peaks of a reconstruction by filtered back-projection, in bytes: {all, projection, sinogram}, and
+-- on a planned device `basis`: what they rest on.
 -- `all` is the whole chain for a chunk of `count` rows; `projection` the projection-wise part (flat
 -- field, logarithm) for `count` whole frames; `sinogram` the sinogram-wise part (filtering,
 -- back-projection) for `count` rows. Options: shape = {angles, rows, columns}, dtype (default
@@ -165,14 +167,15 @@ function plan.required_memory(count, options)
     local parts = reconstruction(options)
     local peaks = {}
     for _, part in ipairs(PARTS) do
-        peaks[part] = plan.peak(parts[part], options.device, count).peak
+        local need = plan.peak(parts[part], options.device, count)
+        peaks[part], peaks.basis = need.peak, need.basis
     end
     return peaks
 end
 
 -- The largest counts for which those parts fit: {all = rows, projection = frames, sinogram = rows},
--- at most what the scan has; and their peaks. Options as for required_memory, and available (bytes
--- or "8G"; default: what the budget leaves).
+-- at most what the scan has; and their peaks, each with `basis` on a planned device. Options as for
+-- required_memory, and available (bytes or "8G"; default: what the budget leaves).
 function plan.max_chunk(options)
     local parts, limits = reconstruction(options)
     local counts, peaks = {}, {}
@@ -181,6 +184,8 @@ function plan.max_chunk(options)
             { device = options.device, available = options.available, limit = limits[part] })
         counts[part], peaks[part] = count, count > 0 and peak or 0
     end
+    local basis = core.device.open(options.device or core.device.default()).basis
+    counts.basis, peaks.basis = basis, basis
     return counts, peaks
 end
 

@@ -112,7 +112,7 @@ end
 
 -- Numbers of tiles along an axis that are worth looking at: {count, extent, size of the grid}. A larger number with the same
 -- grid is not.
-local function choices_of(n, kernel, most, wanted)
+local function choices_of(n, kernel, most, wanted, device, axis)
     local list, count, last = {}, 1, nil
     if wanted then
         count = math.min(most, (n + wanted - 1) // wanted)
@@ -120,7 +120,7 @@ local function choices_of(n, kernel, most, wanted)
     end
     while count <= most do
         local extent = (n + count - 1) // count
-        local size = mb.fft.good_size(extent + kernel - 1)
+        local size = mb.fft.good_size(extent + kernel - 1, {device = device, axis = axis})
         if size ~= last then
             list[#list + 1] = {count = count, extent = extent, size = size}
             last = size
@@ -143,14 +143,15 @@ local function candidate_of(choice, shape)
     return made
 end
 
---- How to cut. `job`: shape (to be cut), kernel, most (largest numbers of tiles), tile (wanted extents, or nil),
+--- How to cut. `job`: device, shape (to be cut), kernel, most (largest numbers of tiles), tile (wanted extents, or nil),
 -- available and host_available (bytes), seconds(candidate), peaks(candidate) -> device bytes, host bytes, and `what`.
 -- Returns the candidate {counts, tile, grid, total, points, work, seconds, peak, host_peak}, with `candidates`, the ones that
 -- were looked at, quickest first. Raises a budget error where none fits.
 function tiles.search(job)
     local lists, all, at = {}, {}, {}
     for i, n in ipairs(job.shape) do
-        lists[i] = choices_of(n, job.kernel[i], job.most[i], job.tile and job.tile[i])
+        lists[i] = choices_of(n, job.kernel[i], job.most[i], job.tile and job.tile[i], job.device,
+            i == #job.shape and "row" or "column")
         at[i] = 1
     end
     repeat
@@ -369,7 +370,7 @@ local function plan_of(source, psf, sink, settings, options, device)
     local available, host_available = tiles.available(device, options.budget, options.host_budget)
     local dense = volumes.bytes(source) + volumes.bytes(sink)
     return tiles.search {
-        what = "tiles.convolve", shape = source.shape, kernel = psf.shape, most = settings.most, tile = options.tile,
+        what = "tiles.convolve", device = device, shape = source.shape, kernel = psf.shape, most = settings.most, tile = options.tile,
         available = available, host_available = host_available,
         seconds = function(made)
             return (made.total + 0.5) * tiles.convolution_seconds(device, made.points) -- the half: the transfer function

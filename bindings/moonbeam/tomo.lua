@@ -88,7 +88,7 @@ function tomo.find_center_pair(first, opposite, options)
         mb.raise("shape", ("first is %d x %d, opposite %d x %d"):format(rows, width, opposite.shape[1],
             opposite.shape[2]), {op = "tomo.find_center_pair", arg = "opposite"})
     end
-    local size = mb.fft.good_size(2 * width)
+    local size = mb.fft.good_size(2 * width, {device = first.device})
     local function spectrum(image)
         local padded <close> = mb.pad(image, {after = {0, size - width}})
         return mb.rfft(padded)

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define MB_BACKEND_ABI 1
+#define MB_BACKEND_ABI 2
 
 typedef struct mb_op_call mb_op_call; /* ops/op.h */
 typedef mb_status (*mb_op_kernel)(const mb_op_call *call);
@@ -71,6 +71,8 @@ typedef struct mb_backend {
 
     /* Bytes that the backend itself holds on the device / in pinned host memory outside the pool. May be NULL. */
     void (*overhead)(void *self, uint64_t *device_bytes, uint64_t *pinned_bytes);
+    /* Name and version of the FFT library ("cuFFT 12.0.0"). */
+    void (*fft_library)(void *self, char *text, size_t bytes);
 } mb_backend;
 
 /* What a plug-in may call. */

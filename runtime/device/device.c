@@ -4,6 +4,7 @@
 */
 #include "device/device.h"
 #include "device/host/host_backend.h"
+#include "device/planned/planned_backend.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,10 +12,12 @@
 #include <string.h>
 
 #define MAX_CUDA 32
-#define MAX_DEVICES (1 + MAX_CUDA)
+#define MAX_PLANNED 16
+#define MAX_DEVICES (1 + MAX_CUDA + MAX_PLANNED)
+#define PLANNED "planned:"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static mb_device *opened[MAX_DEVICES]; /* 0 host, 1 + n cuda:n */
+static mb_device *opened[MAX_DEVICES]; /* 0 host, 1 + n cuda:n, then planned ones */
 static const mb_backend *cuda;
 static bool cuda_looked;
 static int cuda_count;
@@ -162,7 +165,11 @@ static mb_status open_device(const mb_backend *backend, int index, mb_device **o
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
     device->backend = backend;
     device->index = index;
-    if (backend == &mb_host_backend)
+    if (backend == &mb_planned_backend)
+        device->record = mb_device_record_at(index);
+    if (device->record)
+        snprintf(device->id, sizeof device->id, PLANNED "%s", device->record->name);
+    else if (backend == &mb_host_backend)
         snprintf(device->id, sizeof device->id, "host");
     else
         snprintf(device->id, sizeof device->id, "%s:%d", backend->name, index);
@@ -225,29 +232,79 @@ static int cuda_number(const char *id)
     return n >= 0 && n < 1000 && !*end ? (int)n : -1;
 }
 
-mb_status mb_device_open(const char *id, mb_device **out)
+/* "planned:h200, planned:a100" */
+static const char *planned_names(char *text, size_t bytes)
 {
-    mb_status status = MB_STATUS_OK;
-    int number = cuda_number(id), slot = number + 1;
-    if (number < 0 && strcmp(id, "host") != 0)
-        return mb_fail(
-            MB_STATUS_ARGUMENT, "device",
-            "unknown device \"%s\"; devices are \"host\" and \"cuda:0\", \"cuda:1\", ...", id);
-    pthread_mutex_lock(&lock);
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < mb_device_record_count() && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s" PLANNED "%s", i ? ", " : "",
+                                 mb_device_record_at(i)->name);
+    return text;
+}
+
+static mb_status open_planned(const char *name, mb_device **out)
+{
+    char known[200];
+    const int number = mb_device_record_find(name);
+    if (number < 0 || number >= MAX_PLANNED)
+        return mb_fail(MB_STATUS_DEVICE, "device",
+                       "no record of \"%s\"; devices that can be planned for without having them: "
+                       "%s",
+                       name, planned_names(known, sizeof known));
+    mb_device **slot = &opened[1 + MAX_CUDA + number];
+    if (!*slot)
+        MB_TRY(open_device(&mb_planned_backend, number, slot));
+    *out = *slot;
+    return MB_STATUS_OK;
+}
+
+/* The host (number -1) or cuda:number. */
+static mb_status open_here(const char *id, int number, mb_device **out)
+{
+    char known[200];
     if (number >= 0)
         look_for_cuda();
     if (number >= cuda_count)
-        status =
-            cuda ? mb_fail(MB_STATUS_DEVICE, "device",
-                           "no device %s: this machine has cuda:0 to cuda:%d", id, cuda_count - 1)
-                 : mb_fail(MB_STATUS_DEVICE, "device", "no device %s: %s", id, cuda_problem);
-    else if (!opened[slot])
-        status = open_device(number < 0 ? &mb_host_backend : cuda, number < 0 ? 0 : number,
-                             &opened[slot]);
-    if (status == MB_STATUS_OK)
-        *out = opened[slot];
+        return cuda
+                   ? mb_fail(MB_STATUS_DEVICE, "device",
+                             "no device %s: this machine has cuda:0 to cuda:%d", id, cuda_count - 1)
+                   : mb_fail(MB_STATUS_DEVICE, "device",
+                             "no device %s: %s. It can be planned for: %s", id, cuda_problem,
+                             planned_names(known, sizeof known));
+    mb_device **slot = &opened[number + 1];
+    if (!*slot)
+        MB_TRY(open_device(number < 0 ? &mb_host_backend : cuda, number < 0 ? 0 : number, slot));
+    *out = *slot;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_device_open(const char *id, mb_device **out)
+{
+    const bool planned = strncmp(id, PLANNED, sizeof PLANNED - 1) == 0;
+    const int number = cuda_number(id);
+    if (!planned && number < 0 && strcmp(id, "host") != 0)
+        return mb_fail(MB_STATUS_ARGUMENT, "device",
+                       "unknown device \"%s\"; devices are \"host\" and \"cuda:0\", \"cuda:1\", "
+                       "...",
+                       id);
+    pthread_mutex_lock(&lock);
+    mb_status status =
+        planned ? open_planned(id + sizeof PLANNED - 1, out) : open_here(id, number, out);
     pthread_mutex_unlock(&lock);
     return status;
+}
+
+const mb_fft_record *mb_device_fft_record(const mb_device *device)
+{
+    if (device->record)
+        return &device->record->fft;
+    if (device->facts.compute_capability == 0 || mb_device_record_count() == 0)
+        return NULL;
+    for (int i = 0; i < mb_device_record_count(); i++)
+        if (strcmp(mb_device_record_at(i)->fft.device, device->facts.name) == 0)
+            return &mb_device_record_at(i)->fft;
+    return &mb_device_record_at(0)->fft;
 }
 
 uint64_t mb_devices_close(void)

@@ -4,6 +4,8 @@
 ** theirs, operators run where their inputs are.
 ** A shadow device is the dry-run twin of a device: the same facts, allocator and planner over a purely virtual range; its
 ** operators are planned and accounted for but not run, and its data cannot be read.
+** A planned device stands for one that is not here (device/planned): it can be shadowed, estimated and planned for as if
+** it were, from a record.
 */
 #ifndef MB_DEVICE_DEVICE_H
 #define MB_DEVICE_DEVICE_H
@@ -15,11 +17,14 @@
 extern "C" {
 #endif
 
+typedef struct mb_device_record mb_device_record; /* device/planned/planned_backend.h */
+
 struct mb_device {
     const mb_backend *backend;
     void *self; /* the backend's */
     int index;
-    char id[24]; /* "host", "cuda:0" */
+    char id[24];                    /* "host", "cuda:0", "planned:h200" */
+    const mb_device_record *record; /* of a planned device; else NULL */
     mb_device_facts facts;
     mb_pool *pool;
     mb_fft_cache *ffts;
@@ -30,7 +35,7 @@ struct mb_device {
         silent; /* its steps are not for the ledger: a shadow opened to ask, or a device that a dry run replaces */
 };
 
-/* "host", "cuda", "cuda:1". Opens the device on first use. */
+/* "host", "cuda", "cuda:1", "planned:h200". Opens the device on first use. */
 mb_status mb_device_open(const char *id, mb_device **out);
 /* How many devices there are, and the id of each (index 0 is the host); loads the plug-in if it can be loaded. */
 int mb_device_count(void);
@@ -52,6 +57,9 @@ mb_status mb_device_copy(mb_device *device, void *to, const void *from, uint64_t
 mb_status mb_device_fill(mb_device *device, void *to, int byte, uint64_t bytes);
 mb_status mb_device_sync(mb_device *device);
 mb_op_kernel mb_device_kernel(mb_device *device, const char *op);
+/* Recorded FFT work areas and times that hold for the device, or nearly: its own record, else that of a GPU of the same
+** name, else the first. NULL for the host. */
+const struct mb_fft_record *mb_device_fft_record(const mb_device *device);
 
 /* Closes every device (arrays must be gone). Returns the number of blocks that were still live. */
 uint64_t mb_devices_close(void);

@@ -39,7 +39,9 @@ typedef struct mb_fft_plan {
     uint64_t work_bytes; /* the area an execution needs */
     uint64_t
         library_bytes; /* what the library took for the plan itself, as far as it can be measured */
-    int users;         /* calls that hold it now */
+    const char *
+        derived; /* how the work area was derived where it is not the library's or recorded figure; else NULL */
+    int users; /* calls that hold it now */
     uint64_t last_use;
 } mb_fft_plan;
 
@@ -57,11 +59,37 @@ void mb_fft_release(mb_device *device, mb_fft_plan *plan);
 int mb_fft_cache_drop(mb_device *device, int keep);
 int mb_fft_cache_count(mb_device *device);
 uint64_t mb_fft_cache_library_bytes(mb_device *device);
+/* How often a plan with a derived work area was acquired so far, and how the latest one was derived. */
+uint64_t mb_fft_cache_derived(const mb_device *device, const char **how);
 /* Queued on the device's compute stream. `work` is the scratch slot declared for the plan. */
 mb_status mb_fft_exec(mb_device *device, const mb_fft_plan *plan, void *in, void *out, void *work);
 
-/* The size policy, in one place: the smallest even 2-3-5-7-smooth size >= n that the cost model prefers. */
+/*
+** The size policy, in one place (fft_size.c): even 2-3-5-7-smooth sizes >= n. By smoothness alone:
+*/
 int64_t mb_fft_good_size(int64_t n);
+
+/* What the size is of: real rows (the last axis), or an axis above them. */
+typedef enum mb_fft_axis { MB_FFT_ROW, MB_FFT_COLUMN } mb_fft_axis;
+
+typedef struct mb_fft_candidate {
+    int64_t n;
+    double
+        ps; /* what the axis adds to the time of a point: picoseconds; without a record, relative */
+    int work; /* 1 where it needs a work area as large as the data, else 0 */
+} mb_fft_candidate;
+
+#define MB_FFT_MAX_CANDIDATES 200
+
+/* For a device: by the times and work areas recorded for it where there are any (*measured), the least product of time and
+** memory; else by smoothness. `list` has room for MB_FFT_MAX_CANDIDATES and gets what was compared, ascending. */
+int64_t mb_fft_choose_size(const mb_device *device, int64_t n, mb_fft_axis axis,
+                           mb_fft_candidate *list, int *count, bool *measured);
+
+/* The same for all axes of a real transform together (one to three, rows last), since one axis's work area is everyone's.
+** Extents that are `given` stay as they are, and so do axes of 1 above the rows. Returns whether times decided. */
+bool mb_fft_choose_grid(const mb_device *device, int rank, const int64_t *least, const bool *given,
+                        int64_t *sizes);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 */
 #include "fft/fft.h"
 #include "device/device.h"
+#include "fft/fft_record.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@ struct mb_fft_cache {
     mb_fft_plan **plans;
     int count, room;
     uint64_t clock;
+    uint64_t derived; /* acquisitions of plans with a derived work area, and how of the latest */
+    const char *how;
 };
 
 mb_fft_desc mb_fft_describe(mb_fft_kind kind, int rank, const int64_t *dims, int64_t batch,
@@ -110,6 +113,8 @@ static mb_status make_plan(mb_device *device, mb_fft_cache *cache, const mb_fft_
         free(plan);
         return status;
     }
+    if (device->record)
+        mb_fft_record_work(mb_device_fft_record(device), desc, &plan->derived);
     cache->plans[cache->count++] = plan;
     *out = plan;
     return MB_STATUS_OK;
@@ -139,6 +144,10 @@ mb_status mb_fft_acquire(mb_device *device, const mb_fft_desc *desc, mb_fft_plan
     if (plan) {
         plan->users++;
         plan->last_use = ++cache->clock;
+        if (plan->derived) {
+            cache->derived++;
+            cache->how = plan->derived;
+        }
         *out = plan;
     }
     pthread_mutex_unlock(&cache->lock);
@@ -184,6 +193,16 @@ uint64_t mb_fft_cache_library_bytes(mb_device *device)
     return bytes;
 }
 
+uint64_t mb_fft_cache_derived(const mb_device *device, const char **how)
+{
+    mb_fft_cache *cache = (device->twin ? device->twin : device)->ffts;
+    pthread_mutex_lock(&cache->lock);
+    *how = cache->how;
+    uint64_t count = cache->derived;
+    pthread_mutex_unlock(&cache->lock);
+    return count;
+}
+
 void mb_fft_cache_destroy(mb_fft_cache *cache)
 {
     if (!cache)
@@ -204,48 +223,4 @@ mb_status mb_fft_exec(mb_device *device, const mb_fft_plan *plan, void *in, void
                        "take a:copy()",
                        device->id);
     return device->backend->fft_exec(device->self, plan->handle, &plan->desc, in, out, work);
-}
-
-/*
-** Cost model: work per point rises with the radices used. A power of two costs 1; each factor of 3, 5 or 7 makes a pass
-** that is a little dearer than two radix-2 passes of the same length. Figures are relative times of FFTW and cuFFT on
-** 7-smooth sizes; they rank candidates, no more.
-*/
-static double size_cost(int64_t n)
-{
-    static const struct {
-        int radix;
-        double factor;
-    } radices[] = {{3, 1.05}, {5, 1.08}, {7, 1.12}};
-    double cost = (double)n;
-    for (size_t i = 0; i < sizeof radices / sizeof *radices; i++)
-        while (n % radices[i].radix == 0) {
-            n /= radices[i].radix;
-            cost *= radices[i].factor;
-        }
-    while (n % 2 == 0)
-        n /= 2;
-    return n == 1 ? cost : 0; /* 0: not 7-smooth */
-}
-
-int64_t mb_fft_good_size(int64_t n)
-{
-    if (n <= 2)
-        return 2;
-    if (n > (INT64_C(1) << 40))
-        return n;
-    int64_t best = 2;
-    while (best < n)
-        best *= 2;
-    double best_cost = size_cost(best);
-    for (int64_t size = n + (n & 1); size < best; size += 2) {
-        if ((double)size >= best_cost)
-            break; /* nothing larger can win */
-        double cost = size_cost(size);
-        if (cost > 0 && cost < best_cost) {
-            best_cost = cost;
-            best = size;
-        }
-    }
-    return best;
 }

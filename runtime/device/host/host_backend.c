@@ -211,6 +211,12 @@ static mb_status host_event_elapsed_ms(void *self, void *begin, void *end, doubl
     return MB_STATUS_OK;
 }
 
+static void host_fft_library(void *self, char *text, size_t bytes)
+{
+    (void)self;
+    snprintf(text, bytes, "%s", mb_host_fft_version());
+}
+
 static mb_op_kernel host_kernel(const char *op)
 {
     const mb_op *found = mb_op_find(op);
@@ -242,4 +248,5 @@ const mb_backend mb_host_backend = {
     .fft_destroy = mb_host_fft_destroy,
     .fft_exec = mb_host_fft_exec,
     .kernel = host_kernel,
+    .fft_library = host_fft_library,
 };

@@ -12,5 +12,7 @@ mb_status mb_host_fft_create(void *self, const mb_fft_desc *desc, void **plan, u
 void mb_host_fft_destroy(void *self, void *plan);
 mb_status mb_host_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
                            void *work);
+/* "fftw-3.3.10-sse2-avx" */
+const char *mb_host_fft_version(void);
 
 #endif

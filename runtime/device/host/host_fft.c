@@ -128,3 +128,8 @@ mb_status mb_host_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void
     }
     return MB_STATUS_OK;
 }
+
+const char *mb_host_fft_version(void)
+{
+    return fftwf_version;
+}

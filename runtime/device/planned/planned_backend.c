@@ -1,0 +1,232 @@
+/*
+** The backend of planned devices. `self` is the record. Immutable, hence safe to share between threads.
+*/
+#include "device/planned/planned_backend.h"
+#include "device/device.h"
+#include "ops/op.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MB_DEVICE_RECORD(name) extern const mb_device_record mb_device_record_##name;
+#include "record_registry.inc"
+#undef MB_DEVICE_RECORD
+
+static const mb_device_record *const records[] = {
+#define MB_DEVICE_RECORD(name) &mb_device_record_##name,
+#include "record_registry.inc"
+#undef MB_DEVICE_RECORD
+    NULL};
+
+int mb_device_record_count(void)
+{
+    return (int)(sizeof records / sizeof *records) - 1;
+}
+
+const mb_device_record *mb_device_record_at(int index)
+{
+    return records[index];
+}
+
+int mb_device_record_find(const char *name)
+{
+    for (int i = 0; records[i]; i++)
+        if (strcmp(records[i]->name, name) == 0)
+            return i;
+    return -1;
+}
+
+static mb_status refuse(const mb_device_record *record)
+{
+    return mb_fail(MB_STATUS_UNSUPPORTED, "device",
+                   "planned:%s stands for an %s that is not here: it can be planned for, with "
+                   "mb.dry_run, mb.plan, "
+                   "mb.op.estimate or moonbeam --plan, but it holds no data and runs nothing",
+                   record->name, record->facts.name);
+}
+
+static mb_status planned_open(int index, void **self, mb_device_facts *facts)
+{
+    *self = (void *)(uintptr_t)records[index];
+    *facts = records[index]->facts;
+    return MB_STATUS_OK;
+}
+
+static void planned_close(void *self)
+{
+    (void)self;
+}
+
+static mb_status planned_memory(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    const mb_device_record *record = self;
+    *free_bytes = record->free_bytes;
+    *total_bytes = record->facts.total_bytes;
+    return MB_STATUS_OK;
+}
+
+/* Addresses only, as a shadow's. */
+static mb_status planned_reserve(void *self, uint64_t bytes, void **base)
+{
+    (void)self;
+    (void)bytes;
+    *base = (void *)(uintptr_t)0x10000000000;
+    return MB_STATUS_OK;
+}
+
+static void planned_unreserve(void *self, void *base, uint64_t bytes)
+{
+    (void)self;
+    (void)base;
+    (void)bytes;
+}
+
+static mb_status planned_commit(void *self, void *base, uint64_t offset, uint64_t bytes)
+{
+    (void)base;
+    (void)offset;
+    (void)bytes;
+    return refuse(self);
+}
+
+static void planned_decommit(void *self, void *base, uint64_t offset, uint64_t bytes)
+{
+    (void)self;
+    (void)base;
+    (void)offset;
+    (void)bytes;
+}
+
+static mb_status planned_transfer(void *self, void *to, const void *from, uint64_t bytes)
+{
+    (void)to;
+    (void)from;
+    return bytes ? refuse(self) : MB_STATUS_OK;
+}
+
+static mb_status planned_fill(void *self, void *device, int byte, uint64_t bytes)
+{
+    (void)device;
+    (void)byte;
+    return bytes ? refuse(self) : MB_STATUS_OK;
+}
+
+/* Nothing is ever queued. */
+static mb_status planned_sync(void *self)
+{
+    (void)self;
+    return MB_STATUS_OK;
+}
+
+static void *planned_stream(void *self)
+{
+    (void)self;
+    return NULL;
+}
+
+static mb_status planned_event_create(void *self, void **event)
+{
+    (void)event;
+    return refuse(self);
+}
+
+static void planned_event_destroy(void *self, void *event)
+{
+    (void)self;
+    (void)event;
+}
+
+static mb_status planned_event_record(void *self, void *event)
+{
+    (void)event;
+    return refuse(self);
+}
+
+static mb_status planned_event_elapsed_ms(void *self, void *begin, void *end, double *ms)
+{
+    (void)begin;
+    (void)end;
+    (void)ms;
+    return refuse(self);
+}
+
+static mb_status planned_fft_create(void *self, const mb_fft_desc *desc, void **plan,
+                                    uint64_t *work_bytes, uint64_t *library_bytes)
+{
+    const mb_device_record *record = self;
+    const char *how;
+    *plan = NULL;
+    *work_bytes = mb_fft_record_work(&record->fft, desc, &how);
+    *library_bytes = record->fft.plan_bytes;
+    return MB_STATUS_OK;
+}
+
+static void planned_fft_destroy(void *self, void *plan)
+{
+    (void)self;
+    (void)plan;
+}
+
+static mb_status planned_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in,
+                                  void *out, void *work)
+{
+    (void)plan;
+    (void)desc;
+    (void)in;
+    (void)out;
+    (void)work;
+    return refuse(self);
+}
+
+static mb_status planned_run(const mb_op_call *call)
+{
+    return refuse(call->device->self);
+}
+
+/* The operators that have a CUDA kernel, whether the plug-in was built or not. */
+static mb_op_kernel planned_kernel(const char *op)
+{
+    static const char *const names[] = {
+#define MB_CUDA_OP(name) #name,
+#include "cuda_registry.inc"
+#undef MB_CUDA_OP
+        NULL};
+    for (int i = 0; names[i]; i++)
+        if (strcmp(names[i], op) == 0)
+            return planned_run;
+    return NULL;
+}
+
+static void planned_fft_library(void *self, char *text, size_t bytes)
+{
+    const mb_device_record *record = self;
+    snprintf(text, bytes, "%s", record->fft.library);
+}
+
+const mb_backend mb_planned_backend = {
+    .abi = MB_BACKEND_ABI,
+    .name = "cuda",
+    .count = mb_device_record_count,
+    .open = planned_open,
+    .close = planned_close,
+    .memory = planned_memory,
+    .reserve = planned_reserve,
+    .unreserve = planned_unreserve,
+    .commit = planned_commit,
+    .decommit = planned_decommit,
+    .upload = planned_transfer,
+    .download = planned_transfer,
+    .copy = planned_transfer,
+    .fill = planned_fill,
+    .sync = planned_sync,
+    .stream = planned_stream,
+    .event_create = planned_event_create,
+    .event_destroy = planned_event_destroy,
+    .event_record = planned_event_record,
+    .event_elapsed_ms = planned_event_elapsed_ms,
+    .fft_create = planned_fft_create,
+    .fft_destroy = planned_fft_destroy,
+    .fft_exec = planned_fft_exec,
+    .kernel = planned_kernel,
+    .fft_library = planned_fft_library,
+};

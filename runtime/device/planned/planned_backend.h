@@ -1,0 +1,30 @@
+/*
+** Devices that are not here, for planning: "planned:h200". Each is a record of a real device: its facts and what its FFT
+** library asks for. One record is one file, record_<name>.c, written by scripts/record_fft_sizes.lua on such a machine;
+** premake5.lua lists them.
+**
+** A planned device has the allocator and the operators' plans of the real one, so that dry runs, estimates and everything
+** built on them give the real device's figures. It has no memory: what would need any is refused.
+*/
+#ifndef MB_DEVICE_PLANNED_PLANNED_BACKEND_H
+#define MB_DEVICE_PLANNED_PLANNED_BACKEND_H
+
+#include "device/backend.h"
+#include "fft/fft_record.h"
+
+typedef struct mb_device_record {
+    const char *name; /* "h200", of "planned:h200" */
+    mb_device_facts facts;
+    uint64_t free_bytes; /* that an idle device reports */
+    mb_fft_record fft;
+} mb_device_record;
+
+/* Stands for "cuda" in all that asks for the kind of a device. */
+extern const mb_backend mb_planned_backend;
+
+int mb_device_record_count(void);
+const mb_device_record *mb_device_record_at(int index);
+/* The index of the record with that name, or -1. */
+int mb_device_record_find(const char *name);
+
+#endif
