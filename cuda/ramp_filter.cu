@@ -1,6 +1,7 @@
 /*
 ** ramp_filter on CUDA: batches of rows are padded into scratch, transformed in place, multiplied by the response,
 ** transformed back and cropped. The response is computed on the device: its cost grows with the square of the length.
+** Shifts of slices travel as kernel arguments, their phases are computed where they are multiplied: no table, no scratch.
 */
 #include "cuda_launch.cuh"
 #include "ops/op_ramp_filter.h"
@@ -55,10 +56,44 @@ __global__ void __launch_bounds__(MB_THREADS)
     }
 }
 
+/* What a bin of a row is multiplied by: the response, and the phase of the row's slice where slices move. */
+struct ramp_straight {
+    struct of_row {
+        __device__ float2 times(float2 v, float h, int64_t, bool) const
+        {
+            return make_float2(v.x * h, v.y * h);
+        }
+    };
+    __device__ of_row row(int64_t) const { return {}; }
+};
+
+#define RAMP_SLICES 256 /* a launch: 8 bytes each, of the 4 KB of arguments */
+
+struct ramp_turned {
+    uint64_t turns[RAMP_SLICES];
+    int64_t first, rows_per_slice; /* first: row of its slice that the launch's first row is */
+
+    struct of_row {
+        uint64_t turn;
+        __device__ float2 times(float2 v, float h, int64_t k, bool last) const
+        {
+            float s, c;
+            sincospif(mb_ramp_filter_phase(turn, k), &s, &c);
+            c *= h;
+            s = last ? 0.0f : s * h;
+            return make_float2(v.x * c - v.y * s, v.x * s + v.y * c);
+        }
+    };
+    __device__ of_row row(int64_t index) const { return {turns[(first + index) / rows_per_slice]}; }
+};
+
+template <class Factor>
 __global__ void __launch_bounds__(MB_THREADS)
-    ramp_multiply(float2 *rows, int64_t count, int64_t points, const float *response)
+    ramp_multiply(float2 *rows, int64_t count, int64_t points, const float *response,
+                  const __grid_constant__ Factor factor)
 {
-    for (int64_t row = blockIdx.x; row < count; row += gridDim.x)
+    for (int64_t row = blockIdx.x; row < count; row += gridDim.x) {
+        const typename Factor::of_row own = factor.row(row);
         for (int64_t first = threadIdx.x; first < points; first += MB_THREADS * MB_BATCH) {
             float2 *line = rows + row * points;
             float2 v[MB_BATCH];
@@ -70,10 +105,43 @@ __global__ void __launch_bounds__(MB_THREADS)
                     h[k] = response[first + k * MB_THREADS];
                 }
 #pragma unroll
-            for (int k = 0; k < MB_BATCH; k++)
-                if (first + k * MB_THREADS < points)
-                    line[first + k * MB_THREADS] = make_float2(v[k].x * h[k], v[k].y * h[k]);
+            for (int k = 0; k < MB_BATCH; k++) {
+                const int64_t i = first + k * MB_THREADS;
+                if (i < points)
+                    line[i] = own.times(v[k], h[k], i, i == points - 1);
+            }
         }
+    }
+}
+
+/* Multiplies `count` rows in scratch, the first of which is row `first` of the call. */
+static mb_status multiply(const mb_op_call *call, float2 *rows, int64_t first, int64_t count,
+                          int64_t padded, int64_t rows_per_slice)
+{
+    const mb_vector *shifts = &((const mb_ramp_filter_params *)call->params)->slice_shifts;
+    const float *response = (const float *)call->slots[MB_RAMP_FILTER_RESPONSE];
+    const int64_t points = padded / 2 + 1;
+    cudaStream_t stream = mb_stream(call);
+    if (shifts->count == 0) {
+        ramp_multiply<<<mb_blocks(call, count, 1), MB_THREADS, 0, stream>>>(
+            rows, count, points, response, ramp_straight());
+        MB_LAUNCHED("ramp_multiply");
+        return MB_STATUS_OK;
+    }
+    for (int64_t done = 0, n; done < count; done += n) {
+        const int64_t slice = (first + done) / rows_per_slice;
+        ramp_turned factor;
+        factor.first = (first + done) % rows_per_slice;
+        factor.rows_per_slice = rows_per_slice;
+        n = RAMP_SLICES * rows_per_slice - factor.first;
+        n = n < count - done ? n : count - done;
+        for (int64_t i = 0; i < RAMP_SLICES && slice + i < shifts->count; i++)
+            factor.turns[i] = mb_ramp_filter_turn(shifts->values[slice + i], padded);
+        ramp_multiply<<<mb_blocks(call, n, 1), MB_THREADS, 0, stream>>>(rows + done * points, n,
+                                                                        points, response, factor);
+        MB_LAUNCHED("ramp_multiply");
+    }
+    return MB_STATUS_OK;
 }
 
 __global__ void __launch_bounds__(MB_THREADS)
@@ -140,8 +208,8 @@ extern "C" mb_status mb_cuda_ramp_filter(const mb_op_call *call)
         MB_LAUNCHED("ramp_pad");
         MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_RAMP_FILTER_FORWARD], rows, rows,
                                       call->slots[MB_RAMP_FILTER_FORWARD_WORK]));
-        ramp_multiply<<<blocks, MB_THREADS, 0, stream>>>((float2 *)rows, n, points, response);
-        MB_LAUNCHED("ramp_multiply");
+        MB_TRY(multiply(call, (float2 *)rows, first, n, padded,
+                        count / mb_ramp_filter_slices(&sino->shape)));
         MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_RAMP_FILTER_INVERSE], rows, rows,
                                       call->slots[MB_RAMP_FILTER_INVERSE_WORK]));
         ramp_crop<<<blocks, MB_THREADS, 0, stream>>>(rows, padded, to, first, n, width);

@@ -10,7 +10,10 @@ local options = cli.parse(arg, {
     {"output", short = "o", value = "FILE", doc = "result file (default: SCAN with -volume.h5)"},
     {"overwrite", doc = "replace an existing result"},
     {"plan", doc = "print chunks, bytes and peak, read no frames, write nothing"},
-    {"center", short = "c", value = "X|auto", default = "auto", doc = "0-based column of the rotation axis"},
+    {"center", short = "c", value = "X|TOP,BOTTOM|auto", default = "auto",
+        doc = "0-based column of the rotation axis: halfway down the detector, or those at its first and last row"},
+    {"axis-tilt", value = "DEG", type = cli.number,
+        doc = "lean of the axis in the detector's plane; positive: further right in lower rows, like a backslash"},
     {"filter", short = "f", value = "NAME", type = cli.choice("ram-lak", "shepp-logan", "cosine", "hamming", "hann", "tukey",
         "lanczos"), default = "shepp-logan", doc = "ramp filter"},
     {"cutoff", value = "PART", type = cli.number, default = 1, doc = "filter cut-off as a part of the Nyquist frequency"},
@@ -93,11 +96,23 @@ if scan.pixel_size then
     -- Over a whole turn every ray is seen twice, but not in a half acquisition.
     settings.scale = (options.half_acquisition and 2 or 1) * math.pi / scan.n_angles / scan.pixel_size
 end
+settings.axis_tilt = options.axis_tilt and math.rad(options.axis_tilt)
 settings.center = tonumber(options.center)
-if not settings.center and options.center ~= "auto" then
-    mb.raise("argument", ("--center is \"%s\"; give a column number or auto"):format(options.center))
-elseif settings.center and not (settings.center >= 0 and settings.center <= scan.cols - 1) then
-    mb.raise("argument", ("--center %g lies outside the detector, columns 0 to %d"):format(settings.center, scan.cols - 1))
+local top, bottom = options.center:match("^([^,]+),([^,]+)$")
+if tonumber(top) and tonumber(bottom) then
+    if options.axis_tilt or scan.rows == 1 then
+        mb.raise("argument", ("--center %s says how the axis leans; give one column with %s"):format(options.center,
+            options.axis_tilt and "--axis-tilt" or "a scan of one row"))
+    end
+    settings.center = (top + bottom) / 2
+    settings.axis_tilt = math.atan((bottom - top) / (scan.rows - 1))
+elseif not settings.center and options.center ~= "auto" then
+    mb.raise("argument", ("--center is \"%s\"; give a column number, two of them as TOP,BOTTOM, or auto"):format(options.center))
+end
+for _, column in ipairs {top or settings.center, bottom} do
+    if not (tonumber(column) >= 0 and tonumber(column) <= scan.cols - 1) then
+        mb.raise("argument", ("--center %g lies outside the detector, columns 0 to %d"):format(column, scan.cols - 1))
+    end
 end
 
 say("%s", scan:describe())
@@ -139,6 +154,7 @@ local result <close> = mb.result.create(output, {
         pad_width = options.pad_width,
         half_acquisition = options.half_acquisition or nil,
         vertical_shifts = options.vertical_shifts,
+        axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt),
         method = plan.method,
         mode = plan.mode,
         circle = options.circle,

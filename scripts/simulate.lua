@@ -14,6 +14,8 @@ local options = cli.parse(arg, {
     {"span", value = "DEG", type = cli.number, default = 180, doc = "angular range, the end left out"},
     {"format", value = "NAME", type = cli.choice("dx", "nxtomo"), default = "dx", doc = "dx (Data Exchange) or nxtomo"},
     {"center", value = "X", type = cli.number, doc = "0-based column of the rotation axis (default: the middle)"},
+    {"axis-tilt", value = "DEG", type = cli.number, default = 0,
+        doc = "lean of the axis: further right in lower rows where positive; rows stay level (a shear)"},
     {"photons", value = "N", type = cli.number, default = 20000, doc = "counts of the open beam; 0: no noise, exact counts"},
     {"transmission", value = "T", type = cli.number, default = 0.2, doc = "least transmission of the object, sets the contrast"},
     {"pixel-size", value = "UM", type = cli.number, default = 1, doc = "pixel size in micrometres"},
@@ -150,12 +152,27 @@ for name, open in pairs {flats = 1, darks = 0} do
     local flat <close> = mb.full({options[name], rows, cols}, open, {device = device})
     write_frames(name, flat, gains, 1)
 end
+-- Line integrals of some projections. Where the axis leans, each row has its own column.
+local function project(part)
+    if options.axis_tilt == 0 then
+        return mb.ellipsoid_projections(ellipsoids, part, heights, cols, {center = center, device = device})
+    end
+    local integrals = mb.empty({#part, rows, cols}, {device = device})
+    for row = 1, rows do
+        local column = center + math.tan(math.rad(options.axis_tilt)) * (row - (rows + 1) / 2)
+        local to <close> = integrals:view(mb.all, {row, row}, mb.all)
+        local from <close> = mb.ellipsoid_projections(ellipsoids, part, {heights[row]}, cols, {center = column, device = device})
+        mb.convert(from, "f32", {out = to})
+    end
+    return integrals
+end
+
 local frames = math.max(1, math.min(count, (32 << 20) // (4 * rows * cols)))
 local bar = progress.new("simulating", count, {unit = "projections", quiet = options.quiet})
 for first = 1, count, frames do
     local last = math.min(first + frames - 1, count)
     local part = table.move(angles, first, last, 1, {})
-    local integrals <close> = mb.ellipsoid_projections(ellipsoids, part, heights, cols, {center = center, device = device})
+    local integrals <close> = project(part)
     mb.unary(integrals, "neg", {out = integrals})
     mb.unary(integrals, "exp", {out = integrals})
     write_frames("data", integrals, scan_gains, first)
@@ -167,10 +184,12 @@ file:write("/simulation/phantom", "3-D Shepp-Logan, higher contrast")
 file:write("/simulation/ellipsoids", mb.array(ellipsoids, {dtype = "f64"}), {attributes = {
     columns = "density per px, half axes a b c, centre x y z, phi", units = "px, rad"}})
 file:write("/simulation/center", center, {attributes = {units = "px"}})
+file:write("/simulation/axis_tilt", options.axis_tilt, {attributes = {units = "deg"}})
 if scan_gains ~= gains then
     scan_gains:release()
 end
 file:finish()
 bar:finish()
-print(("%s: %d projections of %d x %d over %g degrees, %d flats, %d darks, axis at column %g"):format(options.out, count,
-    rows, cols, options.span, options.flats, options.darks, center))
+print(("%s: %d projections of %d x %d over %g degrees, %d flats, %d darks, axis at column %g%s"):format(options.out, count,
+    rows, cols, options.span, options.flats, options.darks, center,
+    options.axis_tilt ~= 0 and (", leaning %g degrees"):format(options.axis_tilt) or ""))

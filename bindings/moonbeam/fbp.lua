@@ -19,6 +19,24 @@ local function pick(options, names)
     return picked
 end
 
+-- The shifts as a list, one per row of sinograms; nil when there are none.
+local function shifts_of(options, rows)
+    local shifts = options.slice_shifts
+    if type(shifts) == "number" then
+        shifts = {shifts}
+    end
+    if shifts == nil then
+        return nil
+    elseif type(shifts) ~= "table" or #shifts ~= rows then
+        mb.raise("argument", ("slice_shifts must be a list of %d numbers, one per row of the sinograms; it is a %s%s"):format(rows,
+            type(shifts), type(shifts) == "table" and " of " .. #shifts or ""), {op = "tomo.fbp", arg = "slice_shifts"})
+    elseif options.half_acquisition then
+        mb.raise("argument", "half_acquisition weighs all rows about one axis: it does not go with slice_shifts",
+            {op = "tomo.fbp", arg = "slice_shifts"})
+    end
+    return shifts
+end
+
 -- What mode "in_place" lets a step take for scratch before it goes through the sinogram in smaller parts.
 fbp.BATCH_BYTES = 64 << 20
 
@@ -34,6 +52,7 @@ local function job_of(sino, angles, options)
     local job = {sino = sino, angles = angles, device = sino.device, rank = rank, rows = rank == 3 and sino.shape[1] or 1,
         n_angles = sino.shape[rank - 1], cols = sino.shape[rank], filter = pick(options, FILTER_OPTIONS),
         back = pick(options, BACKPROJECT_OPTIONS), consume = options.consume}
+    job.shifts = shifts_of(options, job.rows)
     if options.half_acquisition then
         if not options.center then
             mb.raise("argument", "half_acquisition needs center, the column of the rotation axis", {op = "tomo.fbp", arg = "center"})
@@ -66,9 +85,11 @@ local function backproject_cost(job, rows)
     return mb.op.estimate("backproject", {sino_spec(job, rows)}, params, {device = job.device})
 end
 
--- The scratch of ramp_filter for so many detector rows.
+-- The scratch of ramp_filter for so many detector rows. It does not depend on how many slices move, nor how far.
 local function filter_cost(job, count)
-    return mb.op.estimate("ramp_filter", {{"f32", count, job.cols}}, job.filter, {device = job.device}).scratch
+    local params = pick(job.filter, FILTER_OPTIONS)
+    params.slice_shifts = job.shifts and {0}
+    return mb.op.estimate("ramp_filter", {{"f32", count, job.cols}}, params, {device = job.device}).scratch
 end
 
 -- The largest of whole, whole/2, whole/4, ... 1 whose cost is within `limit`, or is no more than that of 1.
@@ -81,26 +102,29 @@ local function largest(whole, limit, cost)
     return count
 end
 
-local function filter_into(from, to, options)
-    local into = pick(options, FILTER_OPTIONS)
+-- Rows first .. last of the job, which is where their shifts are.
+local function filter_into(job, from, to, first, last)
+    local into = pick(job.filter, FILTER_OPTIONS)
+    into.slice_shifts = job.shifts and table.move(job.shifts, first, last, 1, {})
     into.out = to
     mb.ramp_filter(from, into)
 end
 
--- Filters sinograms where they stand, or into `to`, `count` detector rows at a time.
-local function filter_in_batches(job, from, to, count)
+-- Filters sinograms where they stand, or into `to`, `count` detector rows at a time. Their first row is row `start` of the job.
+local function filter_in_batches(job, from, to, count, start)
     local rank, rows, n_angles = from.rank, from.rank == 3 and from.shape[1] or 1, job.n_angles
     if count >= rows * n_angles then
-        return filter_into(from, to, job.filter)
+        return filter_into(job, from, to, start, start + rows - 1)
     end
-    local function part(...)
+    local function part(first, last, ...)
         local a <close> = from:view(...)
         local b <close> = to:view(...)
-        filter_into(a, b, job.filter)
+        filter_into(job, a, b, start + first - 1, start + last - 1)
     end
     if count >= n_angles then
         for first = 1, rows, count // n_angles do
-            part({first, math.min(first + count // n_angles - 1, rows)}, mb.all, mb.all)
+            local last = math.min(first + count // n_angles - 1, rows)
+            part(first, last, {first, last}, mb.all, mb.all)
         end
         return
     end
@@ -108,32 +132,33 @@ local function filter_in_batches(job, from, to, count)
         for first = 1, n_angles, count do
             local range = {first, math.min(first + count - 1, n_angles)}
             if rank == 3 then
-                part(row, range, mb.all)
+                part(row, row, row, range, mb.all)
             else
-                part(range, mb.all)
+                part(row, row, range, mb.all)
             end
         end
     end
 end
 
--- Filtered sinograms of their own for a part of the input, weighted and extended where the scan is a half acquisition.
-local function filtered_copy(job, part, count)
+-- Filtered sinograms of their own for a part of the input that begins with row `start`, weighted and extended where the scan
+-- is a half acquisition.
+local function filtered_copy(job, part, count, start)
     if job.half_center then
         local wide = mb.half_acquisition_weight(part, job.half_center, {extend = true})
-        filter_in_batches(job, wide, wide, count)
+        filter_in_batches(job, wide, wide, count, start)
         return wide
     end
     local filtered = mb.empty(part.shape, {device = job.device})
-    filter_in_batches(job, part, filtered, count)
+    filter_in_batches(job, part, filtered, count, start)
     return filtered
 end
 
 local function run_fast(job)
     if job.consume and not job.half_center then
-        filter_into(job.sino, job.sino, job.filter)
+        filter_into(job, job.sino, job.sino, 1, job.rows)
         return mb.backproject(job.sino, job.angles, job.back)
     end
-    local filtered <close> = filtered_copy(job, job.sino, math.maxinteger)
+    local filtered <close> = filtered_copy(job, job.sino, math.maxinteger, 1)
     return mb.backproject(filtered, job.angles, job.back)
 end
 
@@ -169,7 +194,7 @@ local function run_in_place(job)
         free = math.max(free, single.scratch + (slices and 0 or whole.result))
         filter_in_batches(job, job.sino, job.sino, largest(job.rows * job.n_angles, free, function(count)
             return filter_cost(job, count)
-        end))
+        end), 1)
         slices = slices or mb.empty(shape, {device = job.device})
         backproject_in_groups(job, job.sino, slices, 1, group)
         return slices
@@ -186,7 +211,7 @@ local function run_in_place(job)
         if group < job.rows then
             slices = slices or mb.empty(shape, {device = job.device})
         end
-        local filtered <close> = filtered_copy(job, part, batch)
+        local filtered <close> = filtered_copy(job, part, batch, first)
         slices = slices or mb.empty(shape, {device = job.device})
         backproject_in_groups(job, filtered, slices, first, group)
     end
@@ -216,6 +241,9 @@ end
 -- `ramp_filter` (filter, cutoff, padding, pad_width) and of `backproject` (center, shifts, size, roi, circle, circle_value,
 -- accuracy, out), `scale` (default pi / number of angles: attenuation per pixel for angles over half a turn or a whole one)
 -- and
+--   slice_shifts      columns, a list of one per row: the axis of row z lies at center + slice_shifts[z]. The filter moves the
+--                     rows, by their trigonometric polynomial, as far as its padding goes (see ramp_filter); it costs no
+--                     memory on a GPU and next to no time. Not with half_acquisition.
 --   consume           true: the sinogram is filtered where it stands, which destroys it but needs no second one
 --   mode              "fast" (default): everything at once. "in_place": in parts, for the least memory, at the cost of speed:
 --                     filtering in batches of detector rows, back-projection of a few slices at a time or of one, unpacked
@@ -227,7 +255,7 @@ end
 --                     is 2 pi / number of angles. Columns that are seen twice are weighted (half_acquisition_weight), rows
 --                     extended to E, so the sinogram is kept, consume or not; "in_place" extends a slice's at a time.
 function fbp.reconstruct(sino, angles, options)
-    options = options_of(options, "tomo.fbp", FILTER_OPTIONS, BACKPROJECT_OPTIONS, {"mode", "consume", "half_acquisition"})
+    options = options_of(options, "tomo.fbp", FILTER_OPTIONS, BACKPROJECT_OPTIONS, {"mode", "consume", "half_acquisition", "slice_shifts"})
     local mode = options.mode or "fast"
     if not MODES[mode] then
         mb.raise("argument", ("unknown mode '%s'; there are fast, in_place and auto"):format(tostring(mode)),

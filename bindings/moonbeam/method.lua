@@ -15,7 +15,8 @@ local METHODS = {auto = true, fbp = true, fourier = true}
 local BOTH = {"filter", "cutoff", "padding", "pad_width", "center", "shifts", "size", "circle", "circle_value", "scale", "accuracy",
     "out"}
 local ONLY = { -- options that one method alone has
-    fbp = {roi = "a region of interest", half_acquisition = "half acquisition", mode = "memory mode in_place"},
+    fbp = {roi = "a region of interest", half_acquisition = "half acquisition", mode = "memory mode in_place",
+        slice_shifts = "an axis of its own for every slice"},
     fourier = {weights = "weights on the angles", pairs = "batches of pairs"},
 }
 
@@ -76,7 +77,7 @@ local function run(way, sino, angles, options)
 end
 
 local function checked(options, op)
-    options = options_of(options, op, BOTH, {"method", "consume", "roi", "half_acquisition", "mode", "weights", "pairs"})
+    options = options_of(options, op, BOTH, {"method", "consume", "roi", "half_acquisition", "mode", "slice_shifts", "weights", "pairs"})
     local asked = options.method or "auto"
     if not METHODS[asked] then
         mb.raise("argument", ("unknown method '%s'; there are auto, fbp and fourier"):format(tostring(asked)),
@@ -169,8 +170,9 @@ end
 --
 -- `sino` (rows, angles, columns) or (angles, columns), f32; `angles` in radians, in any order. Options: `method` "auto"
 -- (default), "fbp" or "fourier"; those of `tomo.fbp` and `fourier_reconstruct`. What only one of them can do chooses it
--- (roi, half_acquisition and mode "in_place": fbp; weights, pairs: fourier); otherwise the faster one by a model of both, or the
--- one that fits the budget. `consume` = true gives the sinogram up: fbp filters it in place, the Fourier method releases it.
+-- (roi, half_acquisition, slice_shifts and mode "in_place": fbp; weights, pairs: fourier); otherwise the faster one by a model
+-- of both, or the one that fits the budget. `consume` = true gives the sinogram up: fbp filters it in place, the
+-- Fourier method releases it.
 -- Returns the slices (row, y, x), or (y, x), and the way taken as `tomo.choose_method` describes it.
 function method.reconstruct(sino, angles, options)
     options = checked(options, "tomo.reconstruct")

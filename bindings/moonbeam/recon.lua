@@ -11,7 +11,8 @@ local recon = {}
 
 local ITEM_BYTES = {u8 = 1, u16 = 2, i32 = 4, f16 = 2, f32 = 4, f64 = 8}
 local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cutoff", "padding", "circle", "accuracy",
-    "size", "scale", "flat_mode", "log", "quiet", "pad_width", "mode", "half_acquisition", "vertical_shifts", "method"}
+    "size", "scale", "flat_mode", "log", "quiet", "pad_width", "mode", "half_acquisition", "vertical_shifts", "method",
+    "axis_tilt"}
 
 --- Rows per chunk beyond which nothing gets faster: what the back-projection kernels take at a time.
 recon.CHUNK_ROWS = 64
@@ -62,6 +63,48 @@ function recon.read_shifts(scan, where)
     return values
 end
 
+-- ---- leaning axis ----
+
+-- `axis_tilt` (rad) is the angle between the axis and the detector's columns, in its plane: the axis stands at `center` in the
+-- middle of the detector's height and tan(axis_tilt) columns further right for each row further down, like a backslash. Every
+-- row is reconstructed about its own column. That is the lean's shear; the rows of the object stay level, so that d columns
+-- from the axis a slice is d sin(axis_tilt) rows off. Where that matters, turn the projections first.
+
+-- Columns a row, 0 for an upright axis.
+local function lean_of(settings)
+    local tilt = settings.axis_tilt or 0
+    if tilt ~= 0 and settings.half_acquisition then
+        mb.raise("argument", "half acquisition weighs all rows about one axis: it does not go with axis_tilt", {op = "recon",
+            arg = "axis_tilt"})
+    elseif tilt ~= tilt or math.abs(tilt) >= math.pi / 4 then
+        mb.raise("argument", ("axis_tilt is %g rad; it must be less than pi / 4 either way"):format(tilt), {op = "recon",
+            arg = "axis_tilt"})
+    end
+    return math.tan(tilt)
+end
+
+-- Columns that the axis of a row, or of the middle between some, is right of `center`.
+local function lean_at(scan, row, settings)
+    return lean_of(settings) * (row - (scan.rows + 1) / 2)
+end
+
+-- The shifts that a chunk needs for a leaning axis: those of its slices and, since a vertically shifted projection shows its
+-- rows elsewhere, those of the projections; nil where there are none.
+local function leaning_shifts(scan, first, last, settings)
+    local slope, of_slices, of_angles = lean_of(settings), nil, nil
+    if slope ~= 0 then
+        of_slices = {}
+        for row = first, last do
+            of_slices[#of_slices + 1] = lean_at(scan, row, settings)
+        end
+        for i, shift in ipairs(settings.vertical_shifts or {}) do
+            of_angles = of_angles or {}
+            of_angles[i] = slope * shift
+        end
+    end
+    return of_slices, of_angles
+end
+
 -- The rows to read so that rows first .. last are complete after the vertical shifts, as far as the scan has them.
 local function rows_to_read(scan, first, last, settings)
     local low, high = 0, 0
@@ -100,8 +143,9 @@ function recon.chunk(scan, device, first, last, settings)
     end
     local own <close> = projections:view(mb.all, {first - rows[1] + 1, last - rows[1] + 1}, mb.all)
     local sinograms <close> = own:permute(2, 1, 3)
+    local of_slices, of_angles = leaning_shifts(scan, first, last, settings)
     local slices = mb.tomo.reconstruct(sinograms, scan.angles, {method = settings.method or "fbp",
-        mode = settings.mode or "fast", consume = true, center = settings.center,
+        mode = settings.mode or "fast", consume = true, center = settings.center, slice_shifts = of_slices, shifts = of_angles,
         half_acquisition = settings.half_acquisition, filter = settings.filter, cutoff = settings.cutoff,
         padding = settings.padding, pad_width = settings.pad_width, circle = settings.circle, size = settings.size,
         scale = settings.scale, accuracy = settings.accuracy})
@@ -128,7 +172,8 @@ end
 
 --- Rotation centre of a scan: registration of two opposite frames, then trial slices of one row (see `tomo.find_center`).
 -- Reads two frames (at most 256 rows around the middle) and one row. Returns the 0-based centre and a line of text that
--- says how it was found. A half acquisition has no trial slices: its axis is that of the opposite frames.
+-- says how it was found. A half acquisition has no trial slices: its axis is that of the opposite frames. The axis of a scan
+-- with an `axis_tilt` is the one in the middle of the detector's height.
 function recon.find_center(scan, options)
     options = options_of(options, "recon.find_center", OPTIONS)
     if mb.device.dry() and options.half_acquisition then
@@ -158,11 +203,13 @@ function recon.find_center(scan, options)
     end
     local line <close> = integrals_only(scan, device, {middle, middle}, nil, options)
     local sinogram <close> = line:view(mb.all, 1, mb.all)
-    local center = mb.tomo.find_center_metric(sinogram, scan.angles, {guess = pair, range = pair and mb.tomo.PAIR_RANGE or nil,
+    local lean = lean_at(scan, middle, options)
+    local guess = pair and pair + lean - lean_at(scan, (rows[1] + rows[2]) / 2, options)
+    local center = mb.tomo.find_center_metric(sinogram, scan.angles, {guess = guess, range = pair and mb.tomo.PAIR_RANGE or nil,
         filter = options.filter, accuracy = options.accuracy})
     local how = pair and ("projections %d and %d give %.2f (residual %.2g), trial slices of row %d give %.2f"):format(first, other,
         pair, residual, middle, center) or ("no opposite projections; trial slices of row %d give %.2f"):format(middle, center)
-    return center, how
+    return center - lean, how
 end
 
 -- The chunks of `count` rows that differ in the rows they have or read, as a list of {first, last}.
@@ -182,7 +229,7 @@ end
 
 -- Ways to reconstruct chunks of so many rows, the fastest first (see `tomo.choose_method`).
 local function ways_of(scan, device, rows, options)
-    local asked = {device = device, available = 1 << 60}
+    local asked = {device = device, available = 1 << 60, slice_shifts = leaning_shifts(scan, 1, rows, options)}
     for _, name in ipairs {"method", "mode", "half_acquisition", "center", "filter", "cutoff", "padding", "pad_width", "circle",
         "size", "accuracy"} do
         asked[name] = options[name]
@@ -206,6 +253,7 @@ function recon.plan(scan, options)
         mb.raise("argument", ("rows %d to %d; the scan has rows 1 to %d"):format(first, last, scan.rows),
             {op = "recon.plan", arg = "rows"})
     end
+    lean_of(options) -- raises where the tilt is out of the question
     local settings = {}
     for name, value in pairs(options) do
         settings[name] = value
@@ -279,6 +327,7 @@ function recon.plan(scan, options)
         method = way.method,
         mode = way.mode,
         reason = way.reason,
+        lean = {lean_at(scan, first, settings), lean_at(scan, last, settings)},
         settings = settings,
     }
 end
@@ -296,6 +345,10 @@ function recon.describe(plan)
     }
     if plan.search_peak then
         lines[#lines + 1] = ("axis       its search takes %s (%d bytes)"):format(bytes(plan.search_peak), plan.search_peak)
+    end
+    if plan.lean[1] ~= 0 then
+        lines[#lines + 1] = ("axis       leans from %+.2f columns at row %d to %+.2f at row %d"):format(plan.lean[1], plan.rows[1],
+            plan.lean[2], plan.rows[2])
     end
     return table.concat(lines, "\n")
 end

@@ -54,6 +54,13 @@ static const mb_op_arg args[] = {
      .initial = 1,
      .offset = offsetof(mb_ramp_filter_params, scale),
      .doc = "factor multiplied into the filter"},
+    {.name = "slice_shifts",
+     .kind = MB_ARG_VECTOR,
+     .min = -(1 << 29),
+     .max = 1 << 29,
+     .offset = offsetof(mb_ramp_filter_params, slice_shifts),
+     .unit = "px",
+     .doc = "added to the detector coordinate, one per slice of a rank-3 sinogram (else one)"},
     {.name = "result",
      .kind = MB_ARG_OUT,
      .dtypes = MB_BIT(MB_F32),
@@ -74,10 +81,13 @@ static void halo(const void *params, const mb_spec *arrays, int64_t *before, int
     *before = *after = last_axis(arrays, 1) ? arrays[MB_RAMP_FILTER_SINO].shape.dims[1] : 0;
 }
 
+/* Nor can slices that have numbers of their own: whoever cuts them has to cut the numbers too. */
 static void first_halo(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
 {
-    (void)params;
-    *before = *after = last_axis(arrays, 0) ? arrays[MB_RAMP_FILTER_SINO].shape.dims[0] : 0;
+    const mb_ramp_filter_params *p = params;
+    const mb_shape *shape = &arrays[MB_RAMP_FILTER_SINO].shape;
+    bool whole = last_axis(arrays, 0) || (shape->rank == 3 && p->slice_shifts.count > 0);
+    *before = *after = whole ? shape->dims[0] : 0;
 }
 
 static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .halo = first_halo},
@@ -88,7 +98,32 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 16}}, params = {filter = 'hann'}}",
     "{inputs = {{'f32', 7, 31}}, params = {padding = 'edge', cutoff = 0.7, filter = "
     "'shepp-logan'}}",
-    "{inputs = {{'f32', 2, 3, 13}}, params = {pad_width = 28, scale = 0.5}}", NULL};
+    "{inputs = {{'f32', 2, 3, 13}}, params = {pad_width = 28, scale = 0.5}}",
+    "{inputs = {{'f32', 4, 3, 17}}, params = {slice_shifts = {-2.25, 0, 7, 0.5}, padding = "
+    "'edge'}}",
+    NULL};
+
+static mb_status check_shifts(const mb_ramp_filter_params *p, const mb_shape *shape, int64_t width)
+{
+    int64_t slices = mb_ramp_filter_slices(shape), padded = mb_ramp_filter_padded(p, width);
+    int64_t room = (padded - width) / 2;
+    if (p->slice_shifts.count == 0)
+        return MB_STATUS_OK;
+    if (p->slice_shifts.count != slices)
+        return mb_fail(MB_STATUS_ARGUMENT, "slice_shifts",
+                       "%lld slice_shifts were given and the sinogram has %lld slices",
+                       (long long)p->slice_shifts.count, (long long)slices);
+    for (int64_t i = 0; i < slices; i++)
+        if (!(fabs(p->slice_shifts.values[i]) <= (double)room))
+            return mb_fail(
+                MB_STATUS_ARGUMENT, "slice_shifts",
+                "element %lld of slice_shifts is %g; rows of %lld columns padded to %lld can move "
+                "by %lld at most; give a pad_width of %.0f or more",
+                (long long)i + 1, p->slice_shifts.values[i], (long long)width, (long long)padded,
+                (long long)room,
+                4 * ceil(0.25 * (double)width + 0.5 * ceil(fabs(p->slice_shifts.values[i]))));
+    return MB_STATUS_OK;
+}
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -103,6 +138,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
                        "pad_width is %lld; it must be a multiple of 4 and at least the width %lld, "
                        "or 0 for automatic",
                        (long long)p->pad_width, (long long)width);
+    MB_TRY(check_shifts(p, shape, width));
     arrays[MB_RAMP_FILTER_RESULT] = arrays[MB_RAMP_FILTER_SINO];
     return MB_STATUS_OK;
 }
@@ -125,6 +161,10 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
                     mb_bytes_mul(row_bytes, (uint64_t)(host ? facts->threads : batch)), 0, 2);
     mb_planner_fft(planner, &forward, "forward work", 1, 1, &work);
     mb_planner_fft(planner, &inverse, "inverse work", 2, 2, &work);
+    mb_planner_slot(
+        planner, "turned",
+        host && p->slice_shifts.count > 0 ? mb_bytes_mul(row_bytes, (uint64_t)facts->threads) : 0,
+        0, 2);
 }
 
 MB_MULTIVERSION
@@ -136,8 +176,31 @@ static void multiply(float *spectrum, const float *response, int64_t bins)
     }
 }
 
+/* The response of a slice that moves: times the phase, complex. */
+static void turn_response(float *turned, const float *response, double shift, int64_t padded)
+{
+    const double pi = 3.14159265358979323846;
+    uint64_t turn = mb_ramp_filter_turn(shift, padded);
+    for (int64_t k = 0; k <= padded / 2; k++) {
+        double phase = pi * (double)mb_ramp_filter_phase(turn, k);
+        turned[2 * k] = response[k] * (float)cos(phase);
+        turned[2 * k + 1] = k < padded / 2 ? response[k] * (float)sin(phase) : 0.0F;
+    }
+}
+
+MB_MULTIVERSION
+static void multiply_turned(float *spectrum, const float *turned, int64_t bins)
+{
+    for (int64_t k = 0; k < bins; k++) {
+        float real = spectrum[2 * k], imaginary = spectrum[2 * k + 1];
+        spectrum[2 * k] = real * turned[2 * k] - imaginary * turned[2 * k + 1];
+        spectrum[2 * k + 1] = real * turned[2 * k + 1] + imaginary * turned[2 * k];
+    }
+}
+
+/* turned: NULL, or the response of this row's slice. */
 static mb_status filter_row(const mb_op_call *call, const float *from, float *to, int64_t width,
-                            int64_t padded, float *row)
+                            int64_t padded, float *row, const float *turned)
 {
     const mb_ramp_filter_params *p = call->params;
     int64_t left = (padded - width) / 2;
@@ -150,7 +213,10 @@ static mb_status filter_row(const mb_op_call *call, const float *from, float *to
         row[i] = after;
     MB_TRY(mb_fft_exec(call->device, call->ffts[MB_RAMP_FILTER_FORWARD], row, row,
                        call->slots[MB_RAMP_FILTER_FORWARD_WORK]));
-    multiply(row, call->slots[MB_RAMP_FILTER_RESPONSE], padded / 2 + 1);
+    if (turned)
+        multiply_turned(row, turned, padded / 2 + 1);
+    else
+        multiply(row, call->slots[MB_RAMP_FILTER_RESPONSE], padded / 2 + 1);
     MB_TRY(mb_fft_exec(call->device, call->ffts[MB_RAMP_FILTER_INVERSE], row, row,
                        call->slots[MB_RAMP_FILTER_INVERSE_WORK]));
     memcpy(to, row + left, (size_t)width * 4);
@@ -177,6 +243,7 @@ static mb_status run_host(const mb_op_call *call)
             padded = mb_ramp_filter_padded(p, width);
     int64_t rows = (int64_t)mb_array_elements(sino) / width,
             pitch = mb_ramp_filter_host_pitch(padded);
+    int64_t slices = mb_ramp_filter_slices(&sino->shape);
     float *response = call->slots[MB_RAMP_FILTER_RESPONSE];
     int threads = call->device->facts.threads;
     mb_status status = MB_STATUS_OK;
@@ -185,6 +252,10 @@ static mb_status run_host(const mb_op_call *call)
 #pragma omp parallel num_threads(threads)
     {
         float *row = (float *)call->slots[MB_RAMP_FILTER_ROWS] + pitch * omp_get_thread_num();
+        float *turned = p->slice_shifts.count > 0 ? (float *)call->slots[MB_RAMP_FILTER_TURNED] +
+                                                        pitch * omp_get_thread_num()
+                                                  : NULL;
+        int64_t turned_slice = -1;
 #pragma omp for schedule(dynamic, 64)
         for (int64_t k = 0; k <= padded / 2; k++)
             response[k] = mb_ramp_filter_response(p->filter, p->cutoff, p->scale, padded, k);
@@ -196,10 +267,14 @@ static mb_status run_host(const mb_op_call *call)
             if (seen != MB_STATUS_OK)
                 continue;
             mine = mb_cancel_check();
+            if (turned && i / (rows / slices) != turned_slice) {
+                turned_slice = i / (rows / slices);
+                turn_response(turned, response, p->slice_shifts.values[turned_slice], padded);
+            }
             if (mine == MB_STATUS_OK)
-                mine =
-                    filter_row(call, (const float *)sino->data + row_offset(sino, i),
-                               (float *)result->data + row_offset(result, i), width, padded, row);
+                mine = filter_row(call, (const float *)sino->data + row_offset(sino, i),
+                                  (float *)result->data + row_offset(result, i), width, padded, row,
+                                  turned);
             if (mine != MB_STATUS_OK)
 #pragma omp critical(mb_ramp_filter)
                 if (status == MB_STATUS_OK) {
@@ -218,17 +293,23 @@ const mb_op mb_op_ramp_filter = {
     .name = "ramp_filter",
     .summary = "The ramp filter of filtered back-projection, along the detector axis, with a "
                "choice of windows.",
-    .doc = "The ramp is the transform of the band-limited spatial kernel, so the mean of the image "
-           "comes out right. Windows, with q "
-           "= frequency / (cutoff * Nyquist): shepp-logan sin(pi q/2)/(pi q/2), cosine cos(pi "
-           "q/2), hamming 0.54 + 0.46 "
-           "cos(pi q), hann 0.5 + 0.5 cos(pi q), tukey 1 up to q = 1/2 and a half cosine to 0 at "
-           "1, lanczos sin(pi q)/(pi "
-           "q); 0 for q > 1.\n"
-           "Rows are padded to pad_width (zeros, or their first and last value), (P - width)/2 of "
-           "it in front, and cropped "
-           "back. Followed by backproject with its default scale this reconstructs densities per "
-           "pixel.",
+    .doc =
+        "The ramp is the transform of the band-limited spatial kernel, so the mean of the image "
+        "comes out right. Windows, with q "
+        "= frequency / (cutoff * Nyquist): shepp-logan sin(pi q/2)/(pi q/2), cosine cos(pi "
+        "q/2), hamming 0.54 + 0.46 "
+        "cos(pi q), hann 0.5 + 0.5 cos(pi q), tukey 1 up to q = 1/2 and a half cosine to 0 at "
+        "1, lanczos sin(pi q)/(pi "
+        "q); 0 for q > 1.\n"
+        "Rows are padded to pad_width (zeros, or their first and last value), (P - width)/2 of "
+        "it in front, and cropped "
+        "back. Followed by backproject with its default scale this reconstructs densities per "
+        "pixel.\n"
+        "slice_shifts move the rows of slice z by as much: its result at column u is what it would "
+        "have been at u + slice_shifts[z], by the rows' trigonometric polynomial, so that a "
+        "rotation axis at center + slice_shifts[z] comes to lie at center. Columns that come from "
+        "beyond the detector hold the filter's answer to the padding there. Shifts go as far as "
+        "the padding, (P - width)/2 columns.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",
     .category = "tomography",
     .args = args,

@@ -7,6 +7,9 @@
 ** rubbish, nobody reads them.
 ** The response table has P / 2 + 1 floats, real, and includes scale and 1/P (transforms are not normalised):
 ** entry k = mb_ramp_filter_response(filter, cutoff, scale, P, k).
+** slice_shifts: bin k of a row of slice z is multiplied by the phase mb_ramp_filter_phase(turn, k) as well. The host makes
+** a table of response times phase a thread, for the slice it is at; CUDA computes phases where it multiplies, without
+** scratch.
 */
 #ifndef MB_OPS_OP_RAMP_FILTER_H
 #define MB_OPS_OP_RAMP_FILTER_H
@@ -34,6 +37,7 @@ typedef struct mb_ramp_filter_params {
     int padding;
     int64_t pad_width; /* 0 = auto */
     double scale;
+    mb_vector slice_shifts; /* px, one per slice, or absent */
 } mb_ramp_filter_params;
 
 enum { MB_RAMP_FILTER_SINO, MB_RAMP_FILTER_RESULT };
@@ -42,7 +46,8 @@ enum {
     MB_RAMP_FILTER_RESPONSE,     /* float[P / 2 + 1] */
     MB_RAMP_FILTER_ROWS,         /* the padded rows */
     MB_RAMP_FILTER_FORWARD_WORK, /* FFT work areas; the two share bytes where they are not empty */
-    MB_RAMP_FILTER_INVERSE_WORK
+    MB_RAMP_FILTER_INVERSE_WORK,
+    MB_RAMP_FILTER_TURNED /* host, with slice_shifts: per thread, a pitch of floats; else 0 bytes */
 };
 
 #define MB_RAMP_FILTER_CUDA_BYTES (256u << 20)
@@ -56,6 +61,27 @@ static inline int64_t mb_ramp_filter_padded(const mb_ramp_filter_params *params,
     while (padded < 2 * width)
         padded *= 2;
     return padded;
+}
+
+/* Slices of a sinogram of any rank; all rows of one of less than three axes are one slice. */
+static inline int64_t mb_ramp_filter_slices(const mb_shape *sino)
+{
+    return sino->rank == 3 ? sino->dims[0] : 1;
+}
+
+/*
+** The phase that moves a row by `shift` columns, |shift| < P / 2: exp(2 pi i k shift / P). Per bin it turns by shift / P of a
+** whole turn, kept as a fraction of 2^64: a multiple of it wraps by itself and is exact to 2^-33 turns. The phase itself is
+** in half turns, -1 to 1. At frequency P / 2 only the cosine is taken: a row of reals has no more.
+*/
+static inline uint64_t mb_ramp_filter_turn(double shift, int64_t padded)
+{
+    return (uint64_t)(int64_t)ldexp(shift / (double)padded, 64);
+}
+
+MB_BOTH static inline float mb_ramp_filter_phase(uint64_t turn, int64_t k)
+{
+    return (float)(int32_t)(uint32_t)((turn * (uint64_t)k) >> 32) * 0x1p-31f;
 }
 
 /* Floats between the rows of two host threads: whole cache lines. */

@@ -41,21 +41,36 @@ local function kernel(filter, cutoff, P)
     return h
 end
 
--- One row by circular convolution.
-local function filtered(row, options)
+-- The padded row's trigonometric polynomial: weight of the sample at distance d.
+local function weight(d, P)
+    if d % P == 0 then
+        return 1
+    end
+    return math.sin(pi * d) / math.tan(pi * d / P) / P
+end
+
+-- One row by circular convolution, moved by `shift` columns.
+local function filtered(row, options, shift)
     local width = #row
     local P = options.pad_width or padded_width(width)
     local left = (P - width) // 2
     local h = kernel(options.filter or "ram-lak", options.cutoff or 1, P)
-    local edge, out = options.padding == "edge", {}
-    for x = 1, width do
+    local edge, whole, out = options.padding == "edge", {}, {}
+    for x = 0, P - 1 do
         local sum = 0
         for i = 0, P - 1 do
             local j = i - left + 1
             local value = row[j] or edge and row[j < 1 and 1 or width] or 0
-            sum = sum + value * h[(left + x - 1 - i) % P]
+            sum = sum + value * h[(x - i) % P]
         end
-        out[x] = sum * (options.scale or 1)
+        whole[x] = sum * (options.scale or 1)
+    end
+    for x = 1, width do
+        local at = left + x - 1 + (shift or 0)
+        out[x] = at % 1 == 0 and whole[math.tointeger(at)] or 0
+        for i = 0, at % 1 == 0 and -1 or P - 1 do
+            out[x] = out[x] + whole[i] * weight(at - i, P)
+        end
     end
     return out
 end
@@ -119,6 +134,108 @@ describe("ramp_filter", function()
         local few = mb.op.estimate("ramp_filter", { { "f32", 1, 100 } }, {})
         local many = mb.op.estimate("ramp_filter", { { "f32", 1000, 100 } }, {})
         assert.equal(few.scratch, many.scratch)
+    end)
+
+    helper.each_device(function(device, test)
+        local where = " on " .. device:match("^%a+")
+
+        test("moves slices by the polynomials of their rows" .. where, function()
+            for _, case in ipairs {
+                { 9, {} }, { 16, { filter = "none" } }, { 13, { padding = "edge", filter = "hann" } },
+                { 12, { pad_width = 40, scale = 2, padding = "edge" } }, { 11, { pad_width = 28, cutoff = 0.5 } },
+            } do
+                local width, options = case[1], case[2]
+                local room = ((options.pad_width or padded_width(width)) - width) // 2
+                local shifts = { 0, 1, -2, 0.25, -3.6, 1e-3, room, -room + 0.5 }
+                local a <close> = mb.random({ #shifts, 2, width }, { seed = width, low = -1, device = device })
+                local want = a:to_table()
+                for z, shift in ipairs(shifts) do
+                    for j = 1, 2 do
+                        want[z][j] = filtered(want[z][j], options, shift)
+                    end
+                end
+                options.slice_shifts = shifts
+                local r <close> = mb.ramp_filter(a, options)
+                helper.assert_close(want, r, 2e-6)
+                options.out = a
+                mb.ramp_filter(a, options)
+                assert.same(r:to_table(), a:to_table())
+            end
+        end)
+
+        test("moves data by whole columns as a copy would" .. where, function()
+            for _, width in ipairs { 30, 31 } do
+                local data, moved, shifts = {}, {}, { 4, -7, 0, 11 }
+                for z, shift in ipairs(shifts) do
+                    data[z], moved[z] = { {} }, { {} }
+                    for x = 1, width do -- nothing leaves the row
+                        data[z][1][x] = x > 11 and x <= width - 11 and math.sin(x * x + z) or 0
+                    end
+                    for x = 1, width do
+                        moved[z][1][x] = data[z][1][x + shift] or 0
+                    end
+                end
+                local a <close> = mb.array(data, { device = device })
+                local b <close> = mb.array(moved, { device = device })
+                local r <close> = mb.ramp_filter(a, { slice_shifts = shifts })
+                local want <close> = mb.ramp_filter(b)
+                helper.assert_close(want, r, 2e-6)
+            end
+        end)
+
+        test("moves a bell and a packet of waves as they would stand elsewhere" .. where, function()
+            local width, data, want, shifts = 101, {}, {}, { 0.5, -0.3, 7.81, -19.125 }
+            local function wave(x, z)
+                return math.exp(-(x - 50) ^ 2 / 72) * math.cos(0.4 * z * (x - 48.3))
+            end
+            for z, shift in ipairs(shifts) do
+                data[z], want[z] = { {} }, { {} }
+                for x = 1, width do
+                    data[z][1][x], want[z][1][x] = wave(x - 1, z - 1), wave(x - 1 + shift, z - 1)
+                end
+            end
+            local a <close> = mb.array(data, { device = device })
+            local r <close> = mb.ramp_filter(a, { filter = "none", slice_shifts = shifts })
+            helper.assert_close(want, r, 2e-6)
+        end)
+
+        test("moves any number of slices, each alone as in company" .. where, function()
+            local shifts = {}
+            for z = 1, 600 do
+                shifts[z] = 5 * math.sin(z)
+            end
+            local a <close> = mb.random({ 600, 3, 20 }, { seed = 3, device = device })
+            local whole <close> = mb.ramp_filter(a, { slice_shifts = shifts })
+            for _, z in ipairs { 1, 2, 256, 257, 511, 512, 513, 600 } do
+                local slice <close> = a:view(z, mb.all, mb.all)
+                local alone <close> = mb.ramp_filter(slice, { slice_shifts = shifts[z] })
+                local expected <close> = whole:view(z, mb.all, mb.all)
+                helper.assert_close(expected, alone, 1e-6)
+            end
+        end)
+    end)
+
+    it("says what is wrong with shifts", function()
+        local a <close> = mb.zeros { 2, 3, 10 } -- padded to 32
+        for _, case in ipairs {
+            { { slice_shifts = { 1 } }, "1 slice_shifts were given and the sinogram has 2 slices" },
+            { { slice_shifts = { 1, -11.5 } }, "element 2 of slice_shifts is -11.5; rows of 10 columns padded to 32 can move by 11 "
+                .. "at most; give a pad_width of 36 or more" },
+            { { slice_shifts = { 0.5, 0 }, pad_width = 12 }, "nil" },
+            { { slice_shifts = { 2, 0 }, pad_width = 12 }, "move by 1 at most; give a pad_width of 16 or more" },
+            { { slice_shifts = { 0, 0 / 0 } }, "slice_shifts" },
+        } do
+            if case[2] == "nil" then
+                mb.ramp_filter(a, case[1]):release()
+            else
+                local text, err = helper.failure(mb.ramp_filter, a, case[1])
+                assert.equal("argument", err.code)
+                assert.equal("slice_shifts", err.arg)
+                assert.matches(case[2], text, 1, true)
+            end
+        end
+        local far <close> = mb.ramp_filter(a, { slice_shifts = { 2, -13 }, pad_width = 36 })
+        assert.same(a.shape, far.shape)
     end)
 
     it("says what is wrong", function()

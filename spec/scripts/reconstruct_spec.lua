@@ -1,4 +1,5 @@
 -- The recipes as a user runs them: as programs, from file to file.
+local helper = require "spec.helper"
 local mb = require "moonbeam"
 
 local program = mb.system.program()
@@ -118,6 +119,93 @@ describe("scripts", function()
         assert.is_not_nil(least)
         must("reconstruct.lua", ("%s --plan --device host --budget %d"):format(path("scan.h5"), least))
         assert.equal(1, (run("reconstruct.lua", ("%s --plan --device host --budget %d"):format(path("scan.h5"), least - 512))))
+    end)
+
+    describe("with a leaning axis", function()
+        local function reconstruct(name, more)
+            return must("reconstruct.lua", ("%s -o %s --device host %s"):format(path("lean.h5"), path(name), more))
+        end
+
+        local function phantom_error(scan, name)
+            return tonumber(must("compare_phantom.lua", path(scan) .. " " .. path(name)):match("error%s+([%d.]+)"))
+        end
+
+        setup(function()
+            for name, tilt in pairs {upright = 0, lean = 9} do
+                must("simulate.lua", ("%s --size 64 --rows 21 --angles 90 --photons 0 --quiet --axis-tilt %g"):format(path(name
+                    .. ".h5"), tilt))
+            end
+            must("reconstruct.lua", ("%s -o %s --device host --quiet --center 31.5"):format(path("upright.h5"), path("upright-v.h5")))
+        end)
+
+        it("makes the volume of an upright one, in exactly the bytes it predicts", function()
+            local text = reconstruct("lean-v.h5", "--center 31.5 --axis-tilt 9")
+            assert.matches("leans from %-1.58 columns at row 1 to %+1.58 at row 21", text)
+            local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+) bytes")
+            assert.is_not_nil(predicted)
+            assert.equal(predicted, measured)
+            local upright, leaning = phantom_error("upright.h5", "upright-v.h5"), phantom_error("lean.h5", "lean-v.h5")
+            assert.is_true(leaning < 1.1 * upright)
+            reconstruct("wrong-v.h5", "--center 31.5 --axis-tilt=-9 --quiet")
+            reconstruct("ignored-v.h5", "--center 31.5 --quiet")
+            assert.is_true(phantom_error("lean.h5", "ignored-v.h5") > 1.5 * upright)
+            assert.is_true(phantom_error("lean.h5", "wrong-v.h5") > 2.5 * upright)
+        end)
+
+        it("gives the same slices for every chunk size, and for part of the rows", function()
+            reconstruct("lean21.h5", "--center 31.5 --axis-tilt 9 --quiet --chunk 21")
+            local expected = volume_of("lean21.h5")
+            for _, chunk in ipairs {1, 2, 8} do
+                reconstruct("lean-chunks.h5", "--overwrite --center 31.5 --axis-tilt 9 --quiet --chunk " .. chunk)
+                assert.same(expected, volume_of("lean-chunks.h5"))
+            end
+            reconstruct("lean-rows.h5", "--center 31.5 --axis-tilt 9 --quiet --rows 15:18")
+            assert.same(table.move(expected, 15, 18, 1, {}), volume_of("lean-rows.h5"))
+        end)
+
+        it("is found halfway down, whichever rows are asked for", function()
+            for _, rows in ipairs {"1:21", "14:21"} do
+                local text = reconstruct("lean-auto.h5", "--overwrite --axis-tilt 9 --rows " .. rows)
+                assert.near(31.5, tonumber(text:match("axis%s+column ([%d.]+)")), 0.3)
+            end
+        end)
+
+        it("may be given by its columns at both ends", function()
+            local half = 10 * math.tan(math.rad(9))
+            reconstruct("lean-ends.h5", ("--quiet --center %.17g,%.17g"):format(31.5 - half, 31.5 + half))
+            helper.assert_close(volume_of("lean-v.h5"), volume_of("lean-ends.h5"), 1e-5)
+        end)
+
+        it("follows projections that are shifted vertically", function()
+            local file = assert(io.open(path("six.txt"), "w"))
+            file:write(("6\n"):rep(90))
+            file:close()
+            reconstruct("lean-six.h5", "--center 31.5 --axis-tilt 9 --quiet --vertical-shifts " .. path("six.txt"))
+            local expected, got = volume_of("lean-v.h5"), volume_of("lean-six.h5")
+            local difference, norm = 0, 0
+            for z = 1, 15 do
+                local a, b = helper.flatten(expected[z + 6]), helper.flatten(got[z])
+                for i = 1, #a do
+                    difference, norm = difference + (a[i] - b[i]) ^ 2, norm + a[i] ^ 2
+                end
+            end
+            assert.is_true(difference < 0.1 ^ 2 * norm) -- nearly: back-projection interpolates linearly what the filter does not
+        end)
+
+        it("has to be plausible", function()
+            for arguments, message in pairs {
+                ["--axis-tilt 60"] = "axis_tilt is 1.0472 rad; it must be less than pi / 4",
+                ["--axis-tilt 2 --center 30,33"] = "--center 30,33 says how the axis leans; give one column with --axis-tilt",
+                ["--center 30,64"] = "--center 64 lies outside the detector, columns 0 to 63",
+                ["--center 30,x"] = "give a column number, two of them as TOP,BOTTOM, or auto",
+                ["--axis-tilt 2 --half-acquisition --center 12"] = "does not go with axis_tilt",
+                ["--axis-tilt 2 --method fourier"] = "method fourier does not do an axis of its own for every slice",
+            } do
+                local status, text = run("reconstruct.lua", path("lean.h5") .. " --plan --device host " .. arguments)
+                assert.equal(1, status)
+                assert.matches(message, text, 1, true)
+            end
+        end)
     end)
 
     describe("with vertical shifts", function()

@@ -32,7 +32,8 @@ describe("tomo.reconstruct", function()
         test("takes what the choice says on " .. device:match("^%a+"), function()
             local sino <close>, angles = sinograms(5, 30, 64, device)
             local asked = {{}, {method = "fourier"}, {mode = "in_place"}, {method = "fbp", mode = "fast"}, {roi = {3, 40, 5, 60}},
-                {weights = angles}, {half_acquisition = true, center = 12}}
+                {weights = angles}, {half_acquisition = true, center = 12},
+                {slice_shifts = {1, -2, 0.5, 0, 3}}}
             for _, options in ipairs(asked) do
                 local given = setmetatable({device = device}, {__index = options})
                 for key, value in pairs(options) do
