@@ -89,9 +89,14 @@ __global__ void __launch_bounds__(MB_THREADS) bp_largest(bp_source src, unsigned
     for (int64_t row = blockIdx.x; row < (int64_t)src.slices * src.n_angles; row += gridDim.x) {
         const int64_t z = row / src.n_angles, a = row % src.n_angles;
         const float *line = src.data + z * src.stride_z + a * src.stride_a;
-        for (int b = threadIdx.x; b < src.bins; b += blockDim.x) {
-            float v = fabsf(line[b]);
-            most = v <= 3.402823466e38f ? fmaxf(most, v) : most;
+        for (int first = threadIdx.x; first < src.bins; first += MB_THREADS * MB_BATCH) {
+            float v[MB_BATCH];
+#pragma unroll
+            for (int k = 0; k < MB_BATCH; k++)
+                v[k] = first + k * MB_THREADS < src.bins ? fabsf(line[first + k * MB_THREADS]) : 0;
+#pragma unroll
+            for (int k = 0; k < MB_BATCH; k++)
+                most = v[k] <= 3.402823466e38f ? fmaxf(most, v[k]) : most;
         }
     }
     most = mb_block_fold(most, mb_fold_max());
