@@ -268,7 +268,8 @@ end
 local function search(source, psf, sink, settings, options, device, work)
     local available, host_available = tiles.available(device, options.budget, options.host_budget)
     return tiles.search {
-        what = WHAT, device = device, shape = work.shape, kernel = work.kernel, most = work.most or least_one(work.shape), tile = options.tile,
+        what = WHAT, device = device, shape = work.shape,
+        kernel = work.kernel, most = work.most or least_one(work.shape), tile = options.tile,
         available = available, host_available = host_available, advice = work.advice, seconds = work.seconds,
         peaks = function(made)
             local peaks = tiles.peaks(device, function(on, host, mirror)
