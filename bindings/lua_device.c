@@ -185,6 +185,18 @@ static int device_budget(lua_State *L)
     return 1;
 }
 
+/* pinned([limit]): pinned host memory in use, its peak, and its limit; sets the limit when given. */
+static int device_pinned(lua_State *L)
+{
+    mb_device *device = mbl_check_device(L, 1);
+    if (!lua_isnoneornil(L, 2))
+        device->pinned.limit = mbl_check_bytes(L, 2, "pinned");
+    lua_pushinteger(L, (lua_Integer)device->pinned.live);
+    lua_pushinteger(L, (lua_Integer)device->pinned.peak);
+    lua_pushinteger(L, (lua_Integer)device->pinned.limit);
+    return 3;
+}
+
 /* shadow([budget]): a dry-run twin. */
 static int device_shadow(lua_State *L)
 {
@@ -241,7 +253,7 @@ static int device_index(lua_State *L)
     static const char *const names[] = {
         "id",    "name",       "kind",    "dry",    "closed", "threads",     "index",
         "total", "capability", "planned", "basis",  "l2",     "granularity", "memory",
-        "sync",  "overhead",   "budget",  "shadow", "close",  NULL};
+        "sync",  "overhead",   "budget",  "pinned", "shadow", "close",       NULL};
     device_box *box = luaL_checkudata(L, 1, MBL_DEVICE);
     lua_settop(L, 2);
     if (lua_type(L, 2) == LUA_TSTRING) {
@@ -424,13 +436,10 @@ static int module_format_bytes(lua_State *L)
 
 int mbl_open_device(lua_State *L)
 {
-    static const luaL_Reg methods[] = {{"memory", device_memory},
-                                       {"sync", device_sync},
-                                       {"overhead", device_overhead},
-                                       {"budget", device_budget},
-                                       {"shadow", device_shadow},
-                                       {"close", device_close},
-                                       {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"memory", device_memory},     {"sync", device_sync},
+                                       {"overhead", device_overhead}, {"budget", device_budget},
+                                       {"pinned", device_pinned},     {"shadow", device_shadow},
+                                       {"close", device_close},       {NULL, NULL}};
     static const luaL_Reg metamethods[] = {{"__tostring", device_tostring},
                                            {"__gc", device_close},
                                            {"__close", device_close},

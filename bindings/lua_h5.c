@@ -32,7 +32,7 @@ mb_h5 *mbl_check_h5(lua_State *L, int index)
     return box->file;
 }
 
-static mb_h5_dataset *check_dataset(lua_State *L, int index)
+mb_h5_dataset *mbl_check_h5_dataset(lua_State *L, int index)
 {
     dataset_box *box = luaL_testudata(L, index, MBL_H5_DATASET);
     if (box == NULL || box->dataset == NULL)
@@ -337,9 +337,7 @@ static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
     return range;
 }
 
-/* Ranges from the arguments [first, last]; missing ones take the whole axis. The shape without
-** dropped axes. */
-static mb_shape check_ranges(lua_State *L, int first, int last, const mb_h5_info *info,
+mb_shape mbl_check_h5_ranges(lua_State *L, int first, int last, const mb_h5_info *info,
                              mb_range *ranges)
 {
     mb_shape shape = {0, {0}};
@@ -376,7 +374,7 @@ static int read_dataset(lua_State *L, mb_h5_dataset *dataset, int first, int las
         return mbl_fail(L, MB_STATUS_DTYPE, NULL,
                         "'%s' holds strings: read it with file:value(path)",
                         mb_h5_dataset_path(dataset));
-    const mb_shape shape = check_ranges(L, first, last, info, ranges);
+    const mb_shape shape = mbl_check_h5_ranges(L, first, last, info, ranges);
     if (options != 0 && mbl_option(L, options, "out")) {
         array = mbl_check_array(L, -1);
         if (!mb_shape_equal(&array->shape, &shape)) {
@@ -423,7 +421,7 @@ static int file_read(lua_State *L)
 /* dataset:read(range, ... [, options]) */
 static int dataset_read(lua_State *L)
 {
-    mb_h5_dataset *dataset = check_dataset(L, 1);
+    mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 1);
     const int options = option_index(L, 2);
     const int last = options != 0 ? options - 1 : lua_gettop(L);
     return read_dataset(L, dataset, 2, last, options != 0 ? options : lua_gettop(L) + 1);
@@ -442,10 +440,11 @@ static mb_shape squeezed(const mb_shape *shape)
 /* dataset:write(array, range, ...) */
 static int dataset_write(lua_State *L)
 {
-    mb_h5_dataset *dataset = check_dataset(L, 1);
+    mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 1);
     mb_array *array = mbl_check_array(L, 2);
     mb_range ranges[MB_H5_MAX_RANK];
-    const mb_shape shape = check_ranges(L, 3, lua_gettop(L), mb_h5_dataset_info(dataset), ranges);
+    const mb_shape shape =
+        mbl_check_h5_ranges(L, 3, lua_gettop(L), mb_h5_dataset_info(dataset), ranges);
     const mb_shape have = squeezed(&array->shape), want = squeezed(&shape);
     if (!mb_shape_equal(&have, &want)) {
         char a[128], b[128];
@@ -458,12 +457,14 @@ static int dataset_write(lua_State *L)
     return 0;
 }
 
-static const char *const layout_names[] = {"chunks", "deflate", "dtype", "attributes", NULL};
+static const char *const layout_names[] = {"chunks", "deflate",    "sparse",
+                                           "dtype",  "attributes", NULL};
 
 /* chunks and deflate of the option table; `chunks` has room for MB_MAX_RANK extents. */
 static mb_h5_layout check_layout(lua_State *L, int options, int rank, int64_t *chunks)
 {
     mb_h5_layout layout = {.deflate = (int)mbl_option_integer(L, options, "deflate", 0)};
+    layout.sparse = mbl_option(L, options, "sparse") && lua_toboolean(L, -1);
     if (mbl_option(L, options, "chunks")) {
         const mb_shape shape = mbl_check_shape(L, -1, "chunks");
         if (shape.rank != rank)
@@ -476,10 +477,11 @@ static mb_h5_layout check_layout(lua_State *L, int options, int rank, int64_t *c
     return layout;
 }
 
-/* create_dataset(path, {shape =, dtype =, chunks =, deflate =, attributes =}) */
+/* create_dataset(path, {shape =, dtype =, chunks =, deflate =, sparse =, attributes =}) */
 static int file_create_dataset(lua_State *L)
 {
-    static const char *const names[] = {"shape", "chunks", "deflate", "dtype", "attributes", NULL};
+    static const char *const names[] = {"shape", "chunks",     "deflate", "sparse",
+                                        "dtype", "attributes", NULL};
     int64_t chunks[MB_MAX_RANK];
     mb_h5 *file = mbl_check_h5(L, 1);
     const char *path = mbl_check_string(L, 2, "path");
@@ -493,6 +495,69 @@ static int file_create_dataset(lua_State *L)
     mb_error_clear();
     mbl_check(
         L, mb_h5_dataset_create(file, path, dtype, shape.rank, shape.dims, &layout, &box->dataset));
+    mbl_write_h5_attributes(L, file, path, 3);
+    return 1;
+}
+
+/* The member of a source, which the list on the stack keeps alive. */
+static const char *source_text(lua_State *L, int source, const char *name)
+{
+    lua_getfield(L, source, name);
+    const char *text = mbl_check_string(L, -1, name);
+    lua_pop(L, 1);
+    return text;
+}
+
+static int64_t source_index(lua_State *L, int source, const char *name)
+{
+    lua_getfield(L, source, name);
+    const int64_t index = mbl_check_integer(L, -1, name);
+    lua_pop(L, 1);
+    return index;
+}
+
+/* create_virtual(path, {shape =, dtype =, sources = {{file =, path =, first =, last =}, ...}, attributes =}): each source
+** is indices first to last of axis 1. */
+static int file_create_virtual(lua_State *L)
+{
+    static const char *const names[] = {"shape", "dtype", "sources", "attributes", NULL};
+    mb_h5 *file = mbl_check_h5(L, 1);
+    const char *path = mbl_check_string(L, 2, "path");
+    mbl_check_options(L, 3, names, "h5:create_virtual");
+    if (!mbl_option(L, 3, "shape"))
+        return mbl_fail(L, MB_STATUS_ARGUMENT, "shape", "h5:create_virtual needs a shape");
+    const mb_shape shape = mbl_check_shape(L, -1, "shape");
+    const mb_dtype dtype = mbl_option_dtype(L, 3, MB_F32);
+    if (!mbl_option(L, 3, "sources") || !lua_istable(L, -1))
+        return mbl_fail(L, MB_STATUS_ARGUMENT, "sources",
+                        "h5:create_virtual needs a list of sources");
+    const int list = lua_gettop(L);
+    const lua_Integer count = luaL_len(L, list);
+    mb_h5_source *sources =
+        lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * sizeof *sources, 0);
+    int64_t next = 1;
+    for (lua_Integer i = 0; i < count; i++) {
+        lua_rawgeti(L, list, i + 1);
+        const int source = lua_gettop(L);
+        luaL_checktype(L, source, LUA_TTABLE);
+        const int64_t first = source_index(L, source, "first"),
+                      last = source_index(L, source, "last");
+        if (first != next || last < first)
+            return mbl_fail(L, MB_STATUS_ARGUMENT, "sources",
+                            "source %d has indices %lld to %lld; the one before it ends at %lld",
+                            (int)i + 1, (long long)first, (long long)last, (long long)next - 1);
+        next = last + 1;
+        sources[i] = (mb_h5_source){source_text(L, source, "file"), source_text(L, source, "path"),
+                                    first - 1, last - first + 1};
+        lua_settop(L, source - 1);
+    }
+    if (shape.rank < 1 || next - 1 != shape.dims[0])
+        return mbl_fail(L, MB_STATUS_SHAPE, "sources", "the sources end at index %lld of axis 1",
+                        (long long)next - 1);
+    dataset_box *box = new_dataset(L, 1);
+    mb_error_clear();
+    mbl_check(L, mb_h5_virtual_create(file, path, dtype, shape.rank, shape.dims, sources, count,
+                                      &box->dataset));
     mbl_write_h5_attributes(L, file, path, 3);
     return 1;
 }
@@ -573,7 +638,7 @@ static int file_tostring(lua_State *L)
 
 static int dataset_index(lua_State *L)
 {
-    const mb_h5_dataset *dataset = check_dataset(L, 1);
+    const mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 1);
     const mb_h5_info *info = mb_h5_dataset_info(dataset);
     const char *key = mbl_check_string(L, 2, "name");
     lua_pushvalue(L, 2);
@@ -607,7 +672,7 @@ static int dataset_index(lua_State *L)
 
 static int dataset_tostring(lua_State *L)
 {
-    const mb_h5_dataset *dataset = check_dataset(L, 1);
+    const mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 1);
     const mb_h5_info *info = mb_h5_dataset_info(dataset);
     luaL_Buffer b;
     luaL_buffinit(L, &b);
@@ -666,6 +731,7 @@ int mbl_open_h5(lua_State *L)
         {"read", file_read},
         {"write", file_write},
         {"create_dataset", file_create_dataset},
+        {"create_virtual", file_create_virtual},
         {"value", mbl_h5_value},
         {"attribute", mbl_h5_attribute},
         {"attributes", mbl_h5_attributes},

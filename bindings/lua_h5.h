@@ -12,6 +12,12 @@
 
 mb_h5 *mbl_check_h5(lua_State *L, int index); /* clears the error record */
 
+mb_h5_dataset *mbl_check_h5_dataset(lua_State *L, int index); /* likewise */
+/* Ranges from the arguments [first, last]; missing ones take the whole axis. The shape without
+** dropped axes. `ranges` has room for MB_H5_MAX_RANK. */
+mb_shape mbl_check_h5_ranges(lua_State *L, int first, int last, const mb_h5_info *info,
+                             mb_range *ranges);
+
 /* Methods of a file. */
 int mbl_h5_value(lua_State *L);
 int mbl_h5_attribute(lua_State *L);

@@ -28,7 +28,7 @@ static void set_integer(lua_State *L, const char *key, int64_t value)
 /* rows(token): the rows since that begin, which must not have been finished. */
 static int ledger_rows(lua_State *L)
 {
-    static const char *const kinds[] = {"operator", "create", "release", "collect"};
+    static const char *const kinds[] = {"operator", "create", "release", "collect", "pin"};
     uint64_t first = (uint64_t)mbl_check_integer(L, 1, "token"), count = mb_ledger_count();
     lua_createtable(L, count > first ? (int)(count - first) : 0, 0);
     mb_ledger_row row;

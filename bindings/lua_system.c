@@ -9,7 +9,9 @@
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -276,6 +278,36 @@ static int system_set_home(lua_State *L)
     return 0;
 }
 
+/* folder(path): the names in a folder, or nil where there is none. */
+static int system_folder(lua_State *L)
+{
+    DIR *folder = opendir(mbl_check_string(L, 1, "path"));
+    if (folder == NULL) {
+        lua_pushnil(L);
+        return 1;
+    }
+    lua_newtable(L);
+    lua_Integer count = 0;
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            lua_pushstring(L, entry->d_name);
+            lua_rawseti(L, -2, ++count);
+        }
+    closedir(folder);
+    return 1;
+}
+
+/* sync_folder(path): its names survive a power cut, as far as the file system can. */
+static int system_sync_folder(lua_State *L)
+{
+    int fd = open(mbl_check_string(L, 1, "path"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    return 0;
+}
+
 int mbl_open_system(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"call", system_call},
@@ -290,6 +322,8 @@ int mbl_open_system(lua_State *L)
                                          {"real_path", system_real_path},
                                          {"mkdir", system_mkdir},
                                          {"stat", system_stat},
+                                         {"folder", system_folder},
+                                         {"sync_folder", system_sync_folder},
                                          {"pid", system_pid},
                                          {"hostname", system_host_name},
                                          {"processors", system_processors},

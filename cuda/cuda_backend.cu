@@ -1,6 +1,6 @@
 /*
-** The CUDA backend: the table the runtime sees, devices, streams, events, errors. Memory, staging and FFT have files of
-** their own (cuda_memory.cu, cuda_staging.cu, cuda_fft.cu); each operator has <name>.cu.
+** The CUDA backend: the table the runtime sees, devices, the compute stream, errors. Memory, staging, lanes and FFT have
+** files of their own (cuda_memory.cu, cuda_staging.cu, cuda_lanes.cu, cuda_fft.cu); each operator has <name>.cu.
 ** The one exported symbol is mb_backend_entry. On a machine without a driver everything loads and count() is 0.
 */
 #include "cuda_device.h"
@@ -90,6 +90,7 @@ static void device_close(void *self)
     cudaSetDevice(device->index);
     if (device->stream)
         cudaStreamSynchronize(device->stream);
+    mb_cuda_lanes_close(device);
     mb_cuda_memory_close(device);
     mb_cuda_staging_close(device);
     if (device->stream)
@@ -198,43 +199,6 @@ static void *native_stream(void *self)
     return ((mb_cuda_device *)self)->stream;
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------------- */
-
-static mb_status event_create(void *self, void **event)
-{
-    cudaEvent_t made = NULL;
-    MB_TRY(mb_cuda_select((mb_cuda_device *)self));
-    MB_CUDA(cudaEventCreate(&made));
-    *event = made;
-    return MB_STATUS_OK;
-}
-
-static void event_destroy(void *self, void *event)
-{
-    if (!event)
-        return;
-    cudaSetDevice(((mb_cuda_device *)self)->index);
-    cudaEventDestroy((cudaEvent_t)event);
-}
-
-static mb_status event_record(void *self, void *event)
-{
-    mb_cuda_device *device = (mb_cuda_device *)self;
-    MB_TRY(mb_cuda_select(device));
-    MB_CUDA(cudaEventRecord((cudaEvent_t)event, device->stream));
-    return MB_STATUS_OK;
-}
-
-static mb_status event_elapsed_ms(void *self, void *begin, void *end, double *ms)
-{
-    float elapsed = 0;
-    MB_TRY(mb_cuda_select((mb_cuda_device *)self));
-    MB_CUDA(cudaEventSynchronize((cudaEvent_t)end));
-    MB_CUDA(cudaEventElapsedTime(&elapsed, (cudaEvent_t)begin, (cudaEvent_t)end));
-    *ms = elapsed;
-    return MB_STATUS_OK;
-}
-
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
 /* Each operator's launcher mb_cuda_<name> gets a wrapper that selects the device, so that launchers need not. */
@@ -269,19 +233,37 @@ static mb_op_kernel find_kernel(const char *op)
 /* ---- the table ------------------------------------------------------------------------------------------------- */
 
 static const mb_backend backend = {
-    MB_BACKEND_ABI,     "cuda",
-    device_count,       device_open,
-    device_close,       device_memory,
-    mb_cuda_reserve,    mb_cuda_unreserve,
-    mb_cuda_commit,     mb_cuda_decommit,
-    mb_cuda_upload,     mb_cuda_download,
-    queue_copy,         queue_fill,
-    stream_sync,        native_stream,
-    event_create,       event_destroy,
-    event_record,       event_elapsed_ms,
-    mb_cuda_fft_create, mb_cuda_fft_destroy,
-    mb_cuda_fft_exec,   find_kernel,
-    device_overhead,    mb_cuda_fft_library,
+    MB_BACKEND_ABI,
+    "cuda",
+    device_count,
+    device_open,
+    device_close,
+    device_memory,
+    mb_cuda_reserve,
+    mb_cuda_unreserve,
+    mb_cuda_commit,
+    mb_cuda_decommit,
+    mb_cuda_upload,
+    mb_cuda_download,
+    queue_copy,
+    queue_fill,
+    stream_sync,
+    native_stream,
+    mb_cuda_pin,
+    mb_cuda_unpin,
+    mb_cuda_lane_copy,
+    mb_cuda_lane_wait,
+    mb_cuda_event_create,
+    mb_cuda_event_destroy,
+    mb_cuda_event_record,
+    mb_cuda_event_wait,
+    mb_cuda_event_elapsed_ms,
+    mb_cuda_fft_create,
+    mb_cuda_fft_destroy,
+    mb_cuda_fft_exec,
+    find_kernel,
+    device_overhead,
+    mb_cuda_fft_library,
 };
 
 extern "C" __attribute__((visibility("default"))) const mb_backend *

@@ -1,5 +1,5 @@
 /*
-** One opened CUDA device: its compute stream, its address ranges and its pinned staging ring. Private to the plug-in's
+** One opened CUDA device: its compute stream, its lanes for copies, its address ranges and its pinned staging ring. Private to the plug-in's
 ** cuda_*.cu files; operators see mb_op_call and cuda_launch.cuh.
 ** Threads: the stream is used by one thread at a time except for the staging ring, which has its own lock. Every entry of
 ** the backend table selects the device first, because CUDA's current device belongs to the calling thread.
@@ -33,6 +33,7 @@ typedef struct mb_cuda_staging {
 typedef struct mb_cuda_device {
     int index;
     cudaStream_t stream;
+    cudaStream_t copies[2]; /* MB_LANE_UPLOAD and MB_LANE_DOWNLOAD; made when first used */
     uint64_t granularity;   /* of commits: one physical allocation each */
     uint64_t context_bytes; /* device memory taken by opening, as far as it can be measured */
     mb_cuda_range *ranges;
@@ -57,6 +58,18 @@ mb_status mb_cuda_staging_open(mb_cuda_device *device);
 void mb_cuda_staging_close(mb_cuda_device *device);
 mb_status mb_cuda_upload(void *self, void *to, const void *host, uint64_t bytes);
 mb_status mb_cuda_download(void *self, void *host, const void *from, uint64_t bytes);
+
+/* cuda_lanes.cu */
+void mb_cuda_lanes_close(mb_cuda_device *device);
+mb_status mb_cuda_pin(void *self, uint64_t bytes, void **host);
+void mb_cuda_unpin(void *self, void *host, uint64_t bytes);
+mb_status mb_cuda_lane_copy(void *self, mb_lane lane, void *to, const void *from, uint64_t bytes);
+mb_status mb_cuda_lane_wait(void *self, mb_lane lane, void *event);
+mb_status mb_cuda_event_create(void *self, void **event);
+void mb_cuda_event_destroy(void *self, void *event);
+mb_status mb_cuda_event_record(void *self, mb_lane lane, void *event);
+mb_status mb_cuda_event_wait(void *self, void *event);
+mb_status mb_cuda_event_elapsed_ms(void *self, void *begin, void *end, double *ms);
 
 /* cuda_fft.cu */
 mb_status mb_cuda_fft_create(void *self, const mb_fft_desc *desc, void **plan, uint64_t *work_bytes,

@@ -32,6 +32,14 @@ local options = cli.parse(arg, {
     {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes a GPU where there is one"},
     {"budget", short = "b", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
     {"chunk", value = "ROWS", type = cli.count, doc = "rows per chunk (default: as many as fit the budget)"},
+    {"output-dtype", value = "NAME", type = cli.choice("float32", "float16", "uint16"), default = "float32",
+        doc = "type of the stored values; uint16 with scale_factor and add_offset as attributes"},
+    {"output-range", value = "A:B", doc = "values stored as 0 and 65535 (default: what the middle slice has, and a quarter more)"},
+    {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N slices, beside RESULT, which shows "
+        .. "them as one; faster on fast disks"},
+    {"no-overlap", doc = "read, compute and write one after the other: half the memory, and slower"},
+    {"threads", value = "N", type = cli.count, doc = "threads that read, and as many that write (default: by the processors)"},
+    {"pinned", value = "SIZE", type = cli.bytes, doc = "pinned host memory for reading and writing (default: 256 MiB)"},
     {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean", doc = "how flats and darks are averaged"},
     {"no-log", doc = "the data are line integrals already"},
     {"preview", short = "p", value = "FILE", doc = "PNG of the middle slice"},
@@ -74,9 +82,27 @@ local opened, problem = mb.scan.open(options.scan, {
 })
 local scan <close> = opened or error(problem, 0)
 
+local dtype = ({float32 = "f32", float16 = "f16", uint16 = "u16"})[options.output_dtype]
+local range
+if options.output_range then
+    local low, high = options.output_range:match("^([^:]+):([^:]+)$")
+    range = {tonumber(low), tonumber(high)}
+    if not (range[1] and range[2] and range[1] < range[2]) then
+        mb.raise("argument", ("--output-range is \"%s\"; give two numbers as LOW:HIGH"):format(options.output_range))
+    elseif dtype ~= "u16" then
+        mb.raise("argument", "--output-range is for --output-dtype uint16")
+    end
+end
+
 local settings = {
     device = device_id,
+    dtype = dtype,
+    range = range,
+    slices_per_file = options.slices_per_file,
     chunk = options.chunk,
+    overlap = not options.no_overlap and "auto",
+    threads = options.threads,
+    pinned = options.pinned,
     filter = options.filter,
     cutoff = options.cutoff,
     padding = options.padding,
@@ -142,10 +168,11 @@ end
 local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.h5"
 local result <close> = mb.result.create(output, {
     shape = plan.volume,
-    dtype = "f32",
+    dtype = plan.dtype,
     units = scan.pixel_size and "1/m" or "1/px",
     pixel_size = scan.pixel_size,
     overwrite = options.overwrite,
+    slices_per_file = options.slices_per_file,
     input = options.scan,
     parameters = {
         filter = options.filter,
@@ -167,11 +194,16 @@ local result <close> = mb.result.create(output, {
 
 settings.center = settings.center or find_center()
 plan.settings.center = settings.center
+if dtype == "u16" then
+    plan.settings.range = settings.range or mb.recon.find_range(scan, plan.settings)
+    range = plan.settings.range
+    result:scaling((range[2] - range[1]) / 65535, range[1])
+    say("stored     %.6g to %.6g as 0 to 65535", range[1], range[2])
+end
 say("%s", mb.recon.describe(plan))
 
 local middle = plan.volume[1] // 2 + 1
-local report = mb.recon.run(scan, plan, function(slices, z)
-    result:write(slices, z)
+local report = mb.recon.run(scan, plan, result, function(slices, z)
     if options.preview and z <= middle and middle < z + slices.shape[1] then
         local slice <close> = slices:view(middle - z + 1, mb.all, mb.all)
         mb.view.save(options.preview, slice)
@@ -188,17 +220,30 @@ end
 if nonpositive > 0 then
     warn("%d values had a transmission of zero or less and were clipped", nonpositive)
 end
+local below, above, nan = table.unpack(report.clipped)
+if below + above + nan > 0 then
+    warn("%d values lay below the range of %s and %d above it, and were clipped; %d were not numbers", below,
+        options.output_dtype, above, nan)
+end
 result:provenance {
+    clipped_below = below,
+    clipped_above = above,
+    not_numbers = nan,
     center = settings.center,
     predicted_peak_bytes = plan.peak,
     measured_peak_bytes = report.peak,
     nonfinite_values = nonfinite,
     clamped_pixels = clamped,
     nonpositive_values = nonpositive,
+    predicted_pinned_bytes = plan.pinned,
+    measured_pinned_bytes = report.pinned,
     seconds = report.seconds,
+    steps = mb.stream.summary(report.times),
 }
 result:finish()
+say("%s", mb.stream.describe(report.times))
 say("memory     predicted %d bytes, measured %d bytes", plan.peak, report.peak)
+say("pinned     predicted %d bytes, measured %d bytes", plan.pinned, report.pinned)
 say("wrote      %s", output)
 if options.preview then
     say("picture    %s", options.preview)

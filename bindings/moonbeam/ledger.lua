@@ -37,9 +37,12 @@ end
 
 local function make(rows, dry, results, before)
     local self = setmetatable({list = rows, dry = dry, results = results, peak = 0, peak_row = nil,
+        pinned_peak = 0,
         basis = basis_of(rows, before)}, metatable)
     for i, row in ipairs(rows) do
-        if row.peak > self.peak then
+        if row.kind == "pin" then
+            self.pinned_peak = math.max(self.pinned_peak, row.peak)
+        elseif row.peak > self.peak then
             self.peak, self.peak_row = row.peak, i
         end
     end

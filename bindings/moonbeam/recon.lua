@@ -6,13 +6,14 @@
 local mb = require "moonbeam"
 local options_of = require "moonbeam.options"
 local progress = require "moonbeam.progress"
+local stream = require "moonbeam.stream"
 
 local recon = {}
 
 local ITEM_BYTES = {u8 = 1, u16 = 2, i32 = 4, f16 = 2, f32 = 4, f64 = 8}
 local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cutoff", "padding", "circle", "accuracy",
     "size", "scale", "flat_mode", "log", "quiet", "pad_width", "mode", "half_acquisition", "vertical_shifts", "method",
-    "axis_tilt"}
+    "axis_tilt", "overlap", "threads", "pinned", "dtype", "range", "slices_per_file"}
 
 --- Rows per chunk beyond which nothing gets faster: what the back-projection kernels take at a time.
 recon.CHUNK_ROWS = 64
@@ -114,34 +115,63 @@ local function rows_to_read(scan, first, last, settings)
     return math.max(1, math.tointeger(first + low)), math.min(scan.rows, math.tointeger(last + high))
 end
 
--- Line integrals of some rows and projections of a scan (angles nil: all), and the counts of mended values. Darks and flats
--- are gone when it returns.
-local function integrals(scan, device, rows, angles, settings)
-    local darks <close> = scan:darks(rows, {device = device})
-    local flats <close> = scan:flats(rows, {device = device})
-    local raw = scan:projections(rows, {device = device, angles = angles}) -- becomes the result when it is f32
-    return mb.tomo.line_integrals(raw, {darks = darks, flats = flats, mode = settings.flat_mode, log = settings.log,
-        consume = true})
+-- Arrays by name that are released together: what is read for a chunk, and the tallies.
+local frames_metatable = {__index = {release = function(frames)
+    for _, name in ipairs {"darks", "flats", "raw", "mended", "clipped"} do
+        if frames[name] then
+            frames[name]:release()
+            frames[name] = nil
+        end
+    end
+end}}
+frames_metatable.__close = frames_metatable.__index.release
+
+-- Darks, flats and raw projections of some rows (angles nil: all projections); by a carrier if there is one.
+local function read_frames(scan, device, rows, angles, carrier)
+    local frames = setmetatable({}, frames_metatable)
+    local _ <close> = setmetatable({}, {__close = function(_, err)
+        if err ~= nil then
+            frames:release()
+        end
+    end})
+    frames.darks = scan:darks(rows, {device = device, carrier = carrier})
+    frames.flats = scan:flats(rows, {device = device, carrier = carrier})
+    frames.raw = scan:projections(rows, {device = device, angles = angles, carrier = carrier})
+    return frames
 end
 
--- The same without the counts.
-local function integrals_only(...)
-    local projections, counts = integrals(...)
+-- Line integrals of frames, which are gone when it returns, and the counts of mended values.
+local function integrals(frames, settings)
+    local _ <close> = frames
+    local raw = frames.raw
+    frames.raw = nil -- becomes the result when it is f32
+    return mb.tomo.line_integrals(raw, {darks = frames.darks, flats = frames.flats, mode = settings.flat_mode,
+        log = settings.log, consume = true})
+end
+
+-- The same of a scan, without the counts.
+local function integrals_only(scan, device, rows, angles, settings)
+    local projections, counts = integrals(read_frames(scan, device, rows, angles), settings)
     counts:release()
     return projections
 end
 
---- One chunk of rows: reads, normalises, shifts and reconstructs it (settings as of `recon.plan`, whose method and mode are what
--- counts; without them filtered back-projection, "fast"). Rows are 1-based and inclusive.
--- Returns the slices (z, y, x) on the device and the counts of mended values (of all rows read: vertical shifts need more
--- than the chunk's own).
-function recon.chunk(scan, device, first, last, settings)
-    local rows = {rows_to_read(scan, first, last, settings)}
-    local projections <close>, counts = integrals(scan, device, rows, nil, settings)
+--- Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need more than its own): the input of
+-- `recon.slices`. Without a carrier it is there at once.
+function recon.frames(scan, device, first, last, settings, carrier)
+    return read_frames(scan, device, {rows_to_read(scan, first, last, settings)}, nil, carrier)
+end
+
+--- The slices of a chunk of rows from its frames, which it releases: normalises, shifts and reconstructs them (settings as of
+-- `recon.plan`, whose method and mode are what counts; without them filtered back-projection, "fast").
+-- Returns the slices (z, y, x) on the device and the counts of mended values (of all rows read).
+function recon.slices(scan, frames, first, last, settings)
+    local projections <close>, counts = integrals(frames, settings)
+    local low = rows_to_read(scan, first, last, settings)
     if settings.vertical_shifts then
         mb.vertical_shift(projections, settings.vertical_shifts, {out = projections})
     end
-    local own <close> = projections:view(mb.all, {first - rows[1] + 1, last - rows[1] + 1}, mb.all)
+    local own <close> = projections:view(mb.all, {first - low + 1, last - low + 1}, mb.all)
     local sinograms <close> = own:permute(2, 1, 3)
     local of_slices, of_angles = leaning_shifts(scan, first, last, settings)
     local slices = mb.tomo.reconstruct(sinograms, scan.angles, {method = settings.method or "fbp",
@@ -150,6 +180,11 @@ function recon.chunk(scan, device, first, last, settings)
         padding = settings.padding, pad_width = settings.pad_width, circle = settings.circle, size = settings.size,
         scale = settings.scale, accuracy = settings.accuracy})
     return slices, counts
+end
+
+--- One chunk of rows, read and reconstructed.
+function recon.chunk(scan, device, first, last, settings)
+    return recon.slices(scan, recon.frames(scan, device, first, last, settings), first, last, settings)
 end
 
 -- Half acquisition: the width of the whole field of view. Raises where the scan is none.
@@ -212,19 +247,95 @@ function recon.find_center(scan, options)
     return center - lean, how
 end
 
--- The chunks of `count` rows that differ in the rows they have or read, as a list of {first, last}.
-local function kinds_of_chunks(scan, first, last, count, settings)
-    local kinds, seen = {}, {}
+--- Range {low, high} for storing a scan's slices as integers: that of the middle row's slice, and a quarter more on both sides.
+-- The options as of recon.run, with the centre.
+function recon.find_range(scan, options)
+    options = options_of(options, "recon.find_range", OPTIONS)
+    local low, high = options.rows and options.rows[1] or 1, options.rows and options.rows[2] or scan.rows
+    local middle = (low + high) // 2
+    local slices <close>, counts = recon.chunk(scan, mb.device(options.device or "host"), middle, middle, options)
+    counts:release()
+    local least, most = mb.bound(0, slices.min, slices), mb.bound(1, slices.max, slices)
+    local margin = (most - least) / 4
+    return margin > 0 and {least - margin, most + margin} or {least - 1, least + 1}
+end
+
+-- The chunks of `count` rows: a list of {first, last}.
+local function chunks_of(first, last, count)
+    local list = {}
     for from = first, last, count do
-        local to = math.min(from + count - 1, last)
-        local low, high = rows_to_read(scan, from, to, settings)
-        local kind = ("%d %d %d"):format(to - from, from - low, high - to)
-        if not seen[kind] then
-            seen[kind] = true
-            kinds[#kinds + 1] = {from, to}
+        list[#list + 1] = {from, math.min(from + count - 1, last)}
+    end
+    return list
+end
+
+-- Fewer chunks that take as much: of a run of chunks that have and read as many rows, four are enough, because no more than
+-- three are on the device at a time.
+local function shortened(scan, chunks, settings)
+    local list, same, before = {}, 0, nil
+    for _, rows in ipairs(chunks) do
+        local low, high = rows_to_read(scan, rows[1], rows[2], settings)
+        local kind = ("%d %d %d"):format(rows[2] - rows[1], rows[1] - low, high - rows[2])
+        same = kind == before and same + 1 or 1
+        before = kind
+        if same <= 4 then
+            list[#list + 1] = rows
         end
     end
-    return kinds
+    return list
+end
+
+-- Sums over chunks, on the device: {mended values, values that did not fit the stored type}, three counts each.
+local function tallies(device)
+    local sums = setmetatable({}, frames_metatable)
+    for _, name in ipairs {"mended", "clipped"} do
+        sums[name] = mb.zeros({3}, {dtype = "f64", device = device})
+    end
+    return sums
+end
+
+local function add(sum, counts)
+    mb.binary(sum, "add", {b = counts, out = sum})
+    counts:release()
+end
+
+-- Slices as they are stored; the f32 ones are released.
+local function stored(slices, settings, clipped)
+    if not settings.dtype or settings.dtype == "f32" then
+        return slices
+    end
+    local _ <close> = slices
+    local range = settings.range or {0, 1} -- a plan needs none
+    local result, counts = mb.quantize(slices, settings.dtype, {low = range[1], high = range[2]})
+    add(clipped, counts)
+    return result
+end
+
+-- The whole work on some chunks, as it is run and as it is planned. `write(slices, rows, carrier)` and `done(rows)` may be
+-- nil. Returns the tallies as tables, and the times.
+local function work(scan, device, chunks, settings, write, done, writes)
+    local sums <close> = tallies(device)
+    local times = stream.run(device, chunks, {
+        read = function(rows, carrier)
+            return recon.frames(scan, device, rows[1], rows[2], settings, carrier)
+        end,
+        compute = function(frames, rows)
+            local slices, counts = recon.slices(scan, frames, rows[1], rows[2], settings)
+            add(sums.mended, counts)
+            return stored(slices, settings, sums.clipped)
+        end,
+        write = write or function() end,
+        done = done,
+    }, {overlap = settings.overlap, threads = settings.threads, pinned = settings.pinned, writes = writes,
+        files = settings.slices_per_file})
+    local totals = {}
+    for _, name in ipairs {"mended", "clipped"} do
+        totals[name] = device.dry and {0, 0, 0} or mb.bound({0, 0, 0}, sums[name].to_table, sums[name])
+        for i, count in ipairs(totals[name]) do
+            totals[name][i] = math.tointeger(count)
+        end
+    end
+    return totals, times
 end
 
 -- Ways to reconstruct chunks of so many rows, the fastest first (see `tomo.choose_method`).
@@ -241,9 +352,12 @@ end
 
 --- What a reconstruction will take: method, chunk height, number of chunks, bytes. Reads nothing.
 -- Options as `recon.run`; `method` and `mode` become the fastest way that fits with one row at least.
--- Without a `center` the search for it is planned too (search_peak).
--- Returns {rows = {first, last}, method, mode, reason, chunk, chunks, peak, search_peak, budget, device,
--- volume = {nz, ny, nx}, settings, ...}.
+-- Without a `center` the search for it is planned too (search_peak). `overlap` (reading and writing beside the computing, which
+-- takes a second set of chunks on the device) "auto" becomes true where that fits with one row at least. `dtype` "f16" or "u16"
+-- stores the slices as that (see op quantize), `range` = {low, high} is that of u16; `slices_per_file` is the result's. `pinned`
+-- is the pinned host memory that it may take, `threads` how many threads read, and how many write.
+-- Returns {rows = {first, last}, method, mode, reason, chunk, chunks, peak, search_peak, overlap, pinned, budget,
+-- device, volume = {nz, ny, nx}, settings, ...}.
 function recon.plan(scan, options)
     options = options_of(options, "recon.plan", OPTIONS)
     local device = mb.device(options.device or "host")
@@ -260,13 +374,8 @@ function recon.plan(scan, options)
     end
     local width = options.half_acquisition and extended_width(scan, options) or scan.cols
     local total = last - first + 1
-    -- Every kind of chunk that a run of this height has.
-    local function work(shadow, count)
-        for _, rows in ipairs(kinds_of_chunks(scan, first, last, count, settings)) do
-            local slices, counts = recon.chunk(scan, shadow, rows[1], rows[2], settings)
-            slices:release()
-            counts:release()
-        end
+    local function dry_work(shadow, count)
+        work(scan, shadow, shortened(scan, chunks_of(first, last, count), settings), settings)
     end
     local stats = mb.pool.stats(device)
     local available = options.available or stats.budget - stats.live
@@ -275,10 +384,10 @@ function recon.plan(scan, options)
     local function choose()
         if options.chunk then
             local chunk = math.min(options.chunk, total)
-            local peak = mb.plan.peak(work, device, chunk).peak
+            local peak = mb.plan.peak(dry_work, device, chunk).peak
             return peak <= available and chunk or 0, peak
         end
-        return mb.plan.max_count(work, {device = device, available = available, limit = most})
+        return mb.plan.max_count(dry_work, {device = device, available = available, limit = most})
     end
     local search = not options.center and mb.plan.peak(function(shadow)
         settings.device = shadow
@@ -287,20 +396,28 @@ function recon.plan(scan, options)
     end, device).peak or nil
     local chunk, peak, way
     local ways = ways_of(scan, device, math.min(total, recon.CHUNK_ROWS), options)
-    for i, candidate in ipairs(ways) do
-        way, settings.method, settings.mode = candidate, candidate.method, candidate.mode
-        chunk, peak = choose()
-        if chunk > 0 then
-            way.reason = i > 1 and way.name .. " (the faster way takes more than there is)" or way.reason
-            break
+    local function choose_way()
+        for i, candidate in ipairs(ways) do
+            way, settings.method, settings.mode = candidate, candidate.method, candidate.mode
+            chunk, peak = choose()
+            if chunk > 0 then
+                way.reason = i > 1 and way.name .. " (the faster way takes more than there is)" or way.reason
+                return
+            end
         end
+    end
+    settings.overlap = options.overlap ~= false
+    choose_way()
+    if chunk == 0 and settings.overlap and options.overlap ~= true then
+        settings.overlap = false
+        choose_way()
     end
     if chunk == 0 and options.chunk then
         mb.raise("budget", ("a chunk of %d rows needs %s, %s are available; smaller chunks need less (leave --chunk out "
             .. "to have it chosen)"):format(math.min(options.chunk, total), mb.device.format_bytes(peak),
             mb.device.format_bytes(available)), {op = "recon.plan", arg = "chunk"})
     elseif chunk == 0 or search and search > available then
-        local least = math.max(mb.plan.peak(work, device, 1).peak, search or 0)
+        local least = math.max(mb.plan.peak(dry_work, device, 1).peak, search or 0)
         mb.raise("budget", ("one row of this scan%s needs %s, %s are available; give a budget of at least %d bytes"):format(
             search == least and ", with the search for its axis," or "", mb.device.format_bytes(least),
             mb.device.format_bytes(available), least), {op = "recon.plan"})
@@ -309,7 +426,7 @@ function recon.plan(scan, options)
     if not options.chunk then
         local even = math.ceil(total / math.ceil(total / chunk))
         chunk = math.min(chunk, (even + 7) // 8 * 8)
-        peak = mb.plan.peak(work, device, chunk).peak
+        peak = mb.plan.peak(dry_work, device, chunk).peak
     end
     width = options.size or width
     return {
@@ -321,8 +438,12 @@ function recon.plan(scan, options)
         search_peak = search,
         budget = stats.budget,
         available = available,
+        overlap = settings.overlap,
+        pinned = stream.pinned_bytes(device, {threads = options.threads, pinned = options.pinned,
+            files = options.slices_per_file}),
         volume = {total, width, width},
-        volume_bytes = total * width * width * 4,
+        dtype = options.dtype or "f32",
+        volume_bytes = total * width * width * ITEM_BYTES[options.dtype or "f32"],
         input_bytes = scan.n_angles * total * scan.cols * ITEM_BYTES[scan.dtype],
         method = way.method,
         mode = way.mode,
@@ -338,10 +459,12 @@ function recon.describe(plan)
     local lines = {
         ("device     %s (%s)"):format(plan.device.id, plan.device.name),
         ("input      %s in rows %d to %d"):format(bytes(plan.input_bytes), plan.rows[1], plan.rows[2]),
-        ("volume     %d x %d x %d f32, %s"):format(plan.volume[1], plan.volume[2], plan.volume[3], bytes(plan.volume_bytes)),
+        ("volume     %d x %d x %d %s, %s"):format(plan.volume[1], plan.volume[2], plan.volume[3], plan.dtype,
+            bytes(plan.volume_bytes)),
         ("method     %s"):format(plan.reason),
-        ("chunks     %d of %d rows"):format(plan.chunks, plan.chunk),
+        ("chunks     %d of %d rows%s"):format(plan.chunks, plan.chunk, plan.overlap and ", reading and writing beside" or ""),
         ("peak       %s (%d bytes) of %s available"):format(bytes(plan.peak), plan.peak, bytes(plan.available)),
+        ("pinned     %s (%d bytes) of host memory"):format(bytes(plan.pinned), plan.pinned),
     }
     if plan.search_peak then
         lines[#lines + 1] = ("axis       its search takes %s (%d bytes)"):format(bytes(plan.search_peak), plan.search_peak)
@@ -353,26 +476,33 @@ function recon.describe(plan)
     return table.concat(lines, "\n")
 end
 
---- Runs a plan. `write(slices, z)` gets each chunk, z counting from 1; the slices are released afterwards.
--- Returns {seconds, peak (measured), counts = {nonfinite, clamped, nonpositive}}.
-function recon.run(scan, plan, write)
-    local totals = {0, 0, 0}
+--- Runs a plan. `sink` gets the slices: a result (mb.result), written to while the next chunk is computed, or a function
+-- (slices, z), z counting from 1, which is done with the slices when it returns. `each`, a function like that, sees the slices
+-- before. Returns {seconds, peak, pinned (both measured), counts = {nonfinite, clamped, nonpositive}, clipped = {below, above,
+-- NaN} of the values stored as another type than f32, times (see stream.describe)}.
+function recon.run(scan, plan, sink, each)
     local bar = progress.new("reconstructing", plan.rows[2] - plan.rows[1] + 1, {unit = "slices",
         quiet = plan.settings.quiet or mb.device.dry()})
+    local to_file = type(sink) ~= "function"
     mb.collect()
     local scope <close> = mb.pool.scope(plan.device)
-    for first = plan.rows[1], plan.rows[2], plan.chunk do
-        local last = math.min(first + plan.chunk - 1, plan.rows[2])
-        local slices <close>, counts = recon.chunk(scan, plan.device, first, last, plan.settings)
-        for i, count in ipairs(mb.bound({0, 0, 0}, counts.to_table, counts)) do
-            totals[i] = totals[i] + math.tointeger(count)
-        end
-        counts:release()
-        write(slices, first - plan.rows[1] + 1)
-        bar:step(last - first + 1)
-    end
+    local totals, times = work(scan, plan.device, chunks_of(plan.rows[1], plan.rows[2], plan.chunk), plan.settings,
+        function(slices, rows, carrier)
+            local z = rows[1] - plan.rows[1] + 1
+            if each then
+                each(slices, z)
+            end
+            if to_file then
+                sink:carry(carrier, slices, z)
+            else
+                sink(slices, z)
+            end
+        end, function(rows)
+            bar:step(rows[2] - rows[1] + 1)
+        end, to_file)
     local peak = scope:finish()
-    return {seconds = bar:finish(), peak = peak, counts = totals}
+    return {seconds = bar:finish(), peak = peak, pinned = times.pinned, counts = totals.mended, clipped = totals.clipped,
+        times = times}
 end
 
 return recon

@@ -3,6 +3,7 @@
 
 local core = require "moonbeam.core"
 local options_of = require "moonbeam.options"
+local result_parts = require "moonbeam.result_parts"
 
 local result = {}
 local methods = {}
@@ -10,7 +11,7 @@ local metatable = { __name = "moonbeam.result" }
 
 local create_names = {
     "shape", "dtype", "units", "pixel_size", "parameters", "input", "script", "overwrite", "chunks",
-    "deflate", "title", "first_row", "sample",
+    "deflate", "title", "first_row", "sample", "slices_per_file",
 }
 
 local function fail(code, message, arg, op)
@@ -209,12 +210,18 @@ local function check_options(options)
     if options.pixel_size and options.pixel_size <= 0 then
         fail("argument", "pixel_size is a length in metres, above 0", "pixel_size")
     end
+    local count = options.slices_per_file
+    if count ~= nil and (math.type(count) ~= "integer" or count < 1) then
+        fail("argument", "slices_per_file is a number of slices, at least 1", "slices_per_file")
+    elseif count and (options.chunks or options.deflate) then
+        fail("argument", "a volume in several files (slices_per_file) has neither chunks nor compression", "slices_per_file")
+    end
     if options.parameters ~= nil and type(options.parameters) ~= "table" then
         fail("argument", "parameters must be a table", "parameters")
     end
 end
 
-local function fill(file, options)
+local function fill(file, options, parts)
     file:set_attribute("/", "NX_class", "NXroot")
     file:set_attribute("/", "default", "entry")
     file:set_attribute("/", "creator", "moonbeam " .. core.version)
@@ -232,7 +239,7 @@ local function fill(file, options)
     file:set_attribute("/entry/data", "signal", "data")
     file:set_attribute("/entry/data", "axes", { "z", "y", "x" })
     local units = options.units or (options.pixel_size and "1/m" or "1/pixel")
-    local volume = file:create_dataset("/entry/data/data", {
+    local description = {
         shape = options.shape,
         dtype = options.dtype or "f32",
         chunks = options.chunks,
@@ -242,7 +249,14 @@ local function fill(file, options)
             interpretation = "image",
             long_name = ("attenuation [%s]"):format(units),
         },
-    })
+    }
+    local volume
+    if parts then
+        description.sources = parts:sources()
+        volume = file:create_virtual("/entry/data/data", description)
+    else
+        volume = file:create_dataset("/entry/data/data", description)
+    end
     if options.pixel_size then
         file:set_attribute("/entry/data/data", "pixel_size", options.pixel_size)
     end
@@ -257,6 +271,8 @@ end
 --   parameters: a table of what the reconstruction was done with
 --   input: the scan's file; script: a file name or text (default: the running script)
 --   overwrite, chunks, deflate, title, sample
+--   slices_per_file: the volume goes to files of that many slices in the folder "<path without .h5>-slices"; the result's file
+--     shows them as one dataset. Several files are written faster than one.
 -- Write all slices, then call finish(). A result that is closed before has left nothing behind.
 function result.create(path, options)
     options = options_of(options, "result.create", create_names)
@@ -265,9 +281,16 @@ function result.create(path, options)
         return result.unwritten(path, options)
     end
     local file = core.h5.create(path, { overwrite = options.overwrite })
-    local ok, volume = pcall(fill, file, options)
+    local parts
+    local ok, volume = pcall(function()
+        parts = options.slices_per_file and result_parts.create(path, options)
+        return fill(file, options, parts)
+    end)
     if not ok then
         file:close()
+        if parts then
+            parts:close()
+        end
         error(volume, 0)
     end
     return setmetatable({
@@ -275,6 +298,7 @@ function result.create(path, options)
         shape = options.shape,
         file = file,
         volume = volume,
+        parts = parts,
         written = {},
         missing = options.shape[1],
     }, metatable)
@@ -298,23 +322,61 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Writing
 
---- Writes slices: an array (z, y, x), or (y, x) for one, from slice z_first (1-based) on.
-function methods:write(array, z_first)
-    local rank = #array.shape
-    local count = rank == 2 and 1 or array.shape[1]
+-- Marks the slices of an array as written; returns the first and the last.
+local function take(self, array, z_first, op)
+    local count = #array.shape == 2 and 1 or array.shape[1]
     if math.type(z_first) ~= "integer" or z_first < 1 or z_first + count - 1 > self.shape[1] then
         fail("argument", ("slices %s ... %s do not lie within the volume's %d"):format(
             tostring(z_first), math.type(z_first) and z_first + count - 1 or "?", self.shape[1]),
-            "z_first", "result:write")
+            "z_first", op)
     end
-    if not array.device.dry then
-        self.volume:write(array, { z_first, z_first + count - 1 })
-    end
-    for z = z_first, z_first + count - 1 do
+    return z_first, z_first + count - 1
+end
+
+local function mark(self, first, last)
+    for z = first, last do
         if not self.written[z] then
             self.written[z] = true
             self.missing = self.missing - 1
         end
+    end
+end
+
+--- Writes slices: an array (z, y, x), or (y, x) for one, from slice z_first (1-based) on.
+function methods:write(array, z_first)
+    local first, last = take(self, array, z_first, "result:write")
+    if self.parts then
+        local slices <close> = #array.shape == 2 and array:reshape(1, table.unpack(array.shape)) or array:view(core.array.all)
+        self.parts:write(slices, first, last)
+    elseif not array.device.dry then
+        self.volume:write(array, { first, last })
+    end
+    mark(self, first, last)
+end
+
+--- The same by a carrier (mb.stream): queues the writing. The array may be released after the carrier's wait, and the result
+-- finished after its finish.
+function methods:carry(carrier, array, z_first)
+    local first, last = take(self, array, z_first, "result:carry")
+    if self.parts then
+        self.parts:write(array, first, last, carrier)
+    elseif not core.device.dry() then
+        carrier:carry(self.volume, array, { first, last })
+    end
+    mark(self, first, last)
+end
+
+--- Says what the stored integers mean: value = stored * scale + offset. Before the first slice is written. Attributes as CF has
+-- them, fields as NeXus has them; in the files of a volume in several files too.
+function methods:scaling(scale, offset)
+    local attributes = { scale_factor = scale, add_offset = offset }
+    for name, value in pairs(attributes) do
+        self.file:set_attribute("/entry/data/data", name, value)
+    end
+    self.file:write("/entry/data/data_scaling_factor", scale)
+    self.file:write("/entry/data/data_offset", offset)
+    if self.parts then
+        self.parts.attributes = attributes
     end
 end
 
@@ -337,13 +399,28 @@ function methods:finish()
         fail("argument", ("%d of %d slices were never written, the first of them %d"):format(
             self.missing, self.shape[1], first), nil, "result:finish")
     end
-    self.file:finish("/entry/end_time")
+    if self.parts then
+        self.parts:finish()
+    end
+    local ok, err = pcall(self.file.finish, self.file, "/entry/end_time")
+    if not ok then
+        if self.parts then
+            self.parts:undo()
+        end
+        error(err, 0)
+    end
+    if self.parts then
+        self.parts:close()
+    end
     return self.path
 end
 
 --- Closes; what was not finished is removed. Any number of times.
 function methods:close()
     self.file:close()
+    if self.parts then
+        self.parts:close()
+    end
 end
 
 metatable.__index = methods

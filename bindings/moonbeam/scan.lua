@@ -16,7 +16,7 @@ local open_names = {
     "data", "flats", "darks", "angles", "image_key", "angle_unit", "pixel_size", "flats_file",
     "darks_file", "entry",
 }
-local read_names = { "device", "dtype", "out", "angles" }
+local read_names = { "device", "dtype", "out", "angles", "carrier" }
 
 local function fail(code, message, arg)
     core.error.raise(code, message, { op = "scan.open", arg = arg })
@@ -465,10 +465,11 @@ local function row_extent(self, rows)
     return self.rows
 end
 
--- Reads runs of frames of a dataset into one array.
+-- Reads runs of frames of a dataset into one array, or has a carrier do so.
 local function read_runs(self, dataset, runs, rows, options)
     rows = rows == nil and core.array.all or rows
-    if #runs == 1 then
+    local carrier = options.carrier
+    if #runs == 1 and not carrier then
         return dataset:read(runs[1], rows,
             { device = options.device, dtype = options.dtype, out = options.out })
     end
@@ -479,13 +480,17 @@ local function read_runs(self, dataset, runs, rows, options)
     local extent = row_extent(self, rows)
     local shape = extent and { count, extent, self.cols } or { count, self.cols }
     local array = options.out
-        or core.array.empty(shape, { device = options.device, dtype = options.dtype or self.dtype })
+        or core.array.empty(shape, { device = options.device, dtype = options.dtype or dataset.dtype })
     local ok, err = pcall(function()
         local at = 1
         for _, run in ipairs(runs) do
             local n = run[2] - run[1] + 1
             local part <close> = array:view({ at, at + n - 1 })
-            dataset:read(run, rows, { out = part })
+            if carrier then
+                carrier:carry(dataset, part, run, rows)
+            else
+                dataset:read(run, rows, { out = part })
+            end
             at = at + n
         end
         if at - 1 ~= array.shape[1] then
@@ -504,7 +509,7 @@ end
 
 --- Projections as an array (angle, row, column). rows: {first, last}, mb.all (default), or an
 -- integer, which drops the axis. Options: device, dtype (default as stored), out,
--- angles = {first, last}.
+-- angles = {first, last}, carrier: the array is filled by it, and complete after its wait.
 function methods:projections(rows, options)
     options = options_of(options, "scan:projections", read_names)
     local frames = self.frames
@@ -524,7 +529,7 @@ end
 
 -- Flats or darks; a single frame (row, column) becomes (1, row, column).
 local function read_reference(self, source, rows, options, what)
-    options = options_of(options, what, { "device", "dtype", "out" })
+    options = options_of(options, what, { "device", "dtype", "out", "carrier" })
     if not source then
         return nil
     elseif #source.dataset.shape == 3 then
@@ -533,17 +538,23 @@ local function read_reference(self, source, rows, options, what)
         core.error.raise("unsupported", "out is not possible for a single stored frame",
             { op = what, arg = "out" })
     end
-    local frame <close> = source.dataset:read(rows == nil and core.array.all or rows,
-        { device = options.device, dtype = options.dtype })
+    rows = rows == nil and core.array.all or rows
+    local frame <close> = options.carrier
+            and core.array.empty({ row_extent(self, rows), self.cols },
+                { device = options.device, dtype = options.dtype or source.dataset.dtype })
+        or source.dataset:read(rows, { device = options.device, dtype = options.dtype })
+    if options.carrier then
+        options.carrier:carry(source.dataset, frame, rows)
+    end
     return frame:reshape(1, table.unpack(frame.shape))
 end
 
---- Flats (frame, row, column) of some rows, or nil. Options: device, dtype, out.
+--- Flats (frame, row, column) of some rows, or nil. Options: device, dtype, out, carrier.
 function methods:flats(rows, options)
     return read_reference(self, self.flat_source, rows, options, "scan:flats")
 end
 
---- Darks (frame, row, column) of some rows, or nil. Options: device, dtype, out.
+--- Darks (frame, row, column) of some rows, or nil. Options: device, dtype, out, carrier.
 function methods:darks(rows, options)
     return read_reference(self, self.dark_source, rows, options, "scan:darks")
 end

@@ -2,7 +2,9 @@
 ** The backend vtable: everything the runtime asks of a kind of device. Two implementations: host (device/host) and the
 ** CUDA plug-in (cuda/). A NULL entry is allowed only where the comment says so.
 **
-** Queued calls are in order on the device's one compute stream. `self` is what `open` returned.
+** Queued calls are in order on the device's one compute stream. `self` is what `open` returned. Beside the compute stream
+** there are two lanes for copies from and to pinned host memory; events order the lanes among each other. Everything of
+** lanes and events may be called by any thread, but only one at a time may use a lane.
 ** A plug-in must not reach into the runtime by symbol (it may be loaded by a program that does not export any): it gets
 ** mb_core_api, and exports one function, mb_backend_entry.
 */
@@ -29,6 +31,13 @@ typedef struct mb_device_facts {
     uint64_t l2_bytes;
 } mb_device_facts;
 
+typedef enum mb_lane {
+    MB_LANE_COMPUTE, /* the compute stream */
+    MB_LANE_UPLOAD,
+    MB_LANE_DOWNLOAD,
+    MB_LANE_COUNT
+} mb_lane;
+
 typedef struct mb_backend {
     int abi;
     const char *name; /* "host", "cuda" */
@@ -53,12 +62,22 @@ typedef struct mb_backend {
     mb_status (*sync)(void *self);
     void *(*stream)(void *self); /* the native compute stream; NULL on the host */
 
-    /* Timing: events on the compute stream. */
+    /* Pinned host memory: what the lanes copy from and to. It is touched, so that its first use costs nothing. */
+    mb_status (*pin)(void *self, uint64_t bytes, void **host);
+    void (*unpin)(void *self, void *host, uint64_t bytes);
+    /* Queues a copy between pinned and device memory, in the lane's direction. */
+    mb_status (*lane_copy)(void *self, mb_lane lane, void *to, const void *from, uint64_t bytes);
+    /* What is queued on the lane from now on waits for the event, as it was last recorded. */
+    mb_status (*lane_wait)(void *self, mb_lane lane, void *event);
+
+    /* Events mark a point of a lane. */
     mb_status (*event_create)(void *self, void **event);
     void (*event_destroy)(void *self, void *event);
-    mb_status (*event_record)(void *self, void *event);
-    mb_status (*event_elapsed_ms)(void *self, void *begin, void *end,
-                                  double *ms); /* waits for `end` */
+    mb_status (*event_record)(void *self, mb_lane lane, void *event);
+    mb_status (*event_wait)(void *self,
+                            void *event); /* the calling thread sleeps until it has passed */
+    /* Between two events that have passed. */
+    mb_status (*event_elapsed_ms)(void *self, void *begin, void *end, double *ms);
 
     mb_status (*fft_create)(void *self, const mb_fft_desc *desc, void **plan, uint64_t *work_bytes,
                             uint64_t *library_bytes);

@@ -165,6 +165,7 @@ static mb_status open_device(const mb_backend *backend, int index, mb_device **o
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
     device->backend = backend;
     device->index = index;
+    device->pinned.limit = MB_PINNED_LIMIT;
     if (backend == &mb_planned_backend)
         device->record = mb_device_record_at(index);
     if (device->record)
@@ -329,6 +330,7 @@ mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **
     shadow->twin = device->twin ? device->twin : device;
     shadow->dry = true;
     shadow->silent = true;
+    shadow->pinned.live = shadow->pinned.peak = 0;
     mb_pool_stats stats;
     mb_pool_get_stats(device->pool, &stats);
     const mb_pool_source source = {

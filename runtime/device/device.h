@@ -11,6 +11,7 @@
 #define MB_DEVICE_DEVICE_H
 
 #include "device/backend.h"
+#include "memory/pinned.h"
 #include "memory/pool.h"
 
 #ifdef __cplusplus
@@ -28,6 +29,7 @@ struct mb_device {
     mb_device_facts facts;
     mb_pool *pool;
     mb_fft_cache *ffts;
+    mb_pinned pinned;
     mb_device *twin; /* shadow: the device it stands for; else NULL */
     bool dry;        /* shadow: plan and account, run nothing */
     bool dead;       /* a sticky error: every later call says so */

@@ -156,6 +156,7 @@ static mb_status open_object(mb_h5 *file, const char *path, hid_t *object)
 mb_status mb_h5_attribute_read(mb_h5 *file, const char *path, const char *name,
                                const mb_h5_value **value)
 {
+    MB_H5_GUARD;
     mb_status status = MB_STATUS_OK;
     hid_t object = -1;
     *value = NULL;
@@ -200,6 +201,7 @@ static herr_t take_name(hid_t object, const char *name, const H5A_info_t *about,
 
 mb_status mb_h5_attribute_names(mb_h5 *file, const char *path, char ***names, int64_t *count)
 {
+    MB_H5_GUARD;
     mb_status status = MB_STATUS_OK;
     hid_t object = -1;
     MB_TRY(mb_h5_ready(file, false));
@@ -215,6 +217,7 @@ mb_status mb_h5_attribute_names(mb_h5 *file, const char *path, char ***names, in
 
 mb_status mb_h5_value_read(mb_h5 *file, const char *path, const mb_h5_value **value)
 {
+    MB_H5_GUARD;
     mb_h5_dataset *dataset = NULL;
     mb_status status;
     *value = NULL;
@@ -266,6 +269,7 @@ static herr_t write_raw(hid_t id, bool attribute, const mb_h5_value *value, hid_
 mb_status mb_h5_attribute_write(mb_h5 *file, const char *path, const char *name,
                                 const mb_h5_value *value)
 {
+    MB_H5_GUARD;
     mb_status status = MB_STATUS_OK;
     hid_t object = -1;
     MB_TRY(mb_h5_ready(file, true));
@@ -289,6 +293,7 @@ mb_status mb_h5_attribute_write(mb_h5 *file, const char *path, const char *name,
 
 mb_status mb_h5_value_write(mb_h5 *file, const char *path, const mb_h5_value *value)
 {
+    MB_H5_GUARD;
     mb_status status = MB_STATUS_OK;
     MB_TRY(mb_h5_ready(file, true));
     if (mb_h5_exists(file, path))

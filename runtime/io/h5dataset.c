@@ -213,6 +213,7 @@ mb_status mb_h5_describe_dataset(mb_h5 *file, hid_t dataset, const char *path, m
             info->chunks[axis] = (int64_t)dims[axis];
         describe_filters(properties, info);
     }
+    info->is_virtual = H5Pget_layout(properties) == H5D_VIRTUAL;
     info->stored_bytes = H5Dget_storage_size(dataset);
 done:
     if (properties >= 0)
@@ -253,6 +254,7 @@ static mb_status adopt(mb_h5 *file, hid_t id, const char *path, mb_h5_dataset **
 
 mb_status mb_h5_dataset_open(mb_h5 *file, const char *path, mb_h5_dataset **out)
 {
+    MB_H5_GUARD;
     mb_h5_info info;
     *out = NULL;
     MB_TRY(mb_h5_ready(file, false));
@@ -277,8 +279,21 @@ mb_status mb_h5_dataset_open(mb_h5 *file, const char *path, mb_h5_dataset **out)
     return adopt(file, id, path, out);
 }
 
+void mb_h5_dataset_let_go(mb_h5_dataset *dataset)
+{
+    if (dataset->file != NULL || dataset->users > 0)
+        return;
+    mb_h5_raw_free(dataset->raw);
+    dataset->raw = NULL;
+    if (!dataset->destroyed)
+        return;
+    free(dataset->path);
+    free(dataset);
+}
+
 void mb_h5_dataset_destroy(mb_h5_dataset *dataset)
 {
+    MB_H5_GUARD;
     if (dataset == NULL)
         return;
     if (dataset->file != NULL) {
@@ -293,8 +308,17 @@ void mb_h5_dataset_destroy(mb_h5_dataset *dataset)
         mb_h5_quiet();
         H5Dclose(dataset->id);
     }
-    free(dataset->path);
-    free(dataset);
+    dataset->id = -1;
+    dataset->file = NULL;
+    dataset->destroyed = true;
+    mb_h5_dataset_let_go(dataset);
+}
+
+void mb_h5_dataset_use(mb_h5_dataset *dataset, int change)
+{
+    MB_H5_GUARD;
+    dataset->users += change;
+    mb_h5_dataset_let_go(dataset);
 }
 
 const mb_h5_info *mb_h5_dataset_info(const mb_h5_dataset *dataset)
@@ -374,9 +398,22 @@ static mb_status remember(mb_h5_dataset *dataset)
     return MB_STATUS_OK;
 }
 
+/* A handle for a dataset just created, which the file will look for when it is verified. */
+static mb_status adopt_made(mb_h5 *file, hid_t id, const char *path, mb_h5_dataset **out)
+{
+    MB_TRY(adopt(file, id, path, out));
+    const mb_status status = remember(*out);
+    if (status != MB_STATUS_OK) {
+        mb_h5_dataset_destroy(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
 mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, int rank,
                                const int64_t *dims, const mb_h5_layout *layout, mb_h5_dataset **out)
 {
+    MB_H5_GUARD;
     mb_status status = MB_STATUS_OK;
     uint64_t bytes = mb_dtype_bytes(dtype);
     hsize_t extent[MB_H5_MAX_RANK], chunks[MB_H5_MAX_RANK];
@@ -449,18 +486,56 @@ mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, in
     H5Tclose(type);
     if (id < 0)
         return mb_h5_latch(file, mb_h5_failure(file, path, "create dataset"));
-    if (!compressed && bytes >= RESERVE_BYTES) {
+    if (!compressed && bytes >= RESERVE_BYTES && (layout == NULL || !layout->sparse)) {
         status = mb_h5_latch(file, reserve_space(file, bytes));
         if (status != MB_STATUS_OK) {
             H5Dclose(id);
             return status;
         }
     }
-    MB_TRY(adopt(file, id, path, out));
-    status = remember(*out);
-    if (status != MB_STATUS_OK) {
-        mb_h5_dataset_destroy(*out);
-        *out = NULL;
+    return adopt_made(file, id, path, out);
+}
+
+mb_status mb_h5_virtual_create(mb_h5 *file, const char *path, mb_dtype dtype, int rank,
+                               const int64_t *dims, const mb_h5_source *sources, int64_t count,
+                               mb_h5_dataset **out)
+{
+    MB_H5_GUARD;
+    hsize_t extent[MB_H5_MAX_RANK], start[MB_H5_MAX_RANK] = {0};
+    herr_t result = 0;
+    *out = NULL;
+    MB_TRY(mb_h5_ready(file, true));
+    if (rank < 1 || rank > MB_H5_MAX_RANK)
+        return mb_fail(MB_STATUS_SHAPE, "shape", "a virtual dataset has 1 to %d axes",
+                       MB_H5_MAX_RANK);
+    if (mb_h5_exists(file, path))
+        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' exists already in '%s'", path, file->path);
+    uint64_t bytes = mb_dtype_bytes(dtype);
+    for (int axis = 0; axis < rank; axis++) {
+        extent[axis] = (hsize_t)dims[axis];
+        bytes = mb_bytes_mul(bytes, (uint64_t)dims[axis]);
     }
-    return status;
+    MB_TRY(mb_h5_latch(file, check_space(file, bytes)));
+    const hid_t type = mb_h5_type_of(dtype), space = H5Screate_simple(rank, extent, NULL);
+    const hid_t properties = H5Pcreate(H5P_DATASET_CREATE), parents = mb_h5_parents();
+    for (int64_t i = 0; i < count && result >= 0; i++) {
+        start[0] = (hsize_t)sources[i].first;
+        extent[0] = (hsize_t)sources[i].count;
+        const hid_t source = H5Screate_simple(rank, extent, NULL);
+        result = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL);
+        if (result >= 0)
+            result = H5Pset_virtual(properties, space, sources[i].file, sources[i].path, source);
+        H5Sclose(source);
+    }
+    H5Sselect_all(space);
+    const hid_t id = result >= 0
+                         ? H5Dcreate2(file->id, path, type, space, parents, properties, H5P_DEFAULT)
+                         : -1;
+    H5Pclose(parents);
+    H5Pclose(properties);
+    H5Sclose(space);
+    H5Tclose(type);
+    if (id < 0)
+        return mb_h5_latch(file, mb_h5_failure(file, path, "create virtual dataset"));
+    return adopt_made(file, id, path, out);
 }

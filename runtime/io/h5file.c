@@ -8,12 +8,39 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+/* ---- the lock ---- */
+
+static pthread_mutex_t library_lock;
+
+static void make_lock(void)
+{
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&library_lock, &kind);
+    pthread_mutexattr_destroy(&kind);
+}
+
+int mb_h5_lock(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_lock);
+    return pthread_mutex_lock(&library_lock);
+}
+
+void mb_h5_unlock(int *guard)
+{
+    (void)guard;
+    pthread_mutex_unlock(&library_lock);
+}
 
 /* ---- errors ---- */
 
@@ -136,6 +163,7 @@ char *mb_h5_now(char *buffer, size_t bytes)
 
 const char *mb_h5_version(void)
 {
+    MB_H5_GUARD;
     static char text[32];
     unsigned major = 0, minor = 0, release = 0;
     mb_h5_quiet();
@@ -233,6 +261,7 @@ done:
 
 mb_status mb_h5_open(const char *path, bool writable, mb_h5 **out)
 {
+    MB_H5_GUARD;
     mb_status status = MB_STATUS_OK;
     mb_h5 *file = NULL;
     hid_t access = -1;
@@ -282,11 +311,13 @@ void mb_h5_close_datasets(mb_h5 *file)
         dataset->id = -1;
         dataset->file = NULL;
         dataset->previous = dataset->next = NULL;
+        mb_h5_dataset_let_go(dataset);
     }
 }
 
 mb_status mb_h5_close(mb_h5 *file)
 {
+    MB_H5_GUARD;
     mb_status status = MB_STATUS_OK;
     if (file->id >= 0) {
         mb_h5_quiet();
@@ -313,6 +344,7 @@ mb_status mb_h5_close(mb_h5 *file)
 
 void mb_h5_destroy(mb_h5 *file)
 {
+    MB_H5_GUARD;
     if (file == NULL)
         return;
     const bool clear = mb_error_last()->code == MB_STATUS_OK;

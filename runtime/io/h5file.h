@@ -12,7 +12,9 @@
 **   file that is closed without mb_h5_finish leaves nothing behind.
 ** - Handles of datasets stay valid pointers after their file was closed, and then fail cleanly.
 **
-** Threads: libhdf5 has one lock; one mb_h5 and its datasets belong to one thread at a time.
+** Threads: libhdf5 is used under one lock, which every function here takes. An mb_h5 and its datasets belong to one thread,
+** but for the data of datasets, which other threads may move (read_host, write_host, the raw functions) while that thread
+** keeps them in use (mb_h5_dataset_use).
 */
 #ifndef MB_IO_H5FILE_H
 #define MB_IO_H5FILE_H
@@ -42,6 +44,7 @@ typedef struct mb_h5_info {
     int64_t dims[MB_H5_MAX_RANK];
     bool chunked;
     int64_t chunks[MB_H5_MAX_RANK];
+    bool is_virtual; /* put together from other files */
     bool filtered;
     char filters[120];     /* "shuffle, deflate(4)" */
     uint64_t stored_bytes; /* what the data take in the file */
@@ -110,12 +113,25 @@ mb_status mb_h5_dataset_open(mb_h5 *file, const char *path, mb_h5_dataset **out)
 typedef struct mb_h5_layout {
     const int64_t *chunks; /* NULL: contiguous, or whole frames where deflate asks for chunks */
     int deflate;           /* 0 none ... 9; the bytes are shuffled first */
+    bool sparse;           /* its place is fixed, but its disk space is taken as it is written */
 } mb_h5_layout;
+
+/* A part of a virtual dataset: the whole of a dataset of another file, as indices [first, first + count) of axis 0. */
+typedef struct mb_h5_source {
+    const char *file; /* relative to the folder of the file with the virtual dataset */
+    const char *path;
+    int64_t first, count;
+} mb_h5_source;
 
 /* A new dataset, with all its parent groups. A large one takes its disk space now: a full disk is
 ** an error here. */
 mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, int rank,
                                const int64_t *dims, const mb_h5_layout *layout,
+                               mb_h5_dataset **out);
+/* A new dataset that shows others as one; they may come into being later, but must be there when the file is finished. Fails
+** where the disk has no room for their data. */
+mb_status mb_h5_virtual_create(mb_h5 *file, const char *path, mb_dtype dtype, int rank,
+                               const int64_t *dims, const mb_h5_source *sources, int64_t count,
                                mb_h5_dataset **out);
 void mb_h5_dataset_destroy(mb_h5_dataset *dataset); /* NULL is fine */
 const mb_h5_info *mb_h5_dataset_info(const mb_h5_dataset *dataset);
@@ -136,6 +152,31 @@ mb_status mb_h5_dataset_write(mb_h5_dataset *dataset, const mb_range *ranges,
                               const mb_array *array);
 mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
                                    const void *host);
+
+/* The checks of read and write, without moving anything. */
+mb_status mb_h5_dataset_check(mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array,
+                              bool reading);
+/* +1: another thread will move data of this dataset; -1: it has. Destroying a dataset in use closes it at once, and frees it
+** after its last use. */
+void mb_h5_dataset_use(mb_h5_dataset *dataset, int change);
+
+/* ---- data without libhdf5 (h5raw.c) ---- */
+
+/* Can threads move this dataset's bytes by pread and pwrite, beside libhdf5? They can where the bytes are stored as `dtype`
+** has them in memory: contiguous or in chunks that span the last axis, no filter, no conversion, not virtual or external.
+** For reading, a file that is open for reading only; for writing, a contiguous dataset of a created file that has its disk
+** space. If not, `why` (may be NULL) says why not. Never a failure. */
+bool mb_h5_raw_possible(mb_h5_dataset *dataset, mb_dtype dtype, bool reading, const char **why);
+/* Moves bytes [first, first + bytes) of a slab, seen as dense row-major memory, after mb_h5_raw_possible has said yes. Steps
+** are 1 and the last axis is whole. Any thread, any number of them; no lock of libhdf5 while bytes move. */
+mb_status mb_h5_raw_read(mb_h5_dataset *dataset, const mb_range *ranges, uint64_t first,
+                         uint64_t bytes, void *host);
+/* The same in the other direction. The file remembers a row of it for its verification; a failure is latched. */
+mb_status mb_h5_raw_write(mb_h5_dataset *dataset, const mb_range *ranges, uint64_t first,
+                          uint64_t bytes, const void *host);
+
+/* Has the disk take what was written. */
+mb_status mb_h5_raw_sync(mb_h5_dataset *dataset);
 
 /* ---- small values (h5attribute.c) ---- */
 

@@ -9,6 +9,12 @@
 #include "io/h5file.h"
 #include <hdf5.h>
 
+/* libhdf5 may be used by one thread at a time. Every entry point that uses it begins with MB_H5_GUARD, which holds its lock
+** until the function returns; the lock is recursive. */
+int mb_h5_lock(void);
+void mb_h5_unlock(int *);
+#define MB_H5_GUARD int mb_h5_guard_ __attribute__((cleanup(mb_h5_unlock), unused)) = mb_h5_lock()
+
 /* One written row of a created file, to be read back before the file gets its name. */
 typedef struct h5_sample {
     int made;
@@ -19,6 +25,8 @@ typedef struct h5_sample {
 } h5_sample;
 
 #define H5_MAX_SAMPLES 128
+
+typedef struct h5_raw h5_raw;
 
 /* One dataset of a created file, as it must be found again. */
 typedef struct h5_made {
@@ -53,7 +61,10 @@ struct mb_h5_dataset {
     hid_t id;
     char *path;
     mb_h5_info info;
-    int made; /* number in file->made, or -1 */
+    int made;       /* number in file->made, or -1 */
+    int users;      /* transfers under way that refer to it */
+    bool destroyed; /* frees itself with the last of them */
+    h5_raw *raw;    /* where its bytes are, once that was asked for (h5raw.c) */
     mb_h5_dataset *previous, *next;
 };
 
@@ -76,6 +87,18 @@ mb_status mb_h5_describe_dataset(mb_h5 *file, hid_t dataset, const char *path, m
 const char *mb_h5_filter_name(H5Z_filter_t id, const char **package);
 /* The link creation list that makes parent groups; to be closed. */
 hid_t mb_h5_parents(void);
+
+/* Fails where a source file of a virtual dataset is missing; `file` has the dataset `path`, which is open as `id`. */
+mb_status mb_h5_check_sources(hid_t id, const char *file, const char *path);
+/* Checks a slab against the dataset. */
+mb_status mb_h5_check_ranges(const mb_h5_dataset *dataset, const mb_range *ranges,
+                             uint64_t *elements);
+/* Remembers the last row of what was written to a slab of a created file, in place of older rows there. */
+void mb_h5_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, const void *host,
+                  uint64_t elements);
+void mb_h5_raw_free(h5_raw *raw); /* NULL is fine */
+/* Frees what a dataset of a closed file that nobody uses has no more need of; itself, once it was destroyed. */
+void mb_h5_dataset_let_go(mb_h5_dataset *dataset);
 
 /* Takes a created file off the list of those whose temporary file is removed when the process ends.
 ** */

@@ -145,6 +145,7 @@ static mb_status open_part(mb_h5 *file)
 
 mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out)
 {
+    MB_H5_GUARD;
     mb_status status = MB_STATUS_OK;
     hid_t access = -1;
     mb_h5 *file;
@@ -238,6 +239,8 @@ static mb_status verify_dataset(mb_h5 *file, const h5_made *made, hid_t id)
             MB_STATUS_IO, NULL,
             "verification of '%s': '%s' does not have the shape or type that was written",
             file->path, made->path);
+    if (found.is_virtual)
+        return mb_h5_check_sources(id, file->part, made->path);
     if (!made->info.text && !made->info.filtered && found.stored_bytes < expected)
         return mb_fail_bytes(
             MB_STATUS_IO, expected, found.stored_bytes,
@@ -353,6 +356,7 @@ static mb_status write_marker(mb_h5 *file, const char *marker)
 
 mb_status mb_h5_finish(mb_h5 *file, const char *marker)
 {
+    MB_H5_GUARD;
     if (!file->created)
         return mb_fail(MB_STATUS_ARGUMENT, NULL,
                        "'%s' was not created here: only a created file is finished", file->path);

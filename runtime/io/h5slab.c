@@ -17,8 +17,8 @@
 
 #define PIECE_BYTES ((uint64_t)32 << 20)
 
-static mb_status check_ranges(const mb_h5_dataset *dataset, const mb_range *ranges,
-                              uint64_t *elements)
+mb_status mb_h5_check_ranges(const mb_h5_dataset *dataset, const mb_range *ranges,
+                             uint64_t *elements)
 {
     const mb_h5_info *info = &dataset->info;
     *elements = 1;
@@ -59,6 +59,34 @@ static mb_status check_types(const mb_h5_dataset *dataset, mb_dtype dtype, bool 
     return MB_STATUS_OK;
 }
 
+mb_status mb_h5_check_sources(hid_t id, const char *file, const char *path)
+{
+    mb_status status = MB_STATUS_OK;
+    const hid_t properties = H5Dget_create_plist(id);
+    size_t sources = 0;
+    if (H5Pget_layout(properties) == H5D_VIRTUAL &&
+        H5Pget_virtual_count(properties, &sources) >= 0) {
+        char folder[4096], name[2048], beside[6200];
+        snprintf(folder, sizeof folder, "%s", file);
+        char *parent = dirname(folder);
+        for (size_t i = 0; i < sources && status == MB_STATUS_OK; i++) {
+            if (H5Pget_virtual_filename(properties, i, name, sizeof name) < 0 ||
+                strcmp(name, ".") == 0 || strchr(name, '%') != NULL)
+                continue;
+            snprintf(beside, sizeof beside, "%s/%s", parent, name);
+            if (access(name, R_OK) != 0 && (name[0] == '/' || access(beside, R_OK) != 0))
+                status = mb_fail(MB_STATUS_IO, NULL,
+                                 "'%s' in '%s' is put together from other files, and '%s' is "
+                                 "missing: it would read as "
+                                 "zeros",
+                                 path, file, name);
+        }
+    }
+    H5Pclose(properties);
+    H5Eclear2(H5E_DEFAULT);
+    return status;
+}
+
 /* Filters that are not there, and virtual sources that are missing, give zeros or riddles: ask
 ** before. */
 static mb_status check_readable(const mb_h5_dataset *dataset)
@@ -83,28 +111,11 @@ static mb_status check_readable(const mb_h5_dataset *dataset)
                          dataset->path, dataset->file->path, (int)id, name != NULL ? name : own,
                          package != NULL ? package : "its plug-in (python3-hdf5plugin has many)");
     }
-    size_t sources = 0;
-    if (status == MB_STATUS_OK && H5Pget_layout(properties) == H5D_VIRTUAL &&
-        H5Pget_virtual_count(properties, &sources) >= 0) {
-        char folder[4096], name[2048], beside[6200];
-        snprintf(folder, sizeof folder, "%s", dataset->file->path);
-        char *parent = dirname(folder);
-        for (size_t i = 0; i < sources && status == MB_STATUS_OK; i++) {
-            if (H5Pget_virtual_filename(properties, i, name, sizeof name) < 0 ||
-                strcmp(name, ".") == 0 || strchr(name, '%') != NULL)
-                continue;
-            snprintf(beside, sizeof beside, "%s/%s", parent, name);
-            if (access(name, R_OK) != 0 && (name[0] == '/' || access(beside, R_OK) != 0))
-                status = mb_fail(MB_STATUS_IO, NULL,
-                                 "'%s' in '%s' is put together from other files, and '%s' is "
-                                 "missing: it would read as "
-                                 "zeros",
-                                 dataset->path, dataset->file->path, name);
-        }
-    }
     H5Pclose(properties);
     H5Eclear2(H5E_DEFAULT);
-    return status;
+    return status == MB_STATUS_OK
+               ? mb_h5_check_sources(dataset->id, dataset->file->path, dataset->path)
+               : status;
 }
 
 /* Splits a slab: the axis to cut, and how many of its indices make a piece. */
@@ -167,6 +178,16 @@ static void take_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype
         sample->first[axis] = ranges[axis].first + (ranges[axis].count - 1) * ranges[axis].step;
     sample->first[rank - 1] = ranges[rank - 1].first;
     sample->sum = mb_h5_sum(host + elements * mb_dtype_bytes(dtype) - row, row);
+}
+
+void mb_h5_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, const void *host,
+                  uint64_t elements)
+{
+    MB_H5_GUARD;
+    if (dataset->file == NULL || dataset->made < 0)
+        return;
+    forget_samples(dataset->file, dataset, ranges);
+    take_sample(dataset, ranges, dtype, host, elements);
 }
 
 /* One transfer between the file and dense host memory. */
@@ -268,7 +289,7 @@ static mb_status move(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype d
     const int rank = dataset->info.rank;
 
     MB_TRY(check_types(dataset, dtype, reading));
-    MB_TRY(check_ranges(dataset, ranges, &elements));
+    MB_TRY(mb_h5_check_ranges(dataset, ranges, &elements));
     if (elements == 0)
         return MB_STATUS_OK;
     if (reading)
@@ -315,7 +336,7 @@ static mb_status check_array(const mb_h5_dataset *dataset, const mb_range *range
                              const mb_array *array, bool reading)
 {
     uint64_t elements = 0;
-    MB_TRY(check_ranges(dataset, ranges, &elements));
+    MB_TRY(mb_h5_check_ranges(dataset, ranges, &elements));
     if (mb_array_elements(array) != elements)
         return mb_fail(MB_STATUS_SHAPE, reading ? "out" : "array",
                        "the array has %llu elements, the part of '%s' has %llu",
@@ -327,9 +348,20 @@ static mb_status check_array(const mb_h5_dataset *dataset, const mb_range *range
     return MB_STATUS_OK;
 }
 
+mb_status mb_h5_dataset_check(mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array,
+                              bool reading)
+{
+    MB_H5_GUARD;
+    MB_TRY(mb_h5_ready(dataset->file, !reading));
+    MB_TRY(check_types(dataset, array->dtype, reading));
+    MB_TRY(check_array(dataset, ranges, array, reading));
+    return reading ? check_readable(dataset) : MB_STATUS_OK;
+}
+
 mb_status mb_h5_dataset_read_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
                                   void *host)
 {
+    MB_H5_GUARD;
     place where = {.host = host};
     MB_TRY(mb_h5_ready(dataset->file, false));
     return move(dataset, ranges, dtype, &where, true);
@@ -337,6 +369,7 @@ mb_status mb_h5_dataset_read_host(mb_h5_dataset *dataset, const mb_range *ranges
 
 mb_status mb_h5_dataset_read(mb_h5_dataset *dataset, const mb_range *ranges, mb_array *array)
 {
+    MB_H5_GUARD;
     place where = {.array = array};
     MB_TRY(mb_h5_ready(dataset->file, false));
     MB_TRY(check_types(dataset, array->dtype, true));
@@ -353,6 +386,7 @@ mb_status mb_h5_dataset_read(mb_h5_dataset *dataset, const mb_range *ranges, mb_
 mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
                                    const void *host)
 {
+    MB_H5_GUARD;
     place where = {.host = (unsigned char *)host}; /* not written to */
     MB_TRY(mb_h5_ready(dataset->file, true));
     return move(dataset, ranges, dtype, &where, false);
@@ -360,6 +394,7 @@ mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *range
 
 mb_status mb_h5_dataset_write(mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array)
 {
+    MB_H5_GUARD;
     place where = {.array = array};
     MB_TRY(mb_h5_ready(dataset->file, true));
     MB_TRY(check_types(dataset, array->dtype, false));

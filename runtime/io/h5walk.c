@@ -38,6 +38,7 @@ void mb_h5_free_entries(mb_h5 *file)
 
 bool mb_h5_exists(mb_h5 *file, const char *path)
 {
+    MB_H5_GUARD;
     bool found = true;
     if (file->id < 0 || path[0] == '\0')
         return false;
@@ -81,6 +82,7 @@ static mb_status describe_object(mb_h5 *file, hid_t id, const char *path, mb_h5_
 
 mb_status mb_h5_describe(mb_h5 *file, const char *path, mb_h5_info *info)
 {
+    MB_H5_GUARD;
     MB_TRY(mb_h5_ready(file, false));
     if (!mb_h5_exists(file, path))
         return missing(file, path);
@@ -216,6 +218,7 @@ static herr_t list_link(hid_t group, const char *name, const H5L_info_t *link, v
 
 mb_status mb_h5_walk(mb_h5 *file, const char *path, const mb_h5_entry **list, int64_t *count)
 {
+    MB_H5_GUARD;
     walker w = {.file = file, .prefix = ""};
     char *prefix = NULL;
     *list = NULL;
@@ -260,6 +263,7 @@ hid_t mb_h5_parents(void)
 
 mb_status mb_h5_group(mb_h5 *file, const char *path)
 {
+    MB_H5_GUARD;
     mb_h5_info info;
     MB_TRY(mb_h5_ready(file, true));
     if (mb_h5_exists(file, path)) {
@@ -280,6 +284,7 @@ mb_status mb_h5_group(mb_h5 *file, const char *path)
 
 mb_status mb_h5_link(mb_h5 *file, const char *target, const char *path, bool soft)
 {
+    MB_H5_GUARD;
     MB_TRY(mb_h5_ready(file, true));
     if (!soft && !mb_h5_exists(file, target))
         return missing(file, target);

@@ -1,6 +1,7 @@
 /*
 ** The ledger: what every step of a recorded stretch took, row by row. A step is an operator run, an
-** array made, a block released, or a collection (all blocks that a pool point freed on a device).
+** array made, a block released, a collection (all blocks that a pool point freed on a device), or pinned host memory taken or
+** given back, whose bytes are not the pool's: live and peak of such a row are the device's pinned bytes.
 **
 ** There is one recording for the process. Recordings nest: an inner one is a later part of the same
 ** rows. While nothing is recorded, a step costs one look at a flag. A dry run on clones of the pools
@@ -18,6 +19,7 @@ typedef enum mb_ledger_kind {
     MB_LEDGER_CREATE,
     MB_LEDGER_RELEASE,
     MB_LEDGER_COLLECT,
+    MB_LEDGER_PIN,
 } mb_ledger_kind;
 
 /* Bytes are the pool's, rounded. */

@@ -173,12 +173,143 @@ describe("result", function()
         assert.same({}, left)
     end)
 
+    it("says what stored integers mean", function()
+        for _, count in ipairs {false, 2} do
+            local r <close> = mb.result.create(path, {shape = {3, 4, 5}, dtype = "u16", slices_per_file = count or nil, overwrite = true})
+            r:scaling(0.5, -3)
+            local v <close> = mb.full({3, 4, 5}, 7, {dtype = "u16"})
+            r:write(v, 1)
+            r:finish()
+            local f <close> = assert(mb.h5.open(path))
+            assert.equal(0.5, f:attribute("/entry/data/data", "scale_factor"))
+            assert.equal(-3, f:attribute("/entry/data/data", "add_offset"))
+            assert.equal(0.5, f:value "/entry/data/data_scaling_factor")
+            assert.equal(-3, f:value "/entry/data/data_offset")
+        end
+        local part <close> = assert(mb.h5.open(folder .. "/volume-slices/slices-0003-0003.h5"))
+        assert.equal(0.5, part:attribute("/data", "scale_factor"))
+    end)
+
+    describe("in several files", function()
+        local function write_parts(options)
+            options = options or {}
+            options.shape = {7, 4, 5}
+            options.slices_per_file = options.slices_per_file or 3
+            local r <close> = mb.result.create(path, options)
+            local v <close> = mb.random({7, 4, 5}, {seed = options.slices_per_file})
+            for z = 1, 7, 2 do
+                local part <close> = v:view({z, math.min(z + 1, 7)})
+                r:write(part, z)
+            end
+            assert.equal(path, r:finish())
+            return v:to_table()
+        end
+
+        it("shows the volume as one dataset", function()
+            local expected = write_parts()
+            assert.same({"volume-slices", "volume.h5"}, files.list(folder))
+            assert.same({"slices-0001-0003.h5", "slices-0004-0006.h5", "slices-0007-0007.h5"}, files.list(folder .. "/volume-slices"))
+            local f <close> = assert(mb.h5.open(path))
+            local got <close> = f:read "/entry/data/data"
+            assert.same(expected, got:to_table())
+            local p <close> = assert(mb.h5.open(folder .. "/volume-slices/slices-0004-0006.h5"))
+            local part <close> = p:read "/data"
+            assert.same({expected[4], expected[5], expected[6]}, part:to_table())
+        end)
+
+        it("can be moved, and says when a file is missing", function()
+            local expected = write_parts {slices_per_file = 1}
+            local moved = folder .. "/moved"
+            assert(mb.system.mkdir(moved))
+            assert(os.execute(("mv '%s' '%s/volume-slices' '%s'"):format(path, folder, moved)))
+            do
+                local f <close> = assert(mb.h5.open(moved .. "/volume.h5"))
+                local got <close> = f:read "/entry/data/data"
+                assert.same(expected, got:to_table())
+            end
+            assert(os.remove(moved .. "/volume-slices/slices-0002-0002.h5"))
+            local f <close> = assert(mb.h5.open(moved .. "/volume.h5"))
+            assert.matches("slices%-0002%-0002.h5' is missing", (helper.failure(f.read, f, "/entry/data/data")))
+        end)
+
+        it("leaves nothing when it is abandoned or not complete", function()
+            for _, until_slice in ipairs {0, 2, 5} do
+                local r = mb.result.create(path, {shape = {7, 4, 5}, slices_per_file = 2})
+                local one <close> = mb.zeros {1, 4, 5}
+                for z = 1, until_slice do
+                    r:write(one, z)
+                end
+                assert.matches("never written", (helper.failure(r.finish, r)))
+                r:close()
+                r:close()
+                assert.same({}, files.list(folder))
+            end
+        end)
+
+        it("replaces an older result only when it is complete, and whole", function()
+            local old = write_parts()
+            assert.matches("exists already", (helper.failure(mb.result.create, path, {shape = {7, 4, 5}, slices_per_file = 1})))
+            local function stored()
+                local f <close> = assert(mb.h5.open(path))
+                local got <close> = f:read "/entry/data/data"
+                return got:to_table()
+            end
+            local r = mb.result.create(path, {shape = {7, 4, 5}, slices_per_file = 2, overwrite = true})
+            local one <close> = mb.zeros {4, 5}
+            r:write(one, 1)
+            assert.same(old, stored())
+            r:close()
+            assert.same(old, stored())
+            local new = write_parts {overwrite = true, slices_per_file = 4}
+            assert.same(new, stored())
+            assert.same({"slices-0001-0004.h5", "slices-0005-0007.h5"}, files.list(folder .. "/volume-slices"))
+            assert.same({"volume-slices", "volume.h5"}, files.list(folder))
+        end)
+
+        it("takes its files back when the result's own file fails", function()
+            local old = write_parts()
+            local r = mb.result.create(path, {shape = {7, 4, 5}, slices_per_file = 2, overwrite = true})
+            local all <close> = mb.zeros {7, 4, 5}
+            r:write(all, 1)
+            assert(os.remove(r.file.part_path))
+            assert.is_false((pcall(r.finish, r)))
+            r:close()
+            assert.same({"volume-slices", "volume.h5"}, files.list(folder))
+            local f <close> = assert(mb.h5.open(path))
+            local got <close> = f:read "/entry/data/data"
+            assert.same(old, got:to_table())
+        end)
+
+        it("is refused on a disk that is too small, at once", function()
+            local disk = files.small_disk(folder, "2m")
+            if not disk then
+                pending "a small file system cannot be mounted here (not root)"
+            end
+            local ok, err = pcall(mb.result.create, disk .. "/v.h5", {shape = {4, 512, 512}, slices_per_file = 1})
+            local left = files.list(disk)
+            files.unmount(disk)
+            assert.is_false(ok)
+            assert.equal("io", err.code)
+            assert.equal(4 << 20, err.need)
+            assert.same({}, left)
+        end)
+
+        it("rejects what does not go together", function()
+            for _, options in ipairs {{slices_per_file = 0}, {slices_per_file = 2, deflate = 1},
+                {slices_per_file = 2, chunks = {1, 4, 5}}} do
+                options.shape = {7, 4, 5}
+                assert.matches("slices_per_file", (helper.failure(mb.result.create, path, options)))
+            end
+        end)
+    end)
+
     it("opens in silx as an image stack", function()
         local python = files.python "silx.io.nxdata"
         if not python then
             pending "silx is not installed (python3-silx)"
         end
-        write { pixel_size = 1e-6 }
+        for _, count in ipairs { false, 2 } do
+        write { pixel_size = 1e-6, slices_per_file = count or nil, overwrite = true }
         local output, ok = files.run(([==[%s -c '
 import silx.io
 from silx.io import nxdata
@@ -192,5 +323,6 @@ with silx.io.open("%s") as f:
         assert.is_truthy(last:find("(3, 4, 5)", 1, true), output)
         assert.is_truthy(last:find("image", 1, true), output)
         assert.is_truthy(last:find("60.0 /entry/data", 1, true), output)
+        end
     end)
 end)

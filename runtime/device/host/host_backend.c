@@ -183,6 +183,40 @@ static void *host_stream(void *self)
     return NULL;
 }
 
+/* The same interface as page-locked memory; the host's own copies need no lock on pages. */
+static mb_status host_pin(void *self, uint64_t bytes, void **host)
+{
+    (void)self;
+    void *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (address == MAP_FAILED)
+        return mb_fail_bytes(MB_STATUS_MEMORY, bytes, 0, "the system refused %llu bytes: %s",
+                             (unsigned long long)bytes, strerror(errno));
+    *host = address;
+    return MB_STATUS_OK;
+}
+
+static void host_unpin(void *self, void *host, uint64_t bytes)
+{
+    (void)self;
+    munmap(host, bytes);
+}
+
+/* By the calling thread alone: several of them copy at a time. */
+static mb_status host_lane_copy(void *self, mb_lane lane, void *to, const void *from,
+                                uint64_t bytes)
+{
+    (void)self, (void)lane;
+    memcpy(to, from, bytes);
+    return MB_STATUS_OK;
+}
+
+static mb_status host_lane_wait(void *self, mb_lane lane, void *event)
+{
+    (void)self, (void)lane, (void)event;
+    return MB_STATUS_OK; /* what was queued has run */
+}
+
 static mb_status host_event_create(void *self, void **event)
 {
     (void)self;
@@ -196,10 +230,16 @@ static void host_event_destroy(void *self, void *event)
     free(event);
 }
 
-static mb_status host_event_record(void *self, void *event)
+static mb_status host_event_record(void *self, mb_lane lane, void *event)
 {
-    (void)self;
+    (void)self, (void)lane;
     clock_gettime(CLOCK_MONOTONIC, event);
+    return MB_STATUS_OK;
+}
+
+static mb_status host_event_wait(void *self, void *event)
+{
+    (void)self, (void)event;
     return MB_STATUS_OK;
 }
 
@@ -240,9 +280,14 @@ const mb_backend mb_host_backend = {
     .fill = host_fill,
     .sync = host_sync,
     .stream = host_stream,
+    .pin = host_pin,
+    .unpin = host_unpin,
+    .lane_copy = host_lane_copy,
+    .lane_wait = host_lane_wait,
     .event_create = host_event_create,
     .event_destroy = host_event_destroy,
     .event_record = host_event_record,
+    .event_wait = host_event_wait,
     .event_elapsed_ms = host_event_elapsed_ms,
     .fft_create = mb_host_fft_create,
     .fft_destroy = mb_host_fft_destroy,

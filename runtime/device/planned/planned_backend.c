@@ -136,7 +136,36 @@ static void planned_event_destroy(void *self, void *event)
     (void)event;
 }
 
-static mb_status planned_event_record(void *self, void *event)
+static mb_status planned_pin(void *self, uint64_t bytes, void **host)
+{
+    (void)bytes;
+    (void)host;
+    return refuse(self);
+}
+
+static mb_status planned_lane_copy(void *self, mb_lane lane, void *to, const void *from,
+                                   uint64_t bytes)
+{
+    (void)lane;
+    return planned_transfer(self, to, from, bytes);
+}
+
+static void planned_unpin(void *self, void *host, uint64_t bytes)
+{
+    (void)self;
+    (void)host;
+    (void)bytes;
+}
+
+/* Records an event, or lets a lane wait for it. */
+static mb_status planned_lane_event(void *self, mb_lane lane, void *event)
+{
+    (void)lane;
+    (void)event;
+    return refuse(self);
+}
+
+static mb_status planned_event_wait(void *self, void *event)
 {
     (void)event;
     return refuse(self);
@@ -220,9 +249,14 @@ const mb_backend mb_planned_backend = {
     .fill = planned_fill,
     .sync = planned_sync,
     .stream = planned_stream,
+    .pin = planned_pin,
+    .unpin = planned_unpin,
+    .lane_copy = planned_lane_copy,
+    .lane_wait = planned_lane_event,
     .event_create = planned_event_create,
     .event_destroy = planned_event_destroy,
-    .event_record = planned_event_record,
+    .event_record = planned_lane_event,
+    .event_wait = planned_event_wait,
     .event_elapsed_ms = planned_event_elapsed_ms,
     .fft_create = planned_fft_create,
     .fft_destroy = planned_fft_destroy,

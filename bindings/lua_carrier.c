@@ -1,0 +1,183 @@
+/*
+** Carriers in Lua: userdata "moonbeam.carrier" (runtime/pipeline/carrier.h): slabs of HDF5 datasets to and from a device by
+** threads of their own. What is built on them is in moonbeam/overlap.lua.
+**
+** A carrier keeps its datasets' userdata alive (a table in user value 1), and its device's (user value 2). Closing is idempotent; close and __gc stop the
+** threads before anything else goes away.
+*/
+#include "lua_h5.h"
+#include "pipeline/carrier.h"
+
+#define CARRIER "moonbeam.carrier"
+
+typedef struct carrier_box {
+    mb_carrier *carrier; /* NULL: closed */
+    mb_device *device;
+} carrier_box;
+
+static mb_carrier *check_carrier(lua_State *L)
+{
+    carrier_box *box = luaL_checkudata(L, 1, CARRIER);
+    if (box->carrier == NULL)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "this carrier has been closed");
+    mb_error_clear();
+    return box->carrier;
+}
+
+static mb_carrier_options check_options(lua_State *L, int index)
+{
+    mb_carrier_options options = {.threads = 1};
+    options.threads = (int)mbl_option_integer(L, index, "threads", 4);
+    options.writing = mbl_option(L, index, "writing") && lua_toboolean(L, -1);
+    options.pinned_bytes = (uint64_t)64 << 20;
+    if (mbl_option(L, index, "pinned"))
+        options.pinned_bytes = mbl_check_bytes(L, -1, "pinned");
+    return options;
+}
+
+/* open({device =, writing = false, threads = 4, pinned = "64Mi"}) */
+static int carrier_open(lua_State *L)
+{
+    static const char *const names[] = {"device", "writing", "threads", "pinned", NULL};
+    mbl_check_options(L, 1, names, "carrier.open");
+    const mb_carrier_options options = check_options(L, 1);
+    mb_device *device = mbl_option_device(L, 1);
+    carrier_box *box = lua_newuserdatauv(L, sizeof *box, 2);
+    box->carrier = NULL;
+    box->device = device;
+    luaL_setmetatable(L, CARRIER);
+    lua_newtable(L);
+    lua_setiuservalue(L, -2, 1);
+    mbl_push_device(L, device);
+    lua_setiuservalue(L, -2, 2);
+    mb_error_clear();
+    mbl_check(L, mb_carrier_create(device, &options, mbl_owner(L), &box->carrier));
+    return 1;
+}
+
+/* plan({writing =, threads =, pinned =}): the pinned bytes that such a carrier takes. */
+static int carrier_plan(lua_State *L)
+{
+    static const char *const names[] = {"writing", "threads", "pinned", NULL};
+    int slots = 0;
+    uint64_t slot_bytes = 0;
+    mbl_check_options(L, 1, names, "carrier.plan");
+    const mb_carrier_options options = check_options(L, 1);
+    mb_error_clear();
+    mbl_check(L, mb_carrier_plan(&options, &slots, &slot_bytes));
+    lua_pushinteger(L, (lua_Integer)((uint64_t)slots * slot_bytes));
+    return 1;
+}
+
+static int queue(lua_State *L, bool last)
+{
+    mb_range ranges[MB_H5_MAX_RANK];
+    mb_carrier *carrier = check_carrier(L);
+    mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 2);
+    mb_array *array = mbl_check_array(L, 3);
+    mbl_check_h5_ranges(L, 4, lua_gettop(L), mb_h5_dataset_info(dataset), ranges);
+    lua_getiuservalue(L, 1, 1);
+    lua_pushvalue(L, 2);
+    lua_pushboolean(L, 1);
+    lua_rawset(L, -3);
+    mb_error_clear();
+    mbl_check(L, mb_carrier_queue(carrier, dataset, ranges, array, last));
+    return 0;
+}
+
+/* carry(dataset, array, range, ...): queues the transfer. */
+static int carrier_carry(lua_State *L)
+{
+    return queue(L, false);
+}
+
+/* carry_last(dataset, array, range, ...): the same, and it will be the last to this dataset. */
+static int carrier_carry_last(lua_State *L)
+{
+    return queue(L, true);
+}
+
+static int carrier_wait(lua_State *L)
+{
+    mbl_check(L, mb_carrier_wait(check_carrier(L)));
+    return 0;
+}
+
+static int carrier_finish(lua_State *L)
+{
+    mbl_check(L, mb_carrier_finish(check_carrier(L)));
+    lua_newtable(L); /* nothing is under way: the datasets may go */
+    lua_setiuservalue(L, 1, 1);
+    return 0;
+}
+
+/* pending(dataset): are transfers of it under way? */
+static int carrier_pending(lua_State *L)
+{
+    mb_carrier *carrier = check_carrier(L);
+    lua_pushboolean(L, mb_carrier_pending(carrier, mbl_check_h5_dataset(L, 2)));
+    return 1;
+}
+
+static void set_number(lua_State *L, const char *key, double value)
+{
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_integer(lua_State *L, const char *key, uint64_t value)
+{
+    lua_pushinteger(L, (lua_Integer)value);
+    lua_setfield(L, -2, key);
+}
+
+/* stats(): {bytes, raw_bytes, file_seconds, lane_seconds, wait_seconds, slots, threads, pinned} */
+static int carrier_stats(lua_State *L)
+{
+    mb_carrier_stats s;
+    mb_carrier_get_stats(check_carrier(L), &s);
+    lua_createtable(L, 0, 8);
+    set_integer(L, "bytes", s.bytes);
+    set_integer(L, "raw_bytes", s.raw_bytes);
+    set_number(L, "file_seconds", s.file_seconds);
+    set_number(L, "lane_seconds", s.lane_seconds);
+    set_number(L, "wait_seconds", s.wait_seconds);
+    set_integer(L, "slots", (uint64_t)s.slots);
+    set_integer(L, "threads", (uint64_t)s.threads);
+    set_integer(L, "pinned", s.pinned_bytes);
+    return 1;
+}
+
+static int carrier_close(lua_State *L)
+{
+    carrier_box *box = luaL_checkudata(L, 1, CARRIER);
+    mb_carrier *carrier = box->carrier;
+    box->carrier = NULL;
+    if (carrier == NULL)
+        return 0;
+    lua_getiuservalue(L, 1, 2);
+    mb_device **device = luaL_testudata(L, -1, MBL_DEVICE);
+    if (device == NULL || *device == NULL || mbl_active_device(L, *device) != box->device)
+        mb_carrier_forget_device(carrier); /* a closed shadow took its account along */
+    mb_carrier_destroy(carrier, mbl_owner(L));
+    return 0;
+}
+
+int mbl_open_carrier(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"open", carrier_open}, {"plan", carrier_plan}, {NULL, NULL}};
+    static const luaL_Reg metamethods[] = {
+        {"__gc", carrier_close}, {"__close", carrier_close}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"carry", carrier_carry}, {"carry_last", carrier_carry_last},
+                                       {"wait", carrier_wait},   {"finish", carrier_finish},
+                                       {"stats", carrier_stats}, {"pending", carrier_pending},
+                                       {"close", carrier_close}, {NULL, NULL}};
+    luaL_newmetatable(L, CARRIER);
+    luaL_setfuncs(L, metamethods, 0);
+    luaL_newlib(L, methods);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,120 @@
+/*
+** Timers of queued work in Lua: userdata "moonbeam.timer". start() and stop() mark points of a device's compute stream and do
+** not wait; seconds() waits for the last of them and returns the sum.
+** Some pairs of marks may be unread at a time; the oldest is read when a new one is needed, which by then has long passed
+** where the program waits for results between.
+*/
+#include "lua_moonbeam.h"
+
+#define TIMER "moonbeam.timer"
+#define PAIRS 8
+
+typedef struct timer {
+    mb_device *device;
+    void *begin[PAIRS], *end[PAIRS];
+    int first, unread; /* stopped pairs */
+    bool dry;          /* a shadow's timer does nothing, and may outlive the shadow */
+    bool running;
+    double seconds;
+} timer;
+
+static timer *check_timer(lua_State *L)
+{
+    timer *t = luaL_checkudata(L, 1, TIMER);
+    if (!t->dry && t->begin[0] == NULL)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "this timer has been closed");
+    mb_error_clear();
+    return t;
+}
+
+/* timer([device]) */
+static int timer_new(lua_State *L)
+{
+    mb_device *device = mbl_opt_device(L, 1);
+    timer *t = lua_newuserdatauv(L, sizeof *t, 0);
+    *t = (timer){.device = device, .dry = device->dry};
+    luaL_setmetatable(L, TIMER);
+    mb_error_clear();
+    for (int i = 0; i < PAIRS && !t->dry; i++) {
+        mbl_check(L, device->backend->event_create(device->self, &t->begin[i]));
+        mbl_check(L, device->backend->event_create(device->self, &t->end[i]));
+    }
+    return 1;
+}
+
+static mb_status read_oldest(timer *t)
+{
+    double ms = 0;
+    const mb_backend *backend = t->device->backend;
+    MB_TRY(backend->event_wait(t->device->self, t->end[t->first]));
+    MB_TRY(backend->event_elapsed_ms(t->device->self, t->begin[t->first], t->end[t->first], &ms));
+    t->seconds += 1e-3 * ms;
+    t->first = (t->first + 1) % PAIRS;
+    t->unread--;
+    return MB_STATUS_OK;
+}
+
+static mb_status mark(timer *t, void *event)
+{
+    return t->dry ? MB_STATUS_OK
+                  : t->device->backend->event_record(t->device->self, MB_LANE_COMPUTE, event);
+}
+
+static int timer_start(lua_State *L)
+{
+    timer *t = check_timer(L);
+    if (t->unread == PAIRS)
+        mbl_check(L, read_oldest(t));
+    mbl_check(L, mark(t, t->begin[(t->first + t->unread) % PAIRS]));
+    t->running = true;
+    return 0;
+}
+
+static int timer_stop(lua_State *L)
+{
+    timer *t = check_timer(L);
+    if (!t->running)
+        return 0;
+    mbl_check(L, mark(t, t->end[(t->first + t->unread) % PAIRS]));
+    t->running = false;
+    t->unread += t->dry ? 0 : 1;
+    return 0;
+}
+
+static int timer_seconds(lua_State *L)
+{
+    timer *t = check_timer(L);
+    while (t->unread > 0)
+        mbl_check(L, read_oldest(t));
+    lua_pushnumber(L, t->seconds);
+    return 1;
+}
+
+static int timer_close(lua_State *L)
+{
+    timer *t = luaL_checkudata(L, 1, TIMER);
+    for (int i = 0; i < PAIRS; i++) {
+        if (t->begin[i] != NULL)
+            t->device->backend->event_destroy(t->device->self, t->begin[i]);
+        if (t->end[i] != NULL)
+            t->device->backend->event_destroy(t->device->self, t->end[i]);
+        t->begin[i] = t->end[i] = NULL;
+    }
+    t->unread = 0;
+    return 0;
+}
+
+int mbl_open_timer(lua_State *L)
+{
+    static const luaL_Reg metamethods[] = {
+        {"__gc", timer_close}, {"__close", timer_close}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {
+        {"start", timer_start}, {"stop", timer_stop}, {"seconds", timer_seconds}, {NULL, NULL}};
+    luaL_newmetatable(L, TIMER);
+    luaL_setfuncs(L, metamethods, 0);
+    luaL_newlib(L, methods);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+    lua_pushcfunction(L, timer_new);
+    return 1;
+}

@@ -1,0 +1,133 @@
+/*
+** quantize: f32 values as fewer bits for files, and how many did not fit. a (any shape, contiguous) -> result of the same
+** shape, u8, u16 or f16; counts f64[3].
+*/
+#include "ops/op_quantize.h"
+#include "ops/strided.h"
+
+static const char *const dtypes[] = {"u8", "u16", "f16", NULL};
+
+static const mb_op_arg args[] = {
+    {.name = "a",
+     .kind = MB_ARG_IN,
+     .required = true,
+     .dtypes = MB_BIT(MB_F32),
+     .rank_min = 0,
+     .rank_max = MB_MAX_RANK,
+     .doc = "values"},
+    {.name = "dtype",
+     .kind = MB_ARG_ENUM,
+     .required = true,
+     .choices = dtypes,
+     .offset = offsetof(mb_quantize_params, dtype),
+     .doc = "element type of the result"},
+    {.name = "low",
+     .kind = MB_ARG_FLOAT,
+     .initial = 0,
+     .offset = offsetof(mb_quantize_params, low),
+     .doc = "integers: the value that is stored as 0"},
+    {.name = "high",
+     .kind = MB_ARG_FLOAT,
+     .initial = 1,
+     .offset = offsetof(mb_quantize_params, high),
+     .doc = "integers: the value that is stored as the largest number, above low"},
+    {.name = "result",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F16),
+     .rank_min = 0,
+     .rank_max = MB_MAX_RANK,
+     .doc = "same shape as a"},
+    {.name = "counts",
+     .kind = MB_ARG_OUT,
+     .dtypes = MB_BIT(MB_F64),
+     .rank_min = 1,
+     .rank_max = 1,
+     .doc = "{values below the range, values above it, NaN}"},
+    {.name = NULL}};
+
+static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .combine = MB_COMBINE_SUM},
+                                    {.axis = 1, .result_axis = 1, .combine = MB_COMBINE_SUM},
+                                    {.axis = 2, .result_axis = 2, .combine = MB_COMBINE_SUM},
+                                    {.axis = -1}};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 3, 5, 17}}, params = {dtype = 'u16', low = 0.1, high = 0.8}}",
+    "{inputs = {{'f32', 101}}, params = {dtype = 'f16'}}",
+    "{inputs = {{'f32', 7, 1, 3}}, params = {dtype = 'u8', low = -1, high = 2}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_quantize_params *p = params;
+    if (mb_quantize_dtype(p->dtype) != MB_F16 && !(p->low < p->high))
+        return mb_fail(MB_STATUS_ARGUMENT, "high", "high must lie above low; low is %g, high is %g",
+                       p->low, p->high);
+    arrays[MB_QUANTIZE_RESULT] =
+        (mb_spec){true, mb_quantize_dtype(p->dtype), arrays[MB_QUANTIZE_A].shape};
+    arrays[MB_QUANTIZE_COUNTS] = (mb_spec){true, MB_F64, {1, {MB_QUANTIZE_COUNTERS}}};
+    return MB_STATUS_OK;
+}
+
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    (void)params, (void)arrays;
+    mb_planner_slot(planner, "tally", MB_QUANTIZE_TALLY_BYTES, 0, 0);
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_quantize_params *p = call->params;
+    const mb_array *a = call->arrays[MB_QUANTIZE_A], *counts = call->arrays[MB_QUANTIZE_COUNTS];
+    const float *from = a->data;
+    void *to = call->arrays[MB_QUANTIZE_RESULT]->data;
+    const int64_t n = (int64_t)mb_array_elements(a), block = 1 << 16,
+                  blocks = (n + block - 1) / block;
+    const mb_dtype dtype = mb_quantize_dtype(p->dtype);
+    const double steps = mb_quantize_steps(p->dtype), scale = steps / (p->high - p->low);
+    uint64_t below = 0, above = 0, nan = 0;
+    const int threads = n < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
+#pragma omp parallel for schedule(static) num_threads(threads) reduction(+ : below, above, nan)
+    for (int64_t b = 0; b < blocks; b++) {
+        unsigned outside[MB_QUANTIZE_COUNTERS] = {0};
+        const int64_t end = (b + 1) * block < n ? (b + 1) * block : n;
+        for (int64_t i = b * block; i < end; i++)
+            if (dtype == MB_U8)
+                ((uint8_t *)to)[i] =
+                    (uint8_t)mb_quantize_step(from[i], p->low, p->high, scale, steps, outside);
+            else if (dtype == MB_U16)
+                ((uint16_t *)to)[i] =
+                    (uint16_t)mb_quantize_step(from[i], p->low, p->high, scale, steps, outside);
+            else
+                ((uint16_t *)to)[i] = mb_half_from_float(mb_quantize_half(from[i], outside));
+        below += outside[MB_QUANTIZE_BELOW];
+        above += outside[MB_QUANTIZE_ABOVE];
+        nan += outside[MB_QUANTIZE_NAN];
+    }
+    if (counts != NULL) {
+        double *tally = counts->data;
+        tally[MB_QUANTIZE_BELOW] = (double)below;
+        tally[MB_QUANTIZE_ABOVE] = (double)above;
+        tally[MB_QUANTIZE_NAN] = (double)nan;
+    }
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_quantize = {
+    .name = "quantize",
+    .summary = "Stores f32 values in fewer bits, and counts those that do not fit.",
+    .doc = "u8, u16: low is stored as 0 and high as the largest number, values between as the "
+           "nearest number; stored * (high - low) / largest + low gives them back. What lies below "
+           "or above is clamped, NaN becomes 0.\n"
+           "f16: half floats, low and high mean nothing; values beyond +-65504 are clamped, NaN "
+           "stays. Values below 6e-5 lose accuracy, below 3e-8 they become 0.\n"
+           "counts says how many values were below, above and NaN.",
+    .category = "array",
+    .args = args,
+    .params_bytes = sizeof(mb_quantize_params),
+    .strides = MB_STRIDES_CONTIGUOUS,
+    .split = split,
+    .tolerance = 0,
+    .samples = samples,
+    .infer = infer,
+    .plan = plan,
+    .run_host = run_host,
+};

@@ -1,0 +1,76 @@
+/*
+** A carrier moves slabs between files and a device while the device computes: worker threads, a ring of pinned slots, and
+** one lane of the device, in one direction.
+**
+**   reading   file -> slot -> device      a worker reads a piece into a slot and queues its upload
+**   writing   device -> slot -> file      a worker queues a piece's download, waits for it and writes it
+**
+** A transfer is one slab of a dataset and one contiguous array; it is cut into pieces of at most a slot, which workers take
+** as they come. Bytes go around libhdf5 where that is possible (mb_h5_raw_possible), else through it, under its lock. When
+** transfers are queued nothing is allocated but their own records.
+**
+** The order of device work is kept by events, not by waiting: uploads begin after what was queued on the compute lane when
+** the transfer was queued (the array's memory may have had another use before), computing after wait goes on after the
+** uploads, downloads begin after what was queued before the transfer. The carrier keeps a reference to the memory of an
+** array while bytes move.
+**
+** The first failure is latched and ends the work: the following pieces are dropped, and every later call reports it.
+** Threads: all calls come from one thread, that of the device. Workers never touch a lua_State, the pool or the ledger, and
+** take no signals.
+*/
+#ifndef MB_PIPELINE_CARRIER_H
+#define MB_PIPELINE_CARRIER_H
+
+#include "io/h5file.h"
+
+typedef struct mb_carrier mb_carrier;
+
+typedef struct mb_carrier_options {
+    bool writing;
+    int threads;           /* 1 ... MB_CARRIER_MAX_THREADS */
+    uint64_t pinned_bytes; /* at most; what is taken is mb_carrier_plan's */
+} mb_carrier_options;
+
+#define MB_CARRIER_MAX_THREADS 64
+
+/* The ring that a carrier with these options will have. Fails when it cannot have one slot a thread. */
+mb_status mb_carrier_plan(const mb_carrier_options *options, int *slots, uint64_t *slot_bytes);
+
+/* Takes the pinned memory and starts the workers. On a shadow device the memory is only counted. `owner` as for
+** mb_pool_alloc. */
+mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options, const char *owner,
+                            mb_carrier **out);
+/* Stops: what is not under way is dropped, what is under way is waited for. NULL is fine. */
+void mb_carrier_destroy(mb_carrier *carrier, const char *owner);
+/* For a carrier whose shadow device is gone before it: destroy leaves the device's account alone. */
+void mb_carrier_forget_device(mb_carrier *carrier);
+
+/* Queues the transfer of a slab (ranges as for mb_h5_dataset_read). The dataset must stay until its transfers are over,
+** and the array's memory must not be changed before they are. `last`, for writing: nothing more will be
+** written to this dataset, so the worker that ends the transfer has the disk take what is still in memory; finishing the file
+** then waits for little. */
+mb_status mb_carrier_queue(mb_carrier *carrier, mb_h5_dataset *dataset, const mb_range *ranges,
+                           mb_array *array, bool last);
+/* Waits until every queued transfer is through the ring. Reading: all uploads are queued, and computing goes on after them.
+** Writing: all downloads have happened, so that the arrays may be released; the files may not have everything yet.
+** Sleeps; polls the cancel flag. */
+mb_status mb_carrier_wait(mb_carrier *carrier);
+/* Writing: waits until the files have everything as well. */
+mb_status mb_carrier_finish(mb_carrier *carrier);
+
+/* Are transfers of this dataset under way? */
+bool mb_carrier_pending(mb_carrier *carrier, const mb_h5_dataset *dataset);
+
+typedef struct mb_carrier_stats {
+    uint64_t bytes;      /* moved to or from files */
+    uint64_t raw_bytes;  /* of them around libhdf5 */
+    double file_seconds; /* while at least one worker was reading or writing */
+    double lane_seconds; /* while the lane was copying */
+    double wait_seconds; /* the calling thread's, in wait and finish */
+    int slots, threads;
+    uint64_t pinned_bytes;
+} mb_carrier_stats;
+
+void mb_carrier_get_stats(mb_carrier *carrier, mb_carrier_stats *stats);
+
+#endif
