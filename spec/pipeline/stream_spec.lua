@@ -177,16 +177,19 @@ helper.each_device(function(device, test)
 
         test("takes one set of chunks where two do not fit", function()
             local scan <close> = assert(mb.scan.open(path))
+            local function plan(available, overlap)
+                return mb.recon.plan(scan, settings_of {chunk = false, available = available, overlap = overlap, method = "fbp",
+                    mode = "fast"})
+            end
             local function least(overlap)
-                local ok, err = pcall(mb.recon.plan, scan, settings_of {chunk = false, available = 1, overlap = overlap})
+                local ok, err = pcall(plan, 1, overlap)
                 assert.is_false(ok)
                 return tonumber(tostring(err):match("at least (%d+) bytes"))
             end
             local serial = least(nil)
             assert.is_true(serial < least(true))
-            local plan = mb.recon.plan(scan, settings_of {chunk = false, available = serial})
-            assert.is_false(plan.overlap)
-            assert.is_true(mb.recon.plan(scan, settings_of {chunk = false, available = 16 * serial}).overlap)
+            assert.is_false(plan(serial).overlap)
+            assert.is_true(plan(16 * serial).overlap)
         end)
 
         test("leaves nothing when the scan is cut off half way", function()
