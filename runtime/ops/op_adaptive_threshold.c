@@ -61,7 +61,7 @@ static const char *const samples[] = {
     "foreground = 255}}",
     "{inputs = {{'f32', 6, 13, 17}}, params = {size = {3, 5, 9}, method = 'mean', mode = 'edge', "
     "invert = true}}",
-    NULL};
+    "{inputs = {{'f32', 2, 1, 2, 9, 2, 11}}, params = {size = {3, 5}, axes = {4, 6}}}", NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -32,7 +32,8 @@ static const mb_op_arg args[] = {
 static const char *const samples[] = {
     "{inputs = {{'f32', 5, 19, 37}}, params = {size = {3, 4, 7}}}",
     "{inputs = {{'u16', 3, 40, 33}}, params = {size = {5, 8}, axes = {2, -1}, mode = 'wrap'}}",
-    "{inputs = {{'u8', 300}}, params = {size = 9, mode = 'constant', value = 3.5}}", NULL};
+    "{inputs = {{'u8', 300}}, params = {size = 9, mode = 'constant', value = 3.5}}",
+    "{inputs = {{'f32', 2, 1, 2, 9, 2, 11}}, params = {size = {3, 5}, axes = {4, 6}}}", NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
