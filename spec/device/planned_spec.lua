@@ -53,12 +53,11 @@ local function jobs()
                 mb.convolution.convolve(image, psf, {mode = mode}):release()
             end)
         end
-        for _, boundary in ipairs {"zero", "circular", "reflect"} do
-            add(("Richardson-Lucy %s, %s"):format(boundary, text), function(device)
+        for boundary, acceleration in pairs {zero = "heavy_ball", circular = "none", reflect = "biggs_andrews"} do
+            add(("Richardson-Lucy %s, %s, %s"):format(boundary, acceleration, text), function(device)
                 local image <close> = mb.ones(grid, {device = device})
                 local psf <close> = mb.ones({5, 9, 7}, {device = device})
-                mb.deconv.richardson_lucy(image, psf, {iterations = 2, boundary = boundary,
-                    acceleration = boundary == "zero" and "heavy_ball" or nil}):release()
+                mb.deconv.richardson_lucy(image, psf, {iterations = 2, boundary = boundary, acceleration = acceleration}):release()
             end)
         end
         add(("transforms, %s"):format(text), function(device)
