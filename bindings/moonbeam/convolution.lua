@@ -1,4 +1,4 @@
---- Convolution and correlation by FFT, in place: functions over the operators embed, otf, rfft, complex_multiply, irfft.
+--- Convolution and correlation by FFT, in place: functions over the operators embed, otf, apply_otf.
 --
 -- One grid holds the image and then the product (rows of 2 * (n/2 + 1) floats), one the transfer function: 8 bytes per
 -- voxel of the grid, and the work area of the FFT library where it needs one. With `consume` the image goes before the
@@ -117,12 +117,9 @@ function convolution.forward(grid, n)
     return spectrum
 end
 
---- Grid := H grid (or its adjoint): transform, multiply, transform back, all in the grid's own memory. `n`: samples of a
--- row. The transfer function carries 1/N.
+--- Grid := H grid (or its adjoint), in the grid's own memory. `n`: samples of a row. The transfer function carries 1/N.
 function convolution.apply(grid, otf, n, adjoint)
-    local spectrum <close> = convolution.forward(grid, n)
-    mb.complex_multiply(spectrum, otf, {conj = adjoint or false})
-    mb.irfft(spectrum, {axes = grid.rank, in_place = true, n = n, normalise = false, out = grid})
+    mb.apply_otf(grid, otf, {n = n, conj = adjoint or false})
 end
 
 --- Ranges for a:view from 0-based firsts and extents.

@@ -64,21 +64,26 @@ MB_MULTIVERSION static void multiply(float *restrict a, const float *restrict b,
     }
 }
 
-static mb_status run_host(const mb_op_call *call)
+void mb_complex_multiply_host(mb_device *device, float *a, const float *b, int64_t count,
+                              int64_t period, double scale, bool conj)
 {
-    const mb_complex_multiply_params *p = call->params;
-    float *a = call->arrays[MB_COMPLEX_MULTIPLY_A]->data;
-    const float *b = call->arrays[MB_COMPLEX_MULTIPLY_B]->data;
-    int64_t count = (int64_t)mb_array_elements(call->arrays[MB_COMPLEX_MULTIPLY_A]);
-    int64_t period = (int64_t)mb_array_elements(call->arrays[MB_COMPLEX_MULTIPLY_B]);
     int64_t block = 16384, blocks = (period + block - 1) / block;
-    int threads = count < 32768 ? 1 : call->device->facts.threads;
+    int threads = count < 32768 ? 1 : device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < count / period * blocks; i++) {
         int64_t at = i % blocks * block, first = i / blocks * period + at;
-        multiply(a + 2 * first, b + 2 * at, period - at < block ? period - at : block,
-                 (float)p->scale, p->conj ? -1.0f : 1.0f);
+        multiply(a + 2 * first, b + 2 * at, period - at < block ? period - at : block, (float)scale,
+                 conj ? -1.0f : 1.0f);
     }
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_complex_multiply_params *p = call->params;
+    const mb_array *a = call->arrays[MB_COMPLEX_MULTIPLY_A],
+                   *b = call->arrays[MB_COMPLEX_MULTIPLY_B];
+    mb_complex_multiply_host(call->device, a->data, b->data, (int64_t)mb_array_elements(a),
+                             (int64_t)mb_array_elements(b), p->scale, p->conj);
     return MB_STATUS_OK;
 }
 

@@ -7,6 +7,10 @@
 
 #include "ops/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct mb_complex_multiply_params {
     bool conj;
     double scale;
@@ -14,4 +18,11 @@ typedef struct mb_complex_multiply_params {
 
 enum { MB_COMPLEX_MULTIPLY_A, MB_COMPLEX_MULTIPLY_B };
 
+/* The host kernel: a, `count` complex numbers, times b (its `period` ones, repeated) or its conjugate, times scale. */
+void mb_complex_multiply_host(mb_device *device, float *a, const float *b, int64_t count,
+                              int64_t period, double scale, bool conj);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,0 +1,263 @@
+/*
+** The steps of a 3-D real transform and of what follows it, in place, as device functions on tiles that one thread block
+** handles; each reads its tile once and writes it once.
+**
+** A plane stands as rows of N + 1 complex numbers (2 N samples and room, ops/padded_grid.h) while it is real, and while
+** it is a spectrum as rows of N, whole lines of memory at any place, and behind them the tail: the column of the highest
+** frequency. Columns of a misaligned grid would take twice the time. Between the transforms along x and y the highest
+** frequency of a row, which is real, stands in the imaginary part of the lowest.
+** Loads go past the first-level cache: other blocks of the same launch have written what is read.
+*/
+#ifndef MB_CUDA_FFT_STAGES_CUH
+#define MB_CUDA_FFT_STAGES_CUH
+
+#include "fft_registers.cuh"
+#include <stdint.h>
+
+__device__ static __forceinline__ float2 mb_fft_load(const float2 *p)
+{
+    return __ldcg(p);
+}
+__device__ static __forceinline__ void mb_fft_store(float2 *p, float2 v)
+{
+    __stcg(p, v);
+}
+
+/* A step from point to point that the compiler must not see through: it would keep all multiples of it in registers. */
+__device__ static __forceinline__ int64_t mb_fft_step(int64_t step)
+{
+    asm volatile("" : "+l"(step));
+    return step;
+}
+
+/* Columns: W neighbouring ones at a time, points `stride` apart; `base` is the first column's first point. */
+template <class C, int W>
+struct mb_fft_columns {
+    static constexpr int threads = C::T * W;
+    static constexpr int points = C::room * W; /* float2 of shared memory, beside the table */
+
+    __device__ static __forceinline__ void load(float2 (&v)[C::E], const float2 *base,
+                                                int64_t stride, int t, int lane, bool real)
+    {
+        const float2 *p = base + t * stride + lane;
+        const int64_t step = mb_fft_step(C::T * stride);
+#pragma unroll
+        for (int j = 0; j < C::E; j++, p += step)
+            v[j] = real ? mb_fft_load(p) : make_float2(0, 0);
+    }
+    __device__ static __forceinline__ void store(const float2 (&v)[C::E], float2 *base,
+                                                 int64_t stride, int t, int lane, bool real)
+    {
+        float2 *p = base + t * stride + lane;
+        const int64_t step = mb_fft_step(C::T * stride);
+        if (real)
+#pragma unroll
+            for (int j = 0; j < C::E; j++, p += step)
+                mb_fft_store(p, v[j]);
+    }
+    __device__ static __forceinline__ void swap(float2 (&v)[C::E])
+    {
+#pragma unroll
+        for (int j = 0; j < C::E; j++)
+            v[j] = mb_fft_swap(v[j]);
+    }
+    /* In the first tile of a plane: column 0 holds two real ones, the lowest frequency + i times the highest. `tail`: the
+    ** spectrum of the highest. */
+    __device__ static __forceinline__ void join(float2 (&v)[C::E], const float2 *tail, int t,
+                                                int lane)
+    {
+        if (lane == 0)
+#pragma unroll
+            for (int j = 0; j < C::E; j++) {
+                const float2 b = mb_fft_load(tail + t + C::T * j);
+                v[j] = make_float2(v[j].x - b.y, v[j].y + b.x);
+            }
+    }
+    __device__ static __forceinline__ void part(const float2 (&v)[C::E], float2 *base,
+                                                int64_t stride, float2 *tail, int t, int lane,
+                                                float2 *shared)
+    {
+        __syncthreads();
+        if (lane == 0)
+#pragma unroll
+            for (int j = 0; j < C::E; j++)
+                shared[t + C::T * j] = v[j];
+        __syncthreads();
+#pragma unroll 1
+        for (int k = threadIdx.x; k < C::N; k += threads) {
+            const float2 p = shared[k], q = shared[k ? C::N - k : 0];
+            mb_fft_store(base + k * stride, make_float2(0.5f * (p.x + q.x), 0.5f * (p.y - q.y)));
+            mb_fft_store(tail + k, make_float2(0.5f * (p.y + q.y), 0.5f * (q.x - p.x)));
+        }
+    }
+    template <bool INVERSE>
+    __device__ static __forceinline__ void transform(float2 *base, int64_t stride, float2 *tail,
+                                                     const float2 *table, float2 *shared)
+    {
+        const int lane = threadIdx.x % W, t = threadIdx.x / W;
+        float2 v[C::E];
+        load(v, base, stride, t, lane, true);
+        if (INVERSE) {
+            if (tail)
+                join(v, tail, t, lane);
+            swap(v);
+        }
+        mb_fft_run<C, false>(v, t, table, shared, W, lane);
+        if (INVERSE)
+            swap(v);
+        else if (tail)
+            part(v, base, stride, tail, t, lane, shared);
+        store(v, base, stride, t, lane, INVERSE || !tail || lane > 0);
+    }
+    /* A few factors at a time: all of them at once do not fit into the registers beside the points. */
+    __device__ static __forceinline__ void multiply(float2 (&v)[C::E], const float2 *factor,
+                                                    int64_t step, float scale, float turn)
+    {
+        constexpr int K = C::E < 8 ? C::E : 8;
+#pragma unroll
+        for (int j = 0; j < C::E; j += K) {
+            float2 w[K];
+#pragma unroll
+            for (int k = 0; k < K; k++, factor += step)
+                w[k] = __ldcs(factor);
+#pragma unroll
+            for (int k = 0; k < K; k++) {
+                v[j + k] = mb_fft_mul(v[j + k], make_float2(w[k].x * scale, w[k].y * turn));
+                asm volatile("" : "+f"(v[j + k].x), "+f"(v[j + k].y)::"memory");
+            }
+        }
+    }
+    /* Transform, times `factor` (of this thread's column), whose real part is multiplied by `scale` and whose imaginary
+    ** part by `turn`, transform back. Both transforms are the same code, run twice: twice of it would not fit into the
+    ** instruction cache. `real`: there is such a column. */
+    __device__ static __forceinline__ void filter(float2 *base, const float2 *factor,
+                                                  int64_t stride, bool real, float scale,
+                                                  float turn, const float2 *table, float2 *shared)
+    {
+        const int lane = threadIdx.x % W, t = threadIdx.x / W;
+        float2 v[C::E];
+        load(v, base, stride, t, lane, real);
+#pragma unroll 1
+        for (int pass = 0; pass < 2; pass++) {
+            mb_fft_run<C, false>(v, t, table, shared, W, lane);
+            if (pass == 0 && real)
+                multiply(v, factor + t * stride, mb_fft_step(C::T * stride), scale, turn);
+            swap(v);
+        }
+        store(v, base, stride, t, lane, real);
+    }
+};
+
+/* Rows of 2 N real numbers as N complex ones: H rows at a time. */
+template <class C, int H>
+struct mb_fft_rows {
+    static constexpr int threads = C::T * H;
+    static constexpr int points = C::room * H;
+    static constexpr int roots = C::N / 2; /* exp(-2 pi i k / 2N), beside the table */
+    static constexpr bool WARP = C::T <= 32 && 32 % C::T == 0;
+
+    __device__ static __forceinline__ void fill_roots(float2 *to)
+    {
+        for (int i = threadIdx.x; i < roots; i += blockDim.x)
+            to[i] = mb_fft_root(i, 2 * C::N);
+    }
+    /* The half spectrum of the packed transform in v, to `row`: N complex numbers, the highest frequency, which is real,
+    ** in the imaginary part of the lowest. */
+    __device__ static __forceinline__ void unpack(float2 (&v)[C::E], float2 *row, int t,
+                                                  const float2 *root, float2 *shared)
+    {
+        mb_fft_sync<WARP>();
+#pragma unroll
+        for (int j = C::E / 2; j < C::E; j++)
+            shared[mb_fft_at<C>(t + C::T * j, 1, 0)] = v[j];
+        mb_fft_sync<WARP>();
+#pragma unroll
+        for (int j = 0; j < C::E / 2; j++) {
+            const int k = t + C::T * j;
+            const float2 z = v[j], y = k == 0 ? v[0] : shared[mb_fft_at<C>(C::N - k, 1, 0)];
+            const float2 s = make_float2(0.5f * (z.x + y.x), 0.5f * (z.y - y.y));
+            const float2 d =
+                mb_fft_mul(make_float2(0.5f * (z.x - y.x), 0.5f * (z.y + y.y)), root[k]);
+            /* X[k] = s - i d, X[N - k] = conj(s + i d) */
+            if (k == 0) {
+                mb_fft_store(row, make_float2(s.x + d.y, s.x - d.y));
+            } else {
+                mb_fft_store(row + k, make_float2(s.x + d.y, s.y - d.x));
+                mb_fft_store(row + (C::N - k), make_float2(s.x - d.y, -s.y - d.x));
+            }
+        }
+        if (t == 0)
+            mb_fft_store(row + C::N / 2, mb_fft_conj(v[C::E / 2]));
+    }
+    /* The packed transform whose inverse is the real row, from a half spectrum. */
+    __device__ static __forceinline__ void pack(float2 (&v)[C::E], const float2 *row, int t,
+                                                const float2 *root, float2 *shared)
+    {
+        float2 other[C::E / 2], middle = make_float2(0, 0);
+#pragma unroll
+        for (int j = 0; j < C::E / 2; j++) {
+            const int k = t + C::T * j;
+            v[j] = mb_fft_load(row + k);
+            other[j] = mb_fft_load(row + (k ? C::N - k : 0));
+        }
+        if (t == 0)
+            middle = mb_fft_load(row + C::N / 2);
+        mb_fft_sync<WARP>();
+#pragma unroll
+        for (int j = 0; j < C::E / 2; j++) {
+            const int k = t + C::T * j;
+            float2 a = v[j], b = other[j];
+            if (k == 0) {
+                b = make_float2(a.y, 0);
+                a.y = 0;
+            }
+            const float2 s = make_float2(a.x + b.x, a.y - b.y);
+            const float2 d = mb_fft_mul(make_float2(a.x - b.x, a.y + b.y), mb_fft_conj(root[k]));
+            /* Z[k] = s + i d, Z[N - k] = conj(s - i d) */
+            v[j] = make_float2(s.x - d.y, s.y + d.x);
+            if (k > 0)
+                shared[mb_fft_at<C>(C::N - k, 1, 0)] = make_float2(s.x + d.y, d.x - s.y);
+        }
+        if (t == 0)
+            shared[mb_fft_at<C>(C::N / 2, 1, 0)] = make_float2(2 * middle.x, -2 * middle.y);
+        mb_fft_sync<WARP>();
+#pragma unroll
+        for (int j = C::E / 2; j < C::E; j++)
+            v[j] = shared[mb_fft_at<C>(t + C::T * j, 1, 0)];
+    }
+    /* Rows first ... first + H - 1 of a plane: from rows of N + 1 complex numbers to rows of N, or back. In place rows move
+    ** down (or up) over their neighbours: `order` is called by all threads once the tile has been read, and returns when
+    ** those are read, too. */
+    template <bool INVERSE, class Order>
+    __device__ static __forceinline__ void transform(float2 *plane, int first, const float2 *table,
+                                                     const float2 *root, float2 *shared,
+                                                     const Order &order)
+    {
+        const int t = threadIdx.x % C::T, h = threadIdx.x / C::T;
+        float2 *loose = plane + (int64_t)(first + h) * (C::N + 1),
+               *tight = plane + (int64_t)(first + h) * C::N, *mine = shared + h * C::room;
+        float2 v[C::E];
+        if (INVERSE) {
+            pack(v, tight, t, root, mine);
+#pragma unroll
+            for (int j = 0; j < C::E; j++)
+                v[j] = mb_fft_swap(v[j]);
+            mb_fft_run<C, WARP>(v, t, table, mine, 1, 0);
+            order();
+#pragma unroll
+            for (int j = 0; j < C::E; j++)
+                mb_fft_store(loose + t + C::T * j, mb_fft_swap(v[j]));
+            if (t == 0)
+                mb_fft_store(loose + C::N, make_float2(0, 0));
+        } else {
+#pragma unroll
+            for (int j = 0; j < C::E; j++)
+                v[j] = mb_fft_load(loose + t + C::T * j);
+            mb_fft_run<C, WARP>(v, t, table, mine, 1, 0);
+            order();
+            unpack(v, tight, t, root, mine);
+        }
+    }
+};
+
+#endif

@@ -1,0 +1,133 @@
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+
+-- Extents of the padded grid of a volume, and of its spectrum.
+local function padded(shape)
+    local grid, spectrum = { table.unpack(shape) }, { table.unpack(shape) }
+    grid[#shape] = 2 * (shape[#shape] // 2 + 1)
+    spectrum[#shape] = shape[#shape] // 2 + 1
+    return grid, spectrum
+end
+
+-- By the three operators that it stands for.
+local function by_steps(grid, otf, n, options)
+    local spectrum <close> = grid:reinterpret("c64")
+    mb.rfft(grid, { axes = grid.rank, in_place = true, n = n, out = spectrum })
+    mb.complex_multiply(spectrum, otf, options)
+    mb.irfft(spectrum, { axes = grid.rank, in_place = true, n = n, normalise = false, out = grid })
+end
+
+-- Samples without the room behind them.
+local function samples(grid, n)
+    local ranges = {}
+    for i = 1, grid.rank do
+        ranges[i] = i == grid.rank and { 1, n } or mb.all
+    end
+    local view <close> = grid:view(table.unpack(ranges))
+    return view:copy()
+end
+
+-- Relative L2 difference of b from a.
+local function distance(a, b)
+    local d <close> = a - b
+    local squares <close> = d * d
+    local reference <close> = a * a
+    return math.sqrt(squares:sum() / reference:sum())
+end
+
+helper.each_device(function(device, it_on)
+    describe("apply_otf on " .. device, function()
+        for _, shape in ipairs { { 6, 10, 12 }, { 5, 7, 9 }, { 9, 15 }, { 8, 16 }, { 21 } } do
+            for _, conj in ipairs { false, true } do
+                it_on(("is transform, product, transform back: %s%s"):format(table.concat(shape, " x "), conj and
+                    ", conjugate" or ""), function()
+                    local extents, half = padded(shape)
+                    local n = shape[#shape]
+                    local grid <close> = mb.random(extents, { seed = 1, low = -1, device = device })
+                    local otf <close> = mb.random(half, { dtype = "c64", seed = 2, low = -1, device = device })
+                    local other <close> = grid:copy()
+                    by_steps(other, otf, n, { conj = conj, scale = 0.5 })
+                    assert.equal(grid, mb.apply_otf(grid, otf, { n = n, conj = conj, scale = 0.5 }))
+                    local expected <close> = samples(other, n)
+                    local got <close> = samples(grid, n)
+                    helper.assert_close(expected, got, 1e-6)
+                end)
+            end
+        end
+
+        it_on("clears the room behind the samples", function()
+            local grid <close> = mb.ones({ 3, 4, 8 }, { device = device })
+            local otf <close> = mb.zeros({ 3, 4, 4 }, { dtype = "c64", device = device })
+            grid:fill(7)
+            mb.apply_otf(grid, otf, { n = 7 })
+            assert.equal(0, grid:max())
+            assert.equal(0, grid:min())
+        end)
+
+        it_on("shifts by the transfer function of a shifted impulse, and back by its conjugate", function()
+            local shape = { 16, 64, 128 }
+            local psf <close> = mb.array({ { { 1 } } }, { device = device })
+            local otf <close> = mb.otf(psf, shape, { center = { -3, 5, -2 }, scale = 1 / (16 * 64 * 128) })
+            local grid <close> = mb.zeros({ 16, 64, 130 }, { device = device })
+            local voxel <close> = grid:view({ 2, 2 }, { 4, 4 }, { 100, 100 })
+            voxel:fill(1)
+            mb.apply_otf(grid, otf)
+            assert.near(1, (grid:item(5, 63, 102)), 1e-6)
+            assert.near(1, grid:sum(), 1e-3)
+            mb.apply_otf(grid, otf, { conj = true })
+            assert.near(1, (grid:item(2, 4, 100)), 1e-6)
+        end)
+    end)
+end)
+
+describe("apply_otf", function()
+    it("says what does not fit", function()
+        local grid <close> = mb.ones { 4, 6, 8 }
+        local otf <close> = mb.zeros({ 4, 6, 4 }, { dtype = "c64" })
+        local other <close> = mb.zeros({ 4, 5, 4 }, { dtype = "c64" })
+        assert.matches("rows of n = 9 samples have 10 elements, not 8", (helper.failure(mb.apply_otf, grid, otf, { n = 9 })))
+        assert.matches("the half spectrum of this grid is", (helper.failure(mb.apply_otf, grid, other)))
+    end)
+
+    -- Every length of every axis that the fused passes take, and grids beside them. The host is the reference: FFTW.
+    local grids = { { 16, 64, 128 }, { 32, 128, 256 }, { 64, 64, 512 }, { 128, 128, 128 }, { 256, 64, 128 }, { 512, 64, 128 },
+        { 1024, 64, 128 }, { 2048, 64, 128 }, { 16, 256, 1024 }, { 16, 512, 128 }, { 16, 1024, 2048 }, { 16, 2048, 128 },
+        { 16, 64, 4096 }, { 16, 2048, 512 }, { 100, 256, 256 }, { 8, 64, 128 }, { 16, 96, 128 }, { 17, 63, 127 }, { 16, 64, 129 } }
+    for _, shape in ipairs(grids) do
+        helper.gpu_it("agrees with the host: " .. table.concat(shape, " x "), function()
+            local extents, half = padded(shape)
+            local n = shape[3]
+            local host <close> = mb.random(extents, { seed = 3, low = -1 })
+            local grid <close> = host:to("cuda:0")
+            -- The spectrum of a real factor: any transfer function is one, random numbers are not.
+            local factor <close> = mb.random(extents, { seed = 4, low = -1 })
+            local otf <close> = factor:reinterpret("c64")
+            mb.rfft(factor, { axes = 3, in_place = true, n = n, out = otf })
+            local there <close> = otf:to("cuda:0")
+            for _, conj in ipairs { false, true } do
+                local options = { n = n, conj = conj, scale = 1 / (shape[1] * shape[2] * shape[3]) }
+                mb.apply_otf(host, otf, options)
+                mb.apply_otf(grid, there, options)
+                local back <close> = grid:to("host")
+                local expected <close> = samples(host, n)
+                local got <close> = samples(back, n)
+                local off = distance(expected, got)
+                assert.is_true(off < 1e-6, ("relative L2 difference %g"):format(off))
+            end
+            assert.equal(half[3], otf.shape[3])
+        end)
+    end
+
+    helper.gpu_it("takes no work area for powers of two, and what its estimate says for all", function()
+        for _, shape in ipairs { { 32, 64, 128 }, { 32, 60, 128 }, { 32, 64, 126 } } do
+            local extents, half = padded(shape)
+            local grid <close> = mb.zeros(extents, { device = "cuda:0" })
+            local otf <close> = mb.zeros(half, { dtype = "c64", device = "cuda:0" })
+            local known = mb.op.estimate("apply_otf", { grid = grid, otf = otf }, {}, { device = "cuda:0" })
+            assert.equal(known.peak, (mb.pool.peak(function() mb.apply_otf(grid, otf) end, "cuda:0")))
+            if shape[2] == 64 and shape[3] == 128 then
+                assert.is_true(known.peak <= 512 * 8, known.peak .. " bytes")
+            end
+        end
+    end)
+end)
