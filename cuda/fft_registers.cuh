@@ -137,11 +137,16 @@ __device__ static __forceinline__ void mb_fft_pass(float2 (&v)[C::E], int t, con
     }
 }
 
-/* Where point `at` of column `lane` stands: `width` columns side by side. */
+/* Where point t + T*j stands in shared memory: the gaps are added up at compile time but for the thread's own. */
 template <class C>
-__device__ static __forceinline__ int mb_fft_at(int at, int width, int lane)
+__device__ static __forceinline__ int mb_fft_place(int t)
 {
-    return (at + at / C::R1) * width + lane;
+    return C::T > C::R1 ? t + t / C::R1 : t;
+}
+template <class C>
+__device__ static __forceinline__ constexpr int mb_fft_offset(int j)
+{
+    return C::T * j + C::T * j / C::R1;
 }
 
 template <bool WARP>
@@ -153,24 +158,28 @@ __device__ static __forceinline__ void mb_fft_sync(void)
         __syncthreads();
 }
 
-/* After a pass (NS, R): points to their places, and back as thread t wants them next. */
+/* After a pass (NS, R): points to their places, and back as thread t wants them next. `width` columns stand side by side;
+** NS is 1 or R1. */
 template <class C, int NS, int R, bool WARP>
 __device__ static __forceinline__ void mb_fft_exchange(float2 (&v)[C::E], int t, float2 *points,
                                                        int width, int lane)
 {
     constexpr int B = C::E / R;
+    static_assert((NS == 1 && R == C::R1) || NS == C::R1, "gaps");
     mb_fft_sync<WARP>(); /* the last reader is done */
 #pragma unroll
     for (int b = 0; b < B; b++) {
-        const int i = t + C::T * b, first = i / NS * (NS * R) + i % NS;
+        const unsigned i = t + C::T * b;
+        float2 *to = points + (i / NS * (R * NS + (NS == 1 ? 1 : R)) + i % NS) * width + lane;
 #pragma unroll
         for (int r = 0; r < R; r++)
-            points[mb_fft_at<C>(first + r * NS, width, lane)] = v[b + B * r];
+            to[r * (NS == 1 ? 1 : NS + 1) * width] = v[b + B * r];
     }
     mb_fft_sync<WARP>();
+    const float2 *from = points + mb_fft_place<C>(t) * width + lane;
 #pragma unroll
     for (int j = 0; j < C::E; j++)
-        v[j] = points[mb_fft_at<C>(t + C::T * j, width, lane)];
+        v[j] = from[mb_fft_offset<C>(j) * width];
 }
 
 /* The transform of thread group (t, lane); WARP: the group lies within one warp, and so do all that share `points`. */

@@ -169,12 +169,12 @@ struct mb_fft_rows {
         mb_fft_sync<WARP>();
 #pragma unroll
         for (int j = C::E / 2; j < C::E; j++)
-            shared[mb_fft_at<C>(t + C::T * j, 1, 0)] = v[j];
+            shared[t + C::T * j] = v[j];
         mb_fft_sync<WARP>();
 #pragma unroll
         for (int j = 0; j < C::E / 2; j++) {
             const int k = t + C::T * j;
-            const float2 z = v[j], y = k == 0 ? v[0] : shared[mb_fft_at<C>(C::N - k, 1, 0)];
+            const float2 z = v[j], y = k == 0 ? v[0] : shared[C::N - k];
             const float2 s = make_float2(0.5f * (z.x + y.x), 0.5f * (z.y - y.y));
             const float2 d =
                 mb_fft_mul(make_float2(0.5f * (z.x - y.x), 0.5f * (z.y + y.y)), root[k]);
@@ -216,14 +216,14 @@ struct mb_fft_rows {
             /* Z[k] = s + i d, Z[N - k] = conj(s - i d) */
             v[j] = make_float2(s.x - d.y, s.y + d.x);
             if (k > 0)
-                shared[mb_fft_at<C>(C::N - k, 1, 0)] = make_float2(s.x + d.y, d.x - s.y);
+                shared[C::N - k] = make_float2(s.x + d.y, d.x - s.y);
         }
         if (t == 0)
-            shared[mb_fft_at<C>(C::N / 2, 1, 0)] = make_float2(2 * middle.x, -2 * middle.y);
+            shared[C::N / 2] = make_float2(2 * middle.x, -2 * middle.y);
         mb_fft_sync<WARP>();
 #pragma unroll
         for (int j = C::E / 2; j < C::E; j++)
-            v[j] = shared[mb_fft_at<C>(t + C::T * j, 1, 0)];
+            v[j] = shared[t + C::T * j];
     }
     /* Rows first ... first + H - 1 of a plane: from rows of N + 1 complex numbers to rows of N, or back. In place rows move
     ** down (or up) over their neighbours: `order` is called by all threads once the tile has been read, and returns when

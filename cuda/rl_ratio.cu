@@ -23,19 +23,28 @@ __global__ void __launch_bounds__(MB_THREADS) ratio_kernel(const T *image, ratio
         bool outside = z >= job.image.v[0] || y >= job.image.v[1];
         int64_t at = (z * job.image.v[1] + y) * nx;
         float *line = job.blurred + row * pitch;
-        MB_LANE_LOOP(x, pitch)
+        MB_LANE_BATCH_LOOP(first, pitch)
         {
-            if (outside || x >= nx) {
-                line[x] = 0;
-                continue;
+            float b[MB_BATCH], v[MB_BATCH], w[MB_BATCH];
+#pragma unroll
+            for (int k = 0; k < MB_BATCH; k++) {
+                int64_t x = first + 32 * k;
+                bool inside = !outside && x < nx;
+                b[k] = inside ? line[x] : 0;
+                v[k] = inside ? (float)image[at + x] : 0;
+                w[k] = inside && job.weights ? job.weights[at + x] : 1.0f;
             }
-            float b = line[x], floored = b > job.eps ? b : job.eps, v = (float)image[at + x];
-            float w = job.weights ? job.weights[at + x] : 1.0f;
-            line[x] = v / floored * w;
-            if (job.cells) {
-                double f = floored, u = v;
-                divergence += w * (u > 0 ? u * log(u / f) - u + f : f - u);
-                blurred += b;
+#pragma unroll
+            for (int k = 0; k < MB_BATCH; k++) {
+                int64_t x = first + 32 * k;
+                float floored = b[k] > job.eps ? b[k] : job.eps;
+                if (x < pitch)
+                    line[x] = v[k] / floored * w[k];
+                if (job.cells && !outside && x < nx) {
+                    double f = floored, u = v[k];
+                    divergence += w[k] * (u > 0 ? u * log(u / f) - u + f : f - u);
+                    blurred += b[k];
+                }
             }
         }
     }

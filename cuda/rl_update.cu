@@ -21,29 +21,43 @@ __global__ void __launch_bounds__(MB_THREADS) update_kernel(update_job job)
     MB_ROW_LOOP(row, rows)
     {
         const mb_rl_normaliser_row rule = mb_rl_normaliser_row_of(&n, row);
-        MB_LANE_LOOP(x, nx)
+        float *estimate = job.estimate + row * nx, *correction = job.correction + row * pitch;
+        MB_LANE_BATCH_LOOP(first, nx)
         {
-            float old = job.estimate[row * nx + x], value = old * job.correction[row * pitch + x];
-            if (n.table || n.values) {
-                double weight = mb_rl_normaliser_at(&n, &rule, x);
-                value = weight > n.floor ? (float)((double)value / weight) : job.least;
+            float old[MB_BATCH], next[MB_BATCH];
+#pragma unroll
+            for (int k = 0; k < MB_BATCH; k++) {
+                int64_t x = first + 32 * k;
+                old[k] = x < nx ? estimate[x] : 0;
+                next[k] = x < nx ? correction[x] : 0;
             }
-            if (job.consensus && job.consensus[row * pitch + x] < 0)
-                value = old;
-            value = value > job.least ? value : job.least;
-            float change = value - old, before = 0;
-            job.estimate[row * nx + x] = value;
-            job.correction[row * pitch + x] = value;
-            if (job.gradient) {
-                before = job.gradient[row * nx + x];
-                job.gradient[row * nx + x] = change;
-            }
-            if (job.cells) {
-                sums[0] += value;
-                sums[1] += (double)change * change;
-                sums[2] += (double)value * value;
-                sums[3] += (double)change * before;
-                sums[4] += (double)before * before;
+#pragma unroll
+            for (int k = 0; k < MB_BATCH; k++) {
+                int64_t x = first + 32 * k;
+                if (x >= nx)
+                    break;
+                float value = old[k] * next[k];
+                if (n.table || n.values) {
+                    double weight = mb_rl_normaliser_at(&n, &rule, x);
+                    value = weight > n.floor ? (float)((double)value / weight) : job.least;
+                }
+                if (job.consensus && job.consensus[row * pitch + x] < 0)
+                    value = old[k];
+                value = value > job.least ? value : job.least;
+                float change = value - old[k], before = 0;
+                estimate[x] = value;
+                correction[x] = value;
+                if (job.gradient) {
+                    before = job.gradient[row * nx + x];
+                    job.gradient[row * nx + x] = change;
+                }
+                if (job.cells) {
+                    sums[0] += value;
+                    sums[1] += (double)change * change;
+                    sums[2] += (double)value * value;
+                    sums[3] += (double)change * before;
+                    sums[4] += (double)before * before;
+                }
             }
         }
     }
