@@ -2,6 +2,7 @@
 ** apply_otf on CUDA: transform, product, transform back, in place. Fused: x and y of all planes in one launch, then z, the
 ** product and z back in one, then y and x in one; a grid is read and written three times. Other sizes through cuFFT.
 */
+#include "fft_depth.cuh"
 #include "fft_planes.cuh"
 #include "multiply_spectrum.cuh"
 #include "ops/op_apply_otf.h"
@@ -13,25 +14,13 @@ struct filter_job {
     float scale, turn; /* of the real and the imaginary part of otf */
 };
 
-/* Columns of a tile along z: whole lines of memory at least, and two blocks to a multiprocessor where registers allow. */
 template <int N>
-struct filter_tile {
-    static constexpr int per_line = mb_fft_cut_of<N>::T * 16;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-    static constexpr int threads = 256;
-#else
-    static constexpr int threads = per_line <= 256 ? 256 : 512;
-#endif
-    static constexpr int blocks = threads <= 256 ? 2 : 1;
-};
-
-template <int N>
-__global__ void __launch_bounds__(filter_tile<N>::threads, filter_tile<N>::blocks)
+__global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_tile<N>::blocks)
     filter_kernel(filter_job job)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     typedef mb_fft_cut_of<N> cut;
-    constexpr int W = filter_tile<N>::threads / cut::T;
+    constexpr int W = mb_fft_depth_tile<N>::threads / cut::T;
     extern __shared__ float2 memory[];
     float2 *shared = memory + cut::table;
     mb_fft_fill_table<cut>(memory);
@@ -49,33 +38,13 @@ __global__ void __launch_bounds__(filter_tile<N>::threads, filter_tile<N>::block
 #endif
 }
 
-/* Blocks that run at once, with that much shared memory allowed. */
-static mb_status resident_blocks(const mb_op_call *call, const void *kernel, int threads,
-                                 size_t shared, unsigned *blocks)
-{
-    int per = 0;
-    MB_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
-    MB_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per, kernel, threads, shared));
-    *blocks = (unsigned)((per > 0 ? per : 1) * call->device->facts.threads);
-    return MB_STATUS_OK;
-}
-
 template <int N>
 static mb_status filter(const mb_op_call *call, const filter_job &job)
 {
-    const int wide = mb_apply_otf_device(&call->device->facts).threads;
-    const int per_line = filter_tile<N>::per_line, threads = per_line <= 256 ? 256 : wide;
-    const size_t exchange = (size_t)mb_fft_cut_of<N>::room * threads / mb_fft_cut_of<N>::T;
-    const size_t shared =
-        sizeof(float2) * (mb_fft_cut_of<N>::passes > 1 ? mb_fft_cut_of<N>::table + exchange : 1);
-    const int64_t columns = (int64_t)job.rows * (job.points + 1),
-                  tiles = (columns * mb_fft_cut_of<N>::T + threads - 1) / threads;
-    void (*kernel)(filter_job) = filter_kernel<N>;
-    unsigned blocks;
-    MB_TRY(resident_blocks(call, (const void *)kernel, threads, shared, &blocks));
-    if (tiles < blocks)
-        blocks = (unsigned)tiles;
-    kernel<<<blocks, threads, shared, mb_stream(call)>>>(job);
+    mb_fft_depth_launch launch;
+    MB_TRY(mb_fft_depth_prepare<N>(call, (const void *)filter_kernel<N>,
+                                   (int64_t)job.rows * (job.points + 1), &launch));
+    filter_kernel<N><<<launch.blocks, launch.threads, launch.shared, mb_stream(call)>>>(job);
     MB_LAUNCHED("filter_kernel");
     return MB_STATUS_OK;
 }
@@ -83,7 +52,7 @@ static mb_status filter(const mb_op_call *call, const filter_job &job)
 static mb_status planes(const mb_op_call *call, const int64_t n[3], bool inverse)
 {
     const mb_device_facts *facts = &call->device->facts;
-    const int threads = mb_apply_otf_device(facts).threads;
+    const int threads = mb_fused_fft_device(facts).threads;
     const size_t shared = sizeof(float2) * mb_apply_otf_shared(facts, n);
     unsigned *counters = (unsigned *)call->slots[MB_APPLY_OTF_COUNTERS], blocks;
     mb_fft_planes_job job;
@@ -101,7 +70,7 @@ static mb_status planes(const mb_op_call *call, const int64_t n[3], bool inverse
     job.shared = (int)mb_apply_otf_exchange(n);
     void (*kernel)(mb_fft_planes_job) =
         inverse ? mb_fft_planes_kernel<true> : mb_fft_planes_kernel<false>;
-    MB_TRY(resident_blocks(call, (const void *)kernel, threads, shared, &blocks));
+    MB_TRY(mb_fft_resident_blocks(call, (const void *)kernel, threads, shared, &blocks));
     /* So far behind that the first pass over a plane has ended when the second begins, and no farther than the
     ** second-level cache reaches. */
     const int64_t step = job.row_tiles + job.column_tiles, plane_bytes = 8 * n[1] * (n[2] / 2 + 1),
@@ -126,20 +95,13 @@ static mb_status fused(const mb_op_call *call, const int64_t n[3], float scale, 
     switch (n[0]) {
 #define CASE(N)                                                                                    \
     case N: MB_TRY(filter<N>(call, job)); break;
-        CASE(16)
-        CASE(32)
-        CASE(64)
-        CASE(128)
-        CASE(256)
-        CASE(512)
-        CASE(1024)
-        CASE(2048)
+        MB_FFT_DEPTHS(CASE)
 #undef CASE
     }
     return planes(call, n, true);
 }
 
-/* What the library leaves behind the samples of a row becomes 0. */
+/* What a transform back leaves behind the samples of a row becomes 0. */
 __global__ static void __launch_bounds__(MB_THREADS)
     clear_kernel(float *data, int64_t rows, int64_t n, int64_t pitch)
 {
@@ -156,14 +118,16 @@ extern "C" mb_status mb_cuda_apply_otf(const mb_op_call *call)
     mb_grid_dims(&grid->shape, n);
     const int64_t pitch = n[2], rows = n[0] * n[1], count = rows * pitch / 2;
     n[2] = mb_apply_otf_samples(p, pitch);
-    if (mb_apply_otf_fused(&call->device->facts, n))
-        return fused(call, n, (float)p->scale, p->conj ? -1.0f : 1.0f);
-    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_APPLY_OTF_FORWARD], grid->data,
-                                  grid->data, call->slots[MB_APPLY_OTF_FORWARD_WORK]));
-    MB_TRY(mb_cuda_multiply_spectrum(call, (float2 *)grid->data, (const float2 *)otf->data, count,
-                                     count, p->scale, p->conj));
-    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_APPLY_OTF_INVERSE], grid->data,
-                                  grid->data, call->slots[MB_APPLY_OTF_INVERSE_WORK]));
+    if (mb_apply_otf_fused(&call->device->facts, n)) {
+        MB_TRY(fused(call, n, (float)p->scale, p->conj ? -1.0f : 1.0f));
+    } else {
+        MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_APPLY_OTF_FORWARD], grid->data,
+                                      grid->data, call->slots[MB_APPLY_OTF_FORWARD_WORK]));
+        MB_TRY(mb_cuda_multiply_spectrum(call, (float2 *)grid->data, (const float2 *)otf->data,
+                                         count, count, p->scale, p->conj));
+        MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_APPLY_OTF_INVERSE], grid->data,
+                                      grid->data, call->slots[MB_APPLY_OTF_INVERSE_WORK]));
+    }
     clear_kernel<<<mb_blocks(call, rows, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
         (float *)grid->data, rows, n[2], pitch);
     MB_LAUNCHED("clear_kernel");

@@ -247,8 +247,6 @@ struct mb_fft_rows {
 #pragma unroll
             for (int j = 0; j < C::E; j++)
                 mb_fft_store(loose + t + C::T * j, mb_fft_swap(v[j]));
-            if (t == 0)
-                mb_fft_store(loose + C::N, make_float2(0, 0));
         } else {
 #pragma unroll
             for (int j = 0; j < C::E; j++)

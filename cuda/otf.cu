@@ -1,13 +1,16 @@
 /*
 ** otf on CUDA: the PSF gathered by wrapped index into the padded rows of the result, then a transform in place; and the
-** phase of a fractional centre.
+** phase of a fractional centre. Where the PSF has few planes only those are filled and transformed, and the transform along
+** z, which takes the others for zero, writes all of them.
 */
 #include "cuda_complex.cuh"
+#include "fft_depth.cuh"
 #include "grid_rows.cuh"
 #include "ops/op_otf.h"
 
 struct otf_job {
     mb_grid3 n, k, center; /* grid, PSF, whole centre */
+    int64_t first, planes; /* of the grid: those to fill, by wrapped index */
     double rest[3];
     float *grid;
     double scale;
@@ -23,10 +26,12 @@ __device__ static inline int64_t wrap(int64_t value, int64_t n)
 template <class T>
 __global__ void __launch_bounds__(MB_THREADS) scatter_kernel(const T *psf, otf_job job)
 {
-    const int64_t nx = job.n.v[2], pitch = 2 * (nx / 2 + 1), rows = job.n.v[0] * job.n.v[1];
+    const int64_t nx = job.n.v[2], pitch = 2 * (nx / 2 + 1), rows = job.planes * job.n.v[1];
     MB_ROW_LOOP(row, rows)
     {
-        int64_t z = wrap(row / job.n.v[1] + job.center.v[0], job.n.v[0]);
+        int64_t plane = wrap(job.first + row / job.n.v[1], job.n.v[0]);
+        int64_t z = wrap(plane + job.center.v[0], job.n.v[0]);
+        float *line = job.grid + (plane * job.n.v[1] + row % job.n.v[1]) * pitch;
         int64_t y = wrap(row % job.n.v[1] + job.center.v[1], job.n.v[1]);
         bool empty = z >= job.k.v[0] || y >= job.k.v[1];
         MB_LANE_LOOP(x, pitch)
@@ -41,7 +46,7 @@ __global__ void __launch_bounds__(MB_THREADS) scatter_kernel(const T *psf, otf_j
                                 (float)(job.scale *
                                         mb_load_as(psf[(sz * job.k.v[1] + sy) * job.k.v[2] + sx]));
             }
-            job.grid[row * pitch + x] = sum;
+            line[x] = sum;
         }
     }
 }
@@ -74,6 +79,64 @@ __global__ void __launch_bounds__(MB_THREADS) shift_kernel(otf_job job)
     }
 }
 
+/* Along z: planes `center` back from 0 are the first of `k` that hold something, by wrapped index. */
+template <int N>
+__global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_tile<N>::blocks)
+    spread_kernel(float2 *data, int64_t columns, int center, int k)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    typedef mb_fft_cut_of<N> cut;
+    constexpr int W = mb_fft_depth_tile<N>::width;
+    extern __shared__ float2 memory[];
+    mb_fft_fill_table<cut>(memory);
+    __syncthreads();
+    const int lane = threadIdx.x % W, t = threadIdx.x / W;
+    for (int64_t first = (int64_t)blockIdx.x * W; first < columns;
+         first += (int64_t)gridDim.x * W) {
+        const bool real = first + lane < columns;
+        const float2 *from = data + t * columns + first + lane;
+        const int64_t step = mb_fft_step(cut::T * columns);
+        float2 v[cut::E];
+#pragma unroll
+        for (int j = 0; j < cut::E; j++, from += step)
+            v[j] = real && ((t + cut::T * j + center) & (N - 1)) < k ? mb_fft_load(from)
+                                                                     : make_float2(0, 0);
+        mb_fft_run<cut, false>(v, t, memory, memory + cut::table, W, lane);
+        mb_fft_columns<cut, W>::store(v, data + first, columns, t, lane, real);
+    }
+#endif
+}
+
+template <int N>
+static mb_status spread(const mb_op_call *call, const otf_job &job)
+{
+    const int64_t columns = job.n.v[1] * (job.n.v[2] / 2 + 1);
+    mb_fft_depth_launch launch;
+    MB_TRY(mb_fft_depth_prepare<N>(call, (const void *)spread_kernel<N>, columns, &launch));
+    spread_kernel<N><<<launch.blocks, launch.threads, launch.shared, mb_stream(call)>>>(
+        (float2 *)job.grid, columns, (int)mb_grid_wrap(job.center.v[0], N), (int)job.k.v[0]);
+    MB_LAUNCHED("spread_kernel");
+    return MB_STATUS_OK;
+}
+
+/* The planes that hold something, then along z. */
+static mb_status transform_planes(const mb_op_call *call, const otf_job &job)
+{
+    const int64_t plane = job.n.v[1] * 2 * (job.n.v[2] / 2 + 1);
+    for (int64_t i = 0; i < job.planes; i++) {
+        float *data = job.grid + mb_grid_wrap(job.first + i, job.n.v[0]) * plane;
+        MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_OTF_FFT], data, data,
+                                      call->slots[MB_OTF_WORK]));
+    }
+    switch (job.n.v[0]) {
+#define CASE(N)                                                                                    \
+    case N: return spread<N>(call, job);
+        MB_FFT_DEPTHS(CASE)
+#undef CASE
+    }
+    return MB_STATUS_OK;
+}
+
 extern "C" mb_status mb_cuda_otf(const mb_op_call *call)
 {
     const mb_otf_params *p = (const mb_otf_params *)call->params;
@@ -84,7 +147,10 @@ extern "C" mb_status mb_cuda_otf(const mb_op_call *call)
     mb_otf_center(p, &psf->shape, job.center.v, job.rest);
     job.grid = (float *)call->arrays[MB_OTF_RESULT]->data;
     job.scale = p->scale;
-    unsigned blocks = mb_row_blocks(job.n.v[0] * job.n.v[1]);
+    const bool by_planes = mb_otf_by_planes(&call->device->facts, job.k.v, job.n.v);
+    job.first = by_planes ? -job.center.v[0] : 0;
+    job.planes = by_planes ? job.k.v[0] : job.n.v[0];
+    unsigned blocks = mb_row_blocks(job.planes * job.n.v[1]);
     if (psf->dtype == MB_U8)
         scatter_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const uint8_t *)psf->data, job);
     else if (psf->dtype == MB_U16)
@@ -93,11 +159,14 @@ extern "C" mb_status mb_cuda_otf(const mb_op_call *call)
     else
         scatter_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const float *)psf->data, job);
     MB_LAUNCHED("scatter_kernel");
-    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_OTF_FFT], job.grid, job.grid,
-                                  call->slots[MB_OTF_WORK]));
+    if (by_planes)
+        MB_TRY(transform_planes(call, job));
+    else
+        MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_OTF_FFT], job.grid, job.grid,
+                                      call->slots[MB_OTF_WORK]));
     if (job.rest[0] == 0 && job.rest[1] == 0 && job.rest[2] == 0)
         return MB_STATUS_OK;
-    shift_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job);
+    shift_kernel<<<mb_row_blocks(job.n.v[0] * job.n.v[1]), MB_THREADS, 0, mb_stream(call)>>>(job);
     MB_LAUNCHED("shift_kernel");
     return MB_STATUS_OK;
 }

@@ -10,7 +10,7 @@
 #ifndef MB_OPS_OP_APPLY_OTF_H
 #define MB_OPS_OP_APPLY_OTF_H
 
-#include "device/device.h"
+#include "ops/fused_fft.h"
 #include "ops/padded_grid.h"
 
 typedef struct mb_apply_otf_params {
@@ -28,42 +28,11 @@ static inline int64_t mb_apply_otf_samples(const mb_apply_otf_params *params, in
     return params->n > 0 ? params->n : last - 2;
 }
 
-/* Points of a transform that one thread keeps, and complex numbers of its table: see cuda/fft_registers.cuh. */
-static inline int mb_apply_otf_per_thread(int64_t points)
-{
-    return points == 32 || points >= 512 ? 32 : points == 16 || points >= 128 ? 16 : 8;
-}
-static inline int64_t mb_apply_otf_table(int64_t points)
-{
-    return points <= 32 ? 0 : points <= 1024 ? points : points + 1024;
-}
-
-/* What a device has for the fused passes: threads of a block (the more, the wider the tiles), and shared memory. */
-typedef struct mb_apply_otf_room {
-    int threads, shared_bytes;
-} mb_apply_otf_room;
-
-static inline mb_apply_otf_room mb_apply_otf_device(const mb_device_facts *facts)
-{
-    mb_apply_otf_room room = {0, 0};
-    switch (facts->compute_capability) {
-    case 80:
-    case 87: room.threads = 256, room.shared_bytes = 163 << 10; break;
-    case 86:
-    case 89: room.threads = 256, room.shared_bytes = 99 << 10; break;
-    case 90:
-    case 100:
-    case 103: room.threads = 512, room.shared_bytes = 227 << 10; break;
-    default: break;
-    }
-    return room;
-}
-
 /* Shared memory of the passes along x and y of a grid of n samples, in complex numbers: where its parts begin behind the
 ** table of the rows (their roots, the table of the columns, the exchange of a tile), and its end. */
 static inline int64_t mb_apply_otf_roots(const int64_t n[3])
 {
-    return mb_apply_otf_table(n[2] / 2);
+    return mb_fused_fft_table(n[2] / 2);
 }
 static inline int64_t mb_apply_otf_column_table(const int64_t n[3])
 {
@@ -71,19 +40,19 @@ static inline int64_t mb_apply_otf_column_table(const int64_t n[3])
 }
 static inline int64_t mb_apply_otf_exchange(const int64_t n[3])
 {
-    return mb_apply_otf_column_table(n) + mb_apply_otf_table(n[1]);
+    return mb_apply_otf_column_table(n) + mb_fused_fft_table(n[1]);
 }
 static inline int64_t mb_apply_otf_shared(const mb_device_facts *facts, const int64_t n[3])
 {
-    int x = mb_apply_otf_per_thread(n[2] / 2), y = mb_apply_otf_per_thread(n[1]);
-    return mb_apply_otf_exchange(n) + mb_apply_otf_device(facts).threads * ((x > y ? x : y) + 1);
+    int x = mb_fused_fft_per_thread(n[2] / 2), y = mb_fused_fft_per_thread(n[1]);
+    return mb_apply_otf_exchange(n) + mb_fused_fft_device(facts).threads * ((x > y ? x : y) + 1);
 }
 
 /* Whether the fused passes take a grid of n samples: three axes, powers of two. */
 static inline bool mb_apply_otf_fused(const mb_device_facts *facts, const int64_t n[3])
 {
     static const int64_t low[3] = {16, 64, 128}, high[3] = {2048, 2048, 4096};
-    mb_apply_otf_room room = mb_apply_otf_device(facts);
+    mb_fused_fft_room room = mb_fused_fft_device(facts);
     for (int i = 0; i < 3; i++)
         if (n[i] < low[i] || n[i] > high[i] || (n[i] & (n[i] - 1)))
             return false;
@@ -93,7 +62,7 @@ static inline bool mb_apply_otf_fused(const mb_device_facts *facts, const int64_
 /* Rows, or columns, of that many points in a tile of a plane. */
 static inline int mb_apply_otf_tile(const mb_device_facts *facts, int64_t points)
 {
-    return (int)(mb_apply_otf_device(facts).threads * mb_apply_otf_per_thread(points) / points);
+    return (int)(mb_fused_fft_device(facts).threads * mb_fused_fft_per_thread(points) / points);
 }
 
 /* A ticket, and per plane a count of finished tiles and a flag for each tile of rows. */

@@ -79,12 +79,14 @@ static mb_status infer(const void *params, mb_spec *arrays)
 static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
     const mb_otf_params *p = params;
-    int64_t dims[3] = {0};
+    int64_t n[3], k[3];
     mb_fft_desc desc;
     int work, rank = arrays[MB_OTF_PSF].shape.rank;
-    for (int i = 0; i < rank; i++)
-        dims[i] = (int64_t)p->size.values[i];
-    desc = mb_fft_describe(MB_FFT_R2C, rank, dims, 1, true);
+    mb_grid_vector(&p->size, 1, n);
+    mb_grid_dims(&arrays[MB_OTF_PSF].shape, k);
+    if (mb_otf_by_planes(&planner->device->facts, k, n))
+        rank = 2;
+    desc = mb_fft_describe(MB_FFT_R2C, rank, n + 3 - rank, 1, true);
     mb_planner_fft(planner, &desc, "work", 0, 0, &work);
 }
 

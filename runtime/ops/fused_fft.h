@@ -1,0 +1,47 @@
+/*
+** The CUDA backend's own transforms (cuda/fft_*.cuh): which devices and lengths they take. Plans ask here whether an
+** operator will need the library and its work areas; launchers ask the same, so that estimate and run agree.
+*/
+#ifndef MB_OPS_FUSED_FFT_H
+#define MB_OPS_FUSED_FFT_H
+
+#include "device/device.h"
+
+/* Points of a transform that one thread keeps, and complex numbers of its table: see cuda/fft_registers.cuh. */
+static inline int mb_fused_fft_per_thread(int64_t points)
+{
+    return points == 32 || points >= 512 ? 32 : points == 16 || points >= 128 ? 16 : 8;
+}
+static inline int64_t mb_fused_fft_table(int64_t points)
+{
+    return points <= 32 ? 0 : points <= 1024 ? points : points + 1024;
+}
+
+/* What a device has for the fused passes: threads of a block (the more, the wider the tiles), and shared memory. */
+typedef struct mb_fused_fft_room {
+    int threads, shared_bytes;
+} mb_fused_fft_room;
+
+static inline mb_fused_fft_room mb_fused_fft_device(const mb_device_facts *facts)
+{
+    mb_fused_fft_room room = {0, 0};
+    switch (facts->compute_capability) {
+    case 80:
+    case 87: room.threads = 256, room.shared_bytes = 163 << 10; break;
+    case 86:
+    case 89: room.threads = 256, room.shared_bytes = 99 << 10; break;
+    case 90:
+    case 100:
+    case 103: room.threads = 512, room.shared_bytes = 227 << 10; break;
+    default: break;
+    }
+    return room;
+}
+
+/* Transforms along the first axis: lengths 16 to 2048, powers of two. */
+static inline bool mb_fused_fft_depth(const mb_device_facts *facts, int64_t n)
+{
+    return mb_fused_fft_device(facts).threads > 0 && n >= 16 && n <= 2048 && (n & (n - 1)) == 0;
+}
+
+#endif
