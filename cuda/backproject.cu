@@ -15,7 +15,7 @@
 **
 ** Milliseconds per slice by the number of slices, fast / exact (2048^2 x 1500 angles, an H200):
 **   1    4    8          9          16         17         32         33         64         65
-**   5.4  2.0  1.22/1.77  1.08/2.37  0.61/1.33  0.78/1.57  0.42/0.97  0.50/1.10  0.33/0.87  0.41/0.94
+**   5.4  2.0  1.22/1.77  1.08/2.37  .61/1.33   .78/1.57   .42/.97    .50/1.10   .33/.87    .41/.94
 ** Beyond 8 no count costs a slice more than 1.35 times what the multiple of 8 below it does.
 **
 ** A call is cut into pieces of whole blocks of 64 slices, as many as the slot holds, and smaller
