@@ -29,16 +29,18 @@ static mb_carrier_options check_options(lua_State *L, int index)
     mb_carrier_options options = {.threads = 1};
     options.threads = (int)mbl_option_integer(L, index, "threads", 4);
     options.writing = mbl_option(L, index, "writing") && lua_toboolean(L, -1);
+    if (mbl_option(L, index, "slot"))
+        options.slot_bytes = mbl_check_bytes(L, -1, "slot");
     options.pinned_bytes = (uint64_t)64 << 20;
     if (mbl_option(L, index, "pinned"))
         options.pinned_bytes = mbl_check_bytes(L, -1, "pinned");
     return options;
 }
 
-/* open({device =, writing = false, threads = 4, pinned = "64Mi"}) */
+/* open({device =, writing = false, threads = 4, pinned = "64Mi", slot =}) */
 static int carrier_open(lua_State *L)
 {
-    static const char *const names[] = {"device", "writing", "threads", "pinned", NULL};
+    static const char *const names[] = {"device", "writing", "threads", "pinned", "slot", NULL};
     mbl_check_options(L, 1, names, "carrier.open");
     const mb_carrier_options options = check_options(L, 1);
     mb_device *device = mbl_option_device(L, 1);
@@ -55,10 +57,10 @@ static int carrier_open(lua_State *L)
     return 1;
 }
 
-/* plan({writing =, threads =, pinned =}): the pinned bytes that such a carrier takes. */
+/* plan({writing =, threads =, pinned =, slot =}): the pinned bytes that such a carrier takes. */
 static int carrier_plan(lua_State *L)
 {
-    static const char *const names[] = {"writing", "threads", "pinned", NULL};
+    static const char *const names[] = {"writing", "threads", "pinned", "slot", NULL};
     int slots = 0;
     uint64_t slot_bytes = 0;
     mbl_check_options(L, 1, names, "carrier.plan");

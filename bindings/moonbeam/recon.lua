@@ -7,6 +7,7 @@ local mb = require "moonbeam"
 local options_of = require "moonbeam.options"
 local progress = require "moonbeam.progress"
 local stream = require "moonbeam.stream"
+local unpack = require "moonbeam.unpack"
 
 local recon = {}
 
@@ -269,6 +270,15 @@ local function chunks_of(first, last, count)
     return list
 end
 
+-- The ranges of rows that chunks read.
+local function ranges_of(scan, chunks, settings)
+    local list = {}
+    for i, rows in ipairs(chunks) do
+        list[i] = {rows_to_read(scan, rows[1], rows[2], settings)}
+    end
+    return list
+end
+
 -- Fewer chunks that take as much: of a run of chunks that have and read as many rows, four are enough, because no more than
 -- three are on the device at a time.
 local function shortened(scan, chunks, settings)
@@ -484,9 +494,12 @@ function recon.run(scan, plan, sink, each)
     local bar = progress.new("reconstructing", plan.rows[2] - plan.rows[1] + 1, {unit = "slices",
         quiet = plan.settings.quiet or mb.device.dry()})
     local to_file = type(sink) ~= "function"
+    local chunks = chunks_of(plan.rows[1], plan.rows[2], plan.chunk)
+    local ranges = ranges_of(scan, chunks, plan.settings)
+    local unpacked <close>, unpacking = unpack.if_needed(scan, ranges)
     mb.collect()
     local scope <close> = mb.pool.scope(plan.device)
-    local totals, times = work(scan, plan.device, chunks_of(plan.rows[1], plan.rows[2], plan.chunk), plan.settings,
+    local totals, times = work(unpacked or scan, plan.device, chunks, plan.settings,
         function(slices, rows, carrier)
             local z = rows[1] - plan.rows[1] + 1
             if each then
@@ -501,6 +514,7 @@ function recon.run(scan, plan, sink, each)
             bar:step(rows[2] - rows[1] + 1)
         end, to_file)
     local peak = scope:finish()
+    times.unpack = unpacking
     return {seconds = bar:finish(), peak = peak, pinned = times.pinned, counts = totals.mended, clipped = totals.clipped,
         times = times}
 end

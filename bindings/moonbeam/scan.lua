@@ -385,7 +385,8 @@ local function describe_storage(s)
     s.chunk_rows = chunks[2]
     if chunks[2] > 1 then
         s:warn(("the frames are compressed (%s) in chunks of %d rows: reading fewer rows at a time "
-            .. "decodes the same bytes again"):format(s.data.filters, chunks[2]))
+            .. "decodes the same bytes again (a reconstruction in chunks decodes them once, into a "
+            .. "temporary file)"):format(s.data.filters, chunks[2]))
     end
 end
 

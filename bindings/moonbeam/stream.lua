@@ -10,7 +10,7 @@ local options_of = require "moonbeam.options"
 
 local stream = {}
 
-local NAMES = {"overlap", "threads", "pinned", "writes", "files"}
+local NAMES = {"overlap", "threads", "pinned", "writes", "files", "slot"}
 
 --- Pinned host memory, for both rings together, unless told otherwise.
 stream.PINNED = 256 << 20
@@ -30,7 +30,8 @@ end
 local function rings(device, options)
     local reading, writing = threads_of(device, options)
     local pinned = core.device.bytes(options.pinned or stream.PINNED) // 2
-    return {threads = reading, pinned = pinned}, options.writes ~= false and {threads = writing, pinned = pinned, writing = true} or nil
+    return {threads = reading, pinned = pinned, slot = options.slot},
+        options.writes ~= false and {threads = writing, pinned = pinned, slot = options.slot, writing = true} or nil
 end
 
 --- The pinned bytes that a run with these options takes: {threads, pinned, writes, files}.
@@ -65,7 +66,8 @@ end
 --   slices = steps.compute(frames, block)    queues the work; releases frames; slices is an array or has a method release
 --   steps.write(slices, block, carrier)      queues the writing (carrier is nil where options.writes is false)
 --   steps.done(block)                        (optional) after that
--- Options: overlap, threads (in each direction), pinned (bytes), writes (default true), files (are there several to write to?).
+-- Options: overlap, threads (in each direction), pinned (bytes), writes (default true), files (are there several to write to?), slot
+-- (bytes that a piece should have room for).
 -- Returns {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes, waits...}: seconds and bytes.
 function stream.run(device, blocks, steps, options)
     options = options_of(options, "stream.run", NAMES)
@@ -75,8 +77,10 @@ function stream.run(device, blocks, steps, options)
     reading.device = device
     local before = device:pinned()
     local reader <close> = core.carrier.open(reading)
-    local writer <close> = writing and core.carrier.open {device = device, threads = writing.threads, pinned = writing.pinned,
-        writing = true}
+    if writing then
+        writing.device = device
+    end
+    local writer <close> = writing and core.carrier.open(writing)
     local pinned = device:pinned() - before
     local timer = core.timer(device)
     local ahead <close> = setmetatable({}, holder)
@@ -144,7 +148,7 @@ local BUSY = 0.5
 -- computed), bottleneck (the busiest step)}: numbers and texts, for files.
 function stream.summary(times)
     local summary = {wall_seconds = times.wall, idle_part = math.max(0, 1 - times.compute / times.wall), overlap = times.overlap,
-        read_bytes = times.read_bytes, write_bytes = times.write_bytes, around_hdf5_bytes = times.raw_bytes}
+        unpack_seconds = times.unpack, read_bytes = times.read_bytes, write_bytes = times.write_bytes, around_hdf5_bytes = times.raw_bytes}
     local busiest, most = nil, 0
     for _, step in ipairs(STEPS) do
         local name, title, bytes = table.unpack(step)
@@ -172,6 +176,9 @@ function stream.describe(times)
         local rate = s[name .. "_gb_per_s"]
         lines[#lines + 1] = ("  %-9s%8.3f s %4.0f %%%s"):format(name, s[name .. "_seconds"], 100 * s[name .. "_part"],
             rate and ("  %6.2f GB/s"):format(rate) or ("  idle %.0f %%"):format(100 * s.idle_part))
+    end
+    if times.unpack then
+        lines[#lines + 1] = ("  %.3f s before that to decode the frames"):format(times.unpack)
     end
     if times.raw_bytes < times.read_bytes + times.write_bytes then
         lines[#lines + 1] = ("  %.0f %% of the bytes went through libhdf5, by one thread at a time"):format(

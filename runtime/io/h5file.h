@@ -164,8 +164,7 @@ void mb_h5_dataset_use(mb_h5_dataset *dataset, int change);
 
 /* Can threads move this dataset's bytes by pread and pwrite, beside libhdf5? They can where the bytes are stored as `dtype`
 ** has them in memory: contiguous or in chunks that span the last axis, no filter, no conversion, not virtual or external.
-** For reading, a file that is open for reading only; for writing, a contiguous dataset of a created file that has its disk
-** space. If not, `why` (may be NULL) says why not. Never a failure. */
+** In a file that is open for reading only, or, contiguous and with a place in the file, in one that is being created. If not, `why` (may be NULL) says why not. Never a failure. */
 bool mb_h5_raw_possible(mb_h5_dataset *dataset, mb_dtype dtype, bool reading, const char **why);
 /* Moves bytes [first, first + bytes) of a slab, seen as dense row-major memory, after mb_h5_raw_possible has said yes. Steps
 ** are 1 and the last axis is whole. Any thread, any number of them; no lock of libhdf5 while bytes move. */
@@ -175,6 +174,13 @@ mb_status mb_h5_raw_read(mb_h5_dataset *dataset, const mb_range *ranges, uint64_
 mb_status mb_h5_raw_write(mb_h5_dataset *dataset, const mb_range *ranges, uint64_t first,
                           uint64_t bytes, const void *host);
 
+/* Can threads decode this dataset's chunks beside each other? They can where chunks are whole frames compressed by deflate,
+** shuffled or not. */
+bool mb_h5_packed_possible(mb_h5_dataset *dataset, mb_dtype dtype);
+/* Frames [first, first + frames) of a slab whose steps are 1 and whose last axis is whole; any thread. libhdf5's lock is held
+** only while it hands out stored bytes. Every call decodes the chunks it touches. */
+mb_status mb_h5_packed_read(mb_h5_dataset *dataset, const mb_range *ranges, int64_t first,
+                            int64_t frames, void *host);
 /* Has the disk take what was written. */
 mb_status mb_h5_raw_sync(mb_h5_dataset *dataset);
 

@@ -80,6 +80,7 @@ mb_status mb_h5_latch(mb_h5 *file, mb_status status);
 mb_status mb_h5_ready(mb_h5 *file, bool writing);
 
 mb_h5_info mb_h5_classify_type(hid_t type);
+bool mb_h5_same_type(const mb_h5_dataset *dataset, mb_dtype dtype);
 /* Memory type of a dtype, to be closed. */
 hid_t mb_h5_type_of(mb_dtype dtype);
 mb_status mb_h5_describe_dataset(mb_h5 *file, hid_t dataset, const char *path, mb_h5_info *info);

@@ -49,7 +49,7 @@ void mb_h5_raw_free(h5_raw *raw)
     free(raw);
 }
 
-static bool same_type(const mb_h5_dataset *dataset, mb_dtype dtype)
+bool mb_h5_same_type(const mb_h5_dataset *dataset, mb_dtype dtype)
 {
     const hid_t stored = H5Dget_type(dataset->id), wanted = mb_h5_type_of(dtype);
     const bool same = H5Tequal(stored, wanted) > 0;
@@ -118,7 +118,7 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
             return "it is empty";
     if (info->filtered)
         return "it is compressed";
-    if (!same_type(dataset, raw->dtype))
+    if (!mb_h5_same_type(dataset, raw->dtype))
         return "its elements are stored in another type";
     if (file->writable && !file->created)
         return "its file is open for changes";

@@ -32,7 +32,7 @@ typedef struct transfer {
     mb_h5_dataset *dataset;
     mb_range ranges[MB_H5_MAX_RANK];
     mb_dtype dtype;
-    bool raw, last;
+    bool raw, packed, last;
     mb_storage *storage;   /* a reference */
     unsigned char *memory; /* device address of the array */
     void *queued;          /* event: the state of the compute lane that copies have to wait for */
@@ -83,8 +83,9 @@ mb_status mb_carrier_plan(const mb_carrier_options *options, int *slots, uint64_
     /* A reader's slot is on the lane while it fills the next; a writer has its slot to itself until it is in the file. */
     *slots = options->writing ? options->threads : 2 * options->threads;
     uint64_t each = options->pinned_bytes / (uint64_t)*slots / 4096 * 4096;
-    if (each > MOST_SLOT_BYTES)
-        each = MOST_SLOT_BYTES;
+    const uint64_t most = options->slot_bytes > MOST_SLOT_BYTES ? options->slot_bytes : MOST_SLOT_BYTES;
+    if (each > most)
+        each = most / 4096 * 4096;
     *slot_bytes = each;
     if (each < LEAST_SLOT_BYTES)
         return mb_fail_bytes(MB_STATUS_BUDGET, (uint64_t)*slots * LEAST_SLOT_BYTES,
@@ -166,6 +167,9 @@ static mb_status move_lines(const transfer *t, uint64_t line, uint64_t lines, vo
         return mb_h5_raw_read(t->dataset, t->ranges, line * t->line_bytes, lines * t->line_bytes,
                               memory);
     /* Pieces are whole frames, or lie within one. */
+    if (t->packed && lines >= t->frame_lines)
+        return mb_h5_packed_read(t->dataset, t->ranges, (int64_t)(line / t->frame_lines),
+                                 (int64_t)(lines / t->frame_lines), memory);
     memcpy(part, t->ranges, sizeof part);
     if (rank == 3) {
         part[0].first += (int64_t)(line / t->frame_lines) * part[0].step;
@@ -398,6 +402,7 @@ mb_status mb_carrier_queue(mb_carrier *c, mb_h5_dataset *dataset, const mb_range
         whole = whole && ranges[axis].step == 1;
     t->last = last;
     t->raw = whole && mb_h5_raw_possible(dataset, t->dtype, !c->options.writing, NULL);
+    t->packed = whole && !c->options.writing && mb_h5_packed_possible(dataset, t->dtype);
     status = cut(c, t, info);
     if (status == MB_STATUS_OK)
         status = seen(c, take_event(c, &t->queued));

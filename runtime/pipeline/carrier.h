@@ -6,7 +6,8 @@
 **   writing   device -> slot -> file      a worker queues a piece's download, waits for it and writes it
 **
 ** A transfer is one slab of a dataset and one contiguous array; it is cut into pieces of at most a slot, which workers take
-** as they come. Bytes go around libhdf5 where that is possible (mb_h5_raw_possible), else through it, under its lock. When
+** as they come. Bytes go around libhdf5 where that is possible (mb_h5_raw_possible), compressed frames are decoded by the
+** workers where they know how (mb_h5_packed_possible), and the rest goes through libhdf5, under its lock. When
 ** transfers are queued nothing is allocated but their own records.
 **
 ** The order of device work is kept by events, not by waiting: uploads begin after what was queued on the compute lane when
@@ -29,6 +30,7 @@ typedef struct mb_carrier_options {
     bool writing;
     int threads;           /* 1 ... MB_CARRIER_MAX_THREADS */
     uint64_t pinned_bytes; /* at most; what is taken is mb_carrier_plan's */
+    uint64_t slot_bytes;   /* slots may be as large as that, or 8 MiB if that is more */
 } mb_carrier_options;
 
 #define MB_CARRIER_MAX_THREADS 64

@@ -4,6 +4,7 @@
 local files = require "spec.io.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
+local unpack = require "moonbeam.unpack"
 
 local ANGLES, ROWS, COLS = 40, 22, 48
 
@@ -71,16 +72,41 @@ helper.each_device(function(device, test)
         test("gives the volume of the serial run, for every chunk size and layout", function()
             for _, layout in ipairs {{}, {chunks = {1, ROWS, COLS}}, {chunks = {1, ROWS, COLS}, deflate = 1}} do
                 make_scan(layout)
-                for _, chunk in ipairs {1, 3, 8, 22} do
+                for _, chunk in ipairs(layout.chunks and {8, 22} or {1, 3, 8, 22}) do
                     reconstruct("serial.h5", {overlap = false, chunk = chunk})
                     local report, plan = reconstruct("beside.h5", {overlap = true, chunk = chunk})
                     assert.same(volume("serial.h5"), volume("beside.h5"))
                     assert.equal(plan.peak, report.peak)
                     assert.equal(plan.pinned, report.pinned)
                     assert.is_true(report.times.overlap)
+                    assert.equal(layout.deflate ~= nil and chunk < ROWS, report.times.unpack ~= nil)
                 end
             end
             make_scan()
+        end)
+
+        test("decodes compressed frames once, and leaves no temporary file", function()
+            for _, layout in ipairs {{chunks = {1, ROWS, COLS}, deflate = 3}, {chunks = {4, ROWS, COLS}, deflate = 1},
+                {chunks = {3, 8, 20}, deflate = 1}} do
+                make_scan(layout)
+                local scan <close> = assert(mb.scan.open(path))
+                local ranges = {{3, 9}, {10, 16}}
+                local unpacked <close>, seconds = unpack.if_needed(scan, ranges)
+                assert.is_true(seconds > 0)
+                for _, what in ipairs {"projections", "flats", "darks"} do
+                    local expected <close> = scan[what](scan, {3, 16})
+                    local got <close> = unpacked[what](unpacked, {3, 16})
+                    assert.same(expected:to_table(), got:to_table())
+                end
+                assert.is_nil(unpack.if_needed(unpacked, ranges))
+                assert.is_nil(unpack.if_needed(scan, {{1, 22}}))
+            end
+            make_scan()
+            local scan <close> = assert(mb.scan.open(path))
+            assert.is_nil(unpack.if_needed(scan, {{1, 9}, {10, 22}}))
+            for _, name in ipairs(files.list(os.getenv("TMPDIR") or "/tmp")) do
+                assert.is_nil(name:find(("^moonbeam%%-%d"):format(mb.system.pid())), name)
+            end
         end)
 
         test("gives the same volume in several files", function()

@@ -1,0 +1,101 @@
+--- Compressed frames, decoded once: where a scan stores whole frames compressed and is wanted by blocks of rows, every block
+-- would decode all frames again. So they are decoded first, by as many threads as there are processors, into a temporary file
+-- without compression, from which rows are read at any rate. The file is in the folder that TMPDIR names (default /tmp), has no
+-- name of its own while it is used, and is gone when the unpacked scan is closed.
+
+local core = require "moonbeam.core"
+local stream = require "moonbeam.stream"
+
+local unpack = {}
+
+local BLOCK_BYTES = 64 << 20
+local PINNED = 512 << 20 -- for both rings, at most
+
+--- Would reading these ranges of rows ({{first, last}, ...} in order) decode a stored chunk more than once?
+function unpack.needed(scan, ranges)
+    local rows = scan.chunk_rows
+    for i = 2, rows and #ranges or 0 do
+        if (ranges[i - 1][2] - 1) // rows >= (ranges[i][1] - 1) // rows then
+            return true
+        end
+    end
+    return false
+end
+
+-- Bytes of a whole frame as stored in an array.
+local function frame_bytes(scan)
+    return scan.rows * scan.cols * core.op.estimate("convert", {{scan.dtype, 1}}, {dtype = scan.dtype}).results[1].bytes
+end
+
+-- The scan with its frames in another dataset.
+local function with_data(scan, dataset, file)
+    local source = function(known)
+        return known and known.dataset == scan.data and {dataset = dataset, runs = known.runs, count = known.count} or known
+    end
+    return setmetatable({data = dataset, chunk_rows = false, flat_source = source(scan.flat_source),
+        dark_source = source(scan.dark_source)}, {__index = scan, __close = function()
+        if file then
+            file:close()
+        end
+    end})
+end
+
+-- Blocks of whole stored chunks: frames {first, last}.
+local function blocks_of(scan, bytes, available)
+    local depth = scan.data.chunks[1]
+    local most = math.min(BLOCK_BYTES, available // 8) // bytes // depth * depth
+    local list = {}
+    for first = 1, scan.n_frames, math.max(depth, most) do
+        list[#list + 1] = {first, math.min(first + math.max(depth, most) - 1, scan.n_frames)}
+    end
+    return list
+end
+
+--- The scan with rows `first` to `last` of its frames decoded; to be closed (<close>), and seconds. Frames pass through blocks
+-- of memory of the host device.
+function unpack.scan(scan, first, last)
+    local host = core.device.open("host")
+    local stats = core.pool.stats(host)
+    local bytes = frame_bytes(scan)
+    local slot = math.max(65536, (bytes + 4095) // 4096 * 4096) -- holds a frame, so that each is decoded by one thread
+    local threads = math.max(1, math.min(16, core.system.processors(), PINNED // (4 * slot)))
+    local dry = core.device.dry()
+    local file = not dry and core.h5.create(("%s/moonbeam-%d.h5"):format(os.getenv("TMPDIR") or "/tmp", core.system.pid())) or nil
+    local ok, result = pcall(function()
+        local dataset = not dry and file:create_dataset("/data", {shape = scan.data.shape, dtype = scan.dtype, sparse = true})
+        local times = stream.run(host, blocks_of(scan, bytes, stats.budget - stats.live), {
+            read = function(frames, carrier)
+                local array = core.array.empty({frames[2] - frames[1] + 1, last - first + 1, scan.cols},
+                    {dtype = scan.dtype, device = host})
+                carrier:carry(scan.data, array, frames, {first, last})
+                return array
+            end,
+            compute = function(array)
+                return array
+            end,
+            write = function(array, frames, carrier)
+                if dataset then
+                    carrier:carry(dataset, array, frames, {first, last})
+                end
+            end,
+        }, {threads = threads, pinned = 4 * threads * slot, slot = slot})
+        return {with_data(scan, dataset or scan.data, file), times.wall}
+    end)
+    if not ok then
+        if file then
+            file:close()
+        end
+        error(result, 0)
+    end
+    return result[1], result[2]
+end
+
+--- That, where reading these ranges of rows needs it; else nil.
+function unpack.if_needed(scan, ranges)
+    if unpack.needed(scan, ranges) then
+        return unpack.scan(scan, ranges[1][1], ranges[#ranges][2])
+    end
+    return nil
+end
+
+return unpack
