@@ -24,7 +24,7 @@ __device__ static inline void store(uint16_t *to, float v, double low, double hi
 __device__ static inline void store(__half *to, float v, double low, double high, double scale,
                                     double steps, unsigned *outside)
 {
-    *to = __float2half_rn(mb_quantize_half(v, outside));
+    *to = __float2half_rn(mb_quantize_half(v, low, scale, outside));
 }
 
 template <class T>

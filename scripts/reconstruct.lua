@@ -33,7 +33,7 @@ local options = cli.parse(arg, {
     {"budget", short = "b", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
     {"chunk", value = "ROWS", type = cli.count, doc = "rows per chunk (default: as many as fit the budget)"},
     {"output-dtype", value = "NAME", type = cli.choice("float32", "float16", "uint16"), default = "float32",
-        doc = "type of the stored values; uint16 with scale_factor and add_offset as attributes"},
+        doc = "type of the stored values; scale_factor and add_offset are attributes of the volume"},
     {"output-range", value = "A:B", doc = "values stored as 0 and 65535 (default: what the middle slice has, and a quarter more)"},
     {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N slices, beside RESULT, which shows "
         .. "them as one; faster on fast disks"},
@@ -194,11 +194,11 @@ local result <close> = mb.result.create(output, {
 
 settings.center = settings.center or find_center()
 plan.settings.center = settings.center
-if dtype == "u16" then
-    plan.settings.range = settings.range or mb.recon.find_range(scan, plan.settings)
-    range = plan.settings.range
-    result:scaling((range[2] - range[1]) / 65535, range[1])
-    say("stored     %.6g to %.6g as 0 to 65535", range[1], range[2])
+if dtype ~= "f32" then
+    range = settings.range or mb.recon.find_range(scan, plan.settings)
+    plan.settings.range = range
+    result:scaling((range[2] - range[1]) / (dtype == "u16" and 65535 or 1), range[1])
+    say("stored     %.6g as 0, %.6g as %d", range[1], range[2], dtype == "u16" and 65535 or 1)
 end
 say("%s", mb.recon.describe(plan))
 

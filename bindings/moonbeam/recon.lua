@@ -248,8 +248,9 @@ function recon.find_center(scan, options)
     return center - lean, how
 end
 
---- Range {low, high} for storing a scan's slices as integers: that of the middle row's slice, and a quarter more on both sides.
--- The options as of recon.run, with the centre.
+--- Range {low, high} for storing a scan's slices as `options.dtype`: "u16", the range of the middle row's slice and a quarter more
+-- on both sides; "f16", {0, the power of two that brings it to half floats}, 1 where it fits as it is. The options as of
+-- recon.run, with the centre.
 function recon.find_range(scan, options)
     options = options_of(options, "recon.find_range", OPTIONS)
     local low, high = options.rows and options.rows[1] or 1, options.rows and options.rows[2] or scan.rows
@@ -257,6 +258,11 @@ function recon.find_range(scan, options)
     local slices <close>, counts = recon.chunk(scan, mb.device(options.device or "host"), middle, middle, options)
     counts:release()
     local least, most = mb.bound(0, slices.min, slices), mb.bound(1, slices.max, slices)
+    if options.dtype == "f16" then
+        local largest = math.max(math.abs(least), math.abs(most))
+        local fits = largest == 0 or largest > 2 ^ -4 and largest < 2 ^ 13
+        return {0, fits and 1 or 2.0 ^ math.ceil(math.log(largest, 2) - 11)}
+    end
     local margin = (most - least) / 4
     return margin > 0 and {least - margin, most + margin} or {least - 1, least + 1}
 end
@@ -364,7 +370,7 @@ end
 -- Options as `recon.run`; `method` and `mode` become the fastest way that fits with one row at least.
 -- Without a `center` the search for it is planned too (search_peak). `overlap` (reading and writing beside the computing, which
 -- takes a second set of chunks on the device) "auto" becomes true where that fits with one row at least. `dtype` "f16" or "u16"
--- stores the slices as that (see op quantize), `range` = {low, high} is that of u16; `slices_per_file` is the result's. `pinned`
+-- stores the slices as that, `range` = {low, high} being its low and high (see op quantize); `slices_per_file` is the result's. `pinned`
 -- is the pinned host memory that it may take, `threads` how many threads read, and how many write.
 -- Returns {rows = {first, last}, method, mode, reason, chunk, chunks, peak, search_peak, overlap, pinned, budget,
 -- device, volume = {nz, ny, nx}, settings, ...}.

@@ -49,8 +49,8 @@ bool mb_h5_packed_possible(mb_h5_dataset *dataset, mb_dtype dtype)
 }
 
 /* The stored bytes of the chunk that begins at a frame, in memory to be freed; *bytes is 0 where there is no chunk. */
-static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, unsigned char **stored, hsize_t *bytes,
-                       uint32_t *skipped, int *shuffle, int *deflate)
+static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, unsigned char **stored,
+                       hsize_t *bytes, uint32_t *skipped, int *shuffle, int *deflate)
 {
     MB_H5_GUARD;
     const hsize_t at[3] = {(hsize_t)frame, 0, 0};
@@ -142,9 +142,10 @@ mb_status mb_h5_packed_read(mb_h5_dataset *dataset, const mb_range *ranges, int6
     const uint64_t frame_bytes = mb_bytes_mul(row, (uint64_t)info->dims[1]);
     const uint64_t chunk_bytes = mb_bytes_mul(frame_bytes, (uint64_t)depth);
     unsigned char *memory = malloc(mb_bytes_mul(2, chunk_bytes)), *to = host;
-    mb_status status = memory != NULL ? MB_STATUS_OK
-                                      : mb_fail(MB_STATUS_MEMORY, NULL,
-                                                "no host memory left to decode '%s'", dataset->path);
+    mb_status status =
+        memory != NULL
+            ? MB_STATUS_OK
+            : mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to decode '%s'", dataset->path);
     for (int64_t at = ranges[0].first + first, end = at + frames;
          at < end && status == MB_STATUS_OK;) {
         const int64_t chunk = at / depth * depth;

@@ -25,12 +25,12 @@ static const mb_op_arg args[] = {
      .kind = MB_ARG_FLOAT,
      .initial = 0,
      .offset = offsetof(mb_quantize_params, low),
-     .doc = "integers: the value that is stored as 0"},
+     .doc = "the value that is stored as 0"},
     {.name = "high",
      .kind = MB_ARG_FLOAT,
      .initial = 1,
      .offset = offsetof(mb_quantize_params, high),
-     .doc = "integers: the value that is stored as the largest number, above low"},
+     .doc = "the value that is stored as the largest integer, or as 1 in half floats; above low"},
     {.name = "result",
      .kind = MB_ARG_OUT,
      .dtypes = MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F16),
@@ -52,13 +52,13 @@ static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .combine = MB_
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {dtype = 'u16', low = 0.1, high = 0.8}}",
-    "{inputs = {{'f32', 101}}, params = {dtype = 'f16'}}",
+    "{inputs = {{'f32', 101}}, params = {dtype = 'f16', low = 0.25, high = 4}}",
     "{inputs = {{'f32', 7, 1, 3}}, params = {dtype = 'u8', low = -1, high = 2}}", NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_quantize_params *p = params;
-    if (mb_quantize_dtype(p->dtype) != MB_F16 && !(p->low < p->high))
+    if (!(p->low < p->high))
         return mb_fail(MB_STATUS_ARGUMENT, "high", "high must lie above low; low is %g, high is %g",
                        p->low, p->high);
     arrays[MB_QUANTIZE_RESULT] =
@@ -97,7 +97,8 @@ static mb_status run_host(const mb_op_call *call)
                 ((uint16_t *)to)[i] =
                     (uint16_t)mb_quantize_step(from[i], p->low, p->high, scale, steps, outside);
             else
-                ((uint16_t *)to)[i] = mb_half_from_float(mb_quantize_half(from[i], outside));
+                ((uint16_t *)to)[i] =
+                    mb_half_from_float(mb_quantize_half(from[i], p->low, scale, outside));
         below += outside[MB_QUANTIZE_BELOW];
         above += outside[MB_QUANTIZE_ABOVE];
         nan += outside[MB_QUANTIZE_NAN];
@@ -114,12 +115,13 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_quantize = {
     .name = "quantize",
     .summary = "Stores f32 values in fewer bits, and counts those that do not fit.",
-    .doc = "u8, u16: low is stored as 0 and high as the largest number, values between as the "
-           "nearest number; stored * (high - low) / largest + low gives them back. What lies below "
-           "or above is clamped, NaN becomes 0.\n"
-           "f16: half floats, low and high mean nothing; values beyond +-65504 are clamped, NaN "
-           "stays. Values below 6e-5 lose accuracy, below 3e-8 they become 0.\n"
-           "counts says how many values were below, above and NaN.",
+    .doc =
+        "u8, u16: low is stored as 0 and high as the largest number, values between as the "
+        "nearest number; stored * (high - low) / largest + low gives them back. What lies below "
+        "or above is clamped, NaN becomes 0.\n"
+        "f16: low is stored as 0 and high as 1, so by default values are stored as they are. What "
+        "is beyond +-65504 is clamped, NaN stays; below 6e-5 accuracy is lost.\n"
+        "counts says how many values were below, above and NaN.",
     .category = "array",
     .args = args,
     .params_bytes = sizeof(mb_quantize_params),

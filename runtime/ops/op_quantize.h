@@ -28,7 +28,7 @@ static inline mb_dtype mb_quantize_dtype(int choice)
 /* Steps between low and high. */
 static inline double mb_quantize_steps(int choice)
 {
-    return choice == 0 ? 255 : 65535;
+    return choice == 0 ? 255 : choice == 1 ? 65535 : 1;
 }
 
 /* The step nearest to v, ties to even; NaN gives 0. `scale` is steps / (high - low). Notes what was outside. */
@@ -42,14 +42,15 @@ static MB_BOTH inline unsigned mb_quantize_step(float v, double low, double high
     return position > 0 ? (unsigned)rint(position < steps ? position : steps) : 0u;
 }
 
-/* v within the range of half floats; NaN stays. */
-static MB_BOTH inline float mb_quantize_half(float v, unsigned *outside)
+/* (v - low) * scale within the range of half floats; NaN stays. */
+static MB_BOTH inline float mb_quantize_half(float v, double low, double scale, unsigned *outside)
 {
-    const int below = v<-MB_HALF_MAX, above = v> MB_HALF_MAX;
+    const float r = (float)(((double)v - low) * scale);
+    const int below = r<-MB_HALF_MAX, above = r> MB_HALF_MAX;
     outside[MB_QUANTIZE_BELOW] += below;
     outside[MB_QUANTIZE_ABOVE] += above;
-    outside[MB_QUANTIZE_NAN] += v != v;
-    return below ? -MB_HALF_MAX : above ? MB_HALF_MAX : v;
+    outside[MB_QUANTIZE_NAN] += r != r;
+    return below ? -MB_HALF_MAX : above ? MB_HALF_MAX : r;
 }
 
 #endif

@@ -83,7 +83,8 @@ mb_status mb_carrier_plan(const mb_carrier_options *options, int *slots, uint64_
     /* A reader's slot is on the lane while it fills the next; a writer has its slot to itself until it is in the file. */
     *slots = options->writing ? options->threads : 2 * options->threads;
     uint64_t each = options->pinned_bytes / (uint64_t)*slots / 4096 * 4096;
-    const uint64_t most = options->slot_bytes > MOST_SLOT_BYTES ? options->slot_bytes : MOST_SLOT_BYTES;
+    const uint64_t most =
+        options->slot_bytes > MOST_SLOT_BYTES ? options->slot_bytes : MOST_SLOT_BYTES;
     if (each > most)
         each = most / 4096 * 4096;
     *slot_bytes = each;

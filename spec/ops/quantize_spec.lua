@@ -43,6 +43,11 @@ helper.each_device(function(device, test)
             assert.is_true(got[5] ~= got[5])
             assert.equal(65504, got[6])
             assert.same({1, 1, 1}, counts:to_table())
+            local large <close> = mb.array({100000, -50000, 3}, {device = device})
+            local scaled <close>, fits = mb.quantize(large, "f16", {high = 64})
+            local _ <close> = fits
+            assert.same({1562.0, -781.0, 0.046875}, scaled:to_table())
+            assert.equal(0, fits:sum())
             local plain <close> = mb.random({1000}, {seed = 3, device = device, low = -3, high = 3})
             local q <close>, c = mb.quantize(plain, "f16")
             local _ <close> = c

@@ -153,6 +153,9 @@ helper.each_device(function(device, test)
                 assert.same({below, above, 0}, report.clipped)
                 assert.is_true(limits == range or below > 0 and above > 0)
             end
+            assert.same({0, 1}, mb.recon.find_range(scan, settings_of {dtype = "f16"}))
+            local large = mb.recon.find_range(scan, settings_of {dtype = "f16", scale = 1e9})
+            assert.is_true(large[2] > 1 and math.log(large[2], 2) % 1 == 0)
             local report = reconstruct("half.h5", {dtype = "f16"}, {dtype = "f16"})
             for i, v in ipairs(helper.flatten(volume("half.h5"))) do
                 assert.is_true(math.abs(v - expected[i]) <= 2 ^ -11 * math.abs(expected[i]) + 1e-7)

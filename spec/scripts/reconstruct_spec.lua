@@ -328,6 +328,63 @@ describe("scripts", function()
         assert.same(volume_of("fast.h5"), volume_of("auto.h5"))
     end)
 
+    it("give the same volume with and without overlap, in one file and in several", function()
+        local function reconstruct(name, more)
+            local text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --chunk 3 --pinned 4Mi %s"):format(path("scan.h5"),
+                path(name), more))
+            for _, what in ipairs {"memory", "pinned"} do
+                local predicted, measured = text:match(what .. "%s+predicted (%d+) bytes, measured (%d+) bytes")
+                assert.is_not_nil(predicted)
+                assert.equal(predicted, measured)
+            end
+            for _, step in ipairs {"read", "upload", "compute", "download", "write"} do
+                assert.matches(step .. "%s+[%d.]+ s", text)
+            end
+            assert.matches("bottleneck: ", text)
+            return volume_of(name)
+        end
+        local expected = reconstruct("serial.h5", "--no-overlap")
+        assert.same(expected, reconstruct("beside.h5", "--threads 3"))
+        assert.same(expected, reconstruct("parts.h5", "--slices-per-file 2"))
+        assert.is_true(exists(path("parts-slices/slices-0009-0009.h5")))
+        local file <close> = assert(mb.h5.open(path("beside.h5")))
+        assert.is_string(file:value("/entry/provenance/steps/bottleneck"))
+        assert.is_true(file:value("/entry/provenance/steps/write_bytes") == 4 * 9 * 64 * 64)
+    end)
+
+    it("store half floats and scaled integers", function()
+        must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --quiet"):format(path("scan.h5"), path("f32.h5")))
+        must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --quiet --output-dtype float16"):format(path("scan.h5"),
+            path("f16.h5")))
+        local text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --output-dtype uint16"):format(path("scan.h5"),
+            path("u16.h5")))
+        assert.matches("stored%s+", text)
+        local file <close> = assert(mb.h5.open(path("u16.h5")))
+        local scale = file:attribute("/entry/data/data", "scale_factor")
+        local offset = file:attribute("/entry/data/data", "add_offset")
+        local halves <close> = assert(mb.h5.open(path("f16.h5")))
+        local factor = halves:attribute("/entry/data/data", "scale_factor")
+        local whole, half, integers = volume_of("f32.h5"), volume_of("f16.h5"), volume_of("u16.h5")
+        for y = 1, 64 do
+            for x = 1, 64 do
+                local v = whole[5][y][x]
+                assert.is_true(math.abs(half[5][y][x] * factor - v) <= 2 ^ -11 * math.abs(v) + 1e-7)
+                assert.is_true(math.abs(integers[5][y][x] * scale + offset - v) <= 0.501 * scale)
+            end
+        end
+        text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --quiet --output-dtype uint16 --output-range 0:1"):format(
+            path("scan.h5"), path("narrow.h5")))
+        assert.matches("warning: %d+ values lay below the range of uint16 and %d+ above it", text)
+        for _, case in ipairs {{"--output-range 1:1 --output-dtype uint16", "LOW:HIGH"}, {"--output-range 0:1", "uint16"},
+            {"--output-dtype int8", "float16"}, {"--pinned 1000", "pinned"}, {"--threads 1000", "threads"}} do
+            local status, message = run("reconstruct.lua", ("%s -o %s --device host --center 31.5 %s"):format(path("scan.h5"),
+                path("never.h5"), case[1]))
+            assert.is_true(status ~= 0)
+            assert.matches(case[2], message)
+            assert.is_false(exists(path("never.h5")))
+        end
+    end)
+
     describe("refuse bad input with a message and leave no file:", function()
         local function refuses(arguments, pattern, wanted_status)
             local before = files()
