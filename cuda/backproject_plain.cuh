@@ -2,7 +2,8 @@
 ** Back-projection by plain loads. bp_plain reads packets and is the path of devices without the
 ** tensor copy engine: a thread owns one pixel and L groups of C slices. bp_single reads one slice
 ** of the sinogram as it is, on any device: a thread owns four pixels. In both a warp covers 8 x 4
-** pixels and a block is 16 wide, so that neighbouring threads read neighbouring bins.
+** pixels and a block is 16 wide, so that neighbouring threads read neighbouring bins. In both the
+** sums of 64 angles are summed: the rounding of a long sum grows with its length.
 */
 #ifndef MB_CUDA_BACKPROJECT_PLAIN_CUH
 #define MB_CUDA_BACKPROJECT_PLAIN_CUH
@@ -41,6 +42,7 @@ __global__ void __launch_bounds__(256) bp_plain(bp_job job, int first_group)
         if (threadIdx.x < count)
             table[threadIdx.x] = bp_table_entry(job, a0 + threadIdx.x, x0, y0);
         __syncthreads();
+        float part[L][C] = {};
 #pragma unroll 2
         for (int k = 0; k < count; k++, line += job.row) {
             float4 t = table[k];
@@ -49,9 +51,14 @@ __global__ void __launch_bounds__(256) bp_plain(bp_job job, int first_group)
 #pragma unroll
             for (int l = 0; l < L; l++) {
                 const uint4 *at = line + l * job.plane + i;
-                bp_add<HALF>(sum[l], __ldg(at), __ldg(at + 1), u - r);
+                bp_add<HALF>(part[l], __ldg(at), __ldg(at + 1), u - r);
             }
         }
+#pragma unroll
+        for (int l = 0; l < L; l++)
+#pragma unroll
+            for (int c = 0; c < C; c++)
+                sum[l][c] += part[l][c];
     }
     if (x >= job.nx || y >= job.ny)
         return;
@@ -102,8 +109,7 @@ __global__ void __launch_bounds__(256) bp_single(bp_job job, const float *sino, 
             table[threadIdx.x] = bp_table_entry(job, a0 + threadIdx.x, x0, y0);
         __syncthreads();
         const float *line = sino + a0 * stride_a;
-        float part[BP_SINGLE_PIXELS] =
-            {}; /* sums of sums: the rounding of a long sum grows with its length */
+        float part[BP_SINGLE_PIXELS] = {};
         for (int k = 0; k < count; k++, line += stride_a) {
             float4 t = table[k];
             float first = fmaf((float)px, t.x, fmaf((float)py, t.y, t.z));

@@ -9,11 +9,6 @@ extern "C" mb_status mb_cuda_complex_multiply(const mb_op_call *call)
     const mb_complex_multiply_params *p = (const mb_complex_multiply_params *)call->params;
     const mb_array *a = call->arrays[MB_COMPLEX_MULTIPLY_A],
                    *b = call->arrays[MB_COMPLEX_MULTIPLY_B];
-    int64_t count = 1, period = 1;
-    for (int i = 0; i < a->shape.rank; i++)
-        count *= a->shape.dims[i];
-    for (int i = 0; i < b->shape.rank; i++)
-        period *= b->shape.dims[i];
-    return mb_cuda_multiply_spectrum(call, (float2 *)a->data, (const float2 *)b->data, count,
-                                     period, p->scale, p->conj);
+    return mb_cuda_multiply_spectrum(call, (float2 *)a->data, (const float2 *)b->data, mb_count(a),
+                                     mb_count(b), p->scale, p->conj);
 }

@@ -27,6 +27,14 @@ static inline unsigned mb_blocks(const mb_op_call *call, int64_t count, int thre
     return (unsigned)(want < 1 ? 1 : want < most ? want : most);
 }
 
+static inline int64_t mb_count(const mb_array *array)
+{
+    int64_t count = 1;
+    for (int i = 0; i < array->shape.rank; i++)
+        count *= array->shape.dims[i];
+    return count;
+}
+
 /* A small host table into a slot, in order with the launches; does not wait for them. */
 static inline mb_status mb_upload(const mb_op_call *call, void *to, const void *host,
                                   uint64_t bytes)

@@ -8,9 +8,7 @@ extern "C" mb_status mb_cuda_irfft(const mb_op_call *call)
 {
     const mb_irfft_params *params = (const mb_irfft_params *)call->params;
     const mb_array *a = call->arrays[MB_IRFFT_A], *result = call->arrays[MB_IRFFT_RESULT];
-    int64_t count = 1;
-    for (int i = 0; i < result->shape.rank; i++)
-        count *= result->shape.dims[i];
+    const int64_t count = mb_count(result);
     if (count == 0)
         return MB_STATUS_OK;
     void *input = a->data, *copy = call->slots[MB_IRFFT_COPY];
@@ -23,6 +21,6 @@ extern "C" mb_status mb_cuda_irfft(const mb_op_call *call)
                                   call->slots[MB_IRFFT_WORK]));
     if (!params->normalise)
         return MB_STATUS_OK;
-    return mb_cuda_scale_rows(call, (float *)result->data, 1, count, count,
-                              1.0 / (double)mb_irfft_points(params, &a->shape));
+    return mb_cuda_scale(call, (float *)result->data, count,
+                         1.0 / (double)mb_irfft_points(params, &a->shape));
 }

@@ -14,9 +14,7 @@ extern "C" mb_status mb_cuda_poisson(const mb_op_call *call)
 {
     const mb_poisson_params *params = (const mb_poisson_params *)call->params;
     const mb_array *mean = call->arrays[MB_POISSON_MEAN], *result = call->arrays[MB_POISSON_RESULT];
-    int64_t count = 1;
-    for (int i = 0; i < mean->shape.rank; i++)
-        count *= mean->shape.dims[i];
+    const int64_t count = mb_count(mean);
     if (count == 0)
         return MB_STATUS_OK;
     poisson_kernel<<<mb_blocks(call, count, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(

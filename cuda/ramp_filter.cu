@@ -3,8 +3,7 @@
 ** transformed back and cropped. The response is computed on the device: its cost grows with the square of the length.
 ** Shifts of slices travel as kernel arguments, their phases are computed where they are multiplied: no table, no scratch.
 */
-#include "cuda_launch.cuh"
-#include "ops/op_ramp_filter.h"
+#include "ramp_table.cuh"
 
 struct ramp_rows { /* detector rows of an array of any rank; the last axis is dense */
     float *data;
@@ -21,14 +20,6 @@ __device__ static inline float *row_at(const ramp_rows &rows, int64_t index)
         index = next;
     }
     return rows.data + offset;
-}
-
-__global__ void ramp_response(float *table, int filter, double cutoff, double scale, int64_t padded)
-{
-    MB_GRID_LOOP(k, padded / 2 + 1)
-    {
-        table[k] = mb_ramp_filter_response(filter, cutoff, scale, padded, k);
-    }
 }
 
 __global__ void __launch_bounds__(MB_THREADS)
@@ -194,10 +185,7 @@ extern "C" mb_status mb_cuda_ramp_filter(const mb_op_call *call)
     const int64_t batch = mb_ramp_filter_batch(count, padded), points = padded / 2 + 1;
     float *response = (float *)call->slots[MB_RAMP_FILTER_RESPONSE],
           *rows = (float *)call->slots[MB_RAMP_FILTER_ROWS];
-    /* Few threads a block: each walks the whole kernel of the filter, so all multiprocessors should share the points. */
-    ramp_response<<<mb_blocks(call, points, 32), 32, 0, stream>>>(
-        response, params->filter, params->cutoff, params->scale, padded);
-    MB_LAUNCHED("ramp_response");
+    MB_TRY(mb_ramp_table(call, response, params->filter, params->cutoff, params->scale, padded));
     for (int64_t first = 0; first < count; first += batch) {
         if (mb_cuda_core->cancelled())
             return MB_STATUS_CANCELLED;

@@ -102,14 +102,14 @@ static mb_status transform_ray(const job *j, int64_t s, float *row, float *phase
             put_part(j, even, row, 0);
             put_part(j, sino_row(j, j->first + 2 * q + 1, a), row, 1);
             MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_FORWARD], row, row,
-                               call->slots[MB_FOURIER_FORWARD_WORK]));
+                               call->slots[MB_FOURIER_WORK + MB_FOURIER_FORWARD]));
             multiply(row, j->response, j->padded);
             MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_BACKWARD], row, row,
-                               call->slots[MB_FOURIER_BACKWARD_WORK]));
+                               call->slots[MB_FOURIER_WORK + MB_FOURIER_BACKWARD]));
             memmove(row, row + 2 * left, (size_t)j->g.cols * 8);
             memset(row + 2 * j->g.cols, 0, (size_t)(j->samples - j->g.cols) * 8);
             MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_SAMPLE], row, row,
-                               call->slots[MB_FOURIER_SAMPLE_WORK]));
+                               call->slots[MB_FOURIER_WORK + MB_FOURIER_SAMPLE]));
         }
         store(row, phase, to + 2 * q, j->samples, j->pairs);
     }
@@ -162,9 +162,9 @@ __attribute__((always_inline)) static inline void add_cell(const job *j, int cel
     const mb_gridding *g = &j->gridding;
     const int64_t samples = j->samples, half = samples / 2;
     for (int image = 0; image < 3; image++) {
-        float x, y;
+        float x = (float)cell_x, y = (float)cell_y;
         int low, high;
-        if (!mb_gridding_image(g, image, cell_x, cell_y, &x, &y))
+        if (!mb_gridding_image(g, image, &x, &y))
             continue;
         mb_gridding_buckets(g, x, y, &low, &high);
         low = mb_gridding_start(g, j->starts, low);
@@ -216,40 +216,41 @@ static mb_status grid_batch(const job *j)
     return mb_cancel_check();
 }
 
-/* Pixels of one row of slice `z`, part 0 or 1 of its pair. */
+/* Pixels of row y0 + y of slice `z`, part 0 or 1 of its pair. */
 static void crop_row(const job *j, int64_t z, int64_t y)
 {
     const mb_array *result = j->call->arrays[MB_FOURIER_RESULT];
     const int rank = result->shape.rank;
     const int64_t q = (z - j->first) / 2, part = (z - j->first) % 2, grid = j->grid;
-    const int64_t ys = y - j->g.ny / 2, hx = j->g.nx / 2;
+    const int64_t high = j->g.y1 - j->g.y0, wide = j->g.x1 - j->g.x0;
+    const int64_t ys = y - high / 2, hx = wide / 2;
     const float *line = j->cells + 2 * (q * grid + (ys < 0 ? ys + grid : ys)) * grid + part;
     float *out = (float *)result->data + (rank == 3 ? z * result->strides[0] : 0) +
                  y * result->strides[rank - 2];
     const double scale = j->g.scale / (double)j->samples;
     const float outside = (float)j->p->circle_value;
     float factor = (float)(scale * (double)j->deapodise[ys < 0 ? -ys : ys]);
-    for (int64_t x = 0; x < j->g.nx; x++) {
+    for (int64_t x = 0; x < wide; x++) {
         int64_t xs = x - hx;
         float value = line[2 * (xs < 0 ? xs + grid : xs)];
         value *= factor * j->deapodise[xs < 0 ? -xs : xs];
         value = (xs + ys) % 2 ? -value : value;
-        out[x] = mb_parallel_inside(&j->g, y, x) ? value : outside;
+        out[x] = mb_parallel_inside(&j->g, j->g.y0 + y, j->g.x0 + x) ? value : outside;
     }
 }
 
 mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
 {
     const mb_fourier_reconstruct_params *p = call->params;
-    mb_ramp_filter_params filter = mb_fourier_filter(p);
     mb_parallel_geometry g = mb_fourier_geometry(p, &call->arrays[MB_FOURIER_SINO]->shape);
+    const mb_fourier_layout layout = mb_fourier_planned(call, &g);
     float *response = call->slots[MB_FOURIER_RESPONSE];
     job j = {.call = call,
              .p = p,
              .g = g,
-             .padded = mb_ramp_filter_padded(&filter, g.cols),
-             .samples = call->ffts[MB_FOURIER_SAMPLE]->desc.dims[0],
-             .grid = call->ffts[MB_FOURIER_GRID]->desc.dims[0],
+             .padded = layout.padded,
+             .samples = layout.samples,
+             .grid = layout.grid,
              .angles = call->slots[MB_FOURIER_ANGLES],
              .rays = call->slots[MB_FOURIER_RAYS],
              .starts = call->slots[MB_FOURIER_STARTS],
@@ -258,12 +259,12 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
              .polar = call->slots[MB_FOURIER_SAMPLES],
              .cells = call->slots[MB_FOURIER_CELLS]};
     int threads = call->device->facts.threads;
-    const int64_t batch = call->ffts[MB_FOURIER_GRID]->desc.batch;
+    const int64_t batch = layout.pairs, high = g.y1 - g.y0;
     if (p->angles.count != g.angles)
         return mb_fail(MB_STATUS_ARGUMENT, "angles", "angles is missing: %lld numbers are needed",
                        (long long)g.angles);
     j.gridding = mb_fourier_gridding(p->accuracy, &g, j.samples, j.grid);
-    mb_fourier_tables(p, &g, &j.gridding, call->slots[MB_FOURIER_ANGLES],
+    mb_fourier_tables(p, &g, &j.gridding, false, call->slots[MB_FOURIER_ANGLES],
                       call->slots[MB_FOURIER_RAYS], call->slots[MB_FOURIER_STARTS],
                       call->slots[MB_FOURIER_DEAPODISE]);
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
@@ -274,11 +275,11 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
         j.pairs = mb_fourier_lanes(g.rows, j.first, batch);
         MB_TRY(transform_rays(&j));
         MB_TRY(grid_batch(&j));
-        MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_GRID], j.cells, j.cells,
-                           call->slots[MB_FOURIER_GRID_WORK]));
+        MB_TRY(mb_fft_exec(call->device, call->ffts[layout.image], j.cells, j.cells,
+                           call->slots[MB_FOURIER_WORK + layout.image]));
 #pragma omp parallel for schedule(static) num_threads(threads)
-        for (int64_t i = 0; i < count * g.ny; i++)
-            crop_row(&j, j.first + i / g.ny, i % g.ny);
+        for (int64_t i = 0; i < count * high; i++)
+            crop_row(&j, j.first + i / high, i % high);
         MB_TRY(mb_cancel_check());
     }
     return MB_STATUS_OK;

@@ -51,6 +51,13 @@ static const mb_op_arg args[] = {
      MEMBER(size),
      .unit = "px",
      .doc = "slice {ny, nx} or n; default cols x cols"},
+    {.name = "roi",
+     .kind = MB_ARG_VECTOR,
+     .min = 0,
+     .max = 1 << 20,
+     MEMBER(roi),
+     .unit = "px",
+     .doc = "part of the slice {y0, y1, x0, x1}, 0-based, y1 and x1 exclusive; default all of it"},
     {.name = "circle",
      .kind = MB_ARG_FLOAT,
      .initial = 0,
@@ -102,8 +109,7 @@ static const mb_op_arg args[] = {
      .initial = MB_FOURIER_FAST,
      .choices = accuracies,
      MEMBER(accuracy),
-     .doc = "fast: gridding error about 1e-4; exact: 1e-6 below 200 columns, 3e-5 at 2048 (float "
-            "positions)"},
+     .doc = "error of the gridding, fast: 7e-5, exact: 1e-6"},
     {.name = "pairs",
      .kind = MB_ARG_INT,
      .initial = 0,
@@ -147,6 +153,16 @@ static mb_status check_count(const char *name, const mb_vector *vector, int64_t 
     return MB_STATUS_OK;
 }
 
+static mb_status check_whole(const char *name, const mb_vector *vector)
+{
+    for (int64_t i = 0; i < vector->count; i++)
+        if (vector->values[i] != floor(vector->values[i]))
+            return mb_fail(MB_STATUS_ARGUMENT, name,
+                           "element %lld of %s is %g; it must be a whole number", (long long)i + 1,
+                           name, vector->values[i]);
+    return MB_STATUS_OK;
+}
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_fourier_reconstruct_params *p = params;
@@ -163,19 +179,25 @@ static mb_status infer(const void *params, mb_spec *arrays)
     if (p->size.count > 2)
         return mb_fail(MB_STATUS_ARGUMENT, "size", "size has %lld numbers; give {ny, nx} or one",
                        (long long)p->size.count);
-    for (int64_t i = 0; i < p->size.count; i++)
-        if (p->size.values[i] != floor(p->size.values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, "size",
-                           "element %lld of size is %g; it must be a whole number",
-                           (long long)i + 1, p->size.values[i]);
+    if (p->roi.count != 0 && p->roi.count != 4)
+        return mb_fail(MB_STATUS_ARGUMENT, "roi", "roi has %lld numbers; give {y0, y1, x0, x1}",
+                       (long long)p->roi.count);
+    MB_TRY(check_whole("size", &p->size));
+    MB_TRY(check_whole("roi", &p->roi));
     if (p->pad_width != 0 && (p->pad_width < cols || p->pad_width % 4 != 0))
         return mb_fail(MB_STATUS_ARGUMENT, "pad_width",
                        "pad_width is %lld; it must be a multiple of 4 and at least the width %lld, "
                        "or 0 for automatic",
                        (long long)p->pad_width, (long long)cols);
     mb_parallel_geometry g = mb_fourier_geometry(p, shape);
-    result.shape.dims[shape->rank - 2] = g.ny;
-    result.shape.dims[shape->rank - 1] = g.nx;
+    if (g.y0 >= g.y1 || g.x0 >= g.x1 || g.y1 > g.ny || g.x1 > g.nx)
+        return mb_fail(MB_STATUS_ARGUMENT, "roi",
+                       "roi {%lld, %lld, %lld, %lld} must be {y0, y1, x0, x1} with 0 <= y0 < y1 <= "
+                       "%lld and 0 <= x0 < x1 <= %lld",
+                       (long long)g.y0, (long long)g.y1, (long long)g.x0, (long long)g.x1,
+                       (long long)g.ny, (long long)g.nx);
+    result.shape.dims[shape->rank - 2] = g.y1 - g.y0;
+    result.shape.dims[shape->rank - 1] = g.x1 - g.x0;
     arrays[MB_FOURIER_RESULT] = result;
     return MB_STATUS_OK;
 }
@@ -189,41 +211,45 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
     const mb_fourier_reconstruct_params *p = params;
     const mb_device_facts *facts = &planner->device->facts;
-    const mb_ramp_filter_params filter = mb_fourier_filter(p);
     const mb_parallel_geometry g = mb_fourier_geometry(p, &arrays[MB_FOURIER_SINO].shape);
-    const bool host = facts->compute_capability == 0;
-    const int64_t padded = mb_ramp_filter_padded(&filter, g.cols), side = g.nx > g.ny ? g.nx : g.ny;
-    int64_t count = mb_fft_good_size(mb_fourier_samples(p, &g)),
-            grid = host ? 0 : mb_fourier_cuda_size(mb_fourier_grid(p->accuracy, &g));
-    if (grid == 0)
-        grid = mb_fft_good_size(mb_fourier_grid(p->accuracy, &g));
-    const uint64_t angles = (uint64_t)g.angles, n = (uint64_t)count, cells = (uint64_t)grid;
-    const uint64_t limit = host ? MB_FOURIER_HOST_BYTES : facts->total_bytes / 8;
-    const uint64_t pair_bytes =
-        mb_fourier_pair_bytes(angles, host ? 0 : (uint64_t)padded, n, cells);
-    const int64_t pairs = mb_fourier_pairs(g.rows, p->pairs, pair_bytes, limit);
-    const int64_t batch = host ? 1 : pairs * g.angles, plane[] = {grid, grid};
-    const uint64_t rows = host ? product((uint64_t)mb_fourier_host_pitch(padded, count),
+    mb_fourier_layout l = mb_fourier_layout_of(p, &g, facts);
+    if (l.samples == 0)
+        l.samples = mb_fft_good_size(mb_fourier_least(p, &g));
+    if (!l.own)
+        l.grid = mb_fft_good_size(mb_fourier_grid(p->accuracy, &g));
+    mb_fourier_batch(p, &g, facts, &l);
+    const bool host = facts->compute_capability == 0, apart = !host && !l.fused;
+    const uint64_t angles = (uint64_t)g.angles, pairs = (uint64_t)l.pairs;
+    const uint64_t padded = (uint64_t)l.padded, n = (uint64_t)l.samples, cells = (uint64_t)l.grid;
+    const uint64_t high = (uint64_t)(g.y1 - g.y0);
+    const uint64_t rows = host ? product((uint64_t)mb_fourier_host_pitch(l.padded, l.samples),
                                          (uint64_t)facts->threads, 1, 4)
-                               : product((uint64_t)pairs, angles, (uint64_t)padded, 8);
-    mb_fft_desc forward = mb_fft_describe(MB_FFT_C2C_FORWARD, 1, &padded, batch, true);
-    mb_fft_desc backward = mb_fft_describe(MB_FFT_C2C_INVERSE, 1, &padded, batch, true);
-    mb_fft_desc sample = mb_fft_describe(MB_FFT_C2C_FORWARD, 1, &count, batch, true);
-    mb_fft_desc image = mb_fft_describe(MB_FFT_C2C_INVERSE, 2, plane, pairs, true);
+                               : product(pairs, angles, apart ? padded : 0, 8);
     int work;
     mb_planner_slot(planner, "angles", mb_bytes_mul(angles, sizeof(mb_fourier_angle)), 0, 7);
     mb_planner_slot(planner, "rays", mb_bytes_mul(angles, sizeof(mb_gridding_ray)), 0, 7);
     mb_planner_slot(planner, "starts", mb_bytes_mul(4 * angles + 1, 4), 0, 7);
-    mb_planner_slot(planner, "response", 4 * ((uint64_t)padded / 2 + 1), 0, 7);
-    mb_planner_slot(planner, "deapodise", 4 * ((uint64_t)side / 2 + 1), 0, 7);
+    mb_planner_slot(planner, "response", 4 * (padded / 2 + 1), 0, 7);
+    mb_planner_slot(planner, "deapodise", 4 * ((uint64_t)mb_fourier_side(&g) / 2 + 1), 0, 7);
     mb_planner_slot(planner, "rows", rows, 1, host ? 4 : 2);
-    mb_planner_slot(planner, "spectra", host ? 0 : product((uint64_t)pairs, angles, n, 8), 2, 4);
-    mb_planner_slot(planner, "samples", product((uint64_t)pairs, angles, n, 8), host ? 1 : 4, 5);
-    mb_planner_slot(planner, "cells", product((uint64_t)pairs, cells, cells, 8), 5, 7);
-    mb_planner_fft(planner, &forward, "forward work", 1, host ? 4 : 1, &work);
-    mb_planner_fft(planner, &backward, "backward work", 1, host ? 4 : 1, &work);
-    mb_planner_fft(planner, &sample, "sample work", host ? 1 : 3, host ? 4 : 3, &work);
-    mb_planner_fft(planner, &image, "grid work", 6, 6, &work);
+    mb_planner_slot(planner, "spectra", product(pairs, angles, apart ? n : 0, 8), 2, 4);
+    mb_planner_slot(planner, "samples", product(pairs, angles, n, 8), apart ? 4 : 1, 5);
+    mb_planner_slot(planner, "cells", product(pairs, cells, cells, 8), 5, l.own ? 6 : 7);
+    mb_planner_slot(planner, "lines", product(pairs, l.own ? high : 0, cells, 8), 6, 7);
+    if (!l.fused) {
+        const int64_t batch = host ? 1 : l.pairs * g.angles;
+        mb_fft_desc forward = mb_fft_describe(MB_FFT_C2C_FORWARD, 1, &l.padded, batch, true);
+        mb_fft_desc backward = mb_fft_describe(MB_FFT_C2C_INVERSE, 1, &l.padded, batch, true);
+        mb_fft_desc sample = mb_fft_describe(MB_FFT_C2C_FORWARD, 1, &l.samples, batch, true);
+        mb_planner_fft(planner, &forward, "forward work", 1, host ? 4 : 1, &work);
+        mb_planner_fft(planner, &backward, "backward work", 1, host ? 4 : 1, &work);
+        mb_planner_fft(planner, &sample, "sample work", host ? 1 : 3, host ? 4 : 3, &work);
+    }
+    if (!l.own) {
+        const int64_t plane[] = {l.grid, l.grid};
+        mb_fft_desc image = mb_fft_describe(MB_FFT_C2C_INVERSE, 2, plane, l.pairs, true);
+        mb_planner_fft(planner, &image, "grid work", 6, 6, &work);
+    }
 }
 
 const mb_op mb_op_fourier_reconstruct = {

@@ -1,23 +1,29 @@
 /*
 ** fourier_reconstruct: what the host and the CUDA kernel share. Arrays: sino (in), result (out).
-** Geometry: parallel_geometry.h. Gridding: fourier_gridding.h.
+** Geometry: parallel_geometry.h. Gridding: fourier_gridding.h. Sizes: mb_fourier_layout_of.
 **
 ** Two slices make one complex row and one complex grid; a batch of 1 to 8 pairs goes through
 ** together, so that the gridder finds each sample once for all. Per batch:
 **   1 pad to P, transform, multiply by ramp_filter's response, back        [pair][angle][P]
 **   2 crop to cols, extend by zeros to N samples                           [pair][angle][N]
 **   3 transform
-**   4 times weight and exp(2 pi i k c_a / N), in the order of sorted rays  [ray][k + N/2][pair]
+**   4 times weight and exp(2 pi i k c_a / N), in the order of sorted rays
 **   5 gather onto the grid, frequency 0 in its middle                      [pair][G][G]
 **   6 inverse transform
 **   7 crop, divide by the window's transform, undo (-1)^(x + y) and the pairing
-** With xs = x - floor(nx/2) and ys = y - floor(ny/2) a pixel reads u = xs cos t - ys sin t + c_a,
-** c_a = center + shift + hx cos t - hy sin t, where h is 1/2 for an even side and else 0.
+** The samples of step 4 are [ray][k + N/2][pair] on the host, and [pair / 2][ray][k + N/2][pair % 2]
+** on CUDA ([ray][k + N/2] for one pair).
+** With xs and ys counted from pixel floor(side / 2) of the region of interest a pixel reads
+** u = xs cos t - ys sin t + c_a, c_a = center + shift + hx cos t - hy sin t, where (hx, -hy) is that
+** pixel's place. So a small region takes a small grid.
 ** The N-periodic row must not repeat inside the image: N covers what lies between the row and the
 ** farthest pixel.
-** Host: steps 1 to 4 row by row in a thread's own `rows` slot, straight into `samples`.
-** N, G and the pairs of a batch are read from the FFT descriptions: both sides have the same. The
-** last batch may grid fewer (mb_fourier_lanes); its transforms run over rubbish nobody reads.
+** Steps 1 to 4 run row by row: on the host in a thread's own `rows` slot, on CUDA in one kernel
+** where P is a power of two that it takes (`fused`), otherwise each over the whole batch. Steps 6 and
+** 7 are on CUDA a kernel along y and one along x, on a grid [pair][x][y] and lines [pair][y][x],
+** where G is a size that they take (`own`).
+** The last batch may grid fewer pairs (mb_fourier_lanes); its transforms run over rubbish nobody
+** reads.
 */
 #ifndef MB_OPS_OP_FOURIER_RECONSTRUCT_H
 #define MB_OPS_OP_FOURIER_RECONSTRUCT_H
@@ -35,6 +41,7 @@ typedef struct mb_fourier_reconstruct_params {
     mb_vector shifts;  /* px, one per angle, or absent */
     mb_vector weights; /* one per angle, or absent = 1 */
     mb_vector size;    /* {ny, nx}, {n} or absent = cols x cols */
+    mb_vector roi;     /* {y0, y1, x0, x1} or absent */
     double circle, circle_value;
     double scale; /* NAN = pi / angles */
     int filter;
@@ -51,24 +58,22 @@ typedef struct mb_fourier_angle {
 } mb_fourier_angle;
 
 enum { MB_FOURIER_SINO, MB_FOURIER_RESULT };
-enum { MB_FOURIER_FORWARD, MB_FOURIER_BACKWARD, MB_FOURIER_SAMPLE, MB_FOURIER_GRID }; /* FFTs */
+enum { MB_FOURIER_FORWARD, MB_FOURIER_BACKWARD, MB_FOURIER_SAMPLE }; /* FFTs, if !fused; then: */
 enum {
     MB_FOURIER_ANGLES,    /* mb_fourier_angle[angles] */
     MB_FOURIER_RAYS,      /* mb_gridding_ray[angles], sorted */
     MB_FOURIER_STARTS,    /* int32[buckets + 1] */
     MB_FOURIER_RESPONSE,  /* float[P / 2 + 1] */
     MB_FOURIER_DEAPODISE, /* float[largest side / 2 + 1], scale / N not included */
-    MB_FOURIER_ROWS,      /* complex [pair][angle][P]; host: per thread max(P, N) and N */
-    MB_FOURIER_SPECTRA,   /* complex [pair][angle][N]; host: 0 bytes */
-    MB_FOURIER_SAMPLES,   /* complex [ray][N][pair] */
+    MB_FOURIER_ROWS,      /* complex [pair][angle][P]; host: per thread max(P, N) and N; fused: 0 */
+    MB_FOURIER_SPECTRA,   /* complex [pair][angle][N]; host and fused: 0 bytes */
+    MB_FOURIER_SAMPLES,   /* complex, N * angles * pairs */
     MB_FOURIER_CELLS,     /* complex [pair][G][G] */
-    MB_FOURIER_FORWARD_WORK,
-    MB_FOURIER_BACKWARD_WORK,
-    MB_FOURIER_SAMPLE_WORK,
-    MB_FOURIER_GRID_WORK
+    MB_FOURIER_LINES,     /* complex [pair][y][G]; if !own: 0 bytes */
+    MB_FOURIER_WORK       /* of the first FFT, and so on */
 };
 
-#define MB_FOURIER_FAST_DEGREE 10 /* of the polynomial of the window */
+#define MB_FOURIER_FAST_DEGREE 8 /* of the polynomial of the window */
 #define MB_FOURIER_PAIRS_MOST 8
 #define MB_FOURIER_HOST_BYTES (UINT64_C(512) << 20)
 
@@ -88,19 +93,29 @@ static inline mb_parallel_geometry mb_fourier_geometry(const mb_fourier_reconstr
     g.cols = sino->dims[sino->rank - 1];
     g.ny = p->size.count > 0 ? (int64_t)p->size.values[0] : g.cols;
     g.nx = p->size.count > 1 ? (int64_t)p->size.values[1] : p->size.count > 0 ? g.ny : g.cols;
-    g.y0 = g.x0 = 0;
-    g.y1 = g.ny;
-    g.x1 = g.nx;
+    g.y0 = p->roi.count ? (int64_t)p->roi.values[0] : 0;
+    g.y1 = p->roi.count ? (int64_t)p->roi.values[1] : g.ny;
+    g.x0 = p->roi.count ? (int64_t)p->roi.values[2] : 0;
+    g.x1 = p->roi.count ? (int64_t)p->roi.values[3] : g.nx;
     g.center = isnan(p->center) ? 0.5 * (double)(g.cols - 1) : p->center;
     g.scale = !isnan(p->scale) ? p->scale : g.angles > 0 ? MB_GRIDDING_PI / (double)g.angles : 0.0;
     g.radius2 = mb_parallel_radius2(p->circle, g.ny, g.nx);
     return g;
 }
 
+/* The larger side of the region that is made. */
+static inline int64_t mb_fourier_side(const mb_parallel_geometry *g)
+{
+    int64_t high = g->y1 - g->y0, wide = g->x1 - g->x0;
+    return high > wide ? high : wide;
+}
+
 /* Distance from the axis of the farthest pixel that is made. */
 static inline double mb_fourier_radius(const mb_parallel_geometry *g)
 {
-    double dx = 0.5 * (double)(g->nx - 1), dy = 0.5 * (double)(g->ny - 1),
+    double x = 0.5 * (double)(g->nx - 1), y = 0.5 * (double)(g->ny - 1);
+    double dx = fmax(fabs((double)g->x0 - x), fabs((double)(g->x1 - 1) - x)),
+           dy = fmax(fabs((double)g->y0 - y), fabs((double)(g->y1 - 1) - y)),
            corner = sqrt(dx * dx + dy * dy);
     double mask = g->radius2 < 0 ? corner : sqrt(g->radius2);
     return mask < corner ? mask : corner;
@@ -114,8 +129,8 @@ static inline int mb_fourier_meets(const mb_parallel_geometry *g, double axis)
 }
 
 /* Smallest even N for which no pixel sees the row's repetitions. */
-static inline int64_t mb_fourier_samples(const mb_fourier_reconstruct_params *p,
-                                         const mb_parallel_geometry *g)
+static inline int64_t mb_fourier_least(const mb_fourier_reconstruct_params *p,
+                                       const mb_parallel_geometry *g)
 {
     double radius = mb_fourier_radius(g), need = (double)g->cols;
     for (int64_t a = 0; a < (p->shifts.count ? p->shifts.count : 1); a++) {
@@ -127,23 +142,44 @@ static inline int64_t mb_fourier_samples(const mb_fourier_reconstruct_params *p,
     return ((int64_t)ceil(need - 1e-6) + 1) / 2 * 2;
 }
 
-/* Grid sizes whose 2-D cuFFT on an H200 takes no detour (11.5 to 14.3 ps a point); many other
-** smooth sizes take twice that. */
-static inline int64_t mb_fourier_cuda_size(int64_t least)
+/* CUDA: transforms of m T points by T threads of a block, T a power of two. */
+#define MB_FOURIER_THREADS_LEAST 32
+#define MB_FOURIER_THREADS_MOST 1024
+
+/* Smallest such length >= least; its T. 0 where there is none. */
+static inline int64_t mb_fourier_length(int64_t least, int64_t threads_least, int64_t threads_most,
+                                        int64_t *threads)
 {
-    static const int16_t sizes[] = {2048, 2500, 2560, 2592, 2744, 2940, 3072, 3136, 3200,
-                                    3360, 3456, 3888, 4000, 4096, 5120, 6144, 8192};
-    for (int i = 0; i < (int)(sizeof sizes / sizeof *sizes); i++)
-        if (sizes[i] >= least)
-            return 10 * sizes[i] <= 11 * least ? sizes[i] : 0;
-    return 0;
+    static const signed char m[] = {5, 6, 7, 8, 10, 12, 14, 16};
+    int64_t best = 0;
+    for (int64_t t = threads_least; t <= threads_most; t *= 2)
+        for (int i = 0; i < (int)sizeof m; i++)
+            if (m[i] * t >= least && (best == 0 || m[i] * t < best)) {
+                best = m[i] * t;
+                *threads = t;
+            }
+    return best;
 }
 
-/* Smallest grid for the accuracy: sigma 1.5 or 2 times the larger side. */
+/* N where one kernel can take the rows: P is a power of two, for P / 16 threads. 0 where it cannot.
+** The host uses the same N, because results depend on it. */
+static inline int64_t mb_fourier_fused_samples(const mb_fourier_reconstruct_params *p,
+                                               const mb_parallel_geometry *g, int64_t padded)
+{
+    const int64_t least = mb_fourier_least(p, g);
+    int64_t threads = padded / 16;
+    if ((padded & (padded - 1)) != 0 || threads < MB_FOURIER_THREADS_LEAST ||
+        threads > MB_FOURIER_THREADS_MOST || least <= 4 * threads)
+        return 0;
+    return mb_fourier_length(least, threads, threads, &threads);
+}
+
+/* Smallest grid for the accuracy: sigma times the larger side. With a window of 7 cells sigma 5/4
+** costs 2e-5 in the middle of an image and 7e-5 over the square, sigma 2 less than float does. */
 static inline int64_t mb_fourier_grid(int accuracy, const mb_parallel_geometry *g)
 {
-    int64_t side = g->nx > g->ny ? g->nx : g->ny;
-    int64_t least = accuracy == MB_FOURIER_FAST ? (3 * side + 1) / 2 : 2 * side;
+    int64_t side = mb_fourier_side(g);
+    int64_t least = accuracy == MB_FOURIER_FAST ? (5 * side + 3) / 4 : 2 * side;
     return least < 40 ? 40 : least;
 }
 
@@ -151,15 +187,8 @@ static inline mb_gridding mb_fourier_gridding(int accuracy, const mb_parallel_ge
                                               int64_t samples, int64_t grid)
 {
     bool fast = accuracy == MB_FOURIER_FAST;
-    return mb_gridding_make(g->nx > g->ny ? g->nx : g->ny, samples, grid, g->angles, fast ? 6 : 8,
+    return mb_gridding_make(mb_fourier_side(g), samples, grid, g->angles, fast ? 1.5 : 2.0, 7,
                             fast ? MB_FOURIER_FAST_DEGREE : MB_GRIDDING_DEGREE);
-}
-
-/* Bytes of a pair in rows, spectra, samples and grid, more than are ever in use at once. */
-static inline uint64_t mb_fourier_pair_bytes(uint64_t angles, uint64_t padded, uint64_t samples,
-                                             uint64_t grid)
-{
-    return 8 * (angles * (padded + 2 * samples) + grid * grid);
 }
 
 /* Pairs that make a batch: 1, 2, 4 or 8, no more than there are and than fit in `limit` bytes. */
@@ -172,6 +201,62 @@ static inline int64_t mb_fourier_pairs(int64_t rows, int64_t most, uint64_t pair
     while (2 * pairs <= most && 2 * pairs < rows && (uint64_t)(2 * pairs) <= limit / pair_bytes)
         pairs *= 2;
     return pairs;
+}
+
+typedef struct mb_fourier_layout {
+    int64_t padded, samples, grid; /* P, N, G */
+    int64_t pairs;                 /* of a batch */
+    int64_t threads;               /* of the kernels of G points */
+    bool fused, own;               /* CUDA: see above */
+    int image;                     /* FFT of the grid, if !own */
+} mb_fourier_layout;
+
+/* Where the FFT library is needed its sizes are the caller's: `samples` if !fused, `grid` if !own;
+** mb_fourier_batch comes after that. */
+static inline mb_fourier_layout mb_fourier_layout_of(const mb_fourier_reconstruct_params *p,
+                                                     const mb_parallel_geometry *g,
+                                                     const mb_device_facts *facts)
+{
+    const mb_ramp_filter_params filter = mb_fourier_filter(p);
+    const bool cuda = facts->compute_capability > 0;
+    mb_fourier_layout l = {0};
+    l.padded = mb_ramp_filter_padded(&filter, g->cols);
+    l.samples = mb_fourier_fused_samples(p, g, l.padded);
+    l.grid = cuda ? mb_fourier_length(mb_fourier_grid(p->accuracy, g), MB_FOURIER_THREADS_LEAST,
+                                      MB_FOURIER_THREADS_MOST, &l.threads)
+                  : 0;
+    l.fused = cuda && l.samples > 0;
+    l.own = l.grid > 0;
+    l.image = l.fused ? 0 : MB_FOURIER_SAMPLE + 1;
+    return l;
+}
+
+static inline void mb_fourier_batch(const mb_fourier_reconstruct_params *p,
+                                    const mb_parallel_geometry *g, const mb_device_facts *facts,
+                                    mb_fourier_layout *l)
+{
+    const bool cuda = facts->compute_capability > 0;
+    /* More bytes of a pair than are ever in use at once. */
+    const uint64_t row = (uint64_t)(cuda && !l->fused ? l->padded + 2 * l->samples : l->samples);
+    const uint64_t lines = (uint64_t)(l->own ? l->grid + g->y1 - g->y0 : l->grid);
+    const uint64_t pair_bytes = 8 * ((uint64_t)g->angles * row + (uint64_t)l->grid * lines);
+    l->pairs = mb_fourier_pairs(g->rows, p->pairs, pair_bytes,
+                                cuda ? facts->total_bytes / 8 : MB_FOURIER_HOST_BYTES);
+}
+
+/* The layout that was planned. */
+static inline mb_fourier_layout mb_fourier_planned(const mb_op_call *call,
+                                                   const mb_parallel_geometry *g)
+{
+    const mb_fourier_reconstruct_params *p = (const mb_fourier_reconstruct_params *)call->params;
+    const mb_device_facts *facts = &call->device->facts;
+    mb_fourier_layout l = mb_fourier_layout_of(p, g, facts);
+    if (l.samples == 0)
+        l.samples = call->ffts[MB_FOURIER_SAMPLE]->desc.dims[0];
+    if (!l.own)
+        l.grid = call->ffts[l.image]->desc.dims[0];
+    mb_fourier_batch(p, g, facts, &l);
+    return l;
 }
 
 /* Pairs that are gridded in the batch from slice `first` on: fewer in a last, incomplete one. */
@@ -187,7 +272,8 @@ static inline int64_t mb_fourier_lanes(int64_t rows, int64_t first, int64_t pair
 static inline double mb_fourier_axis(const mb_parallel_geometry *g, double angle_rad,
                                      double shift_px)
 {
-    double hx = g->nx % 2 ? 0.0 : 0.5, hy = g->ny % 2 ? 0.0 : 0.5;
+    double hx = (double)(g->x0 + (g->x1 - g->x0) / 2) - 0.5 * (double)(g->nx - 1),
+           hy = (double)(g->y0 + (g->y1 - g->y0) / 2) - 0.5 * (double)(g->ny - 1);
     return g->center + shift_px + hx * cos(angle_rad) - hy * sin(angle_rad);
 }
 
@@ -206,20 +292,25 @@ static inline int mb_fourier_order(const void *a, const void *b)
     return p->angle < q->angle ? -1 : 1;
 }
 
-/* The tables of the slots ANGLES, RAYS, STARTS and DEAPODISE, in host memory. */
+/* The tables of the slots ANGLES, RAYS, STARTS and DEAPODISE, in host memory; `exchange`: x and y of
+** the grid. */
 static inline void mb_fourier_tables(const mb_fourier_reconstruct_params *p,
                                      const mb_parallel_geometry *g, const mb_gridding *gridding,
-                                     mb_fourier_angle *angles, mb_gridding_ray *rays,
+                                     bool exchange, mb_fourier_angle *angles, mb_gridding_ray *rays,
                                      int32_t *starts, float *deapodise)
 {
-    int64_t side = g->nx > g->ny ? g->nx : g->ny, ray = 0;
+    int64_t side = mb_fourier_side(g), ray = 0;
     for (int64_t a = 0; a < g->angles; a++) {
         double t = p->angles.values[a], shift = p->shifts.count ? p->shifts.values[a] : 0.0;
         double weight = p->weights.count ? p->weights.values[a] : 1.0;
         angles[a].axis = mb_fourier_axis(g, t, shift);
         angles[a].weight = mb_fourier_meets(g, g->center + shift) ? weight : 0.0;
         /* The grid's y runs down: the ray points along (cos t, -sin t), at -t. */
-        rays[a] = mb_gridding_ray_at(gridding, cos(t), -sin(t), mb_gridding_turn(-t), (int32_t)a);
+        rays[a] =
+            exchange
+                ? mb_gridding_ray_at(gridding, -sin(t), cos(t),
+                                     mb_gridding_turn(t + 0.5 * MB_GRIDDING_PI), (int32_t)a)
+                : mb_gridding_ray_at(gridding, cos(t), -sin(t), mb_gridding_turn(-t), (int32_t)a);
     }
     qsort(rays, (size_t)g->angles, sizeof *rays, mb_fourier_order);
     for (int b = 0; b <= gridding->buckets; b++) {

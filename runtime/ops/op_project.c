@@ -118,10 +118,14 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     const mb_device_facts *facts = &planner->device->facts;
     mb_parallel_geometry g = mb_project_geometry(params, &arrays[MB_PROJECT_VOLUME].shape);
     bool host = facts->compute_capability == 0;
-    mb_planner_slot(planner, "angles", mb_bytes_mul((uint64_t)g.angles, sizeof(mb_parallel_angle)),
-                    0, 0);
+    mb_planner_slot(
+        planner, "angles",
+        mb_bytes_mul((uint64_t)g.angles, host ? sizeof(mb_parallel_angle) : sizeof(mb_project_ray)),
+        0, 0);
     mb_planner_slot(planner, "lines",
                     host ? mb_bytes_mul(thread_floats(&g), 4 * (uint64_t)facts->threads) : 0, 0, 0);
+    mb_planner_slot(planner, "packed",
+                    host ? 0 : mb_project_slice_bytes(&g) * (uint64_t)mb_project_lanes(&g), 0, 0);
 }
 
 /* Spreads the tile [pixel][lane] over `count` rows [angle][bin][lane]. Angles are the inner loop: their sums are

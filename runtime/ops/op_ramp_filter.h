@@ -144,16 +144,29 @@ MB_BOTH static inline double mb_ramp_filter_window(int filter, double q)
     }
 }
 
+/* Does entry k of the table need the ramp? */
+MB_BOTH static inline bool mb_ramp_filter_is_ramp(int filter, double cutoff, int64_t padded,
+                                                  int64_t k)
+{
+    return filter != MB_RAMP_NONE &&
+           mb_ramp_filter_window(filter, 2.0 * (double)k / (double)padded / cutoff) != 0.0;
+}
+
+MB_BOTH static inline float mb_ramp_filter_entry(int filter, double cutoff, double scale,
+                                                 int64_t padded, int64_t k, double ramp)
+{
+    double q = 2.0 * (double)k / (double)padded / cutoff;
+    double value = filter == MB_RAMP_NONE ? 1.0 : ramp * mb_ramp_filter_window(filter, q);
+    return (float)(value * scale / (double)padded);
+}
+
 /* Entry k, 0 <= k <= P / 2, of the response table. */
 MB_BOTH static inline float mb_ramp_filter_response(int filter, double cutoff, double scale,
                                                     int64_t padded, int64_t k)
 {
-    double q = 2.0 * (double)k / (double)padded / cutoff, ramp = 1.0, window = 1.0;
-    if (filter != MB_RAMP_NONE) {
-        window = mb_ramp_filter_window(filter, q);
-        ramp = window != 0.0 ? mb_ramp_filter_ramp(padded, k) : 0.0;
-    }
-    return (float)(ramp * window * scale / (double)padded);
+    const bool is_ramp = mb_ramp_filter_is_ramp(filter, cutoff, padded, k);
+    return mb_ramp_filter_entry(filter, cutoff, scale, padded, k,
+                                is_ramp ? mb_ramp_filter_ramp(padded, k) : 0.0);
 }
 
 #endif
