@@ -13,9 +13,9 @@ local method = {}
 
 local METHODS = {auto = true, fbp = true, fourier = true}
 local BOTH = {"filter", "cutoff", "padding", "pad_width", "center", "shifts", "size", "circle", "circle_value", "scale", "accuracy",
-    "out"}
+    "roi", "out"}
 local ONLY = { -- options that one method alone has
-    fbp = {roi = "a region of interest", half_acquisition = "half acquisition", mode = "memory mode in_place",
+    fbp = {half_acquisition = "half acquisition", mode = "memory mode in_place",
         slice_shifts = "an axis of its own for every slice"},
     fourier = {weights = "weights on the angles", pairs = "batches of pairs"},
 }
@@ -34,10 +34,11 @@ local COSTS = {
     },
 }
 
-local function seconds_of(name, kind, accuracy, n_angles, cols, pixels)
+local function seconds_of(name, kind, accuracy, n_angles, cols, pixels, roi)
     local cost = COSTS[kind][accuracy]
     if name == "fbp" then
-        return 1e-12 * n_angles * (cost.update * pixels + cost.filter * cols)
+        local wanted = roi and (roi[2] - roi[1]) * (roi[4] - roi[3]) or pixels
+        return 1e-12 * n_angles * (cost.update * wanted + cost.filter * cols)
     end
     return 1e-12 * (cost.gridding * n_angles * cols + cost.pixel * pixels)
 end
@@ -77,7 +78,7 @@ local function run(way, sino, angles, options)
 end
 
 local function checked(options, op)
-    options = options_of(options, op, BOTH, {"method", "consume", "roi", "half_acquisition", "mode", "slice_shifts", "weights", "pairs"})
+    options = options_of(options, op, BOTH, {"method", "consume", "half_acquisition", "mode", "slice_shifts", "weights", "pairs"})
     local asked = options.method or "auto"
     if not METHODS[asked] then
         mb.raise("argument", ("unknown method '%s'; there are auto, fbp and fourier"):format(tostring(asked)),
@@ -147,7 +148,7 @@ function method.choose(shape, angles, options)
             and (rest.mode == nil or rest.mode == "auto" or rest.mode == way.mode) then
             local slow = way.mode == "in_place" and 8 or 1 -- one slice at a time
             local entry = {method = way.method, mode = way.mode, name = way.name, seconds = slow * seconds_of(way.method, device.kind,
-                rest.accuracy or "fast", shape[rank - 1], cols, size[1] * size[2])}
+                rest.accuracy or "fast", shape[rank - 1], cols, size[1] * size[2], rest.roi)}
             entry.peak = mb.plan.peak(function(shadow)
                 local sino <close> = mb.empty(shape, {device = shadow})
                 rest.out = out and mb.empty(out.shape, {device = shadow})
@@ -170,7 +171,7 @@ end
 --
 -- `sino` (rows, angles, columns) or (angles, columns), f32; `angles` in radians, in any order. Options: `method` "auto"
 -- (default), "fbp" or "fourier"; those of `tomo.fbp` and `fourier_reconstruct`. What only one of them can do chooses it
--- (roi, half_acquisition, slice_shifts and mode "in_place": fbp; weights, pairs: fourier); otherwise the faster one by a model
+-- (half_acquisition, slice_shifts and mode "in_place": fbp; weights, pairs: fourier); otherwise the faster one by a model
 -- of both, or the one that fits the budget. `consume` = true gives the sinogram up: fbp filters it in place, the
 -- Fourier method releases it.
 -- Returns the slices (row, y, x), or (y, x), and the way taken as `tomo.choose_method` describes it.

@@ -82,7 +82,7 @@ describe("tomo.reconstruct", function()
             return way.method .. ": " .. way.reason
         end
         assert.matches("^fourier: .*weights on the angles needs it", reason {weights = angles})
-        assert.matches("^fbp: .*a region of interest needs it", reason {roi = {1, 5, 1, 5}})
+        assert.matches("^fbp: .*an axis of its own for every slice needs it", reason {slice_shifts = {0, 1}})
         assert.matches("^fbp: .*half acquisition needs it", reason {half_acquisition = true, center = 3})
         assert.matches("^fourier: .*asked for", reason {method = "fourier"})
     end)
@@ -90,9 +90,9 @@ describe("tomo.reconstruct", function()
     it("refuses what no method does, and says what to change", function()
         local sino <close>, angles = sinograms(1, 20, 32, "host")
         for _, case in ipairs {
-            {{method = "fourier", roi = {0, 3, 0, 3}}, "method fourier does not do a region of interest"},
+            {{method = "fourier", half_acquisition = true, center = 3}, "method fourier does not do half acquisition"},
             {{method = "fbp", weights = angles}, "method fbp does not do weights on the angles"},
-            {{weights = angles, roi = {0, 3, 0, 3}}, "no method does both"},
+            {{weights = angles, mode = "in_place"}, "no method does both"},
             {{method = "art"}, "unknown method 'art'"},
             {{methd = "fbp"}, "did you mean 'method'"},
         } do
