@@ -1,5 +1,7 @@
 --- How far the methods are from their definitions in double precision, at random pixels of one slice: relative L2 norms.
 
+local mb = require "moonbeam"
+
 local errors = {}
 
 -- Pixels {x, y} in no order, the same every time.
@@ -42,10 +44,27 @@ function errors.backproject(slice, rows, theta)
     end)
 end
 
+-- The rows' period for a slice masked to the circle: see mb_fourier_least and mb_fourier_fused_samples.
+local function period_of(n)
+    local need, padded = (n + 1) // 2 * 2, 4
+    while padded < 2 * n do
+        padded = 2 * padded
+    end
+    if padded >= 512 and padded <= 16384 then
+        for _, m in ipairs {5, 6, 7, 8} do
+            if m * padded // 16 >= need then
+                return m * padded // 16
+            end
+        end
+    end
+    return mb.fft.good_size(need, {device = "host"})
+end
+
 --- fourier_reconstruct, masked to the circle: the sum over angles of the filtered rows' trigonometric polynomials. Detector
 -- samples at distance d weigh sin(pi (N-1) d / N) / (N sin(pi d / N)), N being the even period.
-function errors.fourier(slice, rows, theta, period)
+function errors.fourier(slice, rows, theta)
     local n = slice.shape[1]
+    local period = period_of(n)
     local inside = {}
     for _, pixel in ipairs(pixels(40, n)) do
         if (pixel[1] - (n - 1) / 2) ^ 2 + (pixel[2] - (n - 1) / 2) ^ 2 < ((n - 1) / 2) ^ 2 and #inside < 24 then

@@ -94,7 +94,7 @@ return function(bench)
             mb.ramp_filter(input, {out = input})
             local slice <close> = first(volume)
             local rows <close> = first(input)
-            return errors.fourier(slice, rows:to_table(), theta, mb.fft.good_size(2 * (n // 2), {device = "host"}))
+            return errors.fourier(slice, rows:to_table(), theta)
         end)
     end
     for _, peer in ipairs(bench.peers("tomo", n, angles, slices, options.repeats)) do
