@@ -147,58 +147,88 @@ static mb_status transform_rays(const job *j)
     return status;
 }
 
-__attribute__((always_inline)) static inline float window(const mb_gridding *g, float d)
-{
-    float t = 1.0f + d * d * g->minus_inv_half2, sum = g->poly[g->degree];
-    for (int i = g->degree - 1; i >= 0; i--)
-        sum = sum * t + g->poly[i];
-    return sum;
-}
+#define AT_ONCE 8 /* weights made as one vector; a ray rarely has more samples near a cell */
 
-/* The sums of one cell, image by image, ray by ray: `lanes` floats. */
-__attribute__((always_inline)) static inline void add_cell(const job *j, int cell_x, int cell_y,
-                                                           int lanes, float *restrict sums)
+/* Weights of the samples k ... k + AT_ONCE - 1 of a ray in cell (x, y); those beyond the window's edge
+** are rubbish that nobody takes. */
+__attribute__((always_inline)) static inline void weights_at(const mb_gridding *g, double x,
+                                                             double y, double cx, double sy, int k,
+                                                             float *restrict weights)
 {
-    const mb_gridding *g = &j->gridding;
-    const int64_t samples = j->samples, half = samples / 2;
-    for (int image = 0; image < 3; image++) {
-        float x = (float)cell_x, y = (float)cell_y;
-        int low, high;
-        if (!mb_gridding_image(g, image, &x, &y))
-            continue;
-        mb_gridding_buckets(g, x, y, &low, &high);
-        low = mb_gridding_start(g, j->starts, low);
-        high = mb_gridding_start(g, j->starts, high);
-        for (int s = low; s < high; s++) {
-            int ray = s < 0 ? s + g->rays : s >= g->rays ? s - g->rays : s, first, last;
-            const mb_gridding_ray *r = &j->rays[ray];
-            const double cx = (double)r->cx + (double)r->cx_low,
-                         sy = (double)r->sy + (double)r->sy_low;
-            mb_gridding_span(g, r->inv_cx, r->inv_sy, x, y, &first, &last);
-            for (int k = first; k <= last; k++) {
-                float weight =
-                    window(g, (float)((double)x - k * cx)) * window(g, (float)((double)y - k * sy));
-                const float *value = j->polar + ((int64_t)ray * samples + k + half) * lanes;
-                for (int i = 0; i < lanes; i++)
-                    sums[i] += weight * value[i];
-            }
-        }
+    float tx[AT_ONCE], ty[AT_ONCE], wx[AT_ONCE], wy[AT_ONCE];
+    for (int i = 0; i < AT_ONCE; i++) {
+        float dx = (float)(x - (k + i) * cx), dy = (float)(y - (k + i) * sy);
+        tx[i] = 1.0f + dx * dx * g->minus_inv_half2;
+        ty[i] = 1.0f + dy * dy * g->minus_inv_half2;
+        wx[i] = wy[i] = g->poly[g->degree];
     }
+    for (int d = g->degree - 1; d >= 0; d--)
+        for (int i = 0; i < AT_ONCE; i++) {
+            wx[i] = wx[i] * tx[i] + g->poly[d];
+            wy[i] = wy[i] * ty[i] + g->poly[d];
+        }
+    for (int i = 0; i < AT_ONCE; i++)
+        weights[i] = wx[i] * wy[i];
 }
 
-/* One line of the grid of every pair. A case for each number of pairs, so that sums stay in
-** registers. */
+/* The samples of every pair are one vector, `pairs` complex numbers. Adds image `image` of a cell, ray
+** by ray. */
+#define DEFINE_ADD_CELL(pairs)                                                                     \
+    typedef float vector_##pairs __attribute__((vector_size(8 * (pairs)), aligned(8)));            \
+    __attribute__((always_inline)) static inline void add_cell_##pairs(                            \
+        const job *j, float x, float y, int low, int high, float *to)                              \
+    {                                                                                              \
+        const mb_gridding *g = &j->gridding;                                                       \
+        const int64_t samples = j->samples, half = samples / 2;                                    \
+        vector_##pairs sum = *(const vector_##pairs *)(const void *)to;                            \
+        for (int s = low; s < high; s++) {                                                         \
+            int ray = s < 0 ? s + g->rays : s >= g->rays ? s - g->rays : s, first, last;           \
+            const mb_gridding_ray *r = &j->rays[ray];                                              \
+            const double cx = (double)r->cx + (double)r->cx_low,                                   \
+                         sy = (double)r->sy + (double)r->sy_low;                                   \
+            mb_gridding_span(g, r->inv_cx, r->inv_sy, x, y, &first, &last);                        \
+            for (int k = first; k <= last; k += AT_ONCE) {                                         \
+                const vector_##pairs *value =                                                      \
+                    (const vector_##pairs *)(const void *)(j->polar + ((int64_t)ray * samples +    \
+                                                                       k + half) *                 \
+                                                                          (2 * (pairs)));          \
+                const int count = last - k < AT_ONCE - 1 ? last - k + 1 : AT_ONCE;                 \
+                float weights[AT_ONCE];                                                            \
+                weights_at(g, x, y, cx, sy, k, weights);                                           \
+                for (int i = 0; i < count; i++)                                                    \
+                    sum += weights[i] * value[i];                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        *(vector_##pairs *)(void *)to = sum;                                                       \
+    }
+
+DEFINE_ADD_CELL(1)
+DEFINE_ADD_CELL(2)
+DEFINE_ADD_CELL(4)
+DEFINE_ADD_CELL(8)
+
+/* One line of the grid of every pair. */
 MB_MULTIVERSION
 static void grid_line(const job *j, int64_t line)
 {
+    const mb_gridding *g = &j->gridding;
     const int half = (int)(j->grid / 2), cell_y = (int)line - half;
     for (int cell_x = -half; cell_x < half; cell_x++) {
         float sums[2 * MB_FOURIER_PAIRS_MOST] = {0};
-        switch (j->pairs) {
-        case 1: add_cell(j, cell_x, cell_y, 2, sums); break;
-        case 2: add_cell(j, cell_x, cell_y, 4, sums); break;
-        case 4: add_cell(j, cell_x, cell_y, 8, sums); break;
-        default: add_cell(j, cell_x, cell_y, 16, sums); break;
+        for (int image = 0; image < 3; image++) {
+            float x = (float)cell_x, y = (float)cell_y;
+            int low, high;
+            if (!mb_gridding_image(g, image, &x, &y))
+                continue;
+            mb_gridding_buckets(g, x, y, &low, &high);
+            low = mb_gridding_start(g, j->starts, low);
+            high = mb_gridding_start(g, j->starts, high);
+            switch (j->pairs) {
+            case 1: add_cell_1(j, x, y, low, high, sums); break;
+            case 2: add_cell_2(j, x, y, low, high, sums); break;
+            case 4: add_cell_4(j, x, y, low, high, sums); break;
+            default: add_cell_8(j, x, y, low, high, sums); break;
+            }
         }
         for (int64_t q = 0; q < j->pairs; q++)
             memcpy(j->cells + 2 * ((q * j->grid + line) * j->grid + cell_x + half), sums + 2 * q,
