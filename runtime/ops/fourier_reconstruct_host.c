@@ -2,7 +2,8 @@
 ** The host kernel of fourier_reconstruct: FFTW and OpenMP.
 ** Rows: a thread pads, filters, crops, transforms and stores one pair of rows at a time.
 ** Gridding: a thread fills lines of the grid; the pairs are the vector, a sample's position and
-** weight are found once for all of them.
+** weight are found once for all of them. Lines are transformed along x at once, the columns that
+** the image needs along y a few at a time.
 */
 #include "ops/fourier_reconstruct_host.h"
 #include "ops/multiversion.h"
@@ -15,6 +16,7 @@ typedef struct job {
     mb_parallel_geometry g;
     mb_gridding gridding;
     int64_t padded, samples, grid;
+    int image;     /* FFT of a line of the grid */
     int64_t pairs; /* gridded in this batch */
     int64_t first; /* slice of this batch */
     const mb_fourier_angle *angles;
@@ -78,8 +80,9 @@ static void store(const float *row, const float *phase, float *to, int64_t sampl
 }
 
 /* Every pair of rows of ray s. */
-static mb_status transform_ray(const job *j, int64_t s, float *row, float *phase)
+static mb_status transform_ray(const job *j, int64_t s, float *row)
 {
+    float *phase = row + mb_fourier_host_row(j->padded, j->samples);
     const mb_op_call *call = j->call;
     const int64_t left = (j->padded - j->g.cols) / 2, half = j->samples / 2;
     const int64_t a = j->rays[s].angle;
@@ -116,16 +119,17 @@ static mb_status transform_ray(const job *j, int64_t s, float *row, float *phase
     return MB_STATUS_OK;
 }
 
-static mb_status transform_rays(const job *j)
+/* body(j, 0 ... count - 1, the thread's scratch), until one fails. */
+static mb_status in_parallel(const job *j, int64_t count,
+                             mb_status (*body)(const job *j, int64_t item, float *scratch))
 {
-    int threads = j->call->device->facts.threads;
-    int64_t pitch = mb_fourier_host_pitch(j->padded, j->samples);
+    const int64_t pitch = mb_fourier_host_pitch(j->padded, j->samples, j->grid);
     mb_status status = MB_STATUS_OK;
     mb_error error;
     /* A worker's error record is its own; the first failure is moved to the caller's. */
-#pragma omp parallel for schedule(dynamic, 8) num_threads(threads)
-    for (int64_t s = 0; s < j->g.angles; s++) {
-        float *row = (float *)j->call->slots[MB_FOURIER_ROWS] + pitch * omp_get_thread_num();
+#pragma omp parallel for schedule(dynamic, 4) num_threads(j->call->device->facts.threads)
+    for (int64_t item = 0; item < count; item++) {
+        float *scratch = (float *)j->call->slots[MB_FOURIER_ROWS] + pitch * omp_get_thread_num();
         mb_status seen, mine;
 #pragma omp atomic read
         seen = status;
@@ -133,7 +137,7 @@ static mb_status transform_rays(const job *j)
             continue;
         mine = mb_cancel_check();
         if (mine == MB_STATUS_OK)
-            mine = transform_ray(j, s, row, row + mb_fourier_host_row(j->padded, j->samples));
+            mine = body(j, item, scratch);
         if (mine != MB_STATUS_OK)
 #pragma omp critical(mb_fourier_reconstruct)
             if (status == MB_STATUS_OK) {
@@ -189,9 +193,9 @@ __attribute__((always_inline)) static inline void weights_at(const mb_gridding *
             mb_gridding_span(g, r->inv_cx, r->inv_sy, x, y, &first, &last);                        \
             for (int k = first; k <= last; k += AT_ONCE) {                                         \
                 const vector_##pairs *value =                                                      \
-                    (const vector_##pairs *)(const void *)(j->polar + ((int64_t)ray * samples +    \
-                                                                       k + half) *                 \
-                                                                          (2 * (pairs)));          \
+                    (const vector_##pairs *)(const void *)(j->polar +                              \
+                                                           ((int64_t)ray * samples + k + half) *   \
+                                                               (2 * (pairs)));                     \
                 const int count = last - k < AT_ONCE - 1 ? last - k + 1 : AT_ONCE;                 \
                 float weights[AT_ONCE];                                                            \
                 weights_at(g, x, y, cx, sy, k, weights);                                           \
@@ -236,37 +240,64 @@ static void grid_line(const job *j, int64_t line)
     }
 }
 
-static mb_status grid_batch(const job *j)
+static mb_status transform_line(const job *j, float *line)
 {
-    int threads = j->call->device->facts.threads;
-#pragma omp parallel for schedule(dynamic, 4) num_threads(threads)
-    for (int64_t line = 0; line < j->grid; line++)
-        if (!mb_cancelled())
-            grid_line(j, line);
-    return mb_cancel_check();
+    return mb_fft_exec(j->call->device, j->call->ffts[j->image], line, line,
+                       j->call->slots[MB_FOURIER_WORK + j->image]);
 }
 
-/* Pixels of row y0 + y of slice `z`, part 0 or 1 of its pair. */
-static void crop_row(const job *j, int64_t z, int64_t y)
+/* A line of every pair, transformed along x while it is in the cache. */
+static mb_status make_line(const job *j, int64_t line, float *scratch)
+{
+    (void)scratch;
+    grid_line(j, line);
+    for (int64_t q = 0; q < j->pairs; q++)
+        MB_TRY(transform_line(j, j->cells + 2 * (q * j->grid + line) * j->grid));
+    return MB_STATUS_OK;
+}
+
+/* Pixels of up to MB_FOURIER_HOST_COLUMNS columns of a pair: transformed along y in scratch. */
+static mb_status make_columns(const job *j, int64_t item, float *scratch)
 {
     const mb_array *result = j->call->arrays[MB_FOURIER_RESULT];
     const int rank = result->shape.rank;
-    const int64_t q = (z - j->first) / 2, part = (z - j->first) % 2, grid = j->grid;
-    const int64_t high = j->g.y1 - j->g.y0, wide = j->g.x1 - j->g.x0;
-    const int64_t ys = y - high / 2, hx = wide / 2;
-    const float *line = j->cells + 2 * (q * grid + (ys < 0 ? ys + grid : ys)) * grid + part;
-    float *out = (float *)result->data + (rank == 3 ? z * result->strides[0] : 0) +
-                 y * result->strides[rank - 2];
+    const int64_t high = j->g.y1 - j->g.y0, wide = j->g.x1 - j->g.x0, grid = j->grid;
+    const int64_t blocks = (wide + MB_FOURIER_HOST_COLUMNS - 1) / MB_FOURIER_HOST_COLUMNS;
+    const int64_t q = item / blocks, x0 = item % blocks * MB_FOURIER_HOST_COLUMNS;
+    const int64_t z = j->first + 2 * q, pitch = mb_fourier_host_column(grid);
+    const int64_t count = wide - x0 < MB_FOURIER_HOST_COLUMNS ? wide - x0 : MB_FOURIER_HOST_COLUMNS;
     const double scale = j->g.scale / (double)j->samples;
     const float outside = (float)j->p->circle_value;
-    float factor = (float)(scale * (double)j->deapodise[ys < 0 ? -ys : ys]);
-    for (int64_t x = 0; x < wide; x++) {
-        int64_t xs = x - hx;
-        float value = line[2 * (xs < 0 ? xs + grid : xs)];
-        value *= factor * j->deapodise[xs < 0 ? -xs : xs];
-        value = (xs + ys) % 2 ? -value : value;
-        out[x] = mb_parallel_inside(&j->g, j->g.y0 + y, j->g.x0 + x) ? value : outside;
+    int64_t place[MB_FOURIER_HOST_COLUMNS];
+    float factor[MB_FOURIER_HOST_COLUMNS];
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t xs = x0 + i - wide / 2;
+        const float weight = (float)(scale * (double)j->deapodise[xs < 0 ? -xs : xs]);
+        place[i] = xs < 0 ? xs + grid : xs;
+        factor[i] = xs % 2 ? -weight : weight;
     }
+    for (int64_t y = 0; y < grid; y++) {
+        const float *line = j->cells + 2 * (q * grid + y) * grid;
+        for (int64_t i = 0; i < count; i++)
+            memcpy(scratch + i * pitch + 2 * y, line + 2 * place[i], 8);
+    }
+    for (int64_t i = 0; i < count; i++)
+        MB_TRY(transform_line(j, scratch + i * pitch));
+    for (int64_t y = 0; y < high; y++) {
+        const int64_t ys = y - high / 2;
+        const float *from = scratch + 2 * (ys < 0 ? ys + grid : ys);
+        const float weight = j->deapodise[ys < 0 ? -ys : ys],
+                    signed_weight = ys % 2 ? -weight : weight;
+        for (int64_t part = 0; part < 2 && z + part < j->g.rows; part++) {
+            float *out = (float *)result->data + (rank == 3 ? (z + part) * result->strides[0] : 0) +
+                         y * result->strides[rank - 2] + x0;
+            for (int64_t i = 0; i < count; i++)
+                out[i] = mb_parallel_inside(&j->g, j->g.y0 + y, j->g.x0 + x0 + i)
+                             ? from[i * pitch + part] * (signed_weight * factor[i])
+                             : outside;
+        }
+    }
+    return MB_STATUS_OK;
 }
 
 mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
@@ -281,6 +312,7 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
              .padded = layout.padded,
              .samples = layout.samples,
              .grid = layout.grid,
+             .image = layout.image,
              .angles = call->slots[MB_FOURIER_ANGLES],
              .rays = call->slots[MB_FOURIER_RAYS],
              .starts = call->slots[MB_FOURIER_STARTS],
@@ -289,7 +321,8 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
              .polar = call->slots[MB_FOURIER_SAMPLES],
              .cells = call->slots[MB_FOURIER_CELLS]};
     int threads = call->device->facts.threads;
-    const int64_t batch = layout.pairs, high = g.y1 - g.y0;
+    const int64_t batch = layout.pairs;
+    const int64_t blocks = (g.x1 - g.x0 + MB_FOURIER_HOST_COLUMNS - 1) / MB_FOURIER_HOST_COLUMNS;
     if (p->angles.count != g.angles)
         return mb_fail(MB_STATUS_ARGUMENT, "angles", "angles is missing: %lld numbers are needed",
                        (long long)g.angles);
@@ -301,15 +334,11 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
     for (int64_t k = 0; k <= j.padded / 2; k++)
         response[k] = mb_ramp_filter_response(p->filter, p->cutoff, 1.0, j.padded, k);
     for (j.first = 0; j.first < g.rows; j.first += 2 * batch) {
-        int64_t count = g.rows - j.first < 2 * batch ? g.rows - j.first : 2 * batch;
+        const int64_t left = (g.rows - j.first + 1) / 2;
         j.pairs = mb_fourier_lanes(g.rows, j.first, batch);
-        MB_TRY(transform_rays(&j));
-        MB_TRY(grid_batch(&j));
-        MB_TRY(mb_fft_exec(call->device, call->ffts[layout.image], j.cells, j.cells,
-                           call->slots[MB_FOURIER_WORK + layout.image]));
-#pragma omp parallel for schedule(static) num_threads(threads)
-        for (int64_t i = 0; i < count * high; i++)
-            crop_row(&j, j.first + i / high, i % high);
+        MB_TRY(in_parallel(&j, g.angles, transform_ray));
+        MB_TRY(in_parallel(&j, j.grid, make_line));
+        MB_TRY(in_parallel(&j, (left < j.pairs ? left : j.pairs) * blocks, make_columns));
         MB_TRY(mb_cancel_check());
     }
     return MB_STATUS_OK;

@@ -222,16 +222,17 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     const uint64_t angles = (uint64_t)g.angles, pairs = (uint64_t)l.pairs;
     const uint64_t padded = (uint64_t)l.padded, n = (uint64_t)l.samples, cells = (uint64_t)l.grid;
     const uint64_t high = (uint64_t)(g.y1 - g.y0);
-    const uint64_t rows = host ? product((uint64_t)mb_fourier_host_pitch(l.padded, l.samples),
-                                         (uint64_t)facts->threads, 1, 4)
-                               : product(pairs, angles, apart ? padded : 0, 8);
+    const uint64_t rows =
+        host ? product((uint64_t)mb_fourier_host_pitch(l.padded, l.samples, l.grid),
+                       (uint64_t)facts->threads, 1, 4)
+             : product(pairs, angles, apart ? padded : 0, 8);
     int work;
     mb_planner_slot(planner, "angles", mb_bytes_mul(angles, sizeof(mb_fourier_angle)), 0, 7);
     mb_planner_slot(planner, "rays", mb_bytes_mul(angles, sizeof(mb_gridding_ray)), 0, 7);
     mb_planner_slot(planner, "starts", mb_bytes_mul(4 * angles + 1, 4), 0, 7);
     mb_planner_slot(planner, "response", 4 * (padded / 2 + 1), 0, 7);
     mb_planner_slot(planner, "deapodise", 4 * ((uint64_t)mb_fourier_side(&g) / 2 + 1), 0, 7);
-    mb_planner_slot(planner, "rows", rows, 1, host ? 4 : 2);
+    mb_planner_slot(planner, "rows", rows, 1, host ? 7 : 2);
     mb_planner_slot(planner, "spectra", product(pairs, angles, apart ? n : 0, 8), 2, 4);
     mb_planner_slot(planner, "samples", product(pairs, angles, n, 8), apart ? 4 : 1, 5);
     mb_planner_slot(planner, "cells", product(pairs, cells, cells, 8), 5, l.own ? 6 : 7);
@@ -247,8 +248,9 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     }
     if (!l.own) {
         const int64_t plane[] = {l.grid, l.grid};
-        mb_fft_desc image = mb_fft_describe(MB_FFT_C2C_INVERSE, 2, plane, l.pairs, true);
-        mb_planner_fft(planner, &image, "grid work", 6, 6, &work);
+        mb_fft_desc image =
+            mb_fft_describe(MB_FFT_C2C_INVERSE, host ? 1 : 2, plane, host ? 1 : l.pairs, true);
+        mb_planner_fft(planner, &image, "grid work", host ? 5 : 6, host ? 7 : 6, &work);
     }
 }
 

@@ -65,12 +65,12 @@ enum {
     MB_FOURIER_STARTS,    /* int32[buckets + 1] */
     MB_FOURIER_RESPONSE,  /* float[P / 2 + 1] */
     MB_FOURIER_DEAPODISE, /* float[largest side / 2 + 1], scale / N not included */
-    MB_FOURIER_ROWS,      /* complex [pair][angle][P]; host: per thread max(P, N) and N; fused: 0 */
-    MB_FOURIER_SPECTRA,   /* complex [pair][angle][N]; host and fused: 0 bytes */
-    MB_FOURIER_SAMPLES,   /* complex, N * angles * pairs */
-    MB_FOURIER_CELLS,     /* complex [pair][G][G] */
-    MB_FOURIER_LINES,     /* complex [pair][y][G]; if !own: 0 bytes */
-    MB_FOURIER_WORK       /* of the first FFT, and so on */
+    MB_FOURIER_ROWS, /* complex [pair][angle][P]; host: mb_fourier_host_pitch a thread; fused: 0 */
+    MB_FOURIER_SPECTRA, /* complex [pair][angle][N]; host and fused: 0 bytes */
+    MB_FOURIER_SAMPLES, /* complex, N * angles * pairs */
+    MB_FOURIER_CELLS,   /* complex [pair][G][G] */
+    MB_FOURIER_LINES,   /* complex [pair][y][G]; if !own: 0 bytes */
+    MB_FOURIER_WORK     /* of the first FFT, and so on */
 };
 
 #define MB_FOURIER_FAST_DEGREE 8 /* of the polynomial of the window */
