@@ -46,9 +46,9 @@ __global__ void __launch_bounds__(T *fourier_columns<T>::W)
     const int64_t pair = blockIdx.y, high = job.g.y1 - job.g.y0;
     float2 *shared = fourier_shared + w * room;
     const float2 *from = job.cells + (pair * grid + x) * grid;
-    /* Cells farther out hold nothing, and none was written in vain (fourier_is_empty). */
-    const float reach = job.reach, xs = (float)(x - half);
-    const int far = (int)sqrtf(fmaxf(fmaf(-xs, xs, reach * reach), 0.0f));
+    /* Cells farther out hold nothing: they were not written (fourier_is_empty). */
+    const float reach = job.reach, xs = (float)(x - half), rest = fmaf(-xs, xs, reach * reach);
+    const int far = rest < 0 ? -1 : (int)sqrtf(rest);
     float2 v[H];
 #pragma unroll
     for (int e = 0; e < H; e++) {

@@ -215,7 +215,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     mb_fourier_layout l = mb_fourier_layout_of(p, &g, facts);
     if (l.samples == 0)
         l.samples = mb_fft_good_size(mb_fourier_least(p, &g));
-    if (!l.own)
+    if (l.grid == 0)
         l.grid = mb_fft_good_size(mb_fourier_grid(p->accuracy, &g));
     mb_fourier_batch(p, &g, facts, &l);
     const bool host = facts->compute_capability == 0, apart = !host && !l.fused;

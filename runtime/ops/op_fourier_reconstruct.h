@@ -211,7 +211,7 @@ typedef struct mb_fourier_layout {
     int image;                     /* FFT of the grid, if !own */
 } mb_fourier_layout;
 
-/* Where the FFT library is needed its sizes are the caller's: `samples` if !fused, `grid` if !own;
+/* Sizes that no kernel takes are the caller's, by the FFT library: `samples` and `grid` where 0;
 ** mb_fourier_batch comes after that. */
 static inline mb_fourier_layout mb_fourier_layout_of(const mb_fourier_reconstruct_params *p,
                                                      const mb_parallel_geometry *g,
@@ -222,11 +222,11 @@ static inline mb_fourier_layout mb_fourier_layout_of(const mb_fourier_reconstruc
     mb_fourier_layout l = {0};
     l.padded = mb_ramp_filter_padded(&filter, g->cols);
     l.samples = mb_fourier_fused_samples(p, g, l.padded);
-    l.grid = cuda ? mb_fourier_length(mb_fourier_grid(p->accuracy, g), MB_FOURIER_THREADS_LEAST,
-                                      MB_FOURIER_THREADS_MOST, &l.threads)
-                  : 0;
+    /* The host takes the same grid: two grids differ by the error of both. */
+    l.grid = mb_fourier_length(mb_fourier_grid(p->accuracy, g), MB_FOURIER_THREADS_LEAST,
+                               MB_FOURIER_THREADS_MOST, &l.threads);
     l.fused = cuda && l.samples > 0;
-    l.own = l.grid > 0;
+    l.own = cuda && l.grid > 0;
     l.image = l.fused ? 0 : MB_FOURIER_SAMPLE + 1;
     return l;
 }
