@@ -356,7 +356,8 @@ end
 
 -- Ways to reconstruct chunks of so many rows, the fastest first (see `tomo.choose_method`).
 local function ways_of(scan, device, rows, options)
-    local asked = {device = device, available = 1 << 60, slice_shifts = leaning_shifts(scan, 1, rows, options)}
+    local first = options.rows and options.rows[1] or 1
+    local asked = {device = device, available = 1 << 60, slice_shifts = leaning_shifts(scan, first, first + rows - 1, options)}
     for _, name in ipairs {"method", "mode", "half_acquisition", "center", "filter", "cutoff", "padding", "pad_width", "circle",
         "size", "accuracy"} do
         asked[name] = options[name]

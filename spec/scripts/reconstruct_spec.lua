@@ -163,6 +163,14 @@ describe("scripts", function()
             assert.same(table.move(expected, 15, 18, 1, {}), volume_of("lean-rows.h5"))
         end)
 
+        it("needs no more room than the rows that are asked for", function()
+            local arguments = path("lean.h5") .. " --plan --device host --center 31.5 --axis-tilt 40 --pad-width 68 --rows "
+            must("reconstruct.lua", arguments .. "10:12") -- 0.84 columns either way of 2
+            local status, text = run("reconstruct.lua", arguments .. "1:12")
+            assert.equal(1, status)
+            assert.matches("can move by 2 at most; give a pad_width of 84 or more", text, 1, true)
+        end)
+
         it("is found halfway down, whichever rows are asked for", function()
             for _, rows in ipairs {"1:21", "14:21"} do
                 local text = reconstruct("lean-auto.h5", "--overwrite --axis-tilt 9 --rows " .. rows)
