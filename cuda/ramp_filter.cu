@@ -182,7 +182,7 @@ extern "C" mb_status mb_cuda_ramp_filter(const mb_op_call *call)
     const ramp_rows from = rows_of(sino, &count), to = rows_of(result, &same);
     if (count == 0 || width == 0)
         return MB_STATUS_OK;
-    const int64_t batch = mb_ramp_filter_batch(count, padded), points = padded / 2 + 1;
+    const int64_t batch = mb_ramp_filter_batch(count, padded);
     float *response = (float *)call->slots[MB_RAMP_FILTER_RESPONSE],
           *rows = (float *)call->slots[MB_RAMP_FILTER_ROWS];
     MB_TRY(mb_ramp_table(call, response, params->filter, params->cutoff, params->scale, padded));
