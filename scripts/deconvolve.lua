@@ -73,6 +73,7 @@ local options = cli.parse(arg, {
     {"quiet", short = "q", doc = "no progress, only warnings and errors"},
     notes = "Images larger than the memory are worked on in tiles; the result is the same (--tiles exact). Scratch files go\n"
         .. "beside OUT and have no names. Spacing, units and the order of channels and times of a TIFF are kept.\n"
+        .. "With --tolerance, and for gradient_consensus, plans count all iterations: the data decide when it stops.\n"
         .. "Exit status: 0 done, 1 failed, 2 wrong use. A result file that exists is complete.",
 })
 

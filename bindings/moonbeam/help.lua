@@ -72,6 +72,18 @@ local topics = {
         "moonbeam --plan script.lua, --ledger script.lua", "whole scripts: planned; planned, run and compared",
         "moonbeam --plan --device planned:h200 script.lua", "for a GPU that is not here; the ledger says what it rests on",
     },
+    deconvolution = {
+        "mb.convolution(image, psf [, {mode =, boundary =, center =, consume =}])", "by FFT, 8 bytes per voxel; .correlate is its adjoint",
+        "mb.deconv.richardson_lucy(image, psf [, {iterations =, acceleration =}])", "heavy_ball, biggs_andrews; total_variation, weights",
+        "mb.deconv.gradient_consensus(image, psf [, {seed =}])", "stops by itself where two halves of the photons disagree",
+        "mb.deconv.landweber, wiener, tikhonov", "least squares with positivity; one transform each way",
+        "mb.psf.gaussian, born_wolf, gibson_lanni", "models; lengths in one unit",
+        "mb.psf.center, normalise, subtract_background, crop, recentre, resample", "what measured PSFs need",
+        "mb.phantom.spheres({nz, ny, nx} [, {count =, seed =}])", "a volume to try things on; mb.poisson adds photon noise",
+        "mb.metrics.rmse, psnr, ssim, ncc, i_divergence", "(image, reference): a number",
+        "mb.box_filter, gaussian_filter, adaptive_threshold", "operators: mb.help(\"box_filter\")",
+        "mb.fft.rfftn, irfftn, fftn, ifftn, fftshift, ifftshift", "over named axes, as numpy.fft",
+    },
     ["fft sizes"] = {
         "mb.fft.good_size(n [, {device =, axis =, explain =}])", "the best size >= n; on GPUs by measured times and work areas",
         "mb.fft.good_grid(least [, {device =, given =}])", "the same for the axes of a grid together",
