@@ -245,6 +245,20 @@ helper.each_device(function(device, test)
             helper.assert_close({ { 1, 2, 3 }, { 4, 5, 6 } }, identity, 1e-6)
         end)
 
+        test("takes the steps of its dry run wherever the centre is found", function()
+            for _, center in ipairs { "middle", "fft", "maximum", "mass" } do
+                for _, boundary in ipairs { "zero", "circular", "reflect" } do
+                    local function run()
+                        local image <close> = mb.ones({ 9, 31 }, { device = device })
+                        -- Off its middle, and between voxels.
+                        local h <close> = mb.psf_gaussian({ 5, 12 }, 1, { center = { 0.3, 9.6 }, device = device })
+                        convolution(image, h, { boundary = boundary, center = center }):release()
+                    end
+                    assert.same({}, mb.dry_run(run):diff((mb.ledger(run))), center .. ", " .. boundary)
+                end
+            end
+        end)
+
         test("takes the memory that a dry run tells, 8 bytes per voxel when it consumes", function()
             local function run(on, options)
                 local image = mb.zeros({ 32, 64, 64 }, { device = on })
