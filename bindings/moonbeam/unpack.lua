@@ -85,6 +85,9 @@ function unpack.scan(scan, first, last)
         if file then
             file:close()
         end
+        if type(result) == "table" and result.code == "io" and result.message:find("no room", 1, true) then
+            core.error.raise("io", result.message .. " (decoded frames go to the folder that TMPDIR names)", {op = "unpack.scan"})
+        end
         error(result, 0)
     end
     return result[1], result[2]

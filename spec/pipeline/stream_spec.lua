@@ -109,6 +109,30 @@ helper.each_device(function(device, test)
             end
         end)
 
+        test("says where decoded frames go when there is no room", function()
+            local disk = files.small_disk(folder, "1m")
+            if not disk then
+                pending "a small file system cannot be mounted here (not root)"
+            end
+            local big = folder .. "/big.h5"
+            do
+                local frames <close> = mb.zeros({40, 100, 200}, {dtype = "u16"})
+                local file <close> = mb.h5.create(big)
+                file:write("/exchange/data", frames, {chunks = {1, 100, 200}, deflate = 1})
+                file:write("/exchange/theta", mb.tomo.angles(40, 180), {attributes = {units = "deg"}})
+                file:finish()
+            end
+            local text = files.run(("TMPDIR='%s' '%s' scripts/reconstruct.lua '%s' -o '%s' --device host --center 99.5 --chunk 10 --no-log")
+                :format(disk, mb.system.program(), big, folder .. "/never.h5"))
+            local left = files.list(disk)
+            files.unmount(disk)
+            os.remove(disk)
+            os.remove(big)
+            assert.matches("no room for .* TMPDIR names", text)
+            assert.same({}, left)
+            assert.is_nil(mb.system.stat(folder .. "/never.h5"))
+        end)
+
         test("gives the same volume in several files", function()
             reconstruct("serial.h5", {overlap = false, chunk = 5})
             for _, count in ipairs {1, 2, 5, 7, 30} do
