@@ -9,7 +9,7 @@
 
 #include "fft_stages.cuh"
 
-/* mb_apply_otf_threads for the architecture compiled for. */
+/* mb_fused_fft_device (ops/fused_fft.h) for the architecture compiled for. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define MB_FFT_THREADS 256
 #define MB_FFT_BLOCKS 2

@@ -23,7 +23,7 @@ struct mb_fft_cut {
     static_assert(R1 * R2 * R3 == N && E % R1 == 0 && E % R2 == 0 && E % R3 == 0, "no such cut");
 };
 
-/* The cut of N points. What ops/op_apply_otf.h says of points per thread follows it. */
+/* The cut of N points. What ops/fused_fft.h says of points per thread follows it. */
 template <int N>
 struct mb_fft_cut_of : mb_fft_cut<N, 32, 32, N / 32> {
 };

@@ -7,7 +7,7 @@
 
 #include "device/device.h"
 
-/* Points of a transform that one thread keeps, and complex numbers of its table: see cuda/fft_registers.cuh. */
+/* Points of a transform that one thread keeps, and complex numbers of its table: see mb_fft_cut_of in cuda/fft_registers.cuh. */
 static inline int mb_fused_fft_per_thread(int64_t points)
 {
     return points == 32 || points >= 512 ? 32 : points == 16 || points >= 128 ? 16 : 8;
