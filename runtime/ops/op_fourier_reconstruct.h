@@ -18,10 +18,11 @@
 ** pixel's place. So a small region takes a small grid.
 ** The N-periodic row must not repeat inside the image: N covers what lies between the row and the
 ** farthest pixel.
-** Steps 1 to 4 run row by row: on the host in a thread's own `rows` slot, on CUDA in one kernel
-** where P is a power of two that it takes (`fused`), otherwise each over the whole batch. Steps 6 and
-** 7 are on CUDA a kernel along y and one along x, on a grid [pair][x][y] and lines [pair][y][x],
-** where G is a size that they take (`own`).
+** On the host steps 1 to 4 go row by row, step 6 line by line along x, then with step 7 a few columns
+** at a time along y, each in a thread's own `rows` slot. On CUDA steps 1 to 4 are one kernel where P
+** is a power of two that it takes (`fused`), otherwise each goes over the whole batch; steps 6 and 7
+** are a kernel along y and one along x, on a grid [pair][x][y] and lines [pair][y][x], where G is a
+** size that they take (`own`).
 ** The last batch may grid fewer pairs (mb_fourier_lanes); its transforms run over rubbish nobody
 ** reads.
 */
