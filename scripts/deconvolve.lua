@@ -284,8 +284,8 @@ if mode == "auto" then
             why = why .. ("; --method %s has no tiles"):format(options.method)
         elseif options.mask then
             why = why .. "; tiles have no --mask"
-        elseif (options.acceleration ~= "none" or options.total_variation or (options.boundary or "zero") ~= "zero") then
-            mode, why = "blended", why .. "; exact tiles have no acceleration, no total variation, and boundary zero"
+        elseif options.acceleration == "biggs_andrews" or options.total_variation or (options.boundary or "zero") ~= "zero" then
+            mode, why = "blended", why .. "; exact tiles have no biggs_andrews, no total variation, and boundary zero"
         else
             mode = "exact"
         end
@@ -310,7 +310,7 @@ else
         tile = options.tile, device = id, place = exact and options.place or nil,
         scratch = exact and (options.output or options.image):gsub(":/.*$", "") or nil,
         metrics = exact and options.metrics or nil, tolerance = exact and options.tolerance or nil,
-        acceleration = not exact and options.acceleration or nil, total_variation = not exact and options.total_variation or nil,
+        acceleration = options.acceleration, total_variation = not exact and options.total_variation or nil,
         spacing = not exact and settings.spacing or nil}
     local planned = mb.volumes.planned(shape, options.dtype)
     plan = mb.tiled_deconv.plan(one, psf, exact and mb.volumes.watch(planned) or planned, tile_settings)

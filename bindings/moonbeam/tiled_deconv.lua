@@ -3,7 +3,7 @@
 -- Exact: every iteration is two sweeps of tiles with a barrier between. Sweep 1 writes ratio = y / (h * x), sweep 2 makes
 -- x := x (h' * ratio) / n. The result is that of deconv.richardson_lucy with boundary "zero", to rounding: the estimate
 -- lives on the image's extents and k - 1 beyond, where the image can tell. Resident are image, estimate and ratio: 12 bytes
--- per voxel (10 for u16), and the tiles; or they are on the host, or in files.
+-- per voxel (10 for u16), and the tiles; or they are on the host, or in files. Momentum takes 4 more, the estimate before.
 --
 -- Blended: every tile with a margin is deconvolved by itself and laid over its neighbours with cosine ramps. That is quicker
 -- out of core (a tile is read once, whatever the iterations) and takes every option of richardson_lucy, but what iterations
@@ -29,8 +29,8 @@ local function fail(message, arg, code)
 end
 
 local PLAN = {"tile", "budget", "host_budget", "device", "place", "scratch", "center", "normalise", "boundary", "plan"}
-local RUN = {"iterations", "eps", "floor", "min", "metrics", "on_iteration", "on_tile", "tolerance"}
-local BLEND = {"acceleration", "total_variation", "spacing", "overlap"}
+local RUN = {"iterations", "acceleration", "eps", "floor", "min", "metrics", "on_iteration", "on_tile", "tolerance"}
+local BLEND = {"total_variation", "spacing", "overlap"}
 local PLACES = {device = true, host = true, file = true}
 
 -- ---------------------------------------------------------------------------------------------
@@ -49,7 +49,11 @@ local function settings_of(source, psf, options)
         zero = {}, iterations = options.iterations or 10, least = options.min or 0, floor = options.floor, eps = options.eps,
         measure = options.metrics or options.tolerance ~= nil, tolerance = options.tolerance,
         on_iteration = options.on_iteration, on_tile = options.on_tile, normalise = options.normalise,
-        scratch = options.scratch}
+        scratch = options.scratch, momentum = options.acceleration == "heavy_ball"}
+    if options.acceleration and options.acceleration ~= "none" and not settings.momentum then
+        fail(('tiles with exact seams have acceleration none or heavy_ball, not "%s"'):format(tostring(options.acceleration)),
+            "acceleration", "unsupported")
+    end
     if math.type(settings.iterations) ~= "integer" or settings.iterations < 0 then
         fail("iterations is a whole number, 0 or more", "iterations")
     end
@@ -138,8 +142,22 @@ local function ratio_tile(x, y, ratio, otf, plan, tile, settings, device, host, 
     ratio:write(tile.first, part, host)
 end
 
+-- Momentum for one tile: the estimate `here` goes on along its last step, `previous` becomes what it was (op extrapolate).
+-- `spare` has the shape of a tile.
+local function extrapolate_tile(here, previous, spare, tile, settings, device, host, alpha)
+    mb.convert(here, "f32", {out = spare})
+    do
+        local step <close> = previous:read(tile.first, tile.extents, device, host) -- a view is written over below
+        mb.binary(spare, "sub", {b = step, out = step})
+        mb.binary(step, "mul", {scalar = alpha, out = step})
+        mb.binary(here, "add", {b = step, out = here})
+        mb.binary(here, "max", {scalar = settings.least, out = here})
+    end
+    previous:write(tile.first, spare, host)
+end
+
 -- Sweep 2, one tile of the estimate from the ratio around it.
-local function update_tile(x, ratio, otf, sums_of, plan, tile, settings, device, host, sums)
+local function update_tile(x, previous, ratio, otf, sums_of, plan, tile, settings, device, host, sums, alpha)
     local n, first = plan.grid[#plan.grid], {}
     local grid <close> = (function()
         local piece <close> = ratio:read(tile.from, tile.take, device, host)
@@ -154,6 +172,9 @@ local function update_tile(x, ratio, otf, sums_of, plan, tile, settings, device,
     local _, metric = mb.rl_tile_update(here, part, sums_of, first, {window = settings.shape, center = settings.center,
         floor = settings.floor, min = settings.least, metrics = settings.measure})
     add(sums, metric)
+    if previous then
+        extrapolate_tile(here, previous, part, tile, settings, device, host, alpha)
+    end
     if not (x.array and x.array.device == here.device) then -- else it was a view
         x:write(tile.first, here, host)
     end
@@ -168,6 +189,8 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
     local report = {iterations = 0, metrics = {}}
     local x = state(settings, estimate, device, host)
     local _ <close> = owned(x)
+    local previous = settings.momentum and state(settings, estimate, device, host) or nil
+    local _ <close> = previous and owned(previous) or nil
     do
         local otf <close> = convolution.transfer(psf, plan.grid, {center = settings.last, normalise = settings.normalise})
         local sums_of <close> = mb.summed_area(psf,
@@ -176,13 +199,15 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
         local _ <close> = guard
         local mean = mean_of(y, own, device, host, kinds)
         local eps, flat = settings.eps or math.max(1e-6 * mean, 1e-30), math.max(mean, settings.least)
-        if x.array then
-            x.array:fill(flat)
-        else
-            tiles.each(two, function(tile)
-                local block <close> = mb.full(tile.extents, flat, {device = host})
-                x:write(tile.first, block, host)
-            end, kinds)
+        for _, volume in ipairs {x, previous} do
+            if volume.array then
+                volume.array:fill(flat)
+            else
+                tiles.each(two, function(tile)
+                    local block <close> = mb.full(tile.extents, flat, {device = host})
+                    volume:write(tile.first, block, host)
+                end, kinds)
+            end
         end
         local ratio = state(settings, shape, device, host)
         local _ <close> = owned(ratio)
@@ -203,7 +228,7 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
             end, kinds)
             done = told(plan.total)
             tiles.each(two, function(tile)
-                update_tile(x, ratio, otf, sums_of, plan, tile, settings, device, host, sums)
+                update_tile(x, previous, ratio, otf, sums_of, plan, tile, settings, device, host, sums, (k - 1) / (k + 2))
                 done(tile.number, plan.total)
             end, kinds)
             report.iterations = k
@@ -222,7 +247,8 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
             end
         end
     end
-    -- The image's part of the estimate; transfer function, image and ratio are gone.
+    -- The image's part of the estimate (with momentum x has gone ahead); transfer function, image and ratio are gone.
+    local final = previous or x
     if type(sink) == "function" then
         sink = sink()
     end
@@ -231,7 +257,7 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
         for i, at in ipairs(tile.first) do
             from[i] = at + settings.lead[i]
         end
-        local block <close> = x:read(from, tile.extents, x.array and x.array.device or host, host)
+        local block <close> = final:read(from, tile.extents, final.array and final.array.device or host, host)
         sink:write(tile.first, block, host)
     end, kinds)
     return report, sink
@@ -295,7 +321,7 @@ local function plan_exact(source, psf, sink, settings, options, device)
         -- The estimate is the larger of what is cut.
         shape = settings.estimate, kernel = settings.kernel, run = exact, advice = PLACE_ADVICE[settings.place],
         seconds = function(made)
-            local moved = 4 * voxels * made.work + (volumes.bytes(source) + 3 * 4 * voxels)
+            local moved = 4 * voxels * made.work + (volumes.bytes(source) + (settings.momentum and 5 or 3) * 4 * voxels)
             return settings.iterations * (2 * made.total * tiles.convolution_seconds(device, made.points)
                 + tiles.transfer_seconds(device, place, moved))
         end,
@@ -559,8 +585,9 @@ end
 -- boundary "zero"; device (default: the PSF's); budget and host_budget (bytes; default: what the budgets leave); tile, the
 -- largest extents of a tile; on_tile, a function (iteration, number, total).
 -- Exact also: place of image, estimate and ratio: "device", "host" or "file" (default: the first that fits); scratch, the name
--- of a file beside which scratch files may go; metrics, on_iteration, tolerance.
--- Blended also: acceleration, total_variation, spacing; overlap, the least margin (default: three quarters of the PSF).
+-- of a file beside which scratch files may go; acceleration "none" or "heavy_ball"; metrics, on_iteration, tolerance.
+-- Blended also: acceleration as for richardson_lucy, total_variation, spacing; overlap, the least margin (default: three
+-- quarters of the PSF).
 function tiled.richardson_lucy_volume(source, psf, sink, options)
     local on = mb.device(options and options.device or psf.device.id)
     local there <close> = psf.device ~= on and psf:to(on) or nil

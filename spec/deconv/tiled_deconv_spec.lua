@@ -96,6 +96,31 @@ helper.each_device(function(device, test)
             assert.matches("place = \"host\" or \"file\"", tostring(err))
         end)
 
+        test("has momentum, the same at 4 bytes per voxel more", function()
+            local image <close> = measured({ 12, 26, 31 }, device)
+            local psf <close> = crooked({ 4, 5, 6 }, device)
+            local options = { iterations = 6, acceleration = "heavy_ball", metrics = true }
+            local whole <close>, report = deconv.richardson_lucy(image, psf, options)
+            local plain = tiled.plan(volumes.of_array(image), psf, nil, { iterations = 6, metrics = true, tile = { 8, 16, 18 } })
+            local scratch = os.tmpname()
+            options.tile, options.scratch = { 8, 16, 18 }, scratch
+            for _, place in ipairs { "device", "file" } do
+                options.place = place
+                local peak, host_peak, got, made, plan = with_peaks(device, function()
+                    return tiled.richardson_lucy(image, psf, options)
+                end)
+                local _ <close> = got
+                helper.assert_close(whole, got, 1e-4, place)
+                assert.near(report.metrics[6].divergence, made.metrics[6].divergence, 1e-3 * report.metrics[6].divergence)
+                assert.equal(plan.peak, peak)
+                assert.equal(plan.host_peak, host_peak)
+                if place == "device" then
+                    assert.equal(plain.peak + mb.pool.ceil_1d(4 * 15 * 30 * 36), peak)
+                end
+            end
+            os.remove(scratch)
+        end)
+
         test("works from file to file beyond the memory of device and host, the same", function()
             local folder = files.folder()
             local _ <close> = setmetatable({}, { __close = function()
@@ -247,7 +272,9 @@ describe("tiled_deconv", function()
         local image <close> = mb.ones { 8, 8 }
         local psf <close> = mb.ones { 3, 3 }
         assert.matches("boundary is zero", (helper.failure(tiled.richardson_lucy, image, psf, { boundary = "reflect" })))
-        assert.matches("not for mode exact", (helper.failure(tiled.richardson_lucy, image, psf, { acceleration = "heavy_ball" })))
+        assert.matches("not for mode exact", (helper.failure(tiled.richardson_lucy, image, psf, { total_variation = 0.01 })))
+        assert.matches("none or heavy_ball", (helper.failure(tiled.richardson_lucy, image, psf,
+            { acceleration = "biggs_andrews" })))
         assert.matches("not for mode blended", (helper.failure(tiled.richardson_lucy, image, psf, { mode = "blended", metrics = true })))
         assert.matches("exact or blended", (helper.failure(tiled.richardson_lucy, image, psf, { mode = "exakt" })))
         assert.matches("did you mean 'iterations'", (helper.failure(tiled.richardson_lucy, image, psf, { iteration = 3 })))
