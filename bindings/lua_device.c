@@ -359,6 +359,13 @@ static int module_opened(lua_State *L)
     return 1;
 }
 
+/* chosen(): has a default device been set? */
+static int module_chosen(lua_State *L)
+{
+    lua_pushboolean(L, lua_rawgetp(L, LUA_REGISTRYINDEX, &default_key) == LUA_TSTRING);
+    return 1;
+}
+
 /* default([id]): the device of what names none; sets it when given. */
 static int module_default(lua_State *L)
 {
@@ -449,6 +456,7 @@ int mbl_open_device(lua_State *L)
                                          {"planned", module_planned},
                                          {"opened", module_opened},
                                          {"default", module_default},
+                                         {"chosen", module_chosen},
                                          {"dry_begin", module_dry_begin},
                                          {"dry_end", module_dry_end},
                                          {"dry", module_dry},

@@ -53,7 +53,7 @@ local options = cli.parse(arg, {
         doc = "overlapping tiles that fit the budget (not circular), the result is the same: auto (default with --image), "
             .. "always, none (default without)"},
     {"tile", value = "Z,Y,X", type = extents, doc = "largest extents of a tile (default: the quickest that fit)"},
-    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes a GPU where there is one"},
+    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
     {"budget", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 1G: run out of it on purpose"},
     {"host-budget", value = "SIZE", type = cli.bytes, doc = "memory of the host to use at most, beside a GPU's"},
     {"png", short = "p", value = "FILE", doc = "maximum projections of the result: XY, ZY, XZ"},
@@ -65,11 +65,8 @@ local options = cli.parse(arg, {
     notes = "With --boundary circular a sphere near an edge comes back at the opposite one; with the others it does not.\n"
         .. "With --image the image may be larger than the memory of the device and of the host.",
 })
-local id = options.device
-if id == "auto" then
-    id = #mb.devices() > 1 and "cuda:0" or "host"
-end
-local device = mb.device(id, options.budget and {budget = options.budget} or nil)
+local device = mb.device(options.device, options.budget and {budget = options.budget} or nil)
+local id = device.id
 if options.host_budget and device.kind ~= "host" then
     mb.device("host", {budget = options.host_budget})
 end

@@ -64,7 +64,7 @@ local options = cli.parse(arg, {
     {"tile", value = "Z,Y,X", type = extents, doc = "largest extents of a tile (default: the quickest that fit)"},
     {"place", value = "WHERE", type = cli.choice("device", "host", "file"),
         doc = "exact tiles: where image, estimate and ratio are (default: the first of these that the budgets allow)"},
-    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes a GPU where there is one"},
+    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
     {"budget", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
     {"host-budget", value = "SIZE", type = cli.bytes, doc = "memory of the host to use at most, beside a GPU's"},
     {"preview", short = "p", value = "FILE", doc = "PNG: maximum projections XY, ZY, XZ of the result"},
@@ -97,11 +97,8 @@ if not options.plan then
     end
 end
 
-local id = options.device
-if id == "auto" then
-    id = #mb.devices() > 1 and "cuda:0" or "host"
-end
-local device = mb.device(id, options.budget and {budget = options.budget} or nil)
+local device = mb.device(options.device, options.budget and {budget = options.budget} or nil)
+local id = device.id
 if options.host_budget and device.kind ~= "host" then
     mb.device("host", {budget = options.host_budget})
 end

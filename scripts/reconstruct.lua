@@ -29,7 +29,7 @@ local options = cli.parse(arg, {
     {"rows", short = "r", value = "A:B", type = cli.range, doc = "rows to reconstruct, 1-based, inclusive (default: all)"},
     {"circle", value = "PART", type = cli.number, default = 1, doc = "circular mask as a part of the half-width, 0: none"},
     {"accuracy", value = "NAME", type = cli.choice("fast", "exact"), default = "fast", doc = "fast: error about 1e-4; exact: about 1e-6"},
-    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes a GPU where there is one"},
+    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
     {"budget", short = "b", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
     {"chunk", value = "ROWS", type = cli.count, doc = "rows per chunk (default: as many as fit the budget)"},
     {"output-dtype", value = "NAME", type = cli.choice("float32", "float16", "uint16"), default = "float32",
@@ -65,11 +65,7 @@ local function warn(...)
     io.stderr:write("warning: ", string.format(...), "\n")
 end
 
-local device_id = options.device
-if device_id == "auto" then
-    device_id = #mb.devices() > 1 and "cuda:0" or "host"
-end
-mb.device(device_id, options.budget and {budget = options.budget} or nil)
+local device_id = mb.device(options.device, options.budget and {budget = options.budget} or nil).id
 
 local opened, problem = mb.scan.open(options.scan, {
     data = options.data_path,

@@ -23,12 +23,12 @@ local options = cli.parse(arg, {
     {"darks", value = "N", type = cli.count, default = 10, doc = "dark frames"},
     {"rings", value = "PART", type = cli.number, default = 0, doc = "drift of column gains between flats and scan, causes rings"},
     {"seed", value = "N", type = cli.count, default = 1, doc = "noise seed"},
-    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes a GPU where there is one"},
+    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
     {"overwrite", doc = "replace an existing file"},
     {"quiet", short = "q", doc = "no progress"},
 })
 
-local device = mb.device(options.device ~= "auto" and options.device or #mb.devices() > 1 and "cuda:0" or "host")
+local device = mb.device(options.device)
 local cols = options.size
 local rows = options.rows or math.max(1, cols // 4)
 local count = options.angles or math.ceil(1.5 * cols)

@@ -1,6 +1,7 @@
 -- Devices. This module can be called: device(id [, {budget = "8G"}]) opens "host" or "cuda:0", or
 -- "planned:h200", which stands for a GPU that is not here: dry runs, estimates and plans give its
--- figures, from a record; it holds no data and runs nothing.
+-- figures, from a record; it holds no data and runs nothing. "auto" is the default device where one was chosen (--device),
+-- else the first GPU, else the host.
 -- Sizes: "8G" is 8e9 bytes, "8Gi" is 8 * 2^30.
 
 local core = require "moonbeam.core"
@@ -19,6 +20,9 @@ local device = {
 
 return setmetatable(device, {
     __call = function(_, id, options)
+        if id == "auto" then
+            id = core.device.chosen() and core.device.default().id or #device.list() > 1 and "cuda:0" or "host"
+        end
         return core.device.open(id, options)
     end,
 })

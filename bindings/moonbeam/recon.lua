@@ -490,6 +490,7 @@ function recon.describe(plan)
         lines[#lines + 1] = ("axis       leans from %+.2f columns at row %d to %+.2f at row %d"):format(plan.lean[1], plan.rows[1],
             plan.lean[2], plan.rows[2])
     end
+    lines[#lines + 1] = plan.device.basis
     return table.concat(lines, "\n")
 end
 
