@@ -140,7 +140,7 @@ describe("fourier_reconstruct", function()
 
     -- Errors of positions on the grid would grow with the width.
     it("is as exact in wide rows", function()
-        for _, case in ipairs { { 2048, 2, {} }, { 2560, 1, { circle = 1 } }, { 4096, 1, { roi = { 0, 40, 2030, 2100 } } } } do
+        for _, case in ipairs { { 2048, 1, { circle = 1 } }, { 4096, 2, { roi = { 0, 40, 2030, 2100 } } } } do
             local n, count, options = table.unpack(case)
             local angles = random_angles(count)
             local sino <close> = mb.random({ count, n }, { seed = n, low = -1 })
@@ -327,12 +327,13 @@ describe("fourier_reconstruct", function()
         assert.is_true(relative(part, expected) < 1e-3)
     end)
 
-    for accuracy, bound in pairs { fast = 2e-3, exact = 5e-6 } do -- the fast grids may differ
+    for accuracy, bound in pairs { fast = 5e-5, exact = 5e-6 } do
         for _, case in ipairs {
-            { 19, 181, 127, {} }, { 1, 181, 511, {} }, { 3, 721, 640, { circle = 1 } }, { 33, 1, 1000, { padding = "edge" } },
-            { 1, 21, 2160, { roi = { 1000, 1400, 30, 600 } } }, { 2, 11, 2560, { shifts = { 3, -2, 500, 0, 0, 9, 1, 2, 3, 4, 5 } } },
-            { 100, 181, 200, { filter = "hann" } }, { 2, 5, 4100, { circle = 1, roi = { 2000, 2100, 2000, 2100 } } },
-            { 3, 7, 150, { pad_width = 400 } }, { 1, 7, 300, { center = 20 } },
+            { 1, 5, 17, {} }, { 19, 181, 127, {} }, { 1, 181, 511, {} }, { 3, 721, 320, { circle = 1 } },
+            { 33, 1, 1000, { padding = "edge", roi = { 10, 50, 480, 520 } } }, { 1, 21, 2160, { roi = { 1000, 1100, 30, 100 } } },
+            { 2, 11, 2560, { shifts = { 3, -2, 500, 0, 0, 9, 1, 2, 3, 4, 5 }, roi = { 0, 60, 1200, 1260 } } },
+            { 100, 31, 140, { filter = "hann" } }, { 2, 5, 4100, { circle = 1, roi = { 2000, 2100, 2000, 2100 } } },
+            { 1, 7, 150, { pad_width = 400 } }, { 1, 7, 300, { center = 20 } },
         } do
             local rows, count, cols, o = table.unpack(case)
             helper.gpu_it(("is the same on the GPU: %d slices of %d columns at %d angles, %s"):format(rows, cols, count,
