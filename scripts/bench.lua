@@ -20,6 +20,7 @@ local options = cli.parse(arg, {
     {"volume", value = "Z,Y,X", default = "64,256,256", doc = "convolution: the volume"},
     {"repeats", value = "N", type = cli.count, default = 5, doc = "timed repeats (the median counts)"},
     {"only", value = "NAME", doc = "just the rows whose name contains this"},
+    {"no-errors", doc = "tomo: leave the comparison with double precision out"},
     {"no-peers", doc = "leave the peers out"},
     {"python", value = "PROGRAM", default = "python3", doc = "the Python that has them (CuPy; SciPy, scikit-image)"},
 })

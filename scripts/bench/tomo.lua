@@ -40,7 +40,7 @@ return function(bench)
         end
         local seconds, floor = bench.time(fn), bench.floor(bytes)
         local found = {}
-        for i, made in ipairs(error_of and {phantom(shape, theta, device), noise(shape, device)} or {}) do
+        for i, made in ipairs(error_of and not options.no_errors and {phantom(shape, theta, device), noise(shape, device)} or {}) do
             found[i] = ("%.1e"):format(error_of(made))
             made:release()
         end
