@@ -35,6 +35,7 @@ static inline mb_status mb_fft_resident_blocks(const mb_op_call *call, const voi
                                                int threads, size_t shared, unsigned *blocks)
 {
     int per = 0;
+    *blocks = 0;
     MB_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
     MB_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per, kernel, threads, shared));
     *blocks = (unsigned)((per > 0 ? per : 1) * call->device->facts.threads);
