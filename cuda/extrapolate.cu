@@ -5,11 +5,13 @@
 #include "ops/op_extrapolate.h"
 
 __global__ void __launch_bounds__(MB_THREADS)
-    extrapolate_kernel(float *estimate, float *previous, float *target, int64_t rows, int64_t n,
-                       int64_t pitch, float alpha, float least)
+    extrapolate_kernel(float *__restrict__ estimate, float *__restrict__ previous,
+                       float *__restrict__ target, int64_t rows, int64_t n, int64_t pitch,
+                       float alpha, float least)
 {
     MB_ROW_LOOP(row, rows)
     {
+#pragma unroll 4
         MB_LANE_LOOP(x, n)
         {
             float now = estimate[row * n + x], value = now + alpha * (now - previous[row * n + x]);

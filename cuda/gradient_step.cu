@@ -6,25 +6,27 @@
 
 struct step_job {
     mb_grid3 grid;
-    float *estimate, *gradient;
     float step, least;
     double *cells; /* NULL without metrics */
 };
 
-__global__ void __launch_bounds__(MB_THREADS) step_kernel(step_job job)
+/* The arrays do not overlap, so loads may run ahead of stores. */
+__global__ void __launch_bounds__(MB_THREADS)
+    step_kernel(float *__restrict__ estimate, float *__restrict__ gradient, step_job job)
 {
     const int64_t nx = job.grid.v[2], pitch = 2 * (nx / 2 + 1),
                   rows = job.grid.v[0] * job.grid.v[1];
     double sum = 0, change = 0, squares = 0;
     MB_ROW_LOOP(row, rows)
     {
+#pragma unroll 4
         MB_LANE_LOOP(x, nx)
         {
-            float old = job.estimate[row * nx + x];
-            float value = old + job.step * job.gradient[row * pitch + x];
+            float old = estimate[row * nx + x];
+            float value = old + job.step * gradient[row * pitch + x];
             value = value < job.least ? job.least : value;
-            job.estimate[row * nx + x] = value;
-            job.gradient[row * pitch + x] = value;
+            estimate[row * nx + x] = value;
+            gradient[row * pitch + x] = value;
             if (job.cells) {
                 double step = (double)value - (double)old;
                 sum += value;
@@ -51,13 +53,12 @@ extern "C" mb_status mb_cuda_gradient_step(const mb_op_call *call)
     const mb_array *estimate = call->arrays[MB_GRADIENT_STEP_ESTIMATE];
     step_job job;
     mb_grid_dims(&estimate->shape, job.grid.v);
-    job.estimate = (float *)estimate->data;
-    job.gradient = (float *)call->arrays[MB_GRADIENT_STEP_GRADIENT]->data;
     job.step = (float)p->step;
     job.least = isnan(p->min) ? -INFINITY : (float)p->min;
     job.cells = (double *)call->slots[MB_GRADIENT_STEP_PARTIALS];
     unsigned blocks = job.cells ? MB_GRID_BLOCKS : mb_row_blocks(job.grid.v[0] * job.grid.v[1]);
-    step_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job);
+    step_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(
+        (float *)estimate->data, (float *)call->arrays[MB_GRADIENT_STEP_GRADIENT]->data, job);
     MB_LAUNCHED("step_kernel");
     if (!job.cells)
         return MB_STATUS_OK;

@@ -6,13 +6,14 @@
 
 struct residual_job {
     mb_grid3 grid, image; /* grid with padded rows */
-    float *blurred;
     const float *weights;
     double *cells; /* NULL without metrics */
 };
 
+/* The arrays do not overlap, so loads may run ahead of stores. */
 template <class T>
-__global__ void __launch_bounds__(MB_THREADS) residual_kernel(const T *image, residual_job job)
+__global__ void __launch_bounds__(MB_THREADS)
+    residual_kernel(float *__restrict__ blurred, const T *__restrict__ image, residual_job job)
 {
     const int64_t pitch = job.grid.v[2], nx = job.image.v[2], rows = job.grid.v[0] * job.grid.v[1];
     double sum = 0;
@@ -21,7 +22,8 @@ __global__ void __launch_bounds__(MB_THREADS) residual_kernel(const T *image, re
         int64_t z = row / job.grid.v[1], y = row - z * job.grid.v[1];
         bool outside = z >= job.image.v[0] || y >= job.image.v[1];
         int64_t at = (z * job.image.v[1] + y) * nx;
-        float *line = job.blurred + row * pitch;
+        float *line = blurred + row * pitch;
+#pragma unroll 4
         MB_LANE_LOOP(x, pitch)
         {
             if (outside || x >= nx) {
@@ -45,6 +47,7 @@ template <class T>
 static void launch(const mb_op_call *call, unsigned blocks, const residual_job &job)
 {
     residual_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(
+        (float *)call->arrays[MB_RESIDUAL_BLURRED]->data,
         (const T *)call->arrays[MB_RESIDUAL_IMAGE]->data, job);
 }
 
@@ -56,7 +59,6 @@ extern "C" mb_status mb_cuda_residual(const mb_op_call *call)
     residual_job job;
     mb_grid_dims(&grid->shape, job.grid.v);
     mb_grid_dims(&image->shape, job.image.v);
-    job.blurred = (float *)grid->data;
     job.weights = weights ? (const float *)weights->data : NULL;
     job.cells = (double *)call->slots[MB_RESIDUAL_PARTIALS];
     unsigned blocks = job.cells ? MB_GRID_BLOCKS : mb_row_blocks(job.grid.v[0] * job.grid.v[1]);

@@ -1,7 +1,7 @@
 /*
 ** Separable filters on CUDA: one pass along an axis, from one array to another. Neighbouring threads take neighbouring
-** elements, whatever the axis. Weighted sums: a thread makes one element along the last axis, several along the others, so
-** that each value it loads counts for all of them. Means: running sums, over a segment of a line by a thread, along the
+** elements, whatever the axis. Weighted sums: a thread makes eight elements along the axis, so that each value it loads counts
+** for all of them; along the last axis it loads from a copy of the row's part in shared memory. Means: running sums, over a segment of a line by a thread, along the
 ** last axis by a warp that scans it 32 elements at a time.
 ** What happens to a value is the functor `store`: (index, value).
 */
@@ -29,35 +29,122 @@ __device__ static inline float mb_separable_at(const T *line, int64_t i, const m
     return (float)line[i * p.inner];
 }
 
-/* R elements along the axis per thread. */
+/* Weighted sums of R neighbours: load(k) is the value `radius - k` before the first of them. Values that some of the sums do
+** not need (NaN, or not there at all) stay out of those. The weights move on by one from value to value, which costs
+** nothing where the loop is unrolled. */
+template <int R, class Load>
+__device__ static inline void mb_separable_sums(float (&sum)[R], const float *__restrict__ weights,
+                                                int radius, Load load)
+{
+    const int taps = 2 * radius + 1;
+    float w[R];
+#pragma unroll
+    for (int j = 0; j < R; j++)
+        sum[j] = w[j] = 0;
+    auto take = [&](int k, bool all) {
+        const float v = load(k);
+#pragma unroll
+        for (int j = R - 1; j > 0; j--)
+            w[j] = w[j - 1];
+        w[0] = weights[k - radius];
+#pragma unroll
+        for (int j = 0; j < R; j++)
+            if (all || (k >= j && k - j < taps))
+                sum[j] += w[j] * v;
+    };
+#pragma unroll
+    for (int k = 0; k < R - 1; k++)
+        take(k, false);
+#pragma unroll R
+    for (int k = R - 1; k < taps; k++)
+        take(k, true);
+    for (int k = taps > R - 1 ? taps : R - 1; k < taps + R - 1; k++)
+        take(k, false);
+}
+
+/* R elements along the axis per thread: axes other than the last, or R = 1. */
 template <int R, class T, class Store>
 __global__ void __launch_bounds__(MB_THREADS)
-    mb_separable_weigh(const T *from, const float *weights, mb_separable_pass p, int mode,
-                       float value, Store store)
+    mb_separable_weigh(const T *__restrict__ from, const float *__restrict__ weights,
+                       mb_separable_pass p, int mode, float value, Store store)
 {
     const int64_t parts = (p.n + R - 1) / R, count = p.outer * parts * p.inner;
-    const int64_t radius = p.before;
+    const int radius = (int)p.before;
     MB_GRID_LOOP(t, count)
     {
         const int64_t c = t % p.inner, rest = t / p.inner, i = rest % parts * R;
         const int64_t base = rest / parts * p.n * p.inner + c;
         const T *line = from + base;
         float sum[R];
-#pragma unroll
-        for (int j = 0; j < R; j++)
-            sum[j] = 0;
-        const bool inside = i >= radius && i + R + radius <= p.n;
-        for (int64_t k = i - radius; k < i + R + radius; k++) {
-            const float v =
-                inside ? (float)line[k * p.inner] : mb_separable_at(line, k, p, mode, value);
-#pragma unroll
-            for (int j = 0; j < R; j++)
-                sum[j] += weights[k - i - j] * v; /* zeros beside the window */
+        if (i >= radius && i + R + radius <= p.n) {
+            const T *at = line + (i - radius) * p.inner;
+            mb_separable_sums<R>(sum, weights, radius,
+                                 [&](int k) { return (float)at[k * p.inner]; });
+        } else {
+            mb_separable_sums<R>(sum, weights, radius, [&](int k) {
+                return mb_separable_at(line, i - radius + k, p, mode, value);
+            });
         }
 #pragma unroll
         for (int j = 0; j < R; j++)
             if (i + j < p.n)
                 store(base + (i + j) * p.inner, sum[j]);
+    }
+}
+
+/* The last axis: a warp makes MB_SEPARABLE_TILE elements of a row, from a copy of them and what is beside them in shared
+** memory, in which eight elements are followed by a gap: lanes eight elements apart are then on different banks. */
+#define MB_SEPARABLE_TILE (32 * MB_SEPARABLE_EDGE)
+#define MB_SEPARABLE_SHARED (48 << 10)
+
+__host__ __device__ static inline int mb_separable_place(int i)
+{
+    return i + i / MB_SEPARABLE_EDGE;
+}
+
+/* Bytes of a block's shared memory. */
+static inline int64_t mb_separable_tile_bytes(int64_t radius)
+{
+    const int64_t elements = MB_SEPARABLE_TILE + 2 * radius + MB_SEPARABLE_EDGE;
+    return (elements + elements / MB_SEPARABLE_EDGE + 1) * (MB_THREADS / 32) *
+           (int64_t)sizeof(float);
+}
+
+template <class T, class Store>
+__global__ void __launch_bounds__(MB_THREADS)
+    mb_separable_weigh_rows(const T *__restrict__ from, const float *__restrict__ weights,
+                            mb_separable_pass p, int mode, float value, int floats, Store store)
+{
+    extern __shared__ float shared[];
+    constexpr int R = MB_SEPARABLE_EDGE;
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, radius = (int)p.before;
+    const int64_t parts = (p.n + MB_SEPARABLE_TILE - 1) / MB_SEPARABLE_TILE,
+                  count = p.outer * parts;
+    float *tile = shared + warp * floats;
+    for (int64_t t = blockIdx.x * (int64_t)(MB_THREADS / 32) + warp; t < count;
+         t += (int64_t)gridDim.x * (MB_THREADS / 32)) {
+        const int64_t first = t % parts * MB_SEPARABLE_TILE, base = t / parts * p.n;
+        const int made = p.n - first < MB_SEPARABLE_TILE ? (int)(p.n - first) : MB_SEPARABLE_TILE;
+        const T *line = from + base;
+        const bool inside = first >= radius && first + made + radius <= p.n;
+        __syncwarp(); /* the tile before has been stored */
+        for (int k = lane; k < made + 2 * radius; k += 32)
+            tile[mb_separable_place(k)] =
+                inside ? (float)line[first - radius + k]
+                       : mb_separable_at(line, first - radius + k, p, mode, value);
+        __syncwarp();
+        float sum[R];
+        if (R * lane < made)
+            mb_separable_sums<R>(sum, weights, radius,
+                                 [&](int k) { return tile[mb_separable_place(R * lane + k)]; });
+        __syncwarp();
+#pragma unroll
+        for (int j = 0; j < R; j++)
+            if (R * lane + j < made)
+                tile[mb_separable_place(R * lane + j)] = sum[j];
+        __syncwarp();
+        for (int k = lane; k < made; k += 32)
+            store(base + first + k, tile[mb_separable_place(k)]);
     }
 }
 
@@ -129,7 +216,15 @@ static mb_status mb_separable_launch(const mb_op_call *call, const mb_separable 
     const mb_separable_pass &p = s->pass[number];
     const cudaStream_t stream = mb_stream(call);
     const int64_t lines = p.outer * p.inner, count = lines * p.n;
-    if (p.sigma > 0 && p.inner == 1) {
+    const int64_t bytes = mb_separable_tile_bytes(p.before);
+    if (p.sigma > 0 && p.inner == 1 && bytes <= MB_SEPARABLE_SHARED) {
+        const int64_t tiles = (p.n + MB_SEPARABLE_TILE - 1) / MB_SEPARABLE_TILE;
+        mb_separable_weigh_rows<<<mb_blocks(call, 32 * lines * tiles, MB_THREADS), MB_THREADS,
+                                  (size_t)bytes, stream>>>(
+            from, weights + p.table, p, s->mode, s->value,
+            (int)(bytes / (MB_THREADS / 32) / (int64_t)sizeof(float)), store);
+        MB_LAUNCHED("mb_separable_weigh_rows");
+    } else if (p.sigma > 0 && p.inner == 1) {
         mb_separable_weigh<1><<<mb_blocks(call, count, MB_THREADS), MB_THREADS, 0, stream>>>(
             from, weights + p.table, p, s->mode, s->value, store);
         MB_LAUNCHED("mb_separable_weigh");

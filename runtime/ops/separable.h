@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 #define MB_SEPARABLE_LINES 16
-/* Zeros beside each pass's weights, for kernels that make several neighbours at once. */
+/* Zeros beside each pass's weights: kernels that make so many neighbours at once read on. */
 #define MB_SEPARABLE_EDGE 8
 
 typedef struct mb_separable_pass {

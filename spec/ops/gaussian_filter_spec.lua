@@ -33,6 +33,28 @@ helper.each_device(function(device, test)
             end
         end)
 
+        test("spreads what is not a number as far as its window, along every axis and no further", function()
+            for _, sigma in ipairs { 0.5, 1, 2.5, 200 } do
+                local radius = math.floor(4 * sigma + 0.5)
+                for axis = 1, 2 do
+                    local shape = { 3, 3 }
+                    shape[axis] = 2 * radius + 600
+                    local a <close> = mb.ones(shape, { device = device })
+                    local at, middle = { mb.all, mb.all }, radius + 301
+                    at[axis] = { middle, middle }
+                    local bad <close> = a:view(table.unpack(at))
+                    bad:fill(0 / 0)
+                    local b <close> = mb.gaussian_filter(a, sigma, { axes = axis })
+                    for _, place in ipairs { middle - radius - 1, middle - radius, middle, middle + radius, middle + radius + 1 } do
+                        local index = { 2, 2 }
+                        index[axis] = place
+                        local value = b:item(table.unpack(index))
+                        assert.equal(math.abs(place - middle) <= radius, value ~= value, ("sigma %g, %d"):format(sigma, place - middle))
+                    end
+                end
+            end
+        end)
+
         test("leaves an array as it is with sigma 0", function()
             local a <close> = mb.random({ 6, 7 }, { dtype = "u16", seed = 3, high = 1000, device = device })
             local b <close> = mb.gaussian_filter(a, 0)
