@@ -48,7 +48,7 @@ bool mb_h5_packed_possible(mb_h5_dataset *dataset, mb_dtype dtype)
     return possible;
 }
 
-/* The stored bytes of the chunk that begins at a frame, in memory to be freed; *bytes is 0 where there is no chunk. */
+/* The stored bytes of the chunk that begins at a frame, in memory to be freed; NULL where there is no chunk. */
 static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, unsigned char **stored,
                        hsize_t *bytes, uint32_t *skipped, int *shuffle, int *deflate)
 {
@@ -115,7 +115,7 @@ static mb_status decode(mb_h5_dataset *dataset, int64_t frame, uint64_t bytes, u
     mb_status status = fetch(dataset, frame, &stored, &count, &skipped, &shuffle, &deflate);
     const bool deflated = deflate >= 0 && !(skipped & 1u << deflate);
     const bool shuffled = shuffle >= 0 && !(skipped & 1u << shuffle);
-    if (status == MB_STATUS_OK && count == 0)
+    if (status == MB_STATUS_OK && stored == NULL)
         memset(to, 0, bytes); /* never written */
     else if (status == MB_STATUS_OK && !deflated && count != bytes)
         status = mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': a chunk has %llu bytes, not %llu",
@@ -142,10 +142,9 @@ mb_status mb_h5_packed_read(mb_h5_dataset *dataset, const mb_range *ranges, int6
     const uint64_t frame_bytes = mb_bytes_mul(row, (uint64_t)info->dims[1]);
     const uint64_t chunk_bytes = mb_bytes_mul(frame_bytes, (uint64_t)depth);
     unsigned char *memory = malloc(mb_bytes_mul(2, chunk_bytes)), *to = host;
-    mb_status status =
-        memory != NULL
-            ? MB_STATUS_OK
-            : mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to decode '%s'", dataset->path);
+    if (memory == NULL)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to decode '%s'", dataset->path);
+    mb_status status = MB_STATUS_OK;
     for (int64_t at = ranges[0].first + first, end = at + frames;
          at < end && status == MB_STATUS_OK;) {
         const int64_t chunk = at / depth * depth;

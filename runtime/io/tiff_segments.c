@@ -15,7 +15,7 @@ static size_t unpack_bits(const uint8_t *in, size_t in_bytes, uint8_t *out, size
 {
     size_t at = 0, done = 0;
     while (at < in_bytes && done < out_bytes) {
-        const int code = (int8_t)in[at++];
+        const int byte = in[at++], code = byte < 128 ? byte : byte - 256;
         if (code == -128)
             continue;
         size_t n = (size_t)(code < 0 ? 1 - code : code + 1);

@@ -273,8 +273,8 @@ static inline int64_t mb_fourier_lanes(int64_t rows, int64_t first, int64_t pair
 static inline double mb_fourier_axis(const mb_parallel_geometry *g, double angle_rad,
                                      double shift_px)
 {
-    double hx = (double)(g->x0 + (g->x1 - g->x0) / 2) - 0.5 * (double)(g->nx - 1),
-           hy = (double)(g->y0 + (g->y1 - g->y0) / 2) - 0.5 * (double)(g->ny - 1);
+    const int64_t x = g->x0 + (g->x1 - g->x0) / 2, y = g->y0 + (g->y1 - g->y0) / 2;
+    double hx = (double)x - 0.5 * (double)(g->nx - 1), hy = (double)y - 0.5 * (double)(g->ny - 1);
     return g->center + shift_px + hx * cos(angle_rad) - hy * sin(angle_rad);
 }
 
