@@ -186,19 +186,22 @@ if nvcc then
         or is_file(root .. "/lib/libcudart_static.a") and root .. "/lib"
         or system_lib
     -- Compressed, six architectures of templated kernels take a sixth of the space.
-    cuda_flags = { "-O3", "-std=c++17", "-lineinfo", "-Xfatbin -compress-all" }
-    local last
+    cuda_flags = { "-O3", "-std=c++17", "-Xfatbin -compress-all" }
+    local last, count = nil, 0
     for arch in (_OPTIONS["cuda-arch"] or "75,80,86,89,90"):gmatch("[^,%s]+") do
         if not arch:match("^%d+[af]?$") then
             error("--cuda-arch takes a list such as 80,90, not '" .. arch .. "'", 0)
         end
         table.insert(cuda_flags, ("-gencode arch=compute_%s,code=sm_%s"):format(arch, arch))
-        last = arch
+        last, count = arch, count + 1
     end
     if not last then
         error("--cuda-arch names no architecture", 0)
     end
     table.insert(cuda_flags, ("-gencode arch=compute_%s,code=compute_%s"):format(last, last))
+    if count == 1 then -- line numbers for profilers; for six architectures they would be half the plug-in
+        table.insert(cuda_flags, "-lineinfo")
+    end
     table.insert(cuda_flags,
         "-Xcompiler -fPIC,-Wall,-fno-exceptions,-fno-threadsafe-statics,-fvisibility=hidden")
 end
