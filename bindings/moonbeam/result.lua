@@ -119,12 +119,9 @@ local function script_of(script)
     return nil, script
 end
 
-local function versions()
-    local list = { moonbeam = core.version, hdf5 = core.h5.version, lua = _VERSION }
-    if type(core.fft) == "table" then
-        list.fft = core.fft.version
-    end
-    return list
+-- `device`: the id of the one that computes, or nil for the default device.
+local function versions(device)
+    return { moonbeam = core.version, hdf5 = core.h5.version, lua = _VERSION, fft = (core.fft.library(device)) }
 end
 
 local function iso_time(seconds)
@@ -193,7 +190,7 @@ local function write_provenance(file, options)
         script_name = script_name,
         script = script,
         input = options.input and input_facts(options.input),
-        versions = versions(),
+        versions = versions(options.parameters and options.parameters.device),
     })
 end
 
