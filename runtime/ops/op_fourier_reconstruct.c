@@ -6,6 +6,7 @@
 ** fourier_reconstruct_host.c.
 */
 #include "ops/fourier_reconstruct_host.h"
+#include "ops/parallel_image.h"
 
 static const char *const accuracies[] = {"fast", "exact", NULL};
 static const char *const filters[] = {"ram-lak", "shepp-logan", "cosine", "hamming", "hann",
@@ -153,16 +154,6 @@ static mb_status check_count(const char *name, const mb_vector *vector, int64_t 
     return MB_STATUS_OK;
 }
 
-static mb_status check_whole(const char *name, const mb_vector *vector)
-{
-    for (int64_t i = 0; i < vector->count; i++)
-        if (vector->values[i] != floor(vector->values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, name,
-                           "element %lld of %s is %g; it must be a whole number", (long long)i + 1,
-                           name, vector->values[i]);
-    return MB_STATUS_OK;
-}
-
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_fourier_reconstruct_params *p = params;
@@ -176,26 +167,14 @@ static mb_status infer(const void *params, mb_spec *arrays)
     MB_TRY(check_count("angles", &p->angles, angles));
     MB_TRY(check_count("shifts", &p->shifts, angles));
     MB_TRY(check_count("weights", &p->weights, angles));
-    if (p->size.count > 2)
-        return mb_fail(MB_STATUS_ARGUMENT, "size", "size has %lld numbers; give {ny, nx} or one",
-                       (long long)p->size.count);
-    if (p->roi.count != 0 && p->roi.count != 4)
-        return mb_fail(MB_STATUS_ARGUMENT, "roi", "roi has %lld numbers; give {y0, y1, x0, x1}",
-                       (long long)p->roi.count);
-    MB_TRY(check_whole("size", &p->size));
-    MB_TRY(check_whole("roi", &p->roi));
+    MB_TRY(mb_parallel_check_image(&p->size, &p->roi));
     if (p->pad_width != 0 && (p->pad_width < cols || p->pad_width % 4 != 0))
         return mb_fail(MB_STATUS_ARGUMENT, "pad_width",
                        "pad_width is %lld; it must be a multiple of 4 and at least the width %lld, "
                        "or 0 for automatic",
                        (long long)p->pad_width, (long long)cols);
     mb_parallel_geometry g = mb_fourier_geometry(p, shape);
-    if (g.y0 >= g.y1 || g.x0 >= g.x1 || g.y1 > g.ny || g.x1 > g.nx)
-        return mb_fail(MB_STATUS_ARGUMENT, "roi",
-                       "roi {%lld, %lld, %lld, %lld} must be {y0, y1, x0, x1} with 0 <= y0 < y1 <= "
-                       "%lld and 0 <= x0 < x1 <= %lld",
-                       (long long)g.y0, (long long)g.y1, (long long)g.x0, (long long)g.x1,
-                       (long long)g.ny, (long long)g.nx);
+    MB_TRY(mb_parallel_check_region(&g));
     result.shape.dims[shape->rank - 2] = g.y1 - g.y0;
     result.shape.dims[shape->rank - 1] = g.x1 - g.x0;
     arrays[MB_FOURIER_RESULT] = result;
