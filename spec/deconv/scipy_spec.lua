@@ -2,7 +2,8 @@
 local mb = require "moonbeam"
 local helper = require "spec.helper"
 local inputs = require "spec.fixtures.inputs"
-local reference = require "spec.fixtures.scipy_reference"
+local convolution = require "spec.fixtures.scipy_convolution"
+local reference = require "spec.fixtures.scipy_deconvolution"
 
 local function name_of(case)
     return ("%s * %s"):format(table.concat(case.shape, "x"), table.concat(case.kernel, "x"))
@@ -18,7 +19,7 @@ end
 helper.each_device(function(device, test)
     local where = " on " .. device:match("^%a+")
     describe("beside SciPy" .. where, function()
-        for _, case in ipairs(reference.convolve) do
+        for _, case in ipairs(convolution.convolve) do
             test(("convolution is scipy.signal.fftconvolve: %s, %s"):format(name_of(case), case.mode), function()
                 local a <close> = inputs.array(case.shape, 3, device)
                 local h <close> = inputs.array(case.kernel, 4, device)
@@ -26,7 +27,7 @@ helper.each_device(function(device, test)
                 helper.assert_close(case.result, result, 1e-5)
             end)
         end
-        for _, case in ipairs(reference.correlate) do
+        for _, case in ipairs(convolution.correlate) do
             test(("correlate is scipy.signal.correlate: %s, %s"):format(name_of(case), case.mode), function()
                 local a <close> = inputs.array(case.shape, 3, device)
                 local h <close> = inputs.array(case.kernel, 4, device)
@@ -34,7 +35,7 @@ helper.each_device(function(device, test)
                 helper.assert_close(case.result, result, 1e-5)
             end)
         end
-        for _, case in ipairs(reference.ndimage) do
+        for _, case in ipairs(convolution.ndimage) do
             test(("convolution is scipy.ndimage.convolve: %s, %s"):format(name_of(case), case.boundary), function()
                 local a <close> = inputs.array(case.shape, 3, device)
                 local h <close> = inputs.array(case.kernel, 4, device)

@@ -1,7 +1,7 @@
 local mb = require "moonbeam"
 local helper = require "spec.helper"
 local inputs = require "spec.fixtures.inputs"
-local reference = require "spec.fixtures.scipy_reference"
+local reference = require "spec.fixtures.scipy_filters"
 
 helper.each_device(function(device, test)
     describe("adaptive_threshold on " .. device:match("^%a+"), function()
