@@ -4,7 +4,6 @@
 ** Geometry: parallel_geometry.h. Host kernel: backproject_host.c.
 */
 #include "ops/op_backproject.h"
-#include "ops/parallel_image.h"
 #include "ops/backproject_host.h"
 
 static const char *const accuracies[] = {"fast", "exact", NULL};

@@ -20,8 +20,7 @@
 #ifndef MB_OPS_OP_BACKPROJECT_H
 #define MB_OPS_OP_BACKPROJECT_H
 
-#include "ops/op.h"
-#include "ops/parallel_geometry.h"
+#include "ops/parallel_image.h"
 
 typedef enum mb_backproject_accuracy {
     MB_BACKPROJECT_FAST,
@@ -89,32 +88,11 @@ static inline mb_backproject_packing mb_backproject_cuda_packing(int accuracy,
     return p;
 }
 
-/* The sinogram's (rows, angles, cols) whatever its rank; a 2-D one is one row. */
-static inline void mb_backproject_extents(const mb_shape *sino, mb_parallel_geometry *g)
-{
-    g->rows = sino->rank == 3 ? sino->dims[0] : 1;
-    g->angles = sino->dims[sino->rank - 2];
-    g->cols = sino->dims[sino->rank - 1];
-}
-
 /* Everything resolved from the parameters (which infer has checked) and the sinogram's shape. */
 static inline mb_parallel_geometry mb_backproject_geometry(const mb_backproject_params *p,
                                                            const mb_shape *sino)
 {
-    mb_parallel_geometry g;
-    mb_backproject_extents(sino, &g);
-    g.ny = p->size.count > 0 ? (int64_t)p->size.values[0] : g.cols;
-    g.nx = p->size.count > 1 ? (int64_t)p->size.values[1] : p->size.count > 0 ? g.ny : g.cols;
-    g.y0 = p->roi.count ? (int64_t)p->roi.values[0] : 0;
-    g.y1 = p->roi.count ? (int64_t)p->roi.values[1] : g.ny;
-    g.x0 = p->roi.count ? (int64_t)p->roi.values[2] : 0;
-    g.x1 = p->roi.count ? (int64_t)p->roi.values[3] : g.nx;
-    g.center = isnan(p->center) ? 0.5 * (double)(g.cols - 1) : p->center;
-    g.scale = !isnan(p->scale) ? p->scale
-              : g.angles > 0   ? 3.14159265358979323846 / (double)g.angles
-                               : 0.0;
-    g.radius2 = mb_parallel_radius2(p->circle, g.ny, g.nx);
-    return g;
+    return mb_parallel_image_geometry(sino, p->center, &p->size, &p->roi, p->circle, p->scale);
 }
 
 /* Entry k of the angle table. */

@@ -6,7 +6,6 @@
 ** fourier_reconstruct_host.c.
 */
 #include "ops/fourier_reconstruct_host.h"
-#include "ops/parallel_image.h"
 
 static const char *const accuracies[] = {"fast", "exact", NULL};
 static const char *const filters[] = {"ram-lak", "shepp-logan", "cosine", "hamming", "hann",

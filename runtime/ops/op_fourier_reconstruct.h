@@ -31,7 +31,7 @@
 
 #include "ops/fourier_gridding.h"
 #include "ops/op_ramp_filter.h"
-#include "ops/parallel_geometry.h"
+#include "ops/parallel_image.h"
 #include <stdlib.h>
 
 typedef enum mb_fourier_accuracy { MB_FOURIER_FAST, MB_FOURIER_EXACT } mb_fourier_accuracy;
@@ -88,20 +88,7 @@ static inline mb_ramp_filter_params mb_fourier_filter(const mb_fourier_reconstru
 static inline mb_parallel_geometry mb_fourier_geometry(const mb_fourier_reconstruct_params *p,
                                                        const mb_shape *sino)
 {
-    mb_parallel_geometry g;
-    g.rows = sino->rank == 3 ? sino->dims[0] : 1;
-    g.angles = sino->dims[sino->rank - 2];
-    g.cols = sino->dims[sino->rank - 1];
-    g.ny = p->size.count > 0 ? (int64_t)p->size.values[0] : g.cols;
-    g.nx = p->size.count > 1 ? (int64_t)p->size.values[1] : p->size.count > 0 ? g.ny : g.cols;
-    g.y0 = p->roi.count ? (int64_t)p->roi.values[0] : 0;
-    g.y1 = p->roi.count ? (int64_t)p->roi.values[1] : g.ny;
-    g.x0 = p->roi.count ? (int64_t)p->roi.values[2] : 0;
-    g.x1 = p->roi.count ? (int64_t)p->roi.values[3] : g.nx;
-    g.center = isnan(p->center) ? 0.5 * (double)(g.cols - 1) : p->center;
-    g.scale = !isnan(p->scale) ? p->scale : g.angles > 0 ? MB_GRIDDING_PI / (double)g.angles : 0.0;
-    g.radius2 = mb_parallel_radius2(p->circle, g.ny, g.nx);
-    return g;
+    return mb_parallel_image_geometry(sino, p->center, &p->size, &p->roi, p->circle, p->scale);
 }
 
 /* The larger side of the region that is made. */
