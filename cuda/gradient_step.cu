@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(MB_THREADS)
 {
     const int64_t nx = job.grid.v[2], pitch = 2 * (nx / 2 + 1),
                   rows = job.grid.v[0] * job.grid.v[1];
-    double sum = 0, change = 0, squares = 0;
+    mb_grid_change change = {0, 0, 0};
     MB_ROW_LOOP(row, rows)
     {
 #pragma unroll 4
@@ -27,24 +27,12 @@ __global__ void __launch_bounds__(MB_THREADS)
             value = value < job.least ? job.least : value;
             estimate[row * nx + x] = value;
             gradient[row * pitch + x] = value;
-            if (job.cells) {
-                double step = (double)value - (double)old;
-                sum += value;
-                change += step * step;
-                squares += (double)value * value;
-            }
+            if (job.cells)
+                mb_grid_change_add(&change, old, value);
         }
     }
-    if (!job.cells)
-        return;
-    sum = mb_block_fold(sum, mb_fold_sum());
-    change = mb_block_fold(change, mb_fold_sum());
-    squares = mb_block_fold(squares, mb_fold_sum());
-    if (threadIdx.x == 0) {
-        job.cells[3 * blockIdx.x] = sum;
-        job.cells[3 * blockIdx.x + 1] = change;
-        job.cells[3 * blockIdx.x + 2] = squares;
-    }
+    if (job.cells)
+        mb_block_change(&change, job.cells);
 }
 
 extern "C" mb_status mb_cuda_gradient_step(const mb_op_call *call)
@@ -60,10 +48,5 @@ extern "C" mb_status mb_cuda_gradient_step(const mb_op_call *call)
     step_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(
         (float *)estimate->data, (float *)call->arrays[MB_GRADIENT_STEP_GRADIENT]->data, job);
     MB_LAUNCHED("step_kernel");
-    if (!job.cells)
-        return MB_STATUS_OK;
-    mb_fold_cells<<<3, MB_THREADS, 0, mb_stream(call)>>>(
-        job.cells, MB_GRID_BLOCKS, 3, (double *)call->arrays[MB_GRADIENT_STEP_METRIC]->data);
-    MB_LAUNCHED("mb_fold_cells");
-    return MB_STATUS_OK;
+    return mb_cuda_grid_fold(call, job.cells, 3, call->arrays[MB_GRADIENT_STEP_METRIC]);
 }

@@ -41,4 +41,29 @@ __global__ static void __launch_bounds__(MB_THREADS)
         out[blockIdx.x] = sum;
 }
 
+/* As mb_grid_fold on the host: the sum of all blocks' cells, as many doubles of it as metric has. No cells: no metrics. */
+static inline mb_status mb_cuda_grid_fold(const mb_op_call *call, const double *cells, int width,
+                                          const mb_array *metric)
+{
+    if (!cells)
+        return MB_STATUS_OK;
+    mb_fold_cells<<<(unsigned)metric->shape.dims[0], MB_THREADS, 0, mb_stream(call)>>>(
+        cells, MB_GRID_BLOCKS, width, (double *)metric->data);
+    MB_LAUNCHED("mb_fold_cells");
+    return MB_STATUS_OK;
+}
+
+/* A block's cell of a change, of its threads' parts. All threads call. */
+__device__ static inline void mb_block_change(const mb_grid_change *part, double *cells)
+{
+    const double sum = mb_block_fold(part->sum, mb_fold_sum());
+    const double change = mb_block_fold(part->change, mb_fold_sum());
+    const double squares = mb_block_fold(part->squares, mb_fold_sum());
+    if (threadIdx.x == 0) {
+        cells[3 * blockIdx.x] = sum;
+        cells[3 * blockIdx.x + 1] = change;
+        cells[3 * blockIdx.x + 2] = squares;
+    }
+}
+
 #endif

@@ -69,10 +69,5 @@ extern "C" mb_status mb_cuda_residual(const mb_op_call *call)
     else
         launch<float>(call, blocks, job);
     MB_LAUNCHED("residual_kernel");
-    if (!job.cells)
-        return MB_STATUS_OK;
-    mb_fold_cells<<<1, MB_THREADS, 0, mb_stream(call)>>>(
-        job.cells, MB_GRID_BLOCKS, 1, (double *)call->arrays[MB_RESIDUAL_METRIC]->data);
-    MB_LAUNCHED("mb_fold_cells");
-    return MB_STATUS_OK;
+    return mb_cuda_grid_fold(call, job.cells, 1, call->arrays[MB_RESIDUAL_METRIC]);
 }

@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(MB_THREADS) split_kernel(const T *image, split
             double half = mb_rl_split_half(v, job.key, at + x);
             a[x] = (float)(w * half / floored);
             b[x] = (float)(w * (v - half) / floored);
-            first += w * mb_rl_split_divergence(half, floored);
-            second += w * mb_rl_split_divergence(v - half, floored);
+            first += w * mb_grid_divergence(half, floored);
+            second += w * mb_grid_divergence(v - half, floored);
         }
     }
     first = mb_block_fold(first, mb_fold_sum());
@@ -75,8 +75,5 @@ extern "C" mb_status mb_cuda_rl_split_ratio(const mb_op_call *call)
     else
         launch<float>(call, image, job);
     MB_LAUNCHED("split_kernel");
-    mb_fold_cells<<<2, MB_THREADS, 0, mb_stream(call)>>>(
-        job.cells, MB_GRID_BLOCKS, 2, (double *)call->arrays[MB_RL_SPLIT_RATIO_METRIC]->data);
-    MB_LAUNCHED("mb_fold_cells");
-    return MB_STATUS_OK;
+    return mb_cuda_grid_fold(call, job.cells, 2, call->arrays[MB_RL_SPLIT_RATIO_METRIC]);
 }

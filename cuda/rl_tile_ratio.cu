@@ -27,8 +27,7 @@ __global__ void __launch_bounds__(MB_THREADS) tile_ratio_kernel(const T *image, 
             float v = (float)from[x * job.from.stride[2]];
             line[x * job.to.stride[2]] = v / floored;
             if (job.cells) {
-                double f = floored, u = v;
-                divergence += u > 0 ? u * log(u / f) - u + f : f - u;
+                divergence += mb_grid_divergence(v, floored);
                 blurred += b;
             }
         }
@@ -65,10 +64,5 @@ extern "C" mb_status mb_cuda_rl_tile_ratio(const mb_op_call *call)
         tile_ratio_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const float *)image->data,
                                                                       job);
     MB_LAUNCHED("tile_ratio_kernel");
-    if (!job.cells)
-        return MB_STATUS_OK;
-    mb_fold_cells<<<2, MB_THREADS, 0, mb_stream(call)>>>(
-        job.cells, MB_GRID_BLOCKS, 2, (double *)call->arrays[MB_RL_TILE_RATIO_METRIC]->data);
-    MB_LAUNCHED("mb_fold_cells");
-    return MB_STATUS_OK;
+    return mb_cuda_grid_fold(call, job.cells, 2, call->arrays[MB_RL_TILE_RATIO_METRIC]);
 }

@@ -17,7 +17,7 @@ struct tile_update_job {
 __global__ void __launch_bounds__(MB_THREADS) tile_update_kernel(tile_update_job job)
 {
     const int64_t rows = job.to.n[0] * job.to.n[1];
-    double sum = 0, change = 0, squares = 0;
+    mb_grid_change change = {0, 0, 0};
     MB_ROW_LOOP(row, rows)
     {
         const int64_t z = row / job.to.n[1], y = row - z * job.to.n[1];
@@ -32,24 +32,12 @@ __global__ void __launch_bounds__(MB_THREADS) tile_update_kernel(tile_update_job
             value = weight > job.normaliser.floor ? (float)((double)value / weight) : job.lowest;
             value = value > job.lowest ? value : job.lowest;
             line[x * job.to.stride[2]] = value;
-            if (job.cells) {
-                const double step = (double)value - (double)old;
-                sum += value;
-                change += step * step;
-                squares += (double)value * value;
-            }
+            if (job.cells)
+                mb_grid_change_add(&change, old, value);
         }
     }
-    if (!job.cells)
-        return;
-    sum = mb_block_fold(sum, mb_fold_sum());
-    change = mb_block_fold(change, mb_fold_sum());
-    squares = mb_block_fold(squares, mb_fold_sum());
-    if (threadIdx.x == 0) {
-        job.cells[3 * blockIdx.x] = sum;
-        job.cells[3 * blockIdx.x + 1] = change;
-        job.cells[3 * blockIdx.x + 2] = squares;
-    }
+    if (job.cells)
+        mb_block_change(&change, job.cells);
 }
 
 extern "C" mb_status mb_cuda_rl_tile_update(const mb_op_call *call)
@@ -69,10 +57,5 @@ extern "C" mb_status mb_cuda_rl_tile_update(const mb_op_call *call)
     const unsigned blocks = job.cells ? MB_GRID_BLOCKS : mb_row_blocks(job.to.n[0] * job.to.n[1]);
     tile_update_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job);
     MB_LAUNCHED("tile_update_kernel");
-    if (!job.cells)
-        return MB_STATUS_OK;
-    mb_fold_cells<<<3, MB_THREADS, 0, mb_stream(call)>>>(
-        job.cells, MB_GRID_BLOCKS, 3, (double *)call->arrays[MB_RL_TILE_UPDATE_METRIC]->data);
-    MB_LAUNCHED("mb_fold_cells");
-    return MB_STATUS_OK;
+    return mb_cuda_grid_fold(call, job.cells, 3, call->arrays[MB_RL_TILE_UPDATE_METRIC]);
 }

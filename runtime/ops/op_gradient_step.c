@@ -65,23 +65,19 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
     const mb_gradient_step_params *p = params;
     (void)arrays;
-    mb_planner_slot(planner, "partials",
-                    p->metrics ? MB_GRID_BLOCKS * sizeof(mb_gradient_step_cell) : 0, 0, 0);
+    mb_planner_slot(planner, "partials", p->metrics ? MB_GRID_BLOCKS * sizeof(mb_grid_change) : 0,
+                    0, 0);
 }
 
 static void step_row(float step, float least, int64_t n, float *estimate, float *gradient,
-                     mb_gradient_step_cell *cell)
+                     mb_grid_change *cell)
 {
     for (int64_t x = 0; x < n; x++) {
         float old = estimate[x], value = old + step * gradient[x];
         value = value < least ? least : value;
         estimate[x] = gradient[x] = value;
-        if (cell) {
-            double change = (double)value - (double)old;
-            cell->sum += (double)value;
-            cell->change += change * change;
-            cell->squares += (double)value * (double)value;
-        }
+        if (cell)
+            mb_grid_change_add(cell, old, value);
     }
 }
 
@@ -91,14 +87,14 @@ static mb_status run_host(const mb_op_call *call)
     const mb_array *estimate = call->arrays[MB_GRADIENT_STEP_ESTIMATE];
     float *gradient = call->arrays[MB_GRADIENT_STEP_GRADIENT]->data;
     float least = isnan(p->min) ? -INFINITY : (float)p->min;
-    mb_gradient_step_cell *partials = call->slots[MB_GRADIENT_STEP_PARTIALS];
+    mb_grid_change *partials = call->slots[MB_GRADIENT_STEP_PARTIALS];
     int64_t g[3];
     mb_grid_dims(&estimate->shape, g);
     int64_t rows = g[0] * g[1], pitch = mb_grid_pitch(g[2]);
     int threads = rows * pitch < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t block = 0; block < MB_GRID_BLOCKS; block++) {
-        mb_gradient_step_cell cell = {0, 0, 0};
+        mb_grid_change cell = {0, 0, 0};
         for (int64_t row = rows * block / MB_GRID_BLOCKS; row < rows * (block + 1) / MB_GRID_BLOCKS;
              row++)
             step_row((float)p->step, least, g[2], (float *)estimate->data + row * g[2],
@@ -106,15 +102,7 @@ static mb_status run_host(const mb_op_call *call)
         if (partials)
             partials[block] = cell;
     }
-    if (partials) {
-        double *metric = call->arrays[MB_GRADIENT_STEP_METRIC]->data;
-        metric[0] = metric[1] = metric[2] = 0;
-        for (int i = 0; i < MB_GRID_BLOCKS; i++) {
-            metric[0] += partials[i].sum;
-            metric[1] += partials[i].change;
-            metric[2] += partials[i].squares;
-        }
-    }
+    mb_grid_fold(partials, sizeof *partials, call->arrays[MB_GRADIENT_STEP_METRIC]);
     return MB_STATUS_OK;
 }
 

@@ -120,12 +120,7 @@ static mb_status run_host(const mb_op_call *call)
         if (partials)
             partials[block] = sum;
     }
-    if (partials) {
-        double *metric = call->arrays[MB_RESIDUAL_METRIC]->data;
-        metric[0] = 0;
-        for (int i = 0; i < MB_GRID_BLOCKS; i++)
-            metric[0] += partials[i];
-    }
+    mb_grid_fold(partials, sizeof *partials, call->arrays[MB_RESIDUAL_METRIC]);
     return MB_STATUS_OK;
 }
 

@@ -86,19 +86,13 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
                     0, 0);
 }
 
-/* Terms of the I-divergence: y log(y / b) - y + b, with its limit b at y = 0. */
-static double divergence(double y, double b)
-{
-    return y > 0 ? y * log(y / b) - y + b : b - y;
-}
-
 #define RATIO(type)                                                                                \
     do {                                                                                           \
         const type *y = image;                                                                     \
         if (cell)                                                                                  \
             for (int64_t i = 0; i < n; i++) {                                                      \
                 float b = row[i] > eps ? row[i] : eps, w = weights ? weights[i] : 1;               \
-                cell->divergence += (double)w * divergence((double)y[i], (double)b);               \
+                cell->divergence += (double)w * mb_grid_divergence((double)y[i], (double)b);       \
                 cell->blurred += (double)row[i];                                                   \
             }                                                                                      \
         for (int64_t i = 0; i < n; i++)                                                            \
@@ -147,14 +141,7 @@ static mb_status run_host(const mb_op_call *call)
         if (partials)
             partials[block] = cell;
     }
-    if (partials) {
-        double *metric = call->arrays[MB_RL_RATIO_METRIC]->data;
-        metric[0] = metric[1] = 0;
-        for (int i = 0; i < MB_GRID_BLOCKS; i++) {
-            metric[0] += partials[i].divergence;
-            metric[1] += partials[i].blurred;
-        }
-    }
+    mb_grid_fold(partials, sizeof *partials, call->arrays[MB_RL_RATIO_METRIC]);
     return MB_STATUS_OK;
 }
 

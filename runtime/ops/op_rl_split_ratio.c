@@ -119,8 +119,8 @@ static void split_row(mb_dtype dtype, const void *image, int64_t at, const float
         double half = mb_rl_split_half(y, key, at + x);
         first[x] = (float)(w * half / b);
         second[x] = (float)(w * (y - half) / b);
-        cell->first += w * mb_rl_split_divergence(half, b);
-        cell->second += w * mb_rl_split_divergence(y - half, b);
+        cell->first += w * mb_grid_divergence(half, b);
+        cell->second += w * mb_grid_divergence(y - half, b);
     }
 }
 
@@ -132,7 +132,6 @@ static mb_status run_host(const mb_op_call *call)
     const mb_array *weights = call->arrays[MB_RL_SPLIT_RATIO_WEIGHTS];
     float *first = grid->data, *second = call->arrays[MB_RL_SPLIT_RATIO_SECOND]->data;
     mb_rl_split_ratio_cell *partials = call->slots[MB_RL_SPLIT_RATIO_PARTIALS];
-    double *metric = call->arrays[MB_RL_SPLIT_RATIO_METRIC]->data;
     uint64_t key = mb_poisson_mix((uint64_t)p->seed);
     int64_t g[3], n[3];
     mb_grid_dims(&grid->shape, g);
@@ -154,11 +153,7 @@ static mb_status run_host(const mb_op_call *call)
         }
         partials[block] = cell;
     }
-    metric[0] = metric[1] = 0;
-    for (int i = 0; i < MB_GRID_BLOCKS; i++) {
-        metric[0] += partials[i].first;
-        metric[1] += partials[i].second;
-    }
+    mb_grid_fold(partials, sizeof *partials, call->arrays[MB_RL_SPLIT_RATIO_METRIC]);
     return MB_STATUS_OK;
 }
 

@@ -1,7 +1,7 @@
 /*
 ** rl_split_ratio: what the host and the CUDA kernel share. Arrays: blurred (inout f32, padded rows), second (inout f32, like
 ** blurred), image (in u8, u16 or f32), weights (in f32, may be NULL), metric (out f64 (2)). image and weights stand at the
-** origin of the grid. Slot MB_RL_SPLIT_RATIO_PARTIALS: MB_GRID_BLOCKS cells, parts of rows as in rl_ratio.
+** origin of the grid. Slot MB_RL_SPLIT_RATIO_PARTIALS: MB_GRID_BLOCKS cells.
 **
 ** The halves of the image are never stored: mb_rl_split_half draws them from counter-based random numbers, which depend on
 ** the seed and the voxel's place in the image alone.
@@ -55,12 +55,6 @@ MB_BOTH static inline double mb_rl_split_half(double counts, uint64_t key, int64
         }
     }
     return half + (counts - whole) / 2;
-}
-
-/* A term of the I-divergence: y log(y / b) - y + b, with its limit b at y = 0. */
-MB_BOTH static inline double mb_rl_split_divergence(double y, double b)
-{
-    return y > 0 ? y * log(y / b) - y + b : b - y;
 }
 
 #endif

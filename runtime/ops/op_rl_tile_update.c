@@ -98,13 +98,13 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
     const mb_rl_tile_update_params *p = params;
     (void)arrays;
-    mb_planner_slot(planner, "partials", p->metrics ? MB_GRID_BLOCKS * sizeof(mb_rl_tile_cell) : 0,
+    mb_planner_slot(planner, "partials", p->metrics ? MB_GRID_BLOCKS * sizeof(mb_grid_change) : 0,
                     0, 0);
 }
 
 static void update_row(const mb_rl_tile_update_params *p, const mb_rl_normaliser *normaliser,
                        int64_t row, int64_t n, float *estimate, int64_t step,
-                       const float *correction, int64_t correction_step, mb_rl_tile_cell *cell)
+                       const float *correction, int64_t correction_step, mb_grid_change *cell)
 {
     const mb_rl_normaliser_row rule = mb_rl_normaliser_row_of(normaliser, row);
     float lowest = (float)p->min;
@@ -114,12 +114,8 @@ static void update_row(const mb_rl_tile_update_params *p, const mb_rl_normaliser
         value = weight > normaliser->floor ? (float)((double)value / weight) : lowest;
         value = value > lowest ? value : lowest; /* and not NaN */
         estimate[x * step] = value;
-        if (cell) {
-            double change = (double)value - (double)old;
-            cell->sum += (double)value;
-            cell->change += change * change;
-            cell->squares += (double)value * (double)value;
-        }
+        if (cell)
+            mb_grid_change_add(cell, old, value);
     }
 }
 
@@ -128,7 +124,7 @@ static mb_status run_host(const mb_op_call *call)
     const mb_rl_tile_update_params *p = call->params;
     const mb_array *estimate = call->arrays[MB_RL_TILE_UPDATE_ESTIMATE];
     const mb_array *correction = call->arrays[MB_RL_TILE_UPDATE_CORRECTION];
-    mb_rl_tile_cell *partials = call->slots[0];
+    mb_grid_change *partials = call->slots[0];
     const mb_rl_view to = mb_rl_view_of(estimate), from = mb_rl_view_of(correction);
     const mb_rl_normaliser normaliser =
         mb_rl_tile_normaliser(p, &estimate->shape, call->arrays[MB_RL_TILE_UPDATE_TABLE]);
@@ -136,7 +132,7 @@ static mb_status run_host(const mb_op_call *call)
     int threads = rows * to.n[2] < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t block = 0; block < MB_GRID_BLOCKS; block++) {
-        mb_rl_tile_cell cell = {0, 0, 0};
+        mb_grid_change cell = {0, 0, 0};
         for (int64_t row = rows * block / MB_GRID_BLOCKS; row < rows * (block + 1) / MB_GRID_BLOCKS;
              row++) {
             int64_t z = row / to.n[1], y = row % to.n[1];
@@ -148,15 +144,7 @@ static mb_status run_host(const mb_op_call *call)
         if (partials)
             partials[block] = cell;
     }
-    if (partials) {
-        double *metric = call->arrays[MB_RL_TILE_UPDATE_METRIC]->data;
-        metric[0] = metric[1] = metric[2] = 0;
-        for (int i = 0; i < MB_GRID_BLOCKS; i++) {
-            metric[0] += partials[i].sum;
-            metric[1] += partials[i].change;
-            metric[2] += partials[i].squares;
-        }
-    }
+    mb_grid_fold(partials, sizeof *partials, call->arrays[MB_RL_TILE_UPDATE_METRIC]);
     return MB_STATUS_OK;
 }
 

@@ -5,7 +5,7 @@
 ** rl_tile_ratio:  arrays blurred (inout f32), image (in u8, u16, f32), metric (out f64 (2), absent without `metrics`).
 ** rl_tile_update: arrays estimate (inout f32), correction (in f32), table (in f64, extents of the PSF + 1), metric (out f64
 ** (3), likewise).
-** Slot 0 (0 bytes without metrics): MB_GRID_BLOCKS cells; part b takes rows * b / MB_GRID_BLOCKS up to the next part's.
+** Slot 0 (0 bytes without metrics): MB_GRID_BLOCKS cells, mb_rl_ratio_cell and mb_grid_change.
 */
 #ifndef MB_OPS_OP_RL_TILES_H
 #define MB_OPS_OP_RL_TILES_H
@@ -25,11 +25,6 @@ typedef struct mb_rl_tile_update_params {
     double min;
     bool metrics;
 } mb_rl_tile_update_params;
-
-/* Sums of the new estimate, squared change, squared estimate. */
-typedef struct mb_rl_tile_cell {
-    double sum, change, squares;
-} mb_rl_tile_cell;
 
 enum { MB_RL_TILE_RATIO_BLURRED, MB_RL_TILE_RATIO_IMAGE, MB_RL_TILE_RATIO_METRIC };
 enum {

@@ -4,7 +4,6 @@
 ** the gradient that vector extrapolation needs, and only where a consensus is not negative.
 */
 #include "ops/op_rl_update.h"
-#include <string.h>
 
 #define MEMBER(name) offsetof(mb_rl_update_params, name)
 static const mb_op_arg args[] = {
@@ -160,18 +159,7 @@ static mb_status run_host(const mb_op_call *call)
         if (partials)
             partials[block] = cell;
     }
-    if (partials) {
-        const mb_array *metric = call->arrays[MB_RL_UPDATE_METRIC];
-        mb_rl_update_cell total = {0, 0, 0, 0, 0};
-        for (int i = 0; i < MB_GRID_BLOCKS; i++) {
-            total.sum += partials[i].sum;
-            total.change += partials[i].change;
-            total.squares += partials[i].squares;
-            total.product += partials[i].product;
-            total.before += partials[i].before;
-        }
-        memcpy(metric->data, &total, mb_array_bytes(metric));
-    }
+    mb_grid_fold(partials, sizeof *partials, call->arrays[MB_RL_UPDATE_METRIC]);
     return MB_STATUS_OK;
 }
 

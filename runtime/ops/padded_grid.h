@@ -6,10 +6,9 @@
 #ifndef MB_OPS_PADDED_GRID_H
 #define MB_OPS_PADDED_GRID_H
 
+#include "core/both.h"
 #include "ops/op.h"
-
-/* Sums of the pointwise steps are made in this many parts, in a fixed order: the same bits for any number of threads. */
-#define MB_GRID_BLOCKS 1024
+#include <math.h>
 
 /* Floats of a padded row of n samples. */
 static inline int64_t mb_grid_pitch(int64_t n)
@@ -40,6 +39,45 @@ static inline int64_t mb_grid_wrap(int64_t value, int64_t n)
 {
     int64_t rest = value % n;
     return rest < 0 ? rest + n : rest;
+}
+
+/* ---- sums of the pointwise steps, their `metric` ---------------------------------------------------------------- */
+
+/* They are made in this many parts, in a fixed order: the same bits for any number of threads. Part b takes rows
+** rows * b / MB_GRID_BLOCKS up to the next part's, and has a cell of doubles in a scratch slot. */
+#define MB_GRID_BLOCKS 1024
+
+/* On the host: the sum of all cells, as many doubles of it as metric has. No cells: without metrics. */
+static inline void mb_grid_fold(const void *cells, uint64_t cell_bytes, const mb_array *metric)
+{
+    if (!cells)
+        return;
+    double *sums = (double *)metric->data;
+    for (int64_t i = 0; i < metric->shape.dims[0]; i++) {
+        const double *part = (const double *)cells + i;
+        sums[i] = 0;
+        for (int block = 0; block < MB_GRID_BLOCKS; block++, part += cell_bytes / sizeof *part)
+            sums[i] += *part;
+    }
+}
+
+/* A term of the I-divergence: y log(y / b) - y + b, with its limit b at y = 0. */
+MB_BOTH static inline double mb_grid_divergence(double y, double b)
+{
+    return y > 0 ? y * log(y / b) - y + b : b - y;
+}
+
+/* The cell of a step that replaces an estimate: sums of the new one, squared change, squares of the new one. */
+typedef struct mb_grid_change {
+    double sum, change, squares;
+} mb_grid_change;
+
+MB_BOTH static inline void mb_grid_change_add(mb_grid_change *cell, float old, float value)
+{
+    double change = (double)value - (double)old;
+    cell->sum += (double)value;
+    cell->change += change * change;
+    cell->squares += (double)value * (double)value;
 }
 
 #endif
