@@ -23,6 +23,7 @@ typedef struct job {
     const mb_gridding_ray *rays;
     const int32_t *starts;
     const float *response, *deapodise;
+    double keep;
     float *polar, *cells;
 } job;
 
@@ -37,30 +38,45 @@ static const float *sino_row(const job *j, int64_t z, int64_t a)
            a * sino->strides[rank - 2];
 }
 
+/* Real or imaginary part of the padded row, differenced: rounded once, as by the GPU's fmaf. */
+MB_MULTIVERSION
 static void put_part(const job *j, const float *from, float *row, int part)
 {
-    int64_t left = (j->padded - j->g.cols) / 2, cols = j->g.cols;
-    bool edge = from && j->p->padding == MB_RAMP_PAD_EDGE;
-    float before = edge ? from[0] : 0, after = edge ? from[cols - 1] : 0;
-    for (int64_t i = 0; i < left; i++)
-        row[2 * i + part] = before;
-    for (int64_t i = 0; i < cols; i++)
-        row[2 * (left + i) + part] = from ? from[i] : 0;
-    for (int64_t i = left + cols; i < j->padded; i++)
-        row[2 * i + part] = after;
+    const int64_t left = (j->padded - j->g.cols) / 2, cols = j->g.cols, end = left + cols;
+    const bool edge = from && j->p->padding == MB_RAMP_PAD_EDGE;
+    const double before = edge ? from[0] : 0, after = edge ? from[cols - 1] : 0, keep = j->keep;
+    double previous = end < j->padded ? after : from ? from[cols - 1] : 0;
+    row += part;
+    for (int64_t i = 0; i < left; i++) {
+        row[2 * i] = (float)(before - keep * previous);
+        previous = before;
+    }
+    for (int64_t i = 0; i < cols; i++) {
+        const double here = from ? from[i] : 0;
+        row[2 * (left + i)] = (float)(here - keep * previous);
+        previous = here;
+    }
+    for (int64_t i = end; i < j->padded; i++) {
+        row[2 * i] = (float)(after - keep * previous);
+        previous = after;
+    }
 }
 
-/* The response is even: both halves of the complex spectrum get it. */
+/* The response belongs to a real kernel: the upper half of the complex spectrum gets its conjugate. */
 MB_MULTIVERSION
 static void multiply(float *row, const float *response, int64_t padded)
 {
-    for (int64_t k = 0; k <= padded / 2; k++) {
-        row[2 * k] *= response[k];
-        row[2 * k + 1] *= response[k];
+    const int64_t half = padded / 2;
+    const float *im = response + half + 1;
+    for (int64_t k = 0; k <= half; k++) {
+        const float x = row[2 * k], y = row[2 * k + 1];
+        row[2 * k] = x * response[k] - y * im[k];
+        row[2 * k + 1] = x * im[k] + y * response[k];
     }
-    for (int64_t k = padded / 2 + 1; k < padded; k++) {
-        row[2 * k] *= response[padded - k];
-        row[2 * k + 1] *= response[padded - k];
+    for (int64_t k = half + 1; k < padded; k++) {
+        const float x = row[2 * k], y = row[2 * k + 1];
+        row[2 * k] = x * response[padded - k] + y * im[padded - k];
+        row[2 * k + 1] = y * response[padded - k] - x * im[padded - k];
     }
 }
 
@@ -175,17 +191,26 @@ __attribute__((always_inline)) static inline void weights_at(const mb_gridding *
         weights[i] = wx[i] * wy[i];
 }
 
+#define RAYS_OF_A_SUM 32
+
 /* The samples of every pair are one vector, `pairs` complex numbers. Adds image `image` of a cell, ray
-** by ray. */
+** by ray. Near the middle of the grid all rays meet, and their samples are of one sign: sums of
+** RAYS_OF_A_SUM rays are added up in double. */
 #define DEFINE_ADD_CELL(pairs)                                                                     \
     typedef float vector_##pairs __attribute__((vector_size(8 * (pairs)), aligned(8)));            \
+    typedef double wide_##pairs __attribute__((vector_size(16 * (pairs)), aligned(8)));            \
     __attribute__((always_inline)) static inline void add_cell_##pairs(                            \
-        const job *j, float x, float y, int low, int high, float *to)                              \
+        const job *j, float x, float y, int low, int high, double *to)                             \
     {                                                                                              \
         const mb_gridding *g = &j->gridding;                                                       \
         const int64_t samples = j->samples, half = samples / 2;                                    \
-        vector_##pairs sum = *(const vector_##pairs *)(const void *)to;                            \
+        wide_##pairs total = *(const wide_##pairs *)(const void *)to;                              \
+        vector_##pairs sum = {0};                                                                  \
         for (int s = low; s < high; s++) {                                                         \
+            if ((s - low) % RAYS_OF_A_SUM == RAYS_OF_A_SUM - 1) {                                  \
+                total += __builtin_convertvector(sum, wide_##pairs);                               \
+                sum = (vector_##pairs){0};                                                         \
+            }                                                                                      \
             int ray = s < 0 ? s + g->rays : s >= g->rays ? s - g->rays : s, first, last;           \
             const mb_gridding_ray *r = &j->rays[ray];                                              \
             const double cx = (double)r->cx + (double)r->cx_low,                                   \
@@ -203,7 +228,7 @@ __attribute__((always_inline)) static inline void weights_at(const mb_gridding *
                     sum += weights[i] * value[i];                                                  \
             }                                                                                      \
         }                                                                                          \
-        *(vector_##pairs *)(void *)to = sum;                                                       \
+        *(wide_##pairs *)(void *)to = total + __builtin_convertvector(sum, wide_##pairs);          \
     }
 
 DEFINE_ADD_CELL(1)
@@ -218,7 +243,7 @@ static void grid_line(const job *j, int64_t line)
     const mb_gridding *g = &j->gridding;
     const int half = (int)(j->grid / 2), cell_y = (int)line - half;
     for (int cell_x = -half; cell_x < half; cell_x++) {
-        float sums[2 * MB_FOURIER_PAIRS_MOST] = {0};
+        double sums[2 * MB_FOURIER_PAIRS_MOST] = {0};
         for (int image = 0; image < 3; image++) {
             float x = (float)cell_x, y = (float)cell_y;
             int low, high;
@@ -234,9 +259,11 @@ static void grid_line(const job *j, int64_t line)
             default: add_cell_8(j, x, y, low, high, sums); break;
             }
         }
-        for (int64_t q = 0; q < j->pairs; q++)
-            memcpy(j->cells + 2 * ((q * j->grid + line) * j->grid + cell_x + half), sums + 2 * q,
-                   8);
+        for (int64_t q = 0; q < j->pairs; q++) {
+            float *cell = j->cells + 2 * ((q * j->grid + line) * j->grid + cell_x + half);
+            cell[0] = (float)sums[2 * q];
+            cell[1] = (float)sums[2 * q + 1];
+        }
     }
 }
 
@@ -318,6 +345,7 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
              .starts = call->slots[MB_FOURIER_STARTS],
              .response = response,
              .deapodise = call->slots[MB_FOURIER_DEAPODISE],
+             .keep = mb_fourier_keep(p, layout.padded),
              .polar = call->slots[MB_FOURIER_SAMPLES],
              .cells = call->slots[MB_FOURIER_CELLS]};
     int threads = call->device->facts.threads;
@@ -332,7 +360,8 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
                       call->slots[MB_FOURIER_DEAPODISE]);
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
     for (int64_t k = 0; k <= j.padded / 2; k++)
-        response[k] = mb_ramp_filter_response(p->filter, p->cutoff, 1.0, j.padded, k);
+        mb_fourier_response(mb_ramp_filter_response(p->filter, p->cutoff, 1.0, j.padded, k), j.keep,
+                            j.padded, k, &response[k], &response[j.padded / 2 + 1 + k]);
     for (j.first = 0; j.first < g.rows; j.first += 2 * batch) {
         const int64_t left = (g.rows - j.first + 1) / 2;
         j.pairs = mb_fourier_lanes(g.rows, j.first, batch);

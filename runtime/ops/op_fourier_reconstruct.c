@@ -208,7 +208,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     mb_planner_slot(planner, "angles", mb_bytes_mul(angles, sizeof(mb_fourier_angle)), 0, 7);
     mb_planner_slot(planner, "rays", mb_bytes_mul(angles, sizeof(mb_gridding_ray)), 0, 7);
     mb_planner_slot(planner, "starts", mb_bytes_mul(4 * angles + 1, 4), 0, 7);
-    mb_planner_slot(planner, "response", 4 * (padded / 2 + 1), 0, 7);
+    mb_planner_slot(planner, "response", 8 * (padded / 2 + 1), 0, 7);
     mb_planner_slot(planner, "deapodise", 4 * ((uint64_t)mb_fourier_side(&g) / 2 + 1), 0, 7);
     mb_planner_slot(planner, "rows", rows, 1, host ? 7 : 2);
     mb_planner_slot(planner, "spectra", product(pairs, angles, apart ? n : 0, 8), 2, 4);

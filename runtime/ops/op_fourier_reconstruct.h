@@ -4,7 +4,7 @@
 **
 ** Two slices make one complex row and one complex grid; a batch of 1 to 8 pairs goes through
 ** together, so that the gridder finds each sample once for all. Per batch:
-**   1 pad to P, transform, multiply by ramp_filter's response, back        [pair][angle][P]
+**   1 pad to P, difference, transform, multiply by the response, back      [pair][angle][P]
 **   2 crop to cols, extend by zeros to N samples                           [pair][angle][N]
 **   3 transform
 **   4 times weight and exp(2 pi i k c_a / N), in the order of sorted rays
@@ -16,6 +16,11 @@
 ** With xs and ys counted from pixel floor(side / 2) of the region of interest a pixel reads
 ** u = xs cos t - ys sin t + c_a, c_a = center + shift + hx cos t - hy sin t, where (hx, -hy) is that
 ** pixel's place. So a small region takes a small grid.
+** A transform's rounding errors are spread evenly over the frequencies, a smooth row is not, and a ramp
+** would make the errors 2^10 times as large against it. So rows are differenced first, with one
+** rounding: d_i = p_i - keep p_(i-1), around the end of the padded row; the response is ramp_filter's
+** divided by 1 - keep exp(-2 pi i k / P), which leaves little to amplify. keep < 1, for the ramp is not
+** 0 at frequency 0; filter none, which amplifies nothing, keeps 0.
 ** The N-periodic row must not repeat inside the image: N covers what lies between the row and the
 ** farthest pixel.
 ** On the host steps 1 to 4 go row by row, step 6 line by line along x, then with step 7 a few columns
@@ -64,7 +69,7 @@ enum {
     MB_FOURIER_ANGLES,    /* mb_fourier_angle[angles] */
     MB_FOURIER_RAYS,      /* mb_gridding_ray[angles], sorted */
     MB_FOURIER_STARTS,    /* int32[buckets + 1] */
-    MB_FOURIER_RESPONSE,  /* float[P / 2 + 1] */
+    MB_FOURIER_RESPONSE,  /* float[2][P / 2 + 1]: real parts, imaginary parts */
     MB_FOURIER_DEAPODISE, /* float[largest side / 2 + 1], scale / N not included */
     MB_FOURIER_ROWS, /* complex [pair][angle][P]; host: mb_fourier_host_pitch a thread; fused: 0 */
     MB_FOURIER_SPECTRA, /* complex [pair][angle][N]; host and fused: 0 bytes */
@@ -82,6 +87,26 @@ static inline mb_ramp_filter_params mb_fourier_filter(const mb_fourier_reconstru
 {
     mb_ramp_filter_params filter = {p->filter, p->cutoff, p->padding, p->pad_width, 1.0, {NULL, 0}};
     return filter;
+}
+
+/* `keep` of the head comment, a float. */
+static inline double mb_fourier_keep(const mb_fourier_reconstruct_params *p, int64_t padded)
+{
+    int places = 0;
+    while (places < 24 && (int64_t)1 << places < padded)
+        places++;
+    return p->filter == MB_RAMP_NONE ? 0.0 : 1.0 - ldexp(1.0, -places);
+}
+
+/* ramp_filter's response at k, 0 <= k <= P / 2, for differenced rows. */
+MB_BOTH static inline void mb_fourier_response(float response, double keep, int64_t padded,
+                                               int64_t k, float *re, float *im)
+{
+    const double half = MB_GRIDDING_PI * (double)k / (double)padded, s = sin(half);
+    const double x = 1.0 - keep + 2.0 * keep * s * s, y = keep * sin(2.0 * half);
+    const double factor = response / (x * x + y * y);
+    *re = (float)(factor * x);
+    *im = (float)(-factor * y);
 }
 
 /* Everything resolved from the parameters (which infer has checked) and the sinogram's shape. */
