@@ -1,17 +1,26 @@
 /*
 ** fourier_reconstruct on CUDA. Steps, layouts and slots: ops/op_fourier_reconstruct.h; rows in one
-** kernel: fourier_rows.cuh; gridding: fourier_gather.cuh;
-** from there to pixels: fourier_image.cuh.
-** Rows and grids that do not fit those kernels go through the FFT library. Two slices are one complex row from
-** the padding on, so the filter's transforms are complex too: the same bytes as two real ones, and
-** no separate pass to pair them.
+** kernel: fourier_rows.cuh; gridding: fourier_gather.cuh; from there to pixels: fourier_image.cuh.
+** Rows and grids that do not fit those kernels go through the FFT library. Two slices are one complex
+** row from the padding on, so the filter's transforms are complex too: the same bytes as two real
+** ones, and no separate pass to pair them.
 */
 #include "fourier_image.cuh"
 #include "ramp_table.cuh"
 
+/* ramp_filter's table in the lower half -> the response for differenced rows. */
+__global__ void __launch_bounds__(MB_THREADS)
+    fourier_response(float *table, double keep, int64_t padded)
+{
+    const int64_t k = blockIdx.x * (int64_t)MB_THREADS + threadIdx.x;
+    if (k <= padded / 2)
+        mb_fourier_response(table[k], keep, padded, k, table + k, table + padded / 2 + 1 + k);
+}
+
+/* Pads and differences. */
 __global__ void __launch_bounds__(MB_THREADS)
     fourier_pad(fourier_rows from, int64_t count, int64_t angles, int64_t cols, float2 *to,
-                int64_t padded, bool edge)
+                int64_t padded, float keep, bool edge)
 {
     const int64_t left = (padded - cols) / 2;
     for (int64_t r = blockIdx.x; r < count; r += gridDim.x) {
@@ -20,15 +29,20 @@ __global__ void __launch_bounds__(MB_THREADS)
         const float *even = row_of(from, has_even ? 2 * q : 0, a),
                     *odd = row_of(from, has_odd ? 2 * q + 1 : 0, a);
         float2 *row = to + r * padded;
+        const auto at = [&](int64_t i) {
+            const bool use = (i >= 0 && i < cols) || edge;
+            const int64_t nearest = i < 0 ? 0 : i < cols ? i : cols - 1;
+            return make_float2(use && has_even ? even[nearest] : 0.0f,
+                               use && has_odd ? odd[nearest] : 0.0f);
+        };
         for (int64_t first = threadIdx.x; first < padded; first += MB_THREADS * MB_BATCH) {
             float2 v[MB_BATCH];
 #pragma unroll
             for (int b = 0; b < MB_BATCH; b++) {
-                const int64_t i = first + b * MB_THREADS - left;
-                const bool use = (i >= 0 && i < cols) || edge;
-                const int64_t nearest = i < 0 ? 0 : i < cols ? i : cols - 1;
-                v[b].x = use && has_even ? even[nearest] : 0.0f;
-                v[b].y = use && has_odd ? odd[nearest] : 0.0f;
+                const int64_t i = first + b * MB_THREADS;
+                const float2 here = at(i - left), previous = at((i > 0 ? i : padded) - 1 - left);
+                v[b] = make_float2(fmaf(-keep, previous.x, here.x),
+                                   fmaf(-keep, previous.y, here.y));
             }
 #pragma unroll
             for (int b = 0; b < MB_BATCH; b++)
@@ -45,19 +59,18 @@ __global__ void __launch_bounds__(MB_THREADS)
         float2 *row = rows + r * padded;
         for (int64_t first = threadIdx.x; first < padded; first += MB_THREADS * MB_BATCH) {
             float2 v[MB_BATCH];
-            float h[MB_BATCH];
 #pragma unroll
             for (int b = 0; b < MB_BATCH; b++) {
                 const int64_t k = first + b * MB_THREADS;
-                if (k < padded) {
-                    v[b] = row[k];
-                    h[b] = response[k <= padded / 2 ? k : padded - k];
-                }
+                if (k < padded)
+                    v[b] = k <= padded / 2
+                               ? fourier_filtered<false>(row[k], response, padded, k)
+                               : fourier_filtered<true>(row[k], response, padded, padded - k);
             }
 #pragma unroll
             for (int b = 0; b < MB_BATCH; b++)
                 if (first + b * MB_THREADS < padded)
-                    row[first + b * MB_THREADS] = make_float2(v[b].x * h[b], v[b].y * h[b]);
+                    row[first + b * MB_THREADS] = v[b];
         }
     }
 }
@@ -180,6 +193,17 @@ static mb_status upload_tables(const mb_op_call *call, const mb_fourier_reconstr
     return status;
 }
 
+static mb_status response(const mb_op_call *call, const mb_fourier_reconstruct_params *p,
+                          int64_t padded)
+{
+    float *table = (float *)call->slots[MB_FOURIER_RESPONSE];
+    MB_TRY(mb_ramp_table(call, table, p->filter, p->cutoff, 1.0, padded));
+    fourier_response<<<(unsigned)(padded / 2 / MB_THREADS + 1), MB_THREADS, 0, mb_stream(call)>>>(
+        table, mb_fourier_keep(p, padded), padded);
+    MB_LAUNCHED("fourier_response");
+    return MB_STATUS_OK;
+}
+
 static mb_status transform(const mb_op_call *call, int fft, void *data)
 {
     return mb_cuda_core->fft_exec(call->device, call->ffts[fft], data, data,
@@ -213,6 +237,7 @@ static mb_status samples_fused(const mb_op_call *call, const mb_fourier_reconstr
     job.cols = (int)g->cols;
     job.kept = (int)(l->samples / threads);
     job.pairs = (int)lanes;
+    job.keep = (float)mb_fourier_keep(p, l->padded);
     job.edge = p->padding == MB_RAMP_PAD_EDGE;
     switch (threads) {
     case 32: return rows_fused<32>(call, job);
@@ -251,7 +276,7 @@ static mb_status samples_apart(const mb_op_call *call, const mb_fourier_reconstr
            *spectra = (float2 *)call->slots[MB_FOURIER_SPECTRA];
     fourier_pad<<<blocks, MB_THREADS, 0, stream>>>(
         rows_from(call->arrays[MB_FOURIER_SINO], first, g->rows), count, g->angles, g->cols, rows,
-        padded, p->padding == MB_RAMP_PAD_EDGE);
+        padded, (float)mb_fourier_keep(p, padded), p->padding == MB_RAMP_PAD_EDGE);
     MB_LAUNCHED("fourier_pad");
     MB_TRY(transform(call, MB_FOURIER_FORWARD, rows));
     fourier_multiply<<<blocks, MB_THREADS, 0, stream>>>(
@@ -322,8 +347,7 @@ extern "C" mb_status mb_cuda_fourier_reconstruct(const mb_op_call *call)
     image.scale = (float)(g.scale / (double)l.samples);
     image.outside = (float)p->circle_value;
     MB_TRY(upload_tables(call, p, &g, &gridding, l.own));
-    MB_TRY(mb_ramp_table(call, (float *)call->slots[MB_FOURIER_RESPONSE], p->filter, p->cutoff, 1.0,
-                         l.padded));
+    MB_TRY(response(call, p, l.padded));
     for (int64_t first = 0; first < g.rows; first += 2 * l.pairs) {
         if (mb_cuda_core->cancelled())
             return MB_STATUS_CANCELLED;

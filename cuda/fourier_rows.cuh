@@ -30,12 +30,22 @@ struct fourier_row_job {
     fourier_rows from;
     const mb_fourier_angle *angles;
     const mb_gridding_ray *rays;
-    const float *response;
+    const float *response; /* real parts, imaginary parts */
     float2 *samples;
     int count, cols, kept; /* rays; kept = N / T */
     int pairs;
+    float keep;
     bool edge;
 };
+
+/* Point k <= P / 2 of a spectrum times the response; CONJUGATE: point P - k. */
+template <bool CONJUGATE>
+__device__ static inline float2 fourier_filtered(float2 v, const float *response, int64_t padded,
+                                                 int64_t k)
+{
+    const float re = response[k], im = response[padded / 2 + 1 + k];
+    return fourier_times(v, make_float2(re, CONJUGATE ? -im : im));
+}
 
 template <int T>
 __global__ void __launch_bounds__(T, T >= 1024 ? 1 : FOURIER_ROWS_THREADS / T)
@@ -67,12 +77,17 @@ __global__ void __launch_bounds__(T, T >= 1024 ? 1 : FOURIER_ROWS_THREADS / T)
             before = make_float2(even[0], has_odd ? odd[0] : 0.0f);
             after = make_float2(even[cols - 1], has_odd ? odd[cols - 1] : 0.0f);
         }
+        const auto at = [&](int i) {
+            return i < cols       ? make_float2(even[i], has_odd ? odd[i] : 0.0f)
+                   : i < P - left ? after
+                                  : before;
+        };
 #pragma unroll
         for (int e = 0; e < H; e++) {
             const int i = t + T * e;
-            v[e] = i < P - left ? after : before;
-            if (i < cols)
-                v[e] = make_float2(even[i], has_odd ? odd[i] : 0.0f);
+            const float2 here = at(i), previous = at(i > 0 ? i - 1 : P - 1);
+            v[e] = make_float2(fmaf(-job.keep, previous.x, here.x),
+                               fmaf(-job.keep, previous.y, here.y));
         }
     }
     fourier_pass<H, T, -1, true>(v, t, 1);
@@ -82,9 +97,8 @@ __global__ void __launch_bounds__(T, T >= 1024 ? 1 : FOURIER_ROWS_THREADS / T)
 #pragma unroll
     for (int e = 0; e < H; e++) {
         const int i = t + T * e;
-        const float h = job.response[i <= P / 2 ? i : P - i];
-        v[e].x *= h;
-        v[e].y *= h;
+        v[e] = e < H / 2 ? fourier_filtered<false>(v[e], job.response, P, i)
+                         : fourier_filtered<true>(v[e], job.response, P, P - i);
     }
     fourier_pass<H, T, 1, true>(v, t, 1);
     fourier_put<H, T, true>(v, t, 1, P, fourier_shared);
