@@ -179,6 +179,40 @@ struct fourier_dft<1, SIGN> {
     __device__ static __forceinline__ void run(float2 *) {}
 };
 
+/* The same of x[r] w^r, R a power of two: a factor costs a butterfly that has one nothing, and the
+** others are few. */
+template <int R, int SIGN>
+__device__ static __forceinline__ void fourier_dft_turned(float2 *x, float2 w)
+{
+    constexpr int H = R / 2, STEPS = R > 2 ? R / 4 : 1;
+    float2 even[H], odd[H];
+#pragma unroll
+    for (int k = 0; k < H; k++) {
+        even[k] = x[2 * k];
+        odd[k] = x[2 * k + 1];
+    }
+    if constexpr (R > 2) {
+        const float2 w2 = fourier_times(w, w);
+        fourier_dft_turned<H, SIGN>(even, w2);
+        fourier_dft_turned<H, SIGN>(odd, w2);
+    }
+#pragma unroll
+    for (int k = 0; k < STEPS; k++) {
+        const float2 turn =
+            make_float2(fourier_cos16(k * (16 / R)), SIGN * fourier_cos16(k * (16 / R) + 12));
+        float2 u = k == 0 ? w : fourier_times(w, turn);
+#pragma unroll
+        for (int j = k; j < H; j += STEPS) {
+            const float2 e = even[j], o = odd[j];
+            const float re = fmaf(-o.y, u.y, fmaf(o.x, u.x, e.x)),
+                        im = fmaf(o.x, u.y, fmaf(o.y, u.x, e.y));
+            x[j] = make_float2(re, im);
+            x[j + H] = make_float2(fmaf(2.0f, e.x, -re), fmaf(2.0f, e.y, -im));
+            u = make_float2(-SIGN * u.y, SIGN * u.x); /* a quarter of a turn on */
+        }
+    }
+}
+
 /* Places in shared memory, with a gap every 16 against bank conflicts. */
 __device__ static inline int fourier_place(int i)
 {
@@ -201,18 +235,16 @@ __device__ static __forceinline__ void fourier_pass(float2 (&v)[FOURIER_HELD], i
 #pragma unroll
     for (int q = 0; q < Q; q++) {
         const int b = t + T * q;
-        float2 x[R], power[R];
+        float2 x[R];
 #pragma unroll
         for (int r = 0; r < R; r++)
             x[r] = v[q + Q * r];
         if (done > 1) {
             const float k = (float)fourier_rest<POWER>(b, done);
-            fourier_powers<R>(fourier_turn(SIGN * 2.0f * k / (float)(R * done)), power);
-#pragma unroll
-            for (int r = 1; r < R; r++)
-                x[r] = fourier_times(x[r], power[r]);
+            fourier_dft_turned<R, SIGN>(x, fourier_turn(SIGN * 2.0f * k / (float)(R * done)));
+        } else {
+            fourier_dft<R, SIGN>::run(x);
         }
-        fourier_dft<R, SIGN>::run(x);
 #pragma unroll
         for (int r = 0; r < R; r++)
             v[q + Q * r] = x[r];
@@ -296,7 +328,7 @@ __device__ static __forceinline__ void fourier_passes(float2 (&v)[FOURIER_HELD],
     fourier_pass<R::A, T, SIGN, POWER>(v, t, done);
     fourier_exchange<R::A, T, R::B, POWER>(v, t, done, points, shared, group);
     fourier_pass<R::B, T, SIGN, POWER>(v, t, done * R::A);
-    if (R::C > 1) {
+    if constexpr (R::C > 1) {
         fourier_exchange<R::B, T, R::C, POWER>(v, t, done * R::A, points, shared, group);
         fourier_pass<R::C, T, SIGN, POWER>(v, t, done * R::A * R::B);
     }

@@ -8,7 +8,8 @@
 #include "cuda_launch.cuh"
 #include "ops/op_ramp_filter.h"
 
-/* The sum of mb_ramp_filter_ramp, terms 64 apart in each lane, the small ones first. */
+/* The sum of mb_ramp_filter_ramp, terms 64 apart in each lane, the small ones first; the
+** cosines by turning, in double. */
 __global__ static void __launch_bounds__(MB_THREADS)
     mb_ramp_table_kernel(float *table, int filter, double cutoff, double scale, int64_t padded)
 {
@@ -18,9 +19,18 @@ __global__ static void __launch_bounds__(MB_THREADS)
     if (k > padded / 2)
         return; /* the whole warp */
     double sum = 0;
-    if (mb_ramp_filter_is_ramp(filter, cutoff, padded, k))
-        for (int64_t n = padded / 2 - 1 - 2 * lane; n >= 1; n -= 64)
-            sum += cospi(2.0 * (double)(k * n % padded) / (double)padded) / ((double)n * (double)n);
+    if (mb_ramp_filter_is_ramp(filter, cutoff, padded, k)) {
+        const int64_t last = padded / 2 - 1 - 2 * lane;
+        double s, c, step_s, step_c;
+        sincospi(2.0 * (double)(k * last % padded) / (double)padded, &s, &c);
+        sincospi(2.0 * (double)(k * 64 % padded) / (double)padded, &step_s, &step_c);
+        for (int64_t n = last; n >= 1; n -= 64) {
+            sum += c / ((double)n * (double)n);
+            const double next = c * step_c + s * step_s;
+            s = s * step_c - c * step_s;
+            c = next;
+        }
+    }
     for (int step = 16; step > 0; step >>= 1)
         sum += __shfl_xor_sync(0xffffffffu, sum, step);
     if (lane == 0)

@@ -25,8 +25,8 @@ local ONLY = { -- options that one method alone has
 -- 512 and 1024 columns. Exact mode: the same work at the rates measured for it.
 local COSTS = {
     cuda = {
-        fast = {update = 0.053, filter = 25, gridding = 28, pixel = 8},
-        exact = {update = 0.14, filter = 25, gridding = 30, pixel = 12},
+        fast = {update = 0.053, filter = 5, gridding = 28, pixel = 8},
+        exact = {update = 0.14, filter = 5, gridding = 30, pixel = 12},
     },
     host = {
         fast = {update = 55, filter = 3200, gridding = 23000, pixel = 25000},

@@ -17,15 +17,17 @@ static inline int64_t mb_fused_fft_table(int64_t points)
     return points <= 32 ? 0 : points <= 1024 ? points : points + 1024;
 }
 
-/* What a device has for the fused passes: threads of a block (the more, the wider the tiles), and shared memory. */
+/* What a device has: threads of a block of the fused passes (the more, the wider the tiles; 0: it has none), and shared memory
+** of a block of any kernel. */
 typedef struct mb_fused_fft_room {
     int threads, shared_bytes;
 } mb_fused_fft_room;
 
 static inline mb_fused_fft_room mb_fused_fft_device(const mb_device_facts *facts)
 {
-    mb_fused_fft_room room = {0, 0};
+    mb_fused_fft_room room = {0, 48 << 10};
     switch (facts->compute_capability) {
+    case 75: room.shared_bytes = 64 << 10; break;
     case 80:
     case 87: room.threads = 256, room.shared_bytes = 163 << 10; break;
     case 86:

@@ -1,8 +1,9 @@
 /*
 ** ramp_filter: the filter of filtered back-projection, along the detector axis of sinograms (rank 1 to 3, f32).
 ** Each row is padded to P (zeros or its edge values), transformed, multiplied by the response (op_ramp_filter.h),
-** transformed back and cropped. On the host every thread filters rows of its own, one at a time, in one padded row: the
-** scratch does not depend on the number of rows.
+** transformed back and cropped. Rows do not touch each other: one that is not finite leaves its neighbours as they are. On
+** the host every thread filters rows of its own, one at a time, in one padded row: the scratch does not depend on the number
+** of rows.
 */
 #include "ops/multiversion.h"
 #include "ops/op_ramp_filter.h"
@@ -101,6 +102,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 2, 3, 13}}, params = {pad_width = 28, scale = 0.5}}",
     "{inputs = {{'f32', 4, 3, 17}}, params = {slice_shifts = {-2.25, 0, 7, 0.5}, padding = "
     "'edge'}}",
+    "{inputs = {{'f32', 2, 3, 301}}, params = {slice_shifts = {0.75, -3}, filter = 'hamming'}}",
     NULL};
 
 static mb_status check_shifts(const mb_ramp_filter_params *p, const mb_shape *shape, int64_t width)
@@ -151,20 +153,23 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     bool host = facts->compute_capability == 0;
     int64_t width = shape->dims[shape->rank - 1], padded = mb_ramp_filter_padded(p, width);
     int64_t rows = (int64_t)mb_shape_elements(shape) / width;
+    bool fused = mb_ramp_filter_fused(facts, padded);
     int64_t batch = host ? 1 : mb_ramp_filter_batch(rows, padded);
     uint64_t row_bytes = 4 * (uint64_t)(host ? mb_ramp_filter_host_pitch(padded) : padded + 2);
-    mb_fft_desc forward = mb_fft_describe(MB_FFT_R2C, 1, &padded, batch, true);
-    mb_fft_desc inverse = mb_fft_describe(MB_FFT_C2R, 1, &padded, batch, true);
+    uint64_t held = fused ? 0 : (uint64_t)(host ? facts->threads : batch);
     int work;
     mb_planner_slot(planner, "response", 4 * (uint64_t)(padded / 2 + 1), 0, 2);
-    mb_planner_slot(planner, "rows",
-                    mb_bytes_mul(row_bytes, (uint64_t)(host ? facts->threads : batch)), 0, 2);
-    mb_planner_fft(planner, &forward, "forward work", 1, 1, &work);
-    mb_planner_fft(planner, &inverse, "inverse work", 2, 2, &work);
+    mb_planner_slot(planner, "rows", mb_bytes_mul(row_bytes, held), 0, 2);
     mb_planner_slot(
         planner, "turned",
         host && p->slice_shifts.count > 0 ? mb_bytes_mul(row_bytes, (uint64_t)facts->threads) : 0,
         0, 2);
+    if (!fused) {
+        mb_fft_desc forward = mb_fft_describe(MB_FFT_R2C, 1, &padded, batch, true);
+        mb_fft_desc inverse = mb_fft_describe(MB_FFT_C2R, 1, &padded, batch, true);
+        mb_planner_fft(planner, &forward, "forward work", 1, 1, &work);
+        mb_planner_fft(planner, &inverse, "inverse work", 2, 2, &work);
+    }
 }
 
 MB_MULTIVERSION

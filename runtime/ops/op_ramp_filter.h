@@ -3,10 +3,10 @@
 **
 ** P = mb_ramp_filter_padded, left = (P - width) / 2. A padded row holds P reals in a pitch of P + 2 (in-place R2C and C2R).
 ** Host: FFT batch 1, one row per thread at a pitch of mb_ramp_filter_host_pitch floats.
-** CUDA: FFT batch = mb_ramp_filter_batch rows, dense rows of P + 2 floats; the last batch may transform rows that hold
-** rubbish, nobody reads them.
+** CUDA, where mb_ramp_filter_fused: one kernel, no FFT, nothing but the response. Otherwise FFT batch = mb_ramp_filter_batch
+** rows, dense rows of P + 2 floats; the last batch may transform rows that hold rubbish, nobody reads them.
 ** The response table has P / 2 + 1 floats, real, and includes scale and 1/P (transforms are not normalised):
-** entry k = mb_ramp_filter_response(filter, cutoff, scale, P, k).
+** entry k = mb_ramp_filter_response(filter, cutoff, scale, P, k); half of that where fused (cuda/ramp_row.cuh).
 ** slice_shifts: bin k of a row of slice z is multiplied by the phase mb_ramp_filter_phase(turn, k) as well. The host makes
 ** a table of response times phase a thread, for the slice it is at; CUDA computes phases where it multiplies, without
 ** scratch.
@@ -15,6 +15,7 @@
 #define MB_OPS_OP_RAMP_FILTER_H
 
 #include "core/both.h"
+#include "ops/fused_fft.h"
 #include "ops/op.h"
 #include <math.h>
 
@@ -41,13 +42,13 @@ typedef struct mb_ramp_filter_params {
 } mb_ramp_filter_params;
 
 enum { MB_RAMP_FILTER_SINO, MB_RAMP_FILTER_RESULT };
-enum { MB_RAMP_FILTER_FORWARD, MB_RAMP_FILTER_INVERSE }; /* FFTs */
+enum { MB_RAMP_FILTER_FORWARD, MB_RAMP_FILTER_INVERSE }; /* FFTs, unless fused */
 enum {
-    MB_RAMP_FILTER_RESPONSE,     /* float[P / 2 + 1] */
-    MB_RAMP_FILTER_ROWS,         /* the padded rows */
+    MB_RAMP_FILTER_RESPONSE, /* float[P / 2 + 1] */
+    MB_RAMP_FILTER_ROWS,     /* the padded rows; fused: 0 bytes */
+    MB_RAMP_FILTER_TURNED,   /* host, with slice_shifts: a pitch of floats a thread; else 0 bytes */
     MB_RAMP_FILTER_FORWARD_WORK, /* FFT work areas; the two share bytes where they are not empty */
-    MB_RAMP_FILTER_INVERSE_WORK,
-    MB_RAMP_FILTER_TURNED /* host, with slice_shifts: per thread, a pitch of floats; else 0 bytes */
+    MB_RAMP_FILTER_INVERSE_WORK
 };
 
 #define MB_RAMP_FILTER_CUDA_BYTES (256u << 20)
@@ -99,6 +100,16 @@ static inline int64_t mb_ramp_filter_batch(int64_t rows, int64_t padded)
         most = 1;
     batches = (rows + most - 1) / most; /* equal batches rather than one small last one */
     return batches > 0 ? (rows + batches - 1) / batches : 1;
+}
+
+/* CUDA: does one kernel take the rows? P / 2 complex numbers, a power of two, 16 for each of the threads of a block, 32 to
+** 1024, which exchange them through shared memory (cuda/fourier_block.cuh: fourier_room). */
+static inline bool mb_ramp_filter_fused(const mb_device_facts *facts, int64_t padded)
+{
+    const int64_t threads = padded / 32, points = padded / 2;
+    return facts->compute_capability > 0 && threads >= 32 && threads <= 1024 &&
+           (padded & (padded - 1)) == 0 &&
+           8 * (points + points / 16) <= mb_fused_fft_device(facts).shared_bytes;
 }
 
 /*

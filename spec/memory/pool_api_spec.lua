@@ -253,7 +253,7 @@ describe("the pool by hand", function()
 
         local without_plan, with_plan = during(4 << 20, function()
             local b <close> = mb.zeros({256, 200, 3000}, {device = device})
-            mb.ramp_filter(b):release()
+            mb.ramp_filter(b, {pad_width = 6000}):release()
             local lines = reading()
             mb.fft.drop(device)
             return lines

@@ -136,8 +136,100 @@ describe("ramp_filter", function()
         assert.equal(few.scratch, many.scratch)
     end)
 
+    it("needs nothing but its response where a GPU filters rows on the chip", function()
+        local device = mb.device("planned:h200")
+        local function scratch(params, ...)
+            return mb.op.estimate("ramp_filter", { { "f32", ... } }, params, { device = device, given = true }).scratch
+        end
+        for _, width in ipairs { 257, 640, 2048, 2160, 5000, 9000, 16384 } do
+            local table_bytes = mb.pool.round(4 * (padded_width(width) // 2 + 1))
+            assert.equal(table_bytes, scratch({}, 1, width))
+            assert.equal(table_bytes, scratch({ slice_shifts = { 1, 2 }, padding = "edge" }, 2, 700, width))
+        end
+        for _, params in ipairs { { pad_width = 3000 }, { pad_width = 512 }, { pad_width = 65536 } } do
+            assert.is_true(scratch(params, 50, 300) > mb.pool.round(2 * params.pad_width + 4))
+        end
+    end)
+
     helper.each_device(function(device, test)
         local where = " on " .. device:match("^%a+")
+
+        -- The ramp's own kernel is known, so that long rows can be checked at a few places.
+        test("convolves rows of any length with the ramp" .. where, function()
+            for _, case in ipairs {
+                { 1 }, { 2 }, { 3 }, { 5 }, { 511 }, { 512 }, { 640 }, { 1000 }, { 2048 }, { 2160 }, { 2560 }, { 5000 }, { 9000 },
+                { 640, 1024 }, { 1000, 1000 }, { 2048, 2048 }, { 700, 4096 }, { 1000, 1500 }, { 3, 1024 },
+            } do
+                local width, P = case[1], case[2] or padded_width(case[1])
+                local left = (P - width) // 2
+                local a <close> = mb.random({ 3, width }, { seed = width, low = -1, device = device })
+                local rows = a:to_table()
+                for _, padding in ipairs { "zero", "edge" } do
+                    local r <close> = mb.ramp_filter(a, { padding = padding, pad_width = case[2] })
+                    local found, got, want = r:to_table(), {}, {}
+                    for k = 0, 8 do
+                        local x, row = k * (width - 1) // 8, rows[k % 3 + 1]
+                        local sum = 0
+                        for i = 0, P - 1 do
+                            local j = i - left + 1
+                            local d = (x + left - i + P // 2) % P - P // 2
+                            if d == 0 or d % 2 == 1 then
+                                local value = row[j] or padding == "edge" and row[j < 1 and 1 or width] or 0
+                                sum = sum + value * (d == 0 and 0.25 or -1 / (pi * d) ^ 2)
+                            end
+                        end
+                        want[k + 1], got[k + 1] = sum, found[k % 3 + 1][x + 1]
+                    end
+                    helper.assert_close(want, got, 4e-6, ("%d columns, %s"):format(width, padding))
+                end
+            end
+        end)
+
+        test("keeps rows apart: what is not finite, or huge, stays in its row" .. where, function()
+            for _, width in ipairs { 300, 640, 2048, 2160, 5000 } do
+                local a <close> = mb.random({ 9, width }, { seed = 5, low = -1e-3, high = 1e-3, device = device })
+                local clean <close> = mb.ramp_filter(a)
+                local rows = a:to_table()
+                rows[2][width // 3], rows[4][width // 3], rows[7][width // 3] = 0 / 0, math.huge, 1e30
+                local bad <close> = mb.array(rows, { device = device })
+                local r <close> = mb.ramp_filter(bad)
+                local want, got = clean:to_table(), r:to_table()
+                for _, row in ipairs { 1, 3, 5, 6, 8, 9 } do
+                    assert.same(want[row], got[row])
+                end
+                for x = 1, width, 37 do
+                    assert.is_true(got[2][x] ~= got[2][x])
+                    assert.is_true(got[7][x] == got[7][x])
+                end
+            end
+        end)
+
+        test("filters rows wherever they stand, each alone as in company" .. where, function()
+            for _, width in ipairs { 513, 640, 1300 } do
+                local a <close> = mb.random({ 5, 7, width + 3 }, { seed = 2, device = device })
+                for _, columns in ipairs { { 1, width }, { 2, width + 1 }, { 4, width + 3 } } do
+                    local view <close> = a:view(mb.all, mb.all, columns)
+                    local dense <close> = view:copy()
+                    local want <close> = mb.ramp_filter(dense)
+                    local turned <close> = view:permute(2, 1, 3)
+                    local back <close> = mb.ramp_filter(turned)
+                    local found <close> = back:permute(2, 1, 3)
+                    assert.same(want:to_table(), found:to_table())
+                    local one <close> = dense:view(5, 7, mb.all)
+                    local alone <close> = mb.ramp_filter(one)
+                    local last <close> = want:view(5, 7, mb.all)
+                    assert.same(last:to_table(), alone:to_table())
+                    local own <close> = a:copy()
+                    local place <close> = own:view(mb.all, mb.all, columns)
+                    mb.ramp_filter(place, { out = place })
+                    assert.same(want:to_table(), place:to_table())
+                    local before, after = a:to_table(), own:to_table() -- nothing beside the rows is written
+                    for x = 1, width + 3 do
+                        assert.is_true(before[3][4][x] == after[3][4][x] or x >= columns[1] and x <= columns[2])
+                    end
+                end
+            end
+        end)
 
         test("moves slices by the polynomials of their rows" .. where, function()
             for _, case in ipairs {
@@ -213,6 +305,22 @@ describe("ramp_filter", function()
                 helper.assert_close(expected, alone, 1e-6)
             end
         end)
+    end)
+
+    helper.gpu_it("filters on the GPU as on the host", function()
+        local shifts = { 0.25, -13.5, 0, 7, 99.75, -60.125, 3 }
+        for _, width in ipairs { 511, 640, 1000, 2048, 2160, 5000, 9000 } do
+            local host <close> = mb.random({ 7, 3, width }, { seed = width, low = -1 })
+            local there <close> = host:to("cuda:0")
+            for _, options in ipairs {
+                { filter = "hamming", cutoff = 0.7, slice_shifts = shifts }, { filter = "shepp-logan", padding = "edge", scale = 3 },
+                { filter = "none", padding = "edge", slice_shifts = shifts }, { pad_width = (width + 203) // 4 * 4 },
+            } do
+                local want <close> = mb.ramp_filter(host, options)
+                local r <close> = mb.ramp_filter(there, options)
+                helper.assert_close(want, r, 2e-6, ("%d columns"):format(width))
+            end
+        end
     end)
 
     it("says what is wrong with shifts", function()
