@@ -40,6 +40,11 @@ end
 -- What mode "in_place" lets a step take for scratch before it goes through the sinogram in smaller parts.
 fbp.BATCH_BYTES = 64 << 20
 
+-- What mode "fast" lets the filtered copy of a sinogram that is kept take, but no less than 64 slices: a full block of the
+-- back-projector.
+fbp.COPY_BYTES = 1 << 30
+local FULL_BLOCK = 64
+
 local MODES = {fast = true, in_place = true, auto = true}
 
 -- Everything that the modes of fbp share: shapes, the options of each operator, and what the operators will take.
@@ -153,15 +158,6 @@ local function filtered_copy(job, part, count, start)
     return filtered
 end
 
-local function run_fast(job)
-    if job.consume and not job.half_center then
-        filter_into(job, job.sino, job.sino, 1, job.rows)
-        return mb.backproject(job.sino, job.angles, job.back)
-    end
-    local filtered <close> = filtered_copy(job, job.sino, math.maxinteger, 1)
-    return mb.backproject(filtered, job.angles, job.back)
-end
-
 -- Slices from filtered sinograms, `count` at a time. One alone is back-projected without being packed first.
 local function backproject_in_groups(job, filtered, slices, first_row, count)
     local options = pick(job.back, BACKPROJECT_OPTIONS)
@@ -178,6 +174,41 @@ local function backproject_in_groups(job, filtered, slices, first_row, count)
         options.out = to
         mb.backproject(from, job.angles, options)
     end
+end
+
+-- Slices from copies of so many rows of the sinogram, filtered `batch` detector rows at a time.
+local function run_in_groups(job, shape, group, batch)
+    local slices = job.back.out
+    for first = 1, job.rows, group do
+        local last = math.min(first + group - 1, job.rows)
+        local part <close> = job.rank == 3 and job.sino:view({first, last}, mb.all, mb.all) or job.sino:view(mb.all, mb.all)
+        if group < job.rows then
+            slices = slices or mb.empty(shape, {device = job.device})
+        end
+        local filtered <close> = filtered_copy(job, part, batch, first)
+        slices = slices or mb.empty(shape, {device = job.device})
+        backproject_in_groups(job, filtered, slices, first, group)
+    end
+    return slices
+end
+
+-- Rows of the sinogram that mode "fast" copies at a time.
+local function fast_group(job)
+    local most = fbp.COPY_BYTES // (4 * job.n_angles * job.cols)
+    return math.min(job.rows, math.max(most // FULL_BLOCK, 1) * FULL_BLOCK)
+end
+
+local function run_fast(job)
+    if job.consume and not job.half_center then
+        filter_into(job, job.sino, job.sino, 1, job.rows)
+        return mb.backproject(job.sino, job.angles, job.back)
+    end
+    local group = fast_group(job)
+    if group < job.rows then
+        return run_in_groups(job, backproject_cost(job).results[1].shape, group, math.maxinteger)
+    end
+    local filtered <close> = filtered_copy(job, job.sino, math.maxinteger, 1)
+    return mb.backproject(filtered, job.angles, job.back)
 end
 
 local function run_in_place(job)
@@ -205,25 +236,18 @@ local function run_in_place(job)
     local batch = largest(group * job.n_angles, free, function(count)
         return filter_cost(job, count)
     end)
-    for first = 1, job.rows, group do
-        local last = math.min(first + group - 1, job.rows)
-        local part <close> = job.rank == 3 and job.sino:view({first, last}, mb.all, mb.all) or job.sino:view(mb.all, mb.all)
-        if group < job.rows then
-            slices = slices or mb.empty(shape, {device = job.device})
-        end
-        local filtered <close> = filtered_copy(job, part, batch, first)
-        slices = slices or mb.empty(shape, {device = job.device})
-        backproject_in_groups(job, filtered, slices, first, group)
-    end
-    return slices
+    return run_in_groups(job, shape, group, batch)
 end
 
 -- Does mode "fast" fit what the budget leaves?
 local function fast_fits(job)
-    local back = backproject_cost(job)
-    local need = math.max(filter_cost(job, job.rows * job.n_angles), (job.back.out and 0 or back.result) + back.scratch)
-    if job.half_center or not job.consume then
-        need = need + mb.pool.round(4 * job.rows * job.n_angles * job.cols)
+    local keep = job.half_center or not job.consume
+    local group = keep and fast_group(job) or job.rows
+    local scratch, filter = backproject_cost(job, group).scratch, filter_cost(job, group * job.n_angles)
+    local result = job.back.out and 0 or backproject_cost(job).result
+    local need = group < job.rows and result + math.max(filter, scratch) or math.max(filter, result + scratch)
+    if keep then
+        need = need + mb.pool.round(4 * group * job.n_angles * job.cols)
     end
     local function fits()
         local stats = mb.pool.stats(job.device)
@@ -245,7 +269,8 @@ end
 --                     rows, by their trigonometric polynomial, as far as its padding goes (see ramp_filter); it costs no
 --                     memory on a GPU and next to no time. Not with half_acquisition.
 --   consume           true: the sinogram is filtered where it stands, which destroys it but needs no second one
---   mode              "fast" (default): everything at once. "in_place": in parts, for the least memory, at the cost of speed:
+--   mode              "fast" (default): everything at once; of a sinogram that is kept, 1 GiB is copied at a time, or 64 slices
+--                     (COPY_BYTES above). "in_place": in parts, for the least memory, at the cost of speed:
 --                     filtering in batches of detector rows, back-projection of a few slices at a time or of one, unpacked
 --                     (and exact). With consume the peak is sinogram + slices + one small batch (BATCH_BYTES above, or one
 --                     slice's need); without, one copy of a slice's sinogram more. "auto": fast if that fits the budget of

@@ -99,6 +99,44 @@ describe("modes of tomo.fbp", function()
             end
         end)
 
+        it("copy 64 slices at a time of a sinogram that is kept, where copies are short of memory, on " .. device, function()
+            local usual = fbp.COPY_BYTES
+            local rows, shifts = 70, {}
+            for z = 1, rows do
+                shifts[z] = 5 * math.sin(z)
+            end
+            local sino <close> = mb.random({rows, 7, 300}, {seed = 3, device = device})
+            local angles = mb.tomo.angles(7)
+            local function peak(options)
+                return peak_of(device, sino.shape, angles, options)
+            end
+            for _, options in ipairs {{}, {accuracy = "exact", slice_shifts = shifts}, {half_acquisition = true, center = 250.5}} do
+                options.size = 24
+                local expected <close> = mb.tomo.fbp(sino, angles, options)
+                local whole = peak(options)
+                fbp.COPY_BYTES = 1
+                local ok, err = pcall(function()
+                    local least = peak(options)
+                    assert.is_true(least < whole)
+                    local scope = mb.pool.scope(device)
+                    local own <close> = sino:copy()
+                    local slices <close> = mb.tomo.fbp(own, angles, options)
+                    assert.equal(least, scope:finish())
+                    helper.assert_close(expected, slices, 1e-6)
+                    assert.same(sino:to_table(), own:to_table())
+                    local given <close> = mb.zeros(expected.shape, {device = device})
+                    assert.equal(given, mb.tomo.fbp(own, angles, with(options, {out = given})))
+                    helper.assert_close(expected, given, 1e-6)
+                    local shadow <close> = mb.device(device):shadow(least)
+                    local shape <close> = mb.empty(sino.shape, {device = shadow})
+                    mb.tomo.fbp(shape, angles, with(options, {mode = "auto"})):release()
+                    assert.equal(least, mb.pool.stats(shadow).live_peak)
+                end)
+                fbp.COPY_BYTES = usual
+                assert(ok, err)
+            end
+        end)
+
         it("take permuted views of projections on " .. device, function()
             local projections <close> = scan(3, device)
             local sino <close> = projections:permute(2, 1, 3)
