@@ -25,9 +25,16 @@ struct fourier_job {
 };
 
 /* Tiles in super-tiles of 8 x 8, so that thread blocks in flight share samples in the L2 cache. A
-** warp owns 8 x 4 blocks of cells: they share samples. */
+** warp owns 8 x 4 blocks of cells: they share samples. Super-tiles go from the middle of the grid
+** outwards, for those of the middle take longest. */
 #define FOURIER_TILE (16 * FOURIER_BLOCK)
 #define FOURIER_SUPER 8
+
+/* 0 ... count - 1 from the middle outwards: the i-th. */
+__device__ static inline int fourier_outwards(int i, int count)
+{
+    return count / 2 + (i & 1 ? -(i + 1) / 2 : i / 2);
+}
 
 template <int DEGREE>
 __device__ static inline float fourier_window(const mb_gridding &g, float d)
@@ -234,8 +241,10 @@ __global__ void __launch_bounds__(256, 2)
     const int supers = (tiles + FOURIER_SUPER - 1) / FOURIER_SUPER,
               area = FOURIER_SUPER * FOURIER_SUPER;
     const int super = tile / area, inner = tile % area;
-    const int tx = super % supers * FOURIER_SUPER + inner % FOURIER_SUPER;
-    const int ty = super / supers * FOURIER_SUPER + inner / FOURIER_SUPER;
+    const int sx = fourier_outwards(super % supers, supers),
+              sy = fourier_outwards(super / supers, supers);
+    const int tx = sx * FOURIER_SUPER + inner % FOURIER_SUPER;
+    const int ty = sy * FOURIER_SUPER + inner / FOURIER_SUPER;
     const int cell_x = tx * FOURIER_TILE + ((warp & 1) * 8 + (lane & 7)) * B - half;
     const int cell_y = ty * FOURIER_TILE + ((warp >> 1) * 4 + (lane >> 3)) * B - half;
     if (cell_x >= half || cell_y >= half || fourier_is_centre(job.g, cell_x, cell_y) ||

@@ -30,7 +30,7 @@ struct fourier_row_job {
     fourier_rows from;
     const mb_fourier_angle *angles;
     const mb_gridding_ray *rays;
-    const float *response; /* real parts, imaginary parts */
+    const float *response; /* real parts; imaginary parts, 0 where keep is */
     float2 *samples;
     int count, cols, kept; /* rays; kept = N / T */
     int pairs;
@@ -83,22 +83,36 @@ __global__ void __launch_bounds__(T, T >= 1024 ? 1 : FOURIER_ROWS_THREADS / T)
                                   : before;
         };
 #pragma unroll
-        for (int e = 0; e < H; e++) {
-            const int i = t + T * e;
-            const float2 here = at(i), previous = at(i > 0 ? i - 1 : P - 1);
-            v[e] = make_float2(fmaf(-job.keep, previous.x, here.x),
-                               fmaf(-job.keep, previous.y, here.y));
-        }
+        for (int e = 0; e < H; e++)
+            v[e] = at(t + T * e);
+        if (job.keep != 0)
+#pragma unroll
+            for (int e = 0; e < H; e++) {
+                const int i = t + T * e;
+                const float2 previous = at(i > 0 ? i - 1 : P - 1);
+                v[e].x = fmaf(-job.keep, previous.x, v[e].x);
+                v[e].y = fmaf(-job.keep, previous.y, v[e].y);
+            }
     }
     fourier_pass<H, T, -1, true>(v, t, 1);
     fourier_put<H, T, true>(v, t, 1, P, fourier_shared);
     fourier_passes<T, -1, true>(v, t, H, P, fourier_shared, 0);
     /* Point t + T e of the spectrum is v[e], whatever the radix of the last pass. */
+    if (job.keep != 0) {
 #pragma unroll
-    for (int e = 0; e < H; e++) {
-        const int i = t + T * e;
-        v[e] = e < H / 2 ? fourier_filtered<false>(v[e], job.response, P, i)
-                         : fourier_filtered<true>(v[e], job.response, P, P - i);
+        for (int e = 0; e < H; e++) {
+            const int i = t + T * e;
+            v[e] = e < H / 2 ? fourier_filtered<false>(v[e], job.response, P, i)
+                             : fourier_filtered<true>(v[e], job.response, P, P - i);
+        }
+    } else {
+#pragma unroll
+        for (int e = 0; e < H; e++) {
+            const int i = t + T * e;
+            const float h = job.response[e < H / 2 ? i : P - i];
+            v[e].x *= h;
+            v[e].y *= h;
+        }
     }
     fourier_pass<H, T, 1, true>(v, t, 1);
     fourier_put<H, T, true>(v, t, 1, P, fourier_shared);

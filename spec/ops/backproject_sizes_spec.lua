@@ -1,35 +1,9 @@
 -- backproject of odd sizes, slice counts and angle sets against sums in double precision, at random pixels.
+local angle_sets = require "spec.fixtures.angle_sets"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 
 local pi = math.pi
-
--- Whole numbers of 0 to n - 1 in no order, the same every time.
-local function dice(seed)
-    local state = seed
-    return function(n)
-        state = state * 6364136223846793005 + 1442695040888963407
-        return (state >> 33) % n
-    end
-end
-
-local SETS = {
-    {name = "a whole turn", make = function(count) return mb.tomo.angles(count, 2 * pi) end},
-    {name = "in no order", make = function(count)
-        local angles, draw = {}, dice(count)
-        for k = 1, count do
-            angles[k] = 2 * pi * (draw(1 << 20) / (1 << 20) - 0.25)
-        end
-        return angles
-    end},
-    {name = "backwards", make = function(count)
-        local angles = {}
-        for k = 1, count do
-            angles[k] = pi * (count - k + 0.5) / count
-        end
-        return angles
-    end},
-}
 
 -- Filtered sinograms of a phantom, a little different in every slice.
 local function filtered(slices, angles, n, device)
@@ -66,7 +40,7 @@ end
 
 -- Relative L2 error at some pixels of the first and the last of `slices`.
 local function error_of(slices, rows, angles, n)
-    local difference, norm, draw = 0, 0, dice(n)
+    local difference, norm, draw = 0, 0, angle_sets.dice(n)
     for _, z in ipairs {1, slices.shape[1]} do
         for _ = 1, 6 do
             local y = draw(n)
@@ -94,7 +68,7 @@ end
 -- Every count of angles with another set; sizes begin with different ones.
 local function check(device, n, slice_counts, angle_counts, first_set)
     for i, count in ipairs(angle_counts) do
-        local set = SETS[(first_set + i) % #SETS + 1]
+        local set = angle_sets.list[(first_set + i) % #angle_sets.list + 1]
         local angles = set.make(count)
         local sino <close> = filtered(slice_counts[#slice_counts], angles, n, device)
         local rows = rows_of(sino, {})
@@ -112,7 +86,7 @@ end
 
 describe("backproject", function()
     it("is the sum of its samples for 511 columns", function()
-        for first_set = 1, #SETS do
+        for first_set = 1, #angle_sets.list do
             check("host", 511, {1, 3}, {1, 61}, first_set)
         end
     end)
