@@ -41,8 +41,8 @@ __global__ void __launch_bounds__(MB_THREADS)
             for (int b = 0; b < MB_BATCH; b++) {
                 const int64_t i = first + b * MB_THREADS;
                 const float2 here = at(i - left), previous = at((i > 0 ? i : padded) - 1 - left);
-                v[b] = make_float2(fmaf(-keep, previous.x, here.x),
-                                   fmaf(-keep, previous.y, here.y));
+                v[b] =
+                    make_float2(fmaf(-keep, previous.x, here.x), fmaf(-keep, previous.y, here.y));
             }
 #pragma unroll
             for (int b = 0; b < MB_BATCH; b++)

@@ -24,7 +24,11 @@
 
 #define MB_GRIDDING_DEGREE 11
 #define MB_GRIDDING_PI 3.14159265358979323846
-#define MB_GRIDDING_DENSE 64 /* rays through a cell above which it counts as one of the centre */
+/* Cells of the centre see more than MB_GRIDDING_DENSE rays, or lie within MB_GRIDDING_CENTRE cells of the
+** middle and see more than MB_GRIDDING_SPARSE: with few slices or cells the longest sums decide. */
+#define MB_GRIDDING_DENSE 64
+#define MB_GRIDDING_SPARSE 16
+#define MB_GRIDDING_CENTRE 76.0f
 
 typedef struct mb_gridding {
     int grid;          /* G, even */
@@ -34,7 +38,7 @@ typedef struct mb_gridding {
     float half;        /* W / 2 */
     float reach;       /* no sample farther than this from a cell counts */
     float outer;       /* no cell farther than this from the middle gets anything */
-    float centre;      /* cells nearer than this see many rays, or all: treated apart */
+    float centre;      /* cells nearer than this see many rays: treated apart (CUDA) */
     float per_radian;  /* buckets / pi */
     float minus_inv_half2;
     float poly[MB_GRIDDING_DEGREE + 1]; /* of t = 1 - (2 d / W)^2 */
@@ -83,6 +87,12 @@ static inline void mb_gridding_poly(mb_gridding *g)
         g->poly[i] = (float)m[i];
 }
 
+/* Cells nearer to the middle than this see more than `seen` rays. */
+static inline float mb_gridding_dense(const mb_gridding *g, int seen)
+{
+    return (float)(2.0 * g->reach / MB_GRIDDING_PI * g->rays / seen);
+}
+
 /* `extent`: the larger side of the image; `samples`: of a row, even. The window for `sigma_most`
 ** serves any larger sigma, and its polynomial stays accurate. */
 static inline mb_gridding mb_gridding_make(int64_t extent, int64_t samples, int64_t grid,
@@ -105,7 +115,8 @@ static inline mb_gridding mb_gridding_make(int64_t extent, int64_t samples, int6
     g.minus_inv_half2 = -1.0f / (g.half * g.half);
     g.reach = 1.4143f * g.half;
     g.outer = (float)(g.kappa * g.top) + g.reach;
-    g.centre = (float)(2.0 * g.reach / MB_GRIDDING_PI * (double)rays / MB_GRIDDING_DENSE);
+    g.centre = fmaxf(fminf(MB_GRIDDING_CENTRE, mb_gridding_dense(&g, MB_GRIDDING_SPARSE)),
+                     mb_gridding_dense(&g, MB_GRIDDING_DENSE));
     if (g.centre < 1.02f * g.reach)
         g.centre = 1.02f * g.reach;
     if (g.centre > g.outer)
