@@ -20,27 +20,67 @@ local ONLY = { -- options that one method alone has
     fourier = {weights = "weights on the angles", pairs = "batches of pairs"},
 }
 
--- Picoseconds: a pixel at one angle (back-projection), a detector sample (filtering; filtering and gridding), a pixel of the
--- slice (2-D FFT and crop). Only their ratios count. cuda: one H200, 2048 columns, 1500 and 3000 angles; host: two Zen 4 threads,
--- 512 and 1024 columns. Exact mode: the same work at the rates measured for it.
+-- Picoseconds. Filtered back-projection: a call, a detector sample (filtering), a pixel written, and a pixel at one angle in all of
+-- so many slices, from which larger calls are made up: slices go through in groups. Fourier: a call; where a batch of pairs finds
+-- its samples, a sample and a pixel; and for every pair a sample and a pixel. Only ratios count. Fitted to the times in
+-- spec/fixtures/method_times.lua, cuda: of one H200, host: of two Zen 4 threads.
 local COSTS = {
     cuda = {
-        fast = {update = 0.053, filter = 5, gridding = 28, pixel = 8},
-        exact = {update = 0.14, filter = 5, gridding = 30, pixel = 12},
+        batch_bytes = math.huge,
+        fast = {
+            fbp = {call = 1.0e8, sample = 8.4, pixel = 4.6, update = {{1, 0.80}, {2, 1.19}, {4, 1.19}, {5, 1.46}, {16, 1.47}, {64, 3.10}}},
+            fourier = {call = 1.5e8, batch_sample = 105, batch_pixel = 0, pair_sample = 39, pair_pixel = 26, grid = 1.25},
+        },
+        exact = {
+            fbp = {call = 1.0e8, sample = 9.9, pixel = 3.0,
+                update = {{1, 0.82}, {2, 1.23}, {4, 1.23}, {5, 2.18}, {8, 2.18}, {9, 3.25}, {16, 3.25}, {64, 8.38}}},
+            fourier = {call = 1.3e8, batch_sample = 143, batch_pixel = 0, pair_sample = 35, pair_pixel = 40, grid = 2},
+        },
     },
     host = {
-        fast = {update = 55, filter = 3200, gridding = 23000, pixel = 25000},
-        exact = {update = 55, filter = 3200, gridding = 50000, pixel = 54000},
+        batch_bytes = 512 << 20, -- MB_FOURIER_HOST_BYTES
+        fast = {
+            fbp = {call = 0, sample = 2200, pixel = 0, update = {{1, 86}, {4, 345}, {5, 775}, {16, 775}}},
+            fourier = {call = 0, batch_sample = 130e3, batch_pixel = 28e3, pair_sample = 26e3, pair_pixel = 5e3, grid = 1.25},
+        },
+        exact = {
+            fbp = {call = 0, sample = 2200, pixel = 0, update = {{1, 86}, {4, 345}, {5, 775}, {16, 775}}},
+            fourier = {call = 0, batch_sample = 211e3, batch_pixel = 56e3, pair_sample = 34e3, pair_pixel = 14e3, grid = 2},
+        },
     },
 }
 
-local function seconds_of(name, kind, accuracy, n_angles, cols, pixels, roi)
-    local cost = COSTS[kind][accuracy]
-    if name == "fbp" then
-        local wanted = roi and (roi[2] - roi[1]) * (roi[4] - roi[3]) or pixels
-        return 1e-12 * n_angles * (cost.update * wanted + cost.filter * cols)
+-- The cost of `rows` slices by a list of {slices, cost}: linear between them, and beyond the last by whole lists.
+local function of_rows(list, rows)
+    local last, rest = list[#list], rows % list[#list][1]
+    local whole, below = rows // last[1] * last[2], {0, 0}
+    for _, knot in ipairs(list) do
+        if rest <= knot[1] then
+            return whole + below[2] + (knot[2] - below[2]) * (rest - below[1]) / (knot[1] - below[1])
+        end
+        below = knot
     end
-    return 1e-12 * (cost.gridding * n_angles * cols + cost.pixel * pixels)
+end
+
+-- Of a call; `pixels` of a slice, `side` the larger one, both of the region that is made.
+local function seconds_of(way, kind, accuracy, rows, n_angles, cols, pixels, side)
+    local cost = COSTS[kind][accuracy][way.method]
+    local samples = n_angles * cols
+    if way.method == "fbp" then
+        local update = of_rows(cost.update, rows)
+        if way.mode == "in_place" then -- one slice at a time: not chosen for speed
+            update = math.max(update, rows * of_rows(cost.update, 1))
+        end
+        return 1e-12 * (cost.call + rows * (cost.sample * samples + cost.pixel * pixels) + update * n_angles * pixels)
+    end
+    local pairs_most, pair_bytes = 1, 8 * (cost.grid * samples + (cost.grid * side) ^ 2) -- see mb_fourier_batch
+    while pairs_most < 8 and 2 * pairs_most * pair_bytes <= COSTS[kind].batch_bytes do
+        pairs_most = 2 * pairs_most
+    end
+    local count = (rows + 1) // 2
+    local batches = (count + pairs_most - 1) // pairs_most
+    return 1e-12 * (cost.call + batches * (cost.batch_sample * samples + cost.batch_pixel * side ^ 2)
+        + count * (cost.pair_sample * samples + cost.pair_pixel * side ^ 2))
 end
 
 -- The option that keeps a method from being used, in words; nil when none does.
@@ -141,14 +181,19 @@ function method.choose(shape, angles, options)
     end
     local cols = shape[rank]
     local size = type(rest.size) == "table" and rest.size or {rest.size or cols, rest.size or cols}
+    local high, wide = size[1], size[2] or size[1]
+    if rest.roi then
+        high, wide = rest.roi[2] - rest.roi[1], rest.roi[4] - rest.roi[3]
+    end
+    local rows = math.max(1, rank == 3 and shape[1] or 1)
     local ways, best = {}, nil
     for _, way in ipairs(WAYS) do
         local words = excluded(way.method, rest)
         if not words and (rest.method == nil or rest.method == "auto" or rest.method == way.method)
             and (rest.mode == nil or rest.mode == "auto" or rest.mode == way.mode) then
-            local slow = way.mode == "in_place" and 8 or 1 -- one slice at a time
-            local entry = {method = way.method, mode = way.mode, name = way.name, seconds = slow * seconds_of(way.method, device.kind,
-                rest.accuracy or "fast", shape[rank - 1], cols, size[1] * size[2], rest.roi)}
+            local entry = {method = way.method, mode = way.mode, name = way.name}
+            entry.seconds = seconds_of(way, device.kind, rest.accuracy or "fast", rows, shape[rank - 1], cols, high * wide,
+                math.max(high, wide)) / rows
             entry.peak = mb.plan.peak(function(shadow)
                 local sino <close> = mb.empty(shape, {device = shadow})
                 rest.out = out and mb.empty(out.shape, {device = shadow})

@@ -59,6 +59,27 @@ describe("tomo.reconstruct", function()
         assert.equal("fourier", many.method)
     end)
 
+    -- Within a tenth of the faster one, in every case that was measured.
+    for kind, times in pairs(require "spec.fixtures.method_times") do
+        it("takes the faster method where both were measured: " .. kind, function()
+            local device = kind == "host" and "host" or "planned:h200"
+            for _, case in ipairs(times) do
+                local slices, count, cols, accuracy, fbp, fourier = table.unpack(case)
+                local way, ways = mb.tomo.choose_method({slices, count, cols}, mb.tomo.angles(count),
+                    {device = device, accuracy = accuracy, available = "1TiB"})
+                local taken = way.method == "fbp" and fbp or fourier
+                local what = ("%d x %d x %d, %s"):format(slices, count, cols, accuracy)
+                assert.is_true(taken <= 1.1 * math.min(fbp, fourier), what)
+                assert.equal("fast", way.mode, what)
+                for _, other in ipairs(ways) do -- and not by accident
+                    local measured = other.mode == "fast" and (other.method == "fbp" and fbp or fourier)
+                    local ratio = measured and other.seconds * slices * 1e3 / measured or 1
+                    assert.is_true(ratio > 0.4 and ratio < 1.6, ("%s: %s, %.2f of what was measured"):format(what, other.name, ratio))
+                end
+            end
+        end)
+    end
+
     it("takes what fits the budget, and the least when nothing does", function()
         local angles = mb.tomo.angles(1500)
         local best, ways = mb.tomo.choose_method({8, 1500, 1024}, angles, {device = "host", consume = true})
