@@ -68,8 +68,8 @@ local function seconds_of(way, kind, accuracy, rows, n_angles, cols, pixels, sid
     local samples = n_angles * cols
     if way.method == "fbp" then
         local update = of_rows(cost.update, rows)
-        if way.mode == "in_place" then -- one slice at a time: not chosen for speed
-            update = math.max(update, rows * of_rows(cost.update, 1))
+        if way.mode == "in_place" then -- one slice at a time, and never for speed
+            update = 1.1 * math.max(update, rows * of_rows(cost.update, 1))
         end
         return 1e-12 * (cost.call + rows * (cost.sample * samples + cost.pixel * pixels) + update * n_angles * pixels)
     end

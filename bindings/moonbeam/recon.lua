@@ -434,7 +434,12 @@ function recon.plan(scan, options)
             .. "to have it chosen)"):format(math.min(options.chunk, total), mb.device.format_bytes(peak),
             mb.device.format_bytes(available)), {op = "recon.plan", arg = "chunk"})
     elseif chunk == 0 or search and search > available then
-        local least = math.max(mb.plan.peak(dry_work, device, 1).peak, search or 0)
+        local least = math.huge
+        for _, candidate in ipairs(ways) do
+            settings.method, settings.mode = candidate.method, candidate.mode
+            least = math.min(least, mb.plan.peak(dry_work, device, 1).peak)
+        end
+        least = math.max(least, search or 0)
         mb.raise("budget", ("one row of this scan%s needs %s, %s are available; give a budget of at least %d bytes"):format(
             search == least and ", with the search for its axis," or "", mb.device.format_bytes(least),
             mb.device.format_bytes(available), least), {op = "recon.plan"})
