@@ -130,6 +130,15 @@ bool mbl_option(lua_State *L, int index, const char *name)
     return false;
 }
 
+int64_t mbl_range_member(lua_State *L, int table, int member, int64_t initial)
+{
+    int64_t value = initial;
+    if (lua_rawgeti(L, table, member) != LUA_TNIL)
+        value = mbl_check_integer(L, -1, "range");
+    lua_pop(L, 1);
+    return value;
+}
+
 int64_t mbl_option_integer(lua_State *L, int index, const char *name, int64_t initial)
 {
     if (!mbl_option(L, index, name))

@@ -55,16 +55,6 @@ static mb_range full_range(int64_t extent)
     return (mb_range){.first = 0, .count = extent, .step = 1, .drop = false};
 }
 
-/* One member of a range table, with a default. */
-static int64_t range_member(lua_State *L, int table, int member, int64_t initial)
-{
-    int64_t value = initial;
-    if (lua_rawgeti(L, table, member) != LUA_TNIL)
-        value = mbl_check_integer(L, -1, "range");
-    lua_pop(L, 1);
-    return value;
-}
-
 /* Integer, mb.all or {first, last [, step]}. */
 static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
 {
@@ -85,12 +75,12 @@ static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
     if (lua_rawlen(L, index) > 3)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "axis %d: a range has at most first, last and step",
                  axis + 1);
-    int64_t step = range_member(L, index, 3, 1);
+    int64_t step = mbl_range_member(L, index, 3, 1);
     if (step == 0)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "axis %d: the step of a range must not be 0",
                  axis + 1);
-    int64_t first = range_member(L, index, 1, step > 0 ? 1 : extent);
-    int64_t last = range_member(L, index, 2, step > 0 ? extent : 1);
+    int64_t first = mbl_range_member(L, index, 1, step > 0 ? 1 : extent);
+    int64_t last = mbl_range_member(L, index, 2, step > 0 ? extent : 1);
     first = first < 0 ? first + extent : first - 1;
     last = last < 0 ? last + extent : last - 1;
     range.step = step;
@@ -98,8 +88,8 @@ static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
     if (!empty && (first < 0 || first >= extent || last < 0 || last >= extent))
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
                  "range {%lld, %lld} is outside axis %d, which has %lld element%s",
-                 (long long)range_member(L, index, 1, 1),
-                 (long long)range_member(L, index, 2, extent), axis + 1, (long long)extent,
+                 (long long)mbl_range_member(L, index, 1, 1),
+                 (long long)mbl_range_member(L, index, 2, extent), axis + 1, (long long)extent,
                  extent == 1 ? "" : "s");
     range.first = empty ? 0 : first;
     range.count = empty ? 0 : (last - first) / step + 1;

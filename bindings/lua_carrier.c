@@ -121,32 +121,20 @@ static int carrier_pending(lua_State *L)
     return 1;
 }
 
-static void set_number(lua_State *L, const char *key, double value)
-{
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_integer(lua_State *L, const char *key, uint64_t value)
-{
-    lua_pushinteger(L, (lua_Integer)value);
-    lua_setfield(L, -2, key);
-}
-
 /* stats(): {bytes, raw_bytes, file_seconds, lane_seconds, wait_seconds, slots, threads, pinned} */
 static int carrier_stats(lua_State *L)
 {
     mb_carrier_stats s;
     mb_carrier_get_stats(check_carrier(L), &s);
     lua_createtable(L, 0, 8);
-    set_integer(L, "bytes", s.bytes);
-    set_integer(L, "raw_bytes", s.raw_bytes);
-    set_number(L, "file_seconds", s.file_seconds);
-    set_number(L, "lane_seconds", s.lane_seconds);
-    set_number(L, "wait_seconds", s.wait_seconds);
-    set_integer(L, "slots", (uint64_t)s.slots);
-    set_integer(L, "threads", (uint64_t)s.threads);
-    set_integer(L, "pinned", s.pinned_bytes);
+    mbl_set_integer(L, "bytes", s.bytes);
+    mbl_set_integer(L, "raw_bytes", s.raw_bytes);
+    mbl_set_number(L, "file_seconds", s.file_seconds);
+    mbl_set_number(L, "lane_seconds", s.lane_seconds);
+    mbl_set_number(L, "wait_seconds", s.wait_seconds);
+    mbl_set_integer(L, "slots", (uint64_t)s.slots);
+    mbl_set_integer(L, "threads", (uint64_t)s.threads);
+    mbl_set_integer(L, "pinned", s.pinned_bytes);
     return 1;
 }
 
@@ -175,11 +163,7 @@ int mbl_open_carrier(lua_State *L)
                                        {"wait", carrier_wait},   {"finish", carrier_finish},
                                        {"stats", carrier_stats}, {"pending", carrier_pending},
                                        {"close", carrier_close}, {NULL, NULL}};
-    luaL_newmetatable(L, CARRIER);
-    luaL_setfuncs(L, metamethods, 0);
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
-    lua_pop(L, 1);
+    mbl_register_type(L, CARRIER, metamethods, methods);
     luaL_newlib(L, functions);
     return 1;
 }

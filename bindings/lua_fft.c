@@ -5,12 +5,6 @@
 #include "lua_moonbeam.h"
 #include <string.h>
 
-static void set_number(lua_State *L, const char *key, double value)
-{
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, key);
-}
-
 /* choose_size(n [, {device =, axis =}]): the size >= n to take, the sizes that were compared as a
 ** list of {size, ps, work}, and what the costs are from (nil: smoothness). */
 static int fft_choose_size(lua_State *L)
@@ -41,7 +35,7 @@ static int fft_choose_size(lua_State *L)
         lua_createtable(L, 0, 3);
         lua_pushinteger(L, list[i].n);
         lua_setfield(L, -2, "size");
-        set_number(L, "ps", list[i].ps);
+        mbl_set_number(L, "ps", list[i].ps);
         lua_pushinteger(L, list[i].work);
         lua_setfield(L, -2, "work");
         lua_rawseti(L, -2, i + 1);

@@ -286,15 +286,6 @@ static int option_index(lua_State *L, int first)
     return named ? top : 0;
 }
 
-static int64_t range_end(lua_State *L, int table, int member, int64_t initial)
-{
-    int64_t value = initial;
-    if (lua_rawgeti(L, table, member) != LUA_TNIL)
-        value = mbl_check_integer(L, -1, "range");
-    lua_pop(L, 1);
-    return value;
-}
-
 /* Integer, mb.all (or nil), or {first, last [, step]}: 1-based, inclusive, negative from the end.
 ** */
 static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
@@ -307,9 +298,9 @@ static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
         first = last = mbl_check_integer(L, index, "index");
         range.drop = true;
     } else if (lua_istable(L, index)) {
-        first = range_end(L, index, 1, 1);
-        last = range_end(L, index, 2, extent);
-        range.step = range_end(L, index, 3, 1);
+        first = mbl_range_member(L, index, 1, 1);
+        last = mbl_range_member(L, index, 2, extent);
+        range.step = mbl_range_member(L, index, 3, 1);
         if (range.step < 1)
             mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
                      "axis %d: the step of a range in a file is at least 1", axis + 1);

@@ -13,18 +13,6 @@ static int ledger_begin(lua_State *L)
     return 1;
 }
 
-static void set_text(lua_State *L, const char *key, const char *text)
-{
-    lua_pushstring(L, text != NULL ? text : "");
-    lua_setfield(L, -2, key);
-}
-
-static void set_integer(lua_State *L, const char *key, int64_t value)
-{
-    lua_pushinteger(L, (lua_Integer)value);
-    lua_setfield(L, -2, key);
-}
-
 /* rows(token): the rows since that begin, which must not have been finished. */
 static int ledger_rows(lua_State *L)
 {
@@ -34,15 +22,15 @@ static int ledger_rows(lua_State *L)
     mb_ledger_row row;
     for (uint64_t i = first; i < count && mb_ledger_get(i, &row); i++) {
         lua_createtable(L, 0, 9);
-        set_text(L, "kind", kinds[row.kind]);
-        set_text(L, "device", row.device);
-        set_text(L, "label", row.label);
-        set_text(L, "owner", row.owner);
-        set_integer(L, "keep", row.keep);
-        set_integer(L, "temp", (int64_t)row.temp);
-        set_integer(L, "work", (int64_t)row.work);
-        set_integer(L, "live", (int64_t)row.live);
-        set_integer(L, "peak", (int64_t)row.peak);
+        mbl_set_text(L, "kind", kinds[row.kind]);
+        mbl_set_text(L, "device", row.device);
+        mbl_set_text(L, "label", row.label);
+        mbl_set_text(L, "owner", row.owner);
+        mbl_set_integer(L, "keep", row.keep);
+        mbl_set_integer(L, "temp", (int64_t)row.temp);
+        mbl_set_integer(L, "work", (int64_t)row.work);
+        mbl_set_integer(L, "live", (int64_t)row.live);
+        mbl_set_integer(L, "peak", (int64_t)row.peak);
         lua_rawseti(L, -2, (lua_Integer)(i - first) + 1);
     }
     if (mb_ledger_lost() > 0)

@@ -86,6 +86,21 @@ void *mbl_test_userdata(lua_State *L, int index, const void *key);
 const char *mbl_type_name(lua_State *L, int index);
 void mbl_push_shape(lua_State *L, const mb_shape *shape);
 
+/* Member 1, 2 or 3 of a range {first, last [, step]}. */
+int64_t mbl_range_member(lua_State *L, int table, int member, int64_t initial);
+
+/*
+** lua_table.c
+*/
+
+/* Members of the table on top of the stack; NULL is an empty text. */
+void mbl_set_integer(lua_State *L, const char *key, int64_t value);
+void mbl_set_number(lua_State *L, const char *key, double value);
+void mbl_set_text(lua_State *L, const char *key, const char *text);
+/* The metatable of a userdata type, with its methods under __index. Pushes nothing. */
+void mbl_register_type(lua_State *L, const char *name, const luaL_Reg *metamethods,
+                       const luaL_Reg *methods);
+
 /*
 ** lua_garbage.c: the life of arrays, and pool points. A finalizer never frees: it puts the array on
 ** the garbage list, which is drained at pool points, after a full Lua collection.

@@ -15,21 +15,9 @@ static void set_string(lua_State *L, const char *key, const char *value)
     }
 }
 
-static void set_integer(lua_State *L, const char *key, int64_t value)
-{
-    lua_pushinteger(L, value);
-    lua_setfield(L, -2, key);
-}
-
 static void set_boolean(lua_State *L, const char *key, bool value)
 {
     lua_pushboolean(L, value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_number(lua_State *L, const char *key, double value)
-{
-    lua_pushnumber(L, value);
     lua_setfield(L, -2, key);
 }
 
@@ -68,20 +56,20 @@ static void push_arg(lua_State *L, const mb_op_arg *arg)
                 lua_rawseti(L, -2, ++count);
             }
         lua_setfield(L, -2, "dtypes");
-        set_integer(L, "rank_min", arg->rank_min);
-        set_integer(L, "rank_max", arg->rank_max);
+        mbl_set_integer(L, "rank_min", arg->rank_min);
+        mbl_set_integer(L, "rank_max", arg->rank_max);
         return;
     }
     if (arg->min < arg->max) {
-        set_number(L, "min", arg->min);
-        set_number(L, "max", arg->max);
+        mbl_set_number(L, "min", arg->min);
+        mbl_set_number(L, "max", arg->max);
     }
     if (arg->kind == MB_ARG_ENUM)
         set_names(L, "choices", arg->choices);
     if (arg->required || arg->kind == MB_ARG_VECTOR)
         return;
     if (arg->kind == MB_ARG_INT)
-        set_integer(L, "default", (int64_t)arg->initial);
+        mbl_set_integer(L, "default", (int64_t)arg->initial);
     else if (arg->kind == MB_ARG_BOOL)
         set_boolean(L, "default", arg->initial != 0);
     else if (arg->kind == MB_ARG_ENUM)
@@ -89,7 +77,7 @@ static void push_arg(lua_State *L, const mb_op_arg *arg)
     else if (isnan(arg->initial))
         set_string(L, "default", "auto");
     else
-        set_number(L, "default", arg->initial);
+        mbl_set_number(L, "default", arg->initial);
 }
 
 static const char *const combines[] = {"none", "sum", "min", "max"};
@@ -107,7 +95,7 @@ static int op_describe(lua_State *L)
     set_string(L, "reference", op->reference);
     set_string(L, "category", op->category);
     set_string(L, "strides", strides[op->strides]);
-    set_number(L, "tolerance", op->tolerance);
+    mbl_set_number(L, "tolerance", op->tolerance);
     set_names(L, "samples", op->samples);
     lua_newtable(L);
     for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
@@ -127,9 +115,9 @@ static int op_describe(lua_State *L)
     count = 0;
     for (const mb_op_split *split = op->split; split != NULL && split->axis >= 0; split++) {
         lua_newtable(L);
-        set_integer(L, "axis", split->axis + 1);
+        mbl_set_integer(L, "axis", split->axis + 1);
         if (split->result_axis >= 0)
-            set_integer(L, "result_axis", split->result_axis + 1);
+            mbl_set_integer(L, "result_axis", split->result_axis + 1);
         set_boolean(L, "halo", split->halo != NULL);
         set_string(L, "combine", combines[split->combine]);
         lua_rawseti(L, -2, ++count);
@@ -284,7 +272,7 @@ static void push_results(lua_State *L, const mb_op *op, const mb_spec *arrays)
         set_string(L, "dtype", mb_dtype_name(spec->dtype));
         mbl_push_shape(L, &spec->shape);
         lua_setfield(L, -2, "shape");
-        set_integer(L, "bytes", (int64_t)bytes);
+        mbl_set_integer(L, "bytes", (int64_t)bytes);
         lua_rawseti(L, -2, ++count);
     }
 }
@@ -296,10 +284,10 @@ static void push_slots(lua_State *L, const mb_op_estimate *estimate)
         const mb_slot *slot = &estimate->slots[i];
         lua_newtable(L);
         set_string(L, "name", slot->name);
-        set_integer(L, "bytes", (int64_t)slot->bytes);
-        set_integer(L, "offset", (int64_t)slot->offset);
-        set_integer(L, "first", slot->first);
-        set_integer(L, "last", slot->last);
+        mbl_set_integer(L, "bytes", (int64_t)slot->bytes);
+        mbl_set_integer(L, "offset", (int64_t)slot->offset);
+        mbl_set_integer(L, "first", slot->first);
+        mbl_set_integer(L, "last", slot->last);
         lua_rawseti(L, -2, i + 1);
     }
 }
@@ -316,11 +304,11 @@ static void push_split(lua_State *L, const mb_op *op, const void *params, const 
         if (split->halo != NULL)
             split->halo(params, arrays, &before, &after);
         lua_newtable(L);
-        set_integer(L, "axis", split->axis + 1);
+        mbl_set_integer(L, "axis", split->axis + 1);
         if (split->result_axis >= 0)
-            set_integer(L, "result_axis", split->result_axis + 1);
-        set_integer(L, "before", before);
-        set_integer(L, "after", after);
+            mbl_set_integer(L, "result_axis", split->result_axis + 1);
+        mbl_set_integer(L, "before", before);
+        mbl_set_integer(L, "after", after);
         set_string(L, "combine", combines[split->combine]);
         lua_rawseti(L, -2, ++count);
     }
@@ -354,9 +342,9 @@ static int op_estimate(lua_State *L)
         mb_error_name_op(op->name);
     mbl_check(L, status);
     lua_newtable(L);
-    set_integer(L, "result", (int64_t)estimate.result_bytes);
-    set_integer(L, "scratch", (int64_t)estimate.scratch_bytes);
-    set_integer(L, "peak", (int64_t)estimate.peak_bytes);
+    mbl_set_integer(L, "result", (int64_t)estimate.result_bytes);
+    mbl_set_integer(L, "scratch", (int64_t)estimate.scratch_bytes);
+    mbl_set_integer(L, "peak", (int64_t)estimate.peak_bytes);
     mbl_push_basis(L, device);
     lua_setfield(L, -2, "basis");
     push_results(L, op, arrays);

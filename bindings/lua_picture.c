@@ -3,6 +3,7 @@
 ** dense host copy of the array, in userdata of the running function: small against what it shows,
 ** and outside the pools. Statistics leave out NaN and infinities; as pixels, those are black.
 */
+#include "core/kth_smallest.h"
 #include "io/png_write.h"
 #include "lua_moonbeam.h"
 #include <math.h>
@@ -57,40 +58,12 @@ static mb_array *check_real(lua_State *L, int index)
 
 /* ---- percentiles ---- */
 
-/* The k-th smallest of n values, which are reordered (Hoare's selection). */
-static float select_kth(float *values, int64_t n, int64_t k)
-{
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-        const float pivot = values[low + (high - low) / 2];
-        int64_t i = low, j = high;
-        while (i <= j) {
-            while (values[i] < pivot)
-                i++;
-            while (values[j] > pivot)
-                j--;
-            if (i <= j) {
-                const float swapped = values[i];
-                values[i++] = values[j];
-                values[j--] = swapped;
-            }
-        }
-        if (k <= j)
-            high = j;
-        else if (k >= i)
-            low = i;
-        else
-            break;
-    }
-    return values[k];
-}
-
 /* Linear between the two nearest ranks, as NumPy's default. */
 static double percentile(float *values, int64_t n, double percent)
 {
     const double at = percent / 100 * (double)(n - 1);
     const int64_t below = (int64_t)floor(at);
-    const double low = (double)select_kth(values, n, below);
+    const double low = (double)mb_kth_smallest(values, n, below);
     if (below + 1 >= n || at == (double)below)
         return low;
     /* The next one is the smallest of those behind. */

@@ -11,12 +11,6 @@
 #define SCOPE "moonbeam.pool_scope"
 #define TAG "moonbeam.pool_tag"
 
-static void set_integer(lua_State *L, const char *key, uint64_t value)
-{
-    lua_pushinteger(L, (lua_Integer)value);
-    lua_setfield(L, -2, key);
-}
-
 /* stats([device]) */
 static int pool_stats(lua_State *L)
 {
@@ -24,25 +18,25 @@ static int pool_stats(lua_State *L)
     mb_device *device = mbl_opt_device(L, 1);
     mb_pool_get_stats(device->pool, &s);
     lua_createtable(L, 0, 20);
-    set_integer(L, "budget", s.budget);
-    set_integer(L, "reserved", s.reserved);
-    set_integer(L, "committed", s.committed);
-    set_integer(L, "live", s.live);
-    set_integer(L, "live_peak", s.live_peak);
-    set_integer(L, "live_arrays", s.live_end[MB_POOL_ARRAY]);
-    set_integer(L, "live_scratch", s.live_end[MB_POOL_SCRATCH]);
-    set_integer(L, "requested", s.requested);
-    set_integer(L, "rounding", s.live - s.requested);
-    set_integer(L, "pitch_waste", s.pitch_waste);
-    set_integer(L, "largest_hole", s.largest_hole);
-    set_integer(L, "blocks", s.blocks);
-    set_integer(L, "allocs", s.allocs);
-    set_integer(L, "frees", s.frees);
-    set_integer(L, "failures", s.failures);
-    set_integer(L, "cross_end", s.cross_end);
-    set_integer(L, "free", s.free_bytes);
-    set_integer(L, "events", s.events);
-    set_integer(L, "broken_guards", mb_pool_broken_guards(device->pool));
+    mbl_set_integer(L, "budget", s.budget);
+    mbl_set_integer(L, "reserved", s.reserved);
+    mbl_set_integer(L, "committed", s.committed);
+    mbl_set_integer(L, "live", s.live);
+    mbl_set_integer(L, "live_peak", s.live_peak);
+    mbl_set_integer(L, "live_arrays", s.live_end[MB_POOL_ARRAY]);
+    mbl_set_integer(L, "live_scratch", s.live_end[MB_POOL_SCRATCH]);
+    mbl_set_integer(L, "requested", s.requested);
+    mbl_set_integer(L, "rounding", s.live - s.requested);
+    mbl_set_integer(L, "pitch_waste", s.pitch_waste);
+    mbl_set_integer(L, "largest_hole", s.largest_hole);
+    mbl_set_integer(L, "blocks", s.blocks);
+    mbl_set_integer(L, "allocs", s.allocs);
+    mbl_set_integer(L, "frees", s.frees);
+    mbl_set_integer(L, "failures", s.failures);
+    mbl_set_integer(L, "cross_end", s.cross_end);
+    mbl_set_integer(L, "free", s.free_bytes);
+    mbl_set_integer(L, "events", s.events);
+    mbl_set_integer(L, "broken_guards", mb_pool_broken_guards(device->pool));
     return 1;
 }
 
@@ -113,10 +107,10 @@ static int pool_damage(lua_State *L)
         lua_setfield(L, -2, "owner");
         lua_pushstring(L, found[i].freed); /* nil: live */
         lua_setfield(L, -2, "freed");
-        set_integer(L, "offset", found[i].offset);
-        set_integer(L, "bytes", found[i].bytes);
-        set_integer(L, "distance", found[i].distance);
-        set_integer(L, "value", found[i].value);
+        mbl_set_integer(L, "offset", found[i].offset);
+        mbl_set_integer(L, "bytes", found[i].bytes);
+        mbl_set_integer(L, "distance", found[i].distance);
+        mbl_set_integer(L, "value", found[i].value);
         lua_pushboolean(L, found[i].after);
         lua_setfield(L, -2, "after");
         lua_rawseti(L, -2, (lua_Integer)i + 1);
@@ -183,12 +177,6 @@ static void collect_block(void *user, const mb_pool_block *block)
         list->rows[list->count++] = *block;
 }
 
-static void set_text(lua_State *L, const char *key, const char *text)
-{
-    lua_pushstring(L, text != NULL ? text : "");
-    lua_setfield(L, -2, key);
-}
-
 /* blocks([device]): live blocks in address order: {offset, bytes, requested, pitch_waste, sequence,
 ** age (s), end, thread, owner, tag}. */
 static int pool_blocks(lua_State *L)
@@ -206,17 +194,17 @@ static int pool_blocks(lua_State *L)
     for (uint64_t i = 0; i < list.count; i++) {
         const mb_pool_block *row = &list.rows[i];
         lua_createtable(L, 0, 10);
-        set_integer(L, "offset", row->offset);
-        set_integer(L, "bytes", row->bytes);
-        set_integer(L, "requested", row->requested);
-        set_integer(L, "pitch_waste", row->pitch_waste);
-        set_integer(L, "sequence", row->sequence);
-        set_integer(L, "thread", row->thread);
+        mbl_set_integer(L, "offset", row->offset);
+        mbl_set_integer(L, "bytes", row->bytes);
+        mbl_set_integer(L, "requested", row->requested);
+        mbl_set_integer(L, "pitch_waste", row->pitch_waste);
+        mbl_set_integer(L, "sequence", row->sequence);
+        mbl_set_integer(L, "thread", row->thread);
         lua_pushnumber(L, now - (double)row->born_ns * 1e-9);
         lua_setfield(L, -2, "age");
-        set_text(L, "end", row->end == MB_POOL_ARRAY ? "array" : "scratch");
-        set_text(L, "owner", row->owner);
-        set_text(L, "tag", row->tag);
+        mbl_set_text(L, "end", row->end == MB_POOL_ARRAY ? "array" : "scratch");
+        mbl_set_text(L, "owner", row->owner);
+        mbl_set_text(L, "tag", row->tag);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return 1;
@@ -248,16 +236,16 @@ static int pool_events(lua_State *L)
         lua_createtable(L, 0, 10);
         lua_pushstring(L, actions[e->action]);
         lua_setfield(L, -2, "action");
-        set_integer(L, "ns", e->ns);
-        set_integer(L, "offset", e->offset);
-        set_integer(L, "bytes", e->bytes);
-        set_integer(L, "live", e->live);
-        set_integer(L, "thread", e->thread);
-        set_text(L, "owner", e->owner);
-        set_text(L, "tag", e->tag);
-        set_text(L, "end", e->end == MB_POOL_ARRAY ? "array" : "scratch");
+        mbl_set_integer(L, "ns", e->ns);
+        mbl_set_integer(L, "offset", e->offset);
+        mbl_set_integer(L, "bytes", e->bytes);
+        mbl_set_integer(L, "live", e->live);
+        mbl_set_integer(L, "thread", e->thread);
+        mbl_set_text(L, "owner", e->owner);
+        mbl_set_text(L, "tag", e->tag);
+        mbl_set_text(L, "end", e->end == MB_POOL_ARRAY ? "array" : "scratch");
         if (e->action != MB_POOL_EVENT_REFUSED)
-            set_integer(L, "block", (uint64_t)e->node << 32 | e->generation);
+            mbl_set_integer(L, "block", (uint64_t)e->node << 32 | e->generation);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return 1;
@@ -428,11 +416,7 @@ int mbl_open_pool(lua_State *L)
     luaL_newmetatable(L, TAG);
     luaL_setfuncs(L, tag_metamethods, 0);
     lua_pop(L, 1);
-    luaL_newmetatable(L, SCOPE);
-    luaL_setfuncs(L, metamethods, 0);
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
-    lua_pop(L, 1);
+    mbl_register_type(L, SCOPE, metamethods, methods);
     luaL_newlib(L, functions);
     return 1;
 }

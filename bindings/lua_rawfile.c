@@ -270,11 +270,7 @@ int mbl_open_rawfile(lua_State *L)
         {"tiff_scratch_bytes", tiff_scratch_bytes},
         {NULL, NULL},
     };
-    luaL_newmetatable(L, MBL_RAWFILE);
-    luaL_setfuncs(L, metamethods, 0);
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
-    lua_pop(L, 1);
+    mbl_register_type(L, MBL_RAWFILE, metamethods, methods);
     luaL_newlib(L, functions);
     return 1;
 }

@@ -110,11 +110,7 @@ int mbl_open_timer(lua_State *L)
         {"__gc", timer_close}, {"__close", timer_close}, {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"start", timer_start}, {"stop", timer_stop}, {"seconds", timer_seconds}, {NULL, NULL}};
-    luaL_newmetatable(L, TIMER);
-    luaL_setfuncs(L, metamethods, 0);
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
-    lua_pop(L, 1);
+    mbl_register_type(L, TIMER, metamethods, methods);
     lua_pushcfunction(L, timer_new);
     return 1;
 }
