@@ -6,18 +6,11 @@ local cli = require "moonbeam.cli"
 local progress = require "moonbeam.progress"
 
 local function extents(text)
-    local list = {}
-    for word in text:gmatch("[^,x]+") do
-        local n = math.tointeger(tonumber(word))
-        if not n or n < 1 then
-            return nil, "extents such as 128,512,512"
-        end
-        list[#list + 1] = n
-    end
-    if #list ~= 3 then
+    local list, problem = cli.extents(text)
+    if list and #list ~= 3 then
         return nil, "three extents, z,y,x, such as 128,512,512"
     end
-    return list
+    return list, problem
 end
 
 local options = cli.parse(arg, {

@@ -4,17 +4,6 @@ local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
 local progress = require "moonbeam.progress"
 
-local function extents(text)
-    local list = {}
-    for word in text:gmatch("[^,x]+") do
-        list[#list + 1] = math.tointeger(tonumber(word))
-        if not list[#list] or list[#list] < 1 then
-            return nil, "extents such as 64,512,512"
-        end
-    end
-    return list
-end
-
 local options = cli.parse(arg, {
     usage = "deconvolve.lua IMAGE [PSF] -o OUT [options]",
     summary = "Deconvolves an image or a stack (z, y, x) with a measured point spread function, or a model of one.",
@@ -61,7 +50,7 @@ local options = cli.parse(arg, {
     {"frame", value = "N", type = cli.count, doc = "of a TIFF hyperstack only this time"},
     {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "exact", "blended", "none"), default = "auto",
         doc = "rl by tiles: exact seams; blended, independent ones; auto: exact where the whole does not fit the budget"},
-    {"tile", value = "Z,Y,X", type = extents, doc = "largest extents of a tile (default: the quickest that fit)"},
+    {"tile", value = "Z,Y,X", type = cli.extents, doc = "largest extents of a tile (default: the quickest that fit)"},
     {"place", value = "WHERE", type = cli.choice("device", "host", "file"),
         doc = "exact tiles: where image, estimate and ratio are (default: the first of these that the budgets allow)"},
     {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},

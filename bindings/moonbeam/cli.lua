@@ -49,6 +49,18 @@ function cli.numbers(text)
     return list
 end
 
+--- "64,512,512" -> {64, 512, 512}; an x between them will do too.
+function cli.extents(text)
+    local list = {}
+    for word in text:gmatch("[^,x]+") do
+        list[#list + 1] = math.tointeger(tonumber(word))
+        if not list[#list] or list[#list] < 1 then
+            return nil, "extents such as 64,512,512"
+        end
+    end
+    return list
+end
+
 --- "a:b" -> {a, b}; 1-based and inclusive; "a" alone is one row; an end left out is nil.
 function cli.range(text)
     local first, last = text:match("^(%-?%d*):(%-?%d*)$")

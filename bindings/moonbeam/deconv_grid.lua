@@ -56,18 +56,23 @@ function grid.mean(image)
     return image.device.dry and 1 or mean:item()
 end
 
+-- The samples of a grid without the room behind its rows: a dense copy.
+local function samples_of(padded, layout)
+    local origin = {}
+    for i = 1, #layout.grid do
+        origin[i] = 0
+    end
+    local samples <close> = padded:view(convolution.ranges(origin, layout.grid))
+    return samples:copy()
+end
+
 --- The measured image on its grid: itself, or a dense copy continued beyond its edges (owned by the caller then).
 function grid.extended(image, layout)
     if layout.boundary == "zero" or layout.boundary == "circular" then
         return image, nil
     end
     local padded <close> = mb.embed(image, layout.grid, {before = layout.before, boundary = layout.boundary})
-    local origin = {}
-    for i = 1, #layout.grid do
-        origin[i] = 0
-    end
-    local samples <close> = padded:view(convolution.ranges(origin, layout.grid))
-    local copy = samples:copy()
+    local copy = samples_of(padded, layout)
     return copy, copy
 end
 
@@ -79,12 +84,7 @@ function grid.start(what, image, layout, start, mean)
         local from = start == "image" and image or start
         local padded <close> = mb.embed(from, layout.grid, {before = layout.first, boundary =
             layout.boundary == "zero" and "replicate" or layout.boundary})
-        local origin = {}
-        for i = 1, #layout.grid do
-            origin[i] = 0
-        end
-        local samples <close> = padded:view(convolution.ranges(origin, layout.grid))
-        return samples:copy()
+        return samples_of(padded, layout)
     end
     fail(what, 'start is "flat", "image" or an array of the image\'s shape', "start")
 end
@@ -108,12 +108,7 @@ function grid.normaliser(weights, layout, otf)
     local n = layout.grid[#layout.grid]
     local padded <close> = mb.embed(weights, layout.grid)
     convolution.apply(padded, otf, n, true)
-    local origin = {}
-    for i = 1, #layout.grid do
-        origin[i] = 0
-    end
-    local samples <close> = padded:view(convolution.ranges(origin, layout.grid))
-    return samples:copy()
+    return samples_of(padded, layout)
 end
 
 return grid

@@ -5,19 +5,13 @@
 
 local mb = require "moonbeam"
 local options_of = require "moonbeam.options"
-
-local fbp = {}
+local pick = require "moonbeam.pick"
 
 local FILTER_OPTIONS = {"filter", "cutoff", "padding", "pad_width"}
-local BACKPROJECT_OPTIONS = {"center", "shifts", "size", "roi", "circle", "circle_value", "scale", "accuracy", "out"}
 
-local function pick(options, names)
-    local picked = {}
-    for _, name in ipairs(names) do
-        picked[name] = options[name]
-    end
-    return picked
-end
+local fbp = {FILTER_OPTIONS = FILTER_OPTIONS}
+
+local BACKPROJECT_OPTIONS = {"center", "shifts", "size", "roi", "circle", "circle_value", "scale", "accuracy", "out"}
 
 -- The shifts as a list, one per row of sinograms; nil when there are none.
 local function shifts_of(options, rows)

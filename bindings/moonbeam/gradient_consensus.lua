@@ -10,6 +10,7 @@
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
 local grids = require "moonbeam.deconv_grid"
+local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local psf_tools = require "moonbeam.psf"
 
@@ -58,11 +59,7 @@ return function(image, psf, options)
         return setmetatable(more, {__index = divide})
     end
     local estimate = grids.start(WHAT, image, layout, options.start, math.max(mean, least))
-    local _ <close> = setmetatable({}, {__close = function(_, err)
-        if err ~= nil then
-            estimate:release()
-        end
-    end})
+    local _ <close> = on_error(function() estimate:release() end)
     local report = {iterations = 0, stopped = false, metrics = {}}
     do
         local previous <close> = estimate:copy()

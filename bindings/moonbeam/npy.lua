@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
+local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local volumes = require "moonbeam.volumes"
 
@@ -46,19 +47,13 @@ end
 --- The elements of a file as a volume.
 function npy.open(name)
     local file = core.rawfile.open(name)
-    local kept
-    local _ <close> = setmetatable({}, {__close = function()
-        if not kept then
-            file:close()
-        end
-    end})
+    local _ <close> = on_error(function() file:close() end)
     local dtype, shape, offset = header_of(file, name)
     local volume = volumes.raw {file = file, shape = shape, dtype = dtype, offset = offset, meta = {}}
     local bytes = volumes.bytes(volume)
     if file:bytes() - offset ~= bytes then
         fail(name, ("is cut short or too long: %d bytes of elements are expected, %d are there"):format(bytes, file:bytes() - offset))
     end
-    kept = true
     return volume
 end
 

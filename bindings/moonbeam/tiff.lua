@@ -8,6 +8,7 @@
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local metadata = require "moonbeam.tiff_metadata"
+local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local volumes = require "moonbeam.volumes"
 
@@ -222,12 +223,7 @@ end
 function tiff.open(name, options)
     options = options_of(options, "tiff.open", {"channel", "frame", "threads"})
     local file = core.rawfile.open(name)
-    local kept
-    local _ <close> = setmetatable({}, {__close = function()
-        if not kept then
-            file:close()
-        end
-    end})
+    local _ <close> = on_error(function() file:close() end)
     local stack = parse(file, name)
     local pages = stack.pages
     local first = pages[1] or fail(name, "it has no page")
@@ -282,7 +278,6 @@ function tiff.open(name, options)
         made.threads = options.threads or 4
         setmetatable(made, paged)
     end
-    kept = true
     return made
 end
 

@@ -12,6 +12,7 @@
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
 local deconv = require "moonbeam.deconv"
+local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local psf_tools = require "moonbeam.psf"
 local tiles = require "moonbeam.tiles"
@@ -605,11 +606,11 @@ function tiled.richardson_lucy(image, psf, options)
     local plan, settings, _, run = prepare(source, there or psf, promised(source.shape, device), options,
         "tiled_deconv.richardson_lucy")
     local result
-    local _ <close> = setmetatable({}, {__close = function(_, err)
-        if err ~= nil and result then
+    local _ <close> = on_error(function()
+        if result then
             result:release()
         end
-    end})
+    end)
     local report = run(source, there or psf, function()
         result = mb.empty(source.shape, {device = device})
         return volumes.of_array(result)

@@ -11,6 +11,7 @@
 
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
+local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local psf_tools = require "moonbeam.psf"
 local volumes = require "moonbeam.volumes"
@@ -424,11 +425,11 @@ function tiles.convolve(image, psf, options)
     local device = mb.device(options.device or image.device.id)
     local there <close> = psf.device ~= device and psf:to(device) or nil
     local result = options.out or mb.empty(image.shape, {device = image.device})
-    local _ <close> = setmetatable({}, {__close = function(_, err)
-        if err ~= nil and not options.out then
+    local _ <close> = on_error(function()
+        if not options.out then
             result:release()
         end
-    end})
+    end)
     local source, sink = volumes.of_array(image), volumes.of_array(result)
     local plan = plan_of(source, there or psf, sink, settings, options, device)
     run(source, there or psf, sink, plan, settings, device, mb.device("host"))

@@ -4,21 +4,14 @@
 -- Rotation centres are 0-based pixel-centre coordinates: (columns - 1)/2 in the middle.
 
 local mb = require "moonbeam"
-local options_of = require "moonbeam.options"
-
+local fbp = require "moonbeam.fbp"
 local methods = require "moonbeam.method"
+local options_of = require "moonbeam.options"
+local pick = require "moonbeam.pick"
 
-local tomo = {fbp = require("moonbeam.fbp").reconstruct, reconstruct = methods.reconstruct, choose_method = methods.choose}
+local FILTER_OPTIONS = fbp.FILTER_OPTIONS
 
-local FILTER_OPTIONS = {"filter", "cutoff", "padding", "pad_width"}
-
-local function pick(options, names)
-    local picked = {}
-    for _, name in ipairs(names) do
-        picked[name] = options[name]
-    end
-    return picked
-end
+local tomo = {fbp = fbp.reconstruct, reconstruct = methods.reconstruct, choose_method = methods.choose}
 
 --- Angles equally spaced over `span` (default pi), the end left out.
 function tomo.angles(count, span)

@@ -3,6 +3,7 @@
 ** data (n, h, w), darks (nd, h, w), flats (nf, h, w), each optional but data -> result f32 (n, h, w), counts f64[3].
 ** The dark frame and the denominator are made once (mean or median over frames), then every sample is one division.
 */
+#include "core/kth_smallest.h"
 #include "ops/op_flat_field.h"
 #include <float.h>
 #include <math.h>
@@ -167,34 +168,6 @@ static void mean_samples(const mb_array *frames, int64_t y, int64_t x, int64_t n
         to[i] = (float)(sums[i] / (double)frames->shape.dims[0]);
 }
 
-/* The k-th smallest of n values (no NaN); partitions them so that all before index k are <= it. Hoare's selection. */
-static float select_smallest(float *values, int64_t n, int64_t k)
-{
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-        float pivot = values[low + (high - low) / 2];
-        int64_t i = low, j = high;
-        while (i <= j) {
-            while (values[i] < pivot)
-                i++;
-            while (pivot < values[j])
-                j--;
-            if (i <= j) {
-                float keep = values[i];
-                values[i++] = values[j];
-                values[j--] = keep;
-            }
-        }
-        if (k <= j)
-            high = j;
-        else if (k >= i)
-            low = i;
-        else
-            break;
-    }
-    return values[k];
-}
-
 /* As numpy: the mean of the two middle values for an even count; NaN if any is NaN. */
 static float median(float *values, int64_t n)
 {
@@ -202,7 +175,7 @@ static float median(float *values, int64_t n)
     for (int64_t i = 0; i < n; i++)
         if (isnan(values[i]))
             return NAN;
-    upper = select_smallest(values, n, n / 2);
+    upper = mb_kth_smallest(values, n, n / 2);
     if (n % 2)
         return upper;
     lower = values[0];
