@@ -116,14 +116,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
         return mb_fail(MB_STATUS_SHAPE, "sino",
                        "%lld angles of %lld columns: at least one angle and 1 to 2^24 columns",
                        (long long)angles, (long long)cols);
-    if (p->angles.count != 0 && p->angles.count != angles)
-        return mb_fail(MB_STATUS_ARGUMENT, "angles",
-                       "%lld angles were given and the sinogram has %lld (axis %d)",
-                       (long long)p->angles.count, (long long)angles, shape->rank - 1);
-    if (p->shifts.count != 0 && p->shifts.count != angles)
-        return mb_fail(MB_STATUS_ARGUMENT, "shifts",
-                       "%lld shifts were given and the sinogram has %lld angles",
-                       (long long)p->shifts.count, (long long)angles);
+    MB_TRY(mb_parallel_check_count("angles", &p->angles, angles));
+    MB_TRY(mb_parallel_check_count("shifts", &p->shifts, angles));
     MB_TRY(mb_parallel_check_image(&p->size, &p->roi));
     g = mb_backproject_geometry(p, shape);
     MB_TRY(mb_parallel_check_region(&g));

@@ -144,15 +144,6 @@ static const char *const samples[] = {
     "weights = {1, 0.5, 2}, pad_width = 80, cutoff = 0.7, scale = 1, pairs = 2}}",
     NULL};
 
-static mb_status check_count(const char *name, const mb_vector *vector, int64_t angles)
-{
-    if (vector->count != 0 && vector->count != angles)
-        return mb_fail(MB_STATUS_ARGUMENT, name,
-                       "%lld %s were given and the sinogram has %lld angles",
-                       (long long)vector->count, name, (long long)angles);
-    return MB_STATUS_OK;
-}
-
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_fourier_reconstruct_params *p = params;
@@ -163,9 +154,9 @@ static mb_status infer(const void *params, mb_spec *arrays)
         return mb_fail(MB_STATUS_SHAPE, "sino",
                        "%lld angles of %lld columns: 1 to 2^20 angles and columns are needed",
                        (long long)angles, (long long)cols);
-    MB_TRY(check_count("angles", &p->angles, angles));
-    MB_TRY(check_count("shifts", &p->shifts, angles));
-    MB_TRY(check_count("weights", &p->weights, angles));
+    MB_TRY(mb_parallel_check_count("angles", &p->angles, angles));
+    MB_TRY(mb_parallel_check_count("shifts", &p->shifts, angles));
+    MB_TRY(mb_parallel_check_count("weights", &p->weights, angles));
     MB_TRY(mb_parallel_check_image(&p->size, &p->roi));
     if (p->pad_width != 0 && (p->pad_width < cols || p->pad_width % 4 != 0))
         return mb_fail(MB_STATUS_ARGUMENT, "pad_width",

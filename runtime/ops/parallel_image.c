@@ -11,6 +11,15 @@ static mb_status check_whole(const char *name, const mb_vector *vector)
     return MB_STATUS_OK;
 }
 
+mb_status mb_parallel_check_count(const char *name, const mb_vector *vector, int64_t angles)
+{
+    if (vector->count != 0 && vector->count != angles)
+        return mb_fail(MB_STATUS_ARGUMENT, name,
+                       "%lld %s were given and the sinogram has %lld angles",
+                       (long long)vector->count, name, (long long)angles);
+    return MB_STATUS_OK;
+}
+
 mb_status mb_parallel_check_image(const mb_vector *size, const mb_vector *roi)
 {
     if (size->count > 2)

@@ -1,12 +1,15 @@
 /*
-** The options center, size, roi, circle and scale, which backproject and fourier_reconstruct have in common: their checks, and
-** what they come to. Pure; a failure is recorded as that of the operator's argument.
+** The options that backproject and fourier_reconstruct have in common: numbers by angle, center, size, roi, circle, scale. Their
+** checks, and what they come to. Pure; a failure is recorded as that of the operator's argument.
 */
 #ifndef MB_OPS_PARALLEL_IMAGE_H
 #define MB_OPS_PARALLEL_IMAGE_H
 
 #include "ops/op.h"
 #include "ops/parallel_geometry.h"
+
+/* One number for every angle of the sinogram, or none: angles, shifts, weights. */
+mb_status mb_parallel_check_count(const char *name, const mb_vector *vector, int64_t angles);
 
 /* The vectors by themselves: how many numbers, all whole. Comes before a geometry is made of them. */
 mb_status mb_parallel_check_image(const mb_vector *size, const mb_vector *roi);

@@ -20,7 +20,7 @@ local function exists(name)
     return file ~= nil
 end
 
-local real = (os.getenv("MOONBEAM_DATA") or "../shared/data") .. "/dapi_001.tif"
+local real = files.data("dapi_001.tif")
 local model = " --na 1.45 --index 1.512 --wavelength 461 --pixel 130 --step 300"
 
 describe("convolve.lua", function()
@@ -329,9 +329,8 @@ describe("deconvolve.lua", function()
     end)
 
     it("makes a real nucleus sharper without bright edges", function()
-        local file <close> = io.open(real)
-        if not file then
-            pending("no " .. real)
+        if not real then
+            pending("dapi_001.tif is not here (set MOONBEAM_DATA to its folder)")
             return
         end
         must(("scripts/deconvolve.lua %s -o %s/nucleus.tif -d host -n 12 -a heavy_ball -q --psf-size 33 -p %s/nucleus.png %s"):format(

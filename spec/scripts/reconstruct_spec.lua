@@ -1,4 +1,5 @@
 -- The recipes as a user runs them: as programs, from file to file.
+local files = require "spec.io.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 
@@ -26,17 +27,6 @@ local function exists(path)
     return file ~= nil
 end
 
--- Files in the folder, sorted.
-local function files()
-    local handle = assert(io.popen(("ls -A '%s'"):format(folder)))
-    local names = {}
-    for name in handle:lines() do
-        names[#names + 1] = name
-    end
-    handle:close()
-    return names
-end
-
 local function path(name)
     return folder .. "/" .. name
 end
@@ -45,11 +35,6 @@ local function volume_of(name)
     local file <close> = assert(mb.h5.open(path(name)))
     local volume <close> = file:read("/entry/data/data")
     return volume:to_table()
-end
-
-local function data_file(name)
-    local data = (os.getenv("MOONBEAM_DATA") or "../shared/data") .. "/" .. name
-    return exists(data) and data or nil
 end
 
 describe("scripts", function()
@@ -95,11 +80,11 @@ describe("scripts", function()
     end)
 
     it("plans without reading frames or writing anything", function()
-        local before = files()
+        local before = files.list(folder)
         local text = must("reconstruct.lua", path("scan.h5") .. " --plan --device host --budget 2Mi")
         assert.matches("chunks%s+%d+ of %d+ rows", text)
         assert.matches("peak", text)
-        assert.same(before, files())
+        assert.same(before, files.list(folder))
     end)
 
     it("chooses smaller chunks for a smaller budget and keeps within it", function()
@@ -395,12 +380,12 @@ describe("scripts", function()
 
     describe("refuse bad input with a message and leave no file:", function()
         local function refuses(arguments, pattern, wanted_status)
-            local before = files()
+            local before = files.list(folder)
             local status, text = run("reconstruct.lua", arguments)
             assert.equal(wanted_status or 1, status, text)
             assert.matches(pattern, text)
             assert.is_nil(text:find("stack traceback", 1, true), text)
-            assert.same(before, files())
+            assert.same(before, files.list(folder))
         end
 
         local function write(name, contents)
@@ -522,7 +507,7 @@ describe("scripts", function()
 
     it("stop at Ctrl-C with status 130 and leave no file", function()
         must("simulate.lua", path("long.h5") .. " --size 400 --rows 48 --angles 600 --device host --quiet")
-        local before = files()
+        local before = files.list(folder)
         -- One thread, so that there is time to interrupt: as soon as the part file is there.
         local script = ("OMP_NUM_THREADS=1 '%s' scripts/reconstruct.lua %s -o %s --device host --center 199.5 --chunk 1 -q & "
             .. "pid=$!; until ls %s.part-* >/dev/null 2>&1 || ! kill -0 $pid; do sleep 0.01; done; kill -INT $pid; wait $pid")
@@ -532,7 +517,7 @@ describe("scripts", function()
         local _, _, status = handle:close()
         assert.matches("interrupted by Ctrl%-C", text)
         assert.equal(130, status)
-        assert.same(before, files())
+        assert.same(before, files.list(folder))
     end)
 
     it("explain themselves", function()
@@ -543,7 +528,7 @@ describe("scripts", function()
     end)
 
     it("reconstruct the tooth: axis at 296, a tooth inside", function()
-        local tooth = data_file("tooth.h5")
+        local tooth = files.data("tooth.h5")
         if not tooth then
             pending("tooth.h5 is not here (set MOONBEAM_DATA to its folder)")
             return
@@ -562,7 +547,7 @@ describe("scripts", function()
     end)
 
     it("reconstruct the tooth alike by both methods: correlation in the field of view", function()
-        local tooth = data_file("tooth.h5")
+        local tooth = files.data("tooth.h5")
         if not tooth then
             pending("tooth.h5 is not here (set MOONBEAM_DATA to its folder)")
             return
