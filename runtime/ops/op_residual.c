@@ -26,16 +26,8 @@ static const mb_op_arg args[] = {
      .rank_min = 1,
      .rank_max = 3,
      .doc = "like image: the residual's factors, 0 for bad pixels"},
-    {.name = "metrics",
-     .kind = MB_ARG_BOOL,
-     .offset = offsetof(mb_residual_params, metrics),
-     .doc = "also sum up the squares"},
-    {.name = "metric",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F64),
-     .rank_min = 1,
-     .rank_max = 1,
-     .doc = "with metrics: weighted sum of (image - blurred)^2"},
+    MB_GRID_METRIC_ARGS(mb_residual_params, "also sum up the squares",
+                        "with metrics: weighted sum of (image - blurred)^2"),
     {.name = NULL}};
 
 static const char *const samples[] = {

@@ -28,16 +28,8 @@ static const mb_op_arg args[] = {
      .max = 1e38,
      .offset = MEMBER(eps),
      .doc = "least value of blurred to divide by"},
-    {.name = "metrics",
-     .kind = MB_ARG_BOOL,
-     .offset = MEMBER(metrics),
-     .doc = "also sum up the misfit"},
-    {.name = "metric",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F64),
-     .rank_min = 1,
-     .rank_max = 1,
-     .doc = "with metrics: I-divergence, and the sum of blurred, over the tile"},
+    MB_GRID_METRIC_ARGS(mb_rl_tile_ratio_params, "also sum up the misfit",
+                        "with metrics: I-divergence, and the sum of blurred, over the tile"),
     {.name = NULL}};
 
 static const char *const samples[] = {

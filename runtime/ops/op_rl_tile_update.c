@@ -44,16 +44,8 @@ static const mb_op_arg args[] = {
      .max = 1e30,
      .offset = MEMBER(min),
      .doc = "lower bound of the estimate"},
-    {.name = "metrics",
-     .kind = MB_ARG_BOOL,
-     .offset = MEMBER(metrics),
-     .doc = "also sum up the change"},
-    {.name = "metric",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F64),
-     .rank_min = 1,
-     .rank_max = 1,
-     .doc = "with metrics: sum of the new estimate, squared change, squared estimate"},
+    MB_GRID_METRIC_ARGS(mb_rl_tile_update_params, "also sum up the change",
+                        "with metrics: sum of the new estimate, squared change, squared estimate"),
     {.name = NULL}};
 
 static const char *const samples[] = {

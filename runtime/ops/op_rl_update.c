@@ -36,18 +36,10 @@ static const mb_op_arg args[] = {
      .max = 1e30,
      .offset = MEMBER(min),
      .doc = "lower bound of the estimate, and what it becomes where nothing was measured"},
-    {.name = "metrics",
-     .kind = MB_ARG_BOOL,
-     .offset = MEMBER(metrics),
-     .doc = "also sum up the change"},
-    {.name = "metric",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F64),
-     .rank_min = 1,
-     .rank_max = 1,
-     .doc =
-         "with metrics: sum of the new estimate, squared change, squared estimate; with gradient "
-         "also its product with the change, and its square, before it is replaced"},
+    MB_GRID_METRIC_ARGS(
+        mb_rl_update_params, "also sum up the change",
+        "with metrics: sum of the new estimate, squared change, squared estimate; with gradient "
+        "also its product with the change, and its square, before it is replaced"),
     {.name = "gradient",
      .kind = MB_ARG_INOUT,
      .dtypes = MB_BIT(MB_F32),

@@ -47,6 +47,17 @@ static inline int64_t mb_grid_wrap(int64_t value, int64_t n)
 ** rows * b / MB_GRID_BLOCKS up to the next part's, and has a cell of doubles in a scratch slot. */
 #define MB_GRID_BLOCKS 1024
 
+/* The arguments `metrics` and `metric` of such an operator; `type` is its parameter structure. */
+#define MB_GRID_METRIC_ARGS(type, metrics_doc, metric_doc)                                         \
+    {.name = "metrics",                                                                            \
+     .kind = MB_ARG_BOOL,                                                                          \
+     .offset = offsetof(type, metrics),                                                            \
+     .doc = metrics_doc},                                                                          \
+    {                                                                                              \
+        .name = "metric", .kind = MB_ARG_OUT, .dtypes = MB_BIT(MB_F64), .rank_min = 1,             \
+        .rank_max = 1, .doc = metric_doc                                                           \
+    }
+
 /* On the host: the sum of all cells, as many doubles of it as metric has. No cells: without metrics. */
 static inline void mb_grid_fold(const void *cells, uint64_t cell_bytes, const mb_array *metric)
 {
