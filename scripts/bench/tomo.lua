@@ -44,7 +44,7 @@ return function(bench)
             found[i] = ("%.1e"):format(error_of(made, i))
             made:release()
         end
-        row(name, ("%.4f"):format(seconds * 1e3 / slices), counted and ("%.3f"):format(updates / seconds / 1e12) or "",
+        row(name, ("%.4f"):format(seconds * 1e3 / slices), counted and ("%.4g"):format(updates / seconds / 1e12) or "",
             ("%.4f"):format(floor * 1e3 / slices), ("%.1f"):format(seconds / floor), found[1], found[2])
     end
 
@@ -101,6 +101,6 @@ return function(bench)
         end)
     end
     for _, peer in ipairs(bench.peers("tomo", n, angles, slices, options.repeats)) do
-        row("peer: " .. peer.name, ("%.4f"):format(peer.seconds * 1e3), ("%.3f"):format(updates / slices / peer.seconds / 1e12))
+        row("peer: " .. peer.name, ("%.4f"):format(peer.seconds * 1e3), ("%.4g"):format(updates / slices / peer.seconds / 1e12))
     end
 end
