@@ -293,6 +293,16 @@ bool mb_array_rows(const mb_array *array)
     return true;
 }
 
+int64_t mb_array_row_offset(const mb_array *array, int64_t index)
+{
+    int64_t offset = 0;
+    for (int i = array->shape.rank - 2; i >= 0; i--) {
+        offset += index % array->shape.dims[i] * array->strides[i];
+        index /= array->shape.dims[i];
+    }
+    return offset;
+}
+
 uint64_t mb_array_elements(const mb_array *array)
 {
     return mb_shape_elements(&array->shape);

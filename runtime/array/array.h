@@ -46,6 +46,8 @@ mb_status mb_array_reinterpret(const mb_array *array, mb_dtype dtype, mb_array *
 bool mb_array_contiguous(const mb_array *array);
 /* True when the last axis is dense and the others have positive strides that do not overlap ("rows"). */
 bool mb_array_rows(const mb_array *array);
+/* Elements from the first to the start of row `index`, rows being counted over all axes but the last. */
+int64_t mb_array_row_offset(const mb_array *array, int64_t index);
 uint64_t mb_array_elements(const mb_array *array);
 uint64_t mb_array_bytes(const mb_array *array); /* elements x element size */
 mb_spec mb_array_spec(const mb_array *array);

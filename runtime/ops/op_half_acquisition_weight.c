@@ -75,16 +75,6 @@ static mb_status infer(const void *params, mb_spec *arrays)
     return MB_STATUS_OK;
 }
 
-static int64_t row_offset(const mb_array *array, int64_t index)
-{
-    int64_t offset = 0;
-    for (int i = array->shape.rank - 2; i >= 0; i--) {
-        offset += index % array->shape.dims[i] * array->strides[i];
-        index /= array->shape.dims[i];
-    }
-    return offset;
-}
-
 /* Columns [u0, u1) of the detector. */
 static void weigh(const mb_half_acquisition *h, float *to, const float *from, int64_t u0,
                   int64_t u1)
@@ -109,8 +99,8 @@ static mb_status run_host(const mb_op_call *call)
     int threads = rows * wide < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < rows; i++) {
-        const float *from = (const float *)sino->data + row_offset(sino, i);
-        float *row = (float *)result->data + row_offset(result, i), *to = row + front;
+        const float *from = (const float *)sino->data + mb_array_row_offset(sino, i);
+        float *row = (float *)result->data + mb_array_row_offset(result, i), *to = row + front;
         if (to != from) {
             memset(row, 0, (size_t)front * 4);
             memcpy(to, from, (size_t)low * 4);

@@ -228,17 +228,6 @@ static mb_status filter_row(const mb_op_call *call, const float *from, float *to
     return MB_STATUS_OK;
 }
 
-/* Elements from the start of the array to the start of row `index`, counted over all axes but the last. */
-static int64_t row_offset(const mb_array *array, int64_t index)
-{
-    int64_t offset = 0;
-    for (int i = array->shape.rank - 2; i >= 0; i--) {
-        offset += index % array->shape.dims[i] * array->strides[i];
-        index /= array->shape.dims[i];
-    }
-    return offset;
-}
-
 static mb_status run_host(const mb_op_call *call)
 {
     const mb_ramp_filter_params *p = call->params;
@@ -277,9 +266,9 @@ static mb_status run_host(const mb_op_call *call)
                 turn_response(turned, response, p->slice_shifts.values[turned_slice], padded);
             }
             if (mine == MB_STATUS_OK)
-                mine = filter_row(call, (const float *)sino->data + row_offset(sino, i),
-                                  (float *)result->data + row_offset(result, i), width, padded, row,
-                                  turned);
+                mine = filter_row(call, (const float *)sino->data + mb_array_row_offset(sino, i),
+                                  (float *)result->data + mb_array_row_offset(result, i), width,
+                                  padded, row, turned);
             if (mine != MB_STATUS_OK)
 #pragma omp critical(mb_ramp_filter)
                 if (status == MB_STATUS_OK) {
