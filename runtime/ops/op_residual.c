@@ -38,19 +38,8 @@ static const char *const samples[] = {
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_residual_params *p = params;
-    const mb_shape *grid = &arrays[MB_RESIDUAL_BLURRED].shape,
-                   *image = &arrays[MB_RESIDUAL_IMAGE].shape;
-    int last = grid->rank - 1;
-    if (image->rank != grid->rank)
-        return mb_fail(MB_STATUS_SHAPE, "image", "image has %d axes, the grid %d", image->rank,
-                       grid->rank);
-    for (int i = 0; i <= last; i++)
-        if (image->dims[i] > grid->dims[i] - (i == last))
-            return mb_fail(MB_STATUS_SHAPE, "image", "axis %d: an image of %lld on a grid of %lld",
-                           i + 1, (long long)image->dims[i], (long long)grid->dims[i]);
-    if (arrays[MB_RESIDUAL_WEIGHTS].present &&
-        !mb_shape_equal(&arrays[MB_RESIDUAL_WEIGHTS].shape, image))
-        return mb_fail(MB_STATUS_SHAPE, "weights", "weights must have the shape of image");
+    MB_TRY(mb_grid_check_image(&arrays[MB_RESIDUAL_BLURRED].shape, &arrays[MB_RESIDUAL_IMAGE],
+                               &arrays[MB_RESIDUAL_WEIGHTS]));
     if (p->metrics)
         arrays[MB_RESIDUAL_METRIC] = (mb_spec){true, MB_F64, {1, {1}}};
     return MB_STATUS_OK;

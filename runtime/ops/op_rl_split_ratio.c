@@ -67,26 +67,13 @@ static const char *const samples[] = {
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
-    const mb_shape *grid = &arrays[MB_RL_SPLIT_RATIO_BLURRED].shape,
-                   *image = &arrays[MB_RL_SPLIT_RATIO_IMAGE].shape;
-    int last = grid->rank - 1;
     (void)params;
-    if (!mb_shape_equal(grid, &arrays[MB_RL_SPLIT_RATIO_SECOND].shape))
+    if (!mb_shape_equal(&arrays[MB_RL_SPLIT_RATIO_BLURRED].shape,
+                        &arrays[MB_RL_SPLIT_RATIO_SECOND].shape))
         return mb_fail(MB_STATUS_SHAPE, "second", "second must have the shape of blurred");
-    if (image->rank != grid->rank)
-        return mb_fail(MB_STATUS_SHAPE, "image", "image has %d axes, the grid %d", image->rank,
-                       grid->rank);
-    if (grid->dims[last] < 2 || grid->dims[last] % 2)
-        return mb_fail(MB_STATUS_SHAPE, "blurred",
-                       "rows of %lld elements are no padded rows: 2 * (n/2 + 1)",
-                       (long long)grid->dims[last]);
-    for (int i = 0; i <= last; i++)
-        if (image->dims[i] > grid->dims[i] - (i == last))
-            return mb_fail(MB_STATUS_SHAPE, "image", "axis %d: an image of %lld on a grid of %lld",
-                           i + 1, (long long)image->dims[i], (long long)grid->dims[i]);
-    if (arrays[MB_RL_SPLIT_RATIO_WEIGHTS].present &&
-        !mb_shape_equal(&arrays[MB_RL_SPLIT_RATIO_WEIGHTS].shape, image))
-        return mb_fail(MB_STATUS_SHAPE, "weights", "weights must have the shape of image");
+    MB_TRY(mb_grid_check_image(&arrays[MB_RL_SPLIT_RATIO_BLURRED].shape,
+                               &arrays[MB_RL_SPLIT_RATIO_IMAGE],
+                               &arrays[MB_RL_SPLIT_RATIO_WEIGHTS]));
     arrays[MB_RL_SPLIT_RATIO_METRIC] = (mb_spec){true, MB_F64, {1, {2}}};
     return MB_STATUS_OK;
 }

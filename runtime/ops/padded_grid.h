@@ -41,6 +41,27 @@ static inline int64_t mb_grid_wrap(int64_t value, int64_t n)
     return rest < 0 ? rest + n : rest;
 }
 
+/* Checks an image, and weights of its shape if any, at the origin of a grid of padded rows, which an operator calls blurred. */
+static inline mb_status mb_grid_check_image(const mb_shape *grid, const mb_spec *image,
+                                            const mb_spec *weights)
+{
+    const int last = grid->rank - 1;
+    if (image->shape.rank != grid->rank)
+        return mb_fail(MB_STATUS_SHAPE, "image", "image has %d axes, the grid %d",
+                       image->shape.rank, grid->rank);
+    if (grid->dims[last] < 2 || grid->dims[last] % 2)
+        return mb_fail(MB_STATUS_SHAPE, "blurred",
+                       "rows of %lld elements are no padded rows: 2 * (n/2 + 1)",
+                       (long long)grid->dims[last]);
+    for (int i = 0; i <= last; i++)
+        if (image->shape.dims[i] > grid->dims[i] - (i == last))
+            return mb_fail(MB_STATUS_SHAPE, "image", "axis %d: an image of %lld on a grid of %lld",
+                           i + 1, (long long)image->shape.dims[i], (long long)grid->dims[i]);
+    if (weights->present && !mb_shape_equal(&weights->shape, &image->shape))
+        return mb_fail(MB_STATUS_SHAPE, "weights", "weights must have the shape of image");
+    return MB_STATUS_OK;
+}
+
 /* ---- sums of the pointwise steps, their `metric` ---------------------------------------------------------------- */
 
 /* They are made in this many parts, in a fixed order: the same bits for any number of threads. Part b takes rows

@@ -36,6 +36,9 @@ describe("residual", function()
         local grid <close> = mb.ones { 4, 8 }
         local image <close> = mb.ones { 5, 5 }
         local line <close> = mb.ones { 5 }
+        local odd <close> = mb.ones { 4, 7 }
+        local small <close> = mb.ones { 4, 5 }
+        assert.matches("rows of 7 elements are no padded rows", (helper.failure(mb.residual, odd, small)))
         assert.matches("axis 1: an image of 5", (helper.failure(mb.residual, grid, image)))
         assert.matches("axes", (helper.failure(mb.residual, grid, line)))
     end)
