@@ -98,6 +98,34 @@ static void device_close(void *self)
     free(device);
 }
 
+/* MOONBEAM_CUDA_CAPABILITY=80: newer devices work as one of compute capability 8.0 would, as far as operators choose by
+** that, so that their kernels for older devices can be tested and timed. */
+static mb_status limit_capability(mb_device_facts *facts)
+{
+    const char *given = getenv("MOONBEAM_CUDA_CAPABILITY");
+    if (!given || !*given)
+        return MB_STATUS_OK;
+    char *end;
+    long most = strtol(given, &end, 10);
+    if (*end || most < 75 || most > 999)
+        return mb_cuda_core->fail(
+            MB_STATUS_ARGUMENT, NULL,
+            "MOONBEAM_CUDA_CAPABILITY is '%s'; it takes a compute capability without its dot, "
+            "such as 80, or is left unset",
+            given);
+    if (facts->compute_capability <= most)
+        return MB_STATUS_OK;
+    uint64_t shared = (most == 80 || most == 87 ? 163ull
+                       : most < 80              ? 64ull
+                       : most < 90              ? 99ull
+                                                : 227ull)
+                      << 10;
+    facts->compute_capability = (int)most;
+    facts->block_shared_bytes =
+        shared < facts->block_shared_bytes ? shared : facts->block_shared_bytes;
+    return MB_STATUS_OK;
+}
+
 static mb_status describe(int index, mb_device_facts *facts)
 {
     struct cudaDeviceProp prop;
@@ -108,7 +136,8 @@ static mb_status describe(int index, mb_device_facts *facts)
     facts->compute_capability = prop.major * 10 + prop.minor;
     facts->total_bytes = prop.totalGlobalMem;
     facts->l2_bytes = (uint64_t)prop.l2CacheSize;
-    return MB_STATUS_OK;
+    facts->block_shared_bytes = prop.sharedMemPerBlockOptin;
+    return limit_capability(facts);
 }
 
 static mb_status start(mb_cuda_device *device, mb_device_facts *facts)

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define MB_BACKEND_ABI 2
+#define MB_BACKEND_ABI 3
 
 typedef struct mb_op_call mb_op_call; /* ops/op.h */
 typedef mb_status (*mb_op_kernel)(const mb_op_call *call);
@@ -29,6 +29,7 @@ typedef struct mb_device_facts {
     uint64_t total_bytes;
     uint64_t commit_granularity;
     uint64_t l2_bytes;
+    uint64_t block_shared_bytes; /* cuda: the most shared memory that a block can ask for */
 } mb_device_facts;
 
 typedef enum mb_lane {

@@ -152,6 +152,20 @@ describe("planning", function()
         end, {})))
     end)
 
+    helper.gpu_it("takes a GPU for an older one when told", function()
+        local function capability(value)
+            return helper.run_program("-e 'print(require(\"moonbeam\").device(\"cuda:0\").capability)'", "",
+                ("MOONBEAM_CUDA_CAPABILITY=%s '%s'"):format(value, helper.program))
+        end
+        local own = mb.device("cuda:0").capability
+        assert.equal(own .. "\n", capability "")
+        assert.equal(own .. "\n", capability "999")
+        assert.equal("75\n", capability "75")
+        for _, value in ipairs { "old", "8.0", "70" } do
+            assert.matches(("MOONBEAM_CUDA_CAPABILITY is '%s'"):format(value), capability(value), 1, true)
+        end
+    end)
+
     it("closes shadows whoever refers to their arrays", function()
         local shadow = mb.device("host"):shadow()
         assert.is_true(shadow.dry)
