@@ -2,20 +2,27 @@
 ** backproject on CUDA: chooses among the kernels behind the operator and feeds them pieces of
 ** packed slices.
 **
-**   slices of a piece  fast                        exact
-**   compute capability 9.0 and newer (the tensor copy engine)
-**   9 and more         tensor cores, half packets  tensor cores, split packets
-**   5 to 8             tensor cores, half packets  staged, float packets
-**   2 to 4             staged, float packets       staged, float packets
-**   other devices
-**   5 and more         plain loads, half packets   plain loads, float packets
-**   2 to 4             plain loads, float packets  plain loads, float packets
+**   slices of a piece  halves (see op_backproject.h)  else
+**   compute capability 8.0 and newer
+**   9 and more         tensor cores, half packets     tensor cores, split packets
+**   5 to 8             tensor cores, half packets     staged, float packets
+**   2 to 4             staged, float packets          staged, float packets
+**   older devices
+**   5 and more         plain loads, half packets      plain loads, float packets
+**   2 to 4             plain loads, float packets     plain loads, float packets
 **   any device
 **   1                  the sinogram itself, unpacked
 **
-** Milliseconds per slice by the number of slices, fast / exact (2048^2 x 1500 angles, an H200):
-**   1    4    8          9          16         17         32         33         64         65
-**   5.4  2.0  1.22/1.77  1.08/2.37  .61/1.33   .78/1.57   .42/.97    .50/1.10   .33/.87    .41/.94
+** Tensor-core and staged kernels get their windows by the tensor copy engine (9.0 and newer) or by
+** asynchronous copies, and give the same numbers either way (backproject_stream.cuh).
+**
+** Milliseconds per slice by the number of slices, halves / else (2048^2 x 1500 angles, an H200); then
+** what the kernels for older devices take there (MOONBEAM_CUDA_CAPABILITY):
+**          1    4    8       16         32         33         48         64
+**          5.4  2.0  -/1.77  .65/1.33   .43/.97    .57/1.10   .40/.92    .33/.87
+**   80     -    2.1  -/1.81  .68/1.42   .48/1.07      -       .42/1.24   .44/1.03
+**   86     -    2.1  -/1.82  .68/1.48   .49/1.14      -       .42/1.49   .44/1.22
+**   75     -    2.4  -/2.23  1.45/2.21  1.44/2.20     -       1.43/2.19  1.43/2.19
 ** Beyond 8 no count costs a slice more than 1.35 times what the multiple of 8 below it does.
 **
 ** A call is cut into pieces of whole blocks of 64 slices, as many as the slot holds, and smaller
@@ -66,11 +73,11 @@ static mb_status choose_half_scale(const mb_op_call *call, const bp_source &src,
 /* The next piece of at most `most` slices: how many, and how they are packed. Up to 4 slices beyond
 ** a multiple of 16 cost less as a piece of their own than in a larger block of split packets (33 of
 ** them take 36 ms instead of 44); half packets do not gain by that. */
-static int choose_piece(bool fast, bool tensor, int64_t most, bp_format *format)
+static int choose_piece(bool halves, bool tensor, int64_t most, bp_format *format)
 {
     *format = most == 1            ? BP_UNPACKED
               : most <= 4          ? BP_FLOATS
-              : fast               ? BP_HALVES
+              : halves             ? BP_HALVES
               : tensor && most > 8 ? BP_SPLIT
                                    : BP_FLOATS;
     if (tensor && most >= BP_BLOCK)
@@ -83,52 +90,61 @@ static int choose_piece(bool fast, bool tensor, int64_t most, bp_format *format)
 template <bp_format FORMAT>
 static mb_status pack(const bp_source &src, const bp_job &job, uint4 *packets, cudaStream_t stream)
 {
-    constexpr int C = FORMAT == BP_FLOATS ? 4 : 8;
-    const dim3 grid((job.row + 127) / 128, job.n_angles < 65535 ? job.n_angles : 65535,
-                    (job.slices + C - 1) / C);
+    const dim3 grid((job.row + 127) / 128, job.n_angles < 65535 ? job.n_angles : 65535, job.groups);
     bp_pack<FORMAT>
         <<<grid, 128, 0, stream>>>(src, packets, job.plane, job.low_plane, job.half_scale);
     MB_LAUNCHED("bp_pack");
     return MB_STATUS_OK;
 }
 
-static mb_status run_piece(bp_format format, bool tensor, const bp_source &src, bp_job &job,
+/* Through the pipeline, windows copied by `way`. Split packets alone gain by deep stages. */
+template <class way>
+static mb_status run_stream(bp_format format, bool deep, const bp_job &job, cudaStream_t stream)
+{
+    return format == BP_SPLIT && deep ? bp_mma_exact<bp_lanes_deep>(job, stream)
+           : format == BP_SPLIT       ? bp_mma_exact<way>(job, stream)
+           : format == BP_HALVES      ? bp_mma_fast<way>(job, stream)
+                                      : bp_staged_run<way>(job, stream);
+}
+
+static mb_status run_piece(bp_format format, bp_way way, const bp_source &src, bp_job &job,
                            uint4 *packets, cudaStream_t stream)
 {
     const int64_t plane = (int64_t)job.n_angles * job.row;
+    const int lanes = format == BP_FLOATS ? 4 : 8;
     job.low_plane = format == BP_SPLIT ? plane : 0;
     job.plane = format == BP_SPLIT ? 2 * plane : plane;
+    job.groups = (job.slices + lanes - 1) / lanes;
     job.packets = packets;
     switch (format) {
-    case BP_SPLIT:
-        MB_TRY(pack<BP_SPLIT>(src, job, packets, stream));
-        return bp_mma_exact(job, stream);
-    case BP_HALVES:
-        MB_TRY(pack<BP_HALVES>(src, job, packets, stream));
-        return tensor ? bp_mma_fast(job, stream) : bp_plain_run<true>(job, stream);
-    case BP_FLOATS:
-        MB_TRY(pack<BP_FLOATS>(src, job, packets, stream));
-        return tensor ? bp_staged_run(job, stream) : bp_plain_run<false>(job, stream);
+    case BP_SPLIT: MB_TRY(pack<BP_SPLIT>(src, job, packets, stream)); break;
+    case BP_HALVES: MB_TRY(pack<BP_HALVES>(src, job, packets, stream)); break;
+    case BP_FLOATS: MB_TRY(pack<BP_FLOATS>(src, job, packets, stream)); break;
     default: return bp_single_run(job, src.data, src.stride_a, stream);
     }
+    if (way == BP_BY_LOADS)
+        return format == BP_HALVES ? bp_plain_run<true>(job, stream)
+                                   : bp_plain_run<false>(job, stream);
+    return way == BP_BY_MAPS ? run_stream<bp_maps>(format, false, job, stream)
+                             : run_stream<bp_lanes>(format, way == BP_BY_LANES_DEEP, job, stream);
 }
 
 static mb_status run_pieces(const mb_op_call *call, bp_job job, bp_source src,
-                            const mb_backproject_packing &packing, bool fast)
+                            const mb_backproject_packing &packing, bool halves)
 {
     uint4 *packets = (uint4 *)call->slots[MB_BACKPROJECT_PACKED];
-    const bool tensor = bp_stream_possible(call, job);
+    const bp_way way = bp_way_of(call, job);
     const int64_t held = packing.batch * packing.lanes, most = held < BP_MOST ? held : BP_MOST;
     for (int64_t left = job.geometry.rows; left > 0; left -= job.slices) {
         if (mb_cuda_core->cancelled())
             return MB_STATUS_CANCELLED;
         bp_format format;
-        job.slices = choose_piece(fast, tensor, left < most ? left : most, &format);
+        job.slices = choose_piece(halves, way != BP_BY_LOADS, left < most ? left : most, &format);
         /* The first piece is the largest: if any needs the scale, it does. */
         if ((format == BP_HALVES || format == BP_SPLIT) && !job.half_scale)
             MB_TRY(choose_half_scale(call, src, &job));
         src.slices = job.slices;
-        MB_TRY(run_piece(format, tensor, src, job, packets, mb_stream(call)));
+        MB_TRY(run_piece(format, way, src, job, packets, mb_stream(call)));
         job.image += job.slices * job.stride_z;
         src.data += job.slices * src.stride_z;
     }
@@ -173,5 +189,5 @@ extern "C" mb_status mb_cuda_backproject(const mb_op_call *call)
     src.bins = (int)g.cols;
     if (g.angles > 0)
         MB_TRY(upload_angles(call, &g));
-    return run_pieces(call, job, src, packing, params->accuracy == MB_BACKPROJECT_FAST);
+    return run_pieces(call, job, src, packing, mb_backproject_cuda_halves(params->accuracy, &g));
 }

@@ -33,9 +33,11 @@ struct bp_job {
     int row;                  /* packets of one angle: bins + 2 * BP_GUARD */
     int n_angles, bins;
     int slices;   /* of this piece */
+    int groups;   /* of its packets */
     float *image; /* first slice of this piece, first pixel of the region */
     int64_t stride_z, stride_y;
     int nx, ny;           /* extents of the region */
+    bool begun;           /* add to what the image holds */
     float scale, outside; /* outside: the value of masked pixels */
 };
 
@@ -71,6 +73,12 @@ __device__ static inline void bp_store(const bp_job &job, int z, int y, int x, f
 {
     if (z < job.slices)
         job.image[z * job.stride_z + y * job.stride_y + x] = value;
+}
+
+/* What bp_store has left there; of slices that the job has. */
+__device__ static inline float bp_load(const bp_job &job, int z, int y, int x)
+{
+    return job.image[z * job.stride_z + y * job.stride_y + x];
 }
 
 /* ---- packing ----------------------------------------------------------------------------- */
@@ -162,31 +170,25 @@ __global__ void __launch_bounds__(128) bp_pack(bp_source src, uint4 *packets, in
 
 /* ---- interpolation ----------------------------------------------------------------------- */
 
-__device__ static inline __half2 bp_half2(uint32_t bits)
+/* Adds the interpolated pair of halves to two sums, in single precision. */
+__device__ static inline void bp_add_half(float *sum, uint32_t a, uint32_t b, float g, float f)
 {
-    return *(const __half2 *)&bits;
+    const float2 u = __half22float2(*(const __half2 *)&a), v = __half22float2(*(const __half2 *)&b);
+    sum[0] = fmaf(f, v.x, fmaf(g, u.x, sum[0]));
+    sum[1] = fmaf(f, v.y, fmaf(g, u.y, sum[1]));
 }
 
-__device__ static inline void bp_add_half(float *sum, uint32_t a, uint32_t b, __half2 f)
-{
-    float2 v = __half22float2(__hfma2(f, __hsub2(bp_half2(b), bp_half2(a)), bp_half2(a)));
-    sum[0] += v.x;
-    sum[1] += v.y;
-}
-
-/* Adds the interpolated packet to C sums. Halves are interpolated as pairs, and always summed in
-** single precision. */
+/* Adds the interpolated packet to C sums. */
 template <bool HALF>
 __device__ static inline void bp_add(float *sum, uint4 a, uint4 b, float f)
 {
+    const float g = 1.0f - f;
     if (HALF) {
-        __half2 w = __float2half2_rn(f);
-        bp_add_half(sum + 0, a.x, b.x, w);
-        bp_add_half(sum + 2, a.y, b.y, w);
-        bp_add_half(sum + 4, a.z, b.z, w);
-        bp_add_half(sum + 6, a.w, b.w, w);
+        bp_add_half(sum + 0, a.x, b.x, g, f);
+        bp_add_half(sum + 2, a.y, b.y, g, f);
+        bp_add_half(sum + 4, a.z, b.z, g, f);
+        bp_add_half(sum + 6, a.w, b.w, g, f);
     } else {
-        float g = 1.0f - f;
         sum[0] = fmaf(f, __uint_as_float(b.x), fmaf(g, __uint_as_float(a.x), sum[0]));
         sum[1] = fmaf(f, __uint_as_float(b.y), fmaf(g, __uint_as_float(a.y), sum[1]));
         sum[2] = fmaf(f, __uint_as_float(b.z), fmaf(g, __uint_as_float(a.z), sum[2]));

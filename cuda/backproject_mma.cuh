@@ -9,11 +9,14 @@
 ** bin. A warp owns NSX sub-tiles side by side and all S slices of the block; a step is one sub-tile
 ** and one pair of angles.
 **
-**   fast    weights and data rounded to halves: relative L2 error 3e-5 on a phantom, 3e-4 on white
-**           noise
+**   fast    weights and data rounded to halves: relative L2 error 3e-5 to 9e-5 on a phantom, 3e-4
+**           on white noise
 **   exact   weights and data split into high and low halves, three products (low * low is below
-**           single precision), and the sums moved into ordinary registers every FLUSH angles, since
-**           the tensor cores truncate theirs: 5e-7 and 2e-6
+**           single precision): 5e-7 and 2e-6
+**
+** The tensor cores truncate their sums, which shrinks them by some 1e-8 an angle. So the exact kernel
+** moves them into ordinary registers every FLUSH angles; the fast one, which has none left, adds them
+** to the image every BP_LONG angles.
 **
 ** A bin that is not finite spoils up to 7 pixels on either side of its line, not just the two bins'
 ** width that it would in ordinary arithmetic: its weight of zero does not silence it.
@@ -23,18 +26,19 @@
 
 #include "backproject_stream.cuh"
 
-/* S slices; NSX sub-tiles a warp; WX x WY warps; NST stages of AS angles; at least MINB blocks a
-** multiprocessor; SPLIT: the exact kernel. PIPE: fetch the fragments of the next step before the
-** products of this one; FLUSH: angles between flushes, 0: none. */
-template <int S_, int NSX_, int WX_, int WY_, int AS_, int NST_, int MINB_, bool SPLIT_>
+#define BP_LONG 2048
+
+/* S slices; NSX sub-tiles a warp; WX x WY warps; AS and NST: stages wanted (see bp_stage_sizes); at
+** least MINB blocks a multiprocessor; SPLIT: the exact kernel. PIPE: fetch the fragments of the next
+** step before the products of this one; FLUSH: angles after which sums move to registers, 0: never.
+** Results depend on the tile and FLUSH, not on the slices of a block, the stages or the way to copy. */
+template <class way_, int S_, int NSX_, int WX_, int WY_, int AS_, int NST_, int MINB_, bool SPLIT_>
 struct bp_mma_shape {
     enum {
         S = S_,
         NSX = NSX_,
         WX = WX_,
         WY = WY_,
-        AS = AS_,
-        NST = NST_,
         MINB = MINB_,
         SPLIT = SPLIT_,
         PIPE = !SPLIT_,
@@ -43,17 +47,19 @@ struct bp_mma_shape {
         TX = 4 * NSX * WX,
         TY = 4 * WY,
         WARPS = WX * WY,
-        STEPS = NSX * AS / 2,
         PLANES = SPLIT ? 2 : 1
     };
-    static_assert(CH % 2 == 0 && AS % 2 == 0, "pairs of groups, pairs of angles");
-    static_assert(FLUSH == 0 || FLUSH % AS == 0, "a flush follows a whole stage");
+    typedef way_ way;
     /* The first bin of a sub-tile lies up to 3.5 before its middle, which is at least 1.5 behind
     ** the tile's first pixel. */
-    typedef bp_stage_sizes<TX, TY, 2, 7, CH, PLANES, AS, NST> size;
+    typedef bp_window_sizes<TX, TY, 2, 7, CH, PLANES> window;
+    typedef bp_stage_sizes<window, way, AS_, NST_, MINB> size;
+    enum { AS = size::AS, STEPS = NSX * AS / 2 };
+    static_assert(CH % 2 == 0 && AS % 2 == 0, "pairs of groups, pairs of angles");
+    static_assert(FLUSH % AS == 0, "sums move after a whole stage");
 };
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#if BP_ARCH >= 800
 
 __device__ static inline void bp_mma(float *sum, const uint32_t *a, const uint32_t *b)
 {
@@ -70,12 +76,12 @@ __device__ static inline void bp_load_matrices(uint32_t *b, uint32_t at)
                  : "r"(at));
 }
 
-/* Weights of two neighbouring bins, the first at distance d. */
+/* Weights of two neighbouring bins, the first at distance d; rounded once, at the end. */
 __device__ static inline uint32_t bp_weights(float d)
 {
-    __half2 v = __habs2(__floats2half2_rn(d, d - 1.0f));
-    v = __hsub2_sat(__half2half2(__ushort_as_half(0x3c00)), v); /* saturated to [0, 1] */
-    return *(const uint32_t *)&v;
+    __half2 w =
+        __floats2half2_rn(__saturatef(1.0f - fabsf(d)), __saturatef(1.0f - fabsf(d - 1.0f)));
+    return *(const uint32_t *)&w;
 }
 
 /* The same, split: returns the high halves. */
@@ -94,17 +100,14 @@ struct bp_fragments {
     uint32_t high[4], low[shape::SPLIT ? 4 : 1];
     uint32_t packets[shape::PLANES][shape::CH][2];
 };
-#endif
 
 template <class shape>
-__global__ void __launch_bounds__(shape::WARPS * 32, shape::MINB)
-    bp_mma_kernel(const __grid_constant__ bp_stream_args p)
+__device__ static inline void bp_mma_block(const bp_stream_args &p)
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     typedef typename shape::size size;
     constexpr int CH = shape::CH, NSX = shape::NSX, AS = shape::AS;
     constexpr int STEPS = shape::STEPS, FLUSH = shape::FLUSH;
-    bp_stream<size> s;
+    bp_stream<size, typename shape::way> s;
     int block;
     if (!bp_tile_of<shape::TX, shape::TY>(p.job, &s.x0, &s.y0, &block))
         return;
@@ -205,43 +208,69 @@ __global__ void __launch_bounds__(shape::WARPS * 32, shape::MINB)
                     float v = acc[k][c][2 * h + i];
                     if (FLUSH)
                         v += sum[FLUSH ? k : 0][c][2 * h + i];
-                    bp_store(p.job, z, y, x, masked ? p.job.outside : v * scale);
+                    v *= scale;
+                    if (p.job.begun && z < p.job.slices)
+                        v += bp_load(p.job, z, y, x);
+                    bp_store(p.job, z, y, x, masked ? p.job.outside : v);
                 }
         }
+}
 #endif
+
+template <class shape>
+__global__ void __launch_bounds__(shape::WARPS * 32, shape::MINB)
+    bp_mma_kernel(const __grid_constant__ bp_stream_args p)
+{
+    if constexpr (BP_ARCH >= shape::way::ARCH)
+        bp_mma_block<shape>(p);
 }
 
 template <class shape>
 static mb_status bp_mma_launch(const bp_job &job, cudaStream_t stream)
 {
     constexpr int threads = shape::WARPS * 32;
-    return bp_stream_launch<typename shape::size, shape::S>(bp_mma_kernel<shape>, threads, job,
-                                                            stream);
+    return bp_stream_launch<typename shape::size, typename shape::way, shape::S>(
+        bp_mma_kernel<shape>, threads, job, stream);
 }
 
 /* Half packets: blocks of 64 slices, or one smaller block. The shapes are the fastest found on an
-** H200 (2048^2 x 1500 angles): 21, 17, 13.6 and 10 ms for 64, 48, 32 and 16 slices. */
-static mb_status bp_mma_fast(const bp_job &job, cudaStream_t stream)
+** H200 (2048^2 x 1500 angles): 21, 19, 13.7 and 10.3 ms for 64, 48, 32 and 16 slices. */
+template <class way>
+static mb_status bp_mma_fast_launch(const bp_job &job, cudaStream_t stream)
 {
     if (job.slices > 48)
-        return bp_mma_launch<bp_mma_shape<64, 4, 2, 4, 8, 4, 1, false>>(job, stream);
+        return bp_mma_launch<bp_mma_shape<way, 64, 4, 2, 4, 8, 4, 1, false>>(job, stream);
     if (job.slices > 32)
-        return bp_mma_launch<bp_mma_shape<48, 8, 1, 8, 8, 3, 1, false>>(job, stream);
+        return bp_mma_launch<bp_mma_shape<way, 48, 8, 1, 8, 8, 3, 1, false>>(job, stream);
     if (job.slices > 16)
-        return bp_mma_launch<bp_mma_shape<32, 8, 1, 8, 8, 4, 1, false>>(job, stream);
-    return bp_mma_launch<bp_mma_shape<16, 8, 1, 8, 8, 4, 2, false>>(job, stream);
+        return bp_mma_launch<bp_mma_shape<way, 32, 8, 1, 8, 8, 4, 1, false>>(job, stream);
+    return bp_mma_launch<bp_mma_shape<way, 16, 8, 1, 8, 8, 4, 2, false>>(job, stream);
+}
+
+template <class way>
+static mb_status bp_mma_fast(bp_job job, cudaStream_t stream)
+{
+    for (int left = job.n_angles; left > 0; left -= BP_LONG) {
+        job.n_angles = left < BP_LONG ? left : BP_LONG;
+        MB_TRY(bp_mma_fast_launch<way>(job, stream));
+        job.angles += BP_LONG;
+        job.packets += (int64_t)BP_LONG * job.row;
+        job.begun = true;
+    }
+    return MB_STATUS_OK;
 }
 
 /* Split packets, the same: 55, 44, 31 and 21 ms. */
+template <class way>
 static mb_status bp_mma_exact(const bp_job &job, cudaStream_t stream)
 {
     if (job.slices > 48)
-        return bp_mma_launch<bp_mma_shape<64, 2, 2, 4, 8, 3, 1, true>>(job, stream);
+        return bp_mma_launch<bp_mma_shape<way, 64, 2, 2, 4, 8, 3, 1, true>>(job, stream);
     if (job.slices > 32)
-        return bp_mma_launch<bp_mma_shape<48, 2, 4, 2, 4, 4, 1, true>>(job, stream);
+        return bp_mma_launch<bp_mma_shape<way, 48, 2, 4, 2, 4, 4, 1, true>>(job, stream);
     if (job.slices > 16)
-        return bp_mma_launch<bp_mma_shape<32, 4, 2, 4, 8, 3, 1, true>>(job, stream);
-    return bp_mma_launch<bp_mma_shape<16, 4, 2, 4, 8, 3, 2, true>>(job, stream);
+        return bp_mma_launch<bp_mma_shape<way, 32, 4, 2, 4, 8, 3, 1, true>>(job, stream);
+    return bp_mma_launch<bp_mma_shape<way, 16, 4, 2, 4, 8, 3, 2, true>>(job, stream);
 }
 
 #endif

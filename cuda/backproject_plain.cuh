@@ -1,6 +1,6 @@
 /*
-** Back-projection by plain loads. bp_plain reads packets and is the path of devices without the
-** tensor copy engine: a thread owns one pixel and L groups of C slices. bp_single reads one slice
+** Back-projection by plain loads. bp_plain reads packets and is the path of devices before compute
+** capability 8.0: a thread owns one pixel and L groups of C slices. bp_single reads one slice
 ** of the sinogram as it is, on any device: a thread owns four pixels. In both a warp covers 8 x 4
 ** pixels and a block is 16 wide, so that neighbouring threads read neighbouring bins. In both the
 ** sums of 64 angles are summed: the rounding of a long sum grows with its length.
@@ -75,16 +75,12 @@ template <bool HALF>
 static mb_status bp_plain_run(const bp_job &job, cudaStream_t stream)
 {
     constexpr int C = HALF ? 8 : 4;
-    const int groups = (job.slices + C - 1) / C, rest = groups % 4;
+    const int groups = (job.slices + C - 1) / C;
     const dim3 tiles((job.nx + BP_PLAIN_TILE - 1) / BP_PLAIN_TILE,
                      (job.ny + BP_PLAIN_TILE - 1) / BP_PLAIN_TILE);
-    if (groups >= 4)
-        bp_plain<HALF, 4><<<dim3(tiles.x, tiles.y, groups / 4), 256, 0, stream>>>(job, 0);
-    if (rest == 3)
-        bp_plain<HALF, 3><<<tiles, 256, 0, stream>>>(job, groups - 3);
-    else if (rest == 2)
-        bp_plain<HALF, 2><<<tiles, 256, 0, stream>>>(job, groups - 2);
-    else if (rest == 1)
+    if (groups >= 2)
+        bp_plain<HALF, 2><<<dim3(tiles.x, tiles.y, groups / 2), 256, 0, stream>>>(job, 0);
+    if (groups % 2)
         bp_plain<HALF, 1><<<tiles, 256, 0, stream>>>(job, groups - 1);
     MB_LAUNCHED("bp_plain");
     return MB_STATUS_OK;

@@ -8,22 +8,22 @@
 
 #include "backproject_stream.cuh"
 
-template <int S, int AS>
+template <class way_, int S_, int AS_>
 struct bp_staged_shape {
-    enum { TX = 32, TY = 16, NST = 4, THREADS = TX * TY, C = 4 };
+    enum { S = S_, TX = 32, TY = 16, THREADS = TX * TY, C = 4, MINB = 2 };
+    typedef way_ way;
     /* One bin before the first, for rounding may take the bin below an integer coordinate. */
-    typedef bp_stage_sizes<TX, TY, 1, 4, S / C, 1, AS, NST> size;
+    typedef bp_stage_sizes<bp_window_sizes<TX, TY, 1, 4, S / C, 1>, way, AS_, 4, MINB> size;
 };
 
-template <int S, int AS>
-__global__ void __launch_bounds__(512, 2) bp_staged(const __grid_constant__ bp_stream_args p)
+#if BP_ARCH >= 800
+template <class shape>
+__device__ static inline void bp_staged_block(const bp_stream_args &p)
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    typedef bp_staged_shape<S, AS> shape;
     typedef typename shape::size size;
-    constexpr int C = shape::C, CH = S / C, WARPS = shape::THREADS / 32;
-    constexpr int TX = shape::TX, TY = shape::TY;
-    bp_stream<size> s;
+    constexpr int S = shape::S, AS = size::AS, C = shape::C, CH = S / C;
+    constexpr int TX = shape::TX, TY = shape::TY, WARPS = shape::THREADS / 32;
+    bp_stream<size, typename shape::way> s;
     int block;
     if (!bp_tile_of<TX, TY>(p.job, &s.x0, &s.y0, &block))
         return;
@@ -67,21 +67,30 @@ __global__ void __launch_bounds__(512, 2) bp_staged(const __grid_constant__ bp_s
 #pragma unroll
     for (int k = 0; k < S; k++)
         bp_store(p.job, block * S + k, y, x, masked ? p.job.outside : sum[k] * p.job.scale);
+}
 #endif
+
+template <class shape>
+__global__ void __launch_bounds__(shape::THREADS, shape::MINB)
+    bp_staged(const __grid_constant__ bp_stream_args p)
+{
+    if constexpr (BP_ARCH >= shape::way::ARCH)
+        bp_staged_block<shape>(p);
 }
 
-template <int S, int AS>
+template <class shape>
 static mb_status bp_staged_launch(const bp_job &job, cudaStream_t stream)
 {
-    typedef bp_staged_shape<S, AS> shape;
-    return bp_stream_launch<typename shape::size, S>(bp_staged<S, AS>, shape::THREADS, job, stream);
+    return bp_stream_launch<typename shape::size, typename shape::way, shape::S>(
+        bp_staged<shape>, shape::THREADS, job, stream);
 }
 
 /* Float packets, at most 8 slices. */
+template <class way>
 static mb_status bp_staged_run(const bp_job &job, cudaStream_t stream)
 {
-    return job.slices > 4 ? bp_staged_launch<8, 4>(job, stream)
-                          : bp_staged_launch<4, 8>(job, stream);
+    return job.slices > 4 ? bp_staged_launch<bp_staged_shape<way, 8, 4>>(job, stream)
+                          : bp_staged_launch<bp_staged_shape<way, 4, 8>>(job, stream);
 }
 
 #endif

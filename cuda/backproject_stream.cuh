@@ -1,16 +1,23 @@
 /*
 ** The pipeline under the staged and the tensor-core back-projectors: detector windows on their way
-** into shared memory, for devices with the tensor copy engine (compute capability 9.0 and newer).
+** into shared memory.
 **
 ** A block owns a tile of TX x TY pixels and CH groups of slices. Per angle the tile sees a window
-** of at most NB bins; one tensor copy brings that window of all groups (and of both planes of the
-** split layout) into shared memory, NST stages of AS angles ahead of their use. The warps take
-** turns at producing: stage it + NST - 2 is filled while stage it is consumed. The map fills zeros
-** for everything outside the packed sinogram: bins, padding angles, slices beyond the last.
+** of at most NB bins. That window of all groups (and of both planes of the split layout) is brought
+** into shared memory, NST stages of AS angles ahead of their use. The warps take turns at producing:
+** stage it + NST - 2 is filled while stage it is consumed. There are two ways to copy, and the
+** kernels above do not know which:
+**   bp_maps   one instruction of the tensor copy engine an angle (compute capability 9.0 and newer).
+**             The map fills zeros for everything outside the packed sinogram: bins, padding angles,
+**             slices beyond the last.
+**   bp_lanes  asynchronous copies of one packet a lane (8.0 and newer). Bins outside come from the
+**             zero guards; slices beyond the last group repeat it, and are not stored. Stages fit
+**             the least shared memory that these devices have, or (bp_lanes_deep) the most.
+** Both leave the same numbers where results depend on them, so results agree bit by bit.
 **
-** A stage lies as [angle][group][plane][bin] of 16-byte packets. A copy must land on a multiple of
-** 128 bytes; beyond that there is no padding and no swizzle, because any 8 consecutive bins are 128
-** contiguous bytes, free of bank conflicts.
+** A stage lies as [angle][group][plane][bin] of 16-byte packets. A tensor copy must land on a
+** multiple of 128 bytes; beyond that there is no padding and no swizzle, because any 8 consecutive
+** bins are 128 contiguous bytes, free of bank conflicts.
 */
 #ifndef MB_CUDA_BACKPROJECT_STREAM_CUH
 #define MB_CUDA_BACKPROJECT_STREAM_CUH
@@ -24,8 +31,27 @@
 #define BP_MAGIC 12582912.0f
 #define BP_MAGIC_BITS 0x4B400000u
 
+/* The architecture compiled for; the host's pass only parses device code. */
+#ifdef __CUDA_ARCH__
+#define BP_ARCH __CUDA_ARCH__
+#else
+#define BP_ARCH 900
+#endif
+
+/* The ways to copy: the first architecture that has it, the shared memory of a multiprocessor, of
+** which every block takes 1 KiB for itself, and whether a tensor map is used. */
+struct bp_maps {
+    enum { ARCH = 900, ROOM = 228 << 10, MAP = true };
+};
+struct bp_lanes { /* on any device: 8.6 and 8.9 have the least */
+    enum { ARCH = 800, ROOM = 100 << 10, MAP = false };
+};
+struct bp_lanes_deep { /* where a block can have more */
+    enum { ARCH = 800, ROOM = 164 << 10, MAP = false };
+};
+
 struct bp_stream_args {
-    CUtensorMap map; /* packets as 32-bit words: [group][plane][angle][4 * row] */
+    CUtensorMap map; /* bp_maps: packets as 32-bit words, [group][plane][angle][4 * row] */
     bp_job job;
 };
 
@@ -47,30 +73,42 @@ constexpr int bp_round_bins(int bins, int rows)
     return (bins + step - 1) / step * step;
 }
 
-/* Sizes of the pipeline's parts, shared by kernel and launcher. LEAD: bins before the one under the
-** first pixel; SPAN: bins in all beyond the tile's diagonal. */
-template <int TX, int TY, int LEAD_, int SPAN, int CH, int PLANES_, int AS_, int NST_>
-struct bp_stage_sizes {
+/* The window of one angle: CH groups of PLANES planes of NB bins. LEAD: bins before the one under
+** the tile's first pixel; SPAN: bins in all beyond the tile's diagonal. */
+template <int TX, int TY, int LEAD_, int SPAN, int CH, int PLANES_>
+struct bp_window_sizes {
     enum {
         WIDTH = TX,
         HEIGHT = TY,
         LEAD = LEAD_,
         GROUPS = CH,
         PLANES = PLANES_,
-        AS = AS_,
-        NST = NST_,
         ROWS = CH * PLANES,
         NB = bp_round_bins(bp_ceil_hypot(TX - 1, TY - 1) + SPAN, ROWS),
         SLOT = NB * 16,
         GROUP = SLOT * PLANES,
-        ANGLE = GROUP * CH,
-        STAGE = ANGLE * AS,
-        BYTES = STAGE * NST + NST * AS * 16 + NST * 16
+        ANGLE = GROUP * CH
     };
     static_assert(ANGLE % 128 == 0, "a copy must land on a multiple of 128 bytes");
     static_assert(NB * 4 <= 256, "a side of a tensor copy has at most 256 elements");
+};
+
+/* NST stages of AS windows, for blocks of which MINB share a multiprocessor. Where the way to copy
+** has not the room for three stages, they are of 4 angles. */
+template <class window, class way, int AS_, int NST_, int MINB>
+struct bp_stage_sizes : window {
+    enum {
+        MOST = way::ROOM / MINB - 1024,
+        SHORT = 3 * AS_ * (window::ANGLE + 16) + 3 * 16 > MOST,
+        AS = SHORT ? 4 : AS_,
+        STAGE = window::ANGLE * AS,
+        FIT = MOST / (STAGE + AS * 16 + 16),
+        WANT = SHORT && NST_ < 4 ? 4 : NST_,
+        NST = FIT < WANT ? FIT : WANT,
+        BYTES = NST * (STAGE + AS * 16 + 16)
+    };
     static_assert(AS <= 32, "one lane per angle of a stage");
-    static_assert(BYTES <= 227 * 1024, "more shared memory than a block can have");
+    static_assert(NST >= 3, "a stage in use, one on its way, one being filled");
 };
 
 /* First pixel of this block's tile and the number of its block of slices; false when the tile lies
@@ -89,7 +127,7 @@ __device__ static inline bool bp_tile_of(const bp_job &job, int *x0, int *y0, in
     return *x0 < job.nx && *y0 < job.ny;
 }
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#if BP_ARCH >= 800
 
 __device__ static inline uint32_t bp_shared_address(const void *p)
 {
@@ -114,8 +152,13 @@ __device__ static inline void bp_barrier_expect(uint32_t bar, int bytes)
 
 __device__ static inline void bp_barrier_wait(uint32_t bar, int parity)
 {
+#if BP_ARCH >= 900
+#define BP_TRY "try_wait" /* sleeps a while */
+#else
+#define BP_TRY "test_wait"
+#endif
     asm volatile("{\n.reg .pred p;\nAGAIN_%=:\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+                 "mbarrier." BP_TRY ".parity.shared::cta.b64 p, [%0], %1;\n"
                  "@!p bra AGAIN_%=;\n}" ::"r"(bar),
                  "r"(parity)
                  : "memory");
@@ -128,6 +171,18 @@ __device__ static inline void bp_tensor_copy(uint32_t to, const CUtensorMap *map
                  "[%0], [%1, {%2,%3,%4,%5}], [%6];" ::"r"(to),
                  "l"(map), "r"(word), "r"(angle), "r"(0), "r"(group), "r"(bar)
                  : "memory");
+}
+
+__device__ static inline void bp_lane_copy(uint32_t to, const uint4 *from)
+{
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from)
+                 : "memory");
+}
+
+/* Arrives once this lane's copies are there. */
+__device__ static inline void bp_barrier_arrive_copied(uint32_t bar)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
 }
 
 __device__ static inline uint4 bp_shared_load(uint32_t at)
@@ -155,7 +210,7 @@ __device__ static inline void bp_shared_store(uint32_t at, float x, float y, flo
                  : "memory");
 }
 
-template <class size>
+template <class size, class way>
 struct bp_stream {
     uint32_t data, table, full, empty;
     int x0, y0, group, angles, bins;
@@ -169,10 +224,11 @@ struct bp_stream {
         empty = full + size::NST * 8;
         if (threadIdx.x == 0) {
             for (int i = 0; i < size::NST; i++) {
-                bp_barrier_init(full + 8 * i, 32);
+                bp_barrier_init(full + 8 * i, way::MAP ? 32 : 64);
                 bp_barrier_init(empty + 8 * i, consumers);
             }
-            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+            if constexpr (way::MAP)
+                asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         }
         __syncthreads();
     }
@@ -199,14 +255,45 @@ struct bp_stream {
             bp_shared_store(table + (st * size::AS + lane) * 16, (float)t.cosine, (float)-t.sine,
                             (float)(u - first));
         }
-        if (lane == 0)
-            bp_barrier_expect(full + 8 * st, size::STAGE);
-        if (lane < size::AS)
-            bp_tensor_copy(data + st * size::STAGE + lane * size::ANGLE, &p.map,
-                           (BP_GUARD + start) * 4, a0 + lane, group, full + 8 * st);
-        if (lane)
-            bp_barrier_arrive(full + 8 * st);
+        if constexpr (way::MAP) {
+            if (lane == 0)
+                bp_barrier_expect(full + 8 * st, size::STAGE);
+            if (lane < size::AS)
+                bp_tensor_copy(data + st * size::STAGE + lane * size::ANGLE, &p.map,
+                               (BP_GUARD + start) * 4, a0 + lane, group, full + 8 * st);
+            if (lane)
+                bp_barrier_arrive(full + 8 * st);
+        } else {
+            copy_by_lanes(p.job, a0, start, data + st * size::STAGE);
+            bp_barrier_arrive_copied(full + 8 * st);
+            bp_barrier_arrive(full + 8 * st); /* the table is written */
+        }
         __syncwarp();
+    }
+
+    /* Windows that begin at bin `start` of this lane's angle; zeros for padding angles. */
+    __device__ void copy_by_lanes(const bp_job &job, int a0, int start, uint32_t to)
+    {
+        const int lane = threadIdx.x & 31;
+        const int angle = min(a0 + lane, angles - 1);
+        const int line = angle * job.row + BP_GUARD; /* bp_way has seen that it fits */
+        int first[size::AS], lines[size::AS];
+#pragma unroll
+        for (int j = 0; j < size::AS; j++) {
+            first[j] = __shfl_sync(~0u, a0 + lane < angles ? start : bins, j);
+            lines[j] = __shfl_sync(~0u, line, j);
+        }
+#pragma unroll 1
+        for (int i = lane; i < size::ROWS * size::NB; i += 32) {
+            const int row = i / size::NB, bin = i % size::NB;
+            const int64_t g = min(group + row / size::PLANES, job.groups - 1);
+            const uint4 *from =
+                job.packets + g * job.plane + (row % size::PLANES ? job.low_plane : 0);
+#pragma unroll
+            for (int j = 0; j < size::AS; j++)
+                bp_lane_copy(to + j * size::ANGLE + i * 16,
+                             from + (lines[j] + max(-BP_GUARD, min(bins, first[j] + bin))));
+        }
     }
 
     /* Waits for stage `it`; the warp whose turn it is first fills ahead. */
@@ -239,39 +326,54 @@ typedef CUresult (*bp_encode_function)(CUtensorMap *, CUtensorMapDataType, cuuin
 
 extern "C" void *mb_cuda_driver_function(const char *name);
 
-/* Can this device and driver, and this size, take the kernels above this pipeline? */
-static bool bp_stream_possible(const mb_op_call *call, const bp_job &job)
+enum bp_way { BP_BY_LOADS, BP_BY_LANES, BP_BY_LANES_DEEP, BP_BY_MAPS };
+
+/* The best way of copying that this device, the driver and this size allow; BP_BY_LOADS: none, the
+** kernels above the pipeline cannot be used. */
+static bp_way bp_way_of(const mb_op_call *call, const bp_job &job)
 {
+    const mb_device_facts *facts = &call->device->facts;
     /* Coordinates of a map are 32-bit words, its strides have 40 bits. */
-    return call->device->facts.compute_capability >= 90 && (int64_t)job.row * 4 < 0x7fff0000 &&
-           job.plane < (INT64_C(1) << 34) &&
-           mb_cuda_driver_function("cuTensorMapEncodeTiled") != NULL;
+    if (facts->compute_capability >= 90 && (int64_t)job.row * 4 < 0x7fff0000 &&
+        job.plane < (INT64_C(1) << 34) && mb_cuda_driver_function("cuTensorMapEncodeTiled") != NULL)
+        return BP_BY_MAPS;
+    if (facts->compute_capability < 80 || (int64_t)job.n_angles * job.row > INT32_MAX)
+        return BP_BY_LOADS;
+    return facts->block_shared_bytes < bp_lanes_deep::ROOM - 1024 ? BP_BY_LANES : BP_BY_LANES_DEEP;
 }
 
-/* Launches `kernel`, whose blocks take S slices each, over all slices of the job. */
-template <class size, int S>
-static mb_status bp_stream_launch(void (*kernel)(bp_stream_args), int threads, const bp_job &job,
-                                  cudaStream_t stream)
+/* The packets as a tensor. */
+template <class size>
+static mb_status bp_encode_map(const bp_job &job, CUtensorMap *map)
 {
-    constexpr int C = S / size::GROUPS;
     bp_encode_function encode =
         (bp_encode_function)mb_cuda_driver_function("cuTensorMapEncodeTiled");
-    bp_stream_args args;
-    args.job = job;
     /* Of one plane: any stride that is legal. */
     const cuuint64_t low = job.low_plane ? job.low_plane : job.plane;
     const cuuint64_t dims[4] = {(cuuint64_t)job.row * 4, (cuuint64_t)job.n_angles, size::PLANES,
-                                (cuuint64_t)((job.slices + C - 1) / C)};
+                                (cuuint64_t)job.groups};
     const cuuint64_t strides[3] = {(cuuint64_t)job.row * 16, low * 16, (cuuint64_t)job.plane * 16};
     const cuuint32_t box[4] = {size::NB * 4, 1, size::PLANES, size::GROUPS}, step[4] = {1, 1, 1, 1};
     CUresult result =
-        encode(&args.map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 4, (void *)job.packets, dims, strides,
-               box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+        encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 4, (void *)job.packets, dims, strides, box,
+               step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != CUDA_SUCCESS)
         return mb_cuda_core->fail(MB_STATUS_DEVICE, NULL,
                                   "the driver refused a tensor map (%d) for %d bins and %d angles",
                                   (int)result, job.bins, job.n_angles);
+    return MB_STATUS_OK;
+}
+
+/* Launches `kernel`, whose blocks take S slices each, over all slices of the job. */
+template <class size, class way, int S>
+static mb_status bp_stream_launch(void (*kernel)(bp_stream_args), int threads, const bp_job &job,
+                                  cudaStream_t stream)
+{
+    bp_stream_args args;
+    args.job = job;
+    if (way::MAP)
+        MB_TRY(bp_encode_map<size>(job, &args.map));
     MB_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, size::BYTES));
     const int64_t supers_x = (job.nx + BP_SUPER - 1) / BP_SUPER;
     const int64_t supers_y = (job.ny + BP_SUPER - 1) / BP_SUPER;

@@ -23,7 +23,8 @@ local ONLY = { -- options that one method alone has
 -- Picoseconds. Filtered back-projection: a call, a detector sample (filtering), a pixel written, and a pixel at one angle in all of
 -- so many slices, from which larger calls are made up: slices go through in groups. Fourier: a call; where a batch of pairs finds
 -- its samples, a sample and a pixel; and for every pair a sample and a pixel. Only ratios count. Fitted to the times in
--- spec/fixtures/method_times.lua, cuda: of one H200, host: of two Zen 4 threads.
+-- spec/fixtures/method_times.lua, cuda: of one H200, host: of two Zen 4 threads. Back-projection of few angles is exact always.
+local HALVES = 640 -- MB_BACKPROJECT_CUDA_HALVES
 local COSTS = {
     cuda = {
         batch_bytes = math.huge,
@@ -64,7 +65,8 @@ end
 
 -- Of a call; `pixels` of a slice, `side` the larger one, both of the region that is made.
 local function seconds_of(way, kind, accuracy, rows, n_angles, cols, pixels, side)
-    local cost = COSTS[kind][accuracy][way.method]
+    local exact = way.method == "fbp" and n_angles < HALVES
+    local cost = COSTS[kind][exact and "exact" or accuracy][way.method]
     local samples = n_angles * cols
     if way.method == "fbp" then
         local update = of_rows(cost.update, rows)

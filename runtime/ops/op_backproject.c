@@ -71,7 +71,7 @@ static const mb_op_arg args[] = {
      .initial = MB_BACKPROJECT_FAST,
      .choices = accuracies,
      .offset = offsetof(mb_backproject_params, accuracy),
-     .doc = "fast may read half-precision samples (error 1e-4, GPU only); exact is float32 "
+     .doc = "fast: on a GPU, 640 angles or more are read in half precision; exact is float32 "
             "throughout"},
     {.name = "result",
      .kind = MB_ARG_OUT,
@@ -160,6 +160,10 @@ const mb_op mb_op_backproject = {
            "interpolation; samples outside the detector are 0. The result is scale times the sum "
            "over angles, in float32; "
            "a slice does not depend on the others in the call.\n"
+           "Relative L2 error against double precision: exact, 2e-6; fast on a GPU, up to 1e-4 for "
+           "filtered projections of a phantom and 4e-4 for white noise; with "
+           "fewer than 640 angles, on the host and for up to 4 slices, fast is exact. Exact takes "
+           "2.6 times the time.\n"
            "With scale = 1 this is the exact adjoint of project. Filtered back-projection is "
            "ramp_filter, then this with "
            "its default scale: densities per pixel for angles that cover 180 degrees evenly.",

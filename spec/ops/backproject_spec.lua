@@ -1,4 +1,6 @@
 local mb = require "moonbeam"
+local npy = require "moonbeam.npy"
+local files = require "spec.io.files"
 local helper = require "spec.helper"
 
 local pi = math.pi
@@ -202,14 +204,87 @@ describe("backproject in fast mode", function()
     helper.gpu_it("is close to the exact mode of the host on noise, at any scale", function()
         for _, case in ipairs { { 1, 1 }, { 5, 1e-12 }, { 67, 1e9 } } do
             local rows, scale = table.unpack(case)
-            local angles = mb.tomo.angles(40)
-            local sino <close> = mb.random({ rows, 40, 90 }, { seed = rows, low = -scale, high = scale })
+            local angles = mb.tomo.angles(640)
+            local sino <close> = mb.random({ rows, 640, 90 }, { seed = rows, low = -scale, high = scale })
             local exact <close> = mb.backproject(sino, angles)
             local on_gpu <close> = sino:to("cuda:0")
             local fast <close> = mb.backproject(on_gpu, angles, { accuracy = "fast" })
             local back <close> = fast:to("host")
             local difference <close> = back - exact
             assert.is_true(difference:norm() < 6e-4 * exact:norm())
+        end
+    end)
+
+    helper.gpu_it("is the exact mode for fewer than 640 angles", function()
+        for _, count in ipairs { 1, 639 } do
+            local angles = random_angles(count)
+            local sino <close> = mb.random({ 37, count, 50 }, { seed = count, low = -1, device = "cuda:0" })
+            local exact <close> = mb.backproject(sino, angles, { accuracy = "exact" })
+            local fast <close> = mb.backproject(sino, angles, { accuracy = "fast" })
+            assert.same(exact:to_table(), fast:to_table())
+        end
+    end)
+end)
+
+-- A slice as other devices' kernels make it: the same call in a process that takes the GPU for an older one.
+describe("backproject on older devices", function()
+    local CASES = { -- slices, angles, columns, options; every size of block with and without a rest, every format
+        { 3, 40, 61, "{}" }, { 7, 40, 61, "{}" }, { 16, 33, 100, "{}" }, { 31, 9, 64, "{circle = 0.8, circle_value = 2}" },
+        { 48, 21, 150, "{shifts = true}" }, { 64, 300, 70, "{}" }, { 133, 65, 90, "{roi = {3, 70, 20, 89}}" },
+        { 5, 641, 33, "{}" }, { 13, 640, 120, "{}" }, { 32, 2048, 34, "{}" }, { 35, 701, 40, "{size = {300, 20}, center = 3}" },
+        { 84, 4200, 50, "{circle = 0.9, circle_value = 2}" },
+    }
+    local SCRIPT = [[
+        local mb = require "moonbeam"
+        local npy, device, folder = require "moonbeam.npy", mb.device "cuda:0", arg[0]:match("^(.*)/")
+        for i, case in ipairs { %s } do
+            local rows, count, cols, o = table.unpack(case)
+            local angles, shifts = {}, {}
+            for k = 1, count do
+                angles[k], shifts[k] = (k * 2.399963) %% (2 * math.pi) - 1, 3 * math.sin(k)
+            end
+            o.shifts = o.shifts and shifts
+            local sino = mb.random({ rows, count, cols }, { seed = i, low = -1, device = device })
+            local predicted, slices = mb.op.estimate("backproject", { sino }, o, { device = device }).peak, nil
+            local peak = mb.pool.peak(function()
+                slices = mb.backproject(sino, angles, o)
+            end, device)
+            assert(predicted == peak, ("case %%d: %%d bytes predicted, %%d taken"):format(i, predicted, peak))
+            npy.write(("%%s/%%d.npy"):format(folder, i), slices)
+            sino:release()
+            slices:release()
+        end
+        print(device.capability)
+    ]]
+
+    -- The cases as a device of `capability` at most makes them: <number of the case>.npy in the folder.
+    local function make(folder, capability)
+        local texts = {}
+        for i, case in ipairs(CASES) do
+            texts[i] = ("{ %d, %d, %d, %s }"):format(table.unpack(case))
+        end
+        local output, ok = files.run_script(folder, SCRIPT:format(table.concat(texts, ", ")),
+            "MOONBEAM_CUDA_CAPABILITY=" .. capability)
+        assert.is_true(ok, output)
+        assert.is_true(tonumber(output) <= capability, output)
+    end
+
+    helper.gpu_it("is the same bit by bit from 8.0 up, and close before", function()
+        local newest, ampere, turing = files.folder(), files.folder(), files.folder()
+        make(newest, 999)
+        make(ampere, 80)
+        make(turing, 75)
+        for i, case in ipairs(CASES) do
+            local name = ("/%d.npy"):format(i)
+            assert.is_true(files.read(newest .. name) == files.read(ampere .. name), "case " .. i)
+            local a <close> = npy.read(newest .. name)
+            local b <close> = npy.read(turing .. name)
+            local difference <close> = a - b
+            local err = difference:norm() / a:norm()
+            assert.is_true(err < (case[2] < 640 and 5e-6 or 1e-3), ("case %d: %.2g"):format(i, err))
+        end
+        for _, folder in ipairs { newest, ampere, turing } do
+            files.remove(folder)
         end
     end)
 end)
