@@ -101,7 +101,7 @@ static mb_status fused(const mb_op_call *call, const int64_t n[3], float scale, 
     return planes(call, n, true);
 }
 
-/* What a transform back leaves behind the samples of a row becomes 0. */
+/* What the library's transform back leaves behind the samples of a row becomes 0. */
 __global__ static void __launch_bounds__(MB_THREADS)
     clear_kernel(float *data, int64_t rows, int64_t n, int64_t pitch)
 {
@@ -118,16 +118,14 @@ extern "C" mb_status mb_cuda_apply_otf(const mb_op_call *call)
     mb_grid_dims(&grid->shape, n);
     const int64_t pitch = n[2], rows = n[0] * n[1], count = rows * pitch / 2;
     n[2] = mb_apply_otf_samples(p, pitch);
-    if (mb_apply_otf_fused(&call->device->facts, n)) {
-        MB_TRY(fused(call, n, (float)p->scale, p->conj ? -1.0f : 1.0f));
-    } else {
-        MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_APPLY_OTF_FORWARD], grid->data,
-                                      grid->data, call->slots[MB_APPLY_OTF_FORWARD_WORK]));
-        MB_TRY(mb_cuda_multiply_spectrum(call, (float2 *)grid->data, (const float2 *)otf->data,
-                                         count, count, p->scale, p->conj));
-        MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_APPLY_OTF_INVERSE], grid->data,
-                                      grid->data, call->slots[MB_APPLY_OTF_INVERSE_WORK]));
-    }
+    if (mb_apply_otf_fused(&call->device->facts, n))
+        return fused(call, n, (float)p->scale, p->conj ? -1.0f : 1.0f);
+    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_APPLY_OTF_FORWARD], grid->data,
+                                  grid->data, call->slots[MB_APPLY_OTF_FORWARD_WORK]));
+    MB_TRY(mb_cuda_multiply_spectrum(call, (float2 *)grid->data, (const float2 *)otf->data, count,
+                                     count, p->scale, p->conj));
+    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_APPLY_OTF_INVERSE], grid->data,
+                                  grid->data, call->slots[MB_APPLY_OTF_INVERSE_WORK]));
     clear_kernel<<<mb_blocks(call, rows, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
         (float *)grid->data, rows, n[2], pitch);
     MB_LAUNCHED("clear_kernel");
