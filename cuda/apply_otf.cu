@@ -2,7 +2,7 @@
 ** apply_otf on CUDA: transform, product, transform back, in place. Fused: x and y of all planes in one launch, then z, the
 ** product and z back in one, then y and x in one; a grid is read and written three times. Other sizes through cuFFT.
 */
-#include "fft_depth.cuh"
+#include "fft_filter.h"
 #include "fft_planes.cuh"
 #include "multiply_spectrum.cuh"
 #include "ops/op_apply_otf.h"
@@ -49,56 +49,70 @@ static mb_status filter(const mb_op_call *call, const filter_job &job)
     return MB_STATUS_OK;
 }
 
-static mb_status planes(const mb_op_call *call, const int64_t n[3], bool inverse)
+extern "C" mb_status mb_cuda_fft_filter(const mb_op_call *call, float *data, const mb_array *otf,
+                                        const int64_t n[3], float scale, bool conj)
 {
-    const mb_device_facts *facts = &call->device->facts;
-    const int threads = mb_fused_fft_device(facts).threads;
-    const size_t shared = sizeof(float2) * mb_apply_otf_shared(facts, n);
-    unsigned *counters = (unsigned *)call->slots[MB_APPLY_OTF_COUNTERS], blocks;
-    mb_fft_planes_job job;
-    job.data = (float2 *)call->arrays[MB_APPLY_OTF_GRID]->data;
-    job.planes = (int)n[0];
-    job.rows = (int)n[1];
-    job.points = (int)(n[2] / 2);
-    job.ticket = counters;
-    job.done = counters + 1;
-    job.read = counters + 1 + n[0];
-    job.row_tiles = job.rows / mb_apply_otf_tile(facts, job.points);
-    job.column_tiles = job.points / mb_apply_otf_tile(facts, job.rows);
-    job.roots = (int)mb_apply_otf_roots(n);
-    job.column_table = (int)mb_apply_otf_column_table(n);
-    job.shared = (int)mb_apply_otf_exchange(n);
-    void (*kernel)(mb_fft_planes_job) =
-        inverse ? mb_fft_planes_kernel<true> : mb_fft_planes_kernel<false>;
-    MB_TRY(mb_fft_resident_blocks(call, (const void *)kernel, threads, shared, &blocks));
-    /* So far behind that the first pass over a plane has ended when the second begins, and no farther than the
-    ** second-level cache reaches. */
-    const int64_t step = job.row_tiles + job.column_tiles, plane_bytes = 8 * n[1] * (n[2] / 2 + 1),
-                  busy = (blocks + step - 1) / step,
-                  held = (int64_t)facts->l2_bytes / 3 / plane_bytes;
-    job.lag = (int)(2 * busy < held ? 2 * busy : held > busy ? held : busy);
-    MB_CUDA(cudaMemsetAsync(counters, 0, call->slot_bytes[MB_APPLY_OTF_COUNTERS], mb_stream(call)));
-    kernel<<<blocks, threads, shared, mb_stream(call)>>>(job);
-    MB_LAUNCHED("mb_fft_planes_kernel");
-    return MB_STATUS_OK;
-}
-
-static mb_status fused(const mb_op_call *call, const int64_t n[3], float scale, float sign)
-{
-    const filter_job job = {(float2 *)call->arrays[MB_APPLY_OTF_GRID]->data,
-                            (const float2 *)call->arrays[MB_APPLY_OTF_OTF]->data,
-                            (int)n[1],
-                            (int)(n[2] / 2),
-                            scale,
-                            scale * sign};
-    MB_TRY(planes(call, n, false));
+    const filter_job job = {(float2 *)data, (const float2 *)otf->data, (int)n[1],
+                            (int)(n[2] / 2), scale, conj ? -scale : scale};
     switch (n[0]) {
 #define CASE(N)                                                                                    \
-    case N: MB_TRY(filter<N>(call, job)); break;
+    case N: return filter<N>(call, job);
         MB_FFT_DEPTHS(CASE)
 #undef CASE
     }
-    return planes(call, n, true);
+    return MB_STATUS_OK;
+}
+
+/* All threads of a block, with their reads behind them: says so, and waits until the neighbour has said it. */
+struct row_order {
+    unsigned *mine;
+    const unsigned *neighbour; /* NULL: none is in the way */
+    __device__ __forceinline__ void operator()() const
+    {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            mb_fft_release(mine, 1);
+            while (neighbour && !mb_fft_acquire(neighbour))
+                __nanosleep(40);
+        }
+        __syncthreads();
+    }
+};
+
+/* Rows of the grid to rows of the spectrum, or back. They move down, so from the first on, or up, so from the last on. */
+template <bool INVERSE>
+struct moved_rows {
+    static constexpr bool back = INVERSE, forth = !INVERSE;
+    unsigned *read; /* per tile of rows: its rows have been read; zero at the launch */
+
+    template <class R>
+    __device__ __forceinline__ void tile(const mb_fft_planes_job &job, int plane, int tile,
+                                         const float2 *table, const float2 *root,
+                                         float2 *shared) const
+    {
+        const int i = INVERSE ? job.row_tiles - 1 - tile : tile;
+        unsigned *mine = read + (int64_t)plane * job.row_tiles + i;
+        const unsigned *neighbour = tile == 0 ? NULL : INVERSE ? mine + 1 : mine - 1;
+        R::template transform<INVERSE>(mb_fft_plane(job, plane), i * R::height, table, root,
+                                       shared, row_order{mine, neighbour});
+    }
+};
+
+template <bool INVERSE>
+static mb_status planes(const mb_op_call *call, const int64_t n[3])
+{
+    unsigned *counters = (unsigned *)call->slots[MB_APPLY_OTF_COUNTERS];
+    return mb_fft_planes(call, (float *)call->arrays[MB_APPLY_OTF_GRID]->data, n, counters,
+                         call->slot_bytes[MB_APPLY_OTF_COUNTERS],
+                         moved_rows<INVERSE>{counters + 1 + n[0]});
+}
+
+static mb_status fused(const mb_op_call *call, const int64_t n[3], double scale, bool conj)
+{
+    MB_TRY(planes<false>(call, n));
+    MB_TRY(mb_cuda_fft_filter(call, (float *)call->arrays[MB_APPLY_OTF_GRID]->data,
+                              call->arrays[MB_APPLY_OTF_OTF], n, (float)scale, conj));
+    return planes<true>(call, n);
 }
 
 /* What the library's transform back leaves behind the samples of a row becomes 0. */
@@ -119,7 +133,7 @@ extern "C" mb_status mb_cuda_apply_otf(const mb_op_call *call)
     const int64_t pitch = n[2], rows = n[0] * n[1], count = rows * pitch / 2;
     n[2] = mb_apply_otf_samples(p, pitch);
     if (mb_apply_otf_fused(&call->device->facts, n))
-        return fused(call, n, (float)p->scale, p->conj ? -1.0f : 1.0f);
+        return fused(call, n, p->scale, p->conj);
     MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_APPLY_OTF_FORWARD], grid->data,
                                   grid->data, call->slots[MB_APPLY_OTF_FORWARD_WORK]));
     MB_TRY(mb_cuda_multiply_spectrum(call, (float2 *)grid->data, (const float2 *)otf->data, count,

@@ -1,13 +1,19 @@
 /*
-** Transforms along x and y of all planes of a grid in one launch, forth or back, in place (fft_stages.cuh).
+** Passes over the planes of a grid in one launch, in place: along x and y forth, or back, or back along y, something with
+** the rows, and forth along y (fft_stages.cuh has the passes' tiles).
 ** The work is a list of tiles in a fixed order: those of the first pass over plane p, then those of the second pass over
-** plane p - lag, which finds that plane in the second-level cache. Blocks draw the tiles by ticket and wait only for
-** tiles before their own: the first of those unfinished waits for none, so there is no deadlock however few blocks run.
+** plane p - lag, which finds that plane in the second-level cache, and so on. Blocks draw the tiles by ticket and wait only
+** for tiles before their own: the first of those unfinished waits for none, so there is no deadlock however few blocks
+** run.
+** What is done with rows is a structure, the launch's second parameter: `back` and `forth` say which passes along y there
+** are, and `rows` does a tile of rows.
 */
 #ifndef MB_CUDA_FFT_PLANES_CUH
 #define MB_CUDA_FFT_PLANES_CUH
 
+#include "fft_depth.cuh"
 #include "fft_stages.cuh"
+#include "ops/op_apply_otf.h"
 
 /* mb_fused_fft_device (ops/fused_fft.h) for the architecture compiled for. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
@@ -20,9 +26,8 @@
 
 struct mb_fft_planes_job {
     float2 *data;
-    unsigned *ticket;                /* zero, as are the others, at the launch */
-    unsigned *done;                  /* per plane: tiles that have finished the first pass */
-    unsigned *read;                  /* per tile of rows: its rows have been read */
+    unsigned *ticket;                /* zero, as is what follows, at the launch */
+    unsigned *done;                  /* per pass but the last, per plane: tiles that are finished */
     int planes, rows, points, lag;   /* points: complex numbers of a row */
     int row_tiles, column_tiles;     /* of a plane */
     int roots, column_table, shared; /* places in shared memory; the row table is at its begin */
@@ -39,33 +44,20 @@ __device__ static __forceinline__ void mb_fft_release(unsigned *p, unsigned v)
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
-/* All threads of a block, with their reads behind them: says so, and waits until the neighbour has said it. */
-struct mb_fft_row_order {
-    unsigned *mine;
-    const unsigned *neighbour; /* NULL: none is in the way */
-    __device__ __forceinline__ void operator()() const
-    {
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            mb_fft_release(mine, 1);
-            while (neighbour && !mb_fft_acquire(neighbour))
-                __nanosleep(40);
-        }
-        __syncthreads();
-    }
-};
+__device__ static __forceinline__ float2 *mb_fft_plane(const mb_fft_planes_job &job, int plane)
+{
+    return job.data + plane * ((int64_t)job.rows * (job.points + 1));
+}
 
 /* Tiles of each size are functions, not inlined: registers are then allotted to each alone. */
-template <int N, bool INVERSE>
-__device__ static __noinline__ void mb_fft_row_tile(float2 *plane, int tile, int roots, int shared,
-                                                    unsigned *mine, const unsigned *neighbour)
+template <int N, class Rows>
+__device__ static __noinline__ void mb_fft_row_tile(const mb_fft_planes_job &job, const Rows &rows,
+                                                    int plane, int tile)
 {
     typedef mb_fft_cut_of<N> cut;
-    constexpr int H = MB_FFT_THREADS / cut::T;
     extern __shared__ float2 memory[];
-    mb_fft_rows<cut, H>::template transform<INVERSE>(plane, tile * H, memory, memory + roots,
-                                                     memory + shared,
-                                                     mb_fft_row_order{mine, neighbour});
+    rows.template tile<mb_fft_rows<cut, MB_FFT_THREADS / cut::T>>(
+        job, plane, tile, memory, memory + job.roots, memory + job.shared);
 }
 
 template <int N, bool INVERSE>
@@ -84,8 +76,24 @@ __device__ static __noinline__ void mb_fft_column_tile(float2 *plane, int tile, 
 #define MB_FFT_COLUMN_SIZES(X) X(64) X(128) X(256) X(512) X(1024) X(2048)
 
 template <bool INVERSE>
+__device__ static __forceinline__ void mb_fft_columns_of(const mb_fft_planes_job &job, int plane,
+                                                         int tile)
+{
+    switch (job.rows) {
+#define MB_FFT_CASE(N)                                                                             \
+    case N:                                                                                        \
+        mb_fft_column_tile<N, INVERSE>(mb_fft_plane(job, plane), tile, job.points,                 \
+                                       job.column_table, job.shared);                              \
+        break;
+        MB_FFT_COLUMN_SIZES(MB_FFT_CASE)
+#undef MB_FFT_CASE
+    }
+}
+
+template <class Rows>
 __global__ void __launch_bounds__(MB_FFT_THREADS, MB_FFT_BLOCKS)
-    mb_fft_planes_kernel(mb_fft_planes_job job)
+    mb_fft_planes_kernel(const __grid_constant__ mb_fft_planes_job job,
+                         const __grid_constant__ Rows rows)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     extern __shared__ float2 memory[];
@@ -105,9 +113,9 @@ __global__ void __launch_bounds__(MB_FFT_THREADS, MB_FFT_BLOCKS)
         MB_FFT_COLUMN_SIZES(MB_FFT_CASE)
 #undef MB_FFT_CASE
     }
-    const unsigned first_tiles = INVERSE ? job.column_tiles : job.row_tiles,
-                   step_tiles = job.row_tiles + job.column_tiles,
-                   total = (job.planes + job.lag) * step_tiles;
+    constexpr int row_pass = Rows::back ? 1 : 0, last_pass = row_pass + (Rows::forth ? 1 : 0);
+    const unsigned step_tiles = job.row_tiles + last_pass * job.column_tiles,
+                   total = (job.planes + last_pass * job.lag) * step_tiles;
     if (threadIdx.x == 0)
         queue = atomicAdd(job.ticket, 1u);
     __syncthreads();
@@ -115,52 +123,89 @@ __global__ void __launch_bounds__(MB_FFT_THREADS, MB_FFT_BLOCKS)
         unsigned next = 0;
         if (threadIdx.x == 0)
             next = atomicAdd(job.ticket, 1u);
-        unsigned step = item / step_tiles, tile = item - step * step_tiles;
-        bool first = tile < first_tiles, rows = first != INVERSE;
-        int plane = first ? (int)step : (int)step - job.lag;
-        if (!first)
-            tile -= first_tiles;
-        if (plane >= 0 && plane < job.planes) {
-            if (!first) {
+        const unsigned step = item / step_tiles;
+        unsigned tile = item - step * step_tiles, before = 0;
+        int pass = 0;
+        for (; pass < last_pass; pass++) {
+            const unsigned tiles = pass == row_pass ? job.row_tiles : job.column_tiles;
+            if (tile < tiles)
+                break;
+            tile -= tiles;
+            before = tiles;
+        }
+        const int plane = (int)step - pass * job.lag;
+        const bool real = plane >= 0 && plane < job.planes;
+        if (real) {
+            if (pass > 0) {
                 if (threadIdx.x == 0)
-                    while (mb_fft_acquire(job.done + plane) < first_tiles)
+                    while (mb_fft_acquire(job.done + (pass - 1) * job.planes + plane) < before)
                         __nanosleep(100);
                 __syncthreads();
             }
-            float2 *p = job.data + plane * ((int64_t)job.rows * (job.points + 1));
-            if (rows) {
-                /* Rows move down, so from the first on, or up, so from the last on. */
-                const int i = INVERSE ? job.row_tiles - 1 - (int)tile : (int)tile;
-                unsigned *mine = job.read + (int64_t)plane * job.row_tiles + i;
-                const unsigned *neighbour = tile == 0 ? NULL : INVERSE ? mine + 1 : mine - 1;
+            if (pass == row_pass) {
                 switch (job.points) {
 #define MB_FFT_CASE(N)                                                                             \
-    case N: mb_fft_row_tile<N, INVERSE>(p, i, job.roots, job.shared, mine, neighbour); break;
+    case N: mb_fft_row_tile<N>(job, rows, plane, tile); break;
                     MB_FFT_ROW_SIZES(MB_FFT_CASE)
 #undef MB_FFT_CASE
                 }
-            } else {
-                switch (job.rows) {
-#define MB_FFT_CASE(N)                                                                             \
-    case N:                                                                                        \
-        mb_fft_column_tile<N, INVERSE>(p, tile, job.points, job.column_table, job.shared);         \
-        break;
-                    MB_FFT_COLUMN_SIZES(MB_FFT_CASE)
-#undef MB_FFT_CASE
-                }
+            } else if (Rows::back && pass == 0) {
+                mb_fft_columns_of<true>(job, plane, tile);
+            } else if (Rows::forth) {
+                mb_fft_columns_of<false>(job, plane, tile);
             }
         }
         __syncthreads();
         if (threadIdx.x == 0) {
-            if (first && plane < job.planes) {
+            if (real && pass < last_pass) {
                 __threadfence();
-                atomicAdd(job.done + plane, 1u);
+                atomicAdd(job.done + pass * job.planes + plane, 1u);
             }
             queue = next;
         }
         __syncthreads();
     }
 #endif
+}
+
+/* Launch over the planes of `data`, n samples, whose rows stand as they do between the passes, or as `rows` knows. The
+** counters: a ticket, then those of passes and planes, then what `rows` needs. */
+template <class Rows>
+static inline mb_status mb_fft_planes(const mb_op_call *call, float *data, const int64_t n[3],
+                                      unsigned *counters, uint64_t counter_bytes, const Rows &rows)
+{
+    const mb_device_facts *facts = &call->device->facts;
+    const int threads = mb_fused_fft_device(facts).threads,
+              passes = 1 + (int)Rows::back + (int)Rows::forth;
+    const size_t shared = sizeof(float2) * mb_apply_otf_shared(facts, n);
+    unsigned blocks;
+    mb_fft_planes_job job;
+    if ((uintptr_t)data % 16)
+        return mb_cuda_core->fail(MB_STATUS_ARGUMENT, call->op->args[0].name,
+                                  "a view that begins at no multiple of 16 bytes: copy it first");
+    job.data = (float2 *)data;
+    job.planes = (int)n[0];
+    job.rows = (int)n[1];
+    job.points = (int)(n[2] / 2);
+    job.ticket = counters;
+    job.done = counters + 1;
+    job.row_tiles = job.rows / mb_apply_otf_tile(facts, job.points);
+    job.column_tiles = job.points / mb_apply_otf_tile(facts, job.rows);
+    job.roots = (int)mb_apply_otf_roots(n);
+    job.column_table = (int)mb_apply_otf_column_table(n);
+    job.shared = (int)mb_apply_otf_exchange(n);
+    MB_TRY(mb_fft_resident_blocks(call, (const void *)mb_fft_planes_kernel<Rows>, threads, shared,
+                                  &blocks));
+    /* So far behind that the pass over a plane before has ended when the next begins, and no farther than the second-level
+    ** cache reaches. */
+    const int64_t step = job.row_tiles + (passes - 1) * job.column_tiles,
+                  plane_bytes = 8 * n[1] * (n[2] / 2 + 1), busy = (blocks + step - 1) / step,
+                  held = (int64_t)facts->l2_bytes / 3 / (passes - 1) / plane_bytes;
+    job.lag = (int)(2 * busy < held ? 2 * busy : held > busy ? held : busy);
+    MB_CUDA(cudaMemsetAsync(counters, 0, counter_bytes, mb_stream(call)));
+    mb_fft_planes_kernel<Rows><<<blocks, threads, shared, mb_stream(call)>>>(job, rows);
+    MB_LAUNCHED("mb_fft_planes_kernel");
+    return MB_STATUS_OK;
 }
 
 #endif

@@ -179,7 +179,8 @@ struct mb_fft_columns {
 /* Rows of 2 N real numbers as N complex ones: H rows at a time. */
 template <class C, int H>
 struct mb_fft_rows {
-    static constexpr int threads = C::T * H;
+    static constexpr int threads = C::T * H, height = H;
+    typedef C cut;
     static constexpr int points = C::room * H;
     static constexpr int roots = C::N / 2; /* exp(-2 pi i k / 2N), beside the table */
     static constexpr bool WARP = C::T <= 32 && 32 % C::T == 0;
@@ -261,6 +262,30 @@ struct mb_fft_rows {
         swap(v);
         mb_fft_run<C, WARP>(v, t, table, shared, 1, 0);
         swap(v);
+    }
+    /* A row of samples to its half spectrum. */
+    __device__ static __forceinline__ void forth(float2 (&v)[C::E], float2 *row, int t,
+                                                 const float2 *table, const float2 *root,
+                                                 float2 *shared)
+    {
+        mb_fft_run<C, WARP>(v, t, table, shared, 1, 0);
+        unpack(v, row, t, root, shared);
+    }
+    /* A row of samples to shared memory, in their order, for the threads of the row; and from there. */
+    __device__ static __forceinline__ void put(const float2 (&v)[C::E], int t, float2 *shared)
+    {
+        mb_fft_sync<WARP>();
+#pragma unroll
+        for (int j = 0; j < C::E; j++)
+            shared[t + C::T * j] = v[j];
+        mb_fft_sync<WARP>();
+    }
+    __device__ static __forceinline__ void get(float2 (&v)[C::E], int t, const float2 *shared)
+    {
+        mb_fft_sync<WARP>();
+#pragma unroll
+        for (int j = 0; j < C::E; j++)
+            v[j] = shared[t + C::T * j];
     }
     __device__ static __forceinline__ void swap(float2 (&v)[C::E])
     {

@@ -95,32 +95,44 @@ function deconv.richardson_lucy(image, psf, options)
     local measure = options.metrics or options.tolerance ~= nil
     do
         local work <close> = mb.embed(estimate, layout.grid)
-        for k = 1, iterations do
+        local dividing = {weights = weights, eps = eps, metrics = measure}
+        local update = {table = table_of, normaliser = normaliser, window = table_of and layout.shape or nil,
+            center = table_of and layout.center or nil, floor = options.floor, min = least, gradient = gradient}
+        -- An iteration in one operator, or in its parts where the regularisation comes between them: then `misfit` has the
+        -- first numbers of the metric, and `sums` the others, which else follow them.
+        local parts = options.total_variation ~= nil
+        local skip = parts and 0 or 2
+        local function ratio()
             convolution.apply(work, otf, n)
-            local _, misfit = mb.rl_ratio(work, measured, {weights = weights, eps = eps, metrics = measure})
-            local _ <close> = misfit
+            return (select(2, mb.rl_ratio(work, measured, dividing)))
+        end
+        local function regularised_update()
             convolution.apply(work, otf, n, true)
-            if options.total_variation then
-                mb.rl_total_variation(estimate, work, {lambda = options.total_variation, spacing = options.spacing,
-                    epsilon = math.max(1e-3 * mean, 1e-20)})
-            end
-            local _, _, sums = mb.rl_update(estimate, work, {table = table_of, normaliser = normaliser,
-                window = table_of and layout.shape or nil, center = table_of and layout.center or nil,
-                floor = options.floor, min = least, metrics = measure or biggs, gradient = gradient})
-            local _ <close> = sums
+            mb.rl_total_variation(estimate, work, {lambda = options.total_variation, spacing = options.spacing,
+                epsilon = math.max(1e-3 * mean, 1e-20)})
+            update.metrics = measure or biggs
+            return (select(3, mb.rl_update(estimate, work, update)))
+        end
+        local function whole()
+            update.weights, update.eps, update.metrics = weights, eps, measure
+            return (select(3, mb.rl_step(estimate, work, otf, measured, update)))
+        end
+        for k = 1, iterations do
+            local misfit <close> = parts and ratio() or nil
+            local sums <close> = (parts and regularised_update or whole)()
             if momentum then
                 local alpha = (k - 1) / (k + 2)
                 if biggs then
-                    alpha = dry and 0 or along(sums:item(4), sums:item(5))
+                    alpha = dry and 0 or along(sums:item(skip + 4), sums:item(skip + 5))
                 end
                 mb.extrapolate(estimate, previous, work, {alpha = alpha, min = least})
             end
             report.iterations = k
             local metric
             if measure and not dry then
-                local squares = sums:item(3)
-                metric = {divergence = misfit:item(1), blurred = misfit:item(2), flux = sums:item(1),
-                    change = squares > 0 and math.sqrt(sums:item(2) / squares) or 0}
+                local squares, first = sums:item(skip + 3), misfit or sums
+                metric = {divergence = first:item(1), blurred = first:item(2), flux = sums:item(skip + 1),
+                    change = squares > 0 and math.sqrt(sums:item(skip + 2) / squares) or 0}
                 report.metrics[k] = metric
             end
             if options.on_iteration and not dry and options.on_iteration(k, metric) == false then

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 #define MB_OP_MAX_ARGS 24
-#define MB_OP_MAX_ARRAYS 8 /* arguments of kind IN, OUT and INOUT together */
+#define MB_OP_MAX_ARRAYS 9 /* arguments of kind IN, OUT and INOUT together */
 
 typedef enum mb_arg_kind {
     MB_ARG_IN,    /* array, read */
