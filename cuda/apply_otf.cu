@@ -82,7 +82,7 @@ struct row_order {
 /* Rows of the grid to rows of the spectrum, or back. They move down, so from the first on, or up, so from the last on. */
 template <bool INVERSE>
 struct moved_rows {
-    static constexpr bool back = INVERSE, forth = !INVERSE;
+    static constexpr bool back = INVERSE;
     unsigned *read; /* per tile of rows: its rows have been read; zero at the launch */
 
     template <class R>

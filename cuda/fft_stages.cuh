@@ -193,6 +193,7 @@ struct mb_fft_rows {
     /* The half spectrum of the packed transform in v, to `row`: N complex numbers, the highest frequency, which is real,
     ** in the imaginary part of the lowest. The mirrored half goes through shared memory, so that it is stored in whole
     ** lines, too. */
+    template <mb_fft_keep KEEP>
     __device__ static __forceinline__ void unpack(float2 (&v)[C::E], float2 *row, int t,
                                                   const float2 *root, float2 *shared)
     {
@@ -218,8 +219,7 @@ struct mb_fft_rows {
         mb_fft_sync<WARP>();
 #pragma unroll
         for (int j = 0; j < C::E; j++)
-            mb_fft_store<MB_FFT_KEEP_LONG>(row + t + C::T * j,
-                                           j < C::E / 2 ? v[j] : shared[t + C::T * j]);
+            mb_fft_store<KEEP>(row + t + C::T * j, j < C::E / 2 ? v[j] : shared[t + C::T * j]);
     }
     /* The packed transform whose inverse is the real row, from a half spectrum. */
     __device__ static __forceinline__ void pack(float2 (&v)[C::E], const float2 *row, int t,
@@ -264,12 +264,13 @@ struct mb_fft_rows {
         swap(v);
     }
     /* A row of samples to its half spectrum. */
+    template <mb_fft_keep KEEP>
     __device__ static __forceinline__ void forth(float2 (&v)[C::E], float2 *row, int t,
                                                  const float2 *table, const float2 *root,
                                                  float2 *shared)
     {
         mb_fft_run<C, WARP>(v, t, table, shared, 1, 0);
-        unpack(v, row, t, root, shared);
+        unpack<KEEP>(v, row, t, root, shared);
     }
     /* A row of samples to shared memory, in their order, for the threads of the row; and from there. */
     __device__ static __forceinline__ void put(const float2 (&v)[C::E], int t, float2 *shared)
@@ -327,7 +328,7 @@ struct mb_fft_rows {
                 v[j] = __ldca(loose + h * (C::N + 1) + t + C::T * j);
             mb_fft_run<C, WARP>(v, t, table, mine, 1, 0);
             order();
-            unpack(v, tight, t, root, mine);
+            unpack<MB_FFT_KEEP_LONG>(v, tight, t, root, mine);
         }
     }
 };

@@ -1,6 +1,6 @@
 /*
-** rl_step on CUDA. Fused, five launches over the grid: the rows of the estimate forth, to the working grid; along z and
-** back, with the product; rows back, the ratio, rows forth; along z and back; rows back and the update. Rows are changed
+** rl_step on CUDA. Fused, six launches over the grid: the rows of the estimate forth, to the working grid; along z and
+** back, with the product; rows back, the ratio, rows forth; columns forth; along z and back; rows back and the update. Rows are changed
 ** in shared memory, between the transforms of their tile. Sums: a cell per tile of rows, folded in a fixed order, so that
 ** it does not matter which block took which tile. Other sizes: the four operators.
 */
@@ -14,7 +14,9 @@ extern "C" mb_status mb_cuda_rl_ratio(const mb_op_call *call);
 extern "C" mb_status mb_cuda_rl_update(const mb_op_call *call);
 
 /* Samples of a row are taken in fours; all loads of a few fours before the first store, as in MB_BATCH_LOOP. */
+#ifndef FOURS
 #define FOURS 4
+#endif
 
 /* The thread's row in a tile, and its place in shared memory. */
 template <class R>
@@ -36,7 +38,7 @@ struct row_place {
 };
 
 struct estimate_rows {
-    static constexpr bool back = false, forth = true;
+    static constexpr bool back = false;
     const float2 *estimate;
 
     template <class R>
@@ -50,7 +52,7 @@ struct estimate_rows {
 #pragma unroll
         for (int j = 0; j < R::cut::E; j++)
             v[j] = mb_fft_load<MB_FFT_KEEP_SHORT>(from + R::cut::T * j);
-        R::forth(v, at.spectrum, at.t, table, root, at.shared);
+        R::template forth<MB_FFT_KEEP_LONG>(v, at.spectrum, at.t, table, root, at.shared);
     }
 };
 
@@ -59,7 +61,7 @@ template <class T, class V>
 __device__ static __forceinline__ float4 load_four(const T *row, int64_t x, int64_t nx, bool whole)
 {
     if (whole && x < nx) {
-        const V v = *(const V *)(row + x);
+        const V v = __ldcs((const V *)(row + x));
         return make_float4((float)v.x, (float)v.y, (float)v.z, (float)v.w);
     }
     return make_float4(x < nx ? (float)row[x] : 0, x + 1 < nx ? (float)row[x + 1] : 0,
@@ -67,7 +69,7 @@ __device__ static __forceinline__ float4 load_four(const T *row, int64_t x, int6
 }
 
 struct ratio_rows {
-    static constexpr bool back = true, forth = true;
+    static constexpr bool back = true; /* and then forth along y: mb_fft_plane_columns */
     mb_grid3 extents; /* of the image */
     const void *image;
     const float *weights;
@@ -131,7 +133,7 @@ struct ratio_rows {
             }
         }
         R::get(v, at.t, at.shared);
-        R::forth(v, at.spectrum, at.t, table, root, at.shared);
+        R::template forth<MB_FFT_KEEP_SHORT>(v, at.spectrum, at.t, table, root, at.shared);
         if (!cells)
             return;
         divergence = mb_block_fold(divergence, mb_fold_sum());
@@ -152,7 +154,7 @@ __device__ static __noinline__ double weight_at(const mb_rl_normaliser &n,
 }
 
 struct update_rows {
-    static constexpr bool back = true, forth = false;
+    static constexpr bool back = true;
     mb_rl_normaliser normaliser;
     float *estimate, *gradient; /* gradient: NULL without */
     float least;
@@ -256,7 +258,7 @@ static mb_status fused(const mb_op_call *call, const int64_t n[3])
                    *metric = call->arrays[MB_RL_STEP_METRIC];
     float *work = (float *)call->arrays[MB_RL_STEP_WORK]->data;
     unsigned *counters = (unsigned *)call->slots[MB_APPLY_OTF_COUNTERS];
-    const uint64_t bytes = 4 * (uint64_t)(1 + 2 * n[0]);
+    const uint64_t bytes = 4 * (uint64_t)(1 + n[0]);
     const int64_t cells = n[0] * n[1] / mb_apply_otf_tile(facts, n[2] / 2);
     if (!in_fours(estimate->data, 4) || (gradient && !in_fours(gradient->data, 4)))
         return mb_cuda_core->fail(MB_STATUS_ARGUMENT, "estimate",
@@ -285,6 +287,7 @@ static mb_status fused(const mb_op_call *call, const int64_t n[3])
     MB_TRY(mb_fft_planes(call, work, n, counters, bytes, rows));
     MB_TRY(mb_cuda_fft_filter(call, work, otf, n, 1, false));
     MB_TRY(mb_fft_planes(call, work, n, counters, bytes, ratio));
+    MB_TRY(mb_fft_plane_columns<false>(call, work, n));
     if (ratio.cells)
         MB_TRY(fold(call, ratio.cells, cells, MB_RL_STEP_MISFIT, MB_RL_STEP_MISFIT,
                     (double *)metric->data));
