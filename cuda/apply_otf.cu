@@ -52,8 +52,8 @@ static mb_status filter(const mb_op_call *call, const filter_job &job)
 extern "C" mb_status mb_cuda_fft_filter(const mb_op_call *call, float *data, const mb_array *otf,
                                         const int64_t n[3], float scale, bool conj)
 {
-    const filter_job job = {(float2 *)data, (const float2 *)otf->data, (int)n[1],
-                            (int)(n[2] / 2), scale, conj ? -scale : scale};
+    const filter_job job = {(float2 *)data, (const float2 *)otf->data, (int)n[1], (int)(n[2] / 2),
+                            scale,          conj ? -scale : scale};
     switch (n[0]) {
 #define CASE(N)                                                                                    \
     case N: return filter<N>(call, job);
@@ -93,8 +93,8 @@ struct moved_rows {
         const int i = INVERSE ? job.row_tiles - 1 - tile : tile;
         unsigned *mine = read + (int64_t)plane * job.row_tiles + i;
         const unsigned *neighbour = tile == 0 ? NULL : INVERSE ? mine + 1 : mine - 1;
-        R::template transform<INVERSE>(mb_fft_plane(job, plane), i * R::height, table, root,
-                                       shared, row_order{mine, neighbour});
+        R::template transform<INVERSE>(mb_fft_plane(job, plane), i * R::height, table, root, shared,
+                                       row_order{mine, neighbour});
     }
 };
 

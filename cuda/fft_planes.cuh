@@ -224,9 +224,9 @@ static inline mb_status mb_fft_planes(const mb_op_call *call, float *data, const
                   held = (int64_t)facts->l2_bytes / 3 / plane_bytes;
     job.lag = (int)(2 * busy < held ? 2 * busy : held > busy ? held : busy);
     MB_CUDA(cudaMemsetAsync(counters, 0, counter_bytes, mb_stream(call)));
-    mb_fft_planes_kernel<Rows><<<blocks, mb_fused_fft_device(facts).threads,
-                                 sizeof(float2) * mb_apply_otf_shared(facts, n), mb_stream(call)>>>(
-        job, rows);
+    mb_fft_planes_kernel<Rows>
+        <<<blocks, mb_fused_fft_device(facts).threads,
+           sizeof(float2) * mb_apply_otf_shared(facts, n), mb_stream(call)>>>(job, rows);
     MB_LAUNCHED("mb_fft_planes_kernel");
     return MB_STATUS_OK;
 }
@@ -240,9 +240,9 @@ static inline mb_status mb_fft_plane_columns(const mb_op_call *call, float *data
     mb_fft_planes_job job;
     MB_TRY(mb_fft_planes_prepare(call, data, n, (const void *)mb_fft_columns_kernel<INVERSE>, &job,
                                  &blocks));
-    mb_fft_columns_kernel<INVERSE><<<blocks, mb_fused_fft_device(facts).threads,
-                                     sizeof(float2) * mb_apply_otf_shared(facts, n),
-                                     mb_stream(call)>>>(job);
+    mb_fft_columns_kernel<INVERSE>
+        <<<blocks, mb_fused_fft_device(facts).threads,
+           sizeof(float2) * mb_apply_otf_shared(facts, n), mb_stream(call)>>>(job);
     MB_LAUNCHED("mb_fft_columns_kernel");
     return MB_STATUS_OK;
 }

@@ -135,7 +135,7 @@ struct mb_fft_columns {
         else if (tail)
             part(v, base, stride, tail, t, lane, shared);
         store<INVERSE ? MB_FFT_KEEP_LONG : MB_FFT_KEEP_SHORT>(v, base, stride, t, lane,
-                                                               INVERSE || !tail || lane > 0);
+                                                              INVERSE || !tail || lane > 0);
     }
     /* A few factors at a time: all of them at once do not fit into the registers beside the points. */
     __device__ static __forceinline__ void multiply(float2 (&v)[C::E], const float2 *factor,

@@ -14,9 +14,7 @@ extern "C" mb_status mb_cuda_rl_ratio(const mb_op_call *call);
 extern "C" mb_status mb_cuda_rl_update(const mb_op_call *call);
 
 /* Samples of a row are taken in fours; all loads of a few fours before the first store, as in MB_BATCH_LOOP. */
-#ifndef FOURS
 #define FOURS 4
-#endif
 
 /* The thread's row in a tile, and its place in shared memory. */
 template <class R>
@@ -36,6 +34,14 @@ struct row_place {
         shared = memory + h * R::cut::room;
     }
 };
+
+/* Asks the second-level cache for a row that the tile needs after its transform. */
+template <class R>
+__device__ static __forceinline__ void expect_row(const void *row, int64_t bytes, int t)
+{
+    for (int64_t at = 128 * t; at < bytes; at += 128 * R::cut::T)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)row + at));
+}
 
 struct estimate_rows {
     static constexpr bool back = false;
@@ -70,7 +76,7 @@ __device__ static __forceinline__ float4 load_four(const T *row, int64_t x, int6
 
 struct ratio_rows {
     static constexpr bool back = true; /* and then forth along y: mb_fft_plane_columns */
-    mb_grid3 extents; /* of the image */
+    mb_grid3 extents;                  /* of the image */
     const void *image;
     const float *weights;
     int dtype;
@@ -104,11 +110,13 @@ struct ratio_rows {
                                          float2 *memory) const
     {
         const row_place<R> at(job, plane, tile, memory);
-        float2 v[R::cut::E];
-        R::back(v, at.spectrum, at.t, table, root, at.shared);
-        R::put(v, at.t, at.shared);
         const bool outside = plane >= extents.v[0] || at.y >= extents.v[1];
         const int64_t row = plane * extents.v[1] + at.y, nx = outside ? 0 : extents.v[2];
+        const int bytes = dtype == MB_U8 ? 1 : dtype == MB_U16 ? 2 : 4;
+        float2 v[R::cut::E];
+        expect_row<R>((const char *)image + row * extents.v[2] * bytes, nx * bytes, at.t);
+        R::back(v, at.spectrum, at.t, table, root, at.shared);
+        R::put(v, at.t, at.shared);
         double divergence = 0, sum = 0;
 #pragma unroll 1
         for (int q = at.t; q < R::cut::N / 2; q += FOURS * R::cut::T) {
@@ -117,9 +125,9 @@ struct ratio_rows {
             for (int k = 0; k < FOURS; k++) {
                 const int64_t x = 4 * (q + k * R::cut::T);
                 value[k] = outside ? make_float4(0, 0, 0, 0) : sample(row, x);
-                weight[k] = outside || !weights ? make_float4(1, 1, 1, 1)
-                                                : load_four<float, float4>(
-                                                      weights + row * nx, x, nx, whole);
+                weight[k] = outside || !weights
+                                ? make_float4(1, 1, 1, 1)
+                                : load_four<float, float4>(weights + row * nx, x, nx, whole);
             }
 #pragma unroll
             for (int k = 0; k < FOURS; k++) {
@@ -185,14 +193,15 @@ struct update_rows {
                                          float2 *memory) const
     {
         const row_place<R> at(job, plane, tile, memory);
+        float4 *line = (float4 *)estimate + at.row * (R::cut::N / 2),
+               *steps = (float4 *)gradient + at.row * (R::cut::N / 2);
         {
             float2 v[R::cut::E];
+            expect_row<R>(line, R::cut::N * sizeof(float2), at.t);
             R::back(v, at.spectrum, at.t, table, root, at.shared);
             R::put(v, at.t, at.shared);
         }
         const mb_rl_normaliser_row rule = mb_rl_normaliser_row_of(&normaliser, at.row);
-        float4 *line = (float4 *)estimate + at.row * (R::cut::N / 2),
-               *steps = (float4 *)gradient + at.row * (R::cut::N / 2);
         double sums[MB_RL_UPDATE_SUMS] = {0, 0, 0, 0, 0};
 #pragma unroll 1
         for (int q = at.t; q < R::cut::N / 2; q += FOURS * R::cut::T) {
@@ -242,7 +251,7 @@ static mb_status fold(const mb_op_call *call, const double *cells, int64_t count
                       int columns, double *out)
 {
     mb_fold_cells<<<(unsigned)columns, MB_THREADS, 0, mb_stream(call)>>>(cells, (int)count, width,
-                                                                        out);
+                                                                         out);
     MB_LAUNCHED("mb_fold_cells");
     return MB_STATUS_OK;
 }
@@ -307,8 +316,8 @@ extern "C" mb_status mb_cuda_rl_step(const mb_op_call *call)
     int64_t n[3];
     mb_grid_dims(&call->arrays[MB_RL_STEP_ESTIMATE]->shape, n);
     if (metric && !p->metrics)
-        MB_CUDA(cudaMemsetAsync(metric->data, 0, MB_RL_STEP_MISFIT * sizeof(double),
-                                mb_stream(call)));
+        MB_CUDA(
+            cudaMemsetAsync(metric->data, 0, MB_RL_STEP_MISFIT * sizeof(double), mb_stream(call)));
     if (mb_apply_otf_fused(&call->device->facts, n))
         return fused(call, n);
     mb_rl_step_parts parts;

@@ -100,7 +100,7 @@ function deconv.richardson_lucy(image, psf, options)
             center = table_of and layout.center or nil, floor = options.floor, min = least, gradient = gradient}
         -- An iteration in one operator, or in its parts where the regularisation comes between them: then `misfit` has the
         -- first numbers of the metric, and `sums` the others, which else follow them.
-        local parts = options.total_variation ~= nil
+        local parts = options.total_variation and true or false
         local skip = parts and 0 or 2
         local function ratio()
             convolution.apply(work, otf, n)
