@@ -98,8 +98,7 @@ struct ratio_rows {
     {
         const float floored = blurred > eps ? blurred : eps;
         if (cells && inside) {
-            const double f = floored, u = value;
-            *divergence += weight * (u > 0 ? u * log(u / f) - u + f : f - u);
+            *divergence += weight * mb_grid_divergence(value, floored);
             *sum += blurred;
         }
         return inside ? value / floored * weight : 0;
