@@ -189,10 +189,12 @@ extern const luaL_Reg mbl_op_describe_functions[];
 ** lua_system.c
 */
 
-/* lua_pcall with a traceback, interruptible by Ctrl-C: the first one sets the cancel flag and
-** raises a "cancelled" error at the next Lua instruction; a second one ends the process. The flag
-** is clear afterwards. */
+/* lua_pcall with a traceback, interruptible by Ctrl-C, SIGTERM and SIGHUP: the first one sets the
+** cancel flag and raises a "cancelled" error at the next Lua instruction; a second one ends the
+** process. The flag is clear afterwards. */
 int mbl_call(lua_State *L, int arguments, int results);
+/* The signal that stopped the last mbl_call, or 0. */
+int mbl_stop_signal(void);
 
 /* Sub-modules: each pushes its table. */
 int mbl_open_array(lua_State *L);

@@ -217,6 +217,8 @@ void mbl_set_param(lua_State *L, const mb_op *op, const mb_op_arg *arg, void *pa
         if (lua_type(L, -1) != LUA_TNUMBER)
             wrong_type(L, op, arg, isnan(arg->initial) ? "a number or \"auto\"" : "a number");
         *(double *)member = lua_tonumber(L, -1);
+        if (isnan(*(double *)member) && isnan(arg->initial) && !arg->required) /* "auto" */
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s is not a number", arg->name);
         break;
     case MB_ARG_BOOL:
         if (lua_type(L, -1) != LUA_TBOOLEAN)

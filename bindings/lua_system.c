@@ -5,7 +5,8 @@
 ** statements from the REPL). The first SIGINT sets the runtime's cancel flag, so that an operator
 ** stops between chunks, and a Lua hook, so that Lua code stops at its next instruction with a
 ** "cancelled" error object. The handler then steps back to the default, so that a second SIGINT
-** ends a process that does not react.
+** ends a process that does not react. SIGTERM, with which batch systems end a job, and SIGHUP do
+** the same where they are not ignored: unfinished files are removed on the way out.
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
@@ -22,13 +23,26 @@
 #include <unistd.h>
 
 static lua_State *interrupted_state; /* where the handler sets its hook */
+static volatile sig_atomic_t stop_signal; /* what has stopped the last mbl_call; 0: nothing */
+
+static const struct {
+    int number;
+    const char *message;
+} STOPS[] = {
+    {SIGINT, "interrupted by Ctrl-C"},
+    {SIGTERM, "interrupted by SIGTERM"},
+    {SIGHUP, "interrupted by SIGHUP"},
+};
+enum { STOP_COUNT = sizeof STOPS / sizeof STOPS[0] };
 
 static void stop_hook(lua_State *L, lua_Debug *ar)
 {
     (void)ar;
     lua_sethook(L, NULL, 0, 0);
     mb_error_clear();
-    mb_fail(MB_STATUS_CANCELLED, NULL, "interrupted by Ctrl-C");
+    for (int i = 0; i < STOP_COUNT; i++)
+        if (STOPS[i].number == stop_signal)
+            mb_fail(MB_STATUS_CANCELLED, NULL, "%s", STOPS[i].message);
     mbl_push_error(L);
     lua_error(L);
 }
@@ -42,6 +56,7 @@ static void on_interrupt(int number)
     standard.sa_handler = SIG_DFL;
     sigemptyset(&standard.sa_mask);
     sigaction(number, &standard, NULL);
+    stop_signal = number;
     mb_cancel_set(true);
     if (interrupted_state != NULL)
         lua_sethook(interrupted_state, stop_hook, flags, 1);
@@ -65,7 +80,7 @@ static int add_traceback(lua_State *L)
 
 int mbl_call(lua_State *L, int arguments, int results)
 {
-    struct sigaction action, before;
+    struct sigaction action, before[STOP_COUNT];
     lua_State *outer = interrupted_state;
     int base = lua_gettop(L) - arguments;
     lua_pushcfunction(L, add_traceback);
@@ -75,14 +90,34 @@ int mbl_call(lua_State *L, int arguments, int results)
     sigemptyset(&action.sa_mask);
     mb_cancel_set(false);
     interrupted_state = L;
-    sigaction(SIGINT, &action, &before);
+    stop_signal = 0;
+    for (int i = 0; i < STOP_COUNT; i++) {
+        sigaction(STOPS[i].number, &action, &before[i]);
+        if (STOPS[i].number != SIGINT && before[i].sa_handler == SIG_IGN) /* nohup */
+            sigaction(STOPS[i].number, &before[i], NULL);
+    }
     int status = lua_pcall(L, arguments, results, base);
-    sigaction(SIGINT, &before, NULL);
+    for (int i = 0; i < STOP_COUNT; i++)
+        sigaction(STOPS[i].number, &before[i], NULL);
     interrupted_state = outer;
     lua_sethook(L, NULL, 0, 0); /* a signal may have come between the last instruction and here */
     mb_cancel_set(false);
     lua_remove(L, base);
     return status;
+}
+
+int mbl_stop_signal(void)
+{
+    return stop_signal;
+}
+
+/* stop_signal(): the number of the signal that stopped the last call, or nil. */
+static int system_stop_signal(lua_State *L)
+{
+    if (stop_signal == 0)
+        return 0;
+    lua_pushinteger(L, stop_signal);
+    return 1;
 }
 
 /* call(f, ...): like pcall, interruptible and with tracebacks. */
@@ -327,6 +362,7 @@ int mbl_open_system(lua_State *L)
                                          {"pid", system_pid},
                                          {"hostname", system_host_name},
                                          {"processors", system_processors},
+                                         {"stop_signal", system_stop_signal},
                                          {"set_home", system_set_home},
                                          {NULL, NULL}};
     luaL_newlib(L, functions);

@@ -71,8 +71,6 @@ static void print_version(void)
     fflush(stdout);
 }
 
-#define EXIT_INTERRUPTED 130 /* as shells say it: 128 + SIGINT */
-
 static int failure_status = EXIT_FAILURE;
 
 static bool is_interrupt(lua_State *L, int index)
@@ -91,7 +89,7 @@ static int report(lua_State *L, int status)
 {
     if (status != LUA_OK) {
         if (is_interrupt(L, -1))
-            failure_status = EXIT_INTERRUPTED;
+            failure_status = 128 + mbl_stop_signal(); /* as shells say it */
         const char *message = luaL_tolstring(L, -1, NULL);
         fprintf(stderr, "%s: %s\n", program, message);
         fflush(stderr);

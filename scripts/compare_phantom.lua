@@ -8,22 +8,31 @@ local options = cli.parse(arg, {
     summary = "Relative L2 error of a reconstruction against the phantom recorded in a simulated scan.",
     {"scan", positional = true, required = true, doc = "scan written by simulate.lua"},
     {"volume", positional = true, required = true, doc = "result of reconstruct.lua"},
-    {"radius", value = "PART", type = cli.number, default = 0.9, doc = "compare inside this part of the half-width"},
+    {"radius", value = "PART", type = cli.between(0), default = 0.9, doc = "compare inside this part of the half-width"},
 })
 
-local scan <close> = assert(mb.h5.open(options.scan))
+local scan <close> = cli.must(mb.h5.open(options.scan))
 if not scan:exists("/simulation/ellipsoids") then
     print(("error      not known: %s was not simulated, so there is no phantom to compare with"):format(options.scan))
     return
 end
-local result <close> = assert(mb.h5.open(options.volume))
+local result <close> = cli.must(mb.h5.open(options.volume))
+if not result:exists("/entry/data/data") then
+    cli.stop(("%s has no volume (/entry/data/data); it is not a result of reconstruct.lua"):format(options.volume))
+end
 local flat <close> = scan:read("/simulation/ellipsoids")
-local volume <close> = result:read("/entry/data/data")
+local volume_path = "/entry/data/data"
+local stored <close> = result:read(volume_path)
+-- Integers and half floats stand for stored * scale_factor + add_offset.
+local volume <close> = mb.convert(stored, "f32", {scale = result:attribute(volume_path, "scale_factor") or 1,
+    offset = result:attribute(volume_path, "add_offset") or 0})
 local nz, ny, nx = table.unpack(volume.shape)
-local rows = math.tointeger(scan:dataset("/exchange/data").shape[2])
-if nz ~= rows then
-    print(("error      not compared: the volume has %d of the scan's %d rows"):format(nz, rows))
-    return
+do
+    local simulated <close> = cli.must(mb.scan.open(options.scan))
+    if nz ~= simulated.rows then
+        print(("error      not compared: the volume has %d of the scan's %d rows"):format(nz, simulated.rows))
+        return
+    end
 end
 local truth <close> = mb.ellipsoid_volume(flat:to_table(), mb.phantom.heights(nz), {ny, nx})
 -- The volume may be per metre; the phantom is per pixel.

@@ -5,29 +5,21 @@ local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
 local progress = require "moonbeam.progress"
 
-local function extents(text)
-    local list, problem = cli.extents(text)
-    if list and #list ~= 3 then
-        return nil, "three extents, z,y,x, such as 128,512,512"
-    end
-    return list, problem
-end
-
 local options = cli.parse(arg, {
     usage = "convolve.lua [options]",
     summary = "Simulates an image of spheres, convolves it with a point spread function, and prints the memory of each step.",
-    {"size", short = "n", value = "Z,Y,X", type = extents, default = {128, 512, 512}, doc = "extents of the image"},
+    {"size", short = "n", value = "Z,Y,X", type = cli.extents(3), default = {128, 512, 512}, doc = "extents of the image"},
     {"image", short = "i", value = "FILE", doc = "convolve this instead: .tif, .npy or .h5 (FILE.h5:/path), into --output"},
     {"channel", value = "N", type = cli.count, doc = "with --image: of a TIFF hyperstack this channel (default 1)"},
     {"frame", value = "N", type = cli.count, doc = "with --image: of a TIFF hyperstack this time (default 1)"},
     {"normalise", doc = "with --image: make the PSF sum to 1"},
     {"plan", doc = "with --image: print tiles, bytes and predicted time; compute and write nothing"},
-    {"overwrite", doc = "with --image: replace an existing result"},
+    {"overwrite", doc = "replace an existing result"},
     {"spheres", value = "N", type = cli.count, default = 40, doc = "how many"},
     {"psf", value = "FILE", doc = "the PSF: .npy, .tif or .h5 (default: a model)"},
     {"model", value = "NAME", type = cli.choice("gaussian", "born_wolf", "gibson_lanni"), default = "gaussian",
         doc = "of the PSF; the last two take the optics below"},
-    {"psf-size", value = "Z,Y,X", type = extents, default = {33, 33, 33}, doc = "extents of the model"},
+    {"psf-size", value = "Z,Y,X", type = cli.extents(3), default = {33, 33, 33}, doc = "extents of the model"},
     {"sigma", value = "Z,Y,X", type = cli.numbers, default = {6, 2, 2}, doc = "standard deviations of the Gaussian in px"},
     {"na", value = "X", type = cli.number, default = 1.4, doc = "numerical aperture"},
     {"index", value = "X", type = cli.number, default = 1.515, doc = "refractive index of the immersion"},
@@ -45,7 +37,7 @@ local options = cli.parse(arg, {
     {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "always", "none"),
         doc = "overlapping tiles that fit the budget (not circular), the result is the same: auto (default with --image), "
             .. "always, none (default without)"},
-    {"tile", value = "Z,Y,X", type = extents, doc = "largest extents of a tile (default: the quickest that fit)"},
+    {"tile", value = "Z,Y,X", type = cli.extents(3), doc = "largest extents of a tile (default: the quickest that fit)"},
     {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
     {"budget", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 1G: run out of it on purpose"},
     {"host-budget", value = "SIZE", type = cli.bytes, doc = "memory of the host to use at most, beside a GPU's"},
@@ -58,6 +50,13 @@ local options = cli.parse(arg, {
     notes = "With --boundary circular a sphere near an edge comes back at the opposite one; with the others it does not.\n"
         .. "With --image the image may be larger than the memory of the device and of the host.",
 })
+if not options.plan then
+    local inputs = {options.image, options.psf}
+    cli.output("output", options.output, {inputs = inputs, replace = options.overwrite})
+    cli.output("png", options.png, {inputs = inputs, replace = true, extension = "png"})
+    cli.output("png-image", options.png_image, {inputs = inputs, replace = true, extension = "png"})
+end
+
 local device = mb.device(options.device, options.budget and {budget = options.budget} or nil)
 local id = device.id
 if options.host_budget and device.kind ~= "host" then
@@ -87,15 +86,14 @@ end
 local function from_file_to_file()
     local boundary = options.boundary or "zero"
     if options.mode ~= "same" or options.naive then
-        mb.raise("argument", "--image gives --mode same, not --naive")
+        cli.wrong("--image gives --mode same, not --naive")
     elseif not options.output and not options.plan then
-        mb.raise("argument", "where does the result go? -o OUT")
+        cli.wrong("where does the result go? -o OUT")
     end
     local source <close> = mb.images.open(options.image, {channel = options.channel, frame = options.frame})
     local meta = source.meta
     if (meta.channels or 1) * (meta.frames or 1) > 1 and not (options.channel or options.frame) then
-        mb.raise("argument", ("%s has %d channels and %d times; say which: --channel, --frame"):format(options.image, meta.channels,
-            meta.frames))
+        cli.wrong("%s has %d channels and %d times; say which: --channel, --frame", options.image, meta.channels, meta.frames)
     end
     local psf <close> = load_psf()
     local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
@@ -232,7 +230,7 @@ if options.naive then
     local center, after, shift = mb.psf.center(psf), {}, {}
     for i, n in ipairs(options.size) do
         if psf.shape[i] > n then
-            mb.raise("argument", ("--naive pads the PSF to the image: axis %d is %d, the PSF's %d"):format(i, n, psf.shape[i]))
+            cli.wrong("--naive pads the PSF to the image: axis %d is %d, the PSF's %d", i, n, psf.shape[i])
         end
         after[i], shift[i] = n - psf.shape[i], -center[i]
     end
@@ -264,7 +262,7 @@ if options.naive then
     end
 elseif options.tiles == "always" or options.tiles == "auto" and not fits() then
     if options.mode ~= "same" then
-        mb.raise("argument", "--tiles gives --mode same")
+        cli.wrong("--tiles gives --mode same")
     end
     local plan
     result, plan = step("convolution in tiles", mb.tiles.convolve, image, psf, {boundary = options.boundary, tile = options.tile})

@@ -50,7 +50,7 @@ local options = cli.parse(arg, {
     {"frame", value = "N", type = cli.count, doc = "of a TIFF hyperstack only this time"},
     {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "exact", "blended", "none"), default = "auto",
         doc = "rl by tiles: exact seams; blended, independent ones; auto: exact where the whole does not fit the budget"},
-    {"tile", value = "Z,Y,X", type = cli.extents, doc = "largest extents of a tile (default: the quickest that fit)"},
+    {"tile", value = "Z,Y,X", type = cli.extents(), doc = "largest extents of a tile (default: the quickest that fit)"},
     {"place", value = "WHERE", type = cli.choice("device", "host", "file"),
         doc = "exact tiles: where image, estimate and ratio are (default: the first of these that the budgets allow)"},
     {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
@@ -74,16 +74,16 @@ end
 
 if not options.plan then
     if not options.output then
-        mb.raise("argument", "where does the result go? -o OUT")
+        cli.wrong("where does the result go? -o OUT")
     end
     local _, problem = mb.images.writable(options.output)
     if problem then
-        mb.raise("argument", problem)
+        cli.wrong("%s", problem)
     end
-    local existing <close> = io.open((options.output:gsub(":/.*$", "")))
-    if existing and not options.overwrite then
-        mb.raise("argument", ("%s exists; --overwrite replaces it"):format(options.output))
-    end
+    local inputs = {options.image, options.psf, options.mask}
+    cli.output("output", options.output, {inputs = inputs, replace = options.overwrite})
+    cli.output("preview", options.preview, {inputs = inputs, replace = true, extension = "png"})
+    cli.output("preview-image", options.preview_image, {inputs = inputs, replace = true, extension = "png"})
 end
 
 local device = mb.device(options.device, options.budget and {budget = options.budget} or nil)
@@ -129,19 +129,18 @@ end
 local function model()
     for _, name in ipairs {"na", "wavelength", "pixel", "step"} do
         if not options[name] then
-            mb.raise("argument", ("without a PSF file the model needs --na, --wavelength, --pixel and --step; --%s is missing")
-                :format(name))
+            cli.wrong("without a PSF file the model needs --na, --wavelength, --pixel and --step; --%s is missing", name)
         end
     end
     if #shape ~= 3 then
-        mb.raise("shape", ("the model is for stacks; this image has %d axes: give a PSF file"):format(#shape))
+        cli.wrong("the model is for stacks; this image has %d axes: give a PSF file", #shape)
     end
     local settings = {na = options.na, index = options.index, wavelength = options.wavelength, pixel = options.pixel,
         step = options.step, device = id}
     if options.model == "gibson_lanni" then
         settings.index_sample, settings.depth = options.index_sample, options.depth
     elseif options.index_sample or options.depth then
-        mb.raise("argument", "--index-sample and --depth are for --model gibson_lanni")
+        cli.wrong("--index-sample and --depth are for --model gibson_lanni")
     end
     return mb.psf[options.model]({2 * shape[1] - 1, options.psf_size, options.psf_size}, settings)
 end
@@ -158,7 +157,7 @@ local function measured()
     end
     if options.psf_spacing then
         if not (options.pixel and options.step) then
-            mb.raise("argument", "--psf-spacing needs --pixel and --step, the image's own")
+            cli.wrong("--psf-spacing needs --pixel and --step, the image's own")
         end
         local to = {options.step, options.pixel, options.pixel}
         become(mb.psf.resample, options.psf_spacing, table.move(to, 4 - psf.rank, 3, 1, {}), {center = options.center})
@@ -197,7 +196,7 @@ for i = 2, #method do
 end
 for _, name in ipairs {"tolerance", "total_variation", "mask", "seed", "relaxation", "lambda"} do
     if options[name] and not taken[name] then
-        mb.raise("argument", ("--%s is not for --method %s"):format(name:gsub("_", "-"), options.method))
+        cli.wrong("--%s is not for --method %s", name:gsub("_", "-"), options.method)
     end
 end
 
@@ -209,7 +208,7 @@ end
 if options.mask then
     local mask <close> = mb.images.read(options.mask, id)
     if table.concat(mask.shape, " ") ~= table.concat(shape, " ") then
-        mb.raise("shape", ("--mask is %s, the image %s"):format(table.concat(mask.shape, " x "), table.concat(shape, " x ")))
+        cli.wrong("--mask is %s, the image %s", table.concat(mask.shape, " x "), table.concat(shape, " x "))
     end
     settings.weights = mask:cast("f32")
     mb.binary(settings.weights, "min", {scalar = 1, out = settings.weights})
@@ -277,10 +276,10 @@ if mode == "auto" then
         end
     end
 elseif mode ~= "none" and (options.method ~= "rl" or options.mask) then
-    mb.raise("argument", ("--tiles %s is for --method rl without --mask"):format(mode))
+    cli.wrong("--tiles %s is for --method rl without --mask", mode)
 end
 if mode == "blended" and options.dtype ~= "f32" then
-    mb.raise("argument", "--tiles blended adds up in the result, which is f32: --dtype is for the others")
+    cli.wrong("--tiles blended adds up in the result, which is f32: --dtype is for the others")
 end
 
 local plan, tile_settings

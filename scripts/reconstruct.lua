@@ -12,7 +12,7 @@ local options = cli.parse(arg, {
     {"plan", doc = "print chunks, bytes and peak, read no frames, write nothing"},
     {"center", short = "c", value = "X|TOP,BOTTOM|auto", default = "auto",
         doc = "0-based column of the rotation axis: halfway down the detector, or those at its first and last row"},
-    {"axis-tilt", value = "DEG", type = cli.number,
+    {"axis-tilt", value = "DEG", type = cli.between(-45, 45),
         doc = "lean of the axis in the detector's plane; positive: further right in lower rows, like a backslash"},
     {"filter", short = "f", value = "NAME", type = cli.choice("ram-lak", "shepp-logan", "cosine", "hamming", "hann", "tukey",
         "lanczos"), default = "shepp-logan", doc = "ramp filter"},
@@ -38,13 +38,13 @@ local options = cli.parse(arg, {
     {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N slices, beside RESULT, which shows "
         .. "them as one; faster on fast disks"},
     {"no-overlap", doc = "read, compute and write one after the other: half the memory, and slower"},
-    {"threads", value = "N", type = cli.count, doc = "threads that read, and as many that write (default: by the processors)"},
+    {"threads", value = "N", type = cli.up_to(64), doc = "threads that read, and as many that write (default: by the processors)"},
     {"pinned", value = "SIZE", type = cli.bytes, doc = "pinned host memory for reading and writing (default: 256 MiB)"},
     {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean", doc = "how flats and darks are averaged"},
     {"no-log", doc = "the data are line integrals already"},
     {"preview", short = "p", value = "FILE", doc = "PNG of the middle slice"},
     {"angle-unit", value = "UNIT", type = cli.choice("deg", "rad"), doc = "unit of the angles, where the file does not say"},
-    {"pixel-size", value = "UM", type = cli.number, doc = "detector pixel size in micrometres, where the file does not say"},
+    {"pixel-size", value = "UM", type = cli.between(0), doc = "detector pixel size in micrometres, where the file does not say"},
     {"data-path", value = "PATH", doc = "dataset with the projections"},
     {"flats-path", value = "PATH", doc = "dataset with the flats"},
     {"darks-path", value = "PATH", doc = "dataset with the darks"},
@@ -65,9 +65,16 @@ local function warn(...)
     io.stderr:write("warning: ", string.format(...), "\n")
 end
 
+local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.h5"
+if not options.plan then
+    local inputs = {options.scan}
+    cli.output("output", output, {inputs = inputs, replace = options.overwrite})
+    cli.output("preview", options.preview, {inputs = inputs, replace = true, extension = "png"})
+end
+
 local device_id = mb.device(options.device, options.budget and {budget = options.budget} or nil).id
 
-local opened, problem = mb.scan.open(options.scan, {
+local scan <close> = cli.must(mb.scan.open(options.scan, {
     data = options.data_path,
     flats = options.flats_path,
     darks = options.darks_path,
@@ -75,8 +82,7 @@ local opened, problem = mb.scan.open(options.scan, {
     image_key = options.image_key_path,
     angle_unit = options.angle_unit,
     pixel_size = options.pixel_size and options.pixel_size * 1e-6,
-})
-local scan <close> = opened or error(problem, 0)
+}))
 
 local dtype = ({float32 = "f32", float16 = "f16", uint16 = "u16"})[options.output_dtype]
 local range
@@ -84,9 +90,9 @@ if options.output_range then
     local low, high = options.output_range:match("^([^:]+):([^:]+)$")
     range = {tonumber(low), tonumber(high)}
     if not (range[1] and range[2] and range[1] < range[2]) then
-        mb.raise("argument", ("--output-range is \"%s\"; give two numbers as LOW:HIGH"):format(options.output_range))
+        cli.wrong("--output-range is \"%s\"; give two numbers as LOW:HIGH", options.output_range)
     elseif dtype ~= "u16" then
-        mb.raise("argument", "--output-range is for --output-dtype uint16")
+        cli.wrong("--output-range is for --output-dtype uint16")
     end
 end
 
@@ -123,17 +129,17 @@ settings.center = tonumber(options.center)
 local top, bottom = options.center:match("^([^,]+),([^,]+)$")
 if tonumber(top) and tonumber(bottom) then
     if options.axis_tilt or scan.rows == 1 then
-        mb.raise("argument", ("--center %s says how the axis leans; give one column with %s"):format(options.center,
-            options.axis_tilt and "--axis-tilt" or "a scan of one row"))
+        cli.wrong("--center %s says how the axis leans; give one column with %s", options.center,
+            options.axis_tilt and "--axis-tilt" or "a scan of one row")
     end
     settings.center = (top + bottom) / 2
     settings.axis_tilt = math.atan((bottom - top) / (scan.rows - 1))
 elseif not settings.center and options.center ~= "auto" then
-    mb.raise("argument", ("--center is \"%s\"; give a column number, two of them as TOP,BOTTOM, or auto"):format(options.center))
+    cli.wrong("--center is \"%s\"; give a column number, two of them as TOP,BOTTOM, or auto", options.center)
 end
 for _, column in ipairs {top or settings.center, bottom} do
     if not (tonumber(column) >= 0 and tonumber(column) <= scan.cols - 1) then
-        mb.raise("argument", ("--center %g lies outside the detector, columns 0 to %d"):format(column, scan.cols - 1))
+        cli.wrong("--center %g lies outside the detector, columns 0 to %d", column, scan.cols - 1)
     end
 end
 
@@ -151,7 +157,7 @@ end
 -- The axis of a half acquisition makes the size of the volume; otherwise it can wait until the result file is open.
 if options.half_acquisition and not settings.center then
     if options.plan then
-        mb.raise("argument", "--plan reads no frames: with --half-acquisition it needs the axis, --center X")
+        cli.wrong("--plan reads no frames: with --half-acquisition it needs the axis, --center X")
     end
     settings.center = find_center()
 end
@@ -161,7 +167,6 @@ if options.plan then
     return
 end
 
-local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.h5"
 local result <close> = mb.result.create(output, {
     shape = plan.volume,
     dtype = plan.dtype,

@@ -4,23 +4,27 @@ local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
 local progress = require "moonbeam.progress"
 
+local MOST = 1 << 20 -- of columns, rows and frames
+local DARK_LEVEL = 100
+local MOST_PHOTONS = 60000 - DARK_LEVEL
+
 local options = cli.parse(arg, {
     usage = "simulate.lua OUT [options]",
     summary = "Simulates a parallel-beam scan of the 3-D Shepp-Logan phantom and writes it with flats and darks.",
     {"out", positional = true, required = true, doc = "the HDF5 file to write"},
-    {"size", short = "n", value = "N", type = cli.count, default = 256, doc = "detector columns"},
-    {"rows", value = "N", type = cli.count, doc = "detector rows (default: a quarter of the columns)"},
-    {"angles", short = "a", value = "N", type = cli.count, doc = "projections (default: 1.5 per column)"},
+    {"size", short = "n", value = "N", type = cli.up_to(MOST), default = 256, doc = "detector columns"},
+    {"rows", value = "N", type = cli.up_to(MOST), doc = "detector rows (default: a quarter of the columns)"},
+    {"angles", short = "a", value = "N", type = cli.up_to(MOST), doc = "projections (default: 1.5 per column)"},
     {"span", value = "DEG", type = cli.number, default = 180, doc = "angular range, the end left out"},
     {"format", value = "NAME", type = cli.choice("dx", "nxtomo"), default = "dx", doc = "dx (Data Exchange) or nxtomo"},
     {"center", value = "X", type = cli.number, doc = "0-based column of the rotation axis (default: the middle)"},
-    {"axis-tilt", value = "DEG", type = cli.number, default = 0,
+    {"axis-tilt", value = "DEG", type = cli.between(-45, 45), default = 0,
         doc = "lean of the axis: further right in lower rows where positive; rows stay level (a shear)"},
     {"photons", value = "N", type = cli.number, default = 20000, doc = "counts of the open beam; 0: no noise, exact counts"},
-    {"transmission", value = "T", type = cli.number, default = 0.2, doc = "least transmission of the object, sets the contrast"},
-    {"pixel-size", value = "UM", type = cli.number, default = 1, doc = "pixel size in micrometres"},
-    {"flats", value = "N", type = cli.count, default = 10, doc = "flat frames"},
-    {"darks", value = "N", type = cli.count, default = 10, doc = "dark frames"},
+    {"transmission", value = "T", type = cli.between(0, 1), default = 0.2, doc = "least transmission of the object, sets the contrast"},
+    {"pixel-size", value = "UM", type = cli.between(0), default = 1, doc = "pixel size in micrometres"},
+    {"flats", value = "N", type = cli.up_to(MOST), default = 10, doc = "flat frames"},
+    {"darks", value = "N", type = cli.up_to(MOST), default = 10, doc = "dark frames"},
     {"rings", value = "PART", type = cli.number, default = 0, doc = "drift of column gains between flats and scan, causes rings"},
     {"seed", value = "N", type = cli.count, default = 1, doc = "noise seed"},
     {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
@@ -28,22 +32,21 @@ local options = cli.parse(arg, {
     {"quiet", short = "q", doc = "no progress"},
 })
 
+cli.output("OUT", options.out, {replace = options.overwrite})
 local device = mb.device(options.device)
 local cols = options.size
 local rows = options.rows or math.max(1, cols // 4)
 local count = options.angles or math.ceil(1.5 * cols)
 local center = options.center or (cols - 1) / 2
-local dark_level = 100
 local photons = options.photons > 0 and options.photons or 20000
 local exact = options.photons <= 0
 
-if not (options.transmission > 0 and options.transmission < 1) then
-    mb.raise("argument", ("--transmission is %g; it lies between 0 and 1"):format(options.transmission))
+if options.rings < 0 or options.rings >= 1 then
+    cli.wrong("--rings is %g; it is a part of the gain, at least 0 and less than 1", options.rings)
+elseif options.photons < 0 or options.photons > MOST_PHOTONS then
+    cli.wrong("--photons is %g; it lies from 0 to %d, what a 16-bit detector holds", options.photons, MOST_PHOTONS)
 end
 local dtype = exact and "f32" or "u16"
-if not exact and photons + dark_level > 60000 then
-    mb.raise("argument", ("--photons %g does not fit a 16-bit detector; at most 59900"):format(photons))
-end
 
 -- The longest path through the head is about 2 * 0.92 * 0.2 + skull: scale densities so that it transmits as asked.
 local angles = mb.tomo.angles(count, math.rad(options.span))
@@ -77,7 +80,7 @@ local element = 0 -- position in the stream of random numbers
 local function expose(transmission, gain)
     local mean = transmission * gain
     mb.binary(mean, "mul", {scalar = photons, out = mean})
-    mb.binary(mean, "add", {scalar = dark_level, out = mean})
+    mb.binary(mean, "add", {scalar = DARK_LEVEL, out = mean})
     if not exact then
         mb.poisson(mean, {seed = options.seed, first = element, out = mean})
         element = element + mean.elements

@@ -23,10 +23,23 @@ end
 
 function cli.number(text)
     local value = tonumber(text)
-    if not value then
+    if not value or value ~= value or math.abs(value) == math.huge then
         return nil, "a number"
     end
     return value
+end
+
+--- A type for numbers that lie above `low` and below `high`; nil: no such end.
+function cli.between(low, high)
+    local words = low and high and ("a number between %g and %g"):format(low, high) or low and ("a number above %g"):format(low)
+        or ("a number below %g"):format(high)
+    return function(text)
+        local value = cli.number(text)
+        if not value or low and value <= low or high and value >= high then
+            return nil, words
+        end
+        return value
+    end
 end
 
 function cli.count(text)
@@ -35,6 +48,32 @@ function cli.count(text)
         return nil, "a whole number, 1 or more"
     end
     return value
+end
+
+--- A type for whole numbers from 1 to `most`.
+function cli.up_to(most)
+    return function(text)
+        local value = cli.count(text)
+        if not value or value > most then
+            return nil, ("a whole number from 1 to %d"):format(most)
+        end
+        return value
+    end
+end
+
+--- A type for so many extents, by default any number of them: "64,256,256" -> {64, 256, 256}.
+function cli.extents(axes)
+    return function(text)
+        local list, words = {}, 0
+        for word in text:gmatch("[^,x]+") do
+            words = words + 1
+            list[words] = cli.count(word)
+        end
+        if words == 0 or #list < words or axes and words ~= axes then
+            return nil, ("%swhole numbers, 1 or more each, such as 64,512,512"):format(axes and axes .. " " or "")
+        end
+        return list
+    end
 end
 
 --- "3,1.5,1.5" -> {3, 1.5, 1.5}.
@@ -49,18 +88,6 @@ function cli.numbers(text)
     return list
 end
 
---- "64,512,512" -> {64, 512, 512}; an x between them will do too.
-function cli.extents(text)
-    local list = {}
-    for word in text:gmatch("[^,x]+") do
-        list[#list + 1] = math.tointeger(tonumber(word))
-        if not list[#list] or list[#list] < 1 then
-            return nil, "extents such as 64,512,512"
-        end
-    end
-    return list
-end
-
 --- "a:b" -> {a, b}; 1-based and inclusive; "a" alone is one row; an end left out is nil.
 function cli.range(text)
     local first, last = text:match("^(%-?%d*):(%-?%d*)$")
@@ -68,10 +95,11 @@ function cli.range(text)
         first = text:match("^%-?%d+$")
         last = first
     end
-    if not first then
+    local low, high = math.tointeger(tonumber(first)), math.tointeger(tonumber(last))
+    if not first or first ~= "" and not low or last ~= "" and not high then
         return nil, "a range A:B (1-based, inclusive)"
     end
-    return {math.tointeger(tonumber(first)), math.tointeger(tonumber(last))}
+    return {low, high}
 end
 
 function cli.choice(...)
@@ -122,15 +150,77 @@ function cli.help(spec)
     return table.concat(lines, "\n") .. "\n"
 end
 
--- Wrong use ends the program with status 2, as command-line programs do.
-local function fail(spec, message)
-    io.stderr:write(("%s\n(--help lists the options of %s)\n"):format(message, spec.usage:match("^%S+")))
-    os.exit(2, true)
+-- The program's own name, for its messages; set by `parse`.
+local program = "moonbeam"
+
+--- Ends the program with a line on stderr and this status, 1 by default.
+function cli.stop(message, status)
+    io.stderr:write(("%s: %s\n"):format(program, message))
+    os.exit(status or 1, true)
+end
+
+--- Wrong use ends the program with status 2, as command-line programs do.
+function cli.wrong(format, ...)
+    cli.stop(("%s (--help lists the options)"):format(format:format(...)), 2)
+end
+
+--- The first of its arguments; where it is nil or false, the second is why, and the program ends: for what `open` returns.
+function cli.must(value, problem)
+    if not value then
+        if type(problem) == "table" then
+            problem.where = nil -- a line of the recipe helps nobody who gave it a file
+        end
+        cli.stop(tostring(problem))
+    end
+    return value
+end
+
+-- FILE.h5:/path -> FILE.h5
+local function file_of(name)
+    return (name:gsub("^(.+):/.*$", "%1"))
+end
+
+--- Checks a file to be written before anything else is done, so that work is not lost on a wrong name, and no input by its own
+-- result. `name` is that of the option (or OUT, an argument), `path` may be nil. Options: inputs, a list of files that are
+-- read; replace = true: an existing file may be replaced; extension, such as "png": what the name ends in.
+function cli.output(name, path, options)
+    if not path or core.device.dry() then
+        return
+    end
+    local file = file_of(path)
+    local facts = core.system.stat(file)
+    name = name:match("^%l") and "--" .. name or name
+    if file == "" then
+        cli.wrong("%s \"\" is no file name", name)
+    elseif options.extension and file:lower():match("%.(%w+)$") ~= options.extension then
+        cli.wrong("%s %s: the name must end in .%s", name, path, options.extension)
+    end
+    for _, input in pairs(options.inputs or {}) do
+        local read = core.system.stat(file_of(input))
+        if facts and read and facts.device == read.device and facts.inode == read.inode then
+            cli.stop(("%s %s is a file that is read, %s; choose another name"):format(name, path, input))
+        end
+    end
+    if facts and facts.kind ~= "file" then
+        cli.stop(("%s %s is %s; choose another name"):format(name, path, facts.kind == "folder" and "a folder"
+            or "not an ordinary file"))
+    elseif facts and not options.replace then
+        cli.stop(("%s %s exists already; choose another name, or --overwrite replaces it"):format(name, path))
+    end
+    -- Not the file itself: another program may be about to finish it.
+    local part = ("%s.part-%d"):format(file, core.system.pid())
+    local opened, problem = io.open(part, "wb")
+    if not opened then
+        cli.stop(("%s %s cannot be written: %s; choose another folder"):format(name, path, (problem:gsub("^.*: ", ""))))
+    end
+    opened:close()
+    os.remove(part)
 end
 
 --- Parses `arguments` (the global `arg`). Returns a table keyed by option name, with `-` as `_`.
 function cli.parse(arguments, spec)
     local by_name, positional, values = {}, {}, {}
+    program = spec.usage:match("^%S+")
     for _, option in ipairs(spec) do
         if option.positional then
             positional[#positional + 1] = option
@@ -148,7 +238,8 @@ function cli.parse(arguments, spec)
             local problem
             value, problem = option.type(text)
             if value == nil then
-                fail(spec, ("%s: \"%s\" is not %s"):format(option.positional and option[1] or "--" .. option[1], text, problem))
+                cli.wrong("%s: \"%s\" is not %s", option.positional and option[1]:upper() or "--" .. option[1], text,
+                    problem)
             end
         end
         values[option[1]:gsub("-", "_")] = value
@@ -167,11 +258,11 @@ function cli.parse(arguments, spec)
             local option = by_name[name]
             if not option then
                 local near = nearest(name:gsub("^%-+", ""), spec)
-                fail(spec, ("unknown option %s%s"):format(name, near and ("; did you mean --%s?"):format(near) or ""))
+                cli.wrong("unknown option %s%s", name, near and ("; did you mean --%s?"):format(near) or "")
             end
             if not option.value then
                 if attached then
-                    fail(spec, ("%s takes no value"):format(name))
+                    cli.wrong("%s takes no value", name)
                 end
                 set({option[1]}, true)
             else
@@ -180,14 +271,14 @@ function cli.parse(arguments, spec)
                     attached = arguments[at]
                 end
                 if not attached then
-                    fail(spec, ("%s needs a value: %s %s"):format(name, name, option.value))
+                    cli.wrong("%s needs a value: %s %s", name, name, option.value)
                 end
                 set(option, attached)
             end
         else
             local option = positional[next_positional]
             if not option then
-                fail(spec, ("one argument too many: %s"):format(word))
+                cli.wrong("one argument too many: %s", word)
             end
             set(option, word)
             next_positional = next_positional + 1
@@ -196,7 +287,7 @@ function cli.parse(arguments, spec)
     end
     for _, option in ipairs(spec) do
         if option.required and values[option[1]:gsub("-", "_")] == nil then
-            fail(spec, ("%s is missing"):format(option.positional and option[1]:upper() or "--" .. option[1]))
+            cli.wrong("%s is missing", option.positional and option[1]:upper() or "--" .. option[1])
         end
     end
     return values

@@ -4,6 +4,7 @@
 -- operators' estimates how large its parts may be, and a dry run takes the same decisions, so its peak is that of the run.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.arguments"
 local options_of = require "moonbeam.options"
 local pick = require "moonbeam.pick"
 
@@ -43,11 +44,8 @@ local MODES = {fast = true, in_place = true, auto = true}
 
 -- Everything that the modes of fbp share: shapes, the options of each operator, and what the operators will take.
 local function job_of(sino, angles, options)
+    arguments.array(sino, "tomo.fbp", "sino", 2, 3, "sinograms (row, angle, column), or one (angle, column)")
     local rank = sino.rank
-    if rank ~= 2 and rank ~= 3 then
-        mb.raise("shape", ("sino has %d axes; sinograms are (row, angle, column) or (angle, column)"):format(rank),
-            {op = "tomo.fbp", arg = "sino"})
-    end
     local job = {sino = sino, angles = angles, device = sino.device, rank = rank, rows = rank == 3 and sino.shape[1] or 1,
         n_angles = sino.shape[rank - 1], cols = sino.shape[rank], filter = pick(options, FILTER_OPTIONS),
         back = pick(options, BACKPROJECT_OPTIONS), consume = options.consume}

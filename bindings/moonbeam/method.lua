@@ -6,12 +6,13 @@
 -- there are many pixels and angles, the first when there are few, when memory is short, and where only it can do what is asked.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.arguments"
 local options_of = require "moonbeam.options"
 local fbp = require "moonbeam.fbp"
 
 local method = {}
 
-local METHODS = {auto = true, fbp = true, fourier = true}
+local METHODS, MODES = {"auto", "fbp", "fourier"}, {"auto", "fast", "in_place"}
 local BOTH = {"filter", "cutoff", "padding", "pad_width", "center", "shifts", "size", "circle", "circle_value", "scale", "accuracy",
     "roi", "out"}
 local ONLY = { -- options that one method alone has
@@ -121,11 +122,12 @@ end
 
 local function checked(options, op)
     options = options_of(options, op, BOTH, {"method", "consume", "half_acquisition", "mode", "slice_shifts", "weights", "pairs"})
-    local asked = options.method or "auto"
-    if not METHODS[asked] then
-        mb.raise("argument", ("unknown method '%s'; there are auto, fbp and fourier"):format(tostring(asked)),
-            {op = op, arg = "method"})
+    arguments.name(options.method, op, "method", METHODS)
+    arguments.name(options.mode, op, "mode", MODES)
+    if options.out then
+        arguments.array(options.out, op, "out", 2, 3, "slices (row, y, x), or one (y, x)")
     end
+    local asked = options.method or "auto"
     local no_fbp, no_fourier = excluded("fbp", options), excluded("fourier", options)
     if asked ~= "auto" and excluded(asked, options) then
         mb.raise("argument", ("method %s does not do %s; leave the method to \"auto\", or the option out"):format(asked,
@@ -134,6 +136,13 @@ local function checked(options, op)
         mb.raise("argument", ("no method does both %s and %s"):format(no_fourier, no_fbp), {op = op, arg = "method"})
     end
     return options
+end
+
+-- {ny, nx} of slices whose size is given as the operators take it.
+local function extents_of(size, cols)
+    local list = type(size) == "table" and size or type(size) == "userdata" and size:to_table() or {size}
+    local ny = list[1] or cols
+    return ny, list[2] or ny
 end
 
 -- Why this way of the others, in words.
@@ -166,14 +175,18 @@ function method.choose(shape, angles, options)
     for key, value in pairs(options or {}) do
         rest[key] = value
     end
-    local device, available = mb.device(rest.device), rest.available and mb.device.bytes(rest.available)
+    local device, available = mb.device(rest.device or mb.default_device()), rest.available and mb.device.bytes(rest.available)
     rest.device, rest.available = nil, nil
     rest = checked(rest, "tomo.choose_method")
     local out = rest.out
+    arguments.list(shape, "tomo.choose_method", "shape", "{rows, angles, columns} or {angles, columns}")
     local rank = #shape
     if rank ~= 2 and rank ~= 3 then
-        mb.raise("shape", ("sino has %d axes; sinograms are (row, angle, column) or (angle, column)"):format(rank),
+        mb.raise("shape", ("shape has %d extents; sinograms are (row, angle, column) or (angle, column)"):format(rank),
             {op = "tomo.choose_method", arg = "shape"})
+    end
+    for i, extent in ipairs(shape) do
+        arguments.count(extent, "tomo.choose_method", ("extent %d of shape"):format(i), 1, 1 << 31)
     end
     local own = mb.pool.round(4 * (rank == 3 and shape[1] or 1) * shape[rank - 1] * shape[rank])
     local given = own + (out and mb.pool.round(out.bytes) or 0)
@@ -182,11 +195,6 @@ function method.choose(shape, angles, options)
         available = stats.budget - stats.live - own
     end
     local cols = shape[rank]
-    local size = type(rest.size) == "table" and rest.size or {rest.size or cols, rest.size or cols}
-    local high, wide = size[1], size[2] or size[1]
-    if rest.roi then
-        high, wide = rest.roi[2] - rest.roi[1], rest.roi[4] - rest.roi[3]
-    end
     local rows = math.max(1, rank == 3 and shape[1] or 1)
     local ways, best = {}, nil
     for _, way in ipairs(WAYS) do
@@ -194,13 +202,18 @@ function method.choose(shape, angles, options)
         if not words and (rest.method == nil or rest.method == "auto" or rest.method == way.method)
             and (rest.mode == nil or rest.mode == "auto" or rest.mode == way.mode) then
             local entry = {method = way.method, mode = way.mode, name = way.name}
-            entry.seconds = seconds_of(way, device.kind, rest.accuracy or "fast", rows, shape[rank - 1], cols, high * wide,
-                math.max(high, wide)) / rows
             entry.peak = mb.plan.peak(function(shadow)
                 local sino <close> = mb.empty(shape, {device = shadow})
                 rest.out = out and mb.empty(out.shape, {device = shadow})
                 run(way, sino, angles, rest):release()
             end, device).peak - given
+            -- The dry run has checked the options.
+            local high, wide = extents_of(rest.size, cols)
+            if rest.roi then
+                high, wide = rest.roi[2] - rest.roi[1], rest.roi[4] - rest.roi[3]
+            end
+            entry.seconds = seconds_of(way, device.kind, rest.accuracy or "fast", rows, shape[rank - 1], cols, high * wide,
+                math.max(high, wide)) / rows
             entry.fits = entry.peak <= available
             ways[#ways + 1] = entry
             if not best or entry.fits and (not best.fits or entry.seconds < best.seconds)
@@ -224,10 +237,7 @@ end
 -- Returns the slices (row, y, x), or (y, x), and the way taken as `tomo.choose_method` describes it.
 function method.reconstruct(sino, angles, options)
     options = checked(options, "tomo.reconstruct")
-    if sino.rank ~= 2 and sino.rank ~= 3 then
-        mb.raise("shape", ("sino has %d axes; sinograms are (row, angle, column) or (angle, column)"):format(sino.rank),
-            {op = "tomo.reconstruct", arg = "sino"})
-    end
+    arguments.array(sino, "tomo.reconstruct", "sino", 2, 3, "sinograms (row, angle, column), or one (angle, column)")
     if options.method == "fourier" or options.method == "fbp" and (options.mode == "fast" or options.mode == "in_place") then
         local way = {method = options.method, mode = options.mode or "fast", reason = "asked for"}
         return run(way, sino, angles, options), way

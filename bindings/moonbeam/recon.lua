@@ -56,11 +56,21 @@ function recon.read_shifts(scan, where)
                 {op = "recon.read_shifts", arg = "where"})
         end
         local array <close> = file:read(path or where, {device = "host"})
+        if array.rank > 1 then
+            mb.raise("shape", ("%s has %d axes; vertical shifts are a list, one number a projection"):format(where, array.rank),
+                {op = "recon.read_shifts", arg = "where"})
+        end
         values = array:to_table()
     end
-    if type(values) ~= "table" or #values ~= scan.n_angles or type(values[1]) ~= "number" then
+    if type(values) ~= "table" or #values ~= scan.n_angles then
         mb.raise("shape", ("%s has %s vertical shifts; the scan has %d projections"):format(where,
             type(values) == "table" and #values or 1, scan.n_angles), {op = "recon.read_shifts", arg = "where"})
+    end
+    for i, value in ipairs(values) do
+        if value ~= value or math.abs(value) > scan.rows then
+            mb.raise("argument", ("%s: shift %d is %g; it lies within the detector's %d rows either way"):format(where, i, value,
+                scan.rows), {op = "recon.read_shifts", arg = "where"})
+        end
     end
     return values
 end

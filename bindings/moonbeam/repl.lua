@@ -9,6 +9,8 @@ local repl = {}
 -- At most this much of a value is shown.
 local ROWS, COLUMNS, ENTRIES, DEPTH = 6, 8, 20, 3
 
+local INTERRUPT = 2 -- SIGINT
+
 local array_metatable = core.array.metatable
 
 local function is_array(value)
@@ -481,6 +483,10 @@ function repl.run(options)
             show(table.unpack(results, 1, results.n))
             if memory ~= "" then
                 write(memory)
+            end
+            local signal = core.system.stop_signal()
+            if signal and signal ~= INTERRUPT then
+                os.exit(128 + signal, true) -- somebody wants the program to end, not the statement
             end
         else
             write_error(message and message .. "\n" or "\n")

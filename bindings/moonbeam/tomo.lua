@@ -4,6 +4,7 @@
 -- Rotation centres are 0-based pixel-centre coordinates: (columns - 1)/2 in the middle.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.arguments"
 local fbp = require "moonbeam.fbp"
 local methods = require "moonbeam.method"
 local options_of = require "moonbeam.options"
@@ -13,8 +14,11 @@ local FILTER_OPTIONS = fbp.FILTER_OPTIONS
 
 local tomo = {fbp = fbp.reconstruct, reconstruct = methods.reconstruct, choose_method = methods.choose}
 
---- Angles equally spaced over `span` (default pi), the end left out.
+--- `count` angles equally spaced over `span` (rad; default pi), the end left out: a table of numbers.
 function tomo.angles(count, span)
+    arguments.required(count, "tomo.angles", "count", "the number of angles")
+    arguments.count(count, "tomo.angles", "count", 1, 1 << 24)
+    arguments.number(span, "tomo.angles", "span", -1e6, 1e6)
     local angles = {}
     for i = 1, count do
         angles[i] = (i - 1) * (span or math.pi) / count
@@ -28,6 +32,7 @@ end
 function tomo.line_integrals(data, options)
     options = options_of(options, "tomo.line_integrals", {"darks", "flats", "mode", "floor", "nonfinite", "min", "max",
         "consume", "log"})
+    arguments.array(data, "tomo.line_integrals", "data", 2, 3, "raw frames (angle, row, column)")
     local flat = pick(options, {"darks", "flats", "mode", "floor", "nonfinite"})
     flat.out = options.consume and data.dtype == "f32" and data or nil
     local transmission, counts = mb.flat_field(data, flat)
@@ -76,8 +81,13 @@ end
 -- least part of the width that must overlap. Returns the 0-based centre and the relative residual there (0: perfect).
 function tomo.find_center_pair(first, opposite, options)
     options = options_of(options, "tomo.find_center_pair", {"min_overlap"})
+    arguments.array(first, "tomo.find_center_pair", "first", 2, 2, "a projection (row, column)")
+    arguments.array(opposite, "tomo.find_center_pair", "opposite", 2, 2, "a projection (row, column)")
+    arguments.number(options.min_overlap, "tomo.find_center_pair", "min_overlap", 0, 1)
     local rows, width = first.shape[1], first.shape[2]
-    if opposite.shape[1] ~= rows or opposite.shape[2] ~= width then
+    if width < 2 then
+        mb.raise("shape", "one column has no axis to be found; give at least 2", {op = "tomo.find_center_pair", arg = "first"})
+    elseif opposite.shape[1] ~= rows or opposite.shape[2] ~= width then
         mb.raise("shape", ("first is %d x %d, opposite %d x %d"):format(rows, width, opposite.shape[1],
             opposite.shape[2]), {op = "tomo.find_center_pair", arg = "opposite"})
     end
@@ -144,12 +154,15 @@ tomo.metrics = {
 -- Returns the 0-based centre.
 function tomo.find_center_metric(sino, angles, options)
     options = options_of(options, "tomo.find_center_metric", {"guess", "range", "metric", "accuracy"}, FILTER_OPTIONS)
+    arguments.array(sino, "tomo.find_center_metric", "sino", 2, 2, "a sinogram (angle, column)")
     local width = sino.shape[2]
+    arguments.number(options.guess, "tomo.find_center_metric", "guess", -1, width)
+    arguments.number(options.range, "tomo.find_center_metric", "range", 0, width)
     local metric = options.metric or "negativity"
-    if type(metric) == "string" then
+    if type(metric) ~= "function" then
         metric = tomo.metrics[metric]
-            or mb.raise("argument", ("unknown metric \"%s\"; there are negativity and sharpness"):format(metric),
-                {op = "tomo.find_center_metric", arg = "metric"})
+            or mb.raise("argument", ("unknown metric \"%s\"; there are negativity and sharpness, or give a function"):format(
+                tostring(metric)), {op = "tomo.find_center_metric", arg = "metric"})
     end
     local center = options.guess or (width - 1) / 2
     local reach = options.range or width / 4
@@ -160,7 +173,9 @@ function tomo.find_center_metric(sino, angles, options)
     local function cost(candidate)
         local slice <close> = mb.backproject(filtered, angles, {center = candidate, circle = circle, accuracy = options.accuracy})
         local plane <close> = slice:reshape(slice.shape[slice.rank - 1], slice.shape[slice.rank])
-        return mb.bound(0, metric, plane)
+        local value = mb.bound(0, metric, plane)
+        return type(value) == "number" and value or mb.raise("argument", ("metric gave a %s; it must return a number"):format(
+            type(value)), {op = "tomo.find_center_metric", arg = "metric"})
     end
     local step = math.max(math.min(reach / 8, 4), FINEST_STEP)
     while true do
@@ -204,6 +219,10 @@ end
 function tomo.find_center(projections, angles, options)
     options = options_of(options, "tomo.find_center", {"method", "row", "min_overlap", "guess", "range", "metric", "accuracy"},
         FILTER_OPTIONS)
+    arguments.array(projections, "tomo.find_center", "projections", 3, 3, "projections (angle, row, column)")
+    arguments.list(angles, "tomo.find_center", "angles", "one per projection", projections.shape[1])
+    arguments.name(options.method, "tomo.find_center", "method", {"auto", "pair", "metric"})
+    arguments.count(options.row, "tomo.find_center", "row", 1, projections.shape[2])
     local method = options.method or "auto"
     local details = {}
     if method ~= "metric" then
@@ -235,6 +254,7 @@ end
 --- The two projections whose angles differ by half a turn most exactly: indices and by how much they miss it (rad).
 -- Ties go to the pair that starts first.
 function tomo.opposite_pair(angles)
+    arguments.list(angles, "tomo.opposite_pair", "angles", "one per projection")
     local order = {}
     for i = 1, #angles do
         order[i] = i

@@ -81,6 +81,9 @@ char *mb_h5_said(char *buffer, size_t bytes)
 {
     char text[300] = "";
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_innermost, text);
+    for (char *c = text; *c != '\0'; c++) /* one line: some of its texts hold a date with its end */
+        if (*c == '\n')
+            *c = ' ';
     snprintf(buffer, bytes, "%s", text);
     return buffer;
 }
@@ -106,6 +109,13 @@ mb_status mb_h5_failure(mb_h5 *file, const char *path, const char *doing)
     for (size_t i = 0; i < sizeof REMEDIES / sizeof REMEDIES[0] && remedy == NULL; i++)
         if (strstr(said, REMEDIES[i].said) != NULL)
             remedy = REMEDIES[i].remedy;
+    /* The system's own words, where it has any: the rest are counts and addresses. */
+    char *words = strstr(said, "error message = '");
+    if (words != NULL) {
+        words += strlen("error message = '");
+        words[strcspn(words, "'")] = '\0';
+        memmove(said, words, strlen(words) + 1);
+    }
     const bool named = path != NULL && path[0] != '\0';
     return mb_fail(MB_STATUS_IO, NULL, "cannot %s%s%s%s of '%s': HDF5 says \"%s\"%s%s", doing,
                    named ? " '" : "", named ? path : "", named ? "'" : "", file->path,
@@ -226,6 +236,8 @@ static mb_status check_signature(const char *path)
     if (S_ISDIR(status.st_mode))
         return mb_fail(MB_STATUS_IO, NULL, "cannot open '%s': it is a folder, not an HDF5 file",
                        path);
+    if (!S_ISREG(status.st_mode))
+        return mb_fail(MB_STATUS_IO, NULL, "cannot open '%s': it is not an ordinary file", path);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return mb_fail(MB_STATUS_IO, NULL, "cannot open '%s': %s", path, strerror(errno));

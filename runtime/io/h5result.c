@@ -179,12 +179,13 @@ mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out)
     H5Pset_file_locking(access, false, true);
     H5Pset_alignment(access, 1 << 20, 4096);
     file->id = H5Fcreate(file->part, H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    H5Pclose(access);
-    if (file->id < 0) {
+    if (file->id < 0) { /* before the next call, which would clear what HDF5 says */
         status = mb_h5_failure(file, NULL, "create the file");
         unlink(file->part);
-        goto fail;
     }
+    H5Pclose(access);
+    if (file->id < 0)
+        goto fail;
     file->created = true;
     list_unfinished(file);
     *out = file;

@@ -47,7 +47,7 @@ mb_status mb_rawfile_open(const char *path, mb_rawfile **out)
     mb_rawfile *file = make(path);
     if (file == NULL)
         return MB_STATUS_MEMORY;
-    file->fd = open(path, O_RDONLY | O_CLOEXEC);
+    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for a writer */
     if (file->fd < 0 || fstat(file->fd, &facts) != 0) {
         mb_status status =
             mb_fail(MB_STATUS_IO, "path", "cannot open '%s': %s", path, strerror(errno));

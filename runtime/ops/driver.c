@@ -68,14 +68,16 @@ static mb_status check_dtype(const mb_op_arg *arg, mb_dtype dtype)
     if (arg->dtypes & MB_BIT(dtype))
         return MB_STATUS_OK;
     char accepted[80] = "";
+    const char *into = arg->dtypes & MB_BIT(MB_F32) ? mb_dtype_name(MB_F32) : NULL;
     for (int i = 0; i < MB_DTYPE_COUNT; i++)
         if (arg->dtypes & MB_BIT(i)) {
             if (accepted[0])
                 strncat(accepted, ", ", sizeof accepted - strlen(accepted) - 1);
             strncat(accepted, mb_dtype_name((mb_dtype)i), sizeof accepted - strlen(accepted) - 1);
+            into = into != NULL ? into : mb_dtype_name((mb_dtype)i);
         }
-    return mb_fail(MB_STATUS_DTYPE, arg->name, "%s is %s; accepted: %s (a:cast(\"%.3s\") converts)",
-                   arg->name, mb_dtype_name(dtype), accepted, accepted);
+    return mb_fail(MB_STATUS_DTYPE, arg->name, "%s is %s; accepted: %s (a:cast(\"%s\") converts)",
+                   arg->name, mb_dtype_name(dtype), accepted, into);
 }
 
 static mb_status check_array(const mb_op_arg *arg, const mb_spec *spec)

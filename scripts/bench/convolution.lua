@@ -5,11 +5,7 @@ local mb = require "moonbeam"
 
 return function(bench)
     local options, device = bench.options, bench.device
-    local z, y, x = options.volume:match("^(%d+),(%d+),(%d+)$")
-    if not z then
-        mb.raise("argument", ("--volume is \"%s\"; give Z,Y,X"):format(options.volume))
-    end
-    z, y, x = math.tointeger(z), math.tointeger(y), math.tointeger(x)
+    local z, y, x = table.unpack(options.volume)
     local voxels = z * y * x
     local row = bench.table(("## Convolution: %d x %d x %d float32"):format(z, y, x),
         {"work", "ms", "ns per voxel", "floor ms", "x floor"})

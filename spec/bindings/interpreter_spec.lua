@@ -159,6 +159,25 @@ describe("the command line", function()
         assert.equal(130, status)
         assert.matches("interrupted by Ctrl%-C", output)
     end)
+
+    it("stops a script in order on SIGTERM and SIGHUP, unless they are ignored", function()
+        local text = [[
+            local mb = require "moonbeam"
+            local _ <close> = setmetatable({}, {__close = function() print("closed") end})
+            io.popen("kill -%s " .. mb.system.pid()):close()
+            for _ = 1, 1000 do end
+            print("went on")
+        ]]
+        for name, expected in pairs { TERM = 143, HUP = 129 } do
+            local output, status = helper.run_program("-", text:format(name))
+            assert.equal(expected, status)
+            assert.matches("closed\n.*interrupted by SIG" .. name, output)
+            assert.not_matches("went on", output)
+        end
+        local output, status = helper.run_program("-", text:format("HUP"), "nohup " .. helper.program)
+        assert.equal(0, status)
+        assert.matches("went on", output)
+    end)
 end)
 
 describe("a stock interpreter", function()

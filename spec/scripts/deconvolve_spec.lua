@@ -233,7 +233,7 @@ describe("deconvolve.lua", function()
         local function refused(more)
             local message, status = run(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -d host --plan %s"):format(folder, folder,
                 more))
-            assert.equal(1, status, message)
+            assert.equal(2, status, message)
             return message
         end
         assert.matches("%-%-lambda is not for %-%-method rl", refused "--lambda 1")
@@ -263,7 +263,7 @@ describe("deconvolve.lua", function()
     it("plans without writing, and says what the model lacks", function()
         assert.matches("memory +peak", must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy --plan -d host"):format(folder, folder)))
         local text, status = run(("scripts/deconvolve.lua %s/image.tif -o %s/y.tif -d host"):format(folder, folder))
-        assert.equal(1, status)
+        assert.equal(2, status)
         assert.matches("%-%-na is missing", text)
         assert.is_false(exists "y.tif")
     end)

@@ -1,0 +1,78 @@
+--- Checks of what functions written in Lua are given, in the words of the operators: the error names the function, the argument,
+-- what it is and what it must be. Options by name are checked in options.lua.
+
+local core = require "moonbeam.core"
+
+local arguments = {}
+
+local array_metatable = core.array.metatable
+
+local function fail(code, op, arg, format, ...)
+    core.error.raise(code, format:format(...), {op = op, arg = arg})
+end
+
+local function described(value)
+    return value == nil and "missing" or value ~= value and "NaN" or type(value) == "string" and ("the string '%s'"):format(value)
+        or type(value) == "number" and ("%.10g"):format(value) or "a " .. type(value)
+end
+
+--- `value` must be an array of `least` to `most` axes and not be empty; `layout` says what the axes are.
+function arguments.array(value, op, arg, least, most, layout)
+    if debug.getmetatable(value) ~= array_metatable then
+        fail("argument", op, arg, "%s is %s; give an array, %s", arg, described(value), layout)
+    elseif value.rank < least or value.rank > most then
+        fail("shape", op, arg, "%s has %d axes; give %s", arg, value.rank, layout)
+    end
+    for _, extent in ipairs(value.shape) do
+        if extent == 0 then
+            fail("shape", op, arg, "%s is empty (%s); give %s", arg, table.concat(value.shape, " x "), layout)
+        end
+    end
+end
+
+--- `value`, where it is given, must be a number from `low` to `high`.
+function arguments.number(value, op, arg, low, high)
+    if value ~= nil and not (type(value) == "number" and value >= low and value <= high) then
+        fail("argument", op, arg, "%s is %s; it must be a number from %g to %g", arg, described(value), low, high)
+    end
+end
+
+--- `value` must be given.
+function arguments.required(value, op, arg, what)
+    if value == nil then
+        fail("argument", op, arg, "%s is missing; give %s", arg, what)
+    end
+end
+
+--- `value`, where it is given, must be a whole number from `low` to `high`.
+function arguments.count(value, op, arg, low, high)
+    if value ~= nil and not (type(value) == "number" and math.tointeger(value) and value >= low and value <= high) then
+        fail("argument", op, arg, "%s is %s; it must be a whole number from %d to %d", arg, described(value), low, high)
+    end
+end
+
+--- `value`, where it is given, must be one of the names.
+function arguments.name(value, op, arg, names)
+    for _, name in ipairs(names) do
+        if value == nil or value == name then
+            return
+        end
+    end
+    fail("argument", op, arg, "%s is %s; there are %s", arg, described(value), table.concat(names, ", "))
+end
+
+--- `value` must be a list of finite numbers, `count` of them where that is given; `what` says what each is for.
+function arguments.list(value, op, arg, what, count)
+    if type(value) ~= "table" then
+        fail("argument", op, arg, "%s is %s; give a table of numbers, %s", arg, described(value), what)
+    elseif count and #value ~= count then
+        fail("shape", op, arg, "%s has %d numbers; give %d, %s", arg, #value, count, what)
+    end
+    for i, number in ipairs(value) do
+        if type(number) ~= "number" or number ~= number or math.abs(number) == math.huge then
+            fail("argument", op, arg, "element %d of %s is %s; it must be a finite number", i, arg, described(number))
+        end
+    end
+end
+
+return arguments

@@ -1,0 +1,86 @@
+-- What functions written in Lua say of what they are given: the name, what it is, what it must be.
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+
+describe("arguments of functions in Lua", function()
+    local sino, angles
+
+    before_each(function()
+        sino, angles = mb.random({ 3, 12, 16 }, { seed = 1 }), mb.tomo.angles(12)
+    end)
+
+    after_each(function()
+        sino:release()
+    end)
+
+    -- Refused with this text, as an error object, in the caller's name.
+    local function refuses(pattern, f, ...)
+        local text, err = helper.failure(f, ...)
+        assert.matches(pattern, text)
+        assert.equal("moonbeam.error", getmetatable(err).__name)
+    end
+
+    for _, name in ipairs { "fbp", "reconstruct" } do
+        it("are checked by tomo." .. name, function()
+            local f = mb.tomo[name]
+            refuses("sino is missing; give an array", f)
+            refuses("sino is a table; give an array", f, { 1, 2 }, angles)
+            refuses("sino is 5; give an array", f, 5, angles)
+            refuses("angles.*missing", f, sino)
+            refuses("element 1 of angles is %-?nan", f, sino, { 0 / 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 })
+            local empty <close> = mb.empty { 0, 12, 16 }
+            refuses("sino is empty %(0 x 12 x 16%)", f, empty, angles)
+            local line <close> = mb.ones { 16 }
+            refuses("sino has 1 axes", f, line, angles)
+            refuses("center is not a number", f, sino, angles, { center = 0 / 0 })
+            refuses("scale is not a number", f, sino, angles, { scale = 0 / 0 })
+            refuses("size must be a table of numbers", f, sino, angles, { size = "x" })
+            refuses("roi has 2 numbers", f, sino, angles, { roi = { 0, 5 } })
+            refuses("roi has 1 numbers", f, sino, angles, { roi = 4 })
+            refuses("roi must be a table of numbers", f, sino, angles, { roi = "x" })
+            refuses("accuracy has no choice 'best'", f, sino, angles, { accuracy = "best" })
+            refuses("mode", f, sino, angles, { mode = "x" })
+            f(sino, angles, { size = {} }):release()
+        end)
+    end
+
+    it("are checked by tomo.reconstruct and choose_method alone", function()
+        refuses("method is the string 'x'; there are auto, fbp, fourier", mb.tomo.reconstruct, sino, angles, { method = "x" })
+        refuses("out is 5; give an array", mb.tomo.reconstruct, sino, angles, { out = 5 })
+        refuses("shape is missing", mb.tomo.choose_method)
+        refuses("extent 3 of shape is %-16", mb.tomo.choose_method, { 3, 12, -16 }, angles)
+        assert.equal("table", type(mb.tomo.choose_method({ 3, 12, 16 }, angles))) -- on the default device
+    end)
+
+    it("are checked where the rotation centre is looked for", function()
+        local slice <close> = mb.random({ 12, 16 }, { seed = 2 })
+        local column <close> = mb.ones { 4, 1 }
+        local narrow <close> = mb.ones { 12, 15 }
+        refuses("first is missing", mb.tomo.find_center_pair)
+        refuses("first has 3 axes", mb.tomo.find_center_pair, sino, sino)
+        refuses("first is 12 x 16, opposite 12 x 15", mb.tomo.find_center_pair, slice, narrow)
+        refuses("one column", mb.tomo.find_center_pair, column, column)
+        refuses("min_overlap is 2", mb.tomo.find_center_pair, slice, slice, { min_overlap = 2 })
+        refuses("sino has 3 axes", mb.tomo.find_center_metric, sino, angles)
+        refuses("range is NaN", mb.tomo.find_center_metric, slice, angles, { range = 0 / 0 })
+        refuses("guess is 500", mb.tomo.find_center_metric, slice, angles, { guess = 500 })
+        refuses("unknown metric", mb.tomo.find_center_metric, slice, angles, { metric = 5 })
+        refuses("metric gave a nil", mb.tomo.find_center_metric, slice, angles, { metric = function() end })
+        local stack <close> = mb.ones { 12, 4, 16 }
+        refuses("angles has 2 numbers; give 12", mb.tomo.find_center, stack, { 1, 2 })
+        refuses("element 2 of angles is NaN", mb.tomo.opposite_pair, { 1, 0 / 0 })
+        refuses("row is 50", mb.tomo.find_center, stack, angles, { row = 50 })
+        refuses("method is the string 'x'", mb.tomo.find_center, stack, angles, { method = "x" })
+    end)
+
+    it("are checked by tomo.angles and line_integrals", function()
+        refuses("count is missing", mb.tomo.angles)
+        for _, count in ipairs { -1, 1.5, "x", 1e12 } do
+            refuses("count is .*whole number", mb.tomo.angles, count)
+        end
+        refuses("span is NaN", mb.tomo.angles, 3, 0 / 0)
+        refuses("data is missing", mb.tomo.line_integrals, nil, { consume = true })
+        local doubles <close> = mb.ones({ 3, 4, 5 }, { dtype = "f64" })
+        refuses('%(a:cast%("f32"%) converts%)', mb.tomo.line_integrals, doubles)
+    end)
+end)

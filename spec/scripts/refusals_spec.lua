@@ -1,0 +1,143 @@
+-- What the recipes refuse, in one line and before any work: names that would cost data or time, and values that mean nothing.
+local helper = require "spec.helper"
+local files = require "spec.io.files"
+local mb = require "moonbeam"
+
+local folder
+
+local function path(name)
+    return folder .. "/" .. name
+end
+
+local function run(script, format, ...)
+    local text, status = helper.run_program(("scripts/%s %s"):format(script, format:format(...)))
+    return status, text
+end
+
+local function must(script, ...)
+    local status, text = run(script, ...)
+    assert(status == 0, text)
+    return text
+end
+
+local function refuses(status, pattern, script, ...)
+    local got, text = run(script, ...)
+    assert.matches(pattern, text)
+    assert.equal(status, got)
+    local _, lines = text:gsub("\n", "")
+    assert.equal(1, lines, text)
+end
+
+local function bytes_of(name)
+    return files.read(path(name))
+end
+
+describe("recipes refuse", function()
+    setup(function()
+        folder = files.folder()
+        must("simulate.lua", "%s --size 32 --rows 4 --angles 24 --device host --quiet", path "scan.h5")
+        local image <close> = mb.random({ 4, 12, 12 }, { seed = 1 })
+        mb.npy.write(path "image.npy", image)
+        local psf <close> = mb.ones { 3, 3, 3 }
+        mb.npy.write(path "psf.npy", psf)
+        assert(os.execute(("ln -s scan.h5 '%s'"):format(path "link.h5")))
+    end)
+
+    teardown(function()
+        files.remove(folder)
+    end)
+
+    it("to write over what they read", function()
+        local scan, image, psf = bytes_of "scan.h5", bytes_of "image.npy", bytes_of "psf.npy"
+        local before = files.list(folder)
+        for _, names in ipairs { { "scan.h5", "scan.h5" }, { "link.h5", "scan.h5" }, { "scan.h5", "link.h5" } } do
+            refuses(1, "is a file that is read", "reconstruct.lua", "%s -o %s --overwrite -d host", path(names[1]), path(names[2]))
+        end
+        refuses(1, "is a file that is read", "deconvolve.lua", "%s %s -o %s --overwrite -d host", path "image.npy", path "psf.npy",
+            path "image.npy")
+        refuses(1, "is a file that is read", "deconvolve.lua", "%s %s -o %s --overwrite -d host", path "image.npy", path "psf.npy",
+            path "psf.npy")
+        refuses(1, "is a file that is read", "convolve.lua", "-i %s --psf %s -o %s --overwrite -d host", path "image.npy",
+            path "psf.npy", path "image.npy")
+        assert.is_true(scan == bytes_of "scan.h5" and image == bytes_of "image.npy" and psf == bytes_of "psf.npy")
+        assert.same(before, files.list(folder))
+    end)
+
+    it("to replace a file without being told, or with a picture", function()
+        refuses(1, "exists already; .*%-%-overwrite", "convolve.lua", "-n 4,8,8 -d host -o %s", path "image.npy")
+        refuses(1, "exists already; .*%-%-overwrite", "simulate.lua", "%s -d host", path "scan.h5")
+        refuses(2, "must end in .png", "reconstruct.lua", "%s -o %s -d host --preview %s", path "scan.h5", path "v.h5", path "scan.h5")
+        refuses(1, "no/p.png cannot be written: No such file", "reconstruct.lua", "%s -o %s -d host --preview %s", path "scan.h5",
+            path "v.h5", path "no/p.png")
+        refuses(1, "is a folder", "reconstruct.lua", "%s -o %s -d host", path "scan.h5", folder)
+        refuses(2, "is no file name", "reconstruct.lua", "%s -o '' -d host", path "scan.h5")
+        assert.is_nil(mb.system.stat(path "v.h5"))
+    end)
+
+    it("numbers out of range, whole or not", function()
+        for _, case in ipairs {
+            { "reconstruct.lua", "%s --rows 99999999999999999999:3", "is not a range" },
+            { "reconstruct.lua", "%s --threads 1000", "from 1 to 64" },
+            { "reconstruct.lua", "%s --axis-tilt 50", "between %-45 and 45" },
+            { "reconstruct.lua", "%s --pixel-size 0", "above 0" },
+            { "reconstruct.lua", "%s --cutoff 1e999", "is not a number" },
+            { "reconstruct.lua", "%s --center 1,2,3 -d host -o %s", "give a column number" },
+            { "simulate.lua", "%s.new --size 1000000000", "from 1 to 1048576" },
+            { "simulate.lua", "%s.new --angles 1000000000000", "from 1 to 1048576" },
+            { "simulate.lua", "%s.new --photons -5", "from 0 to 59900" },
+            { "simulate.lua", "%s.new --rings 2", "less than 1" },
+            { "simulate.lua", "%s.new --transmission 1", "between 0 and 1" },
+            { "convolve.lua", "-n 8,16", "3 whole numbers" },
+            { "convolve.lua", "-n 0,1,1", "3 whole numbers" },
+            { "bench.lua", "convolution --volume 1.5,8,8", "3 whole numbers" },
+            { "compare_phantom.lua", "%s x --radius 0", "above 0" },
+            { "deconvolve.lua", "%s", "%-o OUT" },
+        } do
+            refuses(2, case[3], case[1], case[2], path "scan.h5", path "v.h5")
+        end
+    end)
+
+    it("pipes, which would wait for a writer", function()
+        for _, name in ipairs { "pipe.h5", "pipe.npy", "pipe.tif" } do
+            assert(os.execute(("mkfifo '%s'"):format(path(name))))
+            local program = name == "pipe.h5" and "reconstruct.lua %s -d host -o %s" or "deconvolve.lua %s -d host -o %s"
+            local text, status = helper.run_program("scripts/" .. program:format(path(name), path "new.h5"), nil,
+                "timeout 20 " .. helper.program)
+            assert.equal(1, status)
+            assert.matches("not an ordinary file", text)
+            os.remove(path(name))
+        end
+    end)
+
+    it("vertical shifts that are no list, or longer than the detector", function()
+        local command = "%s --plan -d host --vertical-shifts "
+        local _, text = run("reconstruct.lua", command .. "/exchange/data", path "scan.h5")
+        assert.matches("has 3 axes; vertical shifts are a list", text)
+        files.write(path "far.txt", ("1 "):rep(23) .. "nan\n")
+        _, text = run("reconstruct.lua", command .. path "far.txt", path "scan.h5")
+        assert.matches("'nan' is not a number", text)
+        files.write(path "far.txt", ("1 "):rep(23) .. "1e9\n")
+        _, text = run("reconstruct.lua", command .. path "far.txt", path "scan.h5")
+        assert.matches("shift 24 is 1e%+09", text)
+    end)
+
+    it("a result that is none, and say so", function()
+        refuses(1, "is not a result of reconstruct.lua", "compare_phantom.lua", "%s %s", path "scan.h5", path "scan.h5")
+    end)
+end)
+
+describe("compare_phantom.lua", function()
+    it("takes NXtomo scans, and volumes of every stored type", function()
+        folder = files.folder()
+        must("simulate.lua", "%s --size 32 --rows 4 --angles 48 --format nxtomo --photons 0 --device host --quiet", path "nx.h5")
+        local errors = {}
+        for i, dtype in ipairs { "float32", "float16", "uint16" } do
+            must("reconstruct.lua", "%s -o %s --device host --overwrite --quiet --output-dtype %s", path "nx.h5", path "v.h5", dtype)
+            errors[i] = tonumber(must("compare_phantom.lua", "%s %s", path "nx.h5", path "v.h5"):match("error%s+([%d.]+)"))
+        end
+        files.remove(folder)
+        assert.is_true(errors[1] < 0.4)
+        assert.near(errors[1], errors[2], 1e-3)
+        assert.near(errors[1], errors[3], 0.02) -- a few values lie beyond the range of the middle slice
+    end)
+end)
