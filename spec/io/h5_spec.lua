@@ -475,6 +475,28 @@ describe("h5", function()
             assert.same({}, files.list(disk))
         end)
 
+        it("is told in one line, in the system's words", function()
+            if not disk then
+                pending "a small file system cannot be mounted here (not root)"
+            end
+            -- Attributes take no room until they are flushed.
+            local f <close> = mb.h5.create(disk .. "/a.h5")
+            local a <close> = mb.random({ 64, 64 }, { seed = 1 })
+            f:write("/a", a)
+            local fill = ("head -c 8m /dev/zero >> '%s/filler' 2>/dev/null"):format(disk)
+            os.execute(fill)
+            for i = 1, 50 do
+                f:set_attribute("/", "attribute" .. i, ("x"):rep(1000))
+            end
+            local text = helper.failure(f.finish, f)
+            assert.matches('HDF5 says "No space left on device"; the disk is full: free some space', text)
+            assert.is_nil(text:find("\n"))
+            os.execute(fill)
+            text = helper.failure(mb.h5.create, disk .. "/b.h5")
+            assert.matches("No space left on device", text)
+            assert.same({ "filler" }, files.list(disk))
+        end)
+
         it("in the midst of compressed data is the error of every later call", function()
             if not disk then
                 pending "a small file system cannot be mounted here (not root)"
