@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static lua_State *interrupted_state; /* where the handler sets its hook */
+static lua_State *interrupted_state;      /* where the handler sets its hook */
 static volatile sig_atomic_t stop_signal; /* what has stopped the last mbl_call; 0: nothing */
 
 static const struct {

@@ -13,8 +13,9 @@
 #include "fourier_gather.cuh"
 #include "fourier_rows.cuh"
 
-#define FOURIER_COLUMNS 4          /* 32 bytes */
-#define FOURIER_ALONG_THREADS 1024 /* on a multiprocessor, at least: limits registers */
+#define FOURIER_COLUMNS 4 /* 32 bytes */
+#define FOURIER_ALONG_THREADS                                                                      \
+    1024 /* on a multiprocessor, at least: limits registers; in at most 16 blocks, which all hold */
 
 struct fourier_image_job {
     const float2 *cells;
@@ -102,7 +103,7 @@ __device__ static inline void fourier_chord(const mb_parallel_geometry &g, int64
 }
 
 template <int T>
-__global__ void __launch_bounds__(T, T >= 1024 ? 1 : FOURIER_ALONG_THREADS / T)
+__global__ void __launch_bounds__(T, T >= 1024 ? 1 : FOURIER_ALONG_THREADS / (T > 64 ? T : 64))
     fourier_along_x(const __grid_constant__ fourier_image_job job)
 {
     extern __shared__ float2 fourier_shared[];

@@ -13,7 +13,8 @@
 #include "fourier_block.cuh"
 #include "ops/op_fourier_reconstruct.h"
 
-#define FOURIER_ROWS_THREADS 1024 /* on a multiprocessor, at least: limits registers */
+#define FOURIER_ROWS_THREADS                                                                       \
+    1024 /* on a multiprocessor, at least: limits registers; in at most 16 blocks, which all hold */
 
 struct fourier_rows { /* slices first ... of the sinogram or the result */
     float *data;
@@ -48,7 +49,7 @@ __device__ static inline float2 fourier_filtered(float2 v, const float *response
 }
 
 template <int T>
-__global__ void __launch_bounds__(T, T >= 1024 ? 1 : FOURIER_ROWS_THREADS / T)
+__global__ void __launch_bounds__(T, T >= 1024 ? 1 : FOURIER_ROWS_THREADS / (T > 64 ? T : 64))
     fourier_row_spectra(const __grid_constant__ fourier_row_job job)
 {
     extern __shared__ float2 fourier_shared[];
