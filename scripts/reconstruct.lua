@@ -149,8 +149,11 @@ for _, text in ipairs(scan.warnings) do
 end
 
 local function find_center()
-    local center, how = mb.recon.find_center(scan, settings)
+    local center, how, residual = mb.recon.find_center(scan, settings)
     say("axis       column %.2f (%s)", center, how)
+    if residual and residual > 0.8 then
+        warn("opposite projections hardly match (residual %.2g, 0 is perfect): the axis may be anywhere; give --center", residual)
+    end
     return center
 end
 

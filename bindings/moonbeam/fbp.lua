@@ -253,8 +253,8 @@ end
 
 --- Filtered back-projection of line integrals.
 --
--- `sino` (rows, angles, columns) or (angles, columns), f32; a permuted view of projections will do. Options: those of
--- `ramp_filter` (filter, cutoff, padding, pad_width) and of `backproject` (center, shifts, size, roi, circle, circle_value,
+-- `sino` (rows, angles, columns) or (angles, columns), f32; a permuted view of projections will do. `angles` in radians, in any
+-- order. Options: those of `ramp_filter` (filter, cutoff, padding, pad_width) and of `backproject` (center, shifts, size, roi, circle, circle_value,
 -- accuracy, out), `scale` (default pi / number of angles: attenuation per pixel for angles over half a turn or a whole one)
 -- and
 --   slice_shifts      columns, a list of one per row: the axis of row z lies at center + slice_shifts[z]. The filter moves the
@@ -271,6 +271,10 @@ end
 --                     field of view, E = floor(2a) + 1 pixels for an axis a columns from the far edge; the default scale
 --                     is 2 pi / number of angles. Columns that are seen twice are weighted (half_acquisition_weight), rows
 --                     extended to E, so the sinogram is kept, consume or not; "in_place" extends a slice's at a time.
+-- Returns the slices (row, y, x), or (y, x), f32. Formula: ramp_filter, then backproject: Kak and Slaney, Principles of
+-- Computerized Tomographic Imaging (1988), ch. 3.3; half acquisition: Wang, Med. Phys. 29 (2002) 1634.
+-- Errors: argument (an unknown option, a value out of range, an angle that is not finite), dtype, shape (sino has not these
+-- axes, or not one row per angle), budget.
 function fbp.reconstruct(sino, angles, options)
     options = options_of(options, "tomo.fbp", FILTER_OPTIONS, BACKPROJECT_OPTIONS, {"mode", "consume", "half_acquisition", "slice_shifts"})
     local mode = options.mode or "fast"

@@ -84,6 +84,27 @@ local topics = {
         "mb.box_filter, gaussian_filter, adaptive_threshold", "operators: mb.help(\"box_filter\")",
         "mb.fft.rfftn, irfftn, fftn, ifftn, fftshift, ifftshift", "over named axes, as numpy.fft",
     },
+    tomography = {
+        "mb.scan.open(file [, {angle_unit =, ...}])", "Data Exchange or NXtomo: the scan, or nil and an error",
+        "scan:projections([rows [, {angles =, device =}]]), flats, darks", "raw frames (angle, row, column); rows {first, last}",
+        "scan.angles, scan.rows, scan.cols, scan.n_angles", "angles in radians; also pixel_size (m), warnings, scan:describe()",
+        "mb.tomo.line_integrals(raw [, {flats =, darks =}])", "flat field and -ln; and counts of what was mended",
+        "mb.tomo.find_center(projections, angles)", "the rotation axis, a 0-based column; find_center_pair, find_center_metric",
+        "mb.tomo.reconstruct(sinograms, angles [, {center =}])", "slices (row, y, x), by the method that suits (choose_method)",
+        "mb.tomo.fbp(sinograms, angles [, {filter =, mode =}])", "filtered back-projection; memory modes, half acquisition, leaning axes",
+        "mb.fourier_reconstruct, ramp_filter, backproject, project", "the operators: mb.help(\"backproject\")",
+        "mb.tomo.angles(count [, span])", "angles equally spaced, the end left out",
+        "mb.recon.plan(scan [, options]), recon.run(scan, plan, sink)", "a whole scan in chunks that fit the budget",
+        "mb.phantom.shepp_logan, mb.ellipsoid_projections", "analytic scans, as scripts/simulate.lua",
+    },
+    files = {
+        "mb.h5.open(file), mb.h5.create(file)", "HDF5: read, write, walk; a created file gets its name when it is finished",
+        "mb.result.create(file, {shape =})", "a volume slice by slice, with its provenance, for silx and h5web",
+        "mb.images.read(file), mb.images.write(file, array)", "whole images: .tif, .npy, .h5",
+        "mb.images.open(file), mb.volumes", "images larger than memory, block by block",
+        "mb.npy.read, write, mb.tiff", "one format each",
+        "mb.view.save(png, slice), mb.view.projections(png, volume)", "pictures",
+    },
     ["fft sizes"] = {
         "mb.fft.good_size(n [, {device =, axis =, explain =}])", "the best size >= n; on GPUs by measured times and work areas",
         "mb.fft.good_grid(least [, {device =, given =}])", "the same for the axes of a grid together",
@@ -179,6 +200,10 @@ local strides_text = {
     any = "may be any views",
 }
 
+-- What calling an operator may raise: the driver checks all of them alike.
+local ERRORS = "Errors: argument (an unknown name, a value out of its range or not finite), dtype, shape (extents that do not agree), "
+    .. "device (arrays of several devices), budget (mb.op.estimate says before what is needed)."
+
 local function operator_text(name)
     local d = op.describe(name)
     local lines = { help.signature(d), "", d.summary }
@@ -210,6 +235,7 @@ local function operator_text(name)
     if #d.alias > 0 then
         add("out may be %s.", table.concat(d.alias, " or "))
     end
+    add("%s", ERRORS)
     if d.reference then
         add("Reference: %s", d.reference)
     end
@@ -248,19 +274,24 @@ end
 
 local function overview()
     local lines = { "Moonbeam " .. core.version .. ". Topics: help(\"" ..
-        table.concat(sorted_keys(topics), "\"), help(\"") .. "\").", "Operators, by mb.<name>:" }
+        table.concat(sorted_keys(topics), "\"), help(\"") .. "\").", "Functions of a module: help(\"tomo\"), of a name: " ..
+        "help(\"tomo.fbp\").", "Operators, by mb.<name>:" }
     local categories = by_category()
+    local width = 0
+    for _, name in ipairs(op.list()) do
+        width = math.max(width, #name)
+    end
     for _, category in ipairs(sorted_keys(categories)) do
         lines[#lines + 1] = category
         for _, d in ipairs(categories[category]) do
-            lines[#lines + 1] = ("  %-14s %s"):format(d.name, d.summary)
+            lines[#lines + 1] = ("  %-" .. width .. "s  %s"):format(d.name, d.summary)
         end
     end
     return table.concat(lines, "\n")
 end
 
--- The comment above a Lua function's definition, with its first line.
-local function function_text(f)
+-- The comment above a Lua function's definition, a list of lines, and the definition's first line; nil where there is none.
+local function comment_of(f)
     local info = debug.getinfo(f, "S")
     local name = info.source:match("^@(.*)")
     local file = name and io.open(name)
@@ -281,19 +312,38 @@ local function function_text(f)
         end
     end
     file:close()
-    if not definition then
+    return definition and comment, definition, info
+end
+
+-- What is said above a Lua function's definition. `name` is how it was asked for; without it, the definition's own.
+local function function_text(f, name)
+    local comment, definition, info = comment_of(f)
+    if not comment then
         return nil
     end
-    table.insert(comment, 1, (definition:gsub("^%s+", "")))
+    local parameters = definition:match("%b()")
+    table.insert(comment, 1, name and parameters and ("mb.%s%s"):format(name, parameters) or (definition:gsub("^%s+", "")))
     comment[#comment + 1] = ("(%s:%d)"):format(info.short_src, info.linedefined)
     return table.concat(comment, "\n")
 end
 
--- A module's functions.
+-- The first sentence of a function's comment, as far as its first line has it.
+local function summary_of(f)
+    local name = op.names[f]
+    local text = name and op.describe(name).summary or (comment_of(f) or {})[1]
+    return text and (text:match("^(.-%.) ") or text)
+end
+
+-- A module's functions and values.
 local function table_text(t)
-    local lines = {}
+    local lines, width = {}, 0
+    for key in pairs(t) do
+        width = math.max(width, #tostring(key))
+    end
     for _, key in ipairs(sorted_keys(t)) do
-        lines[#lines + 1] = ("  %-20s %s"):format(tostring(key), type(t[key]))
+        local value = t[key]
+        local text = type(value) == "function" and summary_of(value) or type(value) == "number" and tostring(value) or type(value)
+        lines[#lines + 1] = ("  %-" .. width .. "s  %s"):format(tostring(key), text)
     end
     return table.concat(lines, "\n")
 end
@@ -317,7 +367,9 @@ local function string_text(subject)
         end)
         value = ok and member or nil
     end
-    if value ~= nil and type(value) ~= "string" then
+    if type(value) == "function" then
+        return help.text(value, name)
+    elseif value ~= nil and type(value) ~= "string" then
         return help.text(value)
     end
     local candidates = op.list()
@@ -329,15 +381,15 @@ local function string_text(subject)
         nearest and ("; did you mean '%s'?"):format(nearest) or ""), { op = "help" })
 end
 
--- Help on a name, a function, a module or an array, as text; an overview without an argument.
-function help.text(subject)
+-- Help on a name, a function, a module or an array, as text; an overview without an argument. `asked`: how a function was named.
+function help.text(subject, asked)
     if subject == nil then
         return overview()
     elseif type(subject) == "string" then
         return string_text(subject)
     elseif type(subject) == "function" then
         local name = op.names[subject]
-        return name and operator_text(name) or function_text(subject)
+        return name and operator_text(name) or function_text(subject, asked)
             or "a function written in C, without help of its own"
     elseif subject == require "moonbeam.array" then
         return topic_text("array")
@@ -361,7 +413,7 @@ end
 
 -- The reference page of all operators, in Markdown.
 function help.markdown()
-    local lines = { "# Operators", "", "Written from the operator descriptors by `mb.help`.", "" }
+    local lines = { "# Operators", "", "Written from the operator descriptors by `mb.help`.", "", ERRORS, "" }
     local function add(...)
         lines[#lines + 1] = string.format(...)
     end

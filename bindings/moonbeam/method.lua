@@ -234,7 +234,12 @@ end
 -- (half_acquisition, slice_shifts and mode "in_place": fbp; weights, pairs: fourier); otherwise the faster one by a model
 -- of both, or the one that fits the budget. `consume` = true gives the sinogram up: fbp filters it in place, the
 -- Fourier method releases it.
--- Returns the slices (row, y, x), or (y, x), and the way taken as `tomo.choose_method` describes it.
+-- Formula: f(x, y) = scale * sum over angles of q(X cos t + Y sin t + center), q the ramp-filtered line integrals (Kak and
+-- Slaney 1988, ch. 3.3; the Fourier method: see fourier_reconstruct). Line integrals have no unit, so that with the default
+-- scale, pi / number of angles, the slices are attenuation per pixel; divide by the pixel size for attenuation per metre.
+-- Returns the slices (row, y, x), or (y, x), f32, and the way taken as `tomo.choose_method` describes it.
+-- Errors: argument (an unknown option, two that no method does together, an angle that is not finite), dtype, shape (sino has
+-- not these axes, or not one row per angle), budget (no way fits; the error says what would).
 function method.reconstruct(sino, angles, options)
     options = checked(options, "tomo.reconstruct")
     arguments.array(sino, "tomo.reconstruct", "sino", 2, 3, "sinograms (row, angle, column), or one (angle, column)")

@@ -217,8 +217,9 @@ local function extended_width(scan, settings)
 end
 
 --- Rotation centre of a scan: registration of two opposite frames, then trial slices of one row (see `tomo.find_center`).
--- Reads two frames (at most 256 rows around the middle) and one row. Returns the 0-based centre and a line of text that
--- says how it was found. A half acquisition has no trial slices: its axis is that of the opposite frames. The axis of a scan
+-- Reads two frames (at most 256 rows around the middle) and one row. Returns the 0-based centre, a line of text that
+-- says how it was found, and the residual of the opposite frames (0: they match; 1: they have nothing in common) where there
+-- are such. A half acquisition has no trial slices: its axis is that of the opposite frames. The axis of a scan
 -- with an `axis_tilt` is the one in the middle of the detector's height.
 function recon.find_center(scan, options)
     options = options_of(options, "recon.find_center", OPTIONS)
@@ -245,7 +246,7 @@ function recon.find_center(scan, options)
             mb.raise("argument", "no two projections are half a turn apart; give the centre", {op = "recon.find_center",
                 arg = "center"})
         end
-        return pair, ("projections %d and %d, residual %.2g"):format(first, other, residual)
+        return pair, ("projections %d and %d, residual %.2g"):format(first, other, residual), residual
     end
     local line <close> = integrals_only(scan, device, {middle, middle}, nil, options)
     local sinogram <close> = line:view(mb.all, 1, mb.all)
@@ -255,7 +256,7 @@ function recon.find_center(scan, options)
         filter = options.filter, accuracy = options.accuracy})
     local how = pair and ("projections %d and %d give %.2f (residual %.2g), trial slices of row %d give %.2f"):format(first, other,
         pair, residual, middle, center) or ("no opposite projections; trial slices of row %d give %.2f"):format(middle, center)
-    return center - lean, how
+    return center - lean, how, residual
 end
 
 --- Range {low, high} for storing a scan's slices as `options.dtype`: "u16", the range of the middle row's slice and a quarter more

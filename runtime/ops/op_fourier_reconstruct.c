@@ -226,18 +226,20 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 const mb_op mb_op_fourier_reconstruct = {
     .name = "fourier_reconstruct",
     .summary = "Filtered back-projection by the direct Fourier method: filter, gridding, 2-D FFT.",
-    .doc = "The result of ramp_filter and backproject in one step, with the same geometry, filters "
-           "and scale, in time that hardly grows with the number of angles. Filtered rows, which "
-           "end at the detector's edges, are interpolated by their trigonometric polynomial "
-           "(without its Nyquist term) instead of linearly: "
-           "result(X, Y) = scale * sum over angles of weight * row(X cos t + Y sin t + center + "
-           "shift). So with a window such as hann the two methods agree closely, and without one "
-           "this keeps more of the highest frequencies.\n"
-           "Angles may be in any order and cover any range; for uneven ones give weights (the mean "
-           "1 with the default scale; the angle each stands for, in rad, with scale = 1).\n"
-           "Without a circular mask rows are extended so that nothing repeats in the corners, "
-           "which takes about a fifth more samples; circle = 1 saves that. Slices go through in "
-           "pairs as one complex image: a NaN in one slice reaches its partner.",
+    .doc =
+        "The result of ramp_filter and backproject in one step, with the same geometry, filters "
+        "and scale, in time that hardly grows with the number of angles. Filtered rows, which "
+        "end at the detector's edges, are interpolated by their trigonometric polynomial "
+        "(without its Nyquist term) instead of linearly: "
+        "result(X, Y) = scale * sum over angles of weight * row(X cos t + Y sin t + center + "
+        "shift). So with a window such as hann the two methods agree closely, and without one "
+        "this keeps more of the highest frequencies. The default scale gives densities per pixel "
+        "for angles that cover 180 degrees evenly.\n"
+        "Angles may be in any order and cover any range; for uneven ones give weights (the mean "
+        "1 with the default scale; the angle each stands for, in rad, with scale = 1).\n"
+        "Without a circular mask rows are extended so that nothing repeats in the corners, "
+        "which takes about a fifth more samples; circle = 1 saves that. Slices go through in "
+        "pairs as one complex image: a NaN in one slice reaches its partner.",
     .reference = "Greengard and Lee, SIAM Review 46 (2004) 443; O'Sullivan, IEEE Trans. Med. "
                  "Imaging 4 (1985) 200",
     .category = "tomography",

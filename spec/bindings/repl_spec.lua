@@ -206,6 +206,30 @@ describe("help", function()
         assert.matches("largest n", help.text(mb.plan.max_count))
         assert.matches("largest n", help.text("plan.max_count"))
         assert.matches("peak", help.text(mb.plan))
+        assert.matches("mb.scan.open.*mb.tomo.reconstruct", help.text("tomography"))
+        assert.matches("mb.h5.open", help.text("files"))
         assert.matches("did you mean 'convert'", (helper.failure(help.text, "convrt")))
+    end)
+
+    it("names functions as they are called, and says what each of a module does", function()
+        assert.matches("^mb.tomo.reconstruct%(sino, angles, options%)\n", help.text("tomo.reconstruct"))
+        assert.matches("fbp +Filtered back%-projection", help.text("tomo"))
+        for name, member in pairs(mb.tomo) do
+            assert.truthy(type(member) ~= "function" or not help.text("tomo"):find(name .. " +function\n"))
+        end
+    end)
+
+    it("says of reconstructions their shapes, units, formula and errors", function()
+        for _, name in ipairs { "tomo.reconstruct", "tomo.fbp", "fourier_reconstruct", "backproject" } do
+            local text = help.text(name)
+            for _, words in ipairs { { "angle, column", "angles, columns" }, { "radians", "numbers %(rad%)" }, { "%(row, y, x%)" },
+                { "per pixel" }, { "%f[%d][12][90]%d%d%f[%D]" }, { "Errors: " } } do -- the year of a paper is a source
+                local found = false
+                for _, pattern in ipairs(words) do
+                    found = found or text:find(pattern) ~= nil
+                end
+                assert.is_true(found, name .. " lacks " .. words[1])
+            end
+        end
     end)
 end)

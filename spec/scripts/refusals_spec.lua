@@ -126,6 +126,18 @@ describe("recipes refuse", function()
     end)
 end)
 
+describe("reconstruct.lua", function()
+    it("warns where the two projections in which it looks for the axis have nothing in common", function()
+        folder = files.folder()
+        must("simulate.lua", "%s --size 32 --rows 64 --angles 90 --photons 0 --device host --quiet", path "scan.h5")
+        local command = "%s -o %s -d host --overwrite --quiet --rows "
+        assert.matches("warning: opposite projections hardly match %(residual 1", must("reconstruct.lua", command .. "1:2", path "scan.h5",
+            path "v.h5"))
+        assert.not_matches("warning", must("reconstruct.lua", command .. "24:40", path "scan.h5", path "v.h5"))
+        files.remove(folder)
+    end)
+end)
+
 describe("compare_phantom.lua", function()
     it("takes NXtomo scans, and volumes of every stored type", function()
         folder = files.folder()
