@@ -52,7 +52,8 @@ local options = cli.parse(arg, {
     {"image-key-path", value = "PATH", doc = "dataset with the image keys"},
     {"quiet", short = "q", doc = "no progress, only warnings and errors"},
     notes = "The volume is attenuation per metre where the pixel size is known, else per pixel.\n"
-        .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted. A result file that exists is complete.",
+        .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted. A result file that exists is complete.\n"
+        .. "A run that is killed (not by Ctrl-C or SIGTERM) leaves RESULT.part-PID, which may be deleted.",
 })
 
 local function say(...)
