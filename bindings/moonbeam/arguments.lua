@@ -75,4 +75,13 @@ function arguments.list(value, op, arg, what, count)
     end
 end
 
+--- An image and its point spread function, of one to three axes each, and the options that say how a transform is made.
+function arguments.blurred(image, psf, op, options)
+    arguments.array(image, op, "image", 1, 3, "an image (z, y, x), (y, x) or (x)")
+    arguments.array(psf, op, "psf", 1, 3, "a point spread function of as many axes as the image")
+    if options.size ~= nil then
+        arguments.list(options.size, op, "size", "the extents of the grid", image.rank)
+    end
+end
+
 return arguments

@@ -13,6 +13,7 @@
 -- scipy.ndimage's constant, wrap, reflect, mirror and nearest.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.arguments"
 local options_of = require "moonbeam.options"
 local psf_tools = require "moonbeam.psf"
 
@@ -139,6 +140,7 @@ end
 -- made by convolution.transfer for this layout's grid (kept, and the PSF then only tells extents); size, the grid's extents.
 function convolution.convolve(image, psf, options)
     options = options_of(options, "convolve", OPTIONS)
+    arguments.blurred(image, psf, "convolve", options)
     if options.view and options.out then
         fail("view = true returns the grid's own memory: give out or view, not both", "view")
     end

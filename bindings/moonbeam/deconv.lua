@@ -11,6 +11,7 @@
 -- 4, and the FFT library's work area where it needs one; heavy_ball takes 4 more, biggs_andrews 8.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.arguments"
 local convolution = require "moonbeam.convolution"
 local grids = require "moonbeam.deconv_grid"
 local options_of = require "moonbeam.options"
@@ -22,15 +23,25 @@ local COMMON = {"boundary", "center", "normalise", "size"}
 
 local fail = grids.fail
 
+local function check_extents(shape, psf, what, options)
+    arguments.list(shape, what, "shape", "the extents of the image")
+    if options.size ~= nil then
+        arguments.list(options.size, what, "size", "the extents of the grid", #shape)
+    end
+    arguments.array(psf, what, "psf", 1, 3, "a point spread function of as many axes as the image")
+end
+
 --- The grid of a deconvolution without running it: deconv.layout(image shape, PSF, {boundary, center, size}).
 function deconv.layout(shape, psf, options)
     options = options_of(options, "deconv.layout", {"boundary", "center", "size"})
+    check_extents(shape, psf, "deconv.layout", options)
     return grids.layout("deconv.layout", shape, psf.shape, psf_tools.center(psf, options.center), options, psf.device)
 end
 
 --- The transfer function for a deconvolution: option `otf` of richardson_lucy and landweber, for many images of one shape.
 function deconv.transfer(psf, shape, options)
     options = options_of(options, "deconv.transfer", COMMON)
+    check_extents(shape, psf, "deconv.transfer", options)
     local layout = grids.layout("deconv.transfer", shape, psf.shape, psf_tools.center(psf, options.center), options, psf.device)
     return convolution.transfer(psf, layout.grid, {center = layout.center, normalise = options.normalise})
 end
@@ -58,10 +69,8 @@ local RL_OPTIONS = {"iterations", "otf", "start", "weights", "acceleration", "to
 function deconv.richardson_lucy(image, psf, options)
     options = options_of(options, "richardson_lucy", COMMON, RL_OPTIONS)
     local what = "richardson_lucy"
+    grids.check(what, image, psf, options)
     local iterations, weights = options.iterations or 10, options.weights
-    if math.type(iterations) ~= "integer" or iterations < 0 then
-        fail(what, "iterations is a whole number, 0 or more", "iterations")
-    end
     local biggs = options.acceleration == "biggs_andrews"
     local momentum = biggs or options.acceleration == "heavy_ball"
     if options.acceleration and not momentum and options.acceleration ~= "none" then
@@ -73,7 +82,7 @@ function deconv.richardson_lucy(image, psf, options)
     local windowed = layout.boundary == "zero"
     grids.check_weights(what, weights, layout)
     local n, dry = layout.grid[#layout.grid], image.device.dry
-    local mean = grids.mean(image)
+    local mean = grids.mean(what, image)
     local eps, least = options.eps or math.max(1e-6 * mean, 1e-30), options.min or 0
     local measured, copy = grids.extended(image, layout)
     local _ <close> = copy
@@ -156,6 +165,7 @@ local LINEAR_OPTIONS = {"lambda", "out"}
 -- Wiener and Tikhonov: one transform each way.
 local function linear(what, image, psf, options, laplacian, default_lambda)
     options = options_of(options, what, COMMON, LINEAR_OPTIONS, {"operator"})
+    arguments.blurred(image, psf, what, options)
     local lambda = options.lambda or default_lambda
     if type(lambda) ~= "number" or lambda ~= lambda or lambda < 0 then
         fail(what, "lambda is a number, 0 or more", "lambda")
@@ -201,6 +211,8 @@ function deconv.landweber(image, psf, options)
     local what = "landweber"
     options = options_of(options, what, COMMON, {"iterations", "step", "positive", "otf", "start", "weights", "metrics",
         "on_iteration", "tolerance"})
+    grids.check(what, image, psf, options)
+    arguments.number(options.step, what, "step", 0, 2)
     local center = psf_tools.center(psf, options.center)
     local layout = grids.layout(what, image.shape, psf.shape, center, options, image.device)
     local n, step, dry = layout.grid[#layout.grid], options.step or 1, image.device.dry
@@ -213,7 +225,7 @@ function deconv.landweber(image, psf, options)
     local made <close> = not options.otf and convolution.transfer(psf, layout.grid,
         {center = layout.center, normalise = options.normalise}) or nil
     local otf = options.otf or made
-    local estimate = grids.start(what, image, layout, options.start, grids.mean(image))
+    local estimate = grids.start(what, image, layout, options.start, grids.mean(what, image))
     local _ <close> = setmetatable({}, {__close = function(_, err)
         if err ~= nil then
             estimate:release()

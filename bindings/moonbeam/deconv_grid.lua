@@ -2,6 +2,7 @@
 -- moonbeam.deconv share; not for scripts, which have deconv.layout and deconv.transfer.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.arguments"
 local convolution = require "moonbeam.convolution"
 
 local grid = {}
@@ -50,10 +51,24 @@ function grid.check_weights(what, weights, layout)
     end
 end
 
---- The mean of an image; 1 in a dry run.
-function grid.mean(image)
-    local mean <close> = mb.reduce(image, "mean")
-    return image.device.dry and 1 or mean:item()
+--- The mean of an image; 1 in a dry run. Raises where it is no number: a transform would spread that over everything.
+function grid.mean(what, image)
+    local array <close> = mb.reduce(image, "mean")
+    local mean = image.device.dry and 1 or array:item()
+    if mean ~= mean or math.abs(mean) == math.huge then
+        fail(what, ("the image's mean is %g: some of its values are not finite; mend them first"):format(mean), "image")
+    end
+    return mean
+end
+
+--- What every iteration takes.
+function grid.check(what, image, psf, options)
+    arguments.blurred(image, psf, what, options)
+    arguments.count(options.iterations, what, "iterations", 0, 1 << 31)
+    arguments.number(options.tolerance, what, "tolerance", 0, math.huge)
+    if options.on_iteration ~= nil and type(options.on_iteration) ~= "function" then
+        fail(what, ("on_iteration is a %s; give a function"):format(type(options.on_iteration)), "on_iteration")
+    end
 end
 
 -- The samples of a grid without the room behind its rows: a dense copy.

@@ -36,14 +36,12 @@ end
 -- run makes all iterations.
 return function(image, psf, options)
     options = options_of(options, WHAT, OPTIONS)
+    grids.check(WHAT, image, psf, options)
     local iterations, seed = options.iterations or 100, options.seed or 0
-    if math.type(iterations) ~= "integer" or iterations < 0 then
-        grids.fail(WHAT, "iterations is a whole number, 0 or more", "iterations")
-    end
     local layout = grids.layout(WHAT, image.shape, psf.shape, psf_tools.center(psf, options.center), options, image.device)
     local weights, windowed = options.weights, layout.boundary == "zero"
     grids.check_weights(WHAT, weights, layout)
-    local n, dry, mean = layout.grid[#layout.grid], image.device.dry, grids.mean(image)
+    local n, dry, mean = layout.grid[#layout.grid], image.device.dry, grids.mean(WHAT, image)
     local eps, least = options.eps or math.max(1e-6 * mean, 1e-30), options.min or 0
     local measured, copy = grids.extended(image, layout)
     local _ <close> = copy

@@ -83,4 +83,35 @@ describe("arguments of functions in Lua", function()
         local doubles <close> = mb.ones({ 3, 4, 5 }, { dtype = "f64" })
         refuses('%(a:cast%("f32"%) converts%)', mb.tomo.line_integrals, doubles)
     end)
+
+    for _, name in ipairs { "richardson_lucy", "landweber", "gradient_consensus", "wiener", "tikhonov" } do
+        it("are checked by deconv." .. name, function()
+            local f = mb.deconv[name]
+            local image <close> = mb.random({ 4, 6, 8 }, { seed = 3, low = 1, high = 2 })
+            local psf <close> = mb.ones { 3, 3, 3 }
+            local empty <close> = mb.empty { 0, 6, 8 }
+            refuses("image is missing; give an array", f)
+            refuses("image is the string 'x'", f, "x", psf)
+            refuses("psf is missing; give an array", f, image)
+            refuses("image is empty %(0 x 6 x 8%)", f, empty, psf)
+            refuses("psf is empty", f, image, empty)
+            refuses("size is the string 'x'", f, image, psf, { size = "x" })
+            refuses("size has 1 numbers; give 3", f, image, psf, { size = { 9 } })
+            if name ~= "wiener" and name ~= "tikhonov" then
+                local nan <close> = mb.full({ 4, 6, 8 }, 0 / 0)
+                refuses("the image's mean is %-?nan: some of its values are not finite", f, nan, psf)
+                refuses("iterations is the string 'x'", f, image, psf, { iterations = "x" })
+                refuses("iterations is 1.5", f, image, psf, { iterations = 1.5 })
+                refuses("on_iteration", f, image, psf, { on_iteration = 5 })
+            end
+        end)
+    end
+
+    it("are checked by convolution, deconv.transfer and deconv.layout", function()
+        local psf <close> = mb.ones { 3, 3, 3 }
+        refuses("image is missing", mb.convolution)
+        refuses("shape is missing", mb.deconv.transfer, psf)
+        refuses("shape is missing", mb.deconv.layout)
+        refuses("size is the string 'x'", mb.deconv.layout, { 9, 9, 9 }, psf, { size = "x" })
+    end)
 end)
