@@ -270,6 +270,13 @@ static void push_contiguous(lua_State *L, mb_array *a)
     lua_pushboolean(L, mb_array_contiguous(a));
 }
 
+/* The id of the device that the array's memory is pinned for, or nil. */
+static void push_pinned(lua_State *L, mb_array *a)
+{
+    const mb_device *device = mb_storage_pinned_for(a->storage);
+    lua_pushstring(L, device != NULL ? device->id : NULL);
+}
+
 static void push_references(lua_State *L, mb_array *a)
 {
     lua_pushinteger(L, mb_storage_references(a->storage));
@@ -283,7 +290,8 @@ static const struct {
     {"dtype", push_dtype},           {"bytes", push_bytes},
     {"elements", push_elements},     {"device", push_array_device},
     {"strides", push_strides},       {"contiguous", push_contiguous},
-    {"references", push_references}, {NULL, NULL},
+    {"references", push_references}, {"pinned", push_pinned},
+    {NULL, NULL},
 };
 
 /* Raises for an unknown key, with the nearest property or method. Upvalue 1: methods. */
@@ -369,8 +377,9 @@ static int array_tostring(lua_State *L)
     }
     mb_shape_format(&a->shape, shape, sizeof shape);
     mb_bytes_format(mb_array_bytes(a), bytes, sizeof bytes);
-    lua_pushfstring(L, "%s array %s, %s, %s%s", mb_dtype_name(a->dtype), shape, bytes,
-                    a->device->id, a->device->dry ? " (dry run)" : "");
+    lua_pushfstring(L, "%s array %s, %s, %s%s%s", mb_dtype_name(a->dtype), shape, bytes,
+                    a->device->id, mb_storage_pinned_for(a->storage) != NULL ? ", pinned" : "",
+                    a->device->dry ? " (dry run)" : "");
     return 1;
 }
 

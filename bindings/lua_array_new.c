@@ -51,15 +51,33 @@ static void writer_put(writer *w, double real, double imag)
     w->used += w->element;
 }
 
-static const char *const creation_options[] = {"dtype", "device", NULL};
+static const char *const creation_options[] = {"dtype", "device", "pinned", NULL};
+
+/* The array that the options at `index` ask for: `device` (the default one), or, with `pinned` = true or a device, host memory
+** that is pinned for the default device or for that one, so that carriers move it without a copy. */
+static mb_array *create(lua_State *L, int index, mb_dtype dtype, const mb_shape *shape)
+{
+    if (!mbl_option(L, index, "pinned") || (lua_isboolean(L, -1) && !lua_toboolean(L, -1)))
+        return mbl_create_array(L, mbl_option_device(L, index), dtype, shape);
+    mb_device *pinned_for =
+        lua_isboolean(L, -1) ? mbl_default_device(L) : mbl_check_device(L, -1);
+    const bool elsewhere = mbl_option(L, index, "device");
+    lua_pushliteral(L, "host");
+    mb_device *host = mbl_check_device(L, elsewhere ? -2 : -1);
+    if (strcmp(host->backend->name, "host") != 0)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "pinned",
+                 "a pinned array is in host memory, not on %s: leave the device out", host->id);
+    if (host->dry != mbl_is_image(host) || pinned_for->dry != mbl_is_image(pinned_for))
+        mbl_fail(L, MB_STATUS_ARGUMENT, "pinned", "a shadow device has no pinned arrays");
+    return mbl_create_pinned_array(L, host, pinned_for, dtype, shape);
+}
 
 /* empty(shape [, opts]): not initialised. */
 static int array_empty(lua_State *L)
 {
     mb_shape shape = mbl_check_shape(L, 1, "shape");
     mbl_check_options(L, 2, creation_options, "empty");
-    mb_dtype dtype = mbl_option_dtype(L, 2, MB_F32);
-    mbl_create_array(L, mbl_option_device(L, 2), dtype, &shape);
+    create(L, 2, mbl_option_dtype(L, 2, MB_F32), &shape);
     return 1;
 }
 
@@ -68,11 +86,10 @@ static int array_zeros(lua_State *L)
 {
     mb_shape shape = mbl_check_shape(L, 1, "shape");
     mbl_check_options(L, 2, creation_options, "zeros");
-    mb_dtype dtype = mbl_option_dtype(L, 2, MB_F32);
-    mb_array *array = mbl_create_array(L, mbl_option_device(L, 2), dtype, &shape);
+    mb_array *array = create(L, 2, mbl_option_dtype(L, 2, MB_F32), &shape);
     uint64_t bytes = mb_array_bytes(array);
     mb_error_clear();
-    if (bytes > 0)
+    if (bytes > 0 && mb_storage_pinned_for(array->storage) == NULL)
         mbl_check(L, mb_device_fill(array->device, array->data, 0, bytes));
     return 1;
 }
@@ -176,14 +193,13 @@ static int array_from_table(lua_State *L)
     writer w;
     mbl_check_options(L, 2, creation_options, "array");
     mb_dtype dtype = mbl_option_dtype(L, 2, MB_F32);
-    mb_device *device = mbl_option_device(L, 2);
     if (lua_type(L, 1) != LUA_TNUMBER && !lua_istable(L, 1))
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
                  "an array is made from a table or a number, not from a %s", mbl_type_name(L, 1));
     mb_shape shape = table_shape(L, 1, mb_dtype_kind(dtype) == MB_CLASS_COMPLEX);
     if (shape.rank > MB_MAX_RANK)
         mbl_fail(L, MB_STATUS_SHAPE, NULL, "tables nested more than %d deep", MB_MAX_RANK);
-    mb_array *array = mbl_create_array(L, device, dtype, &shape);
+    mb_array *array = create(L, 2, dtype, &shape);
     int result = lua_gettop(L);
     writer_begin(&w, L, array);
     luaL_checkstack(L, 2 * MB_MAX_RANK + 8, "tables nested too deep");
@@ -202,12 +218,11 @@ static int array_range(lua_State *L)
     int64_t count = mbl_check_integer(L, 3, "count");
     mbl_check_options(L, 4, creation_options, "range");
     mb_dtype dtype = mbl_option_dtype(L, 4, MB_F32);
-    mb_device *device = mbl_option_device(L, 4);
     if (count < 0)
         mbl_fail(L, MB_STATUS_ARGUMENT, "count", "count is %lld; it must not be negative",
                  (long long)count);
     mb_shape shape = mb_shape_of(1, &count);
-    mb_array *array = mbl_create_array(L, device, dtype, &shape);
+    mb_array *array = create(L, 4, dtype, &shape);
     writer_begin(&w, L, array);
     for (int64_t i = 0; i < count; i++)
         writer_put(&w, first + (double)i * step, 0);
@@ -226,7 +241,6 @@ static int array_from_string(lua_State *L)
     mb_shape shape = mbl_check_shape(L, 2, "shape");
     mbl_check_options(L, 3, creation_options, "from_string");
     mb_dtype dtype = mbl_option_dtype(L, 3, MB_F32);
-    mb_device *device = mbl_option_device(L, 3);
     mb_error_clear();
     mbl_check(L, mb_shape_bytes(&shape, dtype, &bytes));
     if (bytes != length) {
@@ -235,10 +249,10 @@ static int array_from_string(lua_State *L)
                  (unsigned long long)length, mb_shape_format(&shape, format, sizeof format),
                  mb_dtype_name(dtype), (unsigned long long)bytes);
     }
-    mb_array *array = mbl_create_array(L, device, dtype, &shape);
+    mb_array *array = create(L, 3, dtype, &shape);
     mb_error_clear();
     if (bytes > 0)
-        mbl_check(L, mb_device_upload(device, array->data, text, bytes));
+        mbl_check(L, mb_device_upload(array->device, array->data, text, bytes));
     return 1;
 }
 
@@ -266,12 +280,11 @@ static double random_unit(uint64_t seed, uint64_t counter)
 ** low..high. */
 static int array_random(lua_State *L)
 {
-    static const char *const names[] = {"dtype", "device", "seed", "low", "high", NULL};
+    static const char *const names[] = {"dtype", "device", "pinned", "seed", "low", "high", NULL};
     writer w;
     mb_shape shape = mbl_check_shape(L, 1, "shape");
     mbl_check_options(L, 2, names, "random");
     mb_dtype dtype = mbl_option_dtype(L, 2, MB_F32);
-    mb_device *device = mbl_option_device(L, 2);
     mb_dtype_class class = mb_dtype_kind(dtype);
     double low = mbl_option_number(L, 2, "low", 0);
     double high = mbl_option_number(L, 2, "high", class == MB_CLASS_INT ? 255 : 1);
@@ -280,8 +293,8 @@ static int array_random(lua_State *L)
     if (!(low <= high))
         mbl_fail(L, MB_STATUS_ARGUMENT, "high", "high (%g) is below low (%g)", high, low);
     double span = class == MB_CLASS_INT ? high - low + 1 : high - low;
-    mb_array *array = mbl_create_array(L, device, dtype, &shape);
-    if (device->dry)
+    mb_array *array = create(L, 2, dtype, &shape);
+    if (array->device->dry)
         return 1;
     writer_begin(&w, L, array);
     uint64_t count = mb_array_elements(array), counter = 0;

@@ -1,6 +1,6 @@
 /*
-** Carriers in Lua: userdata "moonbeam.carrier" (runtime/pipeline/carrier.h): slabs of HDF5 datasets to and from a device by
-** threads of their own. What is built on them is in moonbeam/overlap.lua.
+** Carriers in Lua: userdata "moonbeam.carrier" (runtime/pipeline/carrier.h): slabs of HDF5 datasets, or arrays on the host, to
+** and from a device by threads of their own. What is built on them is in moonbeam/stream.lua.
 **
 ** A carrier keeps its datasets' userdata alive (a table in user value 1), and its device's (user value 2). Closing is idempotent; close and __gc stop the
 ** threads before anything else goes away.
@@ -75,6 +75,12 @@ static int queue(lua_State *L, bool last)
 {
     mb_range ranges[MB_H5_MAX_RANK];
     mb_carrier *carrier = check_carrier(L);
+    if (mbl_array_slot(L, 2) != NULL) {
+        const mb_array *host = mbl_check_array(L, 2);
+        mb_array *array = mbl_check_array(L, 3);
+        mbl_check(L, mb_carrier_queue_host(carrier, host, array));
+        return 0;
+    }
     mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 2);
     mb_array *array = mbl_check_array(L, 3);
     mbl_check_h5_ranges(L, 4, lua_gettop(L), mb_h5_dataset_info(dataset), ranges);
@@ -87,7 +93,7 @@ static int queue(lua_State *L, bool last)
     return 0;
 }
 
-/* carry(dataset, array, range, ...): queues the transfer. */
+/* carry(dataset, array, range, ...): queues the transfer; carry(view of an array on the host, array) likewise. */
 static int carrier_carry(lua_State *L)
 {
     return queue(L, false);
@@ -153,10 +159,18 @@ static int carrier_close(lua_State *L)
     return 0;
 }
 
+/* direct(device, array): can carriers of the device move this array on the host without a ring? */
+static int carrier_direct(lua_State *L)
+{
+    const mb_device *device = mbl_check_device(L, 1);
+    lua_pushboolean(L, mb_carrier_direct(device, mbl_check_array(L, 2)));
+    return 1;
+}
+
 int mbl_open_carrier(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        {"open", carrier_open}, {"plan", carrier_plan}, {NULL, NULL}};
+        {"open", carrier_open}, {"plan", carrier_plan}, {"direct", carrier_direct}, {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", carrier_close}, {"__close", carrier_close}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"carry", carrier_carry}, {"carry_last", carrier_carry_last},

@@ -33,15 +33,35 @@ static mb_status open_image(int i)
     MB_TRY(mb_device_open_image(opened[i], &image));
     images[i] = image;
     opened[i]->silent = true;
-    return mbl_mirror_arrays(opened[i], image);
+    return MB_STATUS_OK;
 }
 
+mb_device *mbl_image_of(const mb_device *device)
+{
+    for (int i = 0; i < MAX_OPENED && opened[i] != NULL; i++)
+        if (opened[i] == device)
+            return images[i];
+    return NULL;
+}
+
+bool mbl_is_image(const mb_device *device)
+{
+    bool found = false;
+    for (int i = 0; i < MAX_OPENED && !found; i++)
+        found = images[i] == device;
+    return found;
+}
+
+/* Arrays of one device may be pinned for another, so all arrays go before the first device does. */
 static void close_images(void)
 {
     for (int i = 0; i < MAX_OPENED; i++)
         if (images[i] != NULL) {
             mbl_unmirror_arrays(opened[i]);
             mbl_forget_device(images[i]);
+        }
+    for (int i = 0; i < MAX_OPENED; i++)
+        if (images[i] != NULL) {
             mb_device_close_shadow(images[i]);
             images[i] = NULL;
             opened[i]->silent = false;
@@ -391,6 +411,9 @@ static int module_dry_begin(lua_State *L)
     if (dry_depth++ == 0)
         for (int i = 0; i < MAX_OPENED && opened[i] != NULL && status == MB_STATUS_OK; i++)
             status = open_image(i);
+    for (int i = 0; i < MAX_OPENED && status == MB_STATUS_OK; i++)
+        if (dry_depth == 1 && images[i] != NULL)
+            status = mbl_mirror_arrays(opened[i], images[i]);
     if (status != MB_STATUS_OK) {
         dry_depth--;
         close_images();

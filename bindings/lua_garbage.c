@@ -151,12 +151,19 @@ int mbl_array_release(lua_State *L)
     return 0;
 }
 
-/* The order of finalizers depends on the collector's pace; addresses depend on the program alone. */
+/* The order of finalizers depends on the collector's pace; addresses in the pool depend on the program alone, as does the
+** age of what is not the pool's. */
 static int by_device_and_address(const void *a, const void *b)
 {
     const mb_array *x = *(mb_array *const *)a, *y = *(mb_array *const *)b;
     uintptr_t p = (uintptr_t)x->device, q = (uintptr_t)y->device;
-    if (p == q) {
+    const bool pinned = mb_storage_pinned_for(x->storage) != NULL;
+    if (p == q && pinned != (mb_storage_pinned_for(y->storage) != NULL))
+        return pinned ? -1 : 1;
+    if (p == q && pinned) {
+        p = mb_storage_born_ns(x->storage);
+        q = mb_storage_born_ns(y->storage);
+    } else if (p == q) {
         p = (uintptr_t)mb_storage_data(x->storage);
         q = (uintptr_t)mb_storage_data(y->storage);
     }
@@ -179,8 +186,12 @@ void mbl_garbage_drain(void)
     for (size_t i = 0; i < count;) {
         mb_device *device = list[i]->device;
         uint64_t before = mb_pool_live(device->pool);
-        while (i < count && list[i]->device == device)
+        while (i < count && list[i]->device == device) {
+            const bool pinned = mb_storage_pinned_for(list[i]->storage) != NULL;
+            mb_ledger_hush(pinned ? -1 : 0); /* pinned memory has rows of its own */
             mb_array_destroy(list[i++]);
+            mb_ledger_hush(pinned ? 1 : 0);
+        }
         uint64_t live = mb_pool_live(device->pool);
         mb_ledger_hush(-1);
         if (live != before) /* one row of the ledger for all that this drain freed on the device */
@@ -426,6 +437,22 @@ mb_array *mbl_create_array(lua_State *L, mb_device *device, mb_dtype dtype, cons
     return *slot;
 }
 
+mb_array *mbl_create_pinned_array(lua_State *L, mb_device *host, mb_device *pinned_for,
+                                  mb_dtype dtype, const mb_shape *shape)
+{
+    mb_array **slot = mbl_new_array(L);
+    const char *owner = mbl_owner(L);
+    mb_error_clear();
+    mb_status status = mb_array_create_pinned(host, pinned_for, dtype, shape, owner, slot);
+    if (status == MB_STATUS_BUDGET) { /* the account may have garbage on it */
+        mb_error_clear();
+        mbl_pool_point(L);
+        status = mb_array_create_pinned(host, pinned_for, dtype, shape, owner, slot);
+    }
+    mbl_check(L, status);
+    return *slot;
+}
+
 /*
 ** Dry runs: every array of a device is replaced by its image on the device's shadow, and put back
 ** afterwards. Programs thus see the arrays they had, whichever way they refer to them.
@@ -439,7 +466,10 @@ static mb_status mirror(mb_array *array, mb_device *shadow, mb_array **out)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
     *image = *array;
     image->device = shadow;
-    mb_status status = mb_storage_mirror(array->storage, shadow, &image->storage);
+    const mb_device *pinned_for = mb_storage_pinned_for(array->storage);
+    mb_status status =
+        mb_storage_mirror(array->storage, shadow,
+                          pinned_for != NULL ? mbl_image_of(pinned_for) : NULL, &image->storage);
     if (status != MB_STATUS_OK) {
         free(image);
         return status;

@@ -114,6 +114,9 @@ extern const char mbl_array_key;
 mb_array **mbl_new_array(lua_State *L);
 /* Makes an array (with pool points and the retry below) and pushes it; raises on failure. */
 mb_array *mbl_create_array(lua_State *L, mb_device *device, mb_dtype dtype, const mb_shape *shape);
+/* The same on the host, in memory that is pinned for `pinned_for`: zeros. */
+mb_array *mbl_create_pinned_array(lua_State *L, mb_device *host, mb_device *pinned_for,
+                                  mb_dtype dtype, const mb_shape *shape);
 /* Runs a request that takes pool memory on `device`: a pool point before it when one is due; when
 ** the request fails with MB_STATUS_BUDGET, a pool point, idle FFT plans dropped, and one more try.
 ** `request` must leave nothing behind when it fails. May run finalizers, so the caller's resources
@@ -166,6 +169,10 @@ void mbl_push_device(lua_State *L, mb_device *device);
 void mbl_push_basis(lua_State *L, const mb_device *device);
 /* Dry runs: while one goes on, every device stands for its shadow. Nested ones change nothing. */
 mb_device *mbl_active_device(lua_State *L, mb_device *device);
+/* The image that stands for the device now; NULL: none. */
+mb_device *mbl_image_of(const mb_device *device);
+/* Is it one? */
+bool mbl_is_image(const mb_device *device);
 
 /*
 ** lua_op.c and lua_op_describe.c

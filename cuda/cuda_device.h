@@ -63,7 +63,8 @@ mb_status mb_cuda_download(void *self, void *host, const void *from, uint64_t by
 void mb_cuda_lanes_close(mb_cuda_device *device);
 mb_status mb_cuda_pin(void *self, uint64_t bytes, void **host);
 void mb_cuda_unpin(void *self, void *host, uint64_t bytes);
-mb_status mb_cuda_lane_copy(void *self, mb_lane lane, void *to, const void *from, uint64_t bytes);
+mb_status mb_cuda_lane_copy(void *self, mb_lane lane, void *to, const void *from,
+                            const mb_lane_rows *rows);
 mb_status mb_cuda_lane_wait(void *self, mb_lane lane, void *event);
 mb_status mb_cuda_event_create(void *self, void **event);
 void mb_cuda_event_destroy(void *self, void *event);

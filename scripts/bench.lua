@@ -11,12 +11,13 @@ local FOLDER = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/bench/"
 local options = cli.parse(arg, {
     usage = "bench.lua [GROUP] [options]",
     summary = "Times work on a device beside what peers take and what memory bandwidth allows.",
-    {"group", positional = true, type = cli.choice("all", table.unpack(GROUPS)), default = "all",
-        doc = table.concat(GROUPS, ", ") .. " or all"},
+    {"group", positional = true, type = cli.choice("all", "ram", table.unpack(GROUPS)), default = "all",
+        doc = table.concat(GROUPS, ", ") .. ", all of these, or ram: reconstruction from host memory to host memory, which is pinned"},
     {"device", short = "d", value = "ID", default = "host", doc = "host, cuda:0, ..."},
-    {"size", short = "n", value = "N", type = cli.up_to(1 << 20), default = 512, doc = "tomo: detector columns = slice side"},
-    {"angles", short = "a", value = "N", type = cli.up_to(1 << 20), default = 400, doc = "tomo: projections"},
-    {"slices", short = "s", value = "N", type = cli.up_to(1 << 20), default = 16, doc = "tomo: slices at a time"},
+    {"size", short = "n", value = "N", type = cli.up_to(1 << 20), default = 512, doc = "tomo, ram: detector columns = slice side"},
+    {"angles", short = "a", value = "N", type = cli.up_to(1 << 20), default = 400, doc = "tomo, ram: projections"},
+    {"slices", short = "s", value = "N", type = cli.up_to(1 << 20), default = 16, doc = "tomo: slices at a time; ram: slices"},
+    {"chunk", value = "ROWS", type = cli.count, doc = "ram: rows per chunk (default: chosen)"},
     {"volume", value = "Z,Y,X", type = cli.extents(3), default = {64, 256, 256}, doc = "convolution: the volume"},
     {"repeats", value = "N", type = cli.count, default = 5, doc = "timed repeats (the median counts)"},
     {"only", value = "NAME", doc = "just the rows whose name contains this"},
@@ -109,8 +110,6 @@ print(("%s: %s, %s; Moonbeam %s; median of %d repeats"):format(device.id, device
     options.repeats))
 print(("copy of device memory: %.1f GB/s (bytes read plus written)"):format(1e-9 / bench.floor(1)))
 
-for _, group in ipairs(GROUPS) do
-    if options.group == "all" or options.group == group then
-        assert(loadfile(FOLDER .. group .. ".lua"))()(bench)
-    end
+for _, group in ipairs(options.group == "all" and GROUPS or {options.group}) do
+    assert(loadfile(FOLDER .. group .. ".lua"))()(bench)
 end

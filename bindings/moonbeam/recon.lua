@@ -14,7 +14,7 @@ local recon = {}
 local ITEM_BYTES = {u8 = 1, u16 = 2, i32 = 4, f16 = 2, f32 = 4, f64 = 8}
 local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cutoff", "padding", "circle", "accuracy",
     "size", "scale", "flat_mode", "log", "quiet", "pad_width", "mode", "half_acquisition", "vertical_shifts", "method",
-    "axis_tilt", "overlap", "threads", "pinned", "dtype", "range", "slices_per_file"}
+    "axis_tilt", "overlap", "threads", "pinned", "dtype", "range", "slices_per_file", "out"}
 
 --- Rows per chunk beyond which nothing gets faster: what the back-projection kernels take at a time.
 recon.CHUNK_ROWS = 64
@@ -354,7 +354,7 @@ local function work(scan, device, chunks, settings, write, done, writes)
         write = write or function() end,
         done = done,
     }, {overlap = settings.overlap, threads = settings.threads, pinned = settings.pinned, writes = writes,
-        files = settings.slices_per_file})
+        files = settings.slices_per_file, source = scan.arrays, sink = settings.out})
     local totals = {}
     for _, name in ipairs {"mended", "clipped"} do
         totals[name] = device.dry and {0, 0, 0} or mb.bound({0, 0, 0}, sums[name].to_table, sums[name])
@@ -378,12 +378,21 @@ local function ways_of(scan, device, rows, options)
     return ways
 end
 
+-- Raises unless `out` is nil or an array on the host that has room for the volume.
+local function check_out(out, shape, dtype)
+    if out and (out.device.kind ~= "host" or out.dtype ~= dtype or table.concat(out.shape, " x ") ~= table.concat(shape, " x ")) then
+        mb.raise("shape", ("out is %s %s on %s; it must be %s %s on the host"):format(out.dtype, table.concat(out.shape, " x "),
+            out.device.id, dtype, table.concat(shape, " x ")), {op = "recon.plan", arg = "out"})
+    end
+end
+
 --- What a reconstruction will take: method, chunk height, number of chunks, bytes. Reads nothing.
 -- Options as `recon.run`; `method` and `mode` become the fastest way that fits with one row at least.
 -- Without a `center` the search for it is planned too (search_peak). `overlap` (reading and writing beside the computing, which
 -- takes a second set of chunks on the device) "auto" becomes true where that fits with one row at least. `dtype` "f16" or "u16"
--- stores the slices as that, `range` = {low, high} being its low and high (see op quantize); `slices_per_file` is the result's. `pinned`
--- is the pinned host memory that it may take, `threads` how many threads read, and how many write.
+-- stores the slices as that, `range` = {low, high} being its low and high (see op quantize); `slices_per_file` is the result's;
+-- `out` is the array on the host that the slices go to, where that is no result. `pinned` is the pinned host memory that it may
+-- take (none for arrays that are pinned themselves), `threads` how many threads read, and how many write.
 -- Returns {rows = {first, last}, method, mode, reason, chunk, chunks, peak, search_peak, overlap, pinned, budget,
 -- device, volume = {nz, ny, nx}, settings, ...}.
 function recon.plan(scan, options)
@@ -462,6 +471,7 @@ function recon.plan(scan, options)
         peak = mb.plan.peak(dry_work, device, chunk).peak
     end
     width = options.size or width
+    check_out(options.out, {total, width, width}, options.dtype or "f32")
     return {
         device = device,
         rows = {first, last},
@@ -473,7 +483,7 @@ function recon.plan(scan, options)
         available = available,
         overlap = settings.overlap,
         pinned = stream.pinned_bytes(device, {threads = options.threads, pinned = options.pinned,
-            files = options.slices_per_file}),
+            files = options.slices_per_file, source = scan.arrays, sink = options.out}),
         volume = {total, width, width},
         dtype = options.dtype or "f32",
         volume_bytes = total * width * width * ITEM_BYTES[options.dtype or "f32"],
@@ -510,14 +520,15 @@ function recon.describe(plan)
     return table.concat(lines, "\n")
 end
 
---- Runs a plan. `sink` gets the slices: a result (mb.result), written to while the next chunk is computed, or a function
--- (slices, z), z counting from 1, which is done with the slices when it returns. `each`, a function like that, sees the slices
--- before. Returns {seconds, peak, pinned (both measured), counts = {nonfinite, clamped, nonpositive}, clipped = {below, above,
+--- Runs a plan. `sink` gets the slices: a result (mb.result) or the plan's `out` (left out here), either written to while the
+-- next chunk is computed, or a function (slices, z), z counting from 1, which is done with the slices when it returns. `each`, a
+-- function like that, sees the slices before. Returns {seconds, peak, pinned (both measured), counts = {nonfinite, clamped, nonpositive}, clipped = {below, above,
 -- NaN} of the values stored as another type than f32, times (see stream.describe)}.
 function recon.run(scan, plan, sink, each)
     local bar = progress.new("reconstructing", plan.rows[2] - plan.rows[1] + 1, {unit = "slices",
         quiet = plan.settings.quiet or mb.device.dry()})
-    local to_file = type(sink) ~= "function"
+    local out = not sink and plan.settings.out or nil
+    local beside = type(sink) ~= "function"
     local chunks = chunks_of(plan.rows[1], plan.rows[2], plan.chunk)
     local ranges = ranges_of(scan, chunks, plan.settings)
     local unpacked <close>, unpacking = unpack.if_needed(scan, ranges)
@@ -529,18 +540,60 @@ function recon.run(scan, plan, sink, each)
             if each then
                 each(slices, z)
             end
-            if to_file then
+            if out then
+                local own <close> = out:view({z, z + slices.shape[1] - 1})
+                carrier:carry(own, slices)
+            elseif beside then
                 sink:carry(carrier, slices, z)
             else
                 sink(slices, z)
             end
         end, function(rows)
             bar:step(rows[2] - rows[1] + 1)
-        end, to_file)
+        end, beside)
     local peak = scope:finish()
     times.unpack = unpacking
     return {seconds = bar:finish(), peak = peak, pinned = times.pinned, counts = totals.mended, clipped = totals.clipped,
         times = times}
+end
+
+--- Reconstructs projections that are in host memory into a volume in host memory, in chunks of rows that fit the device, moved
+-- there and back while it computes.
+--
+-- `projections` (angle, row, column), as the detector gave them, `angles` in radians; options: `flats` and `darks`
+-- (frame, row, column), `out` (default: a new array), and those of recon.plan. Without a `center` it is looked for. Arrays in
+-- pinned memory (mb.empty(shape, {pinned = device})) move at the rate of the link; others are copied through a ring.
+-- The volume is that of the whole computed at once, to the bit, for every `chunk` (an even one for the Fourier method, which does
+-- two slices at a time: else but for rounding).
+-- Returns the volume (z, y, x) and the report of recon.run, with the plan.
+function recon.reconstruct(projections, angles, options)
+    options = options_of(options, "recon.reconstruct", OPTIONS, {"flats", "darks"})
+    local settings = {}
+    for name, value in pairs(options) do
+        settings[name] = value
+    end
+    local scan = mb.scan.of_arrays(projections, angles, {flats = options.flats, darks = options.darks})
+    settings.flats, settings.darks = nil, nil
+    settings.center = options.center or recon.find_center(scan, settings)
+    local made
+    if not options.out then
+        local width = settings.size or settings.half_acquisition and extended_width(scan, settings) or scan.cols
+        local rows = settings.rows and settings.rows[2] - settings.rows[1] + 1 or scan.rows
+        made = mb.empty({rows, width, width}, {dtype = settings.dtype, device = "host"})
+        settings.out = made
+    end
+    local _ <close> = setmetatable({}, {__close = function(_, err)
+        if err ~= nil and made then
+            made:release()
+        end
+    end})
+    if settings.dtype and settings.dtype ~= "f32" and not settings.range then
+        settings.range = recon.find_range(scan, settings)
+    end
+    local plan = recon.plan(scan, settings)
+    local report = recon.run(scan, plan)
+    report.plan = plan
+    return settings.out, report
 end
 
 return recon

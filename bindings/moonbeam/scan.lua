@@ -8,7 +8,7 @@ local core = require "moonbeam.core"
 local options_of = require "moonbeam.options"
 local layout_of = require "moonbeam.scan_layout"
 
-local scan = {}
+local scan = { of_arrays = require("moonbeam.scan_arrays").new }
 local methods = {}
 local metatable = { __name = "moonbeam.scan" }
 

@@ -1,7 +1,8 @@
 --- Work in blocks with reading and writing beside it: while the device computes one block, threads read and upload the next
--- one and download and write the one before.
+-- one and download and write the one before. What is read and written are files, or arrays on the host.
 --
--- One carrier reads, one writes (runtime/pipeline/carrier.h); each has threads and a ring of pinned host memory. Two blocks
+-- One carrier reads, one writes (runtime/pipeline/carrier.h); each has threads and, unless it moves pinned arrays, a ring of
+-- pinned host memory. Two blocks
 -- of input and two of output are on the device at a time. With `overlap = false` there is one of each, and every step waits
 -- for the one before; what is computed is the same.
 
@@ -10,7 +11,10 @@ local options_of = require "moonbeam.options"
 
 local stream = {}
 
-local NAMES = {"overlap", "threads", "pinned", "writes", "files", "slot"}
+local NAMES = {"overlap", "threads", "pinned", "writes", "files", "slot", "source", "sink"}
+
+--- A carrier by itself (bindings/lua_carrier.c).
+stream.carrier = core.carrier.open
 
 --- Pinned host memory, for both rings together, unless told otherwise.
 stream.PINNED = 256 << 20
@@ -24,17 +28,34 @@ local function threads_of(device, options)
         return 2, 2 -- the processors compute
     end
     local processors = core.system.processors()
-    return math.max(2, math.min(8, processors // 2)), math.max(2, math.min(options.files and 16 or 4, processors))
+    local many = options.files or options.sink
+    return math.max(2, math.min(8, processors // 2)), math.max(2, math.min(many and 16 or 4, processors))
 end
+
+-- Do arrays on the host go to and from the device without a ring?
+local function direct(device, arrays)
+    for _, array in ipairs(arrays or {}) do
+        if not core.carrier.direct(device, array) then
+            return false
+        end
+    end
+    return arrays ~= nil
+end
+
+-- A carrier that moves arrays directly: two pieces on the lane in turn.
+local DIRECT = {threads = 2, pinned = 0}
 
 local function rings(device, options)
     local reading, writing = threads_of(device, options)
     local pinned = core.device.bytes(options.pinned or stream.PINNED) // 2
-    return {threads = reading, pinned = pinned, slot = options.slot},
-        options.writes ~= false and {threads = writing, pinned = pinned, slot = options.slot, writing = true} or nil
+    local sink = options.sink and {options.sink}
+    local reader = direct(device, options.source) and DIRECT or {threads = reading, pinned = pinned}
+    local writer = direct(device, sink) and DIRECT or {threads = writing, pinned = pinned}
+    return {threads = reader.threads, pinned = reader.pinned, slot = options.slot},
+        options.writes ~= false and {threads = writer.threads, pinned = writer.pinned, slot = options.slot, writing = true} or nil
 end
 
---- The pinned bytes that a run with these options takes: {threads, pinned, writes, files}.
+--- The pinned bytes that a run with these options takes: {threads, pinned, writes, files, source, sink}.
 function stream.pinned_bytes(device, options)
     local total = 0
     for _, ring in pairs {rings(device, options)} do
@@ -67,7 +88,8 @@ end
 --   steps.write(slices, block, carrier)      queues the writing (carrier is nil where options.writes is false)
 --   steps.done(block)                        (optional) after that
 -- Options: overlap, threads (in each direction), pinned (bytes), writes (default true), files (are there several to write to?), slot
--- (bytes that a piece should have room for).
+-- (bytes that a piece should have room for), source (the arrays on the host that are read, where nothing else is), sink (the
+-- array on the host that is written to): where they are pinned for the device there is no ring for them.
 -- Returns {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes, waits...}: seconds and bytes.
 function stream.run(device, blocks, steps, options)
     options = options_of(options, "stream.run", NAMES)
@@ -118,6 +140,7 @@ function stream.run(device, blocks, steps, options)
         writer:finish()
     end
     behind:set(nil)
+    reader:finish()
     local read, written = reader:stats(), writer and writer:stats()
         or {file_seconds = 0, lane_seconds = 0, wait_seconds = 0, bytes = 0, raw_bytes = 0}
     return {

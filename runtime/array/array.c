@@ -25,6 +25,12 @@ static void locate(mb_array *array)
 mb_status mb_array_create(mb_device *device, mb_dtype dtype, const mb_shape *shape,
                           const char *owner, mb_array **out)
 {
+    return mb_array_create_pinned(device, NULL, dtype, shape, owner, out);
+}
+
+mb_status mb_array_create_pinned(mb_device *device, mb_device *pinned_for, mb_dtype dtype,
+                                 const mb_shape *shape, const char *owner, mb_array **out)
+{
     for (int i = 0; i < shape->rank; i++)
         if (shape->dims[i] < 0)
             return mb_fail(MB_STATUS_SHAPE, NULL, "extent %d is %lld; extents are 0 or more", i + 1,
@@ -34,7 +40,9 @@ mb_status mb_array_create(mb_device *device, mb_dtype dtype, const mb_shape *sha
     mb_array *array = new_array();
     if (!array)
         return MB_STATUS_MEMORY;
-    mb_status status = mb_storage_create(device, bytes, owner, &array->storage);
+    mb_status status =
+        pinned_for ? mb_storage_create_pinned(device, pinned_for, bytes, owner, &array->storage)
+                   : mb_storage_create(device, bytes, owner, &array->storage);
     if (status != MB_STATUS_OK) {
         free(array);
         return status;

@@ -26,6 +26,9 @@ typedef struct mb_array {
 /* A new contiguous array, not initialised. `owner` as for mb_pool_alloc. */
 mb_status mb_array_create(mb_device *device, mb_dtype dtype, const mb_shape *shape,
                           const char *owner, mb_array **out);
+/* The same in host memory that is pinned for a device (mb_storage_create_pinned); `device` is the host. All zeros. */
+mb_status mb_array_create_pinned(mb_device *device, mb_device *pinned_for, mb_dtype dtype,
+                                 const mb_shape *shape, const char *owner, mb_array **out);
 void mb_array_destroy(mb_array *array); /* NULL is fine */
 
 typedef struct mb_range {

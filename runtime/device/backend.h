@@ -39,6 +39,11 @@ typedef enum mb_lane {
     MB_LANE_COUNT
 } mb_lane;
 
+/* Rows of a copy: as many runs of `width` bytes, whose beginnings lie a pitch apart at either end. */
+typedef struct mb_lane_rows {
+    uint64_t width, count, to_pitch, from_pitch;
+} mb_lane_rows;
+
 typedef struct mb_backend {
     int abi;
     const char *name; /* "host", "cuda" */
@@ -63,11 +68,13 @@ typedef struct mb_backend {
     mb_status (*sync)(void *self);
     void *(*stream)(void *self); /* the native compute stream; NULL on the host */
 
-    /* Pinned host memory: what the lanes copy from and to. It is touched, so that its first use costs nothing. */
+    /* Pinned host memory: what the lanes copy from and to. It is zeroed and thereby touched, so that its first use costs
+    ** nothing. Any device of the backend copies from it. */
     mb_status (*pin)(void *self, uint64_t bytes, void **host);
     void (*unpin)(void *self, void *host, uint64_t bytes);
     /* Queues a copy between pinned and device memory, in the lane's direction. */
-    mb_status (*lane_copy)(void *self, mb_lane lane, void *to, const void *from, uint64_t bytes);
+    mb_status (*lane_copy)(void *self, mb_lane lane, void *to, const void *from,
+                           const mb_lane_rows *rows);
     /* What is queued on the lane from now on waits for the event, as it was last recorded. */
     mb_status (*lane_wait)(void *self, mb_lane lane, void *event);
 

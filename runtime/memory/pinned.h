@@ -18,9 +18,11 @@ typedef struct mb_device mb_device;
 
 typedef struct mb_pinned {
     uint64_t limit, live, peak;
+    uint64_t placed; /* of a shadow: addresses handed out so far */
 } mb_pinned;
 
-/* `owner` as for mb_pool_alloc. Fails with MB_STATUS_BUDGET beyond the limit. */
+/* Zeroed memory. `owner` as for mb_pool_alloc. Fails with MB_STATUS_BUDGET beyond the limit. The addresses of a shadow are
+** different for different pieces, and nothing is behind them. */
 mb_status mb_pinned_alloc(mb_device *device, uint64_t bytes, const char *owner, void **address);
 void mb_pinned_free(mb_device *device, void *address, uint64_t bytes, const char *owner);
 

@@ -6,10 +6,12 @@
 #include "memory/ledger.h"
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct mb_storage {
     atomic_int references;
     mb_device *device;
+    mb_device *pinned_for; /* NULL: the block is the pool's */
     mb_block block;
     uint64_t bytes;
     const char *owner;
@@ -41,6 +43,31 @@ mb_status mb_storage_create(mb_device *device, uint64_t bytes, const char *owner
     return MB_STATUS_OK;
 }
 
+mb_status mb_storage_create_pinned(mb_device *device, mb_device *pinned_for, uint64_t bytes,
+                                   const char *owner, mb_storage **out)
+{
+    struct timespec now;
+    mb_storage *storage = malloc(sizeof *storage);
+    if (!storage)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
+    *storage = (mb_storage){
+        .device = device, .pinned_for = pinned_for, .bytes = bytes, .owner = owner};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    storage->block.bytes = bytes;
+    storage->block.born_ns =
+        (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    mb_status status = bytes > 0
+                           ? mb_pinned_alloc(pinned_for, bytes, owner, &storage->block.address)
+                           : MB_STATUS_OK;
+    if (status != MB_STATUS_OK) {
+        free(storage);
+        return status;
+    }
+    atomic_init(&storage->references, 1);
+    *out = storage;
+    return MB_STATUS_OK;
+}
+
 mb_storage *mb_storage_retain(mb_storage *storage)
 {
     atomic_fetch_add(&storage->references, 1);
@@ -53,6 +80,13 @@ void mb_storage_release(mb_storage *storage)
         return;
     mb_device *device = storage->device;
     int64_t bytes = (int64_t)storage->block.bytes;
+    if (storage->pinned_for) {
+        if (bytes)
+            mb_pinned_free(storage->pinned_for, storage->block.address, (uint64_t)bytes,
+                           mb_pool_current_site());
+        free(storage);
+        return;
+    }
     mb_pool_free(device->pool, &storage->block);
     if (bytes && mb_ledger_on(device)) {
         uint64_t live = mb_pool_live(device->pool);
@@ -66,7 +100,8 @@ void mb_storage_release(mb_storage *storage)
     free(storage);
 }
 
-mb_status mb_storage_mirror(mb_storage *storage, mb_device *shadow, mb_storage **out)
+mb_status mb_storage_mirror(mb_storage *storage, mb_device *shadow, mb_device *pinned_shadow,
+                            mb_storage **out)
 {
     if (!storage->mirror) {
         mb_storage *image = calloc(1, sizeof *image);
@@ -74,6 +109,7 @@ mb_status mb_storage_mirror(mb_storage *storage, mb_device *shadow, mb_storage *
             return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
         atomic_init(&image->references, 0);
         image->device = shadow;
+        image->pinned_for = pinned_shadow;
         image->block = storage->block;
         image->bytes = storage->bytes;
         image->owner = storage->owner;
@@ -116,6 +152,11 @@ mb_device *mb_storage_device(const mb_storage *storage)
 const mb_block *mb_storage_block(const mb_storage *storage)
 {
     return &storage->block;
+}
+
+mb_device *mb_storage_pinned_for(const mb_storage *storage)
+{
+    return storage->pinned_for;
 }
 
 int mb_storage_references(const mb_storage *storage)

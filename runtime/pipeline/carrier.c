@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,6 +21,8 @@
 #define MOST_SLOT_BYTES (UINT64_C(8) << 20)
 #define LEAST_SLOT_BYTES (UINT64_C(64) << 10)
 #define POLL_MS 20
+/* Pieces of direct transfers: long enough that two of them in turn keep the lane busy. */
+#define DIRECT_BYTES (UINT64_C(32) << 20)
 
 typedef struct slot {
     unsigned char *memory;
@@ -29,8 +32,12 @@ typedef struct slot {
 
 typedef struct transfer {
     struct transfer *next;
-    mb_h5_dataset *dataset;
+    mb_h5_dataset *dataset; /* the other end, or NULL: host memory */
     mb_range ranges[MB_H5_MAX_RANK];
+    mb_storage *host_storage;         /* a reference */
+    unsigned char *host;              /* its first row */
+    uint64_t line_pitch, frame_pitch; /* bytes from row to row, from frame to frame */
+    bool direct;                      /* the lane copies from or to it */
     mb_dtype dtype;
     bool raw, packed, last;
     mb_storage *storage;   /* a reference */
@@ -81,14 +88,15 @@ mb_status mb_carrier_plan(const mb_carrier_options *options, int *slots, uint64_
         return mb_fail(MB_STATUS_ARGUMENT, "threads", "threads is %d; it must lie in [1, %d]",
                        options->threads, MB_CARRIER_MAX_THREADS);
     /* A reader's slot is on the lane while it fills the next; a writer has its slot to itself until it is in the file. */
-    *slots = options->writing ? options->threads : 2 * options->threads;
+    *slots = options->writing || options->pinned_bytes == 0 ? options->threads
+                                                                  : 2 * options->threads;
     uint64_t each = options->pinned_bytes / (uint64_t)*slots / 4096 * 4096;
     const uint64_t most =
         options->slot_bytes > MOST_SLOT_BYTES ? options->slot_bytes : MOST_SLOT_BYTES;
     if (each > most)
         each = most / 4096 * 4096;
     *slot_bytes = each;
-    if (each < LEAST_SLOT_BYTES)
+    if (options->pinned_bytes > 0 && each < LEAST_SLOT_BYTES)
         return mb_fail_bytes(MB_STATUS_BUDGET, (uint64_t)*slots * LEAST_SLOT_BYTES,
                              options->pinned_bytes,
                              "%llu bytes of pinned memory are too few for %d threads, which need "
@@ -105,13 +113,74 @@ static mb_lane lane_of(const mb_carrier *c)
     return c->options.writing ? MB_LANE_DOWNLOAD : MB_LANE_UPLOAD;
 }
 
-/* Queues a slot's copy, in order after the transfer's event. */
-static mb_status queue_copy(mb_carrier *c, transfer *t, slot *s, unsigned char *memory,
-                            uint64_t bytes)
+/* Of lines of a transfer's host memory, those from `line` on that lie a pitch apart: how many lines they are; where they begin,
+** and their rows, of which one may be a whole frame. */
+static uint64_t next_rows(const transfer *t, uint64_t line, uint64_t lines, unsigned char **host,
+                          uint64_t *pitch, mb_lane_rows *rows)
+{
+    const uint64_t row = line % t->frame_lines;
+    *host = t->host + line / t->frame_lines * t->frame_pitch + row * t->line_pitch;
+    if (row == 0 && lines >= t->frame_lines && t->line_pitch == t->line_bytes) {
+        rows->width = t->frame_lines * t->line_bytes;
+        rows->count = lines / t->frame_lines;
+        *pitch = t->frame_pitch;
+        return rows->count * t->frame_lines;
+    }
+    rows->width = t->line_bytes;
+    rows->count = lines < t->frame_lines - row ? lines : t->frame_lines - row;
+    *pitch = t->line_pitch;
+    return rows->count;
+}
+
+/* Copies lines between a transfer's host memory and dense memory. */
+static void copy_lines(const transfer *t, uint64_t line, uint64_t lines, unsigned char *memory,
+                       bool writing)
+{
+    for (uint64_t end = line + lines; line < end;) {
+        unsigned char *host;
+        uint64_t pitch;
+        mb_lane_rows rows;
+        line += next_rows(t, line, end - line, &host, &pitch, &rows);
+        for (uint64_t i = 0; i < rows.count; i++, host += pitch, memory += rows.width)
+            memcpy(writing ? host : memory, writing ? memory : host, rows.width);
+    }
+}
+
+/* Queues the copy of some lines between the array, whose part begins at `memory`, and the slot or, directly, the other end. */
+static mb_status copy_on_lane(mb_carrier *c, const transfer *t, const slot *s,
+                              unsigned char *memory, uint64_t line, uint64_t lines)
+{
+    const mb_backend *backend = c->device->backend;
+    void *self = c->device->self;
+    const bool down = c->options.writing;
+    mb_status status = MB_STATUS_OK;
+    if (!t->direct) {
+        const uint64_t bytes = lines * t->line_bytes;
+        const mb_lane_rows all = {bytes, 1, bytes, bytes};
+        return backend->lane_copy(self, lane_of(c), down ? s->memory : memory,
+                                  down ? memory : s->memory, &all);
+    }
+    for (uint64_t end = line + lines; line < end && status == MB_STATUS_OK;) {
+        unsigned char *host;
+        uint64_t pitch;
+        mb_lane_rows rows;
+        line += next_rows(t, line, end - line, &host, &pitch, &rows);
+        rows.to_pitch = down ? pitch : rows.width;
+        rows.from_pitch = down ? rows.width : pitch;
+        status = backend->lane_copy(self, lane_of(c), down ? host : memory, down ? memory : host,
+                                    &rows);
+        memory += rows.width * rows.count;
+    }
+    return status;
+}
+
+/* Queues a piece's copy, in order after the transfer's event, between two events of the slot. */
+static mb_status queue_copy(mb_carrier *c, transfer *t, slot *s, uint64_t line, uint64_t lines)
 {
     const mb_backend *backend = c->device->backend;
     void *self = c->device->self;
     const mb_lane lane = lane_of(c);
+    unsigned char *memory = t->memory + line * t->line_bytes;
     mb_status status = MB_STATUS_OK;
     pthread_mutex_lock(&c->lane_lock);
     if (!t->lane_waits)
@@ -120,8 +189,7 @@ static mb_status queue_copy(mb_carrier *c, transfer *t, slot *s, unsigned char *
     if (status == MB_STATUS_OK)
         status = backend->event_record(self, lane, s->begin);
     if (status == MB_STATUS_OK)
-        status = c->options.writing ? backend->lane_copy(self, lane, s->memory, memory, bytes)
-                                    : backend->lane_copy(self, lane, memory, s->memory, bytes);
+        status = copy_on_lane(c, t, s, memory, line, lines);
     if (status == MB_STATUS_OK)
         status = backend->event_record(self, lane, s->end);
     s->copied = status == MB_STATUS_OK;
@@ -155,12 +223,16 @@ static void file_work(mb_carrier *c, int change)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Some lines of a transfer between the file and the slot. */
+/* Some lines of a transfer between the other end and the slot. */
 static mb_status move_lines(const transfer *t, uint64_t line, uint64_t lines, void *memory,
                             bool writing)
 {
-    const int rank = mb_h5_dataset_info(t->dataset)->rank;
     mb_range part[MB_H5_MAX_RANK];
+    if (t->dataset == NULL) {
+        copy_lines(t, line, lines, memory, writing);
+        return MB_STATUS_OK;
+    }
+    const int rank = mb_h5_dataset_info(t->dataset)->rank;
     if (t->raw && writing)
         return mb_h5_raw_write(t->dataset, t->ranges, line * t->line_bytes, lines * t->line_bytes,
                                memory);
@@ -196,21 +268,26 @@ static void through_ring(mb_carrier *c, transfer *t, uint64_t lines)
 static mb_status carry(mb_carrier *c, transfer *t, slot *s, uint64_t line, uint64_t lines)
 {
     const bool writing = c->options.writing;
-    unsigned char *memory = t->memory + line * t->line_bytes;
-    const uint64_t bytes = lines * t->line_bytes;
     MB_TRY(mb_cancel_check());
     MB_TRY(settle(c, s));
+    if (t->direct && !writing) { /* the other end is in use until the copy is over */
+        MB_TRY(queue_copy(c, t, s, line, lines));
+        through_ring(c, t, lines);
+        return settle(c, s);
+    }
     if (writing) {
-        MB_TRY(queue_copy(c, t, s, memory, bytes));
+        MB_TRY(queue_copy(c, t, s, line, lines));
         MB_TRY(settle(c, s));
         through_ring(c, t, lines);
     }
+    if (t->direct)
+        return MB_STATUS_OK;
     file_work(c, 1);
     const mb_status status = move_lines(t, line, lines, s->memory, writing);
     file_work(c, -1);
     if (status != MB_STATUS_OK || writing)
         return status;
-    MB_TRY(queue_copy(c, t, s, memory, bytes));
+    MB_TRY(queue_copy(c, t, s, line, lines));
     through_ring(c, t, lines);
     return MB_STATUS_OK;
 }
@@ -276,7 +353,7 @@ static void *worker(void *user)
             c->failure = *mb_error_last();
         if (status == MB_STATUS_OK) {
             c->stats.bytes += lines * t->line_bytes;
-            c->stats.raw_bytes += t->raw ? lines * t->line_bytes : 0;
+            c->stats.raw_bytes += t->raw || t->dataset == NULL ? lines * t->line_bytes : 0;
         }
         t->active--;
         t->done += lines;
@@ -343,68 +420,68 @@ static void return_event(mb_carrier *c, void *event)
 static void free_transfer(mb_carrier *c, transfer *t)
 {
     mb_storage_release(t->storage);
+    mb_storage_release(t->host_storage);
     if (t->dataset != NULL)
         mb_h5_dataset_use(t->dataset, -1);
     return_event(c, t->queued);
     free(t);
 }
 
-/* How the transfer is cut: whole rows, and whole frames where a slot holds one. */
-static mb_status cut(const mb_carrier *c, transfer *t, const mb_h5_info *info)
+/* How the transfer is cut: whole rows, and whole frames where a slot holds one; then in whole chunks of so many frames, so that
+** none is decoded twice. `what` names the other end. */
+static mb_status cut(const mb_carrier *c, transfer *t, int rank, const int64_t *extents,
+                     int64_t chunk_frames, const char *what)
 {
-    const int rank = info->rank;
-    t->line_bytes = mb_dtype_bytes(t->dtype) * (rank > 0 ? (uint64_t)t->ranges[rank - 1].count : 1);
-    t->frame_lines = rank > 1 ? (uint64_t)t->ranges[rank - 2].count : 1;
-    t->lines = t->frame_lines * (rank > 2 ? (uint64_t)t->ranges[0].count : 1);
-    t->piece_lines = t->line_bytes > 0 ? c->slot_bytes / t->line_bytes : t->lines;
+    const uint64_t most = t->direct ? DIRECT_BYTES : c->slot_bytes;
+    t->line_bytes = mb_dtype_bytes(t->dtype) * (rank > 0 ? (uint64_t)extents[rank - 1] : 1);
+    t->frame_lines = rank > 1 ? (uint64_t)extents[rank - 2] : 1;
+    t->lines = t->frame_lines * (rank > 2 ? (uint64_t)extents[0] : 1);
+    t->piece_lines = t->line_bytes > 0 ? most / t->line_bytes : t->lines;
+    if (t->piece_lines == 0 && t->direct)
+        t->piece_lines = 1;
     if (t->piece_lines == 0)
         return mb_fail_bytes(MB_STATUS_BUDGET, t->line_bytes, c->slot_bytes,
-                             "a row of '%s' has %llu bytes, a slot of the ring %llu: give more "
+                             "a row of %s has %llu bytes, a slot of the ring %llu: give more "
                              "pinned memory (pinned), or fewer threads",
-                             mb_h5_dataset_path(t->dataset), (unsigned long long)t->line_bytes,
+                             what, (unsigned long long)t->line_bytes,
                              (unsigned long long)c->slot_bytes);
     if (t->piece_lines >= t->frame_lines) {
         uint64_t frames = t->piece_lines / t->frame_lines;
-        /* Whole chunks, so that none is decoded twice. */
-        if (rank == 3 && info->chunked && frames > (uint64_t)info->chunks[0])
-            frames -= frames % (uint64_t)info->chunks[0];
+        if (rank == 3 && frames > (uint64_t)chunk_frames)
+            frames -= frames % (uint64_t)chunk_frames;
         t->piece_lines = frames * t->frame_lines;
     }
     return MB_STATUS_OK;
 }
 
-mb_status mb_carrier_queue(mb_carrier *c, mb_h5_dataset *dataset, const mb_range *ranges,
-                           mb_array *array, bool last)
+static mb_status check_array(const mb_carrier *c, const mb_array *array, int rank, const char *what)
 {
-    mb_status status;
-    const mb_h5_info *info = mb_h5_dataset_info(dataset);
     if (array->device != c->device)
         return mb_fail(MB_STATUS_ARGUMENT, "array", "the array is on %s, the carrier for %s",
                        array->device->id, c->device->id);
-    if (info->rank > 3)
-        return mb_fail(MB_STATUS_SHAPE, NULL, "'%s' has %d axes; a carrier takes at most 3",
-                       mb_h5_dataset_path(dataset), info->rank);
+    if (rank > 3)
+        return mb_fail(MB_STATUS_SHAPE, NULL, "%s has %d axes; a carrier takes at most 3", what,
+                       rank);
     if (!mb_array_contiguous(array))
         return mb_fail(MB_STATUS_SHAPE, "array", "a carrier needs a contiguous array");
-    MB_TRY(mb_h5_dataset_check(dataset, ranges, array, !c->options.writing));
-    if (c->device->dry || mb_array_elements(array) == 0)
-        return MB_STATUS_OK;
+    return MB_STATUS_OK;
+}
+
+static mb_status start_transfer(const mb_array *array, transfer **out)
+{
     transfer *t = calloc(1, sizeof *t);
     if (t == NULL)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a transfer");
-    t->dataset = dataset;
-    mb_h5_dataset_use(dataset, 1);
-    memcpy(t->ranges, ranges, (size_t)info->rank * sizeof *ranges);
     t->dtype = array->dtype;
     t->memory = array->data;
     t->storage = mb_storage_retain(array->storage);
-    bool whole = info->rank >= 2 && ranges[info->rank - 1].count == info->dims[info->rank - 1];
-    for (int axis = 0; axis < info->rank; axis++)
-        whole = whole && ranges[axis].step == 1;
-    t->last = last;
-    t->raw = whole && mb_h5_raw_possible(dataset, t->dtype, !c->options.writing, NULL);
-    t->packed = whole && !c->options.writing && mb_h5_packed_possible(dataset, t->dtype);
-    status = cut(c, t, info);
+    *out = t;
+    return MB_STATUS_OK;
+}
+
+/* Hands the transfer to the workers, or frees it. */
+static mb_status enqueue(mb_carrier *c, transfer *t, mb_status status)
+{
     if (status == MB_STATUS_OK)
         status = seen(c, take_event(c, &t->queued));
     if (status == MB_STATUS_OK)
@@ -424,9 +501,80 @@ mb_status mb_carrier_queue(mb_carrier *c, mb_h5_dataset *dataset, const mb_range
     return status;
 }
 
-static bool through(const transfer *t, bool to_end)
+mb_status mb_carrier_queue(mb_carrier *c, mb_h5_dataset *dataset, const mb_range *ranges,
+                           mb_array *array, bool last)
 {
-    return to_end ? t->done == t->lines : t->copied == t->lines;
+    transfer *t = NULL;
+    char what[160];
+    int64_t extents[3] = {0};
+    const mb_h5_info *info = mb_h5_dataset_info(dataset);
+    snprintf(what, sizeof what, "'%s'", mb_h5_dataset_path(dataset));
+    MB_TRY(check_array(c, array, info->rank, what));
+    MB_TRY(mb_h5_dataset_check(dataset, ranges, array, !c->options.writing));
+    if (c->device->dry || mb_array_elements(array) == 0)
+        return MB_STATUS_OK;
+    MB_TRY(start_transfer(array, &t));
+    t->dataset = dataset;
+    mb_h5_dataset_use(dataset, 1);
+    memcpy(t->ranges, ranges, (size_t)info->rank * sizeof *ranges);
+    bool whole = info->rank >= 2 && ranges[info->rank - 1].count == info->dims[info->rank - 1];
+    for (int axis = 0; axis < info->rank; axis++) {
+        whole = whole && ranges[axis].step == 1;
+        extents[axis] = ranges[axis].count;
+    }
+    t->last = last;
+    t->raw = whole && mb_h5_raw_possible(dataset, t->dtype, !c->options.writing, NULL);
+    t->packed = whole && !c->options.writing && mb_h5_packed_possible(dataset, t->dtype);
+    return enqueue(c, t,
+                   cut(c, t, info->rank, extents, info->chunked ? info->chunks[0] : 1, what));
+}
+
+bool mb_carrier_direct(const mb_device *device, const mb_array *host)
+{
+    const mb_device *pinned_for = mb_storage_pinned_for(host->storage);
+    return strcmp(device->backend->name, "host") == 0 ||
+           (pinned_for != NULL && strcmp(pinned_for->backend->name, device->backend->name) == 0);
+}
+
+mb_status mb_carrier_queue_host(mb_carrier *c, const mb_array *host, mb_array *array)
+{
+    transfer *t = NULL;
+    const int rank = host->shape.rank;
+    const int64_t *strides = host->strides;
+    const uint64_t element = mb_dtype_bytes(host->dtype);
+    if (strcmp(host->device->backend->name, "host") != 0)
+        return mb_fail(MB_STATUS_ARGUMENT, "host",
+                       "the other end of a transfer is an array on the host, not on %s",
+                       host->device->id);
+    MB_TRY(check_array(c, array, rank, "the array on the host"));
+    if (host->dtype != array->dtype || !mb_shape_equal(&host->shape, &array->shape))
+        return mb_fail(MB_STATUS_SHAPE, "host",
+                       "both ends of a transfer must have the same shape and element type");
+    for (int axis = 0; axis < rank; axis++)
+        if (host->shape.dims[axis] > 1 && (axis == rank - 1 ? strides[axis] != 1 : strides[axis] < 1))
+            return mb_fail(MB_STATUS_SHAPE, "host",
+                           "a carrier needs host memory whose last axis is dense, and whose others "
+                           "are neither reversed nor broadcast");
+    if (c->device->dry || mb_array_elements(array) == 0)
+        return MB_STATUS_OK;
+    if (host->device->dry)
+        return mb_fail(MB_STATUS_DRY_RUN, "host", "an array of a dry run has no data");
+    MB_TRY(start_transfer(array, &t));
+    t->host_storage = mb_storage_retain(host->storage);
+    t->host = host->data;
+    t->direct = mb_carrier_direct(c->device, host);
+    const mb_status status = cut(c, t, rank, host->shape.dims, 1, "the array on the host");
+    t->line_pitch = rank > 1 && t->frame_lines > 1 ? (uint64_t)strides[rank - 2] * element
+                                                   : t->line_bytes;
+    t->frame_pitch = rank > 2 ? (uint64_t)strides[0] * element : t->line_bytes * t->frame_lines;
+    return enqueue(c, t, status);
+}
+
+/* To the end, or as far as mb_carrier_wait waits: until both copies of a reader's piece are under way or over. */
+static bool through(const mb_carrier *c, const transfer *t, bool to_end)
+{
+    const bool done = to_end || (!c->options.writing && !t->direct);
+    return (done ? t->done : t->copied) == t->lines;
 }
 
 /* Under the lock: takes finished transfers off the list. */
@@ -455,7 +603,7 @@ static mb_status wait_until(mb_carrier *c, bool to_end)
     pthread_mutex_lock(&c->lock);
     for (;;) {
         const transfer *t = c->first;
-        while (t != NULL && through(t, to_end))
+        while (t != NULL && through(c, t, to_end))
             t = t->next;
         status = report(c);
         if (t == NULL || status != MB_STATUS_OK)
@@ -490,8 +638,7 @@ mb_status mb_carrier_wait(mb_carrier *c)
 {
     if (c->device->dry)
         return MB_STATUS_OK;
-    /* A reader has done with a piece when its upload is queued. */
-    MB_TRY(wait_until(c, !c->options.writing));
+    MB_TRY(wait_until(c, false));
     if (c->options.writing)
         return MB_STATUS_OK;
     const mb_backend *backend = c->device->backend;
@@ -591,7 +738,9 @@ mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options
     pthread_mutex_init(&c->lane_lock, NULL);
     pthread_cond_init(&c->work, NULL);
     pthread_cond_init(&c->progress, NULL);
-    mb_status status = mb_pinned_alloc(device, (uint64_t)slots * slot_bytes, owner, &pinned);
+    mb_status status =
+        slot_bytes > 0 ? mb_pinned_alloc(device, (uint64_t)slots * slot_bytes, owner, &pinned)
+                       : MB_STATUS_OK;
     if (status == MB_STATUS_OK) {
         c->pinned = pinned;
         c->pinned_bytes = (uint64_t)slots * slot_bytes;

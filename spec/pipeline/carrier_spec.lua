@@ -145,6 +145,102 @@ helper.each_device(function(device, test)
             end
         end)
 
+        -- Views of arrays on the host, pinned for the device or not: whole, rows, columns, neither.
+        local function host_views(array)
+            return {array:view(mb.all), array:view({2, 11}, {3, 20}, mb.all), array:view(mb.all, {5, 5}, mb.all),
+                array:view({1, 13, 3}, mb.all, mb.all), array:view(mb.all, mb.all, {3, 30}), array:view(4, {2, 9}, {7, 8}),
+                array:view(5, 6, mb.all), array:view({3, 3}, {1, 24, 5}, {40, 40})}
+        end
+
+        for _, pinned in ipairs {true, false} do
+            local name = pinned and "pinned arrays, without a ring" or "pageable arrays, through the ring"
+            local here = pinned and device or nil
+            local ring = {threads = 3, pinned = pinned and 0 or 8 * 65536}
+
+            test("reads " .. name, function()
+                local host <close> = mb.random({FRAMES, ROWS, COLS}, {dtype = "u16", high = 65535, device = "host", pinned = here})
+                local carrier <close> = open_carrier(ring)
+                local bytes = 0
+                for i, view in ipairs(host_views(host)) do
+                    local got <close> = mb.full(view.shape, 7, {dtype = "u16", device = device})
+                    carrier:carry(view, got)
+                    carrier:wait()
+                    assert.same(view:to_table(), got:to_table(), i)
+                    bytes = bytes + got.bytes
+                    view:release()
+                end
+                carrier:finish()
+                assert.equal(bytes, carrier:stats().bytes)
+                assert.equal(bytes, carrier:stats().raw_bytes)
+            end)
+
+            test("writes " .. name, function()
+                local host <close> = mb.zeros({FRAMES, ROWS, COLS}, {dtype = "u16", device = "host", pinned = here})
+                local shadow <close> = mb.zeros({FRAMES, ROWS, COLS}, {dtype = "u16", device = "host"})
+                local expected = host_views(shadow)
+                ring.writing = true
+                local carrier <close> = open_carrier(ring)
+                for i, view in ipairs(host_views(host)) do
+                    local from <close> = mb.random(view.shape, {dtype = "u16", high = 65535, seed = i, device = device})
+                    carrier:carry(view, from)
+                    carrier:wait()
+                    mb.fill(from, 3) -- its bytes have left the device
+                    carrier:finish()
+                    local values <close> = mb.random(view.shape, {dtype = "u16", high = 65535, seed = i, device = "host"})
+                    mb.convert(values, "u16", {out = expected[i]})
+                    assert.same(shadow:to_table(), host:to_table(), i)
+                    view:release()
+                    expected[i]:release()
+                end
+            end)
+        end
+
+        test("moves much between pinned arrays and the device in pieces, both ways at a time", function()
+            local raw <close> = mb.random({6, 700, 2048}, {dtype = "f32", seed = 6, device = "host", pinned = device})
+            local back <close> = mb.zeros({6, 700, 2048}, {dtype = "f32", device = "host", pinned = device})
+            local up <close> = open_carrier {threads = 2, pinned = 0}
+            local down <close> = open_carrier {threads = 2, pinned = 0, writing = true}
+            for first = 1, 700, 175 do
+                local from <close> = raw:view(mb.all, {first, first + 174})
+                local to <close> = back:view(mb.all, {first, first + 174})
+                local block <close> = mb.empty(from.shape, {device = device})
+                up:carry(from, block)
+                up:wait()
+                down:carry(to, block)
+                down:wait()
+            end
+            down:finish()
+            up:finish()
+            local difference <close> = raw - back
+            assert.equal(0, difference:norm())
+            assert.is_true(up:stats().lane_seconds > 0)
+            assert.equal(0, up:stats().file_seconds)
+        end)
+
+        test("rejects arrays that cannot be an end", function()
+            local host <close> = mb.zeros({4, 6, 8}, {dtype = "u16", device = "host"})
+            local array <close> = mb.zeros({4, 6, 8}, {dtype = "u16", device = device})
+            local carrier <close> = open_carrier()
+            local small <close> = host:view({1, 3})
+            assert.matches("same shape", (helper.failure(carrier.carry, carrier, small, array)))
+            local other <close> = mb.zeros({4, 6, 8}, {device = "host"})
+            assert.matches("element type", (helper.failure(carrier.carry, carrier, other, array)))
+            local columns <close> = host:permute(1, 3, 2)
+            local wide <close> = mb.zeros({4, 8, 6}, {dtype = "u16", device = device})
+            assert.matches("dense", (helper.failure(carrier.carry, carrier, columns, wide)))
+            local reversed <close> = host:view({4, 1, -1})
+            assert.matches("reversed", (helper.failure(carrier.carry, carrier, reversed, array)))
+            if device ~= "host" then
+                assert.matches("on the host", (helper.failure(carrier.carry, carrier, array, array)))
+                local none <close> = open_carrier {pinned = 0}
+                assert.matches("more pinned memory", (helper.failure(none.carry, none, host, array)))
+            end
+            local dataset = assert(mb.h5.open(make("data.h5"))):dataset("/data")
+            local none <close> = open_carrier {pinned = 0}
+            local frames <close> = mb.zeros({FRAMES, ROWS, COLS}, {dtype = "u16", device = device})
+            assert.matches("more pinned memory", (helper.failure(none.carry, none, dataset, frames)))
+        end)
+
         test("finds a damaged row when the file is verified", function()
             local file <close> = mb.h5.create(folder .. "/damaged.h5")
             local dataset = file:create_dataset("/data", {shape = {4, 300, 300}})

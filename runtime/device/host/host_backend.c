@@ -204,10 +204,12 @@ static void host_unpin(void *self, void *host, uint64_t bytes)
 
 /* By the calling thread alone: several of them copy at a time. */
 static mb_status host_lane_copy(void *self, mb_lane lane, void *to, const void *from,
-                                uint64_t bytes)
+                                const mb_lane_rows *rows)
 {
     (void)self, (void)lane;
-    memcpy(to, from, bytes);
+    for (uint64_t row = 0; row < rows->count; row++)
+        memcpy((char *)to + row * rows->to_pitch, (const char *)from + row * rows->from_pitch,
+               rows->width);
     return MB_STATUS_OK;
 }
 

@@ -144,10 +144,10 @@ static mb_status planned_pin(void *self, uint64_t bytes, void **host)
 }
 
 static mb_status planned_lane_copy(void *self, mb_lane lane, void *to, const void *from,
-                                   uint64_t bytes)
+                                   const mb_lane_rows *rows)
 {
     (void)lane;
-    return planned_transfer(self, to, from, bytes);
+    return planned_transfer(self, to, from, rows->count);
 }
 
 static void planned_unpin(void *self, void *host, uint64_t bytes)

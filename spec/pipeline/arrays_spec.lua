@@ -1,0 +1,183 @@
+-- Reconstruction from host memory to host memory: the volume of the whole computed at once, to the bit, whatever the chunks and
+-- whether the arrays are pinned, within what the plan says.
+
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+
+local ANGLES, ROWS, COLS = 40, 22, 48
+
+helper.each_device(function(device, test)
+    describe("reconstruction in memory on " .. device, function()
+        local theta = mb.tomo.angles(ANGLES)
+
+        -- Projections, flats and darks; pinned for the device or not.
+        local function frames(pinned)
+            local function make(count, seed, low, high)
+                return mb.random({count, ROWS, COLS}, {dtype = "u16", seed = seed, low = low, high = high, device = "host",
+                    pinned = pinned and device or nil})
+            end
+            return setmetatable({raw = make(ANGLES, 1, 500, 40000), flats = make(3, 2, 40000, 41000), darks = make(2, 3, 90, 110)},
+                {__close = function(all)
+                    for _, array in pairs(all) do
+                        array:release()
+                    end
+                end})
+        end
+
+        local function settings_of(more)
+            local settings = {device = device, center = 23.25, quiet = true, threads = 2, pinned = "2Mi"}
+            for key, value in pairs(more or {}) do
+                settings[key] = value
+            end
+            return settings
+        end
+
+        local function reconstruct(more, pinned)
+            local all <close> = frames(pinned)
+            local settings = settings_of(more)
+            settings.flats, settings.darks = all.flats, all.darks
+            settings.out = pinned and mb.zeros({ROWS, COLS, COLS}, {dtype = settings.dtype, pinned = device}) or nil
+            local volume <close>, report = mb.recon.reconstruct(all.raw, theta, settings)
+            return volume:to_table(), report
+        end
+
+        -- The same without chunks, carriers and plans.
+        local function whole(method)
+            local all <close> = frames()
+            local on_device = {all.raw:to(device), all.flats:to(device), all.darks:to(device)}
+            local integrals <close>, counts = mb.tomo.line_integrals(on_device[1], {flats = on_device[2], darks = on_device[3],
+                consume = true})
+            local sinograms <close> = integrals:permute(2, 1, 3)
+            local volume <close> = mb.tomo.reconstruct(sinograms, theta, {method = method, mode = "fast", center = 23.25})
+            counts:release()
+            on_device[2]:release()
+            on_device[3]:release()
+            return volume:to_table()
+        end
+
+        for _, method in ipairs {"fbp", "fourier"} do
+            test("gives the volume of the whole, for every chunk, pinned or not: " .. method, function()
+                local expected = whole(method)
+                for _, chunk in ipairs {1, 4, 7, 22} do
+                    for _, pinned in ipairs {true, false} do
+                        local volume, report = reconstruct({method = method, chunk = chunk}, pinned)
+                        if method == "fbp" or chunk % 2 == 0 then
+                            assert.same(expected, volume, ("chunk %d, %s"):format(chunk, pinned and "pinned" or "pageable"))
+                        else -- the Fourier method does two slices at a time: pairs that are cut differ in rounding
+                            helper.assert_close(expected, volume, 1e-6, ("chunk %d"):format(chunk))
+                        end
+                        assert.equal(report.plan.peak, report.peak)
+                        assert.equal(report.plan.pinned, report.pinned)
+                        assert.equal((pinned or device == "host") and 0 or 2 << 20, report.pinned)
+                        assert.equal(4 * ROWS * COLS * COLS, report.times.write_bytes)
+                        assert.equal(report.times.read_bytes + report.times.write_bytes, report.times.raw_bytes)
+                    end
+                end
+                assert.same(expected, (reconstruct({method = method, chunk = 6, overlap = false}, true)))
+            end)
+        end
+
+        test("has the ledger that its dry run predicts, with and without pinned arrays", function()
+            for _, pinned in ipairs {true, false} do
+                local all <close> = frames(pinned)
+                local out <close> = mb.zeros({ROWS, COLS, COLS}, {device = "host", pinned = pinned and device or nil})
+                local function job()
+                    mb.recon.reconstruct(all.raw, theta, settings_of {flats = all.flats, darks = all.darks, out = out, chunk = 6})
+                end
+                job() -- FFT plans are there from now on
+                local predicted = mb.dry_run(job)
+                local measured = mb.ledger(job)
+                assert.same({}, mb.ledger_diff(predicted, measured))
+                assert.equal(predicted.pinned_peak, measured.pinned_peak)
+            end
+        end)
+
+        test("finds the axis, takes some rows, and stores fewer bits", function()
+            local all <close> = frames(true)
+            local volume <close>, report = mb.recon.reconstruct(all.raw, theta, {device = device, rows = {3, 10}, dtype = "u16",
+                quiet = true, pinned = "2Mi"})
+            assert.equal("u16", volume.dtype)
+            assert.same({8, COLS, COLS}, volume.shape)
+            assert.is_true(report.plan.settings.range[1] < report.plan.settings.range[2])
+            assert.is_true(volume:max() > volume:min())
+        end)
+
+        test("goes to files, and to functions", function()
+            local all <close> = frames(true)
+            local scan = mb.scan.of_arrays(all.raw, theta, {flats = all.flats, darks = all.darks})
+            local expected = whole("fbp")
+            local plan = mb.recon.plan(scan, settings_of {method = "fbp", chunk = 8})
+            local seen = {}
+            local report = mb.recon.run(scan, plan, function(slices)
+                for _, slice in ipairs(slices:to_table()) do
+                    seen[#seen + 1] = slice
+                end
+            end)
+            assert.same(expected, seen)
+            assert.equal(plan.peak, report.peak)
+            local name = os.tmpname()
+            do
+                local result <close> = mb.result.create(name, {shape = plan.volume, overwrite = true})
+                mb.recon.run(scan, plan, result)
+                result:finish()
+            end
+            local file <close> = assert(mb.h5.open(name))
+            local volume <close> = file:read("/entry/data/data")
+            assert.same(expected, volume:to_table())
+            os.remove(name)
+        end)
+
+        test("leaves nothing when it is cancelled or memory is refused", function()
+            local all <close> = frames(true)
+            local live, pinned = mb.pool.stats("host").live, (mb.device(device):pinned())
+            local function job()
+                mb.recon.reconstruct(all.raw, theta, settings_of {flats = all.flats, darks = all.darks, chunk = 1}):release()
+            end
+            local ok, err = mb.system.call(function()
+                local scan = mb.scan.of_arrays(all.raw, theta, {flats = all.flats, darks = all.darks})
+                local out <close> = mb.empty({ROWS, COLS, COLS}, {pinned = device})
+                mb.recon.run(scan, mb.recon.plan(scan, settings_of {chunk = 1, out = out}), nil, function(_, z)
+                    if z == 5 then
+                        mb.system.cancel(true)
+                    end
+                end)
+            end)
+            mb.system.cancel(false)
+            assert.is_false(ok)
+            assert.equal("cancelled", err.code)
+            local failures = 0
+            for n = 1, 30, 4 do
+                mb.pool.fail_nth(n, device)
+                ok, err = pcall(job)
+                mb.pool.fail_nth(0, device)
+                if not ok then
+                    failures = failures + 1
+                    assert.equal("memory", err.code)
+                end
+                mb.collect()
+                assert.equal(live, mb.pool.stats("host").live)
+                assert.equal(pinned, (mb.device(device):pinned()))
+            end
+            assert.is_true(failures > 2)
+        end)
+
+        test("says what does not fit", function()
+            local all <close> = frames()
+            local raw, flats = all.raw, all.flats
+            local function failing(projections, angles, options)
+                return (helper.failure(mb.recon.reconstruct, projections, angles, options))
+            end
+            assert.matches("39 angles for 40 projections", failing(raw, mb.tomo.angles(39), {center = 20}))
+            local small <close> = flats:view(mb.all, {1, 5}, mb.all)
+            assert.matches("flats are 3 x 5 x 48.*22 x 48", failing(raw, theta, {flats = small}))
+            assert.matches("projections must be an array", failing({}, theta))
+            assert.matches("unknown option 'flots'; did you mean 'flats'", failing(raw, theta, {flots = flats}))
+            local out <close> = mb.empty({ROWS, COLS, COLS}, {dtype = "u16", device = "host"})
+            assert.matches("out is u16.*must be f32 22 x 48 x 48 on the host", failing(raw, theta, settings_of {out = out}))
+            if device ~= "host" then
+                local there <close> = raw:to(device)
+                assert.matches("must be on the host", failing(there, theta, {center = 20}))
+            end
+        end)
+    end)
+end)
