@@ -338,9 +338,8 @@ local function stored(slices, settings, clipped)
     return result
 end
 
--- The whole work on some chunks, as it is run and as it is planned. `write(slices, rows, carrier)` and `done(rows)` may be
--- nil. Returns the tallies as tables, and the times.
-local function work(scan, device, chunks, settings, write, done, writes)
+-- The whole work on some chunks, as it is run and as it is planned. `steps` are {prepare, write, done} of stream.run. Returns the tallies as tables, and the times.
+local function work(scan, device, chunks, settings, steps, writes)
     local sums <close> = tallies(device)
     local times = stream.run(device, chunks, {
         read = function(rows, carrier)
@@ -351,8 +350,9 @@ local function work(scan, device, chunks, settings, write, done, writes)
             add(sums.mended, counts)
             return stored(slices, settings, sums.clipped)
         end,
-        write = write or function() end,
-        done = done,
+        prepare = steps.prepare,
+        write = steps.write or function() end,
+        done = steps.done,
     }, {overlap = settings.overlap, threads = settings.threads, pinned = settings.pinned, writes = writes,
         files = settings.slices_per_file, source = scan.arrays, sink = settings.out})
     local totals = {}
@@ -412,7 +412,7 @@ function recon.plan(scan, options)
     local width = options.half_acquisition and extended_width(scan, options) or scan.cols
     local total = last - first + 1
     local function dry_work(shadow, count)
-        work(scan, shadow, shortened(scan, chunks_of(first, last, count), settings), settings)
+        work(scan, shadow, shortened(scan, chunks_of(first, last, count), settings), settings, {})
     end
     local stats = mb.pool.stats(device)
     local available = options.available or stats.budget - stats.live
@@ -534,8 +534,13 @@ function recon.run(scan, plan, sink, each)
     local unpacked <close>, unpacking = unpack.if_needed(scan, ranges)
     mb.collect()
     local scope <close> = mb.pool.scope(plan.device)
-    local totals, times = work(unpacked or scan, plan.device, chunks, plan.settings,
-        function(slices, rows, carrier)
+    local totals, times = work(unpacked or scan, plan.device, chunks, plan.settings, {
+        prepare = function(rows)
+            if beside and not out then
+                sink:prepare(rows[1] - plan.rows[1] + 1, rows[2] - plan.rows[1] + 1)
+            end
+        end,
+        write = function(slices, rows, carrier)
             local z = rows[1] - plan.rows[1] + 1
             if each then
                 each(slices, z)
@@ -548,9 +553,11 @@ function recon.run(scan, plan, sink, each)
             else
                 sink(slices, z)
             end
-        end, function(rows)
+        end,
+        done = function(rows)
             bar:step(rows[2] - rows[1] + 1)
-        end, beside)
+        end,
+    }, beside)
     local peak = scope:finish()
     times.unpack = unpacking
     return {seconds = bar:finish(), peak = peak, pinned = times.pinned, counts = totals.mended, clipped = totals.clipped,

@@ -351,6 +351,13 @@ function methods:write(array, z_first)
     mark(self, first, last)
 end
 
+--- Makes ready for the writing of slices z_first ... z_last, which is worth its while before carry.
+function methods:prepare(z_first, z_last)
+    if self.parts then
+        self.parts:prepare(z_first, z_last)
+    end
+end
+
 --- The same by a carrier (mb.stream): queues the writing. The array may be released after the carrier's wait, and the result
 -- finished after its finish.
 function methods:carry(carrier, array, z_first)

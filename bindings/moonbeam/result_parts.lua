@@ -33,7 +33,7 @@ function parts.create(path, options)
         core.error.raise("io", ("'%s' exists already: choose another name, or allow overwriting (overwrite = true)"):format(folder),
             { op = "result.create", arg = "overwrite" })
     end
-    local self = setmetatable({ folder = folder, written_to = ("%s.part-%d"):format(folder, core.system.pid()), list = {},
+    local self = setmetatable({ folder = folder, written_to = ("%s.part-%d"):format(folder, core.system.pid()), list = {}, open = {},
         shape = shape, dtype = options.dtype or "f32", count = count, attributes = options.attributes }, metatable)
     local digits = math.max(4, #tostring(shape[1]))
     for first = 1, shape[1], count do
@@ -59,11 +59,15 @@ function methods:sources()
     return list
 end
 
+-- Files that are created beforehand: not so many that the process runs out of descriptors.
+local MOST_PREPARED = 64
+
 local function open_part(self, part)
     part.file = core.h5.create(self.written_to .. "/" .. part.name)
     part.dataset = part.file:create_dataset(DATASET, { shape = { part.last - part.first + 1, self.shape[2], self.shape[3] },
         dtype = self.dtype, sparse = true, attributes = self.attributes })
     part.file:set_attribute("/", "first_slice", part.first)
+    self.open[part] = true
 end
 
 local function finish_part(part)
@@ -75,16 +79,28 @@ end
 
 -- Completes the files that have all their slices. Not those whose slices are still under way.
 local function settle(self, carrier)
-    for _, part in ipairs(self.list) do
-        if part.file and part.missing == 0 and not (carrier and carrier:pending(part.dataset)) then
+    for part in pairs(self.open) do
+        if part.missing == 0 and not (carrier and carrier:pending(part.dataset)) then
             finish_part(part)
+            self.open[part] = nil
         end
     end
 end
 
---- Writes slices z_first ... z_last of the volume, which `array` (z, y, x) holds; by a carrier if there is one.
+--- Makes ready for the writing of slices z_first ... z_last: creates their files. What takes its time by itself, and could be
+-- done while slices before them are being written.
+function methods:prepare(z_first, z_last)
+    for i = (z_first - 1) // self.count + 1, math.min((z_last - 1) // self.count + 1, (z_first - 1) // self.count + MOST_PREPARED) do
+        local part = self.list[i]
+        if not part.file and not part.finished then
+            open_part(self, part)
+        end
+    end
+end
+
+--- Writes slices z_first ... z_last of the volume, which `array` (z, y, x) holds; by a carrier if there is one. Then completes
+-- the files that have all of theirs by now.
 function methods:write(array, z_first, z_last, carrier)
-    settle(self, carrier)
     for i = (z_first - 1) // self.count + 1, (z_last - 1) // self.count + 1 do
         local part = self.list[i]
         local from, to = math.max(z_first, part.first), math.min(z_last, part.last)
@@ -111,6 +127,7 @@ function methods:write(array, z_first, z_last, carrier)
             carrier:carry(part.dataset, own, rows)
         end
     end
+    settle(self, carrier)
 end
 
 --- Completes all files and gives the folder its name. `undo` takes that back, `close` makes it final.

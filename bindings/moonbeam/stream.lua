@@ -85,6 +85,7 @@ end
 --- stream.run(device, blocks, steps, options): for every block, in order,
 --   frames = steps.read(block, carrier)      makes arrays and queues their reading; frames has a method release
 --   slices = steps.compute(frames, block)    queues the work; releases frames; slices is an array or has a method release
+--   steps.prepare(block)               (optional) what can be done for the block's writing while the one before is written
 --   steps.write(slices, block, carrier)      queues the writing (carrier is nil where options.writes is false)
 --   steps.done(block)                        (optional) after that
 -- Options: overlap, threads (in each direction), pinned (bytes), writes (default true), files (are there several to write to?), slot
@@ -117,6 +118,9 @@ function stream.run(device, blocks, steps, options)
         timer:start()
         local slices = steps.compute(frames, block)
         timer:stop()
+        if steps.prepare then
+            steps.prepare(block)
+        end
         if writer then
             writer:wait()
         end

@@ -309,7 +309,7 @@ void mb_h5_dataset_destroy(mb_h5_dataset *dataset)
         H5Dclose(dataset->id);
     }
     dataset->id = -1;
-    dataset->file = NULL;
+    mb_h5_leave_file(dataset);
     dataset->destroyed = true;
     mb_h5_dataset_let_go(dataset);
 }

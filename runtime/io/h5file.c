@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -101,11 +102,20 @@ void mb_h5_quiet(void)
     H5Eclear2(H5E_DEFAULT);
 }
 
+/* Has the disk of a created file no room at all? */
+static bool disk_is_full(const mb_h5 *file)
+{
+    struct statvfs disk;
+    return file->fd >= 0 && fstatvfs(file->fd, &disk) == 0 && disk.f_bavail == 0;
+}
+
 mb_status mb_h5_failure(mb_h5 *file, const char *path, const char *doing)
 {
     char said[300];
     const char *remedy = NULL;
     mb_h5_said(said, sizeof said);
+    if (said[0] == '\0' && disk_is_full(file)) /* creating a file fails without a word */
+        snprintf(said, sizeof said, "No space left on device");
     for (size_t i = 0; i < sizeof REMEDIES / sizeof REMEDIES[0] && remedy == NULL; i++)
         if (strstr(said, REMEDIES[i].said) != NULL)
             remedy = REMEDIES[i].remedy;
@@ -321,7 +331,7 @@ void mb_h5_close_datasets(mb_h5 *file)
         if (dataset->id >= 0)
             H5Dclose(dataset->id);
         dataset->id = -1;
-        dataset->file = NULL;
+        mb_h5_leave_file(dataset);
         dataset->previous = dataset->next = NULL;
         mb_h5_dataset_let_go(dataset);
     }

@@ -94,7 +94,8 @@ mb_status mb_h5_check_sources(hid_t id, const char *file, const char *path);
 /* Checks a slab against the dataset. */
 mb_status mb_h5_check_ranges(const mb_h5_dataset *dataset, const mb_range *ranges,
                              uint64_t *elements);
-/* Remembers the last row of what was written to a slab of a created file, in place of older rows there. */
+/* Remembers the last row of what was written to a slab of a created file, in place of older rows there; of nothing (NULL), only
+** forgets those. Takes a lock of its own: threads that write beside libhdf5 do not wait for what that does. */
 void mb_h5_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, const void *host,
                   uint64_t elements);
 void mb_h5_raw_free(h5_raw *raw); /* NULL is fine */
@@ -108,6 +109,8 @@ void mb_h5_free_entries(mb_h5 *file);
 void mb_h5_free_value(mb_h5 *file);
 void mb_h5_close_datasets(mb_h5 *file);
 void mb_h5_forget_made(mb_h5 *file);
+/* Before a dataset's file goes: sets its `file` to NULL, while no thread takes a sample. */
+void mb_h5_leave_file(mb_h5_dataset *dataset);
 /* Reads the samples of a reopened file back. */
 mb_status mb_h5_verify(mb_h5 *file, hid_t reopened);
 uint64_t mb_h5_sum(const void *bytes, size_t count);

@@ -10,6 +10,7 @@
 #include "io/h5internal.h"
 
 #include <libgen.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,17 @@ static int64_t piece_indices(const mb_h5_dataset *dataset, const mb_range *range
     return indices;
 }
 
+/* Guards the samples of files and the `file` of datasets that other threads write to: a leaf, so that those threads need not wait
+** for what the library does. */
+static pthread_mutex_t samples_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void mb_h5_leave_file(mb_h5_dataset *dataset)
+{
+    pthread_mutex_lock(&samples_lock);
+    dataset->file = NULL;
+    pthread_mutex_unlock(&samples_lock);
+}
+
 static void forget_samples(mb_h5 *file, const mb_h5_dataset *dataset, const mb_range *ranges)
 {
     for (int i = 0; i < file->sample_count;) {
@@ -183,11 +195,13 @@ static void take_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype
 void mb_h5_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, const void *host,
                   uint64_t elements)
 {
-    MB_H5_GUARD;
-    if (dataset->file == NULL || dataset->made < 0)
-        return;
-    forget_samples(dataset->file, dataset, ranges);
-    take_sample(dataset, ranges, dtype, host, elements);
+    pthread_mutex_lock(&samples_lock);
+    if (dataset->file != NULL && dataset->made >= 0) {
+        forget_samples(dataset->file, dataset, ranges);
+        if (host != NULL)
+            take_sample(dataset, ranges, dtype, host, elements);
+    }
+    pthread_mutex_unlock(&samples_lock);
 }
 
 /* One transfer between the file and dense host memory. */
@@ -222,7 +236,7 @@ static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dty
     H5Sclose(space);
     H5Tclose(type);
     if (!reading && status == MB_STATUS_OK)
-        take_sample(dataset, ranges, dtype, host, elements);
+        mb_h5_sample(dataset, ranges, dtype, host, elements);
     return status;
 }
 
@@ -295,7 +309,7 @@ static mb_status move(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype d
     if (reading)
         MB_TRY(check_readable(dataset));
     else if (dataset->made >= 0)
-        forget_samples(dataset->file, dataset, ranges);
+        mb_h5_sample(dataset, ranges, dtype, NULL, 0);
 
     int axis = 0;
     int64_t step = 1, all = 1;

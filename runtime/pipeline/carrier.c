@@ -6,7 +6,8 @@
 ** the upload (its `end` event), which is long over by then, because the queue is first in, first out.
 ** Transfers are a list in the order of queueing; one leaves it when all its pieces are through and wait or finish has seen
 ** that. Readers work on the oldest transfer that has pieces left. Writers take the transfer with the fewest writers: where a
-** volume is spread over files, several files are written at a time, because one file takes bytes from one writer at a time.
+** volume is spread over files, several files are written at a time, because one file takes bytes from one writer at a time;
+** they stay with it as long as it has pieces.
 */
 #define _GNU_SOURCE
 #include "pipeline/carrier.h"
@@ -87,9 +88,8 @@ mb_status mb_carrier_plan(const mb_carrier_options *options, int *slots, uint64_
     if (options->threads < 1 || options->threads > MB_CARRIER_MAX_THREADS)
         return mb_fail(MB_STATUS_ARGUMENT, "threads", "threads is %d; it must lie in [1, %d]",
                        options->threads, MB_CARRIER_MAX_THREADS);
-    /* A reader's slot is on the lane while it fills the next; a writer has its slot to itself until it is in the file. */
-    *slots = options->writing || options->pinned_bytes == 0 ? options->threads
-                                                                  : 2 * options->threads;
+    /* One of a worker's slots is on the lane while it fills or empties the other. */
+    *slots = 2 * options->threads;
     uint64_t each = options->pinned_bytes / (uint64_t)*slots / 4096 * 4096;
     const uint64_t most =
         options->slot_bytes > MOST_SLOT_BYTES ? options->slot_bytes : MOST_SLOT_BYTES;
@@ -265,39 +265,61 @@ static void through_ring(mb_carrier *c, transfer *t, uint64_t lines)
     pthread_mutex_unlock(&c->lock);
 }
 
-static mb_status carry(mb_carrier *c, transfer *t, slot *s, uint64_t line, uint64_t lines)
+/* What a worker does: the part of a transfer, and the slot it has for that. */
+typedef struct piece {
+    transfer *transfer; /* NULL: none */
+    int slot;
+    uint64_t line, lines;
+    mb_status status;
+} piece;
+
+/* Is there more to do about a piece once its copy is queued? */
+static bool held(const mb_carrier *c, const piece *p)
 {
-    const bool writing = c->options.writing;
+    return c->options.writing || p->transfer->direct;
+}
+
+static mb_status move_piece(mb_carrier *c, const piece *p)
+{
+    file_work(c, 1);
+    const mb_status status = move_lines(p->transfer, p->line, p->lines, c->slots[p->slot].memory,
+                                        c->options.writing);
+    file_work(c, -1);
+    return status;
+}
+
+/* Until its copy is queued. */
+static mb_status begin_piece(mb_carrier *c, const piece *p)
+{
+    slot *s = &c->slots[p->slot];
     MB_TRY(mb_cancel_check());
     MB_TRY(settle(c, s));
-    if (t->direct && !writing) { /* the other end is in use until the copy is over */
-        MB_TRY(queue_copy(c, t, s, line, lines));
-        through_ring(c, t, lines);
-        return settle(c, s);
-    }
-    if (writing) {
-        MB_TRY(queue_copy(c, t, s, line, lines));
-        MB_TRY(settle(c, s));
-        through_ring(c, t, lines);
-    }
-    if (t->direct)
-        return MB_STATUS_OK;
-    file_work(c, 1);
-    const mb_status status = move_lines(t, line, lines, s->memory, writing);
-    file_work(c, -1);
-    if (status != MB_STATUS_OK || writing)
-        return status;
-    MB_TRY(queue_copy(c, t, s, line, lines));
-    through_ring(c, t, lines);
+    if (!held(c, p))
+        MB_TRY(move_piece(c, p));
+    MB_TRY(queue_copy(c, p->transfer, s, p->line, p->lines));
+    if (!c->options.writing)
+        through_ring(c, p->transfer, p->lines);
     return MB_STATUS_OK;
+}
+
+/* From then on: the other end is in use until the copy is over. */
+static mb_status end_piece(mb_carrier *c, const piece *p)
+{
+    MB_TRY(settle(c, &c->slots[p->slot]));
+    if (!c->options.writing)
+        return MB_STATUS_OK;
+    through_ring(c, p->transfer, p->lines);
+    return p->transfer->direct ? MB_STATUS_OK : move_piece(c, p);
 }
 
 /* ---- the workers ---- */
 
-/* Under the lock: the transfer to work on, or NULL. */
-static transfer *choose(const mb_carrier *c)
+/* Under the lock: the transfer to work on, or NULL. A writer stays with the one it is at. */
+static transfer *choose(const mb_carrier *c, transfer *latest)
 {
     transfer *best = NULL;
+    if (c->options.writing && latest != NULL && latest->next_line < latest->lines)
+        return latest;
     for (transfer *t = c->first; t != NULL; t = t->next) {
         if (t->next_line == t->lines)
             continue;
@@ -320,46 +342,93 @@ static uint64_t claim(transfer *t)
     return lines;
 }
 
+/* Under the lock: the next piece and a free slot; none when there is nothing to do. */
+static piece take_piece(mb_carrier *c, transfer *latest)
+{
+    transfer *t = choose(c, latest);
+    if (t == NULL)
+        return (piece){.transfer = NULL};
+    piece p = {.transfer = t, .slot = c->ring[c->ring_first], .line = t->next_line};
+    c->ring_first = (c->ring_first + 1) % c->slot_count;
+    c->ring_count--;
+    p.lines = claim(t);
+    p.status = c->failure.code; /* after a failure pieces are dropped */
+    t->active++;
+    return p;
+}
+
+/* Without the lock: does one half of a piece, and latches its failure. */
+static void advance(mb_carrier *c, piece *p, mb_status (*half)(mb_carrier *, const piece *))
+{
+    if (p->transfer == NULL || p->status != MB_STATUS_OK)
+        return;
+    mb_error_clear();
+    p->status = half(c, p);
+    if (p->status == MB_STATUS_OK)
+        return;
+    pthread_mutex_lock(&c->lock);
+    if (c->failure.code == MB_STATUS_OK)
+        c->failure = *mb_error_last();
+    pthread_cond_broadcast(&c->progress);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Under the lock, which it may let go meanwhile: has the disk begin with what is the last of a dataset. */
+static void sync_last(mb_carrier *c, const piece *p)
+{
+    const transfer *t = p->transfer;
+    if (p->status != MB_STATUS_OK || !t->last || !t->raw || t->done + p->lines < t->lines)
+        return;
+    pthread_mutex_unlock(&c->lock);
+    file_work(c, 1);
+    const mb_status status = mb_h5_raw_sync(t->dataset);
+    file_work(c, -1);
+    pthread_mutex_lock(&c->lock);
+    if (status != MB_STATUS_OK && c->failure.code == MB_STATUS_OK)
+        c->failure = *mb_error_last();
+}
+
+/* Under the lock: a piece is done with. */
+static void complete(mb_carrier *c, piece *p)
+{
+    transfer *t = p->transfer;
+    if (t == NULL)
+        return;
+    sync_last(c, p);
+    if (p->status == MB_STATUS_OK) {
+        c->stats.bytes += p->lines * t->line_bytes;
+        c->stats.raw_bytes += t->raw || t->dataset == NULL ? p->lines * t->line_bytes : 0;
+    }
+    t->active--;
+    t->done += p->lines;
+    c->ring[(c->ring_first + c->ring_count++) % c->slot_count] = p->slot;
+    if (t->done == t->lines || c->failure.code != MB_STATUS_OK)
+        pthread_cond_broadcast(&c->progress);
+    p->transfer = NULL;
+}
+
+/* A worker has the copy of its next piece queued before it attends to the one before, so that the lane is not idle meanwhile. */
 static void *worker(void *user)
 {
     mb_carrier *c = user;
+    piece before = {.transfer = NULL};
     pthread_mutex_lock(&c->lock);
     for (;;) {
-        transfer *t = NULL;
-        while (!c->stop && (t = choose(c)) == NULL)
+        piece p = take_piece(c, before.transfer);
+        while (!c->stop && p.transfer == NULL && before.transfer == NULL) {
             pthread_cond_wait(&c->work, &c->lock);
+            p = take_piece(c, NULL);
+        }
         if (c->stop)
             break;
-        const int index = c->ring[c->ring_first];
-        c->ring_first = (c->ring_first + 1) % c->slot_count;
-        c->ring_count--;
-        const uint64_t line = t->next_line, lines = claim(t);
-        const bool failed = c->failure.code != MB_STATUS_OK;
-        t->active++;
         pthread_mutex_unlock(&c->lock);
-
-        mb_error_clear();
-        mb_status status = failed ? c->failure.code : carry(c, t, &c->slots[index], line, lines);
-
+        advance(c, &p, begin_piece);
+        advance(c, &before, end_piece);
         pthread_mutex_lock(&c->lock);
-        if (status == MB_STATUS_OK && t->last && t->raw && t->done + lines == t->lines) {
-            pthread_mutex_unlock(&c->lock);
-            file_work(c, 1);
-            status = mb_h5_raw_sync(t->dataset);
-            file_work(c, -1);
-            pthread_mutex_lock(&c->lock);
-        }
-        if (status != MB_STATUS_OK && c->failure.code == MB_STATUS_OK)
-            c->failure = *mb_error_last();
-        if (status == MB_STATUS_OK) {
-            c->stats.bytes += lines * t->line_bytes;
-            c->stats.raw_bytes += t->raw || t->dataset == NULL ? lines * t->line_bytes : 0;
-        }
-        t->active--;
-        t->done += lines;
-        c->ring[(c->ring_first + c->ring_count++) % c->slot_count] = index;
-        if (t->done == t->lines || c->failure.code != MB_STATUS_OK)
-            pthread_cond_broadcast(&c->progress);
+        complete(c, &before);
+        if (p.transfer != NULL && (p.status != MB_STATUS_OK || !held(c, &p)))
+            complete(c, &p);
+        before = p;
     }
     pthread_mutex_unlock(&c->lock);
     return NULL;
