@@ -286,11 +286,16 @@ static const struct {
     const char *name;
     void (*push)(lua_State *L, mb_array *array);
 } properties[] = {
-    {"shape", push_shape},           {"rank", push_rank},
-    {"dtype", push_dtype},           {"bytes", push_bytes},
-    {"elements", push_elements},     {"device", push_array_device},
-    {"strides", push_strides},       {"contiguous", push_contiguous},
-    {"references", push_references}, {"pinned", push_pinned},
+    {"shape", push_shape},
+    {"rank", push_rank},
+    {"dtype", push_dtype},
+    {"bytes", push_bytes},
+    {"elements", push_elements},
+    {"device", push_array_device},
+    {"strides", push_strides},
+    {"contiguous", push_contiguous},
+    {"references", push_references},
+    {"pinned", push_pinned},
     {NULL, NULL},
 };
 

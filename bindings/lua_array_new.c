@@ -59,8 +59,7 @@ static mb_array *create(lua_State *L, int index, mb_dtype dtype, const mb_shape 
 {
     if (!mbl_option(L, index, "pinned") || (lua_isboolean(L, -1) && !lua_toboolean(L, -1)))
         return mbl_create_array(L, mbl_option_device(L, index), dtype, shape);
-    mb_device *pinned_for =
-        lua_isboolean(L, -1) ? mbl_default_device(L) : mbl_check_device(L, -1);
+    mb_device *pinned_for = lua_isboolean(L, -1) ? mbl_default_device(L) : mbl_check_device(L, -1);
     const bool elsewhere = mbl_option(L, index, "device");
     lua_pushliteral(L, "host");
     mb_device *host = mbl_check_device(L, elsewhere ? -2 : -1);

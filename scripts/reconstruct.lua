@@ -149,8 +149,8 @@ for _, text in ipairs(scan.warnings) do
     warn("%s", text)
 end
 
-local function find_center()
-    local center, how, residual = mb.recon.find_center(scan, settings)
+local function find_center(source)
+    local center, how, residual = mb.recon.find_center(source, settings)
     say("axis       column %.2f (%s)", center, how)
     if residual and residual > 0.8 then
         warn("opposite projections hardly match (residual %.2g, 0 is perfect): the axis may be anywhere; give --center", residual)
@@ -158,12 +158,14 @@ local function find_center()
     return center
 end
 
--- The axis of a half acquisition makes the size of the volume; otherwise it can wait until the result file is open.
+-- The axis of a half acquisition makes the size of the volume; otherwise it can wait until the result file is open. Compressed
+-- frames are decoded once, for the axis and the slices.
+local frames <close> = options.half_acquisition and not options.plan and mb.recon.decoded(scan, settings, nil, not settings.center)
 if options.half_acquisition and not settings.center then
     if options.plan then
         cli.wrong("--plan reads no frames: with --half-acquisition it needs the axis, --center X")
     end
-    settings.center = find_center()
+    settings.center = find_center(frames)
 end
 local plan = mb.recon.plan(scan, settings)
 if options.plan then
@@ -197,10 +199,11 @@ local result <close> = mb.result.create(output, {
     },
 })
 
-settings.center = settings.center or find_center()
+local source <close> = mb.recon.decoded(frames or scan, settings, plan, not settings.center)
+settings.center = settings.center or find_center(source)
 plan.settings.center = settings.center
 if dtype ~= "f32" then
-    range = settings.range or mb.recon.find_range(scan, plan.settings)
+    range = settings.range or mb.recon.find_range(source, plan.settings)
     plan.settings.range = range
     result:scaling((range[2] - range[1]) / (dtype == "u16" and 65535 or 1), range[1])
     say("stored     %.6g as 0, %.6g as %d", range[1], range[2], dtype == "u16" and 65535 or 1)
@@ -208,7 +211,7 @@ end
 say("%s", mb.recon.describe(plan))
 
 local middle = plan.volume[1] // 2 + 1
-local report = mb.recon.run(scan, plan, result, function(slices, z)
+local report = mb.recon.run(source, plan, result, function(slices, z)
     if options.preview and z <= middle and middle < z + slices.shape[1] then
         local slice <close> = slices:view(middle - z + 1, mb.all, mb.all)
         mb.view.save(options.preview, slice)

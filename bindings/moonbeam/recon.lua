@@ -338,7 +338,8 @@ local function stored(slices, settings, clipped)
     return result
 end
 
--- The whole work on some chunks, as it is run and as it is planned. `steps` are {prepare, write, done} of stream.run. Returns the tallies as tables, and the times.
+-- The whole work on some chunks, as it is run and as it is planned. `steps` are {prepare, write, done} of stream.run. Returns the
+-- tallies as tables, and the times.
 local function work(scan, device, chunks, settings, steps, writes)
     local sums <close> = tallies(device)
     local times = stream.run(device, chunks, {
@@ -376,6 +377,20 @@ local function ways_of(scan, device, rows, options)
     local _, ways = mb.tomo.choose_method({rows, scan.n_angles, scan.cols}, scan.angles, asked)
     table.sort(ways, function(a, b) return a.seconds < b.seconds end)
     return ways
+end
+
+--- The scan with its compressed frames decoded (see unpack.lua), to be closed (<close>), where the chunks of `plan`, and before them
+-- the search for the axis if there is one (`searched`), would decode them more than once; else as it is. `plan` nil: all rows of
+-- the options.
+function recon.decoded(scan, options, plan, searched)
+    options = options_of(options, "recon.decoded", OPTIONS)
+    local rows = plan and plan.rows or options.rows or {1, scan.rows}
+    local chunks = chunks_of(rows[1], rows[2], plan and plan.chunk or rows[2] - rows[1] + 1)
+    local ranges = ranges_of(scan, chunks, options)
+    if searched then
+        table.insert(ranges, 1, ranges[1]) -- it goes through the frames as well
+    end
+    return unpack.if_needed(scan, ranges) or setmetatable({}, {__index = scan, __close = function() end})
 end
 
 -- Raises unless `out` is nil or an array on the host that has room for the volume.
@@ -522,8 +537,8 @@ end
 
 --- Runs a plan. `sink` gets the slices: a result (mb.result) or the plan's `out` (left out here), either written to while the
 -- next chunk is computed, or a function (slices, z), z counting from 1, which is done with the slices when it returns. `each`, a
--- function like that, sees the slices before. Returns {seconds, peak, pinned (both measured), counts = {nonfinite, clamped, nonpositive}, clipped = {below, above,
--- NaN} of the values stored as another type than f32, times (see stream.describe)}.
+-- function like that, sees the slices before. Returns {seconds, peak, pinned (both measured), counts = {nonfinite, clamped,
+-- nonpositive}, clipped = {below, above, NaN} of the values stored as another type than f32, times (see stream.describe)}.
 function recon.run(scan, plan, sink, each)
     local bar = progress.new("reconstructing", plan.rows[2] - plan.rows[1] + 1, {unit = "slices",
         quiet = plan.settings.quiet or mb.device.dry()})
@@ -531,7 +546,7 @@ function recon.run(scan, plan, sink, each)
     local beside = type(sink) ~= "function"
     local chunks = chunks_of(plan.rows[1], plan.rows[2], plan.chunk)
     local ranges = ranges_of(scan, chunks, plan.settings)
-    local unpacked <close>, unpacking = unpack.if_needed(scan, ranges)
+    local unpacked <close> = unpack.if_needed(scan, ranges)
     mb.collect()
     local scope <close> = mb.pool.scope(plan.device)
     local totals, times = work(unpacked or scan, plan.device, chunks, plan.settings, {
@@ -559,7 +574,7 @@ function recon.run(scan, plan, sink, each)
         end,
     }, beside)
     local peak = scope:finish()
-    times.unpack = unpacking
+    times.unpack = (unpacked or scan).unpack_seconds
     return {seconds = bar:finish(), peak = peak, pinned = times.pinned, counts = totals.mended, clipped = totals.clipped,
         times = times}
 end
@@ -570,8 +585,8 @@ end
 -- `projections` (angle, row, column), as the detector gave them, `angles` in radians; options: `flats` and `darks`
 -- (frame, row, column), `out` (default: a new array), and those of recon.plan. Without a `center` it is looked for. Arrays in
 -- pinned memory (mb.empty(shape, {pinned = device})) move at the rate of the link; others are copied through a ring.
--- The volume is that of the whole computed at once, to the bit, for every `chunk` (an even one for the Fourier method, which does
--- two slices at a time: else but for rounding).
+-- The volume is that of the whole computed at once, to the bit where chunks are whole packets of slices (two by the Fourier
+-- method, eight by back-projection on a GPU), as they are unless `chunk` says otherwise; else but for the method's rounding.
 -- Returns the volume (z, y, x) and the report of recon.run, with the plan.
 function recon.reconstruct(projections, angles, options)
     options = options_of(options, "recon.reconstruct", OPTIONS, {"flats", "darks"})

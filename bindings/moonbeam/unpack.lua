@@ -27,12 +27,12 @@ local function frame_bytes(scan)
     return scan.rows * scan.cols * core.op.estimate("convert", {{scan.dtype, 1}}, {dtype = scan.dtype}).results[1].bytes
 end
 
--- The scan with its frames in another dataset.
-local function with_data(scan, dataset, file)
+-- The scan with its frames in another dataset, which took some seconds.
+local function with_data(scan, dataset, file, seconds)
     local source = function(known)
         return known and known.dataset == scan.data and {dataset = dataset, runs = known.runs, count = known.count} or known
     end
-    return setmetatable({data = dataset, chunk_rows = false, flat_source = source(scan.flat_source),
+    return setmetatable({data = dataset, chunk_rows = false, unpack_seconds = seconds, flat_source = source(scan.flat_source),
         dark_source = source(scan.dark_source)}, {__index = scan, __close = function()
         if file then
             file:close()
@@ -51,8 +51,8 @@ local function blocks_of(scan, bytes, available)
     return list
 end
 
---- The scan with rows `first` to `last` of its frames decoded; to be closed (<close>), and seconds. Frames pass through blocks
--- of memory of the host device.
+--- The scan with rows `first` to `last` of its frames decoded, which took `unpack_seconds`; to be closed (<close>). Frames pass
+-- through blocks of memory of the host device.
 function unpack.scan(scan, first, last)
     local host = core.device.open("host")
     local stats = core.pool.stats(host)
@@ -79,7 +79,7 @@ function unpack.scan(scan, first, last)
                 end
             end,
         }, {threads = threads, pinned = 4 * threads * slot, slot = slot})
-        return {with_data(scan, dataset or scan.data, file), times.wall}
+        return with_data(scan, dataset or scan.data, file, times.wall)
     end)
     if not ok then
         if file then
@@ -90,7 +90,7 @@ function unpack.scan(scan, first, last)
         end
         error(result, 0)
     end
-    return result[1], result[2]
+    return result
 end
 
 --- That, where reading these ranges of rows needs it; else nil.

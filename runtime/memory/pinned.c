@@ -23,12 +23,13 @@ mb_status mb_pinned_alloc(mb_device *device, uint64_t bytes, const char *owner, 
     char need[32], live[32], limit[32];
     *address = NULL;
     if (p->live > p->limit || bytes > p->limit - p->live)
-        return mb_fail_bytes(MB_STATUS_BUDGET, bytes, p->limit,
-                             "%s of pinned host memory do not fit the limit of %s for %s, of which "
-                             "%s are in use: raise the limit (device:pinned(bytes)), or ask for less",
-                             mb_bytes_format(bytes, need, sizeof need),
-                             mb_bytes_format(p->limit, limit, sizeof limit), device->id,
-                             mb_bytes_format(p->live, live, sizeof live));
+        return mb_fail_bytes(
+            MB_STATUS_BUDGET, bytes, p->limit,
+            "%s of pinned host memory do not fit the limit of %s for %s, of which "
+            "%s are in use: raise the limit (device:pinned(bytes)), or ask for less",
+            mb_bytes_format(bytes, need, sizeof need),
+            mb_bytes_format(p->limit, limit, sizeof limit), device->id,
+            mb_bytes_format(p->live, live, sizeof live));
     if (!device->dry) {
         MB_TRY(device->backend->pin(device->self, bytes, address));
     } else {

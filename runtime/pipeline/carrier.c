@@ -167,8 +167,8 @@ static mb_status copy_on_lane(mb_carrier *c, const transfer *t, const slot *s,
         line += next_rows(t, line, end - line, &host, &pitch, &rows);
         rows.to_pitch = down ? pitch : rows.width;
         rows.from_pitch = down ? rows.width : pitch;
-        status = backend->lane_copy(self, lane_of(c), down ? host : memory, down ? memory : host,
-                                    &rows);
+        status =
+            backend->lane_copy(self, lane_of(c), down ? host : memory, down ? memory : host, &rows);
         memory += rows.width * rows.count;
     }
     return status;
@@ -282,8 +282,8 @@ static bool held(const mb_carrier *c, const piece *p)
 static mb_status move_piece(mb_carrier *c, const piece *p)
 {
     file_work(c, 1);
-    const mb_status status = move_lines(p->transfer, p->line, p->lines, c->slots[p->slot].memory,
-                                        c->options.writing);
+    const mb_status status =
+        move_lines(p->transfer, p->line, p->lines, c->slots[p->slot].memory, c->options.writing);
     file_work(c, -1);
     return status;
 }
@@ -594,8 +594,7 @@ mb_status mb_carrier_queue(mb_carrier *c, mb_h5_dataset *dataset, const mb_range
     t->last = last;
     t->raw = whole && mb_h5_raw_possible(dataset, t->dtype, !c->options.writing, NULL);
     t->packed = whole && !c->options.writing && mb_h5_packed_possible(dataset, t->dtype);
-    return enqueue(c, t,
-                   cut(c, t, info->rank, extents, info->chunked ? info->chunks[0] : 1, what));
+    return enqueue(c, t, cut(c, t, info->rank, extents, info->chunked ? info->chunks[0] : 1, what));
 }
 
 bool mb_carrier_direct(const mb_device *device, const mb_array *host)
@@ -620,7 +619,8 @@ mb_status mb_carrier_queue_host(mb_carrier *c, const mb_array *host, mb_array *a
         return mb_fail(MB_STATUS_SHAPE, "host",
                        "both ends of a transfer must have the same shape and element type");
     for (int axis = 0; axis < rank; axis++)
-        if (host->shape.dims[axis] > 1 && (axis == rank - 1 ? strides[axis] != 1 : strides[axis] < 1))
+        if (host->shape.dims[axis] > 1 &&
+            (axis == rank - 1 ? strides[axis] != 1 : strides[axis] < 1))
             return mb_fail(MB_STATUS_SHAPE, "host",
                            "a carrier needs host memory whose last axis is dense, and whose others "
                            "are neither reversed nor broadcast");
@@ -633,8 +633,8 @@ mb_status mb_carrier_queue_host(mb_carrier *c, const mb_array *host, mb_array *a
     t->host = host->data;
     t->direct = mb_carrier_direct(c->device, host);
     const mb_status status = cut(c, t, rank, host->shape.dims, 1, "the array on the host");
-    t->line_pitch = rank > 1 && t->frame_lines > 1 ? (uint64_t)strides[rank - 2] * element
-                                                   : t->line_bytes;
+    t->line_pitch =
+        rank > 1 && t->frame_lines > 1 ? (uint64_t)strides[rank - 2] * element : t->line_bytes;
     t->frame_pitch = rank > 2 ? (uint64_t)strides[0] * element : t->line_bytes * t->frame_lines;
     return enqueue(c, t, status);
 }
@@ -807,9 +807,9 @@ mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options
     pthread_mutex_init(&c->lane_lock, NULL);
     pthread_cond_init(&c->work, NULL);
     pthread_cond_init(&c->progress, NULL);
-    mb_status status =
-        slot_bytes > 0 ? mb_pinned_alloc(device, (uint64_t)slots * slot_bytes, owner, &pinned)
-                       : MB_STATUS_OK;
+    mb_status status = slot_bytes > 0
+                           ? mb_pinned_alloc(device, (uint64_t)slots * slot_bytes, owner, &pinned)
+                           : MB_STATUS_OK;
     if (status == MB_STATUS_OK) {
         c->pinned = pinned;
         c->pinned_bytes = (uint64_t)slots * slot_bytes;

@@ -31,9 +31,10 @@ typedef struct mb_carrier mb_carrier;
 
 typedef struct mb_carrier_options {
     bool writing;
-    int threads;           /* 1 ... MB_CARRIER_MAX_THREADS */
-    uint64_t pinned_bytes; /* at most; what is taken is mb_carrier_plan's. 0: no ring, direct transfers only */
-    uint64_t slot_bytes;   /* slots may be as large as that, or 8 MiB if that is more */
+    int threads; /* 1 ... MB_CARRIER_MAX_THREADS */
+    uint64_t
+        pinned_bytes; /* at most; what is taken is mb_carrier_plan's. 0: no ring, direct transfers only */
+    uint64_t slot_bytes; /* slots may be as large as that, or 8 MiB if that is more */
 } mb_carrier_options;
 
 #define MB_CARRIER_MAX_THREADS 64
@@ -72,9 +73,10 @@ mb_status mb_carrier_finish(mb_carrier *carrier);
 bool mb_carrier_pending(mb_carrier *carrier, const mb_h5_dataset *dataset);
 
 typedef struct mb_carrier_stats {
-    uint64_t bytes;      /* moved to or from the other ends */
-    uint64_t raw_bytes;  /* of them around libhdf5 */
-    double file_seconds; /* while at least one worker was reading or writing (or copying from and to slots) */
+    uint64_t bytes;     /* moved to or from the other ends */
+    uint64_t raw_bytes; /* of them around libhdf5 */
+    double
+        file_seconds; /* while at least one worker was reading or writing (or copying from and to slots) */
     double lane_seconds; /* while the lane was copying */
     double wait_seconds; /* the calling thread's, in wait and finish */
     int slots, threads;

@@ -103,7 +103,7 @@ helper.each_device(function(device, test)
             local before = pinned_bytes()
             mb.dry_run(function()
                 assert.equal(mb.device(device).id, a.pinned)
-                local v <close> = a:view({5, 6})
+                local _ <close> = a:view({5, 6})
                 a:release()
                 assert.equal(before, pinned_bytes()) -- the view has it
             end)

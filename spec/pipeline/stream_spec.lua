@@ -91,8 +91,8 @@ helper.each_device(function(device, test)
                 make_scan(layout)
                 local scan <close> = assert(mb.scan.open(path))
                 local ranges = {{3, 9}, {10, 16}}
-                local unpacked <close>, seconds = unpack.if_needed(scan, ranges)
-                assert.is_true(seconds > 0)
+                local unpacked <close> = unpack.if_needed(scan, ranges)
+                assert.is_true(unpacked.unpack_seconds > 0)
                 for _, what in ipairs {"projections", "flats", "darks"} do
                     local expected <close> = scan[what](scan, {3, 16})
                     local got <close> = unpacked[what](unpacked, {3, 16})
@@ -107,6 +107,31 @@ helper.each_device(function(device, test)
             for _, name in ipairs(files.list(os.getenv("TMPDIR") or "/tmp")) do
                 assert.is_nil(name:find(("^moonbeam%%-%d"):format(mb.system.pid())), name)
             end
+        end)
+
+        test("decodes frames once for the axis and the slices", function()
+            for _, chunk in ipairs {8, 22} do
+                make_scan {chunks = {1, ROWS, COLS}, deflate = 1}
+                reconstruct("serial.h5", {chunk = chunk})
+                local scan <close> = assert(mb.scan.open(path))
+                local settings = settings_of {chunk = chunk}
+                local plan = mb.recon.plan(scan, settings)
+                local once <close> = mb.recon.decoded(scan, settings, plan, true)
+                assert.is_true(once.unpack_seconds > 0)
+                assert.equal(mb.recon.find_center(scan, settings), (mb.recon.find_center(once, settings)))
+                local result <close> = mb.result.create(folder .. "/once.h5", {shape = plan.volume, overwrite = true})
+                local report = mb.recon.run(once, plan, result)
+                result:finish()
+                assert.equal(once.unpack_seconds, report.times.unpack)
+                assert.equal(plan.peak, report.peak)
+                assert.same(volume("serial.h5"), volume("once.h5"))
+                local other <close> = mb.recon.decoded(scan, settings, plan, false)
+                assert.equal(chunk < ROWS, other.unpack_seconds ~= nil)
+            end
+            make_scan()
+            local scan <close> = assert(mb.scan.open(path))
+            local plain <close> = mb.recon.decoded(scan, settings_of(), nil, true)
+            assert.is_nil(plain.unpack_seconds)
         end)
 
         test("says where decoded frames go when there is no room", function()
