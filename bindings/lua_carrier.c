@@ -105,10 +105,21 @@ static int carrier_carry_last(lua_State *L)
     return queue(L, true);
 }
 
+/* wait([mark]): until what was queued, up to the mark if there is one, is through the ring. */
 static int carrier_wait(lua_State *L)
 {
-    mbl_check(L, mb_carrier_wait(check_carrier(L)));
+    mb_carrier *carrier = check_carrier(L);
+    mbl_check(L, mb_carrier_wait(carrier, lua_isnoneornil(L, 2)
+                                              ? MB_CARRIER_ALL
+                                              : (uint64_t)mbl_check_integer(L, 2, "mark")));
     return 0;
+}
+
+/* mark(): for wait, what has been queued so far. */
+static int carrier_mark(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)mb_carrier_queued(check_carrier(L)));
+    return 1;
 }
 
 static int carrier_finish(lua_State *L)
@@ -173,10 +184,15 @@ int mbl_open_carrier(lua_State *L)
         {"open", carrier_open}, {"plan", carrier_plan}, {"direct", carrier_direct}, {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", carrier_close}, {"__close", carrier_close}, {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"carry", carrier_carry}, {"carry_last", carrier_carry_last},
-                                       {"wait", carrier_wait},   {"finish", carrier_finish},
-                                       {"stats", carrier_stats}, {"pending", carrier_pending},
-                                       {"close", carrier_close}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"carry", carrier_carry},
+                                       {"carry_last", carrier_carry_last},
+                                       {"wait", carrier_wait},
+                                       {"finish", carrier_finish},
+                                       {"mark", carrier_mark},
+                                       {"stats", carrier_stats},
+                                       {"pending", carrier_pending},
+                                       {"close", carrier_close},
+                                       {NULL, NULL}};
     mbl_register_type(L, CARRIER, metamethods, methods);
     luaL_newlib(L, functions);
     return 1;

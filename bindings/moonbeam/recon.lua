@@ -432,7 +432,7 @@ function recon.plan(scan, options)
     local stats = mb.pool.stats(device)
     local available = options.available or stats.budget - stats.live
     -- More rows than this at a time gain no speed; fewer show progress, and obey Ctrl-C, sooner.
-    local most = math.min(total, math.max(recon.CHUNK_ROWS, total // 16))
+    local most = math.min(total, math.max(recon.CHUNK_ROWS, total // 32))
     local function choose()
         if options.chunk then
             local chunk = math.min(options.chunk, total)

@@ -64,28 +64,35 @@ function stream.pinned_bytes(device, options)
     return total
 end
 
--- Something to be released when it is replaced and at the end.
+-- Values by the number of their block, released when they are dropped and all at the end.
 local holder = {}
 holder.__index = holder
 function holder:__close()
-    self:set(nil)
-end
-function holder:set(value)
-    if self.value then
-        self.value:release()
+    for i in pairs(self.values) do
+        self:drop(i)
     end
-    self.value = value
 end
-function holder:take()
-    local value = self.value
-    self.value = nil
+function holder:drop(i)
+    local value = self.values[i]
+    self.values[i] = nil
+    if value then
+        value:release()
+    end
+end
+function holder:take(i)
+    local value = self.values[i]
+    self.values[i] = nil
     return value
+end
+
+local function new_holder()
+    return setmetatable({values = {}}, holder)
 end
 
 --- stream.run(device, blocks, steps, options): for every block, in order,
 --   frames = steps.read(block, carrier)      makes arrays and queues their reading; frames has a method release
 --   slices = steps.compute(frames, block)    queues the work; releases frames; slices is an array or has a method release
---   steps.prepare(block)               (optional) what can be done for the block's writing while the one before is written
+--   steps.prepare(block)                     (optional) what can be done for its writing while the block before is written
 --   steps.write(slices, block, carrier)      queues the writing (carrier is nil where options.writes is false)
 --   steps.done(block)                        (optional) after that
 -- Options: overlap, threads (in each direction), pinned (bytes), writes (default true), files (are there several to write to?), slot
@@ -106,33 +113,36 @@ function stream.run(device, blocks, steps, options)
     local writer <close> = writing and core.carrier.open(writing)
     local pinned = device:pinned() - before
     local timer = core.timer(device)
-    local ahead <close> = setmetatable({}, holder)
-    local behind <close> = setmetatable({}, holder)
-    ahead:set(steps.read(blocks[1], reader))
+    local ahead <close> = new_holder()
+    local behind <close> = new_holder()
+    local marks = {}
+    ahead.values[1] = steps.read(blocks[1], reader)
     for i, block in ipairs(blocks) do
         reader:wait()
-        local frames = ahead:take()
+        local frames = ahead:take(i)
         if overlap and blocks[i + 1] then
-            ahead:set(steps.read(blocks[i + 1], reader))
+            ahead.values[i + 1] = steps.read(blocks[i + 1], reader)
         end
+        if writer and marks[i - 2] then
+            writer:wait(marks[i - 2])
+        end
+        behind:drop(i - 2) -- they have left the device
         timer:start()
         local slices = steps.compute(frames, block)
         timer:stop()
+        behind.values[i] = slices
         if steps.prepare then
             steps.prepare(block)
         end
-        if writer then
-            writer:wait()
-        end
-        behind:set(slices) -- those of the block before have left the device
-        steps.write(slices, block, writer)
+        steps.write(slices, block, writer) -- queued behind the block before, which is on its way
+        marks[i] = writer and writer:mark()
         if not overlap then
             if writer then
                 writer:finish()
             end
-            behind:set(nil)
+            behind:drop(i)
             if blocks[i + 1] then
-                ahead:set(steps.read(blocks[i + 1], reader))
+                ahead.values[i + 1] = steps.read(blocks[i + 1], reader)
             end
         end
         if steps.done then
@@ -143,7 +153,8 @@ function stream.run(device, blocks, steps, options)
     if writer then
         writer:finish()
     end
-    behind:set(nil)
+    behind:drop(#blocks - 1)
+    behind:drop(#blocks)
     reader:finish()
     local read, written = reader:stats(), writer and writer:stats()
         or {file_seconds = 0, lane_seconds = 0, wait_seconds = 0, bytes = 0, raw_bytes = 0}

@@ -33,6 +33,7 @@ typedef struct slot {
 
 typedef struct transfer {
     struct transfer *next;
+    uint64_t number;        /* of those queued before it */
     mb_h5_dataset *dataset; /* the other end, or NULL: host memory */
     mb_range ranges[MB_H5_MAX_RANK];
     mb_storage *host_storage;         /* a reference */
@@ -66,6 +67,7 @@ struct mb_carrier {
     pthread_cond_t work, progress;     /* pieces to do; something got through */
     int *ring, ring_first, ring_count; /* free slots: never fewer than idle workers */
     transfer *first, **last;
+    uint64_t queued;  /* transfers so far */
     mb_error failure; /* latched */
     void **events;    /* unused ones for transfers */
     int event_count, event_room;
@@ -560,6 +562,7 @@ static mb_status enqueue(mb_carrier *c, transfer *t, mb_status status)
     if (status == MB_STATUS_OK)
         status = report(c);
     if (status == MB_STATUS_OK) {
+        t->number = c->queued++;
         *c->last = t;
         c->last = &t->next;
         pthread_cond_broadcast(&c->work);
@@ -664,7 +667,7 @@ static transfer *take_finished(mb_carrier *c)
     return list;
 }
 
-static mb_status wait_until(mb_carrier *c, bool to_end)
+static mb_status wait_until(mb_carrier *c, bool to_end, uint64_t count)
 {
     mb_status status = MB_STATUS_OK;
     struct timespec began;
@@ -672,7 +675,7 @@ static mb_status wait_until(mb_carrier *c, bool to_end)
     pthread_mutex_lock(&c->lock);
     for (;;) {
         const transfer *t = c->first;
-        while (t != NULL && through(c, t, to_end))
+        while (t != NULL && (t->number >= count || through(c, t, to_end)))
             t = t->next;
         status = report(c);
         if (t == NULL || status != MB_STATUS_OK)
@@ -703,11 +706,11 @@ static mb_status wait_until(mb_carrier *c, bool to_end)
     return status;
 }
 
-mb_status mb_carrier_wait(mb_carrier *c)
+mb_status mb_carrier_wait(mb_carrier *c, uint64_t count)
 {
     if (c->device->dry)
         return MB_STATUS_OK;
-    MB_TRY(wait_until(c, false));
+    MB_TRY(wait_until(c, false, count));
     if (c->options.writing)
         return MB_STATUS_OK;
     const mb_backend *backend = c->device->backend;
@@ -719,9 +722,14 @@ mb_status mb_carrier_wait(mb_carrier *c)
     return seen(c, status);
 }
 
+uint64_t mb_carrier_queued(const mb_carrier *c)
+{
+    return c->queued;
+}
+
 mb_status mb_carrier_finish(mb_carrier *c)
 {
-    return c->device->dry ? MB_STATUS_OK : wait_until(c, true);
+    return c->device->dry ? MB_STATUS_OK : wait_until(c, true, MB_CARRIER_ALL);
 }
 
 bool mb_carrier_pending(mb_carrier *c, const mb_h5_dataset *dataset)

@@ -64,8 +64,11 @@ mb_status mb_carrier_queue_host(mb_carrier *carrier, const mb_array *host, mb_ar
 bool mb_carrier_direct(const mb_device *device, const mb_array *host);
 /* Waits until every queued transfer is through the ring. Reading: all uploads are queued, and computing goes on after them.
 ** Writing: all downloads have happened, so that the arrays may be released; the files may not have everything yet.
-** Sleeps; polls the cancel flag. */
-mb_status mb_carrier_wait(mb_carrier *carrier);
+** Sleeps; polls the cancel flag. `count`: of the transfers queued so far, only the first so many (mb_carrier_queued). */
+#define MB_CARRIER_ALL UINT64_MAX
+mb_status mb_carrier_wait(mb_carrier *carrier, uint64_t count);
+/* How many transfers have been queued. */
+uint64_t mb_carrier_queued(const mb_carrier *carrier);
 /* Waits until the other ends are done with as well: files have everything, host memory that was read may change. */
 mb_status mb_carrier_finish(mb_carrier *carrier);
 
