@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -154,6 +155,27 @@ static int system_clock(lua_State *L)
 }
 
 /* sleep(seconds): returns early when a signal comes. */
+/* age(): seconds since the process began, to some 10 ms; nil where the system does not tell. */
+static int system_age(lua_State *L)
+{
+    struct timespec now;
+    char text[1024];
+    FILE *file = fopen("/proc/self/stat", "r");
+    const char *at =
+        file != NULL && fgets(text, sizeof text, file) != NULL ? strrchr(text, ')') : NULL;
+    if (file != NULL)
+        fclose(file);
+    for (int field = 2; at != NULL && field < 22;
+         field++) /* the second, in parentheses, is the name */
+        at = strchr(at + 1, ' ');
+    if (at == NULL)
+        return 0;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    lua_pushnumber(L, (double)now.tv_sec + 1e-9 * (double)now.tv_nsec -
+                          strtod(at, NULL) / (double)sysconf(_SC_CLK_TCK));
+    return 1;
+}
+
 static int system_sleep(lua_State *L)
 {
     double seconds = mbl_check_number(L, 1, "seconds");
@@ -349,6 +371,7 @@ int mbl_open_system(lua_State *L)
                                          {"cancelled", system_cancelled},
                                          {"cancel", system_cancel},
                                          {"clock", system_clock},
+                                         {"age", system_age},
                                          {"sleep", system_sleep},
                                          {"isatty", system_isatty},
                                          {"terminal_width", system_terminal_width},

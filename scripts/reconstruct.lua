@@ -73,8 +73,18 @@ if not options.plan then
     cli.output("preview", options.preview, {inputs = inputs, replace = true, extension = "png"})
 end
 
+-- What took how long beside the reconstruction itself: {name, seconds}, in order.
+local phases, latest = {}, mb.system.clock()
+local function phase(name)
+    local now = mb.system.clock()
+    phases[#phases + 1] = ("%s %.2f s"):format(name, now - latest)
+    latest = now
+end
+phases[1] = mb.system.age() and ("program %.2f s"):format(mb.system.age())
+
 local device_id = mb.device(options.device, options.budget and {budget = options.budget} or nil).id
 
+phase("device")
 local scan <close> = cli.must(mb.scan.open(options.scan, {
     data = options.data_path,
     flats = options.flats_path,
@@ -84,6 +94,7 @@ local scan <close> = cli.must(mb.scan.open(options.scan, {
     angle_unit = options.angle_unit,
     pixel_size = options.pixel_size and options.pixel_size * 1e-6,
 }))
+phase("scan")
 
 local dtype = ({float32 = "f32", float16 = "f16", uint16 = "u16"})[options.output_dtype]
 local range
@@ -172,6 +183,7 @@ if options.plan then
     print(mb.recon.describe(plan))
     return
 end
+phase("plan")
 
 local result <close> = mb.result.create(output, {
     shape = plan.volume,
@@ -209,6 +221,7 @@ if dtype ~= "f32" then
     say("stored     %.6g as 0, %.6g as %d", range[1], range[2], dtype == "u16" and 65535 or 1)
 end
 say("%s", mb.recon.describe(plan))
+phase(options.center == "auto" and "result and axis" or "result")
 
 local middle = plan.volume[1] // 2 + 1
 local report = mb.recon.run(source, plan, result, function(slices, z)
@@ -233,6 +246,7 @@ if below + above + nan > 0 then
     warn("%d values lay below the range of %s and %d above it, and were clipped; %d were not numbers", below,
         options.output_dtype, above, nan)
 end
+phase("run")
 result:provenance {
     clipped_below = below,
     clipped_above = above,
@@ -249,7 +263,9 @@ result:provenance {
     steps = mb.stream.summary(report.times),
 }
 result:finish()
+phase("completion")
 say("%s", mb.stream.describe(report.times))
+say("process    %s", table.concat(phases, ", "))
 say("memory     predicted %d bytes, measured %d bytes", plan.peak, report.peak)
 say("pinned     predicted %d bytes, measured %d bytes", plan.pinned, report.pinned)
 say("wrote      %s", output)

@@ -431,8 +431,9 @@ function recon.plan(scan, options)
     end
     local stats = mb.pool.stats(device)
     local available = options.available or stats.budget - stats.live
-    -- More rows than this at a time gain no speed; fewer show progress, and obey Ctrl-C, sooner.
-    local most = math.min(total, math.max(recon.CHUNK_ROWS, total // 32))
+    -- More rows than this at a time gain no speed; fewer show progress, and obey Ctrl-C, sooner. Files are written with fewer
+    -- halts in larger chunks; in memory the first upload and the last download, which nothing hides, are shorter in smaller ones.
+    local most = math.min(total, math.max(recon.CHUNK_ROWS, total // (options.out and 32 or 16)))
     local function choose()
         if options.chunk then
             local chunk = math.min(options.chunk, total)

@@ -297,7 +297,7 @@ helper.each_device(function(device, test)
                 local dataset = file:create_dataset("/data", {shape = {6, 512, 512}, deflate = 1}) -- takes no space beforehand
                 local values <close> = mb.random({6, 512, 512}, {device = device})
                 local wide <close> = mb.random({6, 512, 512}, {device = device, seed = 2})
-                local carrier <close> = open_carrier {writing = true, pinned = "4Mi"}
+                local carrier <close> = open_carrier {writing = true, pinned = "8Mi"} -- pieces are whole chunks
                 carrier:carry(dataset, values)
                 carrier:finish()
                 local filler = assert(io.open(disk .. "/filler", "wb"))
