@@ -103,12 +103,14 @@ static int h5_check_target(lua_State *L)
     return 0;
 }
 
-/* finish([marker]): completes a created file; `marker` is the path of its completion time. */
+/* finish([marker [, sync]]): completes a created file; `marker` is the path of its completion time; sync = false: the disk is the
+** caller's to wait for. */
 static int file_finish(lua_State *L)
 {
     mb_h5 *file = mbl_check_h5(L, 1);
     const char *marker = lua_isnoneornil(L, 2) ? NULL : mbl_check_string(L, 2, "marker");
-    mbl_check(L, mb_h5_finish(file, marker));
+    const bool sync = lua_isnoneornil(L, 3) || lua_toboolean(L, 3);
+    mbl_check(L, mb_h5_finish(file, marker, sync));
     return 0;
 }
 

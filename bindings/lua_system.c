@@ -354,6 +354,20 @@ static int system_folder(lua_State *L)
     return 1;
 }
 
+/* sync_files(path): has the disk take all that was written to the file system of a folder; raises what went wrong with that. */
+static int system_sync_files(lua_State *L)
+{
+    const char *path = mbl_check_string(L, 1, "path");
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int cause = fd < 0 || (syncfs(fd) != 0 && errno != ENOSYS && errno != EINVAL) ? errno : 0;
+    if (fd >= 0)
+        close(fd);
+    if (cause != 0)
+        return mbl_fail(L, MB_STATUS_IO, "path", "cannot write the files of '%s' to the disk: %s",
+                        path, strerror(cause));
+    return 0;
+}
+
 /* sync_folder(path): its names survive a power cut, as far as the file system can. */
 static int system_sync_folder(lua_State *L)
 {
@@ -381,6 +395,7 @@ int mbl_open_system(lua_State *L)
                                          {"mkdir", system_mkdir},
                                          {"stat", system_stat},
                                          {"folder", system_folder},
+                                         {"sync_files", system_sync_files},
                                          {"sync_folder", system_sync_folder},
                                          {"pid", system_pid},
                                          {"hostname", system_host_name},

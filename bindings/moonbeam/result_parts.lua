@@ -2,7 +2,8 @@
 --
 -- One file takes bytes from one writer at a time, whatever the number of threads; several files take as many times more. Each
 -- file has some slices, is complete when it has its name (as every created file is, runtime/io/h5result.c), and opens by
--- itself. While the result is being written the folder has a temporary name; it gets its own before the result's file does, so
+-- itself. The disk has taken their data when a carrier has ended them, and is made to take the rest of all of them at once, in
+-- the end. While the result is being written the folder has a temporary name; it gets its own before the result's file does, so
 -- that a result that exists finds its parts. An older folder is put aside until then.
 
 local core = require "moonbeam.core"
@@ -71,7 +72,7 @@ local function open_part(self, part)
 end
 
 local function finish_part(part)
-    part.file:finish()
+    part.file:finish(nil, false)
     part.file:close()
     part.file, part.dataset = nil, nil
     part.finished = true
@@ -133,7 +134,7 @@ end
 --- Completes all files and gives the folder its name. `undo` takes that back, `close` makes it final.
 function methods:finish()
     settle(self)
-    core.system.sync_folder(self.written_to)
+    core.system.sync_files(self.written_to)
     if core.system.stat(self.folder) then
         self.aside = self.written_to .. "-before"
         remove_folder(self.aside)

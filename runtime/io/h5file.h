@@ -75,8 +75,9 @@ mb_status mb_h5_open(const char *path, bool writable, mb_h5 **out);
 mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out);
 /* Completes a created file: writes the completion marker (an ISO time) as a dataset at `marker`, or
 ** as attribute "end_time" of the root when it is NULL; flush, close, sync, reopen and verify,
-** rename. Whatever fails, the temporary file is gone and nothing has the final name. */
-mb_status mb_h5_finish(mb_h5 *file, const char *marker);
+** rename. Whatever fails, the temporary file is gone and nothing has the final name. Without `sync` the disk is not waited for: for
+** a file among many, whose owner has the disk take them all before anything refers to them. */
+mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync);
 /* Closes; a created and unfinished file is abandoned. Idempotent. */
 mb_status mb_h5_close(mb_h5 *file);
 /* Closes if need be, and frees. NULL is fine. Leaves the error record alone. */

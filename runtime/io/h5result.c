@@ -319,7 +319,7 @@ static mb_status reopen_and_verify(mb_h5 *file, const char *marker)
     return status;
 }
 
-static mb_status rename_part(mb_h5 *file)
+static mb_status rename_part(mb_h5 *file, bool sync)
 {
     char buffer[4096];
     int result = -1;
@@ -336,8 +336,9 @@ static mb_status rename_part(mb_h5 *file)
                        strerror(errno));
     /* The name, too, shall survive a power cut. Some network file systems cannot; that is no
     ** failure. */
-    const int folder =
-        open(folder_of(file->path, buffer, sizeof buffer), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int folder = sync ? open(folder_of(file->path, buffer, sizeof buffer),
+                                   O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                            : -1;
     if (folder >= 0) {
         fsync(folder);
         close(folder);
@@ -355,7 +356,7 @@ static mb_status write_marker(mb_h5 *file, const char *marker)
     return mb_h5_value_write(file, marker, &value);
 }
 
-mb_status mb_h5_finish(mb_h5 *file, const char *marker)
+mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync)
 {
     MB_H5_GUARD;
     if (!file->created)
@@ -379,13 +380,13 @@ mb_status mb_h5_finish(mb_h5 *file, const char *marker)
     if (H5Fclose(file->id) < 0)
         status = mb_h5_failure(file, NULL, "close the file");
     file->id = -1;
-    if (status == MB_STATUS_OK && fsync(file->fd) != 0)
+    if (status == MB_STATUS_OK && sync && fsync(file->fd) != 0)
         status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s' to the disk: %s", file->path,
                          strerror(errno));
     if (status == MB_STATUS_OK)
         status = reopen_and_verify(file, marker);
     if (status == MB_STATUS_OK)
-        status = rename_part(file);
+        status = rename_part(file, sync);
     if (status != MB_STATUS_OK) {
         mb_h5_latch(file, status);
         unlink(file->part);

@@ -95,8 +95,9 @@ return function(bench)
                 {t.compute_seconds, "computing"}}
             table.sort(floors, function(a, b) return a[1] > b[1] end)
             row(("%s (%d chunks of %d)"):format(name, report.plan.chunks, report.plan.chunk),
-                ("%.4f"):format(t.wall_seconds * 1e3 / slices), ("%.4f"):format(floors[1][1] * 1e3 / slices), ("%.3f"):format(t.wall_seconds / floors[1][1]),
-                ("%.0f %%"):format(100 * t.idle_part), ("%.1f"):format(t.upload_gb_per_s), ("%.1f"):format(t.download_gb_per_s),
+                ("%.4f"):format(t.wall_seconds * 1e3 / slices), ("%.4f"):format(floors[1][1] * 1e3 / slices),
+                ("%.3f"):format(t.wall_seconds / floors[1][1]), ("%.0f %%"):format(100 * t.idle_part),
+                ("%.1f"):format(t.upload_gb_per_s), ("%.1f"):format(t.download_gb_per_s),
                 ("%.4f"):format(t.compute_seconds * 1e3 / slices), floors[1][2], ("%.0f"):format(report.peak / (1 << 20)))
         end
     end
