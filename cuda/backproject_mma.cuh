@@ -221,8 +221,10 @@ template <class shape>
 __global__ void __launch_bounds__(shape::WARPS * 32, shape::MINB)
     bp_mma_kernel(const __grid_constant__ bp_stream_args p)
 {
+#if BP_ARCH >= 800
     if constexpr (BP_ARCH >= shape::way::ARCH)
         bp_mma_block<shape>(p);
+#endif
 }
 
 template <class shape>

@@ -74,8 +74,10 @@ template <class shape>
 __global__ void __launch_bounds__(shape::THREADS, shape::MINB)
     bp_staged(const __grid_constant__ bp_stream_args p)
 {
+#if BP_ARCH >= 800
     if constexpr (BP_ARCH >= shape::way::ARCH)
         bp_staged_block<shape>(p);
+#endif
 }
 
 template <class shape>
