@@ -19,9 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#define MOST_FILES 65536 /* to be open at a time: enough for anything here */
 
 static lua_State *interrupted_state;      /* where the handler sets its hook */
 static volatile sig_atomic_t stop_signal; /* what has stopped the last mbl_call; 0: nothing */
@@ -354,6 +357,22 @@ static int system_folder(lua_State *L)
     return 1;
 }
 
+/* file_limit(): how many files the process may have open; as many as the system allows it from then on. */
+static int system_file_limit(lua_State *L)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 0;
+    const rlim_t most = limit.rlim_max < MOST_FILES ? limit.rlim_max : MOST_FILES;
+    if (limit.rlim_cur < most) {
+        limit.rlim_cur = most;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+            getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    lua_pushinteger(L, limit.rlim_cur < MOST_FILES ? (lua_Integer)limit.rlim_cur : MOST_FILES);
+    return 1;
+}
+
 /* sync_files(path): has the disk take all that was written to the file system of a folder; raises what went wrong with that. */
 static int system_sync_files(lua_State *L)
 {
@@ -395,6 +414,7 @@ int mbl_open_system(lua_State *L)
                                          {"mkdir", system_mkdir},
                                          {"stat", system_stat},
                                          {"folder", system_folder},
+                                         {"file_limit", system_file_limit},
                                          {"sync_files", system_sync_files},
                                          {"sync_folder", system_sync_folder},
                                          {"pid", system_pid},

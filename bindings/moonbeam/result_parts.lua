@@ -14,6 +14,9 @@ local metatable = { __name = "moonbeam.result_parts", __index = methods }
 
 local DATASET = "/data"
 
+-- A file that is written takes three descriptors; some are left for the rest of the program.
+local DESCRIPTORS, OTHERS = 3, 64
+
 local function fail(message, arg)
     core.error.raise("io", message, { op = "result.create", arg = arg })
 end
@@ -34,7 +37,8 @@ function parts.create(path, options)
         core.error.raise("io", ("'%s' exists already: choose another name, or allow overwriting (overwrite = true)"):format(folder),
             { op = "result.create", arg = "overwrite" })
     end
-    local self = setmetatable({ folder = folder, written_to = ("%s.part-%d"):format(folder, core.system.pid()), list = {}, open = {},
+    local self = setmetatable({ folder = folder, written_to = ("%s.part-%d"):format(folder, core.system.pid()), list = {},
+        open = {}, opened = 0, most = math.max(1, ((core.system.file_limit() or 1024) - OTHERS) // DESCRIPTORS),
         shape = shape, dtype = options.dtype or "f32", count = count, attributes = options.attributes }, metatable)
     local digits = math.max(4, #tostring(shape[1]))
     for first = 1, shape[1], count do
@@ -60,15 +64,13 @@ function methods:sources()
     return list
 end
 
--- Files that are created beforehand: not so many that the process runs out of descriptors.
-local MOST_PREPARED = 64
-
 local function open_part(self, part)
     part.file = core.h5.create(self.written_to .. "/" .. part.name)
     part.dataset = part.file:create_dataset(DATASET, { shape = { part.last - part.first + 1, self.shape[2], self.shape[3] },
         dtype = self.dtype, sparse = true, attributes = self.attributes })
     part.file:set_attribute("/", "first_slice", part.first)
     self.open[part] = true
+    self.opened = self.opened + 1
 end
 
 local function finish_part(part)
@@ -84,16 +86,17 @@ local function settle(self, carrier)
         if part.missing == 0 and not (carrier and carrier:pending(part.dataset)) then
             finish_part(part)
             self.open[part] = nil
+            self.opened = self.opened - 1
         end
     end
 end
 
 --- Makes ready for the writing of slices z_first ... z_last: creates their files. What takes its time by itself, and could be
--- done while slices before them are being written.
+-- done while slices before them are being written; as far as the process may have that many files open.
 function methods:prepare(z_first, z_last)
-    for i = (z_first - 1) // self.count + 1, math.min((z_last - 1) // self.count + 1, (z_first - 1) // self.count + MOST_PREPARED) do
+    for i = (z_first - 1) // self.count + 1, (z_last - 1) // self.count + 1 do
         local part = self.list[i]
-        if not part.file and not part.finished then
+        if not part.file and not part.finished and self.opened < self.most then
             open_part(self, part)
         end
     end
@@ -111,6 +114,10 @@ function methods:write(array, z_first, z_last, carrier)
             core.error.raise("argument", ("slices %d ... %d are complete in '%s' already"):format(part.first, part.last, part.name),
                 { op = "result:write", arg = "z_first" })
         elseif not part.file then
+            if carrier and self.opened >= self.most then -- those that are under way have to be completed first
+                carrier:finish()
+                settle(self, carrier)
+            end
             open_part(self, part)
         end
         part.written = part.written or {}

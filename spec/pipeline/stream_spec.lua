@@ -168,6 +168,23 @@ helper.each_device(function(device, test)
             os.remove(folder .. "/parts.h5")
         end)
 
+        test("gives the same volume in more files than may be open", function()
+            local function run(limit, name, slices)
+                local text = files.run(("ulimit -n %d; '%s' scripts/reconstruct.lua '%s' -o '%s' --overwrite --device host --center 23.5 "
+                    .. "--chunk 11 --threads 2 --pinned 2Mi --slices-per-file %d"):format(limit, mb.system.program(), path,
+                    folder .. "/" .. name, slices))
+                assert.matches("wrote", text)
+                local values = helper.flatten(volume(name))
+                files.remove(folder .. "/" .. name:gsub("%.h5", "-slices"))
+                os.remove(folder .. "/" .. name)
+                return values
+            end
+            local expected = run(1000, "one.h5", ROWS)
+            for _, limit in ipairs {70, 80} do -- two at a time; five
+                assert.same(expected, run(limit, "many.h5", 1))
+            end
+        end)
+
         test("gives what libhdf5 alone reads and writes", function()
             local scan <close> = assert(mb.scan.open(path))
             local expected = {}
