@@ -114,7 +114,7 @@ describe("tomo.reconstruct", function()
             {{method = "fourier", half_acquisition = true, center = 3}, "method fourier does not do half acquisition"},
             {{method = "fbp", weights = angles}, "method fbp does not do weights on the angles"},
             {{weights = angles, mode = "in_place"}, "no method does both"},
-            {{method = "art"}, "unknown method 'art'"},
+            {{method = "art"}, "method is the string 'art'; there are auto, fbp, fourier"},
             {{methd = "fbp"}, "did you mean 'method'"},
         } do
             local message, err = helper.failure(mb.tomo.reconstruct, sino, angles, case[1])
