@@ -586,8 +586,8 @@ end
 -- `projections` (angle, row, column), as the detector gave them, `angles` in radians; options: `flats` and `darks`
 -- (frame, row, column), `out` (default: a new array), and those of recon.plan. Without a `center` it is looked for. Arrays in
 -- pinned memory (mb.empty(shape, {pinned = device})) move at the rate of the link; others are copied through a ring.
--- The volume is that of the whole computed at once, to the bit where chunks are whole packets of slices (two by the Fourier
--- method, eight by back-projection on a GPU), as they are unless `chunk` says otherwise; else but for the method's rounding.
+-- The volume is that of the whole computed at once: to the bit on the host, and by the Fourier method where chunks are pairs of
+-- slices, as they are unless `chunk` says otherwise; else but for rounding (back-projection has kernels for few slices and many).
 -- Returns the volume (z, y, x) and the report of recon.run, with the plan.
 function recon.reconstruct(projections, angles, options)
     options = options_of(options, "recon.reconstruct", OPTIONS, {"flats", "darks"})
