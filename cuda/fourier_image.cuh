@@ -13,7 +13,6 @@
 #include "fourier_gather.cuh"
 #include "fourier_rows.cuh"
 
-#define FOURIER_COLUMNS 4 /* 32 bytes */
 #define FOURIER_ALONG_THREADS                                                                      \
     1024 /* on a multiprocessor, at least: limits registers; in at most 16 blocks, which all hold */
 
@@ -31,7 +30,7 @@ struct fourier_image_job {
 /* Columns of a thread block: so many that what it writes is whole sectors, as far as they fit. */
 template <int T>
 struct fourier_columns {
-    static constexpr int W = FOURIER_COLUMNS * T <= 1024 ? FOURIER_COLUMNS : 1024 / T;
+    static constexpr int W = MB_FOURIER_COLUMNS * T <= 1024 ? MB_FOURIER_COLUMNS : 1024 / T;
 };
 
 template <int T>

@@ -25,7 +25,8 @@ typedef struct mb_fused_fft_room {
 
 static inline mb_fused_fft_room mb_fused_fft_device(const mb_device_facts *facts)
 {
-    mb_fused_fft_room room = {0, 48 << 10};
+    mb_fused_fft_room room = {0, facts->block_shared_bytes ? (int)facts->block_shared_bytes
+                                                           : 48 << 10};
     switch (facts->compute_capability) {
     case 75: room.shared_bytes = 64 << 10; break;
     case 80:
@@ -38,6 +39,12 @@ static inline mb_fused_fft_room mb_fused_fft_device(const mb_device_facts *facts
     default: break;
     }
     return room;
+}
+
+/* Can a block exchange so many lines of complex numbers through shared memory (cuda/fourier_block.cuh: fourier_room)? */
+static inline bool mb_fused_fft_fits(const mb_device_facts *facts, int64_t points, int lines)
+{
+    return 8 * lines * (points + points / 16) <= mb_fused_fft_device(facts).shared_bytes;
 }
 
 /* Transforms along the first axis: lengths 16 to 2048, powers of two. */

@@ -103,13 +103,12 @@ static inline int64_t mb_ramp_filter_batch(int64_t rows, int64_t padded)
 }
 
 /* CUDA: does one kernel take the rows? P / 2 complex numbers, a power of two, 16 for each of the threads of a block, 32 to
-** 1024, which exchange them through shared memory (cuda/fourier_block.cuh: fourier_room). */
+** 1024, which exchange them through shared memory. */
 static inline bool mb_ramp_filter_fused(const mb_device_facts *facts, int64_t padded)
 {
     const int64_t threads = padded / 32, points = padded / 2;
     return facts->compute_capability > 0 && threads >= 32 && threads <= 1024 &&
-           (padded & (padded - 1)) == 0 &&
-           8 * (points + points / 16) <= mb_fused_fft_device(facts).shared_bytes;
+           (padded & (padded - 1)) == 0 && mb_fused_fft_fits(facts, points, 1);
 }
 
 /*
