@@ -28,7 +28,7 @@ newoption {
 newoption {
     trigger = "cuda-arch",
     value = "LIST",
-    description = "GPU architectures of the CUDA plug-in (default 75,80,86,89,90); "
+    description = "GPU architectures of the CUDA plug-in (default 75,80,86,90); "
         .. "the last one is also added as PTX",
 }
 
@@ -188,7 +188,7 @@ if nvcc then
     -- Compressed, six architectures of templated kernels take a sixth of the space.
     cuda_flags = { "-O3", "-std=c++17", "-Xfatbin -compress-all" }
     local last, count = nil, 0
-    for arch in (_OPTIONS["cuda-arch"] or "75,80,86,89,90"):gmatch("[^,%s]+") do
+    for arch in (_OPTIONS["cuda-arch"] or "75,80,86,90"):gmatch("[^,%s]+") do
         if not arch:match("^%d+[af]?$") then
             error("--cuda-arch takes a list such as 80,90, not '" .. arch .. "'", 0)
         end

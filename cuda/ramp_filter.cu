@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(MB_THREADS)
 }
 
 template <int T, class Moves>
-__global__ void __launch_bounds__(T, T >= RAMP_THREADS ? 1 : RAMP_THREADS / T)
+__global__ void __launch_bounds__(T, T >= RAMP_THREADS ? 1 : RAMP_THREADS / (T > 64 ? T : 64))
     ramp_filter_rows(ramp_rows from, ramp_rows to, int64_t first, int64_t count, int width,
                      bool edge, const float *response, const __grid_constant__ Moves moves)
 {
