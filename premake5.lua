@@ -185,7 +185,7 @@ if nvcc then
     cuda_libdir = is_file(root .. "/lib64/libcudart_static.a") and root .. "/lib64"
         or is_file(root .. "/lib/libcudart_static.a") and root .. "/lib"
         or system_lib
-    -- Compressed, six architectures of templated kernels take a sixth of the space.
+    -- Compressed, templated kernels for several architectures take a sixth of the space.
     cuda_flags = { "-O3", "-std=c++17", "-Xfatbin -compress-all" }
     local last, count = nil, 0
     for arch in (_OPTIONS["cuda-arch"] or "75,80,86,90"):gmatch("[^,%s]+") do
