@@ -27,10 +27,9 @@ struct fourier_image_job {
     fourier_rows to;
 };
 
-/* Columns of a thread block: so many that what it writes is whole sectors, as far as they fit. */
 template <int T>
 struct fourier_columns {
-    static constexpr int W = MB_FOURIER_COLUMNS * T <= 1024 ? MB_FOURIER_COLUMNS : 1024 / T;
+    static constexpr int W = MB_FOURIER_COLUMNS(T);
 };
 
 template <int T>

@@ -159,7 +159,10 @@ static inline int64_t mb_fourier_least(const mb_fourier_reconstruct_params *p,
 /* CUDA: transforms of m T points by T threads of a block, T a power of two. */
 #define MB_FOURIER_THREADS_LEAST 32
 #define MB_FOURIER_THREADS_MOST 1024
-#define MB_FOURIER_COLUMNS 4 /* of a block of the kernel along y, as far as its threads suffice */
+/* Columns that a block of the kernel along y takes, with so many threads each: so many that what it writes is whole sectors,
+** as far as they fit. */
+#define MB_FOURIER_COLUMNS(threads)                                                                \
+    (4 * (threads) <= MB_FOURIER_THREADS_MOST ? 4 : MB_FOURIER_THREADS_MOST / (threads))
 
 /* Smallest such length >= least; its T. 0 where there is none. */
 static inline int64_t mb_fourier_length(int64_t least, int64_t threads_least, int64_t threads_most,
@@ -226,14 +229,6 @@ typedef struct mb_fourier_layout {
     int image;                     /* FFT of the grid, if !own */
 } mb_fourier_layout;
 
-/* Columns that a block of the kernel along y takes: what it writes is then whole sectors. */
-static inline int mb_fourier_columns(int64_t threads)
-{
-    return (int)(MB_FOURIER_COLUMNS * threads <= MB_FOURIER_THREADS_MOST
-                     ? MB_FOURIER_COLUMNS
-                     : MB_FOURIER_THREADS_MOST / threads);
-}
-
 /* Sizes that no kernel takes are the caller's, by the FFT library: `samples` and `grid` where 0;
 ** mb_fourier_batch comes after that. */
 static inline mb_fourier_layout mb_fourier_layout_of(const mb_fourier_reconstruct_params *p,
@@ -249,7 +244,8 @@ static inline mb_fourier_layout mb_fourier_layout_of(const mb_fourier_reconstruc
     l.grid = mb_fourier_length(mb_fourier_grid(p->accuracy, g), MB_FOURIER_THREADS_LEAST,
                                MB_FOURIER_THREADS_MOST, &l.threads);
     l.fused = cuda && l.samples > 0 && mb_fused_fft_fits(facts, l.padded, 1);
-    l.own = cuda && l.grid > 0 && mb_fused_fft_fits(facts, l.grid, mb_fourier_columns(l.threads));
+    l.own =
+        cuda && l.grid > 0 && mb_fused_fft_fits(facts, l.grid, (int)MB_FOURIER_COLUMNS(l.threads));
     l.image = l.fused ? 0 : MB_FOURIER_SAMPLE + 1;
     return l;
 }
