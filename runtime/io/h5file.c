@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -102,20 +101,11 @@ void mb_h5_quiet(void)
     H5Eclear2(H5E_DEFAULT);
 }
 
-/* Has the disk of a created file no room at all? */
-static bool disk_is_full(const mb_h5 *file)
-{
-    struct statvfs disk;
-    return file->fd >= 0 && fstatvfs(file->fd, &disk) == 0 && disk.f_bavail == 0;
-}
-
 mb_status mb_h5_failure(mb_h5 *file, const char *path, const char *doing)
 {
     char said[300];
     const char *remedy = NULL;
     mb_h5_said(said, sizeof said);
-    if (said[0] == '\0' && disk_is_full(file)) /* creating a file fails without a word */
-        snprintf(said, sizeof said, "No space left on device");
     for (size_t i = 0; i < sizeof REMEDIES / sizeof REMEDIES[0] && remedy == NULL; i++)
         if (strstr(said, REMEDIES[i].said) != NULL)
             remedy = REMEDIES[i].remedy;
@@ -159,6 +149,8 @@ mb_status mb_h5_ready(mb_h5 *file, bool writing)
     if (writing && !file->writable)
         return mb_fail(MB_STATUS_ARGUMENT, "mode",
                        "'%s' is open for reading only: open it with mode = \"r+\"", file->path);
+    if (file->disk.error != 0)
+        return mb_h5_latch(file, mb_h5_refused(file, "write the contents"));
     return MB_STATUS_OK;
 }
 
@@ -306,6 +298,8 @@ mb_status mb_h5_open(const char *path, bool writable, mb_h5 **out)
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
     /* Readers are never locked out; writers lock, where the file system can. */
     H5Pset_file_locking(access, writable, true);
+    if (writable)
+        mb_h5_use_driver(access, &file->disk);
     file->id = H5Fopen(path, writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
     if (file->id < 0) {
         status = mb_h5_failure(file, NULL, "open the contents");
@@ -344,18 +338,18 @@ mb_status mb_h5_close(mb_h5 *file)
     if (file->id >= 0) {
         mb_h5_quiet();
         if (file->created) {
-            /* Abandon. Without its contents the file is closed even where the disk is full. */
+            file->disk.abandoned = true;
             if (file->part != NULL)
                 unlink(file->part);
             mb_h5_settled(file);
-            if (file->fd >= 0 && ftruncate(file->fd, 0) != 0)
-                H5Eclear2(H5E_DEFAULT); /* nothing to be done about it */
         }
         mb_h5_close_datasets(file);
         if (!file->created && file->writable && H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0)
             status = mb_h5_failure(file, NULL, "write the last changes");
         if (H5Fclose(file->id) < 0 && !file->created && status == MB_STATUS_OK)
             status = mb_h5_failure(file, NULL, "finish the contents");
+        if (file->disk.error != 0 && !file->created && status == MB_STATUS_OK)
+            status = mb_h5_refused(file, "write the last changes");
         file->id = -1;
     }
     if (file->fd >= 0)

@@ -28,6 +28,13 @@ typedef struct h5_sample {
 
 typedef struct h5_raw h5_raw;
 
+/* What the driver of a file that is written (h5driver.c) and the file's owner tell each other. */
+typedef struct h5_disk {
+    bool created;   /* in: a file of our own, which is locked already */
+    bool abandoned; /* in: nothing more is to be written */
+    int error;      /* out: errno of the first write that the disk refused, or 0 */
+} h5_disk;
+
 /* One dataset of a created file, as it must be found again. */
 typedef struct h5_made {
     char *path;
@@ -42,6 +49,7 @@ struct mb_h5 {
     char *part; /* created files: the temporary name */
     int fd;     /* created files: our own descriptor, locked; keeps write-back errors for fsync */
     bool writable, created, overwrite;
+    h5_disk disk;     /* files that are written */
     mb_error latched; /* created files: the first failure */
     mb_h5 *next_unfinished, **link_unfinished;
     mb_h5_dataset *datasets;
@@ -78,6 +86,11 @@ char *mb_h5_said(char *buffer, size_t bytes);
 mb_status mb_h5_latch(mb_h5 *file, mb_status status);
 /* Open for the purpose? Restores a latched failure. */
 mb_status mb_h5_ready(mb_h5 *file, bool writing);
+
+/* Files opened by `access` are written by our driver, which refers to `disk`. */
+void mb_h5_use_driver(hid_t access, h5_disk *disk);
+/* Records that the disk has refused a write of the file (file->disk.error), as mb_h5_failure does. */
+mb_status mb_h5_refused(mb_h5 *file, const char *doing);
 
 mb_h5_info mb_h5_classify_type(hid_t type);
 bool mb_h5_same_type(const mb_h5_dataset *dataset, mb_dtype dtype);

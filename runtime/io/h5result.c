@@ -2,7 +2,8 @@
 ** Created HDF5 files: a temporary name, the first failure latched, verification, rename.
 **
 ** Why so careful: on a full disk H5Dwrite fails, but H5Fclose succeeds, and the file then opens and
-** reads, with zeros where data should be. So nothing here trusts H5Fclose: the file is synced
+** reads, with zeros where data should be. So nothing here trusts H5Fclose: what the disk refused is
+** asked of the driver (h5driver.c), the file is synced
 ** through a descriptor of our own (which reports write-back errors), opened again, compared with
 ** what was meant to be in it, and only then gets its name.
 **
@@ -169,15 +170,12 @@ mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out)
     if (status != MB_STATUS_OK)
         goto fail;
 
-    /* The lock is ours, by the descriptor. If the environment forces HDF5 to lock, it must get it.
-    ** */
-    const char *forced = getenv("HDF5_USE_FILE_LOCKING");
-    if (forced != NULL && strcmp(forced, "FALSE") != 0 && strcmp(forced, "0") != 0)
-        flock(file->fd, LOCK_UN);
+    file->disk.created = true;
     access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
     H5Pset_file_locking(access, false, true);
     H5Pset_alignment(access, 1 << 20, 4096);
+    mb_h5_use_driver(access, &file->disk);
     file->id = H5Fcreate(file->part, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     if (file->id < 0) { /* before the next call, which would clear what HDF5 says */
         status = mb_h5_failure(file, NULL, "create the file");
@@ -188,6 +186,10 @@ mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out)
         goto fail;
     file->created = true;
     list_unfinished(file);
+    if (file->disk.error != 0) {
+        status = mb_h5_refused(file, "create the file");
+        goto fail; /* abandons */
+    }
     *out = file;
     return MB_STATUS_OK;
 fail:
@@ -371,6 +373,8 @@ mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync)
         mb_h5_close_datasets(file);
         if (H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0)
             status = mb_h5_failure(file, NULL, "flush the contents");
+        else if (file->disk.error != 0)
+            status = mb_h5_refused(file, "flush the contents");
     }
     if (status != MB_STATUS_OK) {
         mb_h5_latch(file, status);
@@ -379,6 +383,8 @@ mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync)
     }
     if (H5Fclose(file->id) < 0)
         status = mb_h5_failure(file, NULL, "close the file");
+    else if (file->disk.error != 0)
+        status = mb_h5_refused(file, "close the file");
     file->id = -1;
     if (status == MB_STATUS_OK && sync && fsync(file->fd) != 0)
         status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s' to the disk: %s", file->path,

@@ -1,5 +1,6 @@
 -- What the specs of files share: folders of their own, other programs, full disks.
 
+local core = require "moonbeam.core"
 local mb = require "moonbeam"
 
 local files = {}
@@ -40,6 +41,11 @@ function files.read(name)
     local bytes = file:read "a"
     file:close()
     return bytes
+end
+
+-- How many files this process has open.
+function files.open_descriptors()
+    return #files.list(("/proc/%d/fd"):format(core.system.pid()))
 end
 
 -- A Python that has the module, or nil. The one in the path need not be Debian's.
