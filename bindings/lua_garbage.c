@@ -4,7 +4,8 @@
 ** A Lua collector runs when it likes; pool memory must not depend on that. So a finalizer never
 ** frees: it moves the array to the garbage list, and the list is freed only at pool points, after a
 ** full collection:
-**   - when the bytes made on a device since the last point exceed 256 MiB and what was live then,
+**   - when what is live on a device has grown since the last point by more than 256 MiB and by more
+**     than was live then: arrays that a program releases itself are no reason to collect,
 **   - when a request does not fit the budget (idle FFT plans go too, and the request is retried),
 **   - when the program asks (mb.collect).
 ** What is live at a pool point thus depends on the program alone. `release` and `<close>` free at
@@ -39,9 +40,9 @@ static array_box *boxes;
 static mb_array **garbage;
 static size_t garbage_count, garbage_room;
 
-/* Per device: bytes made since the last pool point, and what was live after it. Only arrays count,
-** because scratch never becomes garbage. Devices come and go under the lock; every allocation looks
-** its own up without it. */
+/* Per device: bytes made since the last pool point (or fewer: no more than what is live has grown
+** by), and what was live after it. Only arrays count, because scratch never becomes garbage. Devices
+** come and go under the lock; every allocation looks its own up without it. */
 static struct counter {
     _Atomic(mb_device *) device;
     atomic_uint_fast64_t made, live;
@@ -265,7 +266,15 @@ void mbl_allocated(mb_device *device, uint64_t bytes)
 static bool point_is_due(mb_device *device)
 {
     struct counter *counter = find_counter(device);
-    return counter != NULL && counter->made > POINT_BYTES && counter->made > counter->live;
+    if (counter == NULL || counter->made <= POINT_BYTES || counter->made <= counter->live)
+        return false;
+    /* So much was made; how much of it is still there? */
+    const uint64_t live = mb_pool_live(device->pool), before = counter->live;
+    const uint64_t grown = live > before ? live - before : 0;
+    if (grown > POINT_BYTES && grown > before)
+        return true;
+    counter->made = grown;
+    return false;
 }
 
 void mbl_pool_point(lua_State *L)

@@ -59,6 +59,25 @@ describe("garbage", function()
         assert.truthy(mb.pool.stats().live_arrays <= 5 * (64 << 20))
     end)
 
+    it("is not looked for where programs release what they make", function()
+        mb.collect()
+        local points = mb.pool.stats().pool_points
+        local kept <close> = mb.empty { 16, 1024, 1024 } -- 64 MiB; never touched
+        for _ = 1, 50 do
+            local a <close> = mb.empty { 48, 1024, 1024 }
+            local b <close> = mb.empty { 8, 1024, 1024 }
+            assert.equal(points, mb.pool.stats().pool_points)
+            assert.equal(a.bytes + b.bytes + kept.bytes, mb.pool.stats().live)
+        end
+        for _ = 1, 4 do
+            mb.empty { 16, 1024, 1024 }
+        end
+        assert.equal(points, mb.pool.stats().pool_points)
+        local over <close> = mb.empty { 1024 }
+        assert.equal(points + 1, mb.pool.stats().pool_points)
+        assert.equal(kept.bytes + over.bytes, mb.pool.stats().live) -- the rest is gone
+    end)
+
     it("leaves what is referred to", function()
         host:budget("8Mi")
         local kept <close> = mb.full({ 256, 1024 }, 3)
