@@ -2,12 +2,11 @@
 ** The HDF5 file driver by which files are written: POSIX calls, as HDF5's own, but for what it does
 ** when the disk refuses.
 **
-** libhdf5 cannot get out of a flush of metadata that failed: the file can be closed no more, its
-** descriptor stays open, and its memory is lost. So metadata that could not be written is reported
-** as written, and the error kept (h5_disk.error) for whoever owns the file: mb_h5_ready asks for it
-** before every later call, mb_h5_finish and mb_h5_close at the end. Raw data that could not be
-** written fails at once, which libhdf5 survives. Of an abandoned file (h5_disk.abandoned) nothing
-** more is written, and closing it always succeeds.
+** libhdf5 cannot get out of a flush that failed: the file can be closed no more, its descriptor
+** stays open, and its memory is lost. So what could not be written is reported as written, and the
+** error kept (h5_disk.error) for whoever owns the file: asked for after slabs, before every later
+** call (mb_h5_ready) and at the end (mb_h5_finish, mb_h5_close). Of an abandoned file
+** (h5_disk.abandoned) nothing more is written at all.
 **
 ** Invariants: the owner's h5_disk outlives the file's id. Like all of libhdf5, the callbacks run
 ** under MB_H5_GUARD.
@@ -163,20 +162,22 @@ static herr_t posix_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
     return 0;
 }
 
-/* The disk has refused: what libhdf5 is told. */
-static herr_t refused(h5_posix *file, bool fatal, const char *what, int cause)
+/* The disk has refused. Only where nobody would ask for it is libhdf5 told. */
+static herr_t refused(h5_posix *file, const char *what, int cause)
 {
-    if (file->disk != NULL && file->disk->error == 0)
+    if (file->disk == NULL) {
+        push(H5E_WRITEERROR, what, cause);
+        return -1;
+    }
+    if (file->disk->error == 0)
         file->disk->error = cause;
-    if (file->disk != NULL && !fatal)
-        return 0;
-    push(H5E_WRITEERROR, what, cause);
-    return -1;
+    return 0;
 }
 
 static herr_t posix_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t bytes,
                           const void *buffer)
 {
+    (void)type;
     (void)transfer;
     h5_posix *file = (h5_posix *)base;
     const char *from = buffer;
@@ -187,8 +188,7 @@ static herr_t posix_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t
         if (moved < 0 && errno == EINTR)
             continue;
         if (moved <= 0)
-            return refused(file, type == H5FD_MEM_DRAW, "file write failed",
-                           moved < 0 ? errno : ENOSPC);
+            return refused(file, "file write failed", moved < 0 ? errno : ENOSPC);
         from += moved;
         at += (haddr_t)moved;
         bytes -= (size_t)moved;
@@ -207,7 +207,7 @@ static herr_t posix_truncate(H5FD_t *base, hid_t transfer, hbool_t closing)
     if (file->allocated == file->end || (file->disk != NULL && file->disk->abandoned))
         return 0;
     if (ftruncate(file->fd, (off_t)file->allocated) != 0)
-        return refused(file, false, "unable to extend file properly", errno);
+        return refused(file, "unable to extend file properly", errno);
     file->end = file->allocated;
     return 0;
 }
@@ -264,9 +264,9 @@ void mb_h5_use_driver(hid_t access, h5_disk *disk)
     H5Pset_driver(access, driver, &info);
 }
 
-mb_status mb_h5_refused(mb_h5 *file, const char *doing)
+mb_status mb_h5_refused(mb_h5 *file, const char *path, const char *doing)
 {
     H5Eclear2(H5E_DEFAULT);
     push(H5E_WRITEERROR, "file write failed", file->disk.error);
-    return mb_h5_failure(file, NULL, doing);
+    return mb_h5_failure(file, path, doing);
 }

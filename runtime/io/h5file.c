@@ -150,7 +150,7 @@ mb_status mb_h5_ready(mb_h5 *file, bool writing)
         return mb_fail(MB_STATUS_ARGUMENT, "mode",
                        "'%s' is open for reading only: open it with mode = \"r+\"", file->path);
     if (file->disk.error != 0)
-        return mb_h5_latch(file, mb_h5_refused(file, "write the contents"));
+        return mb_h5_latch(file, mb_h5_refused(file, NULL, "write the contents"));
     return MB_STATUS_OK;
 }
 
@@ -349,7 +349,7 @@ mb_status mb_h5_close(mb_h5 *file)
         if (H5Fclose(file->id) < 0 && !file->created && status == MB_STATUS_OK)
             status = mb_h5_failure(file, NULL, "finish the contents");
         if (file->disk.error != 0 && !file->created && status == MB_STATUS_OK)
-            status = mb_h5_refused(file, "write the last changes");
+            status = mb_h5_refused(file, NULL, "write the last changes");
         file->id = -1;
     }
     if (file->fd >= 0)

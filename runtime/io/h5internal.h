@@ -90,7 +90,7 @@ mb_status mb_h5_ready(mb_h5 *file, bool writing);
 /* Files opened by `access` are written by our driver, which refers to `disk`. */
 void mb_h5_use_driver(hid_t access, h5_disk *disk);
 /* Records that the disk has refused a write of the file (file->disk.error), as mb_h5_failure does. */
-mb_status mb_h5_refused(mb_h5 *file, const char *doing);
+mb_status mb_h5_refused(mb_h5 *file, const char *path, const char *doing);
 
 mb_h5_info mb_h5_classify_type(hid_t type);
 bool mb_h5_same_type(const mb_h5_dataset *dataset, mb_dtype dtype);

@@ -187,7 +187,7 @@ mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out)
     file->created = true;
     list_unfinished(file);
     if (file->disk.error != 0) {
-        status = mb_h5_refused(file, "create the file");
+        status = mb_h5_refused(file, NULL, "create the file");
         goto fail; /* abandons */
     }
     *out = file;
@@ -374,7 +374,7 @@ mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync)
         if (H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0)
             status = mb_h5_failure(file, NULL, "flush the contents");
         else if (file->disk.error != 0)
-            status = mb_h5_refused(file, "flush the contents");
+            status = mb_h5_refused(file, NULL, "flush the contents");
     }
     if (status != MB_STATUS_OK) {
         mb_h5_latch(file, status);
@@ -384,7 +384,7 @@ mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync)
     if (H5Fclose(file->id) < 0)
         status = mb_h5_failure(file, NULL, "close the file");
     else if (file->disk.error != 0)
-        status = mb_h5_refused(file, "close the file");
+        status = mb_h5_refused(file, NULL, "close the file");
     file->id = -1;
     if (status == MB_STATUS_OK && sync && fsync(file->fd) != 0)
         status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s' to the disk: %s", file->path,

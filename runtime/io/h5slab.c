@@ -231,6 +231,8 @@ static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dty
                          : H5Dwrite(dataset->id, type, memory, space, H5P_DEFAULT, host);
     if (result < 0)
         status = mb_h5_failure(dataset->file, dataset->path, reading ? "read" : "write");
+    else if (!reading && dataset->file->disk.error != 0)
+        status = mb_h5_refused(dataset->file, dataset->path, "write");
     if (memory != H5S_ALL)
         H5Sclose(memory);
     H5Sclose(space);
