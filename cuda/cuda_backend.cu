@@ -115,11 +115,7 @@ static mb_status limit_capability(mb_device_facts *facts)
             given);
     if (facts->compute_capability <= most)
         return MB_STATUS_OK;
-    uint64_t shared = (most == 80 || most == 87 ? 163ull
-                       : most < 80              ? 64ull
-                       : most < 90              ? 99ull
-                                                : 227ull)
-                      << 10;
+    uint64_t shared = mb_block_shared_bytes((int)most);
     facts->compute_capability = (int)most;
     facts->block_shared_bytes =
         shared < facts->block_shared_bytes ? shared : facts->block_shared_bytes;

@@ -29,8 +29,16 @@ typedef struct mb_device_facts {
     uint64_t total_bytes;
     uint64_t commit_granularity;
     uint64_t l2_bytes;
-    uint64_t block_shared_bytes; /* cuda: the most shared memory that a block can ask for */
+    uint64_t block_shared_bytes; /* cuda: the most shared memory that a block can ask for, or 0 */
 } mb_device_facts;
+
+/* block_shared_bytes by compute capability (table of technical specifications in the CUDA C++ Programming Guide). */
+static inline uint64_t mb_block_shared_bytes(int capability)
+{
+    const bool large = capability == 80 || capability == 87;
+    const bool largest = capability >= 90 && capability < 120;
+    return (uint64_t)(capability < 80 ? 64 : large ? 163 : largest ? 227 : 99) << 10;
+}
 
 typedef enum mb_lane {
     MB_LANE_COMPUTE, /* the compute stream */

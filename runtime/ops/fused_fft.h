@@ -25,19 +25,14 @@ typedef struct mb_fused_fft_room {
 
 static inline mb_fused_fft_room mb_fused_fft_device(const mb_device_facts *facts)
 {
-    mb_fused_fft_room room = {0, facts->block_shared_bytes ? (int)facts->block_shared_bytes
-                                                           : 48 << 10};
-    switch (facts->compute_capability) {
-    case 75: room.shared_bytes = 64 << 10; break;
-    case 80:
-    case 87: room.threads = 256, room.shared_bytes = 163 << 10; break;
-    case 86:
-    case 89: room.threads = 256, room.shared_bytes = 99 << 10; break;
-    case 90:
-    case 100:
-    case 103: room.threads = 512, room.shared_bytes = 227 << 10; break;
-    default: break;
-    }
+    const int capability = facts->compute_capability;
+    const bool wide = capability == 90 || capability == 100 || capability == 103;
+    const bool narrow =
+        capability == 80 || capability == 86 || capability == 87 || capability == 89;
+    mb_fused_fft_room room;
+    room.threads = wide ? 512 : narrow ? 256 : 0;
+    room.shared_bytes = (int)(facts->block_shared_bytes > 0 ? facts->block_shared_bytes
+                                                            : mb_block_shared_bytes(capability));
     return room;
 }
 
