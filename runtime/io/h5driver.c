@@ -14,6 +14,10 @@
 #define _GNU_SOURCE
 #include "io/h5internal.h"
 
+#if H5_VERSION_GE(1, 13, 2)
+#include <H5FDdevelop.h>
+#endif
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -234,6 +238,10 @@ static herr_t posix_unlock(H5FD_t *base)
 }
 
 static const H5FD_class_t DRIVER = {
+#ifdef H5FD_CLASS_VERSION
+    .version = H5FD_CLASS_VERSION,
+    .value = 512, /* the first that is free for all */
+#endif
     .name = "moonbeam",
     .maxaddr = ((haddr_t)1 << 63) - 1,
     .fc_degree = H5F_CLOSE_WEAK,
