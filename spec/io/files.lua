@@ -43,8 +43,10 @@ function files.read(name)
     return bytes
 end
 
--- How many files this process has open.
+-- How many files this process has open, without those that nothing refers to any more.
 function files.open_descriptors()
+    collectgarbage()
+    collectgarbage()
     return #files.list(("/proc/%d/fd"):format(core.system.pid()))
 end
 
