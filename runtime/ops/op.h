@@ -52,6 +52,18 @@ typedef struct mb_op_arg {
     const char *doc;            /* one line */
 } mb_op_arg;
 
+/* Array arguments of a table: name, dtypes, least and most axes, doc. An input that must be there, one that need not, an array
+** that is changed, and a result. */
+#define MB_ARRAY_ARG(kind_, required_, name_, dtypes_, least, most, doc_)                          \
+    {                                                                                              \
+        .name = name_, .kind = kind_, .required = required_, .dtypes = dtypes_, .rank_min = least, \
+        .rank_max = most, .doc = doc_                                                              \
+    }
+#define MB_ARRAY_IN(...) MB_ARRAY_ARG(MB_ARG_IN, true, __VA_ARGS__)
+#define MB_ARRAY_IN_OPTION(...) MB_ARRAY_ARG(MB_ARG_IN, false, __VA_ARGS__)
+#define MB_ARRAY_INOUT(...) MB_ARRAY_ARG(MB_ARG_INOUT, true, __VA_ARGS__)
+#define MB_ARRAY_OUT(...) MB_ARRAY_ARG(MB_ARG_OUT, false, __VA_ARGS__)
+
 typedef enum mb_op_strides {
     MB_STRIDES_CONTIGUOUS, /* every array must be dense row-major */
     MB_STRIDES_ROWS,       /* last axis dense, other axes any positive stride */

@@ -7,13 +7,8 @@
 static const char *const methods[] = {"gaussian", "mean", NULL};
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "image, volume or stack"},
+    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, MB_MAX_RANK,
+                "image, volume or stack"),
     {.name = "size",
      .kind = MB_ARG_VECTOR,
      .required = true,
@@ -47,12 +42,7 @@ static const mb_op_arg args[] = {
      .initial = 0,
      .offset = MEMBER(invert),
      .doc = "mark what is not above instead: dark objects"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_U8),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "foreground or 0, of the same shape"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_U8), 1, MB_MAX_RANK, "foreground or 0, of the same shape"),
     {.name = NULL}};
 
 static const char *const samples[] = {

@@ -8,20 +8,10 @@
 
 #define MEMBER(name) offsetof(mb_apply_otf_params, name)
 static const mb_op_arg args[] = {
-    {.name = "grid",
-     .kind = MB_ARG_INOUT,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "padded rows of 2 * (n/2 + 1) floats, n of them samples; becomes the convolution"},
-    {.name = "otf",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_C64),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "half spectrum (..., n/2 + 1), as otf makes it"},
+    MB_ARRAY_INOUT(
+        "grid", MB_BIT(MB_F32), 1, 3,
+        "padded rows of 2 * (n/2 + 1) floats, n of them samples; becomes the convolution"),
+    MB_ARRAY_IN("otf", MB_BIT(MB_C64), 1, 3, "half spectrum (..., n/2 + 1), as otf makes it"),
     {.name = "n",
      .kind = MB_ARG_INT,
      .initial = 0,

@@ -9,14 +9,9 @@
 static const char *const accuracies[] = {"fast", "exact", NULL};
 
 static const mb_op_arg args[] = {
-    {.name = "sino",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 2,
-     .rank_max = 3,
-     .doc = "sinograms (row, angle, column), or one (angle, column); a permuted view of "
-            "projections will do"},
+    MB_ARRAY_IN("sino", MB_BIT(MB_F32), 2, 3,
+                "sinograms (row, angle, column), or one (angle, column); a permuted view of "
+                "projections will do"),
     {.name = "angles",
      .kind = MB_ARG_VECTOR,
      .required = true,
@@ -73,12 +68,7 @@ static const mb_op_arg args[] = {
      .offset = offsetof(mb_backproject_params, accuracy),
      .doc = "fast: on a GPU, 640 angles or more are read in half precision; exact is float32 "
             "throughout"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 2,
-     .rank_max = 3,
-     .doc = "slices (row, y, x), or one (y, x)"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
     {.name = NULL}};
 
 static bool is_3d(const mb_spec *arrays)

@@ -14,25 +14,14 @@
 static const char *const functions[] = {"add", "sub", "mul", "div", "min", "max", "pow", NULL};
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = ACCEPTED,
-     .rank_min = 0,
-     .rank_max = MB_MAX_RANK,
-     .doc = "left operand"},
+    MB_ARRAY_IN("a", ACCEPTED, 0, MB_MAX_RANK, "left operand"),
     {.name = "fn",
      .kind = MB_ARG_ENUM,
      .required = true,
      .choices = functions,
      .offset = offsetof(mb_binary_params, fn),
      .doc = "the function"},
-    {.name = "b",
-     .kind = MB_ARG_IN,
-     .dtypes = ACCEPTED,
-     .rank_min = 0,
-     .rank_max = MB_MAX_RANK,
-     .doc = "right operand, same dtype as a"},
+    MB_ARRAY_IN_OPTION("b", ACCEPTED, 0, MB_MAX_RANK, "right operand, same dtype as a"),
     {.name = "scalar",
      .kind = MB_ARG_FLOAT,
      .initial = NAN,
@@ -43,12 +32,7 @@ static const mb_op_arg args[] = {
      .initial = 0,
      .offset = offsetof(mb_binary_params, reverse),
      .doc = "swap the operands: fn(b, a)"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = ACCEPTED,
-     .rank_min = 0,
-     .rank_max = MB_MAX_RANK,
-     .doc = "broadcast shape; may be a or b"},
+    MB_ARRAY_OUT("result", ACCEPTED, 0, MB_MAX_RANK, "broadcast shape; may be a or b"),
     {.name = NULL}};
 
 static const char *const samples[] = {

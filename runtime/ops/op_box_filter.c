@@ -4,13 +4,8 @@
 #include "ops/op_box_filter.h"
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "image, volume or stack"},
+    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, MB_MAX_RANK,
+                "image, volume or stack"),
     {.name = "size",
      .kind = MB_ARG_VECTOR,
      .required = true,
@@ -21,12 +16,7 @@ static const mb_op_arg args[] = {
      .doc = "extents of the box: one number, or one for each filtered axis; 1 leaves an axis as it "
             "is"},
     MB_SEPARABLE_ARGS(mb_box_filter_params),
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "means, of the same shape"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "means, of the same shape"),
     {.name = NULL}};
 
 static const char *const samples[] = {

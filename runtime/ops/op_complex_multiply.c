@@ -7,20 +7,9 @@
 
 #define MEMBER(name) offsetof(mb_complex_multiply_params, name)
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_INOUT,
-     .required = true,
-     .dtypes = MB_BIT(MB_C64),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "spectrum; becomes the product"},
-    {.name = "b",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_C64),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "factor with the extents of the last axes of a; leading axes of a are a batch"},
+    MB_ARRAY_INOUT("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum; becomes the product"),
+    MB_ARRAY_IN("b", MB_BIT(MB_C64), 1, MB_MAX_RANK,
+                "factor with the extents of the last axes of a; leading axes of a are a batch"),
     {.name = "conj",
      .kind = MB_ARG_BOOL,
      .offset = MEMBER(conj),

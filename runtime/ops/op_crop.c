@@ -7,13 +7,7 @@
 #include <string.h>
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_ANY_DTYPE,
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "array to crop; any strides"},
+    MB_ARRAY_IN("a", MB_ANY_DTYPE, 1, MB_MAX_RANK, "array to crop; any strides"),
     {.name = "before",
      .kind = MB_ARG_VECTOR,
      .min = 0,
@@ -28,12 +22,7 @@ static const mb_op_arg args[] = {
      .offset = offsetof(mb_crop_params, after),
      .unit = "elements",
      .doc = "how many to take off behind: one number per axis, or one for all; default 0"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_ANY_DTYPE,
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "extents less before + after"},
+    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "extents less before + after"),
     {.name = NULL}};
 
 static const char *const samples[] = {

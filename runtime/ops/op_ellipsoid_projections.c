@@ -60,12 +60,7 @@ static const mb_op_arg args[] = {
      .max = 64,
      .offset = MEMBER(subrays),
      .doc = "rays averaged in each bin"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 3,
-     .rank_max = 3,
-     .doc = "line integrals (angle, row, column)"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3, "line integrals (angle, row, column)"),
     {0},
 };
 

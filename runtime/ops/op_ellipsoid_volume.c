@@ -43,12 +43,7 @@ static const mb_op_arg args[] = {
      .max = 64,
      .offset = MEMBER(subslices),
      .doc = "sections averaged per slice, over 1 px of height; 1: the section at its height"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 3,
-     .rank_max = 3,
-     .doc = "density per px (slice, y, x)"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3, "density per px (slice, y, x)"),
     {0},
 };
 

@@ -11,13 +11,8 @@ static const char *const boundaries[] = {"zero",   "circular",  "reflect",
 
 #define MEMBER(name) offsetof(mb_embed_params, name)
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "image; any strides"},
+    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, MB_MAX_RANK,
+                "image; any strides"),
     {.name = "size",
      .kind = MB_ARG_VECTOR,
      .required = true,
@@ -38,12 +33,8 @@ static const mb_op_arg args[] = {
      .choices = boundaries,
      .offset = MEMBER(boundary),
      .doc = "what lies outside the image"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "padded rows: last extent 2 * (n/2 + 1), of which n are samples and the rest 0"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK,
+                 "padded rows: last extent 2 * (n/2 + 1), of which n are samples and the rest 0"),
     {.name = NULL}};
 
 static const char *const samples[] = {

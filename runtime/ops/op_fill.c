@@ -7,13 +7,7 @@
 #include <string.h>
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_INOUT,
-     .required = true,
-     .dtypes = MB_ANY_DTYPE,
-     .rank_min = 0,
-     .rank_max = MB_MAX_RANK,
-     .doc = "array to fill; any strides"},
+    MB_ARRAY_INOUT("a", MB_ANY_DTYPE, 0, MB_MAX_RANK, "array to fill; any strides"),
     {.name = "value",
      .kind = MB_ARG_FLOAT,
      .required = true,

@@ -59,19 +59,11 @@ static const mb_op_arg args[] = {
      .max = FLT_MAX,
      .offset = offsetof(mb_flat_field_params, nonfinite),
      .doc = "replaces results that are NaN or infinite"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 3,
-     .rank_max = 3,
-     .doc = "transmission (n, h, w); may be data when that is f32"},
-    {.name = "counts",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F64),
-     .rank_min = 1,
-     .rank_max = 1,
-     .doc = "{samples replaced as not finite, detector pixels whose denominator was raised, "
-            "samples <= 0}"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3,
+                 "transmission (n, h, w); may be data when that is f32"),
+    MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1,
+                 "{samples replaced as not finite, detector pixels whose denominator was raised, "
+                 "samples <= 0}"),
     {.name = NULL}};
 
 static const mb_op_split split[] = {{.axis = 1, .result_axis = 1, .combine = MB_COMBINE_SUM},

@@ -15,14 +15,9 @@ static const char *const paddings[] = {"zero", "edge", NULL};
 #define MEMBER(name) .offset = offsetof(mb_fourier_reconstruct_params, name)
 
 static const mb_op_arg args[] = {
-    {.name = "sino",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 2,
-     .rank_max = 3,
-     .doc = "sinograms (row, angle, column), or one (angle, column); a permuted view of "
-            "projections will do"},
+    MB_ARRAY_IN("sino", MB_BIT(MB_F32), 2, 3,
+                "sinograms (row, angle, column), or one (angle, column); a permuted view of "
+                "projections will do"),
     {.name = "angles",
      .kind = MB_ARG_VECTOR,
      .required = true,
@@ -117,12 +112,7 @@ static const mb_op_arg args[] = {
      .max = MB_FOURIER_PAIRS_MOST,
      MEMBER(pairs),
      .doc = "pairs of slices made together at most; fewer take less scratch; 0 = automatic"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 2,
-     .rank_max = 3,
-     .doc = "slices (row, y, x), or one (y, x)"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
     {.name = NULL}};
 
 /* Only rows can be cut: a 2-D sinogram's first axis are its angles. */

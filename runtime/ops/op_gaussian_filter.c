@@ -4,13 +4,8 @@
 #include "ops/op_gaussian_filter.h"
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "image, volume or stack"},
+    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, MB_MAX_RANK,
+                "image, volume or stack"),
     {.name = "sigma",
      .kind = MB_ARG_VECTOR,
      .required = true,
@@ -30,12 +25,7 @@ static const mb_op_arg args[] = {
      .offset = offsetof(mb_gaussian_filter_params, truncate),
      .unit = "sigma",
      .doc = "where the Gaussian is cut off; the radius is truncate * sigma, rounded"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "of the same shape"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "of the same shape"),
     {.name = NULL}};
 
 static const char *const samples[] = {

@@ -6,20 +6,9 @@
 
 #define MEMBER(name) offsetof(mb_gradient_step_params, name)
 static const mb_op_arg args[] = {
-    {.name = "estimate",
-     .kind = MB_ARG_INOUT,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "estimate on the grid"},
-    {.name = "gradient",
-     .kind = MB_ARG_INOUT,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "back-projected residual, padded rows; becomes the new estimate"},
+    MB_ARRAY_INOUT("estimate", MB_BIT(MB_F32), 1, 3, "estimate on the grid"),
+    MB_ARRAY_INOUT("gradient", MB_BIT(MB_F32), 1, 3,
+                   "back-projected residual, padded rows; becomes the new estimate"),
     {.name = "step",
      .kind = MB_ARG_FLOAT,
      .initial = 1,

@@ -7,13 +7,8 @@
 #include <string.h>
 
 static const mb_op_arg args[] = {
-    {.name = "sino",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "sinograms over a whole turn; the last axis is the detector"},
+    MB_ARRAY_IN("sino", MB_BIT(MB_F32), 1, 3,
+                "sinograms over a whole turn; the last axis is the detector"),
     {.name = "center",
      .kind = MB_ARG_FLOAT,
      .required = true,
@@ -25,12 +20,8 @@ static const mb_op_arg args[] = {
      .initial = 0,
      .offset = offsetof(mb_half_acquisition_weight_params, extend),
      .doc = "add columns of zeros beyond the axis, up to the width of the whole field of view"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "weighted sinograms; without extend it may be sino"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3,
+                 "weighted sinograms; without extend it may be sino"),
     {.name = NULL}};
 
 /* The detector axis cannot be cut: its halo is the whole width. */

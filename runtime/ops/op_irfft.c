@@ -7,13 +7,7 @@
 #include <string.h>
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_C64),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "spectrum (..., n/2 + 1)"},
+    MB_ARRAY_IN("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum (..., n/2 + 1)"),
     {.name = "axes",
      .kind = MB_ARG_INT,
      .initial = 1,
@@ -44,12 +38,7 @@ static const mb_op_arg args[] = {
      .initial = 1,
      .offset = offsetof(mb_irfft_params, normalise),
      .doc = "divide by the number of points of the result"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "real array (..., n)"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "real array (..., n)"),
     {.name = NULL}};
 
 static const char *const samples[] = {

@@ -4,13 +4,8 @@
 #include "ops/op_maximum_projection.h"
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_I32) | MB_BIT(MB_F32),
-     .rank_min = 2,
-     .rank_max = MB_MAX_RANK,
-     .doc = "array; any strides"},
+    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_I32) | MB_BIT(MB_F32), 2,
+                MB_MAX_RANK, "array; any strides"),
     {.name = "axis",
      .kind = MB_ARG_INT,
      .initial = 1,
@@ -18,12 +13,8 @@ static const mb_op_arg args[] = {
      .max = MB_MAX_RANK,
      .offset = offsetof(mb_maximum_projection_params, axis),
      .doc = "axis to look along; 1-based, negative from the end"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_I32) | MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "the array without that axis"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_I32) | MB_BIT(MB_F32), 1,
+                 MB_MAX_RANK, "the array without that axis"),
     {.name = NULL}};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 5, 7}}}",

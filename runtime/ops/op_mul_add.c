@@ -8,20 +8,9 @@
 #include <math.h>
 
 static const mb_op_arg args[] = {
-    {.name = "dst",
-     .kind = MB_ARG_INOUT,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 2,
-     .rank_max = 2,
-     .doc = "image that is changed inside its region (row, column)"},
-    {.name = "other",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 2,
-     .rank_max = 2,
-     .doc = "image that is added (row, column); not dst itself"},
+    MB_ARRAY_INOUT("dst", MB_BIT(MB_F32), 2, 2,
+                   "image that is changed inside its region (row, column)"),
+    MB_ARRAY_IN("other", MB_BIT(MB_F32), 2, 2, "image that is added (row, column); not dst itself"),
     {.name = "a",
      .kind = MB_ARG_FLOAT,
      .initial = 1,

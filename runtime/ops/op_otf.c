@@ -9,13 +9,8 @@
 
 #define MEMBER(name) offsetof(mb_otf_params, name)
 static const mb_op_arg args[] = {
-    {.name = "psf",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "point spread function; may be larger than the grid (it wraps)"},
+    MB_ARRAY_IN("psf", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, 3,
+                "point spread function; may be larger than the grid (it wraps)"),
     {.name = "size",
      .kind = MB_ARG_VECTOR,
      .required = true,
@@ -38,12 +33,7 @@ static const mb_op_arg args[] = {
      .initial = 1,
      .offset = MEMBER(scale),
      .doc = "factor: 1 / sum normalises, 1 / N saves the scaling after the inverse transform"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_C64),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "half spectrum (..., n/2 + 1)"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, 3, "half spectrum (..., n/2 + 1)"),
     {.name = NULL}};
 
 static const char *const samples[] = {

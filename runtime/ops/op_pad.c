@@ -11,13 +11,7 @@ static const char *const modes[] = {"constant", "edge",   "reflect", "symmetric"
                                     "wrap",     "custom", NULL};
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_ANY_DTYPE,
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "array to pad; any strides"},
+    MB_ARRAY_IN("a", MB_ANY_DTYPE, 1, MB_MAX_RANK, "array to pad; any strides"),
     {.name = "before",
      .kind = MB_ARG_VECTOR,
      .min = 0,
@@ -55,12 +49,7 @@ static const mb_op_arg args[] = {
      .max = INT32_MAX,
      .offset = offsetof(mb_pad_params, cols_index),
      .doc = "mode custom: for each result column the column of a that it shows, 1-based"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_ANY_DTYPE,
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "extents grown by before + after"},
+    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "extents grown by before + after"),
     {.name = NULL}};
 
 static const char *const samples[] = {

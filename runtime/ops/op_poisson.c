@@ -10,12 +10,8 @@
 typedef mb_poisson_params poisson_params;
 
 static const mb_op_arg args[] = {
-    {.name = "mean",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_max = MB_MAX_RANK,
-     .doc = "means, 0 or more; negative and non-finite ones give 0"},
+    MB_ARRAY_IN("mean", MB_BIT(MB_F32), 0, MB_MAX_RANK,
+                "means, 0 or more; negative and non-finite ones give 0"),
     {.name = "seed",
      .kind = MB_ARG_INT,
      .initial = 0,
@@ -30,11 +26,7 @@ static const mb_op_arg args[] = {
      .max = 4503599627370496.0,
      .offset = offsetof(poisson_params, first),
      .doc = "index of the first element in the whole data set, for work in chunks"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_max = MB_MAX_RANK,
-     .doc = "counts"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "counts"),
     {0},
 };
 

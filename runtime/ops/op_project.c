@@ -14,13 +14,7 @@
 enum { TILE = MB_TILE, LANES = MB_TILE, STEP = 8 };
 
 static const mb_op_arg args[] = {
-    {.name = "volume",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 2,
-     .rank_max = 3,
-     .doc = "slices (row, y, x), or one (y, x)"},
+    MB_ARRAY_IN("volume", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
     {.name = "angles",
      .kind = MB_ARG_VECTOR,
      .required = true,
@@ -59,12 +53,8 @@ static const mb_op_arg args[] = {
      .initial = 1,
      .offset = offsetof(mb_project_params, scale),
      .doc = "factor on the sums; 1 gives line integrals in pixel units"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 2,
-     .rank_max = 3,
-     .doc = "sinograms (row, angle, column), or one (angle, column)"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3,
+                 "sinograms (row, angle, column), or one (angle, column)"),
     {.name = NULL}};
 
 /* Only rows can be cut: a 2-D volume is one slice. */

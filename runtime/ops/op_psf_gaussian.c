@@ -34,12 +34,7 @@ static const mb_op_arg args[] = {
      .initial = 1,
      .offset = MEMBER(normalise),
      .doc = "sum 1; otherwise 1 at the peak"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "point spread function"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "point spread function"),
     {.name = NULL}};
 
 static const char *const samples[] = {

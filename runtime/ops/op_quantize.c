@@ -8,13 +8,7 @@
 static const char *const dtypes[] = {"u8", "u16", "f16", NULL};
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 0,
-     .rank_max = MB_MAX_RANK,
-     .doc = "values"},
+    MB_ARRAY_IN("a", MB_BIT(MB_F32), 0, MB_MAX_RANK, "values"),
     {.name = "dtype",
      .kind = MB_ARG_ENUM,
      .required = true,
@@ -31,18 +25,9 @@ static const mb_op_arg args[] = {
      .initial = 1,
      .offset = offsetof(mb_quantize_params, high),
      .doc = "the value that is stored as the largest integer, or as 1 in half floats; above low"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F16),
-     .rank_min = 0,
-     .rank_max = MB_MAX_RANK,
-     .doc = "same shape as a"},
-    {.name = "counts",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F64),
-     .rank_min = 1,
-     .rank_max = 1,
-     .doc = "{values below the range, values above it, NaN}"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F16), 0, MB_MAX_RANK,
+                 "same shape as a"),
+    MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{values below the range, values above it, NaN}"),
     {.name = NULL}};
 
 static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .combine = MB_COMBINE_SUM},

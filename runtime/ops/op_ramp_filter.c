@@ -15,13 +15,7 @@ static const char *const filters[] = {"ram-lak", "shepp-logan", "cosine", "hammi
 static const char *const paddings[] = {"zero", "edge", NULL};
 
 static const mb_op_arg args[] = {
-    {.name = "sino",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "sinograms; the last axis is the detector"},
+    MB_ARRAY_IN("sino", MB_BIT(MB_F32), 1, 3, "sinograms; the last axis is the detector"),
     {.name = "filter",
      .kind = MB_ARG_ENUM,
      .initial = MB_RAMP_RAM_LAK,
@@ -62,12 +56,7 @@ static const mb_op_arg args[] = {
      .offset = offsetof(mb_ramp_filter_params, slice_shifts),
      .unit = "px",
      .doc = "added to the detector coordinate, one per slice of a rank-3 sinogram (else one)"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "filtered sinograms, same shape; may be sino"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "filtered sinograms, same shape; may be sino"),
     {.name = NULL}};
 
 static bool last_axis(const mb_spec *arrays, int axis)

@@ -13,13 +13,7 @@ enum { STRIP = 64 }; /* outputs taken together where they are side by side in me
 static const char *const functions[] = {"sum", "min", "max", "mean", "norm", NULL};
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = ACCEPTED,
-     .rank_min = 0,
-     .rank_max = MB_MAX_RANK,
-     .doc = "the array; any strides"},
+    MB_ARRAY_IN("a", ACCEPTED, 0, MB_MAX_RANK, "the array; any strides"),
     {.name = "fn",
      .kind = MB_ARG_ENUM,
      .required = true,
@@ -33,12 +27,8 @@ static const mb_op_arg args[] = {
      .max = MB_MAX_RANK,
      .offset = offsetof(mb_reduce_params, axis),
      .doc = "axis to reduce, from 1, negative from the end; 0 = all elements"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F64) | MB_BIT(MB_C128),
-     .rank_min = 0,
-     .rank_max = MB_MAX_RANK,
-     .doc = "f64, or c128 for sum and mean of complex arrays"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F64) | MB_BIT(MB_C128), 0, MB_MAX_RANK,
+                 "f64, or c128 for sum and mean of complex arrays"),
     {.name = NULL}};
 
 static const char *const samples[] = {

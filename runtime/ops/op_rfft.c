@@ -6,13 +6,8 @@
 #include "ops/op_rfft.h"
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "real array; with in_place its last extent is 2 * (n/2 + 1)"},
+    MB_ARRAY_IN("a", MB_BIT(MB_F32), 1, MB_MAX_RANK,
+                "real array; with in_place its last extent is 2 * (n/2 + 1)"),
     {.name = "axes",
      .kind = MB_ARG_INT,
      .initial = 1,
@@ -32,12 +27,7 @@ static const mb_op_arg args[] = {
      .max = 1e15,
      .offset = offsetof(mb_rfft_params, n),
      .doc = "in_place: samples per row; 0 = the last extent less 2, the even one"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_C64),
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "spectrum (..., n/2 + 1)"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum (..., n/2 + 1)"),
     {.name = NULL}};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 16}}}",

@@ -6,20 +6,9 @@
 
 #define MEMBER(name) offsetof(mb_rl_total_variation_params, name)
 static const mb_op_arg args[] = {
-    {.name = "estimate",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "estimate on the grid"},
-    {.name = "correction",
-     .kind = MB_ARG_INOUT,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "back-projected ratio, padded rows; is divided by the term"},
+    MB_ARRAY_IN("estimate", MB_BIT(MB_F32), 1, 3, "estimate on the grid"),
+    MB_ARRAY_INOUT("correction", MB_BIT(MB_F32), 1, 3,
+                   "back-projected ratio, padded rows; is divided by the term"),
     {.name = "lambda",
      .kind = MB_ARG_FLOAT,
      .initial = 2e-3,

@@ -6,13 +6,7 @@
 #include <string.h>
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_ANY_DTYPE,
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "array; any strides"},
+    MB_ARRAY_IN("a", MB_ANY_DTYPE, 1, MB_MAX_RANK, "array; any strides"),
     {.name = "shift",
      .kind = MB_ARG_VECTOR,
      .required = true,
@@ -21,12 +15,7 @@ static const mb_op_arg args[] = {
      .offset = offsetof(mb_roll_params, shift),
      .unit = "elements",
      .doc = "towards higher indices: one number per axis, or one for all"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_ANY_DTYPE,
-     .rank_min = 1,
-     .rank_max = MB_MAX_RANK,
-     .doc = "same shape and dtype"},
+    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "same shape and dtype"),
     {.name = NULL}};
 
 static const char *const samples[] = {

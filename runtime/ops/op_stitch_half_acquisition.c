@@ -6,13 +6,8 @@
 #include "ops/strided.h"
 
 static const mb_op_arg args[] = {
-    {.name = "sino",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 2,
-     .rank_max = 3,
-     .doc = "sinograms over a whole turn (row, angle, column), or one (angle, column)"},
+    MB_ARRAY_IN("sino", MB_BIT(MB_F32), 2, 3,
+                "sinograms over a whole turn (row, angle, column), or one (angle, column)"),
     {.name = "center",
      .kind = MB_ARG_FLOAT,
      .required = true,
@@ -27,12 +22,8 @@ static const mb_op_arg args[] = {
      .offset = offsetof(mb_stitch_half_acquisition_params, half),
      .unit = "angles",
      .doc = "how many angles make half a turn; 0: half of them, rounded up"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 2,
-     .rank_max = 3,
-     .doc = "sinograms over half a turn, E = floor(2a) + 1 columns"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3,
+                 "sinograms over half a turn, E = floor(2a) + 1 columns"),
     {.name = NULL}};
 
 /* Only rows can be cut: a 2-D sinogram's first axis are its angles. */

@@ -3,25 +3,15 @@
 */
 #include "ops/op_summed_area.h"
 
-static const mb_op_arg args[] = {{.name = "a",
-                                  .kind = MB_ARG_IN,
-                                  .required = true,
-                                  .dtypes = MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32),
-                                  .rank_min = 1,
-                                  .rank_max = 3,
-                                  .doc = "array"},
-                                 {.name = "scale",
-                                  .kind = MB_ARG_FLOAT,
-                                  .initial = 1,
-                                  .offset = offsetof(mb_summed_area_params, scale),
-                                  .doc = "factor of every sum, such as 1 / the sum of all"},
-                                 {.name = "result",
-                                  .kind = MB_ARG_OUT,
-                                  .dtypes = MB_BIT(MB_F64),
-                                  .rank_min = 1,
-                                  .rank_max = 3,
-                                  .doc = "sums; extents one larger"},
-                                 {.name = NULL}};
+static const mb_op_arg args[] = {
+    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, 3, "array"),
+    {.name = "scale",
+     .kind = MB_ARG_FLOAT,
+     .initial = 1,
+     .offset = offsetof(mb_summed_area_params, scale),
+     .doc = "factor of every sum, such as 1 / the sum of all"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F64), 1, 3, "sums; extents one larger"),
+    {.name = NULL}};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 4, 5}}}",
                                       "{inputs = {{'u16', 7, 6}}, params = {scale = 0.25}}",

@@ -15,25 +15,16 @@ static const char *const functions[] = {"neg",  "abs",    "exp",        "log",
                                         "sqrt", "square", "reciprocal", NULL};
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = ACCEPTED,
-     .rank_min = 0,
-     .rank_max = MB_MAX_RANK,
-     .doc = "the array; exp, log, sqrt and reciprocal take f32 and f64, neg no unsigned integers"},
+    MB_ARRAY_IN(
+        "a", ACCEPTED, 0, MB_MAX_RANK,
+        "the array; exp, log, sqrt and reciprocal take f32 and f64, neg no unsigned integers"),
     {.name = "fn",
      .kind = MB_ARG_ENUM,
      .required = true,
      .choices = functions,
      .offset = offsetof(mb_unary_params, fn),
      .doc = "the function"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = ACCEPTED,
-     .rank_min = 0,
-     .rank_max = MB_MAX_RANK,
-     .doc = "same shape; may be a"},
+    MB_ARRAY_OUT("result", ACCEPTED, 0, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
 
 static const mb_op_split split[] = {{.axis = 0, .result_axis = 0},

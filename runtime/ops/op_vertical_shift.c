@@ -9,13 +9,8 @@
 #include <string.h>
 
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 2,
-     .rank_max = 3,
-     .doc = "projections (angle, row, column), or one (row, column)"},
+    MB_ARRAY_IN("a", MB_BIT(MB_F32), 2, 3,
+                "projections (angle, row, column), or one (row, column)"),
     {.name = "shifts",
      .kind = MB_ARG_VECTOR,
      .required = true,
@@ -30,12 +25,7 @@ static const mb_op_arg args[] = {
      .max = 1e12,
      .offset = offsetof(mb_vertical_shift_params, indices),
      .doc = "for a subset of projections: which shift, 1-based, each of them takes"},
-    {.name = "result",
-     .kind = MB_ARG_OUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 2,
-     .rank_max = 3,
-     .doc = "same shape; may be a"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
     {.name = NULL}};
 
 /* Rows that the result's rows need above and below: -whole of the most negative shift, whole + 1 of the largest. */

@@ -8,20 +8,9 @@
 
 #define MEMBER(name) offsetof(mb_wiener_filter_params, name)
 static const mb_op_arg args[] = {
-    {.name = "a",
-     .kind = MB_ARG_INOUT,
-     .required = true,
-     .dtypes = MB_BIT(MB_C64),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "half spectrum of the image"},
-    {.name = "otf",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = MB_BIT(MB_C64),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "transfer function, same shape, 1 at frequency 0 for a PSF of sum 1"},
+    MB_ARRAY_INOUT("a", MB_BIT(MB_C64), 1, 3, "half spectrum of the image"),
+    MB_ARRAY_IN("otf", MB_BIT(MB_C64), 1, 3,
+                "transfer function, same shape, 1 at frequency 0 for a PSF of sum 1"),
     {.name = "lambda",
      .kind = MB_ARG_FLOAT,
      .initial = 1e-3,
