@@ -80,6 +80,29 @@ describe("tomo.reconstruct", function()
         end)
     end
 
+    it("knows from how many angles on back-projection on a GPU has its fast kernels", function()
+        local device = mb.device "planned:h200"
+        local function at(count)
+            local angles = mb.tomo.angles(count)
+            local scratch = mb.op.estimate("backproject", {{64, count, 1024}}, {angles = angles, accuracy = "fast"},
+                {device = device}).scratch
+            local _, ways = mb.tomo.choose_method({64, count, 1024}, angles, {device = device, accuracy = "fast"})
+            for _, way in ipairs(ways) do
+                if way.method == "fbp" and way.mode == "fast" then
+                    return scratch, way.seconds
+                end
+            end
+        end
+        local count, scratch, seconds = 500, at(500)
+        repeat -- the operator packs less for them
+            count = count + 1
+            local last_scratch, last_seconds = scratch, seconds
+            scratch, seconds = at(count)
+            assert.equal(scratch < last_scratch, seconds < 0.8 * last_seconds, count .. " angles")
+        until scratch < last_scratch or count == 800
+        assert.is_true(count < 800)
+    end)
+
     it("takes what fits the budget, and the least when nothing does", function()
         local angles = mb.tomo.angles(1500)
         local best, ways = mb.tomo.choose_method({8, 1500, 1024}, angles, {device = "host", consume = true})
