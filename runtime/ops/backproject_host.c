@@ -21,37 +21,50 @@ enum {
     STEP = 8 /* angles per pass over the tile */
 };
 
-/* Index and weight of the 16 pixels of a tile's row at angle k. */
-__attribute__((always_inline)) static inline void locate(const mb_tile_angles *t, int64_t k, int dy,
-                                                         int32_t *index, float *weight)
+/* Where in a window of bins of `pitch` the 16 pixels of a tile's row lie at angle k, and their weights. */
+__attribute__((always_inline)) static inline void
+locate(const mb_tile_angles *t, int64_t k, int dy, uint32_t pitch, uint32_t *place, float *weight)
 {
     float row = t->first[k] - (float)dy * t->sine[k], cosine = t->cosine[k];
 #pragma omp simd
     for (int dx = 0; dx < TILE; dx++) {
         float u = row + (float)dx * cosine;
-        index[dx] = (int32_t)u;
-        weight[dx] = u - (float)index[dx];
+        int32_t index = (int32_t)u;
+        place[dx] = (uint32_t)index * pitch;
+        weight[dx] = u - (float)index;
     }
 }
 
 #define VECTOR_(name) name##_vector
 #define VECTOR(name) VECTOR_(name)
 #ifdef MB_AVX512
+/* Element i of a row in every lane: by shuffles, because it is loads that bind. */
+MB_AVX512
+__attribute__((always_inline)) static inline mb_floats splat(const float *row, int i)
+{
+    const mb_ints quarter = {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3},
+                  element = {0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12};
+    mb_floats four = __builtin_shuffle(*(const mb_floats *)(const void *)row, quarter + i / 4 * 4);
+    return __builtin_shuffle(four, element + i % 4);
+}
 #define NAME add_lanes_avx512
 #define TARGET MB_AVX512
 #define WIDTH 16
-#define PIXELS 4
+#define PIXELS 16
+#define WEIGHT(row, i) splat(row, i)
 #include "ops/backproject_lanes.h"
 #define NAME add_lanes_avx2
 #define TARGET MB_AVX2
 #define WIDTH 8
 #define PIXELS 4
+#define WEIGHT(row, i) ((vector){0} + (row)[i])
 #include "ops/backproject_lanes.h"
 #endif
 #define NAME add_lanes
 #define TARGET
 #define WIDTH 4
 #define PIXELS 2
+#define WEIGHT(row, i) ((vector){0} + (row)[i])
 #include "ops/backproject_lanes.h"
 
 /* The same for one slice: sums [pixel of the tile]. */
@@ -64,9 +77,9 @@ static void add_single(float *sums, const float *packed, int64_t pitch, const mb
         memcpy(sum, sums + dy * TILE, sizeof sum);
         for (int64_t k = 0; k < count; k++) {
             const float *window = packed + k * pitch + t->start[k];
-            int32_t index[TILE];
+            uint32_t index[TILE];
             float weight[TILE];
-            locate(t, k, dy, index, weight);
+            locate(t, k, dy, 1, index, weight);
 #pragma omp simd
             for (int dx = 0; dx < TILE; dx++) {
                 const float *q = window + index[dx];
@@ -160,6 +173,57 @@ typedef struct pass {
     int64_t ty, tx, tiles_y, tiles_x; /* first tile, and how many there are */
 } pass;
 
+/* A row of the tile's sums, [pixel][lane], slice by slice. */
+MB_MULTIVERSION
+static void turn_row(const float *sums, float *rows)
+{
+    for (int z = 0; z < LANES; z++)
+        for (int dx = 0; dx < TILE; dx++)
+            rows[z * TILE + dx] = sums[dx * LANES + z];
+}
+
+#ifdef MB_AVX512
+/* By shuffles: at each step the blocks of half the size off the diagonal change places. */
+MB_AVX512
+static void turn_row_avx512(const float *sums, float *rows)
+{
+    const mb_ints iota = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    mb_floats v[TILE];
+    memcpy(v, sums, sizeof v);
+#pragma GCC unroll 4
+    for (int half = 1; half < TILE; half *= 2) {
+        const mb_ints low = (iota & ~half) + (iota & half) * (TILE / half), high = low + half;
+#pragma GCC unroll 16
+        for (int i = 0; i < TILE; i++)
+            if ((i & half) == 0) {
+                mb_floats a = v[i], b = v[i + half];
+                v[i] = __builtin_shuffle(a, b, low);
+                v[i + half] = __builtin_shuffle(a, b, high);
+            }
+    }
+    memcpy(rows, v, sizeof v);
+}
+#endif
+
+__attribute__((always_inline)) static inline void
+add_row(float *restrict to, const float *restrict from, int64_t count, bool first, float scale)
+{
+    for (int64_t x = 0; x < count; x++)
+        to[x] = (first ? from[x] : to[x] + from[x]) * scale;
+}
+
+/* A row of a slice: set or add, and scale. */
+MB_MULTIVERSION
+static void store_row(float *to, const float *from, int64_t count, bool first, float scale)
+{
+    if (count == TILE && first)
+        add_row(to, from, TILE, true, scale);
+    else if (count == TILE)
+        add_row(to, from, TILE, false, scale);
+    else
+        add_row(to, from, count, first, scale);
+}
+
 /* Writes the tile's sums into the slices: set or add, and after the last block scale and mask. */
 static void store_tile(const pass *p, const float *sums, int64_t y0, int64_t x0, bool inside)
 {
@@ -170,22 +234,36 @@ static void store_tile(const pass *p, const float *sums, int64_t y0, int64_t x0,
     int64_t slice_stride = result->shape.rank == 3 ? result->strides[0] : 0;
     int64_t top = y0 > g->y0 ? y0 : g->y0, bottom = y0 + TILE < g->y1 ? y0 + TILE : g->y1;
     int64_t left = x0 > g->x0 ? x0 : g->x0, right = x0 + TILE < g->x1 ? x0 + TILE : g->x1;
-    float scale = (float)g->scale, outside = (float)params->circle_value;
-    for (int64_t z = 0; z < p->many; z++)
-        for (int64_t y = top; y < bottom; y++) {
+    float outside = (float)params->circle_value, scale = p->last ? (float)g->scale : 1.0F;
+    for (int64_t y = top; y < bottom; y++) {
+        _Alignas(64) float rows[LANES * TILE];
+        const float *from = sums + (y - y0) * TILE * p->lanes;
+        if (inside && p->lanes == LANES) {
+#ifdef MB_AVX512
+            (mb_has_avx512() ? turn_row_avx512 : turn_row)(from, rows);
+#else
+            turn_row(from, rows);
+#endif
+            from = rows;
+        }
+        for (int64_t z = 0; z < p->many; z++) {
             float *to = (float *)result->data + (p->z + z) * slice_stride +
                         (y - g->y0) * row_stride - g->x0;
-            const float *from = sums + ((y - y0) * TILE - x0) * p->lanes + z;
             if (inside)
-                for (int64_t x = left; x < right; x++) {
-                    float sum = p->first ? from[x * p->lanes] : to[x] + from[x * p->lanes];
-                    to[x] = p->last ? sum * scale : sum;
-                }
+                store_row(to + left, from + z * TILE + left - x0, right - left, p->first, scale);
             if (p->last && g->radius2 >= 0)
                 for (int64_t x = left; x < right; x++)
                     if (!mb_parallel_inside(g, y, x))
                         to[x] = outside;
         }
+    }
+}
+
+MB_MULTIVERSION
+static void place_tile(const mb_parallel_geometry *g, const mb_parallel_angle *angles,
+                       int64_t count, int64_t y, int64_t x, mb_tile_angles *t)
+{
+    mb_tile_place(g, angles, count, y, x, t);
 }
 
 static void run_tile(const pass *p, int64_t tile)
@@ -199,7 +277,7 @@ static void run_tile(const pass *p, int64_t tile)
     bool inside = p->g.radius2 < 0 || mb_tile_inside(&p->g, y, x);
     if (inside) {
         mb_tile_angles t;
-        mb_tile_place(&p->g, angles + p->k, p->count, y, x, &t);
+        place_tile(&p->g, angles + p->k, p->count, y, x, &t);
         memset(sums, 0, sizeof(float) * TILE * TILE * (size_t)p->lanes);
         add_angles(p->lanes, sums, p->call->slots[MB_BACKPROJECT_PACKED], p->pitch, &t, p->count);
     }

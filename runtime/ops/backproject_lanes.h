@@ -5,6 +5,7 @@
 **   TARGET     its attribute
 **   WIDTH      floats in a vector: 16, 8 or 4
 **   PIXELS     pixels whose sums are held in registers at a time
+**   WEIGHT     (row, i): weight i of a row of 16 as a number or in every lane
 ** Every instance does the same arithmetic in the same order.
 */
 typedef float VECTOR(NAME) __attribute__((vector_size(4 * WIDTH)));
@@ -19,10 +20,10 @@ static void NAME(float *sums, const float *packed, int64_t pitch, const mb_tile_
     for (int64_t k0 = 0; k0 < count; k0 += STEP) {
         int64_t many = count - k0 < STEP ? count - k0 : STEP;
         for (int dy = 0; dy < TILE; dy++) {
-            _Alignas(64) int32_t index[STEP][TILE];
+            _Alignas(64) uint32_t place[STEP][TILE];
             _Alignas(64) float weight[STEP][TILE];
             for (int64_t k = 0; k < many; k++)
-                locate(t, k0 + k, dy, index[k], weight[k]);
+                locate(t, k0 + k, dy, sizeof(float) * LANES, place[k], weight[k]);
             for (int dx = 0; dx < TILE; dx += PIXELS) {
                 vector sum[PIXELS][PARTS];
                 vector *out = (vector *)(void *)(sums + (dy * TILE + dx) * LANES);
@@ -32,12 +33,12 @@ static void NAME(float *sums, const float *packed, int64_t pitch, const mb_tile_
                     for (int i = 0; i < PARTS; i++)
                         sum[p][i] = out[p * PARTS + i];
                 for (int64_t k = 0; k < many; k++) {
-                    const float *window = packed + ((k0 + k) * pitch + t->start[k0 + k]) * LANES;
+                    const char *window =
+                        (const char *)(packed + ((k0 + k) * pitch + t->start[k0 + k]) * LANES);
 #pragma GCC unroll 16
                     for (int p = 0; p < PIXELS; p++) {
-                        const vector *q =
-                            (const vector *)(const void *)(window + index[k][dx + p] * LANES);
-                        float w = weight[k][dx + p];
+                        const vector *q = (const vector *)(const void *)(window + place[k][dx + p]);
+                        vector w = WEIGHT(weight[k], dx + p);
 #pragma GCC unroll 4
                         for (int i = 0; i < PARTS; i++) {
                             vector lerp = q[PARTS + i] - q[i];
@@ -60,3 +61,4 @@ static void NAME(float *sums, const float *packed, int64_t pitch, const mb_tile_
 #undef TARGET
 #undef WIDTH
 #undef PIXELS
+#undef WEIGHT
