@@ -12,8 +12,8 @@
 **       Jackson et al., IEEE Trans. Med. Imaging 10 (1991) 473
 ** I0(beta sqrt(t)) is entire in t; psi is its Chebyshev interpolant on [0, 1], in monomial form.
 **
-** The grid is filled cell by cell (a gather): sums have one order, and rays are found through their
-** sorted directions.
+** CUDA fills the grid cell by cell (a gather) and finds rays through their sorted directions; the host goes through the
+** samples. Either way sums have one order.
 */
 #ifndef MB_OPS_FOURIER_GRIDDING_H
 #define MB_OPS_FOURIER_GRIDDING_H
@@ -202,25 +202,6 @@ MB_BOTH static inline int mb_gridding_start(const mb_gridding *g, const int32_t 
     return b > g->buckets ? starts[b - g->buckets] + g->rays : starts[b];
 }
 
-/* Single instructions on a host too, which fminf is not. */
-MB_BOTH static inline float mb_gridding_min(float a, float b)
-{
-#ifdef __CUDACC__
-    return fminf(a, b);
-#else
-    return a < b ? a : b;
-#endif
-}
-
-MB_BOTH static inline float mb_gridding_max(float a, float b)
-{
-#ifdef __CUDACC__
-    return fmaxf(a, b);
-#else
-    return a > b ? a : b;
-#endif
-}
-
 /* Samples first ... last of the ray lie in the square of W around cell (x, y); none when first >
 ** last. */
 MB_BOTH static inline void mb_gridding_span(const mb_gridding *g, float inv_cx, float inv_sy,
@@ -228,11 +209,10 @@ MB_BOTH static inline void mb_gridding_span(const mb_gridding *g, float inv_cx, 
 {
     float ax = (x - g->half) * inv_cx, bx = (x + g->half) * inv_cx;
     float ay = (y - g->half) * inv_sy, by = (y + g->half) * inv_sy;
-    float low = mb_gridding_max(mb_gridding_min(ax, bx), mb_gridding_min(ay, by)),
-          high = mb_gridding_min(mb_gridding_max(ax, bx), mb_gridding_max(ay, by));
+    float low = fmaxf(fminf(ax, bx), fminf(ay, by)), high = fminf(fmaxf(ax, bx), fmaxf(ay, by));
     float limit = (float)(g->top + 1);
-    *first = (int)ceilf(mb_gridding_min(mb_gridding_max(low, -limit), limit));
-    *last = (int)floorf(mb_gridding_max(mb_gridding_min(high, limit), -limit));
+    *first = (int)ceilf(fminf(fmaxf(low, -limit), limit));
+    *last = (int)floorf(fmaxf(fminf(high, limit), -limit));
     if (*first < -g->top)
         *first = -g->top;
     if (*last > g->top)

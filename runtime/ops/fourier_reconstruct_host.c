@@ -1,12 +1,13 @@
 /*
 ** The host kernel of fourier_reconstruct: FFTW and OpenMP.
 ** Rows: a thread pads, filters, crops, transforms and stores one pair of rows at a time.
-** Gridding: a thread fills lines of the grid; the pairs are the vector, a sample's position and
-** weight are found once for all of them. Lines are transformed along x at once, the columns that
-** the image needs along y a few at a time.
+** Gridding: a thread fills bands of lines of one pair's grid, sample by sample in the order of the sorted rays; the cells and
+** lines around a sample are the vector. A cell's sum has one order, whatever the threads and the slices' company. Lines are
+** transformed along x at once, the columns that the image needs along y a few at a time.
 */
 #include "ops/fourier_reconstruct_host.h"
 #include "ops/multiversion.h"
+#include "ops/parallel_tiles.h"
 #include <omp.h>
 #include <string.h>
 
@@ -21,7 +22,6 @@ typedef struct job {
     int64_t first; /* slice of this batch */
     const mb_fourier_angle *angles;
     const mb_gridding_ray *rays;
-    const int32_t *starts;
     const float *response, *deapodise;
     double keep;
     float *polar, *cells;
@@ -80,18 +80,37 @@ static void multiply(float *row, const float *response, int64_t padded)
     }
 }
 
-/* row[k] * phase[k] into lane `lane` of the ray's samples; frequency k - N/2 is at k, the lowest
-** has no partner: 0. */
+/* row[k] * phase[k] into the ray's samples; frequency k - N/2 is at k, the lowest has no partner: 0. */
 MB_MULTIVERSION
-static void store(const float *row, const float *phase, float *to, int64_t samples, int64_t pairs)
+static void store(const float *row, const float *phase, float *to, int64_t samples)
 {
     int64_t half = samples / 2;
     to[0] = to[1] = 0;
     for (int64_t i = 1; i < samples; i++) {
         int64_t k = i < half ? i + half : i - half;
         float re = row[2 * k], im = row[2 * k + 1];
-        to[2 * pairs * i] = re * phase[2 * i] - im * phase[2 * i + 1];
-        to[2 * pairs * i + 1] = re * phase[2 * i + 1] + im * phase[2 * i];
+        to[2 * i] = re * phase[2 * i] - im * phase[2 * i + 1];
+        to[2 * i + 1] = re * phase[2 * i + 1] + im * phase[2 * i];
+    }
+}
+
+/* weight * exp(2 pi i k axis / N): turned from sample to sample, anew after PHASES_IN_A_TURN. */
+enum { PHASES_IN_A_TURN = 32 };
+static void make_phases(const mb_fourier_angle *angle, int64_t samples, float *phase)
+{
+    const double step = 2 * MB_GRIDDING_PI * mb_fourier_turns(angle->axis, 1, samples);
+    const double turn_re = cos(step), turn_im = sin(step);
+    for (int64_t first = 0; first < samples; first += PHASES_IN_A_TURN) {
+        const double start =
+            2 * MB_GRIDDING_PI * mb_fourier_turns(angle->axis, first - samples / 2, samples);
+        double re = angle->weight * cos(start), im = angle->weight * sin(start);
+        for (int64_t i = first; i < first + PHASES_IN_A_TURN && i < samples; i++) {
+            const double next = re * turn_re - im * turn_im;
+            phase[2 * i] = (float)re;
+            phase[2 * i + 1] = (float)im;
+            im = re * turn_im + im * turn_re;
+            re = next;
+        }
     }
 }
 
@@ -100,37 +119,28 @@ static mb_status transform_ray(const job *j, int64_t s, float *row)
 {
     float *phase = row + mb_fourier_host_row(j->padded, j->samples);
     const mb_op_call *call = j->call;
-    const int64_t left = (j->padded - j->g.cols) / 2, half = j->samples / 2;
+    const int64_t left = (j->padded - j->g.cols) / 2;
     const int64_t a = j->rays[s].angle;
     const mb_fourier_angle *angle = &j->angles[a];
-    float *to = j->polar + 2 * s * j->samples * j->pairs;
     if (angle->weight == 0) {
-        memset(to, 0, (size_t)(j->samples * j->pairs) * 8);
+        for (int64_t q = 0; q < j->pairs; q++)
+            memset(j->polar + 2 * (q * j->g.angles + s) * j->samples, 0, (size_t)j->samples * 8);
         return MB_STATUS_OK;
     }
-    for (int64_t i = 0; i < j->samples; i++) {
-        double turns = mb_fourier_turns(angle->axis, i - half, j->samples);
-        phase[2 * i] = (float)(angle->weight * cos(2 * MB_GRIDDING_PI * turns));
-        phase[2 * i + 1] = (float)(angle->weight * sin(2 * MB_GRIDDING_PI * turns));
-    }
+    make_phases(angle, j->samples, phase);
     for (int64_t q = 0; q < j->pairs; q++) {
-        const float *even = sino_row(j, j->first + 2 * q, a);
-        if (!even) {
-            memset(row, 0, (size_t)j->samples * 8);
-        } else {
-            put_part(j, even, row, 0);
-            put_part(j, sino_row(j, j->first + 2 * q + 1, a), row, 1);
-            MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_FORWARD], row, row,
-                               call->slots[MB_FOURIER_WORK + MB_FOURIER_FORWARD]));
-            multiply(row, j->response, j->padded);
-            MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_BACKWARD], row, row,
-                               call->slots[MB_FOURIER_WORK + MB_FOURIER_BACKWARD]));
-            memmove(row, row + 2 * left, (size_t)j->g.cols * 8);
-            memset(row + 2 * j->g.cols, 0, (size_t)(j->samples - j->g.cols) * 8);
-            MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_SAMPLE], row, row,
-                               call->slots[MB_FOURIER_WORK + MB_FOURIER_SAMPLE]));
-        }
-        store(row, phase, to + 2 * q, j->samples, j->pairs);
+        put_part(j, sino_row(j, j->first + 2 * q, a), row, 0);
+        put_part(j, sino_row(j, j->first + 2 * q + 1, a), row, 1);
+        MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_FORWARD], row, row,
+                           call->slots[MB_FOURIER_WORK + MB_FOURIER_FORWARD]));
+        multiply(row, j->response, j->padded);
+        MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_BACKWARD], row, row,
+                           call->slots[MB_FOURIER_WORK + MB_FOURIER_BACKWARD]));
+        memmove(row, row + 2 * left, (size_t)j->g.cols * 8);
+        memset(row + 2 * j->g.cols, 0, (size_t)(j->samples - j->g.cols) * 8);
+        MB_TRY(mb_fft_exec(call->device, call->ffts[MB_FOURIER_SAMPLE], row, row,
+                           call->slots[MB_FOURIER_WORK + MB_FOURIER_SAMPLE]));
+        store(row, phase, j->polar + 2 * (q * j->g.angles + s) * j->samples, j->samples);
     }
     return MB_STATUS_OK;
 }
@@ -143,7 +153,7 @@ static mb_status in_parallel(const job *j, int64_t count,
     mb_status status = MB_STATUS_OK;
     mb_error error;
     /* A worker's error record is its own; the first failure is moved to the caller's. */
-#pragma omp parallel for schedule(dynamic, 4) num_threads(j->call->device->facts.threads)
+#pragma omp parallel for schedule(dynamic) num_threads(j->call->device->facts.threads)
     for (int64_t item = 0; item < count; item++) {
         float *scratch = (float *)j->call->slots[MB_FOURIER_ROWS] + pitch * omp_get_thread_num();
         mb_status seen, mine;
@@ -167,104 +177,122 @@ static mb_status in_parallel(const job *j, int64_t count,
     return status;
 }
 
-#define AT_ONCE 8 /* weights made as one vector; a ray rarely has more samples near a cell */
+/*
+** A band: BAND lines of the grid of one pair, complex doubles, in a thread's scratch. Near the middle of the grid all rays
+** meet, and their samples are of one sign: floats would lose digits there. A line has PAST cells before cell -G/2 and some
+** after cell G/2 - 1, which are then folded back; its cells are taken four at a time, a cache line.
+*/
+enum { BAND = 8, PAST = 3, FOUR = 4 };
+typedef double four_cells __attribute__((vector_size(64)));
+typedef float eight_floats __attribute__((vector_size(32)));
 
-/* Weights of the samples k ... k + AT_ONCE - 1 of a ray in cell (x, y); those beyond the window's edge
-** are rubbish that nobody takes. */
-__attribute__((always_inline)) static inline void weights_at(const mb_gridding *g, double x,
-                                                             double y, double cx, double sy, int k,
-                                                             float *restrict weights)
+static int64_t band_pitch(int64_t grid)
 {
-    float tx[AT_ONCE], ty[AT_ONCE], wx[AT_ONCE], wy[AT_ONCE];
-    for (int i = 0; i < AT_ONCE; i++) {
-        float dx = (float)(x - (k + i) * cx), dy = (float)(y - (k + i) * sy);
-        tx[i] = 1.0f + dx * dx * g->minus_inv_half2;
-        ty[i] = 1.0f + dy * dy * g->minus_inv_half2;
-        wx[i] = wy[i] = g->poly[g->degree];
-    }
-    for (int d = g->degree - 1; d >= 0; d--)
-        for (int i = 0; i < AT_ONCE; i++) {
-            wx[i] = wx[i] * tx[i] + g->poly[d];
-            wy[i] = wy[i] * ty[i] + g->poly[d];
-        }
-    for (int i = 0; i < AT_ONCE; i++)
-        weights[i] = wx[i] * wy[i];
+    return (grid + 7) / 8 * 8 + 8;
 }
 
-#define RAYS_OF_A_SUM 32
+_Static_assert(BAND * sizeof(double) <= MB_FOURIER_HOST_COLUMNS * sizeof(float),
+               "a band fits the scratch of the columns");
 
-/* The samples of every pair are one vector, `pairs` complex numbers. Adds image `image` of a cell, ray
-** by ray. Near the middle of the grid all rays meet, and their samples are of one sign: sums of
-** RAYS_OF_A_SUM rays are added up in double. */
-#define DEFINE_ADD_CELL(pairs)                                                                     \
-    typedef float vector_##pairs __attribute__((vector_size(8 * (pairs)), aligned(8)));            \
-    typedef double wide_##pairs __attribute__((vector_size(16 * (pairs)), aligned(8)));            \
-    __attribute__((always_inline)) static inline void add_cell_##pairs(                            \
-        const job *j, float x, float y, int low, int high, double *to)                             \
-    {                                                                                              \
-        const mb_gridding *g = &j->gridding;                                                       \
-        const int64_t samples = j->samples, half = samples / 2;                                    \
-        wide_##pairs total = *(const wide_##pairs *)(const void *)to;                              \
-        vector_##pairs sum = {0};                                                                  \
-        for (int s = low; s < high; s++) {                                                         \
-            if ((s - low) % RAYS_OF_A_SUM == RAYS_OF_A_SUM - 1) {                                  \
-                total += __builtin_convertvector(sum, wide_##pairs);                               \
-                sum = (vector_##pairs){0};                                                         \
-            }                                                                                      \
-            int ray = s < 0 ? s + g->rays : s >= g->rays ? s - g->rays : s, first, last;           \
-            const mb_gridding_ray *r = &j->rays[ray];                                              \
-            const double cx = (double)r->cx + (double)r->cx_low,                                   \
-                         sy = (double)r->sy + (double)r->sy_low;                                   \
-            mb_gridding_span(g, r->inv_cx, r->inv_sy, x, y, &first, &last);                        \
-            for (int k = first; k <= last; k += AT_ONCE) {                                         \
-                const vector_##pairs *value =                                                      \
-                    (const vector_##pairs *)(const void *)(j->polar +                              \
-                                                           ((int64_t)ray * samples + k + half) *   \
-                                                               (2 * (pairs)));                     \
-                const int count = last - k < AT_ONCE - 1 ? last - k + 1 : AT_ONCE;                 \
-                float weights[AT_ONCE];                                                            \
-                weights_at(g, x, y, cx, sy, k, weights);                                           \
-                for (int i = 0; i < count; i++)                                                    \
-                    sum += weights[i] * value[i];                                                  \
-            }                                                                                      \
-        }                                                                                          \
-        *(wide_##pairs *)(void *)to = total + __builtin_convertvector(sum, wide_##pairs);          \
+/* A sample at (px, py) reaches 12 cells of a line from `start` on, a multiple of FOUR, and lines y0 ... y0 + BAND - 1.
+** `degree` is g's. */
+__attribute__((always_inline)) static inline void add_sample(const mb_gridding *g, int degree,
+                                                             int64_t pitch, double px, double py,
+                                                             int y0, const float *value,
+                                                             double *band)
+{
+    const mb_floats cells = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7},
+                    others = {8, 8, 9, 9, 10, 10, 11, 11, 0, 1, 2, 3, 4, 5, 6, 7};
+    const double floor_x = floor(px), floor_y = floor(py);
+    const int x = (int)floor_x + g->grid / 2 + PAST, y = (int)floor_y - y0;
+    const int low = y - 3 > 0 ? y - 3 : 0, high = y + 4 < BAND - 1 ? y + 4 : BAND - 1;
+    const int start = (x - 3) / FOUR * FOUR;
+    const float dx = (float)(floor_x - px), dy = (float)(floor_y - py);
+    const float x0 = (float)(start - x), y1 = (float)-y;
+    const mb_floats whole = {x0, x0, x0, x0, x0, x0, x0, x0, y1, y1, y1, y1, y1, y1, y1, y1},
+                    part = {dx, dx, dx, dx, dx, dx, dx, dx, dy, dy, dy, dy, dy, dy, dy, dy};
+    /* Of cells 0 to 7, each twice, for real and imaginary parts; of cells 8 to 11 and of the lines. */
+    mb_floats t[2] = {cells + x0 + dx, others + whole + part}, w[2];
+    if (low > high)
+        return;
+    for (int i = 0; i < 2; i++) {
+        t[i] = 1.0f + t[i] * t[i] * g->minus_inv_half2;
+        w[i] = (mb_floats){0} + g->poly[degree];
     }
+#pragma GCC unroll 16
+    for (int d = degree - 1; d >= 0; d--)
+        for (int i = 0; i < 2; i++)
+            w[i] = w[i] * t[i] + g->poly[d];
+    for (int i = 0; i < 2; i++)
+        w[i] = (mb_floats)((mb_ints)w[i] & (t[i] >= 0.0f));
+    eight_floats eights[4];
+    double down[BAND];
+    memcpy(eights, w, sizeof eights);
+    const four_cells across[3] = {__builtin_convertvector(eights[0], four_cells),
+                                  __builtin_convertvector(eights[1], four_cells),
+                                  __builtin_convertvector(eights[2], four_cells)},
+                     lines = __builtin_convertvector(eights[3], four_cells);
+    memcpy(down, &lines, sizeof down);
+    const double re = value[0], im = value[1];
+    const four_cells here = {re, im, re, im, re, im, re, im};
+    for (int i = low; i <= high; i++) {
+        const four_cells product = here * down[i];
+        four_cells *to = (four_cells *)(void *)(band + 2 * (i * pitch + start));
+        to[0] += across[0] * product;
+        to[1] += across[1] * product;
+        to[2] += across[2] * product;
+    }
+}
 
-DEFINE_ADD_CELL(1)
-DEFINE_ADD_CELL(2)
-DEFINE_ADD_CELL(4)
-DEFINE_ADD_CELL(8)
-
-/* One line of the grid of every pair. */
-MB_MULTIVERSION
-static void grid_line(const job *j, int64_t line)
+/* The band of pair q whose first line is y0, ray by ray. */
+__attribute__((always_inline)) static inline void add_rays(const job *j, int degree, int64_t q,
+                                                           int y0, double *band)
 {
     const mb_gridding *g = &j->gridding;
-    const int half = (int)(j->grid / 2), cell_y = (int)line - half;
-    for (int cell_x = -half; cell_x < half; cell_x++) {
-        double sums[2 * MB_FOURIER_PAIRS_MOST] = {0};
-        for (int image = 0; image < 3; image++) {
-            float x = (float)cell_x, y = (float)cell_y;
-            int low, high;
-            if (!mb_gridding_image(g, image, &x, &y))
-                continue;
-            mb_gridding_buckets(g, x, y, &low, &high);
-            low = mb_gridding_start(g, j->starts, low);
-            high = mb_gridding_start(g, j->starts, high);
-            switch (j->pairs) {
-            case 1: add_cell_1(j, x, y, low, high, sums); break;
-            case 2: add_cell_2(j, x, y, low, high, sums); break;
-            case 4: add_cell_4(j, x, y, low, high, sums); break;
-            default: add_cell_8(j, x, y, low, high, sums); break;
+    const int64_t pitch = band_pitch(j->grid);
+    for (int ray = 0; ray < g->rays; ray++) {
+        const mb_gridding_ray *r = &j->rays[ray];
+        const double cx = (double)r->cx + (double)r->cx_low, sy = (double)r->sy + (double)r->sy_low;
+        const float *values = j->polar + 2 * ((q * g->rays + ray) * j->samples + j->samples / 2);
+        for (int turn = -1; turn <= 1; turn++) {
+            const int top = y0 + turn * g->grid; /* the grid is periodic */
+            const double a = (top - 4) * (double)r->inv_sy,
+                         b = (top + BAND + 3) * (double)r->inv_sy, most = g->top;
+            const double low = (a < b ? a : b) - 1, high = (a < b ? b : a) + 1;
+            const int first = (int)(low < -most  ? -most
+                                    : low < most ? low
+                                                 : most + 1),
+                      last = (int)(high > most    ? most
+                                   : high > -most ? high
+                                                  : -most - 1);
+            for (int k = first; k <= last; k++) {
+                __builtin_prefetch(values + 2 * (k + j->samples)); /* of the next ray */
+                add_sample(g, degree, pitch, k * cx, k * sy, top, values + 2 * k, band);
             }
         }
-        for (int64_t q = 0; q < j->pairs; q++) {
-            float *cell = j->cells + 2 * ((q * j->grid + line) * j->grid + cell_x + half);
-            cell[0] = (float)sums[2 * q];
-            cell[1] = (float)sums[2 * q + 1];
-        }
     }
+}
+
+MB_MULTIVERSION
+static void fill_band(const job *j, int64_t q, int y0, double *band)
+{
+    memset(band, 0, sizeof(double) * 2 * BAND * (size_t)band_pitch(j->grid));
+    if (j->gridding.degree == MB_FOURIER_FAST_DEGREE)
+        add_rays(j, MB_FOURIER_FAST_DEGREE, q, y0, band);
+    else
+        add_rays(j, MB_GRIDDING_DEGREE, q, y0, band);
+}
+
+/* A line of a band as floats, folded. */
+MB_MULTIVERSION
+static void fold_line(double *line, int64_t grid, float *cells)
+{
+    for (int64_t i = 0; i < 2 * PAST; i++)
+        line[2 * grid + i] += line[i];
+    for (int64_t i = 2 * PAST; i < 2 * (PAST + 4); i++)
+        line[i] += line[2 * grid + i];
+    for (int64_t i = 0; i < 2 * grid; i++)
+        cells[i] = (float)line[2 * PAST + i];
 }
 
 static mb_status transform_line(const job *j, float *line)
@@ -273,13 +301,17 @@ static mb_status transform_line(const job *j, float *line)
                        j->call->slots[MB_FOURIER_WORK + j->image]);
 }
 
-/* A line of every pair, transformed along x while it is in the cache. */
-static mb_status make_line(const job *j, int64_t line, float *scratch)
+/* Lines of a pair, transformed along x while they are in the cache. */
+static mb_status make_band(const job *j, int64_t item, float *scratch)
 {
-    (void)scratch;
-    grid_line(j, line);
-    for (int64_t q = 0; q < j->pairs; q++)
-        MB_TRY(transform_line(j, j->cells + 2 * (q * j->grid + line) * j->grid));
+    const int64_t bands = (j->grid + BAND - 1) / BAND, q = item / bands, y0 = item % bands * BAND;
+    double *band = (double *)(void *)scratch;
+    fill_band(j, q, (int)(y0 - j->grid / 2), band);
+    for (int64_t y = y0; y < y0 + BAND && y < j->grid; y++) {
+        float *line = j->cells + 2 * (q * j->grid + y) * j->grid;
+        fold_line(band + 2 * (y - y0) * band_pitch(j->grid), j->grid, line);
+        MB_TRY(transform_line(j, line));
+    }
     return MB_STATUS_OK;
 }
 
@@ -342,7 +374,6 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
              .image = layout.image,
              .angles = call->slots[MB_FOURIER_ANGLES],
              .rays = call->slots[MB_FOURIER_RAYS],
-             .starts = call->slots[MB_FOURIER_STARTS],
              .response = response,
              .deapodise = call->slots[MB_FOURIER_DEAPODISE],
              .keep = mb_fourier_keep(p, layout.padded),
@@ -364,10 +395,10 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
                             j.padded, k, &response[k], &response[j.padded / 2 + 1 + k]);
     for (j.first = 0; j.first < g.rows; j.first += 2 * batch) {
         const int64_t left = (g.rows - j.first + 1) / 2;
-        j.pairs = mb_fourier_lanes(g.rows, j.first, batch);
+        j.pairs = left < batch ? left : batch;
         MB_TRY(in_parallel(&j, g.angles, transform_ray));
-        MB_TRY(in_parallel(&j, j.grid, make_line));
-        MB_TRY(in_parallel(&j, (left < j.pairs ? left : j.pairs) * blocks, make_columns));
+        MB_TRY(in_parallel(&j, j.pairs * ((j.grid + BAND - 1) / BAND), make_band));
+        MB_TRY(in_parallel(&j, j.pairs * blocks, make_columns));
         MB_TRY(mb_cancel_check());
     }
     return MB_STATUS_OK;

@@ -3,16 +3,16 @@
 ** Geometry: parallel_geometry.h. Gridding: fourier_gridding.h. Sizes: mb_fourier_layout_of.
 **
 ** Two slices make one complex row and one complex grid; a batch of 1 to 8 pairs goes through
-** together, so that the gridder finds each sample once for all. Per batch:
+** together, so that CUDA's gridder finds each sample once for all. Per batch:
 **   1 pad to P, difference, transform, multiply by the response, back      [pair][angle][P]
 **   2 crop to cols, extend by zeros to N samples                           [pair][angle][N]
 **   3 transform
 **   4 times weight and exp(2 pi i k c_a / N), in the order of sorted rays
-**   5 gather onto the grid, frequency 0 in its middle                      [pair][G][G]
+**   5 spread onto the grid, frequency 0 in its middle                      [pair][G][G]
 **   6 inverse transform
 **   7 crop, divide by the window's transform, undo (-1)^(x + y) and the pairing
-** The samples of step 4 are [ray][k + N/2][pair] on the host, and [pair / 2][ray][k + N/2][pair % 2]
-** on CUDA ([ray][k + N/2] for one pair).
+** The samples of step 4 are [pair][ray][k + N/2] on the host, and [pair / 2][ray][k + N/2][pair % 2] on
+** CUDA ([ray][k + N/2] for one pair).
 ** With xs and ys counted from pixel floor(side / 2) of the region of interest a pixel reads
 ** u = xs cos t - ys sin t + c_a, c_a = center + shift + hx cos t - hy sin t, where (hx, -hy) is that
 ** pixel's place. So a small region takes a small grid.
@@ -28,8 +28,8 @@
 ** is a power of two that it takes (`fused`), otherwise each goes over the whole batch; steps 6 and 7
 ** are a kernel along y and one along x, on a grid [pair][x][y] and lines [pair][y][x], where G is a
 ** size that they take (`own`). All of them need a block's shared memory for their rows or columns.
-** The last batch may grid fewer pairs (mb_fourier_lanes); its transforms run over rubbish nobody
-** reads.
+** The last batch may have fewer pairs: the host grids so many, CUDA mb_fourier_lanes, and its transforms run
+** over rubbish nobody reads.
 */
 #ifndef MB_OPS_OP_FOURIER_RECONSTRUCT_H
 #define MB_OPS_OP_FOURIER_RECONSTRUCT_H
