@@ -7,7 +7,6 @@
 */
 #include "ops/fourier_reconstruct_host.h"
 #include "ops/multiversion.h"
-#include "ops/parallel_tiles.h"
 #include <omp.h>
 #include <string.h>
 
@@ -180,11 +179,13 @@ static mb_status in_parallel(const job *j, int64_t count,
 /*
 ** A band: BAND lines of the grid of one pair, complex doubles, in a thread's scratch. Near the middle of the grid all rays
 ** meet, and their samples are of one sign: floats would lose digits there. A line has PAST cells before cell -G/2 and some
-** after cell G/2 - 1, which are then folded back; its cells are taken four at a time, a cache line.
+** after cell G/2 - 1, which are then folded back; a sample takes TAKEN cells of it, two at a time, aligned.
 */
-enum { BAND = 8, PAST = 3, FOUR = 4 };
-typedef double four_cells __attribute__((vector_size(64)));
+enum { BAND = 8, PAST = 3, TAKEN = 10 };
+typedef double two_cells __attribute__((vector_size(32)));
+typedef float four_floats __attribute__((vector_size(16)));
 typedef float eight_floats __attribute__((vector_size(32)));
+typedef int32_t eight_ints __attribute__((vector_size(32)));
 
 static int64_t band_pitch(int64_t grid)
 {
@@ -194,53 +195,52 @@ static int64_t band_pitch(int64_t grid)
 _Static_assert(BAND * sizeof(double) <= MB_FOURIER_HOST_COLUMNS * sizeof(float),
                "a band fits the scratch of the columns");
 
-/* A sample at (px, py) reaches 12 cells of a line from `start` on, a multiple of FOUR, and lines y0 ... y0 + BAND - 1.
-** `degree` is g's. */
-__attribute__((always_inline)) static inline void add_sample(const mb_gridding *g, int degree,
-                                                             int64_t pitch, double px, double py,
-                                                             int y0, const float *value,
-                                                             double *band)
+/* A sample at (px, py) reaches TAKEN cells of a line from `start` on, which is even, and lines y0 ... y0 + BAND - 1.
+** `degree` is g's, `poly` its polynomial in every lane. */
+__attribute__((always_inline)) static inline void
+add_sample(const mb_gridding *g, int degree, const eight_floats *poly, int64_t pitch, double px,
+           double py, int y0, const float *value, double *band)
 {
-    const mb_floats cells = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7},
-                    others = {8, 8, 9, 9, 10, 10, 11, 11, 0, 1, 2, 3, 4, 5, 6, 7};
-    const double floor_x = floor(px), floor_y = floor(py);
-    const int x = (int)floor_x + g->grid / 2 + PAST, y = (int)floor_y - y0;
+    enum { VECTORS = 4 }; /* of weights: cells 0 to 3, each twice, 4 to 7, 8 and 9; lines */
+    const eight_floats twice = {0, 0, 1, 1, 2, 2, 3, 3}, once = {0, 1, 2, 3, 4, 5, 6, 7};
+    const double right = px + (g->grid / 2 + PAST), under = py - y0 + 2 * BAND; /* not negative */
+    const int x = (int)right, y = (int)under - 2 * BAND;
     const int low = y - 3 > 0 ? y - 3 : 0, high = y + 4 < BAND - 1 ? y + 4 : BAND - 1;
-    const int start = (x - 3) / FOUR * FOUR;
-    const float dx = (float)(floor_x - px), dy = (float)(floor_y - py);
-    const float x0 = (float)(start - x), y1 = (float)-y;
-    const mb_floats whole = {x0, x0, x0, x0, x0, x0, x0, x0, y1, y1, y1, y1, y1, y1, y1, y1},
-                    part = {dx, dx, dx, dx, dx, dx, dx, dx, dy, dy, dy, dy, dy, dy, dy, dy};
-    /* Of cells 0 to 7, each twice, for real and imaginary parts; of cells 8 to 11 and of the lines. */
-    mb_floats t[2] = {cells + x0 + dx, others + whole + part}, w[2];
+    const int start = (x - 3) / 2 * 2;
+    const float dx = (float)(x - right), dy = (float)(y + 2 * BAND - under);
+    const eight_floats left = twice + (float)(start - x);
+    eight_floats t[VECTORS] = {left + dx, left + 4.0f + dx, left + 8.0f + dx,
+                               once + (float)-y + dy};
+    eight_floats w[VECTORS];
+    four_floats halves[2 * VECTORS];
+    two_cells across[TAKEN / 2], part;
+    double down[BAND];
     if (low > high)
         return;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < VECTORS; i++) {
         t[i] = 1.0f + t[i] * t[i] * g->minus_inv_half2;
-        w[i] = (mb_floats){0} + g->poly[degree];
+        w[i] = poly[degree];
     }
 #pragma GCC unroll 16
     for (int d = degree - 1; d >= 0; d--)
-        for (int i = 0; i < 2; i++)
-            w[i] = w[i] * t[i] + g->poly[d];
-    for (int i = 0; i < 2; i++)
-        w[i] = (mb_floats)((mb_ints)w[i] & (t[i] >= 0.0f));
-    eight_floats eights[4];
-    double down[BAND];
-    memcpy(eights, w, sizeof eights);
-    const four_cells across[3] = {__builtin_convertvector(eights[0], four_cells),
-                                  __builtin_convertvector(eights[1], four_cells),
-                                  __builtin_convertvector(eights[2], four_cells)},
-                     lines = __builtin_convertvector(eights[3], four_cells);
-    memcpy(down, &lines, sizeof down);
+        for (int i = 0; i < VECTORS; i++)
+            w[i] = w[i] * t[i] + poly[d];
+    for (int i = 0; i < VECTORS; i++)
+        w[i] = (eight_floats)((eight_ints)w[i] & ~((eight_ints)t[i] >> 31)); /* 0 where t < 0 */
+    memcpy(halves, w, sizeof halves);
+    for (int i = 0; i < TAKEN / 2; i++)
+        across[i] = __builtin_convertvector(halves[i], two_cells);
+    for (int i = 0; i < 2; i++) {
+        part = __builtin_convertvector(halves[6 + i], two_cells);
+        memcpy(down + 4 * i, &part, sizeof part);
+    }
     const double re = value[0], im = value[1];
-    const four_cells here = {re, im, re, im, re, im, re, im};
+    const two_cells here = {re, im, re, im};
     for (int i = low; i <= high; i++) {
-        const four_cells product = here * down[i];
-        four_cells *to = (four_cells *)(void *)(band + 2 * (i * pitch + start));
-        to[0] += across[0] * product;
-        to[1] += across[1] * product;
-        to[2] += across[2] * product;
+        two_cells *to = (two_cells *)(void *)(band + 2 * (i * pitch + start));
+        part = here * down[i];
+        for (int c = 0; c < TAKEN / 2; c++)
+            to[c] += across[c] * part;
     }
 }
 
@@ -250,6 +250,9 @@ __attribute__((always_inline)) static inline void add_rays(const job *j, int deg
 {
     const mb_gridding *g = &j->gridding;
     const int64_t pitch = band_pitch(j->grid);
+    eight_floats poly[MB_GRIDDING_DEGREE + 1];
+    for (int d = 0; d <= degree; d++)
+        poly[d] = (eight_floats){0} + g->poly[d];
     for (int ray = 0; ray < g->rays; ray++) {
         const mb_gridding_ray *r = &j->rays[ray];
         const double cx = (double)r->cx + (double)r->cx_low, sy = (double)r->sy + (double)r->sy_low;
@@ -267,7 +270,7 @@ __attribute__((always_inline)) static inline void add_rays(const job *j, int deg
                                                   : -most - 1);
             for (int k = first; k <= last; k++) {
                 __builtin_prefetch(values + 2 * (k + j->samples)); /* of the next ray */
-                add_sample(g, degree, pitch, k * cx, k * sy, top, values + 2 * k, band);
+                add_sample(g, degree, poly, pitch, k * cx, k * sy, top, values + 2 * k, band);
             }
         }
     }
