@@ -187,13 +187,19 @@ typedef float four_floats __attribute__((vector_size(16)));
 typedef float eight_floats __attribute__((vector_size(32)));
 typedef int32_t eight_ints __attribute__((vector_size(32)));
 
+/* Cells between its lines. */
 static int64_t band_pitch(int64_t grid)
 {
-    return (grid + 7) / 8 * 8 + 8;
+    return mb_fourier_host_column(grid) / 2;
 }
 
 _Static_assert(BAND * sizeof(double) <= MB_FOURIER_HOST_COLUMNS * sizeof(float),
                "a band fits the scratch of the columns");
+
+static int bounded(double value, int low, int high)
+{
+    return value < low ? low : value > high ? high : (int)value;
+}
 
 /* A sample at (px, py) reaches TAKEN cells of a line from `start` on, which is even, and lines y0 ... y0 + BAND - 1.
 ** `degree` is g's, `poly` its polynomial in every lane. */
@@ -260,14 +266,9 @@ __attribute__((always_inline)) static inline void add_rays(const job *j, int deg
         for (int turn = -1; turn <= 1; turn++) {
             const int top = y0 + turn * g->grid; /* the grid is periodic */
             const double a = (top - 4) * (double)r->inv_sy,
-                         b = (top + BAND + 3) * (double)r->inv_sy, most = g->top;
-            const double low = (a < b ? a : b) - 1, high = (a < b ? b : a) + 1;
-            const int first = (int)(low < -most  ? -most
-                                    : low < most ? low
-                                                 : most + 1),
-                      last = (int)(high > most    ? most
-                                   : high > -most ? high
-                                                  : -most - 1);
+                         b = (top + BAND + 3) * (double)r->inv_sy;
+            const int first = bounded((a < b ? a : b) - 1, -g->top, g->top + 1),
+                      last = bounded((a < b ? b : a) + 1, -g->top - 1, g->top);
             for (int k = first; k <= last; k++) {
                 __builtin_prefetch(values + 2 * (k + j->samples)); /* of the next ray */
                 add_sample(g, degree, poly, pitch, k * cx, k * sy, top, values + 2 * k, band);
