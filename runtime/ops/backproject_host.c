@@ -185,23 +185,26 @@ typedef struct pass {
     int64_t ty, tx, tiles_y, tiles_x; /* first tile, and how many there are */
 } pass;
 
-/* A row of the tile's sums, [pixel][lane], slice by slice. */
+/* A row of the tile's sums from [pixel][lane] to [lane][pixel]. */
 MB_MULTIVERSION
-static void turn_row(const float *sums, float *rows)
+static void turn_row(float *row)
 {
     for (int z = 0; z < LANES; z++)
-        for (int dx = 0; dx < TILE; dx++)
-            rows[z * TILE + dx] = sums[dx * LANES + z];
+        for (int dx = 0; dx < z; dx++) {
+            float other = row[z * TILE + dx];
+            row[z * TILE + dx] = row[dx * LANES + z];
+            row[dx * LANES + z] = other;
+        }
 }
 
 #ifdef MB_AVX512
 /* By shuffles: at each step the blocks of half the size off the diagonal change places. */
 MB_AVX512
-static void turn_row_avx512(const float *sums, float *rows)
+static void turn_row_avx512(float *row)
 {
     const mb_ints iota = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     mb_floats v[TILE];
-    memcpy(v, sums, sizeof v);
+    memcpy(v, row, sizeof v);
 #pragma GCC unroll 4
     for (int half = 1; half < TILE; half *= 2) {
         const mb_ints low = (iota & ~half) + (iota & half) * (TILE / half), high = low + half;
@@ -213,7 +216,7 @@ static void turn_row_avx512(const float *sums, float *rows)
                 v[i + half] = __builtin_shuffle(a, b, high);
             }
     }
-    memcpy(rows, v, sizeof v);
+    memcpy(row, v, sizeof v);
 }
 #endif
 
@@ -236,8 +239,8 @@ static void store_row(float *to, const float *from, int64_t count, bool first, f
         add_row(to, from, count, first, scale);
 }
 
-/* Writes the tile's sums into the slices: set or add, and after the last block scale and mask. */
-static void store_tile(const pass *p, const float *sums, int64_t y0, int64_t x0, bool inside)
+/* Writes the tile's sums into the slices: set or add, and after the last block scale and mask. Turns the sums. */
+static void store_tile(const pass *p, float *sums, int64_t y0, int64_t x0, bool inside)
 {
     const mb_backproject_params *params = p->call->params;
     const mb_parallel_geometry *g = &p->g;
@@ -247,28 +250,27 @@ static void store_tile(const pass *p, const float *sums, int64_t y0, int64_t x0,
     int64_t top = y0 > g->y0 ? y0 : g->y0, bottom = y0 + TILE < g->y1 ? y0 + TILE : g->y1;
     int64_t left = x0 > g->x0 ? x0 : g->x0, right = x0 + TILE < g->x1 ? x0 + TILE : g->x1;
     float outside = (float)params->circle_value, scale = p->last ? (float)g->scale : 1.0F;
-    for (int64_t y = top; y < bottom; y++) {
-        _Alignas(64) float rows[LANES * TILE];
-        const float *from = sums + (y - y0) * TILE * p->lanes;
-        if (inside && p->lanes == LANES) {
+    if (inside && p->lanes == LANES)
+        for (int64_t y = 0; y < TILE; y++) {
+            float *row = sums + y * TILE * LANES;
 #ifdef MB_AVX512
-            (mb_has_avx512() ? turn_row_avx512 : turn_row)(from, rows);
+            (mb_has_avx512() ? turn_row_avx512 : turn_row)(row);
 #else
-            turn_row(from, rows);
+            turn_row(row);
 #endif
-            from = rows;
         }
-        for (int64_t z = 0; z < p->many; z++) {
+    for (int64_t z = 0; z < p->many; z++)
+        for (int64_t y = top; y < bottom; y++) {
+            const float *from = sums + ((y - y0) * p->lanes + z) * TILE - x0;
             float *to = (float *)result->data + (p->z + z) * slice_stride +
                         (y - g->y0) * row_stride - g->x0;
             if (inside)
-                store_row(to + left, from + z * TILE + left - x0, right - left, p->first, scale);
+                store_row(to + left, from + left, right - left, p->first, scale);
             if (p->last && g->radius2 >= 0)
                 for (int64_t x = left; x < right; x++)
                     if (!mb_parallel_inside(g, y, x))
                         to[x] = outside;
         }
-    }
 }
 
 MB_MULTIVERSION
