@@ -24,7 +24,7 @@ local ONLY = { -- options that one method alone has
 -- Picoseconds. Filtered back-projection: a call, a detector sample (filtering), a pixel written, and a pixel at one angle in all of
 -- so many slices, from which larger calls are made up: slices go through in groups. Fourier: a call; where a batch of pairs finds
 -- its samples, a sample and a pixel; and for every pair a sample and a pixel. Only ratios count. Fitted to the times in
--- spec/fixtures/method_times.lua, cuda: of one H200, host: of two Zen 4 threads. Back-projection of few angles is exact always.
+-- spec/fixtures/method_times.lua, cuda: of one H200, host: of Zen 4 threads. Back-projection of few angles is exact always.
 local HALVES = 640 -- MB_BACKPROJECT_CUDA_HALVES
 local COSTS = {
     cuda = {
@@ -39,15 +39,15 @@ local COSTS = {
             fourier = {call = 1.3e8, batch_sample = 143, batch_pixel = 0, pair_sample = 35, pair_pixel = 40, grid = 2},
         },
     },
-    host = {
+    host = { -- the pairs of a batch share nothing
         batch_bytes = 512 << 20, -- MB_FOURIER_HOST_BYTES
         fast = {
-            fbp = {call = 0, sample = 2200, pixel = 0, update = {{1, 86}, {4, 345}, {5, 775}, {16, 775}}},
-            fourier = {call = 0, batch_sample = 130e3, batch_pixel = 28e3, pair_sample = 26e3, pair_pixel = 5e3, grid = 1.25},
+            fbp = {call = 0, sample = 2900, pixel = 0, update = {{1, 63}, {9, 567}, {10, 606}, {16, 606}}},
+            fourier = {call = 0, batch_sample = 0, batch_pixel = 0, pair_sample = 40e3, pair_pixel = 5.8e3, grid = 1.25},
         },
         exact = {
-            fbp = {call = 0, sample = 2200, pixel = 0, update = {{1, 86}, {4, 345}, {5, 775}, {16, 775}}},
-            fourier = {call = 0, batch_sample = 211e3, batch_pixel = 56e3, pair_sample = 34e3, pair_pixel = 14e3, grid = 2},
+            fbp = {call = 0, sample = 2900, pixel = 0, update = {{1, 63}, {9, 567}, {10, 606}, {16, 606}}},
+            fourier = {call = 0, batch_sample = 0, batch_pixel = 0, pair_sample = 43e3, pair_pixel = 10e3, grid = 2},
         },
     },
 }
