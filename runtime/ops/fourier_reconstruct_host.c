@@ -1,9 +1,9 @@
 /*
 ** The host kernel of fourier_reconstruct: FFTW and OpenMP.
 ** Rows: a thread pads, filters, crops, transforms and stores one pair of rows at a time.
-** Gridding: a thread fills bands of lines of one pair's grid, sample by sample in the order of the sorted rays; the cells and
-** lines around a sample are the vector. A cell's sum has one order, whatever the threads and the slices' company. Lines are
-** transformed along x at once, the columns that the image needs along y a few at a time.
+** Gridding: a thread fills a part of one pair's grid, sample by sample in the order of the sorted rays; the cells and lines
+** around a sample are the vector. A cell's sum has one order, whatever the threads and the slices' company. Then lines are
+** transformed along x, and the columns that the image needs along y, a few at a time.
 */
 #include "ops/fourier_reconstruct_host.h"
 #include "ops/multiversion.h"
@@ -21,6 +21,7 @@ typedef struct job {
     int64_t first; /* slice of this batch */
     const mb_fourier_angle *angles;
     const mb_gridding_ray *rays;
+    const int32_t *starts;
     const float *response, *deapodise;
     double keep;
     float *polar, *cells;
@@ -177,51 +178,48 @@ static mb_status in_parallel(const job *j, int64_t count,
 }
 
 /*
-** A band: BAND lines of the grid of one pair, complex doubles, in a thread's scratch. Near the middle of the grid all rays
-** meet, and their samples are of one sign: floats would lose digits there. A line has PAST cells before cell -G/2 and some
-** after cell G/2 - 1, which are then folded back; a sample takes TAKEN cells of it, two at a time, aligned.
+** A part: WIDE columns of some lines of the grid of one pair, complex doubles, in a thread's scratch. Near the middle of the
+** grid all rays meet, and their samples are of one sign: floats would lose digits there. A line has MARGIN cells more on the
+** left and some on the right that nobody reads, so that a sample may take TAKEN cells of it, two at a time, aligned.
 */
-enum { BAND = 8, PAST = 3, TAKEN = 10 };
+enum { WIDE = 64, MARGIN = 8, TAKEN = 10, PITCH = WIDE + MARGIN + TAKEN, HIGH_MOST = 64 };
 typedef double two_cells __attribute__((vector_size(32)));
 typedef float four_floats __attribute__((vector_size(16)));
 typedef float eight_floats __attribute__((vector_size(32)));
 typedef int32_t eight_ints __attribute__((vector_size(32)));
 
-/* Cells between its lines. */
-static int64_t band_pitch(int64_t grid)
+/* Lines of a part, as many as fit. */
+static int part_high(const job *j)
 {
-    return mb_fourier_host_column(grid) / 2;
+    const int64_t floats = mb_fourier_host_pitch(j->padded, j->samples, j->grid);
+    const int64_t most = floats / (4 * PITCH);
+    return (int)(most > HIGH_MOST ? HIGH_MOST : most);
 }
 
-_Static_assert(BAND * sizeof(double) <= MB_FOURIER_HOST_COLUMNS * sizeof(float),
-               "a band fits the scratch of the columns");
-
-static int bounded(double value, int low, int high)
+/* A sample at (px, py), counted from the first cell of a part of `high` lines. `degree` is g's, `poly` its polynomial in every
+** lane. */
+__attribute__((always_inline)) static inline void add_sample(const mb_gridding *g, int degree,
+                                                             const eight_floats *poly, int high,
+                                                             double px, double py,
+                                                             const float *value, double *part)
 {
-    return value < low ? low : value > high ? high : (int)value;
-}
-
-/* A sample at (px, py) reaches TAKEN cells of a line from `start` on, which is even, and lines y0 ... y0 + BAND - 1.
-** `degree` is g's, `poly` its polynomial in every lane. */
-__attribute__((always_inline)) static inline void
-add_sample(const mb_gridding *g, int degree, const eight_floats *poly, int64_t pitch, double px,
-           double py, int y0, const float *value, double *band)
-{
-    enum { VECTORS = 4 }; /* of weights: cells 0 to 3, each twice, 4 to 7, 8 and 9; lines */
-    const eight_floats twice = {0, 0, 1, 1, 2, 2, 3, 3}, once = {0, 1, 2, 3, 4, 5, 6, 7};
-    const double right = px + (g->grid / 2 + PAST), under = py - y0 + 2 * BAND; /* not negative */
-    const int x = (int)right, y = (int)under - 2 * BAND;
-    const int low = y - 3 > 0 ? y - 3 : 0, high = y + 4 < BAND - 1 ? y + 4 : BAND - 1;
-    const int start = (x - 3) / 2 * 2;
-    const float dx = (float)(x - right), dy = (float)(y + 2 * BAND - under);
-    const eight_floats left = twice + (float)(start - x);
-    eight_floats t[VECTORS] = {left + dx, left + 4.0f + dx, left + 8.0f + dx,
-                               once + (float)-y + dy};
+    enum {
+        VECTORS = 4,
+        FAR = 16
+    }; /* weights of cells 0 to 3, each twice, 4 to 7, 8 and 9; of lines */
+    const eight_floats twice = {0, 0, 1, 1, 2, 2, 3, 3}, once = {-3, -2, -1, 0, 1, 2, 3, 4};
+    const double right = px + FAR, under = py + FAR; /* not negative */
+    const int x = (int)right - FAR, y = (int)under - FAR;
+    const int first = y < 3 ? 3 - y : 0, last = y + 4 < high ? 7 : high + 2 - y;
+    const int start = (x - 3 + MARGIN) / 2 * 2;
+    const float dx = (float)(x + FAR - right), dy = (float)(y + FAR - under);
+    const eight_floats left = twice + (float)(start - MARGIN - x);
+    eight_floats t[VECTORS] = {left + dx, left + 4.0f + dx, left + 8.0f + dx, once + dy};
     eight_floats w[VECTORS];
     four_floats halves[2 * VECTORS];
-    two_cells across[TAKEN / 2], part;
-    double down[BAND];
-    if (low > high)
+    two_cells across[TAKEN / 2], product;
+    double down[8];
+    if (x < -4 || x > WIDE + 2)
         return;
     for (int i = 0; i < VECTORS; i++) {
         t[i] = 1.0f + t[i] * t[i] * g->minus_inv_half2;
@@ -237,86 +235,116 @@ add_sample(const mb_gridding *g, int degree, const eight_floats *poly, int64_t p
     for (int i = 0; i < TAKEN / 2; i++)
         across[i] = __builtin_convertvector(halves[i], two_cells);
     for (int i = 0; i < 2; i++) {
-        part = __builtin_convertvector(halves[6 + i], two_cells);
-        memcpy(down + 4 * i, &part, sizeof part);
+        product = __builtin_convertvector(halves[6 + i], two_cells);
+        memcpy(down + 4 * i, &product, sizeof product);
     }
     const double re = value[0], im = value[1];
     const two_cells here = {re, im, re, im};
-    for (int i = low; i <= high; i++) {
-        two_cells *to = (two_cells *)(void *)(band + 2 * (i * pitch + start));
-        part = here * down[i];
+    for (int i = first; i <= last; i++) {
+        two_cells *to = (two_cells *)(void *)(part + 2 * ((y - 3 + i) * PITCH + start));
+        product = here * down[i];
         for (int c = 0; c < TAKEN / 2; c++)
-            to[c] += across[c] * part;
+            to[c] += across[c] * product;
     }
 }
 
-/* The band of pair q whose first line is y0, ray by ray. */
-__attribute__((always_inline)) static inline void add_rays(const job *j, int degree, int64_t q,
-                                                           int y0, double *band)
+static int bounded(double value, int low, int high)
+{
+    return value < low ? low : value > high ? high : (int)value;
+}
+
+/* Samples of pair q around the part whose first cell is (left, top), ray by ray. */
+__attribute__((always_inline)) static inline void
+add_rays(const job *j, int degree, int64_t q, int left, int top, int high, double *part)
 {
     const mb_gridding *g = &j->gridding;
-    const int64_t pitch = band_pitch(j->grid);
+    mb_gridding around = *g;
     eight_floats poly[MB_GRIDDING_DEGREE + 1];
+    int from, to;
     for (int d = 0; d <= degree; d++)
         poly[d] = (eight_floats){0} + g->poly[d];
-    for (int ray = 0; ray < g->rays; ray++) {
+    around.reach += 0.75f * (float)(high > WIDE ? high : WIDE);
+    mb_gridding_buckets(&around, (float)left + 0.5f * WIDE, (float)top + 0.5f * (float)high, &from,
+                        &to);
+    from = mb_gridding_start(g, j->starts, from);
+    to = mb_gridding_start(g, j->starts, to);
+    for (int s = from; s < to; s++) {
+        const int ray = s < 0 ? s + g->rays : s >= g->rays ? s - g->rays : s;
         const mb_gridding_ray *r = &j->rays[ray];
         const double cx = (double)r->cx + (double)r->cx_low, sy = (double)r->sy + (double)r->sy_low;
+        const double a = (left - 4) * (double)r->inv_cx, b = (left + WIDE + 3) * (double)r->inv_cx,
+                     c = (top - 4) * (double)r->inv_sy, d = (top + high + 3) * (double)r->inv_sy;
+        const double low_x = a < b ? a : b, high_x = a < b ? b : a, low_y = c < d ? c : d,
+                     high_y = c < d ? d : c;
+        const int first = bounded((low_x > low_y ? low_x : low_y) - 1, -g->top, g->top + 1),
+                  last = bounded((high_x < high_y ? high_x : high_y) + 1, -g->top - 1, g->top);
         const float *values = j->polar + 2 * ((q * g->rays + ray) * j->samples + j->samples / 2);
-        for (int turn = -1; turn <= 1; turn++) {
-            const int top = y0 + turn * g->grid; /* the grid is periodic */
-            const double a = (top - 4) * (double)r->inv_sy,
-                         b = (top + BAND + 3) * (double)r->inv_sy;
-            const int first = bounded((a < b ? a : b) - 1, -g->top, g->top + 1),
-                      last = bounded((a < b ? b : a) + 1, -g->top - 1, g->top);
-            for (int k = first; k <= last; k++) {
-                __builtin_prefetch(values + 2 * (k + j->samples)); /* of the next ray */
-                add_sample(g, degree, poly, pitch, k * cx, k * sy, top, values + 2 * k, band);
-            }
+        for (int k = first; k <= last; k++) {
+            __builtin_prefetch(values + 2 * (k + j->samples)); /* of the next ray */
+            add_sample(g, degree, poly, high, k * cx - left, k * sy - top, values + 2 * k, part);
         }
     }
 }
 
 MB_MULTIVERSION
-static void fill_band(const job *j, int64_t q, int y0, double *band)
+static void add_image(const job *j, int64_t q, int left, int top, int high, double *part)
 {
-    memset(band, 0, sizeof(double) * 2 * BAND * (size_t)band_pitch(j->grid));
     if (j->gridding.degree == MB_FOURIER_FAST_DEGREE)
-        add_rays(j, MB_FOURIER_FAST_DEGREE, q, y0, band);
+        add_rays(j, MB_FOURIER_FAST_DEGREE, q, left, top, high, part);
     else
-        add_rays(j, MB_GRIDDING_DEGREE, q, y0, band);
+        add_rays(j, MB_GRIDDING_DEGREE, q, left, top, high, part);
 }
 
-/* A line of a band as floats, folded. */
-MB_MULTIVERSION
-static void fold_line(double *line, int64_t grid, float *cells)
+/* Distance of the cells first ... first + count - 1 from cell 0. */
+static double distance(int first, int count)
 {
-    for (int64_t i = 0; i < 2 * PAST; i++)
-        line[2 * grid + i] += line[i];
-    for (int64_t i = 2 * PAST; i < 2 * (PAST + 4); i++)
-        line[i] += line[2 * grid + i];
-    for (int64_t i = 0; i < 2 * grid; i++)
-        cells[i] = (float)line[2 * PAST + i];
+    return first > 0 ? first : first + count - 1 < 0 ? 1 - first - count : 0;
 }
 
-static mb_status transform_line(const job *j, float *line)
+static int64_t parts_across(const job *j)
+{
+    return (j->grid + WIDE - 1) / WIDE;
+}
+
+static int64_t parts_of_pair(const job *j)
+{
+    const int high = part_high(j);
+    return parts_across(j) * ((j->grid + high - 1) / high);
+}
+
+static mb_status make_part(const job *j, int64_t item, float *scratch)
+{
+    const int grid = (int)j->grid, high = part_high(j);
+    const int64_t q = item / parts_of_pair(j), place = item % parts_of_pair(j);
+    const int x0 = (int)(place % parts_across(j)) * WIDE,
+              y0 = (int)(place / parts_across(j)) * high;
+    double *part = (double *)(void *)scratch;
+    memset(part, 0, sizeof(double) * 2 * PITCH * (size_t)high);
+    for (int image = 0; image < 9; image++) { /* the grid is periodic */
+        const int left = x0 - grid / 2 + (image % 3 - 1) * grid,
+                  top = y0 - grid / 2 + (image / 3 - 1) * grid;
+        if (hypot(distance(left, WIDE), distance(top, high)) < (double)j->gridding.outer)
+            add_image(j, q, left, top, high, part);
+    }
+    for (int y = y0; y < y0 + high && y < grid; y++) {
+        const double *from = part + 2 * ((y - y0) * PITCH + MARGIN);
+        float *cells = j->cells + 2 * ((q * grid + y) * j->grid + x0);
+        for (int i = 0; i < 2 * (x0 + WIDE < grid ? WIDE : grid - x0); i++)
+            cells[i] = (float)from[i];
+    }
+    return MB_STATUS_OK;
+}
+
+static mb_status transform(const job *j, float *line)
 {
     return mb_fft_exec(j->call->device, j->call->ffts[j->image], line, line,
                        j->call->slots[MB_FOURIER_WORK + j->image]);
 }
 
-/* Lines of a pair, transformed along x while they are in the cache. */
-static mb_status make_band(const job *j, int64_t item, float *scratch)
+static mb_status transform_line(const job *j, int64_t item, float *scratch)
 {
-    const int64_t bands = (j->grid + BAND - 1) / BAND, q = item / bands, y0 = item % bands * BAND;
-    double *band = (double *)(void *)scratch;
-    fill_band(j, q, (int)(y0 - j->grid / 2), band);
-    for (int64_t y = y0; y < y0 + BAND && y < j->grid; y++) {
-        float *line = j->cells + 2 * (q * j->grid + y) * j->grid;
-        fold_line(band + 2 * (y - y0) * band_pitch(j->grid), j->grid, line);
-        MB_TRY(transform_line(j, line));
-    }
-    return MB_STATUS_OK;
+    (void)scratch;
+    return transform(j, j->cells + 2 * item * j->grid);
 }
 
 /* Pixels of up to MB_FOURIER_HOST_COLUMNS columns of a pair: transformed along y in scratch. */
@@ -345,7 +373,7 @@ static mb_status make_columns(const job *j, int64_t item, float *scratch)
             memcpy(scratch + i * pitch + 2 * y, line + 2 * place[i], 8);
     }
     for (int64_t i = 0; i < count; i++)
-        MB_TRY(transform_line(j, scratch + i * pitch));
+        MB_TRY(transform(j, scratch + i * pitch));
     for (int64_t y = 0; y < high; y++) {
         const int64_t ys = y - high / 2;
         const float *from = scratch + 2 * (ys < 0 ? ys + grid : ys);
@@ -378,6 +406,7 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
              .image = layout.image,
              .angles = call->slots[MB_FOURIER_ANGLES],
              .rays = call->slots[MB_FOURIER_RAYS],
+             .starts = call->slots[MB_FOURIER_STARTS],
              .response = response,
              .deapodise = call->slots[MB_FOURIER_DEAPODISE],
              .keep = mb_fourier_keep(p, layout.padded),
@@ -401,7 +430,8 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
         const int64_t left = (g.rows - j.first + 1) / 2;
         j.pairs = left < batch ? left : batch;
         MB_TRY(in_parallel(&j, g.angles, transform_ray));
-        MB_TRY(in_parallel(&j, j.pairs * ((j.grid + BAND - 1) / BAND), make_band));
+        MB_TRY(in_parallel(&j, j.pairs * parts_of_pair(&j), make_part));
+        MB_TRY(in_parallel(&j, j.pairs * j.grid, transform_line));
         MB_TRY(in_parallel(&j, j.pairs * blocks, make_columns));
         MB_TRY(mb_cancel_check());
     }
