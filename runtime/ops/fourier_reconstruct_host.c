@@ -1,8 +1,8 @@
 /*
 ** The host kernel of fourier_reconstruct: FFTW and OpenMP.
 ** Rows: a thread pads, filters, crops, transforms and stores one pair of rows at a time.
-** Gridding: a thread fills a part of one pair's grid, sample by sample in the order of the sorted rays; the cells and lines
-** around a sample are the vector. A cell's sum has one order, whatever the threads and the slices' company. Then lines are
+** Gridding: a thread fills a part of the grids of two pairs, sample by sample in the order of the sorted rays; the cells and
+** lines around a sample are the vector. A cell's sum has one order, whatever the threads. Then lines are
 ** transformed along x, and the columns that the image needs along y, a few at a time.
 */
 #include "ops/fourier_reconstruct_host.h"
@@ -178,35 +178,38 @@ static mb_status in_parallel(const job *j, int64_t count,
 }
 
 /*
-** A part: WIDE columns of some lines of the grid of one pair, complex doubles, in a thread's scratch. Near the middle of the
-** grid all rays meet, and their samples are of one sign: floats would lose digits there. A line has MARGIN cells more on the
-** left and some on the right that nobody reads, so that a sample may take TAKEN cells of it, two at a time, aligned.
+** A part: WIDE columns of some lines of the grid of one pair, or of two, complex doubles, in a thread's scratch. Near the middle
+** of the grid all rays meet, and their samples are of one sign: floats would lose digits there. A line has MARGIN cells more
+** on the left and some on the right that nobody reads, so that a sample may take TAKEN cells of it, two at a time, aligned.
 */
-enum { WIDE = 64, MARGIN = 8, TAKEN = 10, PITCH = WIDE + MARGIN + TAKEN, HIGH_MOST = 64 };
+enum { WIDE = 64, MARGIN = 8, TAKEN = 10, PITCH = WIDE + MARGIN + TAKEN };
+enum { HIGH_MOST = 64, TOGETHER = 2 };
 typedef double two_cells __attribute__((vector_size(32)));
 typedef float four_floats __attribute__((vector_size(16)));
 typedef float eight_floats __attribute__((vector_size(32)));
 typedef int32_t eight_ints __attribute__((vector_size(32)));
 
+/* Pairs whose parts a thread fills together: their samples have the same weights. */
+static int together(const job *j)
+{
+    return j->pairs < TOGETHER ? 1 : TOGETHER;
+}
+
 /* Lines of a part, as many as fit. */
 static int part_high(const job *j)
 {
     const int64_t floats = mb_fourier_host_pitch(j->padded, j->samples, j->grid);
-    const int64_t most = floats / (4 * PITCH);
+    const int64_t most = floats / (4 * PITCH * together(j));
     return (int)(most > HIGH_MOST ? HIGH_MOST : most);
 }
 
-/* A sample at (px, py), counted from the first cell of a part of `high` lines. `degree` is g's, `poly` its polynomial in every
-** lane. */
-__attribute__((always_inline)) static inline void add_sample(const mb_gridding *g, int degree,
-                                                             const eight_floats *poly, int high,
-                                                             double px, double py,
-                                                             const float *value, double *part)
+/* A sample at (px, py), counted from the first cell of a part of `high` lines, of `pairs` pairs whose values are `value_step`
+** floats apart. `degree` is g's, `poly` its polynomial in every lane. */
+__attribute__((always_inline)) static inline void
+add_sample(const mb_gridding *g, int degree, const eight_floats *poly, int high, double px,
+           double py, const float *value, int64_t value_step, int pairs, double *part)
 {
-    enum {
-        VECTORS = 4,
-        FAR = 16
-    }; /* weights of cells 0 to 3, each twice, 4 to 7, 8 and 9; of lines */
+    enum { VECTORS = 4, FAR = 16 }; /* weights of cells 0-3, each twice, 4-7, 8 and 9; of lines */
     const eight_floats twice = {0, 0, 1, 1, 2, 2, 3, 3}, once = {-3, -2, -1, 0, 1, 2, 3, 4};
     const double right = px + FAR, under = py + FAR; /* not negative */
     const int x = (int)right - FAR, y = (int)under - FAR;
@@ -238,13 +241,16 @@ __attribute__((always_inline)) static inline void add_sample(const mb_gridding *
         product = __builtin_convertvector(halves[6 + i], two_cells);
         memcpy(down + 4 * i, &product, sizeof product);
     }
-    const double re = value[0], im = value[1];
-    const two_cells here = {re, im, re, im};
-    for (int i = first; i <= last; i++) {
-        two_cells *to = (two_cells *)(void *)(part + 2 * ((y - 3 + i) * PITCH + start));
-        product = here * down[i];
-        for (int c = 0; c < TAKEN / 2; c++)
-            to[c] += across[c] * product;
+    for (int p = 0; p < pairs; p++) {
+        const double re = value[p * value_step], im = value[p * value_step + 1];
+        const two_cells here = {re, im, re, im};
+        for (int i = first; i <= last; i++) {
+            two_cells *to =
+                (two_cells *)(void *)(part + 2 * ((p * high + y - 3 + i) * PITCH + start));
+            product = here * down[i];
+            for (int c = 0; c < TAKEN / 2; c++)
+                to[c] += across[c] * product;
+        }
     }
 }
 
@@ -253,11 +259,12 @@ static int bounded(double value, int low, int high)
     return value < low ? low : value > high ? high : (int)value;
 }
 
-/* Samples of pair q around the part whose first cell is (left, top), ray by ray. */
+/* Samples of pairs from q on around the part whose first cell is (left, top), ray by ray. */
 __attribute__((always_inline)) static inline void
-add_rays(const job *j, int degree, int64_t q, int left, int top, int high, double *part)
+add_rays(const job *j, int degree, int pairs, int64_t q, int left, int top, int high, double *part)
 {
     const mb_gridding *g = &j->gridding;
+    const int64_t step = 2 * g->rays * j->samples;
     mb_gridding around = *g;
     eight_floats poly[MB_GRIDDING_DEGREE + 1];
     int from, to;
@@ -280,19 +287,26 @@ add_rays(const job *j, int degree, int64_t q, int left, int top, int high, doubl
                   last = bounded((high_x < high_y ? high_x : high_y) + 1, -g->top - 1, g->top);
         const float *values = j->polar + 2 * ((q * g->rays + ray) * j->samples + j->samples / 2);
         for (int k = first; k <= last; k++) {
-            __builtin_prefetch(values + 2 * (k + j->samples)); /* of the next ray */
-            add_sample(g, degree, poly, high, k * cx - left, k * sy - top, values + 2 * k, part);
+            for (int p = 0; p < pairs; p++)
+                __builtin_prefetch(values + p * step + 2 * (k + j->samples)); /* of the next ray */
+            add_sample(g, degree, poly, high, k * cx - left, k * sy - top, values + 2 * k, step,
+                       pairs, part);
         }
     }
 }
 
 MB_MULTIVERSION
-static void add_image(const job *j, int64_t q, int left, int top, int high, double *part)
+static void add_image(const job *j, int pairs, int64_t q, int left, int top, int high, double *part)
 {
-    if (j->gridding.degree == MB_FOURIER_FAST_DEGREE)
-        add_rays(j, MB_FOURIER_FAST_DEGREE, q, left, top, high, part);
+    const bool fast = j->gridding.degree == MB_FOURIER_FAST_DEGREE;
+    if (fast && pairs == TOGETHER)
+        add_rays(j, MB_FOURIER_FAST_DEGREE, TOGETHER, q, left, top, high, part);
+    else if (fast)
+        add_rays(j, MB_FOURIER_FAST_DEGREE, 1, q, left, top, high, part);
+    else if (pairs == TOGETHER)
+        add_rays(j, MB_GRIDDING_DEGREE, TOGETHER, q, left, top, high, part);
     else
-        add_rays(j, MB_GRIDDING_DEGREE, q, left, top, high, part);
+        add_rays(j, MB_GRIDDING_DEGREE, 1, q, left, top, high, part);
 }
 
 /* Distance of the cells first ... first + count - 1 from cell 0. */
@@ -315,23 +329,25 @@ static int64_t parts_of_pair(const job *j)
 static mb_status make_part(const job *j, int64_t item, float *scratch)
 {
     const int grid = (int)j->grid, high = part_high(j);
-    const int64_t q = item / parts_of_pair(j), place = item % parts_of_pair(j);
+    const int64_t q = item / parts_of_pair(j) * together(j), place = item % parts_of_pair(j);
+    const int pairs = j->pairs - q < TOGETHER ? 1 : TOGETHER; /* the last may be one */
     const int x0 = (int)(place % parts_across(j)) * WIDE,
               y0 = (int)(place / parts_across(j)) * high;
     double *part = (double *)(void *)scratch;
-    memset(part, 0, sizeof(double) * 2 * PITCH * (size_t)high);
+    memset(part, 0, sizeof(double) * 2 * PITCH * (size_t)(high * pairs));
     for (int image = 0; image < 9; image++) { /* the grid is periodic */
         const int left = x0 - grid / 2 + (image % 3 - 1) * grid,
                   top = y0 - grid / 2 + (image / 3 - 1) * grid;
         if (hypot(distance(left, WIDE), distance(top, high)) < (double)j->gridding.outer)
-            add_image(j, q, left, top, high, part);
+            add_image(j, pairs, q, left, top, high, part);
     }
-    for (int y = y0; y < y0 + high && y < grid; y++) {
-        const double *from = part + 2 * ((y - y0) * PITCH + MARGIN);
-        float *cells = j->cells + 2 * ((q * grid + y) * j->grid + x0);
-        for (int i = 0; i < 2 * (x0 + WIDE < grid ? WIDE : grid - x0); i++)
-            cells[i] = (float)from[i];
-    }
+    for (int p = 0; p < pairs; p++)
+        for (int y = y0; y < y0 + high && y < grid; y++) {
+            const double *from = part + 2 * ((p * high + y - y0) * PITCH + MARGIN);
+            float *cells = j->cells + 2 * (((q + p) * grid + y) * j->grid + x0);
+            for (int i = 0; i < 2 * (x0 + WIDE < grid ? WIDE : grid - x0); i++)
+                cells[i] = (float)from[i];
+        }
     return MB_STATUS_OK;
 }
 
@@ -430,7 +446,8 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
         const int64_t left = (g.rows - j.first + 1) / 2;
         j.pairs = left < batch ? left : batch;
         MB_TRY(in_parallel(&j, g.angles, transform_ray));
-        MB_TRY(in_parallel(&j, j.pairs * parts_of_pair(&j), make_part));
+        MB_TRY(in_parallel(&j, (j.pairs + together(&j) - 1) / together(&j) * parts_of_pair(&j),
+                           make_part));
         MB_TRY(in_parallel(&j, j.pairs * j.grid, transform_line));
         MB_TRY(in_parallel(&j, j.pairs * blocks, make_columns));
         MB_TRY(mb_cancel_check());
