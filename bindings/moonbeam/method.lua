@@ -39,15 +39,15 @@ local COSTS = {
             fourier = {call = 1.3e8, batch_sample = 143, batch_pixel = 0, pair_sample = 35, pair_pixel = 40, grid = 2},
         },
     },
-    host = { -- the pairs of a batch share nothing
+    host = {
         batch_bytes = 512 << 20, -- MB_FOURIER_HOST_BYTES
         fast = {
             fbp = {call = 0, sample = 2900, pixel = 0, update = {{1, 63}, {9, 567}, {10, 606}, {16, 606}}},
-            fourier = {call = 0, batch_sample = 0, batch_pixel = 0, pair_sample = 40e3, pair_pixel = 5.8e3, grid = 1.25},
+            fourier = {call = 0, batch_sample = 5.2e3, batch_pixel = 2.7e3, pair_sample = 26e3, pair_pixel = 5.1e3, grid = 1.25},
         },
         exact = {
             fbp = {call = 0, sample = 2900, pixel = 0, update = {{1, 63}, {9, 567}, {10, 606}, {16, 606}}},
-            fourier = {call = 0, batch_sample = 0, batch_pixel = 0, pair_sample = 43e3, pair_pixel = 10e3, grid = 2},
+            fourier = {call = 0, batch_sample = 6.8e3, batch_pixel = 2.1e3, pair_sample = 27e3, pair_pixel = 10e3, grid = 2},
         },
     },
 }
