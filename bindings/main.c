@@ -5,8 +5,10 @@
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
+#include "io/h5file.h"
 #include <limits.h>
 #include <lualib.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +74,45 @@ static void print_version(void)
 }
 
 static int failure_status = EXIT_FAILURE;
+
+/* ---- crashes ---- */
+
+static void say(const char *text)
+{
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        return; /* nobody listens */
+}
+
+/* Only what a signal handler may do. libhdf5 crashes on some damaged files; that is told. Whatever else crashes goes on to do
+** so: the signal has its default action by now. */
+static void crashed(int number)
+{
+    const char *path = mb_h5_inside();
+    if (path == NULL) {
+        raise(number);
+        return;
+    }
+    say(program);
+    say(": '");
+    say(path);
+    say("' has made libhdf5 crash, so it is damaged, most likely: copy it again, or take another "
+        "copy\n");
+    _exit(EXIT_FAILURE);
+}
+
+/* On a stack of its own, for the main thread's may be what has run out. */
+static void watch_for_crashes(void)
+{
+#ifndef __SANITIZE_ADDRESS__ /* which tells more */
+    static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
+    static char memory[1 << 16];
+    const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+    struct sigaction action = {.sa_handler = crashed, .sa_flags = SA_ONSTACK | (int)SA_RESETHAND};
+    sigaltstack(&stack, NULL);
+    for (size_t i = 0; i < sizeof SIGNALS / sizeof SIGNALS[0]; i++)
+        sigaction(SIGNALS[i], &action, NULL);
+#endif
+}
 
 static bool is_interrupt(lua_State *L, int index)
 {
@@ -479,6 +520,7 @@ int main(int argc, char **argv)
     lua_State *L = luaL_newstate();
     if (argv[0] != NULL && argv[0][0] != '\0')
         program = argv[0];
+    watch_for_crashes();
     if (L == NULL) {
         fprintf(stderr, "%s: cannot create state: not enough memory\n", program);
         return EXIT_FAILURE;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@
 /* ---- the lock ---- */
 
 static pthread_mutex_t library_lock;
+static __thread int inside;        /* how often this thread holds it */
+static char latest_path[PATH_MAX]; /* of the file that it was used for last */
 
 static void make_lock(void)
 {
@@ -33,16 +36,31 @@ int mb_h5_lock(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_lock);
-    return pthread_mutex_lock(&library_lock);
+    const int result = pthread_mutex_lock(&library_lock);
+    inside++;
+    return result;
 }
 
 void mb_h5_unlock(int *guard)
 {
     (void)guard;
+    inside--;
     pthread_mutex_unlock(&library_lock);
 }
 
+static void uses(const char *path)
+{
+    snprintf(latest_path, sizeof latest_path, "%s", path);
+}
+
+const char *mb_h5_inside(void)
+{
+    return inside > 0 ? latest_path : NULL;
+}
+
 /* ---- errors ---- */
+
+#define DAMAGED "the file is damaged: copy it again, or take another copy"
 
 /* What HDF5 says, and what helps. The first match wins. */
 static const struct {
@@ -65,7 +83,13 @@ static const struct {
     {"name already exists", "choose another path; HDF5 does not replace objects"},
     {"not registered",
      "a filter plug-in is missing: install it, or name its folder in HDF5_PLUGIN_PATH"},
-    {"checksum", "the file is damaged here"},
+    {"checksum", DAMAGED},
+    {"bad ", DAMAGED},
+    {"corrupt", DAMAGED},
+    {"not aligned", DAMAGED},
+    {"addr overflow", DAMAGED},
+    {"past end of", DAMAGED},
+    {"invalid name length", DAMAGED},
 };
 
 static herr_t take_innermost(unsigned n, const H5E_error2_t *record, void *user)
@@ -139,6 +163,7 @@ mb_status mb_h5_ready(mb_h5 *file, bool writing)
     mb_h5_quiet();
     if (file == NULL)
         return mb_fail(MB_STATUS_ARGUMENT, NULL, "the HDF5 file of this dataset has been closed");
+    uses(file->path);
     if (file->latched.code != MB_STATUS_OK) {
         if (mb_error_last()->code == MB_STATUS_OK)
             mb_error_restore(&file->latched);
@@ -282,6 +307,7 @@ mb_status mb_h5_open(const char *path, bool writable, mb_h5 **out)
 
     *out = NULL;
     mb_h5_quiet();
+    uses(path);
     MB_TRY(check_signature(path));
     file = calloc(1, sizeof *file);
     if (file == NULL)

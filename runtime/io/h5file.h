@@ -57,6 +57,10 @@ typedef struct mb_h5_entry {
     mb_h5_info info;
 } mb_h5_entry;
 
+/* Is the calling thread inside libhdf5? The path of the file it is at, or NULL. Signal handlers may ask: libhdf5 does not
+** survive every damaged file. */
+const char *mb_h5_inside(void);
+
 /* A small value: an attribute, or a scalar or string dataset. */
 typedef struct mb_h5_value {
     bool text;
