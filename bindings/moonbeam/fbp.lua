@@ -42,6 +42,18 @@ local FULL_BLOCK = 64
 
 local MODES = {fast = true, in_place = true, auto = true}
 
+-- The widest padding that is taken for one, in detector widths. The default is two to four; more than that changes nothing but the
+-- time, which a slip of the hand can make hours.
+local WIDEST = 32
+
+--- Raises where `pad_width` is out of proportion to `cols` columns.
+function fbp.check_pad_width(pad_width, cols, op)
+    if math.type(pad_width) == "integer" and pad_width > WIDEST * cols then
+        mb.raise("argument", ("pad_width is %d for rows of %d; it may be %d times as wide at most, %d, and twice is enough"):format(
+            pad_width, cols, WIDEST, WIDEST * cols), {op = op, arg = "pad_width"})
+    end
+end
+
 -- Everything that the modes of fbp share: shapes, the options of each operator, and what the operators will take.
 local function job_of(sino, angles, options)
     arguments.array(sino, "tomo.fbp", "sino", 2, 3, "sinograms (row, angle, column), or one (angle, column)")
@@ -61,6 +73,7 @@ local function job_of(sino, angles, options)
         job.back.scale = options.scale or 2 * math.pi / job.n_angles
         job.cols = wide
     end
+    fbp.check_pad_width(options.pad_width, job.cols, "tomo.fbp")
     return job
 end
 

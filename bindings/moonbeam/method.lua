@@ -113,6 +113,7 @@ local function run(way, sino, angles, options)
         return fbp.reconstruct(sino, angles, own)
     end
     own.consume = nil
+    fbp.check_pad_width(own.pad_width, sino.shape[sino.rank], "tomo.reconstruct")
     local slices = mb.fourier_reconstruct(sino, angles, own)
     if options.consume then
         sino:release()
