@@ -41,8 +41,10 @@ local options = cli.parse(arg, {
     {"threads", value = "N", type = cli.up_to(64), doc = "threads that read, and as many that write (default: by the processors)"},
     {"pinned", value = "SIZE", type = cli.bytes, doc = "pinned host memory for reading and writing (default: 256 MiB)"},
     {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean", doc = "how flats and darks are averaged"},
-    {"no-log", doc = "the data are line integrals already"},
+    {"no-log", doc = "the data are line integrals already: flats and darks are left out"},
     {"preview", short = "p", value = "FILE", doc = "PNG of the middle slice"},
+    {"angles", value = "FIRST:LAST", doc = "angles of the first and the last projection, the others evenly between, where the file "
+        .. "has none; needs --angle-unit"},
     {"angle-unit", value = "UNIT", type = cli.choice("deg", "rad"), doc = "unit of the angles, where the file does not say"},
     {"pixel-size", value = "UM", type = cli.between(0), doc = "detector pixel size in micrometres, where the file does not say"},
     {"data-path", value = "PATH", doc = "dataset with the projections"},
@@ -84,12 +86,27 @@ phases[1] = mb.system.age() and ("program %.2f s"):format(mb.system.age())
 
 local device_id = mb.device(options.device, options.budget and {budget = options.budget} or nil).id
 
+if options.no_log and (options.flats_path or options.darks_path) then
+    cli.wrong("--no-log is for line integrals, which need no flats and darks: leave --flats-path and --darks-path out")
+end
+
+local angles = options.angles_path
+if options.angles then
+    local first, last = options.angles:match("^([^:]+):([^:]+)$")
+    angles = {tonumber(first), tonumber(last)}
+    if #angles < 2 then
+        cli.wrong("--angles is \"%s\"; give two numbers as FIRST:LAST", options.angles)
+    elseif options.angles_path or not options.angle_unit then
+        cli.wrong("--angles needs --angle-unit, deg or rad, and no --angles-path")
+    end
+end
+
 phase("device")
 local scan <close> = cli.must(mb.scan.open(options.scan, {
     data = options.data_path,
-    flats = options.flats_path,
-    darks = options.darks_path,
-    angles = options.angles_path,
+    flats = not options.no_log and options.flats_path,
+    darks = not options.no_log and options.darks_path,
+    angles = angles,
     image_key = options.image_key_path,
     angle_unit = options.angle_unit,
     pixel_size = options.pixel_size and options.pixel_size * 1e-6,
@@ -122,7 +139,7 @@ local settings = {
     padding = options.padding,
     pad_width = options.pad_width,
     half_acquisition = options.half_acquisition,
-    vertical_shifts = options.vertical_shifts and mb.recon.read_shifts(scan, options.vertical_shifts),
+    vertical_shifts = options.vertical_shifts and cli.checked(mb.recon.read_shifts, scan, options.vertical_shifts),
     method = options.method,
     mode = options.mode,
     circle = options.circle,
@@ -178,7 +195,7 @@ if options.half_acquisition and not settings.center then
     end
     settings.center = find_center(frames)
 end
-local plan = mb.recon.plan(scan, settings)
+local plan = cli.checked(mb.recon.plan, scan, settings)
 if options.plan then
     print(mb.recon.describe(plan))
     return
@@ -233,12 +250,12 @@ end)
 
 local nonfinite, clamped, nonpositive = table.unpack(report.counts)
 if nonfinite > 0 then
-    warn("%d values were not finite and were replaced", nonfinite)
+    warn("%d values were not finite and count as no attenuation", nonfinite)
 end
 if clamped > 0 then
     warn("%d detector pixels have no beam in the flats (flat minus dark below the floor)", clamped)
 end
-if nonpositive > 0 then
+if nonpositive > 0 and not options.no_log then
     warn("%d values had a transmission of zero or less and were clipped", nonpositive)
 end
 local below, above, nan = table.unpack(report.clipped)

@@ -175,6 +175,20 @@ function cli.must(value, problem)
     return value
 end
 
+--- fn(...), whose arguments come from the command line: where it finds one that is out of range, that is wrong use.
+function cli.checked(fn, ...)
+    local results = table.pack(pcall(fn, ...))
+    if results[1] then
+        return table.unpack(results, 2, results.n)
+    end
+    local problem = results[2]
+    if type(problem) == "table" and problem.code == "argument" then
+        problem.where = nil -- a line of the recipe
+        cli.wrong("%s", tostring(problem))
+    end
+    error(problem, 0)
+end
+
 -- FILE.h5:/path -> FILE.h5
 local function file_of(name)
     return (name:gsub("^(.+):/.*$", "%1"))

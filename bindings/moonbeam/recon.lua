@@ -137,6 +137,13 @@ local frames_metatable = {__index = {release = function(frames)
 end}}
 frames_metatable.__close = frames_metatable.__index.release
 
+-- What flat_field takes as it is stored; everything else (wider integers, f64) is read as f32.
+local TAKEN = {u8 = true, u16 = true, i32 = true, f16 = true, f32 = true}
+
+local function read_as(dataset)
+    return dataset and not TAKEN[dataset.dtype] and "f32" or nil
+end
+
 -- Darks, flats and raw projections of some rows (angles nil: all projections); by a carrier if there is one.
 local function read_frames(scan, device, rows, angles, carrier)
     local frames = setmetatable({}, frames_metatable)
@@ -145,19 +152,22 @@ local function read_frames(scan, device, rows, angles, carrier)
             frames:release()
         end
     end})
-    frames.darks = scan:darks(rows, {device = device, carrier = carrier})
-    frames.flats = scan:flats(rows, {device = device, carrier = carrier})
-    frames.raw = scan:projections(rows, {device = device, angles = angles, carrier = carrier})
+    frames.darks = scan:darks(rows, {device = device, carrier = carrier,
+        dtype = read_as(scan.dark_source and scan.dark_source.dataset)})
+    frames.flats = scan:flats(rows, {device = device, carrier = carrier,
+        dtype = read_as(scan.flat_source and scan.flat_source.dataset)})
+    frames.raw = scan:projections(rows, {device = device, angles = angles, carrier = carrier, dtype = read_as(scan.data)})
     return frames
 end
 
--- Line integrals of frames, which are gone when it returns, and the counts of mended values.
+-- Line integrals of frames, which are gone when it returns, and the counts of mended values: what is not finite becomes no
+-- attenuation, a transmission of 1 or, where the frames are line integrals already, 0.
 local function integrals(frames, settings)
     local _ <close> = frames
     local raw = frames.raw
     frames.raw = nil -- becomes the result when it is f32
     return mb.tomo.line_integrals(raw, {darks = frames.darks, flats = frames.flats, mode = settings.flat_mode,
-        log = settings.log, consume = true})
+        log = settings.log, nonfinite = settings.log == false and not frames.flats and 0 or nil, consume = true})
 end
 
 -- The same of a scan, without the counts.

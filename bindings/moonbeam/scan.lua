@@ -412,10 +412,10 @@ local function fill(s, path, options)
     s.dark_source = find_reference(s, layout, options, "darks", keyed_darks)
     s.n_flats = s.flat_source and s.flat_source.count or 0
     s.n_darks = s.dark_source and s.dark_source.count or 0
-    if s.n_flats == 0 then
+    if s.n_flats == 0 and options.flats ~= false then
         s:warn "there are no flats: the projections cannot be normalised"
     end
-    if s.n_darks == 0 then
+    if s.n_darks == 0 and options.darks ~= false then
         s:warn "there are no darks: zero is taken for them"
     end
     find_angles(s, layout, options)

@@ -152,7 +152,7 @@ describe("scripts", function()
             local arguments = path("lean.h5") .. " --plan --device host --center 31.5 --axis-tilt 40 --pad-width 68 --rows "
             must("reconstruct.lua", arguments .. "10:12") -- 0.84 columns either way of 2
             local status, text = run("reconstruct.lua", arguments .. "1:12")
-            assert.equal(1, status)
+            assert.equal(2, status)
             assert.matches("can move by 2 at most; give a pad_width of 84 or more", text, 1, true)
         end)
 
@@ -191,8 +191,8 @@ describe("scripts", function()
                 {2, "--axis-tilt 2 --center 30,33", "--center 30,33 says how the axis leans; give one column with --axis-tilt"},
                 {2, "--center 30,64", "--center 64 lies outside the detector, columns 0 to 63"},
                 {2, "--center 30,x", "give a column number, two of them as TOP,BOTTOM, or auto"},
-                {1, "--axis-tilt 2 --half-acquisition --center 12", "does not go with axis_tilt"},
-                {1, "--axis-tilt 2 --method fourier", "method fourier does not do an axis of its own for every slice"},
+                {2, "--axis-tilt 2 --half-acquisition --center 12", "does not go with axis_tilt"},
+                {2, "--axis-tilt 2 --method fourier", "method fourier does not do an axis of its own for every slice"},
             } do
                 local status, text = run("reconstruct.lua", path("lean.h5") .. " --plan --device host " .. case[2])
                 assert.equal(case[1], status)
@@ -263,12 +263,12 @@ describe("scripts", function()
 
         it("must be as many as projections, and numbers", function()
             for _, case in ipairs {
-                {shifts_file("few.txt", {1, 2, 3}), "has 3 vertical shifts; the scan has 90"}, {"/no/such", "neither"},
+                {shifts_file("few.txt", {1, 2, 3}), "has 3 vertical shifts; the scan has 90", status = 1}, {"/no/such", "neither"},
                 {shifts_file("words.txt", {1, "many"}), "'many' is not a number"},
             } do
                 local status, text = run("reconstruct.lua", ("%s --plan --device host --vertical-shifts %s"):format(
                     path("scan.h5"), case[1]))
-                assert.equal(1, status)
+                assert.equal(case.status or 2, status, text)
                 assert.matches(case[2], text)
             end
         end)
@@ -302,7 +302,7 @@ describe("scripts", function()
         assert.equal(2, status)
         assert.matches("%-%-center X", message)
         status, message = run("reconstruct.lua", path("scan.h5") .. " --plan --half-acquisition --device host --center 48")
-        assert.equal(1, status)
+        assert.equal(2, status)
         assert.matches("whole turn", message)
     end)
 
@@ -456,7 +456,23 @@ describe("scripts", function()
         end)
 
         it("a row range outside the scan", function()
-            refuses(path("scan.h5") .. " --rows 5:40 -o " .. path("out.h5"), "rows 5 to 40")
+            refuses(path("scan.h5") .. " --rows 5:40 -o " .. path("out.h5"), "rows 5 to 40", 2)
+        end)
+
+        it("values that an operator does not take, as wrong use", function()
+            for arguments, pattern in pairs {["--cutoff 0"] = "cutoff is 0", ["--circle -1"] = "circle is %-1",
+                ["--pad-width 130"] = "multiple of 4", ["--vertical-shifts " .. path("none.txt")] = "neither a text file"} do
+                refuses(("%s %s -o %s"):format(path("scan.h5"), arguments, path("out.h5")),
+                    "reconstruct.lua: [%w_.]+: [^\n]*" .. pattern .. "[^\n]*%-%-help", 2)
+            end
+        end)
+
+        it("a padded width out of proportion, before anything runs", function()
+            for _, method in ipairs {"fbp", "fourier"} do
+                refuses(("%s --center 31.5 --pad-width 2052 --method %s -o %s"):format(path("scan.h5"), method, path("out.h5")),
+                    "pad_width is 2052 for rows of 64; .* at most, 2048", 2)
+            end
+            must("reconstruct.lua", ("%s -o %s -c 31.5 --rows 5 --pad-width 2048 -q"):format(path("scan.h5"), path("wide.h5")))
         end)
 
         it("an unknown option, naming the nearest", function()
@@ -481,6 +497,57 @@ describe("scripts", function()
 
         it("a device that is not there", function()
             refuses(path("scan.h5") .. " --device cuda:99 -o " .. path("out.h5"), "cuda:99")
+        end)
+
+        it("angles that are not all there", function()
+            local named = path("disagree.h5") .. " -o " .. path("out.h5") .. " --angles "
+            refuses(named .. "0:179", "needs %-%-angle%-unit", 2)
+            refuses(named .. "0 --angle-unit deg", "FIRST:LAST", 2)
+        end)
+
+        it("but take angles that are given", function()
+            must("reconstruct.lua", ("%s -o %s -c 31.5 -q"):format(path("scan.h5"), path("own-angles.h5")))
+            must("reconstruct.lua", ("%s -o %s -c 31.5 -q --angles 0:178 --angle-unit deg"):format(path("scan.h5"),
+                path("given-angles.h5")))
+            assert.same(volume_of("own-angles.h5"), volume_of("given-angles.h5"))
+        end)
+
+        it("but take frames stored as f64, as if they were f32", function()
+            local scan <close> = assert(mb.scan.open(path("scan.h5")))
+            local raw <close> = scan:projections()
+            local flats <close> = scan:flats()
+            local darks <close> = scan:darks()
+            for _, dtype in ipairs {"f32", "f64"} do
+                local a <close> = raw:cast(dtype)
+                local b <close> = flats:cast(dtype)
+                local c <close> = darks:cast(dtype)
+                write(dtype .. ".h5", {["/exchange/data"] = a, ["/exchange/data_white"] = b, ["/exchange/data_dark"] = c,
+                    ["/exchange/theta"] = theta(90)})
+                local text = must("reconstruct.lua", ("%s -o %s --chunk 4"):format(path(dtype .. ".h5"), path(dtype .. "-volume.h5")))
+                local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+) bytes")
+                assert.equal(predicted, measured)
+            end
+            assert.same(volume_of("f32-volume.h5"), volume_of("f64-volume.h5"))
+        end)
+
+        it("but take line integrals, beside which flats and darks do not count", function()
+            local data <close> = mb.random({6, 2, 8}, {seed = 1})
+            local nan <close> = data:view(3, 1, {2, 4})
+            local flats <close> = mb.full({2, 2, 8}, 7)
+            local zero <close> = data:copy()
+            local same <close> = zero:view(3, 1, {2, 4})
+            same:fill(0)
+            nan:fill(0 / 0)
+            write("bare.h5", {["/exchange/data"] = zero, ["/exchange/theta"] = theta(6)})
+            write("flats.h5", {["/exchange/data"] = data, ["/exchange/data_white"] = flats, ["/exchange/data_dark"] = flats,
+                ["/exchange/theta"] = theta(6)})
+            for _, name in ipairs {"bare", "flats"} do
+                local text = must("reconstruct.lua", ("%s -o %s -c 3.5 -q --no-log"):format(path(name .. ".h5"),
+                    path(name .. "-volume.h5")))
+                assert.equal(name == "flats" and "warning: 3 values were not finite and count as no attenuation\n" or "", text)
+            end
+            assert.same(volume_of("bare-volume.h5"), volume_of("flats-volume.h5"))
+            refuses(path("flats.h5") .. " --no-log --flats-path /exchange/data_white -o " .. path("out.h5"), "need no flats", 2)
         end)
 
         it("but take a scan without flats, with a warning", function()
