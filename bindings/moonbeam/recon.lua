@@ -4,6 +4,7 @@
 -- on a shadow of the device and so knows the peak of every chunk to the byte before a frame is read.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.arguments"
 local options_of = require "moonbeam.options"
 local progress = require "moonbeam.progress"
 local stream = require "moonbeam.stream"
@@ -403,6 +404,23 @@ function recon.decoded(scan, options, plan, searched)
     return unpack.if_needed(scan, ranges) or setmetatable({}, {__index = scan, __close = function() end})
 end
 
+-- Raises where rows, chunk, size or threads are no such numbers.
+local function check_extents(scan, options)
+    local rows = options.rows
+    if rows ~= nil then
+        local first, last = type(rows) == "table" and rows[1], type(rows) == "table" and rows[2]
+        if math.type(first) ~= "integer" or math.type(last) ~= "integer" then
+            mb.raise("argument", "rows must be {first, last}, whole numbers", {op = "recon.plan", arg = "rows"})
+        elseif first < 1 or last > scan.rows or first > last then
+            mb.raise("argument", ("rows %d to %d; the scan has rows 1 to %d"):format(first, last, scan.rows),
+                {op = "recon.plan", arg = "rows"})
+        end
+    end
+    arguments.count(options.chunk, "recon.plan", "chunk", 1, 1 << 31)
+    arguments.count(options.size, "recon.plan", "size", 1, 1 << 20)
+    arguments.count(options.threads, "recon.plan", "threads", 1, 64)
+end
+
 -- Raises unless `out` is nil or an array on the host that has room for the volume.
 local function check_out(out, shape, dtype)
     if out and (out.device.kind ~= "host" or out.dtype ~= dtype or table.concat(out.shape, " x ") ~= table.concat(shape, " x ")) then
@@ -423,12 +441,9 @@ end
 function recon.plan(scan, options)
     options = options_of(options, "recon.plan", OPTIONS)
     local device = mb.device(options.device or "host")
+    check_extents(scan, options)
     local first = options.rows and options.rows[1] or 1
     local last = options.rows and options.rows[2] or scan.rows
-    if first < 1 or last > scan.rows or first > last then
-        mb.raise("argument", ("rows %d to %d; the scan has rows 1 to %d"):format(first, last, scan.rows),
-            {op = "recon.plan", arg = "rows"})
-    end
     lean_of(options) -- raises where the tilt is out of the question
     local settings = {}
     for name, value in pairs(options) do
@@ -606,6 +621,7 @@ function recon.reconstruct(projections, angles, options)
         settings[name] = value
     end
     local scan = mb.scan.of_arrays(projections, angles, {flats = options.flats, darks = options.darks})
+    check_extents(scan, settings)
     settings.flats, settings.darks = nil, nil
     settings.center = options.center or recon.find_center(scan, settings)
     local made

@@ -200,3 +200,22 @@ describe("reconstruction in memory on a GPU that is not here", function()
         assert.matches("not here", (helper.failure(mb.empty, {4}, {pinned = device})))
     end)
 end)
+
+describe("reconstruction in memory", function()
+    it("names what is no number of rows, chunk, size or threads", function()
+        local raw <close> = mb.full({6, 4, 8}, 100, {dtype = "u16"})
+        for _, case in ipairs {
+            {{rows = {0, 3}}, "rows 0 to 3; the scan has rows 1 to 4"}, {{rows = {1, 2.5}}, "rows must be {first, last}"},
+            {{rows = "2"}, "rows must be"}, {{chunk = 0}, "chunk is 0"}, {{chunk = -1}, "chunk is -1"},
+            {{chunk = "4"}, "chunk is the string '4'"}, {{size = 0}, "size is 0"}, {{threads = 0}, "threads is 0"},
+        } do
+            for _, center in ipairs {3.5, false} do -- without one it is looked for, before anything is planned
+                case[1].center, case[1].quiet = center or nil, true
+                local ok, problem = pcall(mb.recon.reconstruct, raw, mb.tomo.angles(6), case[1])
+                assert.is_false(ok)
+                assert.equal("argument", problem.code)
+                assert.matches(case[2], problem.message, 1, true)
+            end
+        end
+    end)
+end)
