@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
+local finite = require "moonbeam.finite"
 local progress = require "moonbeam.progress"
 
 local options = cli.parse(arg, {
@@ -68,6 +69,7 @@ local function load_psf()
     if options.psf then
         local loaded <close> = mb.images.read(options.psf, "host")
         local real <close> = loaded:cast("f32")
+        finite.check_sum(mb.bound(0, real.sum, real), real, "convolve", "the PSF")
         return real:to(id)
     elseif options.model == "gaussian" then
         return mb.psf.gaussian(options.psf_size, options.sigma, {device = id})
@@ -147,6 +149,10 @@ local function from_file_to_file()
             bar:finish()
         else
             local result <close> = whole(psf, device)
+            if finite.spread(result) then
+                local image <close> = mb.volumes.load(source, "host")
+                finite.fail(image, "convolve", "the image")
+            end
             mb.volumes.store(out:volume(), result)
         end
         device:sync()

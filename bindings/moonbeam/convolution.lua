@@ -132,7 +132,8 @@ function convolution.ranges(first, shape)
     return table.unpack(ranges)
 end
 
---- Convolves an image (u8, u16 or f32; one to three axes) with a PSF. Returns f32.
+--- Convolves an image (u8, u16 or f32; one to three axes) with a PSF. Returns f32. A value that is not finite makes the whole
+-- result so; that is not looked for here, where it would make the caller wait (the recipes and tiles do: moonbeam.finite).
 --
 -- Options: mode, boundary, center (psf.center), correlate; normalise (default false: the PSF as it is); consume = true
 -- releases the image as soon as it is in the grid (an f32 or integer array that nobody else needs); out, an array for the

@@ -14,6 +14,7 @@ local mb = require "moonbeam"
 local arguments = require "moonbeam.arguments"
 local convolution = require "moonbeam.convolution"
 local grids = require "moonbeam.deconv_grid"
+local finite = require "moonbeam.finite"
 local options_of = require "moonbeam.options"
 local psf_tools = require "moonbeam.psf"
 
@@ -183,10 +184,14 @@ local function linear(what, image, psf, options, laplacian, default_lambda)
         mb.irfft(spectrum, {axes = grid.rank, in_place = true, n = n, normalise = false, out = grid})
     end
     local view <close> = grid:view(convolution.ranges(layout.first, layout.shape))
+    if finite.spread(view) then
+        finite.fail(image, what, "the image")
+    end
     return mb.convert(view, "f32", {out = options.out})
 end
 
---- Wiener filter with a constant ratio of noise power to signal power, `lambda` (default 1e-3). Returns f32.
+--- Wiener filter with a constant ratio of noise power to signal power, `lambda` (default 1e-3). Returns f32. As for the other
+-- methods, an image with values that are not finite is an error (argument).
 -- Options: lambda, boundary (default "reflect"), center, normalise, size, out.
 function deconv.wiener(image, psf, options)
     return linear("wiener", image, psf, options, false, 1e-3)

@@ -4,6 +4,7 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.arguments"
 local convolution = require "moonbeam.convolution"
+local finite = require "moonbeam.finite"
 
 local grid = {}
 
@@ -55,9 +56,7 @@ end
 function grid.mean(what, image)
     local array <close> = mb.reduce(image, "mean")
     local mean = image.device.dry and 1 or array:item()
-    if mean ~= mean or math.abs(mean) == math.huge then
-        fail(what, ("the image's mean is %g: some of its values are not finite; mend them first"):format(mean), "image")
-    end
+    finite.check_sum(mean, image, what, "the image")
     return mean
 end
 

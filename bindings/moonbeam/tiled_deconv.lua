@@ -12,6 +12,7 @@
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
 local deconv = require "moonbeam.deconv"
+local finite = require "moonbeam.finite"
 local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local psf_tools = require "moonbeam.psf"
@@ -113,7 +114,9 @@ local function mean_of(volume, cut, device, host, kinds)
         local block <close> = volume:read(tile.first, tile.extents, device, host)
         local sum <close> = mb.reduce(block, "sum")
         dry = dry or sum.device.dry
-        total = total + (dry and 0 or sum:item())
+        local value = dry and 0 or sum:item()
+        finite.check_sum(value, block, WHAT, ("the image's block from (%s) on"):format(table.concat(tile.first, ", ")))
+        total = total + value
     end, kinds)
     return dry and 1 or total / convolution.product(volume.shape)
 end

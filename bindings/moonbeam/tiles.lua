@@ -11,6 +11,7 @@
 
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
+local finite = require "moonbeam.finite"
 local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local psf_tools = require "moonbeam.psf"
@@ -324,6 +325,10 @@ local function process(source, sink, otf, plan, tile, settings, device, host)
     end)()
     convolution.apply(grid, otf, plan.grid[#plan.grid], settings.correlate)
     local part <close> = grid:view(convolution.ranges(settings.below, tile.extents))
+    if finite.spread(part) then
+        local piece <close> = tiles.read(source, tile.from, tile.take, device, host)
+        finite.fail(piece, "tiles.convolve", ("the image's block from (%s) on"):format(table.concat(tile.from, ", ")))
+    end
     sink:write(tile.first, part, host)
 end
 

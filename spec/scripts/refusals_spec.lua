@@ -97,6 +97,30 @@ describe("recipes refuse", function()
         end
     end)
 
+    it("images and PSFs with values that are not finite, leaving no result", function()
+        local image <close> = mb.random({ 4, 12, 12 }, { seed = 1 })
+        image:view(3, 5, { 5, 5 }):fill(0 / 0)
+        mb.npy.write(path "nan.npy", image)
+        local psf <close> = mb.ones { 3, 3, 3 }
+        psf:view(3, 3, { 3, 3 }):fill(0 / 0)
+        mb.npy.write(path "nan-psf.npy", psf)
+        local before = files.list(folder)
+        local function spread(script, image_name, psf_name, more, words)
+            local status, text = run(script, "%s -o %s -d host %s", (script == "convolve.lua" and "-i %s --psf %s" or "%s %s")
+                :format(path(image_name), path(psf_name)), path "bad.npy", more)
+            assert.equal(1, status)
+            assert.matches("1 of %d+ values of " .. words .. ".* are not finite", text)
+            assert.same(before, files.list(folder))
+        end
+        for _, tiles in ipairs { "none", "always" } do
+            spread("convolve.lua", "nan.npy", "psf.npy", "-t " .. tiles, "the image")
+            spread("convolve.lua", "image.npy", "nan-psf.npy", "-t " .. tiles, "the PSF")
+        end
+        for _, method in ipairs { "rl -t none", "rl -t exact", "wiener", "tikhonov", "landweber", "gradient_consensus" } do
+            spread("deconvolve.lua", "nan.npy", "psf.npy", "-n 2 -m " .. method, "the image")
+        end
+    end)
+
     it("pipes, which would wait for a writer", function()
         for _, name in ipairs { "pipe.h5", "pipe.npy", "pipe.tif" } do
             assert(os.execute(("mkfifo '%s'"):format(path(name))))

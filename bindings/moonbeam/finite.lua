@@ -1,0 +1,60 @@
+--- Values that are not finite (NaN, infinite). A transform spreads one of them over its whole result, without a word; so what
+-- goes from image to image by transforms looks for them where that costs nothing, and says how many there are, and where.
+
+local mb = require "moonbeam"
+
+local finite = {}
+
+local LARGEST = 3.4028234663852886e38
+
+local function is_number(value)
+    return value == value and math.abs(value) < math.huge
+end
+
+-- How many values of an image are not finite, and the plane of the first one.
+local function count_of(image)
+    local count, first = 0, nil
+    for z = 1, image.rank == 3 and image.shape[1] or 1 do
+        local plane <close> = image.rank == 3 and image:view(z, mb.all, mb.all) or image:view()
+        local dense <close> = plane:cast("f32")
+        local stored, counts = mb.quantize(dense, "u8", {low = -LARGEST, high = LARGEST})
+        stored:release()
+        local _ <close> = counts
+        count = count + math.tointeger(counts:item(1) + counts:item(2) + counts:item(3))
+        first = first or count > 0 and z or nil
+    end
+    return count, first
+end
+
+--- Raises: `image`, an argument of `op` that `name` tells in words, or a part of it, has values that are not finite, or so large
+-- that their sum is not.
+function finite.fail(image, op, name)
+    local counted, count, first = pcall(count_of, image) -- it takes memory for a plane, which there may not be
+    local where = {op = op}
+    if counted and count == 0 then
+        mb.raise("argument", ("the values of %s are finite, but too large for f32: scale them"):format(name), where)
+    end
+    mb.raise("argument", ("%s of %s are not finite (NaN or infinite%s), and would make the whole result so: replace them first, "
+        .. "such as by their neighbours' median, or by 0: mb.flat_field(image, {nonfinite = 0})"):format(
+        counted and ("%d of %d values"):format(count, image.elements) or "some values", name,
+        counted and image.rank == 3 and image.shape[1] > 1 and ("; the first in plane %d"):format(first) or ""), where)
+end
+
+--- Checks the sum or mean of `image`: raises where it is no number.
+function finite.check_sum(sum, image, op, name)
+    if not is_number(sum) then
+        finite.fail(image, op, name)
+    end
+end
+
+--- Has an image that was not finite been spread over `result`, which transforms have made of it? One element tells. It waits for
+-- the device.
+function finite.spread(result)
+    local first = {}
+    for i = 1, result.rank do
+        first[i] = 1
+    end
+    return not result.device.dry and result.elements > 0 and not is_number(result:item(table.unpack(first)))
+end
+
+return finite
