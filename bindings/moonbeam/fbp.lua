@@ -48,8 +48,8 @@ local WIDEST = 32
 
 --- Raises where `pad_width` is out of proportion to `cols` columns.
 function fbp.check_pad_width(pad_width, cols, op)
-    if math.type(pad_width) == "integer" and pad_width > WIDEST * cols then
-        mb.raise("argument", ("pad_width is %d for rows of %d; it may be %d times as wide at most, %d, and twice is enough"):format(
+    if type(pad_width) == "number" and pad_width > WIDEST * cols then
+        mb.raise("argument", ("pad_width is %.0f for rows of %d; it may be %d times as wide at most, %d, and twice is enough"):format(
             pad_width, cols, WIDEST, WIDEST * cols), {op = op, arg = "pad_width"})
     end
 end
@@ -267,7 +267,7 @@ end
 --- Filtered back-projection of line integrals.
 --
 -- `sino` (rows, angles, columns) or (angles, columns), f32; a permuted view of projections will do. `angles` in radians, in any
--- order. Options: those of `ramp_filter` (filter, cutoff, padding, pad_width) and of `backproject` (center, shifts, size, roi,
+-- order. Options: those of `ramp_filter` (filter, cutoff, padding, pad_width: 32 widths at most) and of `backproject` (center, shifts, size, roi,
 -- circle, circle_value, accuracy, out), `scale` (default pi / number of angles: attenuation per pixel for angles over half a turn
 -- or a whole one) and
 --   slice_shifts      columns, a list of one per row: the axis of row z lies at center + slice_shifts[z]. The filter moves the

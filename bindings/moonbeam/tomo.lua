@@ -162,6 +162,7 @@ function tomo.find_center_metric(sino, angles, options)
     local width = sino.shape[2]
     arguments.number(options.guess, "tomo.find_center_metric", "guess", -1, width)
     arguments.number(options.range, "tomo.find_center_metric", "range", 0, width)
+    fbp.check_pad_width(options.pad_width, width, "tomo.find_center_metric")
     local metric = options.metric or "negativity"
     if type(metric) ~= "function" then
         metric = tomo.metrics[metric]

@@ -98,6 +98,25 @@ describe("tomo.fbp", function()
         assert.equal(predicted, scope:finish())
     end)
 
+    it("refuses a padded width out of proportion, which would take hours", function()
+        local sino <close> = mb.zeros({4, 16})
+        local angles = mb.tomo.angles(4)
+        for _, width in ipairs {516, 1e9, 1 << 26, math.huge} do
+            for name, call in pairs {["tomo.fbp"] = mb.tomo.fbp, ["tomo.reconstruct"] = function(a, b, options)
+                options.method = "fourier"
+                return (mb.tomo.reconstruct(a, b, options))
+            end, ["tomo.find_center_metric"] = mb.tomo.find_center_metric} do
+                local ok, problem = pcall(call, sino, angles, {pad_width = width})
+                assert.is_false(ok)
+                assert.equal("argument", problem.code)
+                assert.equal(name, problem.op)
+                assert.equal("pad_width", problem.arg)
+                assert.matches("512, and twice is enough", problem.message, 1, true)
+            end
+        end
+        mb.tomo.fbp(sino, angles, {pad_width = 512}):release()
+    end)
+
     it("names an unknown mode", function()
         local sino <close> = mb.zeros({1, 4, 8})
         local ok, err = pcall(mb.tomo.fbp, sino, mb.tomo.angles(4), {mode = "slow"})
