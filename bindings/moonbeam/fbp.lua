@@ -267,8 +267,8 @@ end
 --- Filtered back-projection of line integrals.
 --
 -- `sino` (rows, angles, columns) or (angles, columns), f32; a permuted view of projections will do. `angles` in radians, in any
--- order. Options: those of `ramp_filter` (filter, cutoff, padding, pad_width: 32 widths at most) and of `backproject` (center, shifts, size, roi,
--- circle, circle_value, accuracy, out), `scale` (default pi / number of angles: attenuation per pixel for angles over half a turn
+-- order. Options: those of `ramp_filter` (filter, cutoff, padding, pad_width up to 32 widths) and of `backproject` (center, shifts, size,
+-- roi, circle, circle_value, accuracy, out), `scale` (default pi / number of angles: attenuation per pixel for angles over half a turn
 -- or a whole one) and
 --   slice_shifts      columns, a list of one per row: the axis of row z lies at center + slice_shifts[z]. The filter moves the
 --                     rows, by their trigonometric polynomial, as far as its padding goes (see ramp_filter); it costs no
