@@ -21,19 +21,41 @@ local function fail(message, arg)
     core.error.raise("io", message, { op = "result.create", arg = arg })
 end
 
--- Removes a folder of files; what is not there is no failure.
+-- The files of a folder: ours, or of a part of ours that was never completed.
+local OURS = "^slices%-%d+%-%d+%.h5"
+
+-- Removes a folder of parts; what is not there is no failure.
 local function remove_folder(folder)
     for _, name in ipairs(core.system.folder(folder) or {}) do
-        os.remove(folder .. "/" .. name)
+        if name:match(OURS) then
+            os.remove(folder .. "/" .. name)
+        end
     end
     os.remove(folder)
+end
+
+-- Raises where the folder is none, or holds anything but parts: it is to be replaced, and what else is in it would be lost.
+local function check_replaceable(folder, facts)
+    local foreign = facts.kind ~= "folder" and "it is no folder" or nil
+    for _, name in ipairs(foreign and {} or core.system.folder(folder) or {}) do
+        if not name:match(OURS) then
+            foreign = ("'%s' in it is no part of one"):format(name)
+        end
+    end
+    if foreign then
+        fail(("'%s' is not a volume's and is not replaced: %s; choose another name, or move it away"):format(folder, foreign),
+            "overwrite")
+    end
 end
 
 --- Prepares the parts of `path`, a volume {nz, ny, nx} in files of `count` slices. Nothing is written yet but the folder.
 function parts.create(path, options)
     local shape, count = options.shape, options.slices_per_file
     local folder = path:gsub("%.[^./]*$", "") .. "-slices"
-    if core.system.stat(folder) and not options.overwrite then
+    local facts = core.system.stat(folder)
+    if facts and options.overwrite then
+        check_replaceable(folder, facts)
+    elseif facts then
         core.error.raise("io", ("'%s' exists already: choose another name, or allow overwriting (overwrite = true)"):format(folder),
             { op = "result.create", arg = "overwrite" })
     end

@@ -267,6 +267,22 @@ describe("result", function()
             assert.same({"volume-slices", "volume.h5"}, files.list(folder))
         end)
 
+        it("never replaces a folder that holds anything else, such as the scan", function()
+            local slices = folder .. "/volume-slices"
+            write_parts()
+            files.write(slices .. "/notes.txt", "precious")
+            local before = files.list(slices)
+            local options = {shape = {7, 4, 5}, slices_per_file = 2, overwrite = true}
+            local text = helper.failure(mb.result.create, path, options)
+            assert.matches("'notes.txt' in it is no part of one; choose another name", text, 1, true)
+            assert.same(before, files.list(slices))
+            assert.same({"volume-slices", "volume.h5"}, files.list(folder))
+            files.remove(slices)
+            files.write(slices, "a file of that name")
+            assert.matches("it is no folder", (helper.failure(mb.result.create, path, options)))
+            assert.equal("a file of that name", files.read(slices))
+        end)
+
         it("takes its files back when the result's own file fails", function()
             local old = write_parts()
             local r = mb.result.create(path, {shape = {7, 4, 5}, slices_per_file = 2, overwrite = true})
