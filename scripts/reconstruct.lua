@@ -70,7 +70,7 @@ end
 
 local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.h5"
 if not options.plan then
-    local inputs = {options.scan}
+    local inputs = {options.scan, options.vertical_shifts}
     cli.output("output", output, {inputs = inputs, replace = options.overwrite})
     cli.output("preview", options.preview, {inputs = inputs, replace = true, extension = "png"})
 end

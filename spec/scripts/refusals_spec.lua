@@ -59,6 +59,10 @@ describe("recipes refuse", function()
             path "psf.npy")
         refuses(1, "is a file that is read", "convolve.lua", "-i %s --psf %s -o %s --overwrite -d host", path "image.npy",
             path "psf.npy", path "image.npy")
+        files.write(path "shifts.txt", ("0.5\n"):rep(24))
+        refuses(1, "is a file that is read", "reconstruct.lua", "%s -o %s --vertical-shifts %s --overwrite -d host", path "scan.h5",
+            path "shifts.txt", path "shifts.txt")
+        assert(os.remove(path "shifts.txt"))
         assert.is_true(scan == bytes_of "scan.h5" and image == bytes_of "image.npy" and psf == bytes_of "psf.npy")
         assert.same(before, files.list(folder))
     end)
