@@ -227,11 +227,28 @@ local function extended_width(scan, settings)
         .shape[1]
 end
 
+-- The row nearest to `middle` that tells where the axis is: where a pair of opposite projections match half as well as in the
+-- best row at least, and have in common what is not next to nothing. In a row of air trial slices would find anything.
+local function telling_row(match, common, middle)
+    local best, most = 0, 0
+    for i, value in ipairs(match) do
+        best, most = math.max(best, value), math.max(most, common[i])
+    end
+    for distance = 0, #match do
+        for _, row in ipairs {middle - distance, middle + distance} do
+            if match[row] and match[row] >= best / 2 and common[row] >= most / 1000 then
+                return row
+            end
+        end
+    end
+    return middle
+end
+
 --- Rotation centre of a scan: registration of two opposite frames, then trial slices of one row (see `tomo.find_center`).
--- Reads two frames (at most 256 rows around the middle) and one row. Returns the 0-based centre, a line of text that
--- says how it was found, and the residual of the opposite frames (0: they match; 1: they have nothing in common) where there
--- are such. A half acquisition has no trial slices: its axis is that of the opposite frames. The axis of a scan
--- with an `axis_tilt` is the one in the middle of the detector's height.
+-- Reads two frames (at most 256 rows around the middle) and one row, the nearest to the middle that is not empty. Returns the
+-- 0-based centre, a line of text that says how it was found, and the residual of the opposite frames (0: they match; 1: they
+-- have nothing in common) where there are such. A half acquisition has no trial slices: its axis is that of the opposite frames.
+-- The axis of a scan with an `axis_tilt` is the one in the middle of the detector's height.
 function recon.find_center(scan, options)
     options = options_of(options, "recon.find_center", OPTIONS)
     if mb.device.dry() and options.half_acquisition then
@@ -243,13 +260,13 @@ function recon.find_center(scan, options)
     local middle = (low + high) // 2
     local rows = {math.max(low, middle - 127), math.min(high, middle + 128)}
     local first, other, miss = mb.tomo.opposite_pair(scan.angles)
-    local pair, residual
+    local pair, residual, match, common
     if miss < math.rad(5) then
         local a <close> = integrals_only(scan, device, rows, {first, first}, options)
         local b <close> = integrals_only(scan, device, rows, {other, other}, options)
         local a_frame <close> = a:view(1, mb.all, mb.all)
         local b_frame <close> = b:view(1, mb.all, mb.all)
-        pair, residual = mb.tomo.find_center_pair(a_frame, b_frame,
+        pair, residual, match, common = mb.tomo.find_center_pair(a_frame, b_frame,
             {min_overlap = options.half_acquisition and recon.HALF_OVERLAP or nil})
     end
     if options.half_acquisition then
@@ -259,6 +276,7 @@ function recon.find_center(scan, options)
         end
         return pair, ("projections %d and %d, residual %.2g"):format(first, other, residual), residual
     end
+    middle = match and telling_row(match, common, middle - rows[1] + 1) + rows[1] - 1 or middle
     local line <close> = integrals_only(scan, device, {middle, middle}, nil, options)
     local sinogram <close> = line:view(mb.all, 1, mb.all)
     local lean = lean_at(scan, middle, options)

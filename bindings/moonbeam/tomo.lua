@@ -82,7 +82,9 @@ end
 -- axis c minimises the mean squared difference of first(x) and opposite(2c - x) over the columns where both exist. Every
 -- candidate is evaluated at once: sum of first(x) opposite(m - x) is a convolution, done by FFT; the sums of squares over
 -- the overlap come from running sums. The minimum is refined by a parabola. `options.min_overlap` (default 0.3) is the
--- least part of the width that must overlap. Returns the 0-based centre and the relative residual there (0: perfect).
+-- least part of the width that must overlap. Returns the 0-based centre, the relative residual there (0: perfect), and two
+-- numbers for every row (nil in a dry run): how well the two match there (1: mirror images; around 0: noise), and the sum of
+-- their products.
 function tomo.find_center_pair(first, opposite, options)
     options = options_of(options, "tomo.find_center_pair", {"min_overlap"})
     arguments.array(first, "tomo.find_center_pair", "first", 2, 2, "a projection (row, column)")
@@ -110,7 +112,13 @@ function tomo.find_center_pair(first, opposite, options)
         local sums <close> = mb.reduce(squares, "sum", {axis = 1})
         return prefix_sums(mb.bound({}, sums.to_table, sums))
     end
+    local function row_squares(image)
+        local squares <close> = mb.unary(image, "square")
+        local sums <close> = mb.reduce(squares, "sum", {axis = 2})
+        return mb.bound({}, sums.to_table, sums)
+    end
     local cross, qa, qb = mb.bound({}, convolved.to_table, convolved), column_squares(first), column_squares(opposite)
+    local ra, rb = row_squares(first), row_squares(opposite)
     if first.device.dry then
         return (width - 1) / 2, 0 -- there are no values to find it in; the work is the same wherever it is
     end
@@ -131,7 +139,12 @@ function tomo.find_center_pair(first, opposite, options)
     if cost[best - 1] and cost[best + 1] then
         offset = parabola_offset(cost[best - 1], cost[best], cost[best + 1])
     end
-    return (best + offset) / 2, math.max(0, cost[best])
+    local at_best <close> = rows_convolved:view(mb.all, best + 1)
+    local match, common = {}, at_best:to_table()
+    for i, product in ipairs(common) do
+        match[i] = ra[i] + rb[i] > 0 and 2 * product / (ra[i] + rb[i]) or 0
+    end
+    return (best + offset) / 2, math.max(0, cost[best]), match, common
 end
 
 --- What a good centre makes small. Each takes a slice (ny, nx) and returns a number.

@@ -52,4 +52,20 @@ describe("tomo.find_center", function()
         assert.equal("argument", err.code)
         assert.matches("half a turn", err.message)
     end)
+
+    it("goes by a row with something in it, where there is nothing but air in the middle of a scan", function()
+        local angles, center = half_turn(61), 33.5
+        local p <close> = scan(64, angles, center, 9)
+        local thickness <close> = mb.unary(p, "neg")
+        local transmission <close> = mb.unary(thickness, "exp")
+        for seed = 1, 3 do
+            local air <close> = mb.random({61, 5, 64}, {seed = seed, low = 0.98, high = 1.01})
+            local middle <close> = transmission:view(mb.all, {3, 7}, mb.all)
+            mb.convert(air, "f32", {out = middle})
+            local frames <close> = mb.scan.of_arrays(transmission, angles)
+            local found, how = mb.recon.find_center(frames, {quiet = true})
+            assert.near(center, found, 0.25)
+            assert.matches("trial slices of row 2 give", how, 1, true)
+        end
+    end)
 end)
