@@ -34,7 +34,7 @@ local options = cli.parse(arg, {
     {"chunk", value = "ROWS", type = cli.count, doc = "rows per chunk (default: as many as fit the budget)"},
     {"output-dtype", value = "NAME", type = cli.choice("float32", "float16", "uint16"), default = "float32",
         doc = "type of the stored values; scale_factor and add_offset are attributes of the volume"},
-    {"output-range", value = "A:B", doc = "values stored as 0 and 65535 (default: what the middle slice has, and a quarter more)"},
+    {"output-range", value = "A:B", doc = "values stored as 0 and 65535 (default: what three slices have, and a quarter more)"},
     {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N slices, beside RESULT, which shows "
         .. "them as one; faster on fast disks"},
     {"no-overlap", doc = "read, compute and write one after the other: half the memory, and slower"},

@@ -288,16 +288,23 @@ function recon.find_center(scan, options)
     return center - lean, how, residual
 end
 
---- Range {low, high} for storing a scan's slices as `options.dtype`: "u16", the range of the middle row's slice and a quarter more
--- on both sides; "f16", {0, the power of two that brings it to half floats}, 1 where it fits as it is. The options as of
--- recon.run, with the centre.
+--- Range {low, high} for storing a scan's slices as `options.dtype`: "u16", the range of three slices, at a quarter, half and three
+-- quarters of the height (the middle alone may be empty), and a quarter more on both sides; "f16", {0, the power of two that
+-- brings them to half floats}, 1 where they fit as they are. The options as of recon.run, with the centre.
 function recon.find_range(scan, options)
     options = options_of(options, "recon.find_range", OPTIONS)
     local low, high = options.rows and options.rows[1] or 1, options.rows and options.rows[2] or scan.rows
-    local middle = (low + high) // 2
-    local slices <close>, counts = recon.chunk(scan, mb.device(options.device or "host"), middle, middle, options)
-    counts:release()
-    local least, most = mb.bound(0, slices.min, slices), mb.bound(1, slices.max, slices)
+    local least, most, before = math.huge, -math.huge, nil
+    for quarter = 1, 3 do
+        local row = low + quarter * (high - low) // 4
+        if row ~= before then
+            local slices <close>, counts = recon.chunk(scan, mb.device(options.device or "host"), row, row, options)
+            counts:release()
+            least = math.min(least, mb.bound(0, slices.min, slices))
+            most = math.max(most, mb.bound(0, slices.max, slices))
+            before = row
+        end
+    end
     if options.dtype == "f16" then
         local largest = math.max(math.abs(least), math.abs(most))
         local fits = largest == 0 or largest > 2 ^ -4 and largest < 2 ^ 13
@@ -425,7 +432,7 @@ end
 -- Raises where rows, chunk, size or threads are no such numbers.
 local function check_extents(scan, options)
     local rows = options.rows
-    if rows ~= nil then
+    if rows then
         local first, last = type(rows) == "table" and rows[1], type(rows) == "table" and rows[2]
         if math.type(first) ~= "integer" or math.type(last) ~= "integer" then
             mb.raise("argument", "rows must be {first, last}, whole numbers", {op = "recon.plan", arg = "rows"})
@@ -434,9 +441,9 @@ local function check_extents(scan, options)
                 {op = "recon.plan", arg = "rows"})
         end
     end
-    arguments.count(options.chunk, "recon.plan", "chunk", 1, 1 << 31)
-    arguments.count(options.size, "recon.plan", "size", 1, 1 << 20)
-    arguments.count(options.threads, "recon.plan", "threads", 1, 64)
+    arguments.count(options.chunk or nil, "recon.plan", "chunk", 1, 1 << 31)
+    arguments.count(options.size or nil, "recon.plan", "size", 1, 1 << 20)
+    arguments.count(options.threads or nil, "recon.plan", "threads", 1, 64)
 end
 
 -- Raises unless `out` is nil or an array on the host that has room for the volume.
