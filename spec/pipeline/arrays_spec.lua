@@ -218,4 +218,18 @@ describe("reconstruction in memory", function()
             end
         end
     end)
+
+    it("stores integers in a range that does not come from an empty middle", function()
+        local angles = mb.tomo.angles(60)
+        local p <close> = mb.ellipsoid_projections({0.2, 9, 5, 1e6, 10, 4, 0, 0.3, 0.3, 4, 6, 1e6, -12, -9, 0, 1}, angles,
+            mb.phantom.heights(9), 48, {center = 23.5})
+        local thickness <close> = mb.unary(p, "neg")
+        local transmission <close> = mb.unary(thickness, "exp")
+        local air <close> = mb.random({60, 3, 48}, {seed = 1, low = 0.999, high = 1.001})
+        local middle <close> = transmission:view(mb.all, {4, 6}, mb.all)
+        mb.convert(air, "f32", {out = middle})
+        local volume <close>, report = mb.recon.reconstruct(transmission, angles, {center = 23.5, dtype = "u16", quiet = true})
+        assert.same({0, 0, 0}, report.clipped)
+        assert.same({9, 48, 48}, volume.shape)
+    end)
 end)

@@ -381,28 +381,6 @@ describe("scripts", function()
         end
     end)
 
-    it("store integers in a range that does not come from an empty middle", function()
-        local scan <close> = assert(mb.scan.open(path("scan.h5")))
-        local raw <close> = scan:projections()
-        local flats <close> = scan:flats()
-        local darks <close> = scan:darks()
-        local air <close> = flats:view(1, {4, 6}, mb.all)
-        for angle = 1, scan.n_angles do
-            local rows <close> = raw:view(angle, {4, 6}, mb.all)
-            mb.convert(air, "u16", {out = rows})
-        end
-        local file <close> = mb.h5.create(path("hollow.h5"))
-        file:write("/exchange/data", raw)
-        file:write("/exchange/data_white", flats)
-        file:write("/exchange/data_dark", darks)
-        file:write("/exchange/theta", mb.array(scan.angles), {attributes = {units = "rad"}})
-        file:finish()
-        local text = must("reconstruct.lua", ("%s -o %s -c 31.5 --output-dtype uint16"):format(path("hollow.h5"),
-            path("hollow-volume.h5")))
-        local clipped = text:match("warning: (%d+) values lay below") or 0
-        assert.is_true(tonumber(clipped) < 100, text)
-    end)
-
     describe("refuse bad input with a message and leave no file:", function()
         local function refuses(arguments, pattern, wanted_status)
             local before = files.list(folder)
