@@ -16,7 +16,7 @@ local options = cli.parse(arg, {
     {"normalise", doc = "with --image: make the PSF sum to 1"},
     {"plan", doc = "with --image: print tiles, bytes and predicted time; compute and write nothing"},
     {"overwrite", doc = "replace an existing result"},
-    {"spheres", value = "N", type = cli.count, default = 40, doc = "how many"},
+    {"spheres", value = "N", type = cli.up_to(1 << 20), default = 40, doc = "how many"},
     {"psf", value = "FILE", doc = "the PSF: .npy, .tif or .h5 (default: a model)"},
     {"model", value = "NAME", type = cli.choice("gaussian", "born_wolf", "gibson_lanni"), default = "gaussian",
         doc = "of the PSF; the last two take the optics below"},

@@ -27,7 +27,7 @@ local options = cli.parse(arg, {
     {"relaxation", value = "X", type = cli.number, doc = "landweber: length of a step, 0 to 2 (default 1)"},
     {"seed", value = "N", type = cli.number, doc = "gradient_consensus: how the photons are dealt out (default 0)"},
     {"offset", value = "X", type = cli.number, doc = "the camera's offset: subtracted from the image, which becomes f32"},
-    {"gain", value = "X", type = cli.number, doc = "counts per photon: the image is divided by it, and becomes f32"},
+    {"gain", value = "X", type = cli.between(0), doc = "counts per photon: the image is divided by it, and becomes f32"},
     {"mask", value = "FILE", doc = "image of the same extents, 0 at bad pixels: not for wiener and tikhonov"},
     {"boundary", short = "b", value = "NAME", type = cli.choice("circular", "zero", "reflect", "mirror", "replicate"),
         doc = "what lies beyond the edges (default: zero, unseen, for rl and landweber; reflect for the others)"},
@@ -212,6 +212,9 @@ if options.mask then
     end
     settings.weights = mask:cast("f32")
     mb.binary(settings.weights, "min", {scalar = 1, out = settings.weights})
+    if mb.bound(1, settings.weights.max, settings.weights) <= 0 then
+        cli.wrong("--mask %s is 0 everywhere, and 0 says that a pixel is bad: nothing would count", options.mask)
+    end
 end
 local _ <close> = settings.weights
 if options.method == "rl" then

@@ -210,6 +210,11 @@ local function positive(what, options, names)
     end
 end
 
+-- Models and resampled PSFs are made by Lua, value by value. What is more than this (minutes) is no PSF that anybody wants but
+-- lengths in units that differ.
+local MOST_TERMS, MOST_VALUES = 5e9, 1 << 24
+local COARSEST = 20 -- pixels, in wavelengths over numerical apertures; a light spot is half of one
+
 -- |integral over rho from 0 to `limit` of J0(k NA r rho) exp(i k path(rho, z)) rho drho|^2 at pixel centres about the
 -- middle, sum 1, f32 (z, y, x). `even`: planes at z and -z are equal.
 local function scalar(what, size, options, limit, path, even)
@@ -228,6 +233,11 @@ local function scalar(what, size, options, limit, path, even)
             length = length + math.abs(path(limit * m / 64, z) - path(limit * (m - 1) / 64, z))
         end
         turns = math.max(turns, (length + options.na * farthest) / options.wavelength)
+    end
+    local terms = math.max(60, 24 * turns) * (ny * nx / 8 + 1) * nz
+    if not (terms <= MOST_TERMS and nz * ny * nx <= MOST_VALUES and options.pixel * options.na <= COARSEST * options.wavelength) then
+        fail(("a model of %d x %d x %d, with %.3g wavelengths between the paths of its light, is out of proportion: are wavelength, "
+            .. "pixel, step and depth in one unit?"):format(nz, ny, nx, turns), "size", what)
     end
     local count = 2 * math.ceil(math.max(60, 24 * turns) / 2)
     local weights = {}
@@ -386,7 +396,7 @@ end
 function psf.resample(a, from, to, options)
     options = options_of(options, "psf.resample", {"center", "size"})
     local rank, center = a.rank, psf.center(a, options.center or "maximum")
-    local ratios, size = {}, {}
+    local ratios, size, samples = {}, {}, 1.0
     for i = 1, rank do
         local x, y = type(from) == "table" and from[i] or from, type(to) == "table" and to[i] or to
         if type(x) ~= "number" or type(y) ~= "number" or not (x > 0 and y > 0) then
@@ -394,6 +404,11 @@ function psf.resample(a, from, to, options)
         end
         ratios[i] = y / x
         size[i] = options.size and options.size[i] or 2 * math.floor((a.shape[i] - 1) / 2 / ratios[i]) + 1
+        samples = samples * size[i]
+    end
+    if samples > MOST_VALUES then
+        fail(("%g samples from %d are out of proportion: are both distances in one unit?"):format(samples, a.elements), "from",
+            "psf.resample")
     end
     local real <close> = a:cast("f32")
     local values, outer, inner = {}, 1, 1

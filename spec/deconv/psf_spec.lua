@@ -185,4 +185,25 @@ describe("metrics", function()
         local three <close> = mb.full({ 16, 16 }, 3)
         assert.near((12 + 1e-4) / (13 + 1e-4), metrics.ssim(two, three, { range = 1 }), 1e-3)
     end)
+
+    it("refuses lengths whose units differ, instead of working for hours", function()
+        local optics = {na = 1.4, index = 1.515, wavelength = 520, pixel = 100, step = 200}
+        local function with(changes)
+            local copy = {}
+            for _, list in ipairs {optics, changes} do
+                for key, value in pairs(list) do
+                    copy[key] = value
+                end
+            end
+            return copy
+        end
+        for _, changes in ipairs {{wavelength = 0.52}, {wavelength = 1e-9}, {pixel = 1e9}, {step = 1e12}} do
+            assert.matches("are wavelength, pixel, step and depth in one unit", (helper.failure(mb.psf.born_wolf, {31, 65, 65},
+                with(changes))), 1, true)
+        end
+        assert.matches("out of proportion", (helper.failure(mb.psf.gibson_lanni, {31, 65, 65}, with {depth = 1e12, index_sample = 1.33})))
+        assert.matches("a model of 3 x 100000 x 100000", (helper.failure(mb.psf.born_wolf, {3, 100000, 100000}, optics)))
+        local a <close> = mb.psf.gaussian({5, 5, 5}, {1, 1, 1})
+        assert.matches("are both distances in one unit", (helper.failure(mb.psf.resample, a, {1e9, 1, 1}, {200, 100, 100})))
+    end)
 end)

@@ -125,6 +125,15 @@ describe("recipes refuse", function()
         end
     end)
 
+    it("a gain of 0, and a mask that leaves nothing", function()
+        local zeros <close> = mb.zeros { 4, 12, 12 }
+        mb.npy.write(path "zeros.npy", zeros)
+        local named = ("%s %s -o %s -d host"):format(path "image.npy", path "psf.npy", path "bad.npy")
+        refuses(2, "%-%-gain: \"0\" is not a number above 0", "deconvolve.lua", "%s --gain 0", named)
+        refuses(2, "zeros.npy is 0 everywhere", "deconvolve.lua", "%s -q --mask %s", named, path "zeros.npy")
+        refuses(2, "%-%-spheres", "convolve.lua", "-d host --spheres 1000000000 -o %s", path "bad.npy")
+    end)
+
     it("pipes, which would wait for a writer", function()
         for _, name in ipairs { "pipe.h5", "pipe.npy", "pipe.tif" } do
             assert(os.execute(("mkfifo '%s'"):format(path(name))))
