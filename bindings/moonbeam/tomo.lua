@@ -6,6 +6,7 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.arguments"
 local fbp = require "moonbeam.fbp"
+local finite = require "moonbeam.finite"
 local methods = require "moonbeam.method"
 local options_of = require "moonbeam.options"
 local pick = require "moonbeam.pick"
@@ -135,6 +136,13 @@ function tomo.find_center_pair(first, opposite, options)
             end
         end
     end
+    if cost[best] ~= cost[best] then
+        local bad = false
+        for _, squares in ipairs(ra) do
+            bad = bad or squares ~= squares or squares == math.huge
+        end
+        finite.fail(bad and first or opposite, "tomo.find_center_pair", bad and "first" or "opposite")
+    end
     local offset = 0
     if cost[best - 1] and cost[best + 1] then
         offset = parabola_offset(cost[best - 1], cost[best], cost[best + 1])
@@ -192,6 +200,9 @@ function tomo.find_center_metric(sino, angles, options)
         local slice <close> = mb.backproject(filtered, angles, {center = candidate, circle = circle, accuracy = options.accuracy})
         local plane <close> = slice:reshape(slice.shape[slice.rank - 1], slice.shape[slice.rank])
         local value = mb.bound(0, metric, plane)
+        if value ~= value then
+            finite.fail(sino, "tomo.find_center_metric", "the sinogram")
+        end
         return type(value) == "number" and value or mb.raise("argument", ("metric gave a %s; it must return a number"):format(
             type(value)), {op = "tomo.find_center_metric", arg = "metric"})
     end

@@ -68,4 +68,24 @@ describe("tomo.find_center", function()
             assert.matches("trial slices of row 2 give", how, 1, true)
         end
     end)
+
+    it("names what is not finite, instead of an axis that it cannot find", function()
+        local angles = half_turn(61)
+        for _, value in ipairs {0 / 0, 3e38} do -- the second is finite, but its square is not
+            for _, frame in ipairs {1, 61} do
+                local p <close> = scan(64, angles, 33.5)
+                local bad <close> = p:view(frame, 2, {20, 21})
+                bad:fill(value)
+                local words = value ~= value and "2 of 192 values of " .. (frame == 1 and "first" or "opposite") .. " are not finite"
+                    or "finite, but too large"
+                local problem = select(2, pcall(mb.tomo.find_center, p, angles))
+                assert.matches(words, problem.message, 1, true)
+                assert.equal("argument", problem.code)
+            end
+        end
+        local p <close> = scan(64, angles, 33.5)
+        p:view(30, 2, {20, 20}):fill(0 / 0)
+        local problem = select(2, pcall(mb.tomo.find_center, p, angles))
+        assert.matches("1 of 3904 values of the sinogram are not finite", problem.message, 1, true)
+    end)
 end)
