@@ -191,7 +191,7 @@ local function linear(what, image, psf, options, laplacian, default_lambda)
 end
 
 --- Wiener filter with a constant ratio of noise power to signal power, `lambda` (default 1e-3). Returns f32. As for the other
--- methods, an image with values that are not finite is an error (argument).
+-- methods, an image with values that are not finite is an error (argument); to know that, the result's first value is waited for.
 -- Options: lambda, boundary (default "reflect"), center, normalise, size, out.
 function deconv.wiener(image, psf, options)
     return linear("wiener", image, psf, options, false, 1e-3)

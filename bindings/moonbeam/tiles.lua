@@ -325,7 +325,8 @@ local function process(source, sink, otf, plan, tile, settings, device, host)
     end)()
     convolution.apply(grid, otf, plan.grid[#plan.grid], settings.correlate)
     local part <close> = grid:view(convolution.ranges(settings.below, tile.extents))
-    if finite.spread(part) then
+    -- Not where results stay on a GPU: the look would wait for it, while the next tile could be read.
+    if (device.kind == "host" or sink.place ~= device.id) and finite.spread(part) then
         local piece <close> = tiles.read(source, tile.from, tile.take, device, host)
         finite.fail(piece, "tiles.convolve", ("the image's block from (%s) on"):format(table.concat(tile.from, ", ")))
     end
