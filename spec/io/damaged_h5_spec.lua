@@ -65,7 +65,7 @@ describe("a damaged HDF5 file", function()
             damage(bytes, at - 1, 3)
             local output, ended, status = read()
             assert.is_true(ended, ("damage at %d ends with status %s: %s"):format(at - 1, status, output))
-            if status == 1 then
+            if status == 1 and not output:find("AddressSanitizer", 1, true) then -- which tells of crashes itself
                 assert.matches(path, output, 1, true)
                 assert.is_nil(output:match("\n."), output)
             end
