@@ -119,7 +119,8 @@ function script.plan(name)
     return status
 end
 
---- Plans the script, runs it, and prints both side by side. Returns the script's exit status, or 1 when they differ.
+--- Plans the script, runs it, and prints both side by side, unless it fails. Returns the script's exit status, or 1 when they
+-- differ.
 function script.ledger(name)
     local seed = table.pack(math.randomseed())
     local status, predicted = run(name, ledger.dry_run, quiet_changes())
@@ -129,12 +130,12 @@ function script.ledger(name)
     math.randomseed(seed[1], seed[2])
     local measured
     status, measured = run(name, ledger.record, {})
-    if measured then
+    if measured and status ~= 0 then
+        io.stderr:write(("moonbeam: no comparison: the script ended with status %d, which its plan did not\n"):format(status))
+    elseif measured then
         local text, differing = ledger.comparison(predicted, measured)
         io.stdout:write(text, "\n")
-        if differing > 0 and status == 0 then
-            status = 1
-        end
+        status = differing > 0 and 1 or 0
     end
     return status
 end
