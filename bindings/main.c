@@ -77,6 +77,9 @@ static int failure_status = EXIT_FAILURE;
 
 /* ---- crashes ---- */
 
+#ifdef __SANITIZE_ADDRESS__
+static void watch_for_crashes(void) {} /* the sanitizer tells more */
+#else
 static void say(const char *text)
 {
     if (write(STDERR_FILENO, text, strlen(text)) < 0)
@@ -103,7 +106,6 @@ static void crashed(int number)
 /* On a stack of its own, for the main thread's may be what has run out. */
 static void watch_for_crashes(void)
 {
-#ifndef __SANITIZE_ADDRESS__ /* which tells more */
     static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
     static char memory[1 << 16];
     const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
@@ -111,8 +113,8 @@ static void watch_for_crashes(void)
     sigaltstack(&stack, NULL);
     for (size_t i = 0; i < sizeof SIGNALS / sizeof SIGNALS[0]; i++)
         sigaction(SIGNALS[i], &action, NULL);
-#endif
 }
+#endif
 
 static bool is_interrupt(lua_State *L, int index)
 {

@@ -233,7 +233,7 @@ add_sample(const mb_gridding *g, int degree, const eight_floats *poly, int high,
         for (int i = 0; i < VECTORS; i++)
             w[i] = w[i] * t[i] + poly[d];
     for (int i = 0; i < VECTORS; i++)
-        w[i] = (eight_floats)((eight_ints)w[i] & ~((eight_ints)t[i] >> 31)); /* 0 where t < 0 */
+        w[i] = (eight_floats)((eight_ints)w[i] & (t[i] >= 0.0f)); /* 0 where t < 0 */
     memcpy(halves, w, sizeof halves);
     for (int i = 0; i < TAKEN / 2; i++)
         across[i] = __builtin_convertvector(halves[i], two_cells);
