@@ -99,6 +99,7 @@ static void add_single_avx512(float *sums, const float *packed, int64_t pitch,
                               const mb_tile_angles *t, int64_t count)
 {
     const mb_floats iota = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const mb_ints after = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 15};
     mb_floats sum[TILE];
     memcpy(sum, sums, sizeof sum);
     for (int64_t k = 0; k < count; k++) {
@@ -107,7 +108,8 @@ static void add_single_avx512(float *sums, const float *packed, int64_t pitch,
         const mb_floats_anywhere *next =
             (const mb_floats_anywhere *)(const void *)(packed + k * pitch + t->start[k] + 1);
         mb_floats low = window[0], high = window[1];
-        mb_floats rise_low = next[0] - low, rise_high = next[1] - high;
+        /* Bin 32 may be past the end of the scratch; a tile's shadow ends before. */
+        mb_floats rise_low = next[0] - low, rise_high = __builtin_shuffle(high, after) - high;
 #pragma GCC unroll 16
         for (int dy = 0; dy < TILE; dy++) {
             float row = t->first[k] - (float)dy * t->sine[k];
