@@ -34,7 +34,8 @@ local options = cli.parse(arg, {
     {"chunk", value = "ROWS", type = cli.count, doc = "rows per chunk (default: as many as fit the budget)"},
     {"output-dtype", value = "NAME", type = cli.choice("float32", "float16", "uint16"), default = "float32",
         doc = "type of the stored values; scale_factor and add_offset are attributes of the volume"},
-    {"output-range", value = "A:B", doc = "values stored as 0 and 65535 (default: what three slices have, and a quarter more)"},
+    {"output-range", value = "LOW:HIGH", type = cli.pair "LOW:HIGH",
+        doc = "values stored as 0 and 65535 (default: what three slices have, and a quarter more)"},
     {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N slices, beside RESULT, which shows "
         .. "them as one; faster on fast disks"},
     {"no-overlap", doc = "read, compute and write one after the other: half the memory, and slower"},
@@ -43,8 +44,8 @@ local options = cli.parse(arg, {
     {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean", doc = "how flats and darks are averaged"},
     {"no-log", doc = "the data are line integrals already: flats and darks are left out"},
     {"preview", short = "p", value = "FILE", doc = "PNG of the middle slice"},
-    {"angles", value = "FIRST:LAST", doc = "angles of the first and the last projection, the others evenly between, where the file "
-        .. "has none; needs --angle-unit"},
+    {"angles", value = "FIRST:LAST", type = cli.pair "FIRST:LAST", doc = "angles of the first and the last projection, the others "
+        .. "evenly between, where the file has none; needs --angle-unit"},
     {"angle-unit", value = "UNIT", type = cli.choice("deg", "rad"), doc = "unit of the angles, where the file does not say"},
     {"pixel-size", value = "UM", type = cli.between(0), doc = "detector pixel size in micrometres, where the file does not say"},
     {"data-path", value = "PATH", doc = "dataset with the projections"},
@@ -90,15 +91,8 @@ if options.no_log and (options.flats_path or options.darks_path) then
     cli.wrong("--no-log is for line integrals, which need no flats and darks: leave --flats-path and --darks-path out")
 end
 
-local angles = options.angles_path
-if options.angles then
-    local first, last = options.angles:match("^([^:]+):([^:]+)$")
-    angles = {tonumber(first), tonumber(last)}
-    if #angles < 2 then
-        cli.wrong("--angles is \"%s\"; give two numbers as FIRST:LAST", options.angles)
-    elseif options.angles_path or not options.angle_unit then
-        cli.wrong("--angles needs --angle-unit, deg or rad, and no --angles-path")
-    end
+if options.angles and (options.angles_path or not options.angle_unit) then
+    cli.wrong("--angles needs --angle-unit, deg or rad, and no --angles-path")
 end
 
 phase("device")
@@ -106,7 +100,7 @@ local scan <close> = cli.must(mb.scan.open(options.scan, {
     data = options.data_path,
     flats = not options.no_log and options.flats_path,
     darks = not options.no_log and options.darks_path,
-    angles = angles,
+    angles = options.angles or options.angles_path,
     image_key = options.image_key_path,
     angle_unit = options.angle_unit,
     pixel_size = options.pixel_size and options.pixel_size * 1e-6,
@@ -114,12 +108,10 @@ local scan <close> = cli.must(mb.scan.open(options.scan, {
 phase("scan")
 
 local dtype = ({float32 = "f32", float16 = "f16", uint16 = "u16"})[options.output_dtype]
-local range
-if options.output_range then
-    local low, high = options.output_range:match("^([^:]+):([^:]+)$")
-    range = {tonumber(low), tonumber(high)}
-    if not (range[1] and range[2] and range[1] < range[2]) then
-        cli.wrong("--output-range is \"%s\"; give two numbers as LOW:HIGH", options.output_range)
+local range = options.output_range
+if range then
+    if range[1] >= range[2] then
+        cli.wrong("--output-range is \"%g:%g\"; give two numbers as LOW:HIGH, the lower first", range[1], range[2])
     elseif dtype ~= "u16" then
         cli.wrong("--output-range is for --output-dtype uint16")
     end

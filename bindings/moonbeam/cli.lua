@@ -88,6 +88,18 @@ function cli.numbers(text)
     return list
 end
 
+--- A type for two numbers, which `form` names: "LOW:HIGH" takes "0:1.5" -> {0, 1.5}.
+function cli.pair(form)
+    return function(text)
+        local first, last = text:match("^([^:]+):([^:]+)$")
+        local low, high = cli.number(first), cli.number(last)
+        if not (low and high) then
+            return nil, "two numbers as " .. form
+        end
+        return {low, high}
+    end
+end
+
 --- "a:b" -> {a, b}; 1-based and inclusive; "a" alone is one row; an end left out is nil.
 function cli.range(text)
     local first, last = text:match("^(%-?%d*):(%-?%d*)$")

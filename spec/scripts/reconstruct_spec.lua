@@ -502,7 +502,9 @@ describe("scripts", function()
         it("angles that are not all there", function()
             local named = path("disagree.h5") .. " -o " .. path("out.h5") .. " --angles "
             refuses(named .. "0:179", "needs %-%-angle%-unit", 2)
-            refuses(named .. "0 --angle-unit deg", "FIRST:LAST", 2)
+            for _, wrong in ipairs {"0", "x:179", "0:x", "0:nan", "0:1:2"} do
+                refuses(named .. wrong .. " --angle-unit deg", "FIRST:LAST", 2)
+            end
         end)
 
         it("but take angles that are given", function()
