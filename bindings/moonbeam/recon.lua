@@ -5,8 +5,11 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.arguments"
+local lean = require "moonbeam.lean"
 local options_of = require "moonbeam.options"
 local progress = require "moonbeam.progress"
+local scan_center = require "moonbeam.scan_center"
+local scan_frames = require "moonbeam.scan_frames"
 local stream = require "moonbeam.stream"
 local unpack = require "moonbeam.unpack"
 
@@ -19,9 +22,6 @@ local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cu
 
 --- Rows per chunk beyond which nothing gets faster: what the back-projection kernels take at a time.
 recon.CHUNK_ROWS = 64
-
---- Half acquisition: the least part of the detector that must be seen twice for the axis to be found.
-recon.HALF_OVERLAP = 0.05
 
 -- ---- vertical shifts ----
 
@@ -76,48 +76,6 @@ function recon.read_shifts(scan, where)
     return values
 end
 
--- ---- leaning axis ----
-
--- `axis_tilt` (rad) is the angle between the axis and the detector's columns, in its plane: the axis stands at `center` in the
--- middle of the detector's height and tan(axis_tilt) columns further right for each row further down, like a backslash. Every
--- row is reconstructed about its own column. That is the lean's shear; the rows of the object stay level, so that d columns
--- from the axis a slice is d sin(axis_tilt) rows off. Where that matters, turn the projections first.
-
--- Columns a row, 0 for an upright axis.
-local function lean_of(settings)
-    local tilt = settings.axis_tilt or 0
-    if tilt ~= 0 and settings.half_acquisition then
-        mb.raise("argument", "half acquisition weighs all rows about one axis: it does not go with axis_tilt", {op = "recon",
-            arg = "axis_tilt"})
-    elseif tilt ~= tilt or math.abs(tilt) >= math.pi / 4 then
-        mb.raise("argument", ("axis_tilt is %g rad; it must be less than pi / 4 either way"):format(tilt), {op = "recon",
-            arg = "axis_tilt"})
-    end
-    return math.tan(tilt)
-end
-
--- Columns that the axis of a row, or of the middle between some, is right of `center`.
-local function lean_at(scan, row, settings)
-    return lean_of(settings) * (row - (scan.rows + 1) / 2)
-end
-
--- The shifts that a chunk needs for a leaning axis: those of its slices and, since a vertically shifted projection shows its
--- rows elsewhere, those of the projections; nil where there are none.
-local function leaning_shifts(scan, first, last, settings)
-    local slope, of_slices, of_angles = lean_of(settings), nil, nil
-    if slope ~= 0 then
-        of_slices = {}
-        for row = first, last do
-            of_slices[#of_slices + 1] = lean_at(scan, row, settings)
-        end
-        for i, shift in ipairs(settings.vertical_shifts or {}) do
-            of_angles = of_angles or {}
-            of_angles[i] = slope * shift
-        end
-    end
-    return of_slices, of_angles
-end
-
 -- The rows to read so that rows first .. last are complete after the vertical shifts, as far as the scan has them.
 local function rows_to_read(scan, first, last, settings)
     local low, high = 0, 0
@@ -127,75 +85,24 @@ local function rows_to_read(scan, first, last, settings)
     return math.max(1, math.tointeger(first + low)), math.min(scan.rows, math.tointeger(last + high))
 end
 
--- Arrays by name that are released together: what is read for a chunk, and the tallies.
-local frames_metatable = {__index = {release = function(frames)
-    for _, name in ipairs {"darks", "flats", "raw", "mended", "clipped"} do
-        if frames[name] then
-            frames[name]:release()
-            frames[name] = nil
-        end
-    end
-end}}
-frames_metatable.__close = frames_metatable.__index.release
-
--- What flat_field takes as it is stored; everything else (wider integers, f64) is read as f32.
-local TAKEN = {u8 = true, u16 = true, i32 = true, f16 = true, f32 = true}
-
-local function read_as(dataset)
-    return dataset and not TAKEN[dataset.dtype] and "f32" or nil
-end
-
--- Darks, flats and raw projections of some rows (angles nil: all projections); by a carrier if there is one.
-local function read_frames(scan, device, rows, angles, carrier)
-    local frames = setmetatable({}, frames_metatable)
-    local _ <close> = setmetatable({}, {__close = function(_, err)
-        if err ~= nil then
-            frames:release()
-        end
-    end})
-    frames.darks = scan:darks(rows, {device = device, carrier = carrier,
-        dtype = read_as(scan.dark_source and scan.dark_source.dataset)})
-    frames.flats = scan:flats(rows, {device = device, carrier = carrier,
-        dtype = read_as(scan.flat_source and scan.flat_source.dataset)})
-    frames.raw = scan:projections(rows, {device = device, angles = angles, carrier = carrier, dtype = read_as(scan.data)})
-    return frames
-end
-
--- Line integrals of frames, which are gone when it returns, and the counts of mended values: what is not finite becomes no
--- attenuation, a transmission of 1 or, where the frames are line integrals already, 0.
-local function integrals(frames, settings)
-    local _ <close> = frames
-    local raw = frames.raw
-    frames.raw = nil -- becomes the result when it is f32
-    return mb.tomo.line_integrals(raw, {darks = frames.darks, flats = frames.flats, mode = settings.flat_mode,
-        log = settings.log, nonfinite = settings.log == false and not frames.flats and 0 or nil, consume = true})
-end
-
--- The same of a scan, without the counts.
-local function integrals_only(scan, device, rows, angles, settings)
-    local projections, counts = integrals(read_frames(scan, device, rows, angles), settings)
-    counts:release()
-    return projections
-end
-
 --- Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need more than its own): the input of
 -- `recon.slices`. Without a carrier it is there at once.
 function recon.frames(scan, device, first, last, settings, carrier)
-    return read_frames(scan, device, {rows_to_read(scan, first, last, settings)}, nil, carrier)
+    return scan_frames.read(scan, device, {rows_to_read(scan, first, last, settings)}, nil, carrier)
 end
 
 --- The slices of a chunk of rows from its frames, which it releases: normalises, shifts and reconstructs them (settings as of
 -- `recon.plan`, whose method and mode are what counts; without them filtered back-projection, "fast").
 -- Returns the slices (z, y, x) on the device and the counts of mended values (of all rows read).
 function recon.slices(scan, frames, first, last, settings)
-    local projections <close>, counts = integrals(frames, settings)
+    local projections <close>, counts = scan_frames.integrals(frames, settings)
     local low = rows_to_read(scan, first, last, settings)
     if settings.vertical_shifts then
         mb.vertical_shift(projections, settings.vertical_shifts, {out = projections})
     end
     local own <close> = projections:view(mb.all, {first - low + 1, last - low + 1}, mb.all)
     local sinograms <close> = own:permute(2, 1, 3)
-    local of_slices, of_angles = leaning_shifts(scan, first, last, settings)
+    local of_slices, of_angles = lean.shifts(scan, first, last, settings)
     local slices = mb.tomo.reconstruct(sinograms, scan.angles, {method = settings.method or "fbp",
         mode = settings.mode or "fast", consume = true, center = settings.center, slice_shifts = of_slices, shifts = of_angles,
         half_acquisition = settings.half_acquisition, filter = settings.filter, cutoff = settings.cutoff,
@@ -227,65 +134,19 @@ local function extended_width(scan, settings)
         .shape[1]
 end
 
--- The row nearest to `middle` that tells where the axis is: where a pair of opposite projections match half as well as in the
--- best row at least, and have in common what is not next to nothing. In a row of air trial slices would find anything.
-local function telling_row(match, common, middle)
-    local best, most = 0, 0
-    for i, value in ipairs(match) do
-        best, most = math.max(best, value), math.max(most, common[i])
-    end
-    for distance = 0, #match do
-        for _, row in ipairs {middle - distance, middle + distance} do
-            if match[row] and match[row] >= best / 2 and common[row] >= most / 1000 then
-                return row
-            end
-        end
-    end
-    return middle
-end
-
 --- Rotation centre of a scan: registration of two opposite frames, then trial slices of one row (see `tomo.find_center`).
 -- Reads two frames (at most 256 rows around the middle) and one row, the nearest to the middle that is not empty. Returns the
 -- 0-based centre, a line of text that says how it was found, and the residual of the opposite frames (0: they match; 1: they
 -- have nothing in common) where there are such. A half acquisition has no trial slices: its axis is that of the opposite frames.
 -- The axis of a scan with an `axis_tilt` is the one in the middle of the detector's height.
 function recon.find_center(scan, options)
-    options = options_of(options, "recon.find_center", OPTIONS)
-    if mb.device.dry() and options.half_acquisition then
-        mb.raise("dry_run", "the centre of a half acquisition makes the size of the volume, and is found in the data, which a "
-            .. "dry run does not have; give it (center =, --center)", {op = "recon.find_center"})
-    end
-    local device = mb.device(options.device or "host")
-    local low, high = options.rows and options.rows[1] or 1, options.rows and options.rows[2] or scan.rows
-    local middle = (low + high) // 2
-    local rows = {math.max(low, middle - 127), math.min(high, middle + 128)}
-    local first, other, miss = mb.tomo.opposite_pair(scan.angles)
-    local pair, residual, match, common
-    if miss < math.rad(5) then
-        local a <close> = integrals_only(scan, device, rows, {first, first}, options)
-        local b <close> = integrals_only(scan, device, rows, {other, other}, options)
-        local a_frame <close> = a:view(1, mb.all, mb.all)
-        local b_frame <close> = b:view(1, mb.all, mb.all)
-        pair, residual, match, common = mb.tomo.find_center_pair(a_frame, b_frame,
-            {min_overlap = options.half_acquisition and recon.HALF_OVERLAP or nil})
-    end
-    if options.half_acquisition then
-        if not pair then
-            mb.raise("argument", "no two projections are half a turn apart; give the centre", {op = "recon.find_center",
-                arg = "center"})
-        end
-        return pair, ("projections %d and %d, residual %.2g"):format(first, other, residual), residual
-    end
-    middle = match and telling_row(match, common, middle - rows[1] + 1) + rows[1] - 1 or middle
-    local line <close> = integrals_only(scan, device, {middle, middle}, nil, options)
-    local sinogram <close> = line:view(mb.all, 1, mb.all)
-    local lean = lean_at(scan, middle, options)
-    local guess = pair and pair + lean - lean_at(scan, (rows[1] + rows[2]) / 2, options)
-    local center = mb.tomo.find_center_metric(sinogram, scan.angles, {guess = guess, range = pair and mb.tomo.PAIR_RANGE or nil,
-        filter = options.filter, accuracy = options.accuracy})
-    local how = pair and ("projections %d and %d give %.2f (residual %.2g), trial slices of row %d give %.2f"):format(first, other,
-        pair, residual, middle, center) or ("no opposite projections; trial slices of row %d give %.2f"):format(middle, center)
-    return center - lean, how, residual
+    return scan_center.find(scan, options_of(options, "recon.find_center", OPTIONS))
+end
+
+--- The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns its axis, whatever the frames of this scan
+-- hold (options as there). Reads nothing.
+function recon.center_bounds(scan, options)
+    return scan_center.bounds(scan, options_of(options, "recon.center_bounds", OPTIONS))
 end
 
 --- Range {low, high} for storing a scan's slices as `options.dtype`: "u16", the range of three slices, at a quarter, half and three
@@ -350,7 +211,7 @@ end
 
 -- Sums over chunks, on the device: {mended values, values that did not fit the stored type}, three counts each.
 local function tallies(device)
-    local sums = setmetatable({}, frames_metatable)
+    local sums = setmetatable({}, scan_frames.metatable)
     for _, name in ipairs {"mended", "clipped"} do
         sums[name] = mb.zeros({3}, {dtype = "f64", device = device})
     end
@@ -405,7 +266,7 @@ end
 -- Ways to reconstruct chunks of so many rows, the fastest first (see `tomo.choose_method`).
 local function ways_of(scan, device, rows, options)
     local first = options.rows and options.rows[1] or 1
-    local asked = {device = device, available = 1 << 60, slice_shifts = leaning_shifts(scan, first, first + rows - 1, options)}
+    local asked = {device = device, available = 1 << 60, slice_shifts = lean.shifts(scan, first, first + rows - 1, options)}
     for _, name in ipairs {"method", "mode", "half_acquisition", "center", "filter", "cutoff", "padding", "pad_width", "circle",
         "size", "accuracy"} do
         asked[name] = options[name]
@@ -469,7 +330,7 @@ function recon.plan(scan, options)
     check_extents(scan, options)
     local first = options.rows and options.rows[1] or 1
     local last = options.rows and options.rows[2] or scan.rows
-    lean_of(options) -- raises where the tilt is out of the question
+    lean.of(options) -- raises where the tilt is out of the question
     local settings = {}
     for name, value in pairs(options) do
         settings[name] = value
@@ -557,7 +418,7 @@ function recon.plan(scan, options)
         method = way.method,
         mode = way.mode,
         reason = way.reason,
-        lean = {lean_at(scan, first, settings), lean_at(scan, last, settings)},
+        lean = {lean.at(scan, first, settings), lean.at(scan, last, settings)},
         settings = settings,
     }
 end

@@ -89,3 +89,21 @@ describe("tomo.find_center", function()
         assert.matches("1 of 3904 values of the sinogram are not finite", problem.message, 1, true)
     end)
 end)
+
+describe("recon.center_bounds", function()
+    it("are the columns between which the search returns its axis, whatever the frames hold", function()
+        local frames <close> = mb.full({4, 2, 40}, 0.5)
+        local held <close> = mb.scan.of_arrays(frames, mb.tomo.angles(4))
+        assert.same({5.5, 33.5}, mb.recon.center_bounds(held, {})) -- both see 12 of the 40 columns
+        assert.same({0.5, 38.5}, mb.recon.center_bounds(held, {half_acquisition = true}))
+        assert.has_error(function() mb.recon.center_bounds(held, {zzz = 1}) end)
+        for seed = 1, 5 do
+            local noise <close> = mb.random({31, 3, 40}, {seed = seed, low = 0.1, high = 1})
+            for _, span in ipairs {math.pi, 2 * math.pi, 1} do
+                local turn <close> = mb.scan.of_arrays(noise, mb.tomo.angles(31, span))
+                local column = mb.recon.find_center(turn, {quiet = true})
+                assert.is_true(column >= 5.5 and column <= 33.5)
+            end
+        end
+    end)
+end)

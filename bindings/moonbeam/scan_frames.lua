@@ -1,0 +1,58 @@
+--- Frames of a scan on a device, and the line integrals of them.
+
+local mb = require "moonbeam"
+
+local scan_frames = {}
+
+-- Arrays by name that are released together: what is read for a chunk, and the tallies.
+scan_frames.metatable = {__index = {release = function(frames)
+    for _, name in ipairs {"darks", "flats", "raw", "mended", "clipped"} do
+        if frames[name] then
+            frames[name]:release()
+            frames[name] = nil
+        end
+    end
+end}}
+scan_frames.metatable.__close = scan_frames.metatable.__index.release
+
+-- What flat_field takes as it is stored; everything else (wider integers, f64) is read as f32.
+local TAKEN = {u8 = true, u16 = true, i32 = true, f16 = true, f32 = true}
+
+local function read_as(dataset)
+    return dataset and not TAKEN[dataset.dtype] and "f32" or nil
+end
+
+-- Darks, flats and raw projections of some rows (angles nil: all projections); by a carrier if there is one.
+function scan_frames.read(scan, device, rows, angles, carrier)
+    local frames = setmetatable({}, scan_frames.metatable)
+    local _ <close> = setmetatable({}, {__close = function(_, err)
+        if err ~= nil then
+            frames:release()
+        end
+    end})
+    frames.darks = scan:darks(rows, {device = device, carrier = carrier,
+        dtype = read_as(scan.dark_source and scan.dark_source.dataset)})
+    frames.flats = scan:flats(rows, {device = device, carrier = carrier,
+        dtype = read_as(scan.flat_source and scan.flat_source.dataset)})
+    frames.raw = scan:projections(rows, {device = device, angles = angles, carrier = carrier, dtype = read_as(scan.data)})
+    return frames
+end
+
+-- Line integrals of frames, which are gone when it returns, and the counts of mended values: what is not finite becomes no
+-- attenuation, a transmission of 1 or, where the frames are line integrals already, 0.
+function scan_frames.integrals(frames, settings)
+    local _ <close> = frames
+    local raw = frames.raw
+    frames.raw = nil -- becomes the result when it is f32
+    return mb.tomo.line_integrals(raw, {darks = frames.darks, flats = frames.flats, mode = settings.flat_mode,
+        log = settings.log, nonfinite = settings.log == false and not frames.flats and 0 or nil, consume = true})
+end
+
+-- The same of a scan, without the counts.
+function scan_frames.integrals_only(scan, device, rows, angles, settings)
+    local projections, counts = scan_frames.integrals(scan_frames.read(scan, device, rows, angles), settings)
+    counts:release()
+    return projections
+end
+
+return scan_frames
