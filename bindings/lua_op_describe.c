@@ -80,7 +80,7 @@ static void push_arg(lua_State *L, const mb_op_arg *arg)
         mbl_set_number(L, "default", arg->initial);
 }
 
-static const char *const combines[] = {"none", "sum", "min", "max"};
+static const char *const combines[] = {"none", "sum"};
 
 /* describe(name): the descriptor as a table. */
 static int op_describe(lua_State *L)
@@ -116,8 +116,7 @@ static int op_describe(lua_State *L)
     for (const mb_op_split *split = op->split; split != NULL && split->axis >= 0; split++) {
         lua_newtable(L);
         mbl_set_integer(L, "axis", split->axis + 1);
-        if (split->result_axis >= 0)
-            mbl_set_integer(L, "result_axis", split->result_axis + 1);
+        mbl_set_integer(L, "result_axis", split->result_axis + 1);
         set_boolean(L, "halo", split->halo != NULL);
         set_string(L, "combine", combines[split->combine]);
         lua_rawseti(L, -2, ++count);
@@ -305,8 +304,7 @@ static void push_split(lua_State *L, const mb_op *op, const void *params, const 
             split->halo(params, arrays, &before, &after);
         lua_newtable(L);
         mbl_set_integer(L, "axis", split->axis + 1);
-        if (split->result_axis >= 0)
-            mbl_set_integer(L, "result_axis", split->result_axis + 1);
+        mbl_set_integer(L, "result_axis", split->result_axis + 1);
         mbl_set_integer(L, "before", before);
         mbl_set_integer(L, "after", after);
         set_string(L, "combine", combines[split->combine]);

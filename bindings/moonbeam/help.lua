@@ -188,10 +188,10 @@ end
 local function split_text(descriptor)
     local parts = {}
     for i, split in ipairs(descriptor.split) do
-        local combine = split.combine ~= "none" and (", combined by %s"):format(split.combine) or ""
-        parts[i] = ("axis %d%s%s"):format(split.axis, split.halo and " with a halo" or "", combine)
+        parts[i] = ("axis %d%s"):format(split.axis, split.halo and " with a halo" or "")
     end
-    return #parts > 0 and table.concat(parts, "; ") or "not at all"
+    local sum = #parts > 0 and descriptor.split[1].combine == "sum" and " (results but the first are summed)" or ""
+    return #parts > 0 and table.concat(parts, "; ") .. sum or "not at all"
 end
 
 local strides_text = {

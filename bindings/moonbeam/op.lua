@@ -116,8 +116,9 @@ end
 --   inputs       its other inputs by name or number, {dtype, extent, ...}; -1 stands for n
 --   granularity  1: bare bytes are counted. Otherwise (default) what the pool really takes
 --   device       whose FFT work areas count (default: the default device)
--- Returns n (0: not even one), the dtype of the first result, the bytes that n slices take, and for a planned device what
--- that rests on.
+-- Returns n (0: not even one), the dtype of the first result, the bytes that n slices take, for a planned device what that
+-- rests on (else nil), and how many of the n a piece needs before and after its own slices: inside an array n slices give
+-- n - before - after slices of the result.
 function op.max_slices(name, options)
     local axis = check_options(name, options)
     local available = core.device.bytes(options.available)
@@ -125,12 +126,17 @@ function op.max_slices(name, options)
     if options.granularity and not bare and options.granularity ~= UNIT then
         fail("argument", "granularity", ("granularity is 1 (bare bytes) or %d (what the pool takes)"):format(UNIT))
     end
-    local dtype, basis
+    local dtype, basis, before, after
 
     local function need(count)
         local inputs = specs_for(options, axis, count)
         local known = op.estimate(name, inputs, options.params, { device = options.device })
         dtype, basis = known.results[1] and known.results[1].dtype or inputs[1][1], known.basis
+        for _, split in ipairs(known.split) do
+            if split.axis == axis then
+                before, after = split.before, split.after
+            end
+        end
         local bytes = bare and bare_scratch(known.slots) or known.peak
         for _, spec in pairs(inputs) do
             bytes = bytes + (bare and spec_bytes(spec) or core.pool.round(spec_bytes(spec)))
@@ -143,22 +149,22 @@ function op.max_slices(name, options)
 
     local first = need(1)
     if first > available then
-        return 0, dtype, 0
+        return 0, dtype, 0, basis, before, after
     end
     -- Its first input alone bounds the number of slices.
     local per_slice = spec_bytes(specs_for(options, axis, 1)[1])
     local high = per_slice > 0 and available // per_slice + 1 or 1 << 31
-    local low, low_bytes = 1, first
+    local low = 1
     while high - low > 1 do
         local middle = (low + high) // 2
-        local bytes = need(middle)
-        if bytes <= available then
-            low, low_bytes = middle, bytes
+        if need(middle) <= available then
+            low = middle
         else
             high = middle
         end
     end
-    return low, dtype, low_bytes, basis
+    local bytes = need(low) -- the halo may depend on the number
+    return low, dtype, bytes, basis, before, after
 end
 
 return op

@@ -70,20 +70,16 @@ typedef enum mb_op_strides {
     MB_STRIDES_ANY
 } mb_op_strides;
 
-typedef enum mb_op_combine {
-    MB_COMBINE_NONE,
-    MB_COMBINE_SUM,
-    MB_COMBINE_MIN,
-    MB_COMBINE_MAX
-} mb_op_combine;
+typedef enum mb_op_combine { MB_COMBINE_NONE, MB_COMBINE_SUM } mb_op_combine;
 
-/* How the operator may be cut along an axis of its first input. */
+/* How the operator may be cut along an axis of its first input. Other inputs with as many axes are cut alike. The
+** conformance spec compares pieces with the whole and pins how many. */
 typedef struct mb_op_split {
     int axis;        /* 0-based axis of the first input; -1 ends the list */
-    int result_axis; /* the corresponding axis of the first result */
+    int result_axis; /* the corresponding axis of the first result, of the same extent */
     /* Rows needed before and after a chunk; NULL: none. */
     void (*halo)(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after);
-    mb_op_combine combine; /* for results without that axis */
+    mb_op_combine combine; /* how the results but the first come from those of the chunks */
 } mb_op_split;
 
 typedef struct mb_op mb_op;

@@ -36,6 +36,19 @@ describe("op.max_slices", function()
         assert.equal(0, (mb.op.max_slices("unary", options)))
     end)
 
+    it("says how many of the slices are a halo", function()
+        local options = {dim = 1, dims = {10, 20}, available = "1M", params = {size = {6, 1, 1}}}
+        local n, _, bytes, basis, before, after = mb.op.max_slices("box_filter", options)
+        assert.same({3, 3}, {before, after})
+        assert.is_nil(basis)
+        assert.is_true(n > 6 and bytes <= 1 << 20)
+        options.params.mode = "wrap" -- what lies beyond an end is at the other one: a piece needs everything
+        n, _, _, _, before, after = mb.op.max_slices("box_filter", options)
+        assert.same({n, n}, {before, after})
+        n, _, _, _, before, after = mb.op.max_slices("unary", {dim = 1, dims = {10, 20}, available = 1, params = {fn = "exp"}})
+        assert.same({0, 0, 0}, {n, before, after})
+    end)
+
     it("explains what it cannot do", function()
         local function failure(op, options)
             return helper.failure(mb.op.max_slices, op, options)
