@@ -75,6 +75,30 @@ function arguments.list(value, op, arg, what, count)
     end
 end
 
+--- `value` must be angles in radians, a table or an array of one axis, `count` of them where that is given. What the operators say
+-- of them (a span of more than two turns is taken for degrees) is said before anything has run.
+function arguments.angles(value, op, arg, count)
+    local is_array = debug.getmetatable(value) == array_metatable
+    if is_array then
+        arguments.array(value, op, arg, 1, 1, "the angles, one per projection")
+    elseif type(value) == "table" or not count then
+        arguments.list(value, op, arg, "one per projection", count)
+    elseif type(value) ~= "number" then -- a number is the angle of the one projection
+        arguments.list(value, op, arg, "one per projection")
+    end
+    local n = count or is_array and value.shape[1] or #value
+    if n == 0 or is_array and value.device.dry then
+        return -- the operators say what they miss
+    end
+    local ok, problem = pcall(core.op.estimate, "backproject", {{"f32", n, 1}}, {angles = value})
+    if not ok then
+        if type(problem) == "table" then
+            problem.op, problem.arg = op, arg
+        end
+        error(problem, 0)
+    end
+end
+
 --- An image and its point spread function, of one to three axes each, and the options that say how a transform is made.
 function arguments.blurred(image, psf, op, options)
     arguments.array(image, op, "image", 1, 3, "an image (z, y, x), (y, x) or (x)")

@@ -139,6 +139,7 @@ center.metrics = {
 function center.find_center_metric(sino, angles, options)
     options = options_of(options, "tomo.find_center_metric", {"guess", "range", "metric", "accuracy"}, FILTER_OPTIONS)
     arguments.array(sino, "tomo.find_center_metric", "sino", 2, 2, "a sinogram (angle, column)")
+    arguments.angles(angles, "tomo.find_center_metric", "angles", sino.shape[1])
     local width = sino.shape[2]
     arguments.number(options.guess, "tomo.find_center_metric", "guess", -1, width)
     arguments.number(options.range, "tomo.find_center_metric", "range", 0, width)
@@ -208,7 +209,7 @@ function center.find_center(projections, angles, options)
     options = options_of(options, "tomo.find_center", {"method", "row", "min_overlap", "guess", "range", "metric", "accuracy"},
         FILTER_OPTIONS)
     arguments.array(projections, "tomo.find_center", "projections", 3, 3, "projections (angle, row, column)")
-    arguments.list(angles, "tomo.find_center", "angles", "one per projection", projections.shape[1])
+    arguments.angles(angles, "tomo.find_center", "angles", projections.shape[1])
     arguments.name(options.method, "tomo.find_center", "method", {"auto", "pair", "metric"})
     arguments.count(options.row, "tomo.find_center", "row", 1, projections.shape[2])
     local method = options.method or "auto"
@@ -242,7 +243,7 @@ end
 --- The two projections whose angles differ by half a turn most exactly: indices and by how much they miss it (rad).
 -- Ties go to the pair that starts first.
 function center.opposite_pair(angles)
-    arguments.list(angles, "tomo.opposite_pair", "angles", "one per projection")
+    arguments.angles(angles, "tomo.opposite_pair", "angles")
     local order = {}
     for i = 1, #angles do
         order[i] = i

@@ -58,6 +58,7 @@ end
 local function job_of(sino, angles, options)
     arguments.array(sino, "tomo.fbp", "sino", 2, 3, "sinograms (row, angle, column), or one (angle, column)")
     local rank = sino.rank
+    arguments.angles(angles, "tomo.fbp", "angles", sino.shape[rank - 1])
     local job = {sino = sino, angles = angles, device = sino.device, rank = rank, rows = rank == 3 and sino.shape[1] or 1,
         n_angles = sino.shape[rank - 1], cols = sino.shape[rank], filter = pick(options, FILTER_OPTIONS),
         back = pick(options, BACKPROJECT_OPTIONS), consume = options.consume}

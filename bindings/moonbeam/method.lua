@@ -189,6 +189,7 @@ function method.choose(shape, angles, options)
     for i, extent in ipairs(shape) do
         arguments.count(extent, "tomo.choose_method", ("extent %d of shape"):format(i), 1, 1 << 31)
     end
+    arguments.angles(angles, "tomo.choose_method", "angles", shape[rank - 1])
     local own = mb.pool.round(4 * (rank == 3 and shape[1] or 1) * shape[rank - 1] * shape[rank])
     local given = own + (out and mb.pool.round(out.bytes) or 0)
     if not available then
@@ -244,6 +245,7 @@ end
 function method.reconstruct(sino, angles, options)
     options = checked(options, "tomo.reconstruct")
     arguments.array(sino, "tomo.reconstruct", "sino", 2, 3, "sinograms (row, angle, column), or one (angle, column)")
+    arguments.angles(angles, "tomo.reconstruct", "angles", sino.shape[sino.rank - 1])
     if options.method == "fourier" or options.method == "fbp" and (options.mode == "fast" or options.mode == "in_place") then
         local way = {method = options.method, mode = options.mode or "fast", reason = "asked for"}
         return run(way, sino, angles, options), way

@@ -5,6 +5,7 @@
 -- Frames are not touched by open; they are read by rows, straight into arrays.
 
 local core = require "moonbeam.core"
+local examine = require "moonbeam.scan_angles"
 local options_of = require "moonbeam.options"
 local layout_of = require "moonbeam.scan_layout"
 
@@ -160,31 +161,6 @@ local function stored_angles(s, layout, options)
     return values, unit
 end
 
--- Warns when the angles cover neither 180 nor whole turns.
-local function check_span(s)
-    local n = #s.angles
-    if n < 2 then
-        s:warn "there is only one projection"
-        return
-    end
-    local low, high = math.huge, -math.huge
-    for _, angle in ipairs(s.angles) do
-        low, high = math.min(low, angle), math.max(high, angle)
-    end
-    local span = math.deg(high - low)
-    local step = span / (n - 1)
-    s.span_deg, s.step_deg = span, step
-    for _, covered in ipairs { span, span + step } do
-        local turns = math.max(1, math.floor(covered / 360 + 0.5)) * 360
-        local near = math.max(1, 1.5 * step)
-        if math.abs(covered - 180) <= near or math.abs(covered - turns) <= near then
-            return
-        end
-    end
-    s:warn(("the angles span %.3f degrees, neither 180 nor whole turns%s"):format(span,
-        span < 10 and ": are they in radians?" or span > 4000 and ": is the unit right?" or ""))
-end
-
 local function find_angles(s, layout, options)
     local values, unit
     if type(options.angles) == "table" then
@@ -196,15 +172,21 @@ local function find_angles(s, layout, options)
         s.angle_source = layout.angles
     end
     s.angle_unit = unit
-    s.angles = {}
+    local radians = {}
     for i, value in ipairs(values) do
-        if type(value) ~= "number" or value ~= value or math.abs(value) == math.huge then
-            fail("io", ("angle %d of '%s' is not a finite number"):format(i, s.path), "angles")
+        if type(value) ~= "number" then
+            fail("io", ("angle %d of '%s' is not a number"):format(i, s.path), "angles")
         end
-        s.angles[i] = unit == "deg" and math.rad(value) or value
+        radians[i] = unit == "deg" and math.rad(value) or value
     end
-    s.n_angles = #s.angles
-    check_span(s)
+    local found = examine(radians, { op = "scan.open", unit = unit, given = options.angle_unit ~= nil,
+        where = (" of '%s'"):format(s.angle_source == layout.angles and layout.angles or s.path) })
+    s.angles, s.n_angles = found.angles, #radians
+    s.span_deg, s.step_deg, s.turns = found.span_deg, found.step_deg, found.turns
+    s.angle_ends = { math.deg(radians[1]), math.deg(radians[#radians]) }
+    for _, text in ipairs(found.warnings) do
+        s:warn(text)
+    end
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -586,9 +568,9 @@ function methods:describe()
     line("frames", "%d projections of %d rows x %d columns, %s, in %s", self.n_angles, self.rows,
         self.cols, self.data.stored, self.data_path)
     line("reference", "%d flats, %d darks", self.n_flats, self.n_darks)
-    local first, last = math.deg(self.angles[1]), math.deg(self.angles[self.n_angles])
-    line("angles", "%.4f to %.4f degrees%s, read as %s%s", first, last,
+    line("angles", "%.4f to %.4f degrees%s%s, read as %s%s", self.angle_ends[1], self.angle_ends[2],
         self.step_deg and (", step %.4f, span %.3f"):format(self.step_deg, self.span_deg) or "",
+        self.turns and self.turns > 2 and (" (%.1f turns, taken within one)"):format(self.turns) or "",
         self.angle_unit == "deg" and "degrees" or "radians",
         self.angle_note and " (" .. self.angle_note .. ")" or "")
     line("pixel", self.pixel_size and "%.6g m" or "size not known", self.pixel_size)

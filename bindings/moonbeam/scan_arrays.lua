@@ -3,6 +3,8 @@
 
 local core = require "moonbeam.core"
 local is_array = require("moonbeam.array").is_array
+local arguments = require "moonbeam.arguments"
+local examine = require "moonbeam.scan_angles"
 local options_of = require "moonbeam.options"
 
 local scan_arrays = {}
@@ -39,13 +41,10 @@ function scan_arrays.new(projections, angles, options)
     if type(angles) ~= "table" or #angles ~= n_angles then
         fail("shape", ("%s angles for %d projections"):format(type(angles) == "table" and #angles or "no", n_angles), "angles")
     end
-    for i, angle in ipairs(angles) do
-        if type(angle) ~= "number" or angle ~= angle or math.abs(angle) == math.huge then
-            fail("argument", ("angle %d is not a finite number"):format(i), "angles")
-        end
-    end
+    arguments.angles(angles, "scan.of_arrays", "angles", n_angles)
+    local found = examine(angles, { op = "scan.of_arrays", code = "argument", unit = "rad", given = true, where = "" })
     local self = { frames = projections, arrays = { projections }, angles = angles, n_angles = n_angles, rows = rows, cols = cols,
-        dtype = projections.dtype, pixel_size = options.pixel_size, warnings = {}, format = "arrays", n_flats = 0, n_darks = 0 }
+        dtype = projections.dtype, pixel_size = options.pixel_size, warnings = found.warnings, format = "arrays", n_flats = 0, n_darks = 0 }
     for _, name in ipairs { "flats", "darks" } do
         local array = options[name]
         if array then

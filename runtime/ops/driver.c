@@ -26,6 +26,29 @@ static mb_status check_number(const mb_op_arg *arg, double value)
     return MB_STATUS_OK;
 }
 
+/* Angles are radians everywhere. Nothing tells degrees from radians in so small a range as 0 to 10; a span of more than two turns
+** does: it is degrees, or a scan of many turns, of which only the directions matter. */
+static mb_status check_angles(const mb_op_arg *arg, const mb_vector *vector)
+{
+    const double turn = 6.283185307179586, most = 1e9;
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    for (int64_t i = 0; i < vector->count; i++) {
+        low = fmin(low, vector->values[i]);
+        high = fmax(high, vector->values[i]);
+    }
+    if (vector->count > 0 && fmax(-low, high) > most)
+        return mb_fail(MB_STATUS_ARGUMENT, arg->name,
+                       "%s reach %g rad, where no precision is left; give them within 1e9 rad",
+                       arg->name, -low > high ? low : high);
+    if (high - low > 2 * turn * (1 + 1e-9))
+        return mb_fail(MB_STATUS_ARGUMENT, arg->name,
+                       "%s span %.6g rad, %.1f turns: are they degrees? Radians are needed "
+                       "(math.rad converts one); for a scan of many turns give "
+                       "mb.tomo.wrapped(%s)",
+                       arg->name, high - low, (high - low) / turn, arg->name);
+    return MB_STATUS_OK;
+}
+
 static mb_status check_parameters(const mb_op *op, const void *params)
 {
     for (const mb_op_arg *arg = op->args; arg->name; arg++) {
@@ -55,6 +78,8 @@ static mb_status check_parameters(const mb_op *op, const void *params)
                                    isfinite(value) ? ", outside its range"
                                                    : "; it must be a finite number");
             }
+            if (vector->values && arg->unit && strcmp(arg->unit, "rad") == 0)
+                MB_TRY(check_angles(arg, vector));
             break;
         }
         default: break;

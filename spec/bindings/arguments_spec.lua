@@ -27,7 +27,7 @@ describe("arguments of functions in Lua", function()
             refuses("sino is a table; give an array", f, { 1, 2 }, angles)
             refuses("sino is 5; give an array", f, 5, angles)
             refuses("angles.*missing", f, sino)
-            refuses("element 1 of angles is %-?nan", f, sino, { 0 / 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 })
+            refuses("element 1 of angles is NaN", f, sino, { 0 / 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 })
             local empty <close> = mb.empty { 0, 12, 16 }
             refuses("sino is empty %(0 x 12 x 16%)", f, empty, angles)
             local line <close> = mb.ones { 16 }

@@ -182,12 +182,21 @@ describe("scan", function()
             assert.same({}, s.warnings)
         end)
 
-        it("warns of a strange span", function()
+        it("is refused where radians pass for degrees, unless the unit is named", function()
             data_exchange { ["/exchange/theta"] = angles(6, math.pi / 6) }
-            local s <close> = opened()
-            assert.is_true(warned(s, "are they in radians?"))
+            local text, code, argument = refused()
+            assert.is_truthy(text:find("are they in radians?", 1, true), text)
+            assert.same({ "io", "angle_unit" }, { code, argument })
             local t <close> = opened { angle_unit = "rad" }
             assert.same({}, t.warnings)
+            local u <close> = opened { angle_unit = "deg" }
+            assert.is_true(warned(u, "are they in radians?"))
+        end)
+
+        it("warns of a strange span", function()
+            data_exchange { ["/exchange/theta"] = angles(6, 10) }
+            local s <close> = opened()
+            assert.is_true(warned(s, "the angles span 50.000 degrees, neither 180 nor whole turns"))
         end)
 
         it("may lack flats and darks", function()
@@ -354,7 +363,13 @@ describe("scan", function()
             local t <close> = opened()
             assert.is_nil(t.pixel_size)
             assert.is_true(warned(t, "no unit"))
-            local u <close> = opened { pixel_size = 1e-6, angle_unit = "rad" }
+            assert.is_truthy(refused({ angle_unit = "rad" }):find("are they degrees?", 1, true))
+            nxtomo {
+                ["/sample/rotation_angle"] = { value = { 0, 0, 0, 60, 60, 120, 180, 180 },
+                    attributes = { units = "rad" } },
+            }
+            assert.is_truthy(refused():find("are they degrees?", 1, true))
+            local u <close> = opened { pixel_size = 1e-6, angle_unit = "deg" }
             assert.equal(1e-6, u.pixel_size)
             assert.is_true(warned(u, "overrides"))
         end)

@@ -1,0 +1,206 @@
+-- The angles of a scan, in a file or in memory, examined before anything is made of them: what would make garbage is an error,
+-- what is merely odd is one warning.
+
+local core = require "moonbeam.core"
+
+local TURN = 2 * math.pi
+
+-- Degrees beyond which an angle has lost its precision, and nobody has turned so far.
+local MOST = 1e9
+
+local REMEDY = "mend the file, or give the option angles (the first and the last) and the option angle_unit"
+
+local function number(value)
+    return ("%.7g"):format(value)
+end
+
+-- Values in rising order.
+local function sorted(values)
+    local list = table.move(values, 1, #values, 1, {})
+    table.sort(list)
+    return list
+end
+
+-- Sorted values that differ, and how often each is there.
+local function distinct(list)
+    local values, counts = {}, {}
+    for _, value in ipairs(list) do
+        if #values > 0 and value - values[#values] <= 1e-6 then
+            counts[#counts] = counts[#counts] + 1
+        else
+            values[#values + 1], counts[#counts + 1] = value, 1
+        end
+    end
+    return values, counts
+end
+
+local function median(values)
+    local list = sorted(values)
+    return list[(#list + 1) // 2]
+end
+
+-- Steps between neighbours; `period`: and from the last to the first, a period further.
+local function steps_of(values, period)
+    local steps = {}
+    for i = 2, #values do
+        steps[i - 1] = values[i] - values[i - 1]
+    end
+    if period then
+        steps[#values] = values[1] + period - values[#values]
+    end
+    return steps
+end
+
+-- ---- garbage ----
+
+local function check_magnitude(degrees, fail)
+    for i, angle in ipairs(degrees) do
+        if angle ~= angle or math.abs(angle) == math.huge then
+            fail(("angle %d is not a finite number: %s"):format(i, REMEDY), "angles")
+        elseif math.abs(angle) > MOST then
+            fail(("angle %d is %g degrees, which is no place that a scan turns to: %s"):format(i, angle, REMEDY), "angles")
+        end
+    end
+end
+
+-- One value that is there much more often than others: angles that were never written, or a record that stopped.
+local function check_repeats(values, counts, total, fail)
+    local most, where = 0, nil
+    for i, count in ipairs(counts) do
+        if count > most then
+            most, where = count, values[i]
+        end
+    end
+    if most == total then
+        fail(("all %d angles are %s degrees; were they never written? %s"):format(total, number(where), REMEDY), "angles")
+    elseif most >= 4 and most >= total / 4 and most > 4 * median(counts) then
+        fail(("%d of %d angles are %s degrees; were they not all written? %s"):format(most, total, number(where), REMEDY), "angles")
+    end
+end
+
+-- An angle that is far from where all others are.
+local function check_wild(degrees, list, fail)
+    local quarter = #list // 4
+    if quarter == 0 then
+        return
+    end
+    local low, high = list[quarter + 1], list[#list - quarter]
+    local reach = 360 + 4 * (high - low)
+    for i, angle in ipairs(degrees) do
+        if angle < low - reach or angle > high + reach then
+            fail(("angle %d is %s degrees, far from the others (half of them lie from %s to %s): %s"):format(i, number(angle),
+                number(low), number(high), REMEDY), "angles")
+        end
+    end
+end
+
+local function near(value, targets, part)
+    for _, target in ipairs(targets) do
+        if math.abs(value - target) <= part * target then
+            return true
+        end
+    end
+    return false
+end
+
+-- Radians that are degrees, and degrees that are radians. `facts.given`: the caller has named the unit.
+local function check_unit(span, step, facts, fail)
+    local radians = math.rad(span)
+    if facts.unit == "rad" and radians > 2 * TURN * (1 + 1e-9) then
+        local looks = near(radians, {180, 360}, 0.02) or near(radians + math.rad(step), {180, 360}, 0.02)
+        if looks or step > 90 or not facts.given then
+            fail(("the angles%s span %s rad, %.1f turns: are they degrees? Give the option angle_unit ('deg'%s)"):format(
+                facts.where, number(radians), radians / TURN, facts.given and "" or ", or 'rad' if they are what they say"),
+                "angle_unit")
+        end
+    elseif facts.unit == "deg" and not facts.given and step < 1 and (near(span, {math.pi, TURN}, 0.01)
+        or near(span + step, {math.pi, TURN}, 0.01)) then
+        fail(("the angles%s span %s degrees: are they in radians? Give the option angle_unit ('rad', or 'deg' if they are what "
+            .. "they say)"):format(facts.where, number(span)), "angle_unit")
+    end
+end
+
+-- ---- what is odd ----
+
+-- Do the angles cover 180 degrees or whole turns, with the last step or without? Of steps so large everything may.
+local function covers(span, step)
+    if step > 30 then
+        return true
+    end
+    for _, covered in ipairs {span, span + step} do
+        local turns = math.max(1, math.floor(covered / 360 + 0.5)) * 360
+        local tolerance = math.max(1, 1.5 * step)
+        if math.abs(covered - 180) <= tolerance or math.abs(covered - turns) <= tolerance then
+            return true
+        end
+    end
+    return false
+end
+
+-- The largest gap between directions, which repeat after half a turn: {from, to}, or nil where it is as the others.
+local function largest_gap(list)
+    local within = {}
+    for i, angle in ipairs(list) do
+        within[i] = angle % 180
+    end
+    local values = distinct(sorted(within))
+    local steps, widest = steps_of(values, 180), 1
+    for i, step in ipairs(steps) do
+        widest = step > steps[widest] and i or widest
+    end
+    if steps[widest] > math.max(5, 4 * median(steps)) then
+        return values[widest], values[widest] + steps[widest], median(steps)
+    end
+    return nil
+end
+
+local function oddities(list, values, span, step)
+    local warnings = {}
+    local from, to, usual = largest_gap(list)
+    if not covers(span, step) then
+        warnings[1] = ("the angles span %.3f degrees, neither 180 nor whole turns%s"):format(span,
+            span < 10 and ": are they in radians?" or "")
+    elseif from then
+        warnings[1] = ("no projection looks from %s to %s degrees (modulo 180), a gap of %s where %s is usual"):format(number(from),
+            number(to), number(to - from), number(usual))
+    end
+    if #values > 2 and math.abs(span - 360) < step / 4 then
+        warnings[#warnings + 1] = ("the views at %s and %s degrees are the same, and count twice"):format(number(values[1]),
+            number(values[#values]))
+    end
+    if #values < #list then
+        warnings[#warnings + 1] = ("%d of %d angles are there more than once"):format(#list - #values, #list)
+    end
+    return warnings
+end
+
+--- Examines angles in radians: {angles, warnings, span_deg, step_deg, turns}; `angles` are those given, or, where they span more
+-- than two turns, those modulo a turn. `facts`: op, code (of errors), unit ("deg" or "rad", as stored), given (the caller has named
+-- the unit), where (text after "the angles").
+return function(radians, facts)
+    local function fail(message, arg)
+        core.error.raise(facts.code or "io", message, {op = facts.op, arg = arg})
+    end
+    local degrees = {}
+    for i, angle in ipairs(radians) do
+        degrees[i] = math.deg(angle)
+    end
+    check_magnitude(degrees, fail)
+    if #degrees < 2 then
+        return {angles = radians, warnings = {"there is only one projection"}}
+    end
+    local list = sorted(degrees)
+    local values, counts = distinct(list)
+    check_repeats(values, counts, #list, fail)
+    check_wild(degrees, list, fail)
+    local span, step = list[#list] - list[1], median(steps_of(values))
+    check_unit(span, step, facts, fail)
+    local angles = radians
+    if span > 720 * (1 + 1e-9) then
+        angles = {}
+        for i, angle in ipairs(radians) do
+            angles[i] = angle % TURN
+        end
+    end
+    return {angles = angles, warnings = oddities(list, values, span, step), span_deg = span, step_deg = step, turns = span / 360}
+end
