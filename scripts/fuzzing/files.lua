@@ -1,0 +1,211 @@
+--- Campaigns on damaged files: every mutant goes through the program as a user would send it, planned and for real.
+
+local mb = require "moonbeam"
+local core = require "moonbeam.core"
+local mutate = require "scripts.fuzzing.mutate"
+
+local files = {}
+
+local RESIDENT_KIB = 300000  -- beyond which memory counts as a surprise; not under a sanitizer
+local SANITIZER_STATUS = 77  -- what the sanitizers end with, see scripts/fuzz
+
+local function write(path, text)
+    local file <close> = assert(io.open(path, "wb"))
+    assert(file:write(text))
+end
+
+local function read(path)
+    local file = io.open(path, "rb")
+    if not file then
+        return ""
+    end
+    local text = file:read("a")
+    file:close()
+    return text
+end
+
+-- Runs campaign.program with these arguments, for campaign.seconds at most. Returns {how = "exit", code = 0, seconds, kib, out, err}.
+local function run(campaign, ...)
+    local words = {campaign.measure, tostring(campaign.seconds), campaign.folder .. "/out",
+        campaign.folder .. "/err", campaign.program, ...}
+    for i, word in ipairs(words) do
+        words[i] = ("'%s'"):format(word)
+    end
+    local pipe <close> = assert(io.popen(table.concat(words, " ")))
+    local line = pipe:read("l") or ""
+    local how, rest = line:match("^(%a+) (.*)$")
+    local numbers = {}
+    for number in (rest or ""):gmatch("%S+") do
+        numbers[#numbers + 1] = tonumber(number)
+    end
+    local code = #numbers == 3 and table.remove(numbers, 1) or nil
+    return {how = how or "lost", code = code, seconds = numbers[1] or 0, kib = numbers[2] or 0,
+        out = read(campaign.folder .. "/out"), err = read(campaign.folder .. "/err")}
+end
+
+local function warnings_and_lines(text)
+    local warnings, lines = 0, 0
+    for line in text:gmatch("[^\n]+") do
+        if line:find("^warning: ") then
+            warnings = warnings + 1
+        else
+            lines = lines + 1
+        end
+    end
+    return warnings, lines
+end
+
+-- Removes all that a run has left beside the mutant, and returns what should not be there.
+local function clean(campaign, expected)
+    local left = {}
+    for _, name in ipairs(core.system.folder(campaign.folder)) do
+        if name:find("^result") then
+            if name ~= expected then
+                left[#left + 1] = name
+            end
+            os.execute(("rm -rf '%s/%s'"):format(campaign.folder, name))
+        end
+    end
+    return left
+end
+
+-- How a run ended, as a word of the report.
+local function verdict(campaign, result)
+    local _, lines = warnings_and_lines(result.err)
+    if result.how == "hang" then
+        return "hang"
+    elseif result.how ~= "exit" then
+        return "crash"
+    elseif result.code == SANITIZER_STATUS then
+        return "sanitizer"
+    elseif not campaign.sanitized and result.kib > RESIDENT_KIB then
+        return "memory"
+    elseif result.code == 0 then
+        return "accepted"
+    elseif result.err:find("stack traceback", 1, true) then
+        return "traceback"
+    elseif result.code ~= 1 and result.code ~= 2 then
+        return "status"
+    end
+    return lines == 1 and "clean error" or "several lines"
+end
+
+local function same_angles(a, b)
+    if #a ~= #b then
+        return false
+    end
+    local step = math.pi / #a
+    for i = 1, #a do
+        if a[i] ~= a[i] or math.abs(a[i] - b[i]) > step / 4 then
+            return false
+        end
+    end
+    return true
+end
+
+-- The names of the facts in which a mutant differs from its seed.
+local function changed(facts, true_facts)
+    local names = {}
+    for _, name in ipairs {"n_angles", "rows", "cols", "dtype", "pixel_size", "flats", "darks", "shape", "spacing", "unit",
+        "channels", "frames"} do
+        if facts[name] ~= true_facts[name] then
+            names[#names + 1] = name
+        end
+    end
+    if facts.angles and not same_angles(facts.angles, true_facts.angles) then
+        names[#names + 1] = "angles"
+    end
+    return names
+end
+
+local function facts_of(campaign, kind, path)
+    local result = run(campaign, "scripts/fuzzing/facts.lua", kind, path)
+    local chunk = result.how == "exit" and result.code == 0 and load(result.out, "=facts", "t", {})
+    return chunk and chunk(), result
+end
+
+-- What an accepted scan became: the word of the report, and the facts that changed.
+local function judge_scan(campaign, seed, path, result)
+    local facts = facts_of(campaign, "scan", path)
+    if not facts then
+        return "accepted, not read again"
+    end
+    local names = changed(facts, seed.facts)
+    if #names > 0 then
+        return warnings_and_lines(result.err) > 0 and "accepted, changed and said so" or "accepted, changed in silence", names
+    end
+    local opened = mb.h5.open(campaign.folder .. "/result.h5")
+    if not opened then
+        return "accepted, without a result"
+    end
+    local file <close> = opened
+    local volume <close> = file:read("/entry/data/data", {device = "host"})
+    return volume:sum() == seed.sum and "accepted, right" or "accepted, other pixels"
+end
+
+local RECIPE = "scripts/reconstruct.lua"
+
+-- The two runs of a scan: planned, and for real.
+local function try_scan(campaign, seed, path)
+    local planned = run(campaign, RECIPE, path, "--plan", "--center", "7.5")
+    local result_path = campaign.folder .. "/result.h5"
+    local result = run(campaign, RECIPE, path, "-o", result_path, "--center", "7.5", "-q")
+    local first, second, names = verdict(campaign, planned), verdict(campaign, result), nil
+    if second == "accepted" then
+        second, names = judge_scan(campaign, seed, path, result)
+    end
+    local left = clean(campaign, result.code == 0 and "result.h5" or nil)
+    return {{run = "plan", verdict = first, result = planned}, {run = "real", verdict = second, result = result, names = names,
+        left = left}}
+end
+
+local function try_image(campaign, seed, path)
+    local facts, result = facts_of(campaign, "image", path)
+    local word, names = verdict(campaign, result), nil
+    if word == "accepted" then
+        names = changed(facts, seed.facts)
+        word = #names > 0 and "accepted, other tags" or facts.sum == seed.facts.sum and "accepted, right" or "accepted, other pixels"
+    end
+    return {{run = "read", verdict = word, result = result, names = names, left = clean(campaign)}}
+end
+
+--- What the undamaged seeds give: their facts and, of scans, the sum of the volume. Raises where one of them fails.
+function files.prepare(campaign, seeds)
+    for _, seed in ipairs(seeds) do
+        local path = ("%s/seed.%s"):format(campaign.folder, seed.extension)
+        write(path, seed.text)
+        local facts, result = facts_of(campaign, seed.kind, path)
+        seed.facts = facts or error(("the undamaged %s is refused: %s"):format(seed.name, result.err), 0)
+        if seed.kind == "scan" then
+            local made = run(campaign, RECIPE, path, "-o", campaign.folder .. "/result.h5", "--center", "7.5", "-q")
+            if made.code ~= 0 then
+                error(("the undamaged %s fails: %s"):format(seed.name, made.err), 0)
+            end
+            local file <close> = assert(mb.h5.open(campaign.folder .. "/result.h5"))
+            local volume <close> = file:read("/entry/data/data", {device = "host"})
+            seed.sum = volume:sum()
+        end
+        clean(campaign)
+        os.remove(path)
+    end
+end
+
+--- Tries mutant number `index` of a seed, made by `kind` ("structure" or "values"); `note` gets every run. A mutant whose
+-- runs are worth looking at is kept in campaign.keep, if that is a folder.
+function files.try(campaign, seed, kind, index, note)
+    math.randomseed(campaign.seed, index)
+    local text = kind == "values" and mutate.values(seed.text, seed.values) or mutate.structure(seed.text, seed.protected)
+    local name = ("mutant-%s-%d-%d.%s"):format(seed.name:gsub("%W", "-"), campaign.seed, index, seed.extension)
+    local path = campaign.folder .. "/" .. name
+    write(path, text)
+    for _, entry in ipairs((seed.kind == "scan" and try_scan or try_image)(campaign, seed, path)) do
+        entry.name = name
+        if note(entry) and campaign.keep then
+            write(("%s/%s"):format(campaign.keep, name), text)
+            write(("%s/%s.%s.txt"):format(campaign.keep, name, entry.run), entry.verdict .. "\n" .. entry.result.err)
+        end
+    end
+    os.remove(path)
+end
+
+return files

@@ -1,0 +1,91 @@
+--- The fuzzer's loop: mutants of files and calls of operators, counted, until a number or a time is reached. See scripts/fuzz.
+
+local mb = require "moonbeam"
+local cli = require "moonbeam.cli"
+local core = require "moonbeam.core"
+local files = require "scripts.fuzzing.files"
+local report = require "scripts.fuzzing.report"
+local seeds = require "scripts.fuzzing.seeds"
+
+local CALLS = 100  -- of operators, in one process
+local SECONDS = 20 -- after which a run counts as a hang
+
+local options = cli.parse(arg, {
+    usage = "fuzz [options]",
+    summary = "Damages files and arguments and counts how the program takes it.",
+    {"count", value = "N", type = cli.count, default = 1 << 40, doc = "mutants of files"},
+    {"minutes", value = "M", type = cli.number, default = 1e6, doc = "time after which no new mutant is begun"},
+    {"seed", value = "N", type = cli.count, default = 1, doc = "of all that is random: the same seed makes the same mutants"},
+    {"from", value = "N", type = cli.count, default = 1, doc = "number of the first mutant"},
+    {"only", value = "KIND", type = cli.choice("scan", "values", "image", "operators"), doc = "this kind alone"},
+    {"keep", value = "FOLDER", doc = "where mutants that break a promise are kept"},
+    {"measure", value = "FILE", required = true, doc = "the built measure.c"},
+    {"sanitized", doc = "the program is a sanitized one: its memory is not judged"},
+    {"worker", value = "K/N", default = "1/1", doc = "of N processes this is number K: it takes every N-th mutant"},
+    {"tallies", value = "FILE", doc = "write the counts there for --merge, and no report"},
+    {"merge", value = "FILES", doc = "add the counts of these files up (separated by commas) and print the report"},
+})
+
+if options.merge then
+    os.exit(report.print(report.merge(options.merge), options.sanitized) and 0 or 1, true)
+end
+
+-- What mutant number `index` is: ten of them are six damaged scans, one with damaged values, two images, and a batch of calls.
+local KINDS = {"scan", "image", "scan", "scan", "values", "scan", "image", "scan", "scan", "operators"}
+
+local folder = os.tmpname()
+os.remove(folder)
+assert(mb.system.mkdir(folder))
+local _ <close> = setmetatable({}, {__close = function()
+    os.execute(("rm -rf '%s'"):format(folder))
+end})
+local campaign = {program = core.system.program(), measure = options.measure, seconds = SECONDS, folder = folder .. "/runs",
+    seed = options.seed, keep = options.keep, sanitized = options.sanitized}
+assert(mb.system.mkdir(campaign.folder))
+local all = seeds.make(folder)
+files.prepare(campaign, all)
+
+local by_kind = {scan = {}, image = {}}
+for _, seed in ipairs(all) do
+    table.insert(by_kind[seed.kind], seed)
+end
+
+local tallies = report.new()
+
+local function try_operators(index)
+    local log, out, err = folder .. "/call", folder .. "/out", folder .. "/err"
+    local pipe <close> = assert(io.popen(("'%s' 300 '%s' '%s' '%s' scripts/fuzzing/operators.lua %d %d %d '%s'"):format(
+        options.measure, out, err, core.system.program(), options.seed, index * CALLS, CALLS, log)))
+    local how = pipe:read("l")
+    report.operators(tallies, how, out, err, log)
+end
+
+local function try(index)
+    local kind = options.only or KINDS[(index - 1) % #KINDS + 1]
+    if kind == "operators" then
+        return try_operators(index)
+    end
+    local list = by_kind[kind == "image" and "image" or "scan"]
+    -- KINDS repeats after ten: divided, so that every seed meets every kind.
+    local seed = list[(index + index // #KINDS) % #list + 1]
+    files.try(campaign, seed, kind == "values" and "values" or "structure", index, function(entry)
+        return report.file(tallies, kind, seed, entry)
+    end)
+end
+
+local worker, workers = options.worker:match("^(%d+)/(%d+)$")
+if not worker or tonumber(worker) < 1 or tonumber(worker) > tonumber(workers) then
+    cli.wrong("--worker is \"%s\"; it is K/N", options.worker)
+end
+local began = core.system.clock()
+for index = options.from + worker - 1, options.from + options.count - 1, workers do
+    if core.system.clock() - began > 60 * options.minutes then
+        break
+    end
+    try(math.tointeger(index))
+end
+if options.tallies then
+    report.write(tallies, options.tallies)
+else
+    os.exit(report.print(tallies, options.sanitized) and 0 or 1, true)
+end

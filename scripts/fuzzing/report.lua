@@ -1,0 +1,148 @@
+--- Counts of the fuzzer: by campaign and by how runs ended, and the table that is printed.
+
+local report = {}
+
+-- Ends of a run of which each breaks a promise.
+local BAD = {}
+for _, word in ipairs {"crash", "hang", "memory", "sanitizer", "traceback", "status", "several lines", "left behind",
+    "accepted, changed in silence", "accepted, without a result", "accepted, not read again", "lost", "wrong estimate",
+    "not repeatable", "internal error", "plain Lua error", "leak", "guard damage"} do
+    BAD[word] = true
+end
+
+-- Values of which any is plausible: nothing in the file could tell, so that their silence is counted and not blamed.
+local UNDETECTABLE = {values = {["accepted, changed in silence"] = true}}
+
+function report.new()
+    return {counts = {}, facts = {}, seconds = 0, kib = 0}
+end
+
+local function add(tallies, campaign, word, number)
+    local counts = tallies.counts[campaign] or {}
+    tallies.counts[campaign] = counts
+    counts[word] = (counts[word] or 0) + (number or 1)
+end
+
+local function is_bad(campaign, word)
+    return BAD[word] and not (UNDETECTABLE[campaign:match("^%a+")] or {})[word]
+end
+
+--- Says what is worth a look, while the fuzzer runs.
+function report.complain(...)
+    io.stderr:write(("fuzz: %s\n"):format(string.format(...)))
+end
+
+--- Counts a run of a mutant. Returns whether it broke a promise.
+function report.file(tallies, kind, seed, entry)
+    local campaign = ("%s %s"):format(kind, entry.run)
+    add(tallies, campaign, entry.verdict)
+    tallies.seconds = math.max(tallies.seconds, entry.result.seconds)
+    tallies.kib = math.max(tallies.kib, entry.result.kib)
+    local names = entry.names and #entry.names > 0 and table.concat(entry.names, ", ")
+    if names and entry.verdict == "accepted, changed in silence" then
+        tallies.facts[names] = (tallies.facts[names] or 0) + 1
+    end
+    local bad = is_bad(campaign, entry.verdict)
+    if #(entry.left or {}) > 0 then
+        add(tallies, campaign, "left behind")
+        report.complain("%s, %s: left %s", entry.name, entry.run, table.concat(entry.left, ", "))
+        bad = true
+    end
+    if bad then
+        report.complain("%s (%s), %s: %s%s %s", entry.name, seed.name, entry.run, entry.verdict, names and " (" .. names .. ")" or "",
+            entry.result.err:match("[^\n]*"))
+    end
+    return bad
+end
+
+local function text_of(path)
+    local file <close> = io.open(path, "r")
+    return file and file:read("a") or ""
+end
+
+--- Counts a batch of calls: `how` is measure's line; the files are its output, its errors and the number of its last call.
+function report.operators(tallies, how, out, err, log)
+    local status, chunk = (how or ""):match("^exit 0 "), load(text_of(out), "=operators", "t", {})
+    local counts = status and chunk and chunk()
+    for line in text_of(err):gmatch("[^\n]+") do
+        report.complain("operators, %s", line)
+    end
+    if not counts then
+        local word = (how or ""):find("^hang") and "hang" or (how or ""):find("^exit 77 ") and "sanitizer" or "crash"
+        report.complain("operators, call %s: %s (%s)", (text_of(log):gsub("%s", "")), word, how)
+        return add(tallies, "operators", word)
+    end
+    for word, number in pairs(counts) do
+        add(tallies, "operators", word, number)
+    end
+end
+
+-- A table of numbers and such tables, as Lua text.
+local function serialized(value)
+    if type(value) ~= "table" then
+        return ("%q"):format(value)
+    end
+    local parts = {}
+    for key, item in pairs(value) do
+        parts[#parts + 1] = ("[%q] = %s"):format(key, serialized(item))
+    end
+    return ("{%s}"):format(table.concat(parts, ", "))
+end
+
+function report.write(tallies, path)
+    local file <close> = assert(io.open(path, "w"))
+    file:write("return ", serialized(tallies), "\n")
+end
+
+--- The sum of the counts in files, whose names are separated by commas.
+function report.merge(paths)
+    local sum = report.new()
+    for path in paths:gmatch("[^,]+") do
+        local tallies = assert(loadfile(path, "t", {}))()
+        for campaign, counts in pairs(tallies.counts) do
+            for word, number in pairs(counts) do
+                add(sum, campaign, word, number)
+            end
+        end
+        for names, number in pairs(tallies.facts) do
+            sum.facts[names] = (sum.facts[names] or 0) + number
+        end
+        sum.seconds, sum.kib = math.max(sum.seconds, tallies.seconds), math.max(sum.kib, tallies.kib)
+    end
+    return sum
+end
+
+local function sorted_keys(list)
+    local keys = {}
+    for key in pairs(list) do
+        keys[#keys + 1] = key
+    end
+    table.sort(keys)
+    return keys
+end
+
+--- Prints the counts; what breaks a promise is marked. Returns whether nothing did.
+function report.print(tallies, sanitized)
+    local broken = 0
+    for _, campaign in ipairs(sorted_keys(tallies.counts)) do
+        local counts, total = tallies.counts[campaign], 0
+        for word, number in pairs(counts) do
+            total = total + (word ~= "left behind" and number or 0)
+        end
+        print(("%-14s %8d"):format(campaign, total))
+        for _, word in ipairs(sorted_keys(counts)) do
+            local bad = is_bad(campaign, word)
+            broken = broken + (bad and counts[word] or 0)
+            print(("  %s %-32s %8d"):format(bad and "!" or " ", word, counts[word]))
+        end
+    end
+    for _, names in ipairs(sorted_keys(tallies.facts)) do
+        print(("changed in silence: %s: %d"):format(names, tallies.facts[names]))
+    end
+    print(("slowest run %.1f s%s"):format(tallies.seconds, sanitized and ""
+        or (", largest resident size %.0f MiB"):format(tallies.kib / 1024)))
+    print(broken == 0 and "no promise was broken" or ("promises broken: %d (marked !)"):format(broken))
+    return broken == 0
+end
+
+return report

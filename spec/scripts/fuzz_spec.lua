@@ -1,0 +1,120 @@
+-- The fuzzer itself: that it tells every kind of failure, so that its silence means something.
+local files = require "spec.io.files"
+require "spec.helper"
+
+local has_compiler = os.execute("command -v cc >/dev/null 2>&1") and io.open("scripts/fuzzing/measure.c")
+local test = has_compiler and it or function(name)
+    it(name, function()
+        pending("no C compiler, or no scripts/fuzzing")
+    end)
+end
+
+describe("scripts/fuzz", function()
+    local folder, campaign, fuzzing
+
+    setup(function()
+        folder = files.folder()
+        if has_compiler then
+            has_compiler:close()
+            fuzzing = {files = require "scripts.fuzzing.files", report = require "scripts.fuzzing.report",
+                mutate = require "scripts.fuzzing.mutate"}
+            fuzzing.report.complain = function() end
+            assert(os.execute(("cc -o %s/measure scripts/fuzzing/measure.c"):format(folder)))
+            assert(os.execute(("mkdir %s/runs"):format(folder)))
+            campaign = {program = folder .. "/program", measure = folder .. "/measure", seconds = 2, folder = folder .. "/runs",
+                seed = 1}
+        end
+    end)
+
+    teardown(function()
+        files.remove(folder)
+    end)
+
+    -- The verdicts of both runs of a mutant, by a program that is this shell script.
+    local function verdicts(script, kind)
+        files.write(folder .. "/program", "#!/bin/sh\n" .. script .. "\n")
+        assert(os.execute(("chmod +x %s/program"):format(folder)))
+        local tallies, found, bad = fuzzing.report.new(), {}, 0
+        local seed = {name = "seed", kind = kind or "scan", extension = "x", text = ("text"):rep(20), values = {}, protected = {},
+            facts = kind == "image" and {sum = 7, shape = "1 x 2"} or {n_angles = 2, angles = {0, 1.5}}, sum = 1}
+        fuzzing.files.try(campaign, seed, "structure", 1, function(entry)
+            found[#found + 1] = entry.verdict
+            bad = bad + (fuzzing.report.file(tallies, kind or "scan", seed, entry) and 1 or 0)
+        end)
+        return found, bad
+    end
+
+    for _, case in ipairs {
+        {"crash", "kill -SEGV $$"},
+        {"hang", "sleep 30"},
+        {"sanitizer", "exit 77"},
+        {"traceback", "echo 'stack traceback' >&2; exit 1"},
+        {"several lines", "echo one >&2; echo two >&2; exit 1"},
+        {"several lines", "exit 1"},
+        {"status", "echo one >&2; exit 3"},
+    } do
+        test(("counts as a failure: %s (%s)"):format(case[1], case[2]), function()
+            local found, bad = verdicts(case[2])
+            assert.same({case[1], case[1]}, found)
+            assert.equal(2, bad)
+        end)
+    end
+
+    test("counts a clean error as one, with its warnings", function()
+        local found, bad = verdicts("echo 'warning: odd' >&2; echo 'x.lua: wrong' >&2; exit 1")
+        assert.same({"clean error", "clean error"}, found)
+        assert.equal(0, bad)
+    end)
+
+    test("sees what a run leaves behind", function()
+        local _, bad = verdicts(("touch %s/runs/result.h5.part-1; echo no >&2; exit 1"):format(folder))
+        assert.equal(1, bad)
+        assert.same({"err", "out"}, files.list(folder .. "/runs"))
+    end)
+
+    test("tells changed facts in silence from those that were told", function()
+        local facts = [[case "$1" in *facts.lua) echo 'return {n_angles = 3, angles = {0, 1.5, 2}}' ;; *) %s ;; esac]]
+        local found, bad = verdicts(facts:format ":")
+        assert.same({"accepted", "accepted, changed in silence"}, found)
+        assert.equal(1, bad)
+        found, bad = verdicts(facts:format "echo 'warning: an angle was lost' >&2")
+        assert.same({"accepted", "accepted, changed and said so"}, found)
+        assert.equal(0, bad)
+        found = verdicts([[echo 'return {shape = "2 x 1", sum = 7}']], "image")
+        assert.same({"accepted, other tags"}, found)
+        found = verdicts([[echo 'return {shape = "1 x 2", sum = 8}']], "image")
+        assert.same({"accepted, other pixels"}, found)
+    end)
+
+    test("makes the same mutants from the same seed, and leaves protected bytes alone", function()
+        local text = ("abcdefgh"):rep(100)
+        local made = {}
+        for round = 1, 2 do
+            made[round] = {}
+            for index = 1, 200 do
+                math.randomseed(5, index)
+                made[round][index] = fuzzing.mutate.structure(text, {{1, 700}})
+                assert.equal(text:sub(1, 700), made[round][index]:sub(1, 700))
+            end
+        end
+        assert.same(made[1], made[2])
+        local changed = 0
+        for index = 1, 200 do
+            math.randomseed(5, index)
+            local mutant = fuzzing.mutate.values(text, {{301, 308}})
+            assert.equal(#text, #mutant)
+            assert.equal(text:sub(1, 300), mutant:sub(1, 300))
+            assert.equal(text:sub(317), mutant:sub(317))
+            changed = changed + (mutant ~= text and 1 or 0)
+        end
+        assert.is_true(changed > 150)
+    end)
+
+    test("adds the counts of several processes up", function()
+        local first, second = fuzzing.report.new(), fuzzing.report.new()
+        first.counts["scan plan"], second.counts["scan plan"] = {crash = 1, accepted = 2}, {accepted = 3}
+        fuzzing.report.write(first, folder .. "/a")
+        fuzzing.report.write(second, folder .. "/b")
+        assert.same({crash = 1, accepted = 5}, fuzzing.report.merge(folder .. "/a," .. folder .. "/b").counts["scan plan"])
+    end)
+end)
