@@ -338,14 +338,16 @@ per_config(buildoptions, compile_flags)
 per_config(linkoptions, link_flags)
 
 -- ---------------------------------------------------------------------------------------------
--- pool_test: what specs of the pool cannot do from Lua. The specs run it.
+-- pool_test and op_test: what specs of the pool and of operators cannot do from Lua. The specs run them.
 
-start_project("pool_test", "ConsoleApp", "bin", { "spec/memory/pool_test.c" }, c_flags)
-includedirs { "runtime" }
-links(runtime_libraries)
-linkoptions { "-fopenmp", "-Wl,--as-needed" }
-per_config(buildoptions, compile_flags)
-per_config(linkoptions, link_flags)
+for _, source in ipairs({ "spec/memory/pool_test.c", "spec/ops/op_test.c" }) do
+    start_project(base_name(source), "ConsoleApp", "bin", { source }, c_flags)
+    includedirs { "runtime" }
+    links(runtime_libraries)
+    linkoptions { "-fopenmp", "-Wl,--as-needed" }
+    per_config(buildoptions, compile_flags)
+    per_config(linkoptions, link_flags)
+end
 
 -- ---------------------------------------------------------------------------------------------
 -- core: the same bindings as a module for a stock lua5.4, which brings Lua itself. Its own

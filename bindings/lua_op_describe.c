@@ -4,6 +4,7 @@
 ** these tables.
 */
 #include "lua_moonbeam.h"
+#include "device/planned/planned_backend.h"
 #include <math.h>
 #include <string.h>
 
@@ -95,6 +96,7 @@ static int op_describe(lua_State *L)
     set_string(L, "reference", op->reference);
     set_string(L, "category", op->category);
     set_string(L, "strides", strides[op->strides]);
+    set_boolean(L, "host_only", mb_planned_backend.kernel(op->name) == NULL);
     mbl_set_number(L, "tolerance", op->tolerance);
     set_names(L, "samples", op->samples);
     lua_newtable(L);

@@ -515,6 +515,20 @@ local function check_against_host(descriptor, sample)
     end
 end
 
+-- Tests on a GPU, which an operator without a CUDA kernel has not: shown as skipped.
+local function gpu_test(descriptor)
+    return not descriptor.host_only and helper.gpu_it or function(name)
+        it(name .. " #gpu", function()
+            pending(descriptor.name .. " runs on the host alone: it has no CUDA kernel")
+        end)
+    end
+end
+
+local function each_device(descriptor, f)
+    f("host", it)
+    f("cuda:0", gpu_test(descriptor))
+end
+
 for _, name in ipairs(mb.op.list()) do
     local descriptor = mb.op.describe(name)
     local samples = load_samples(descriptor)
@@ -529,7 +543,7 @@ for _, name in ipairs(mb.op.list()) do
         end)
 
         for number, sample in ipairs(samples) do
-            helper.each_device(function(device, test)
+            each_device(descriptor, function(device, test)
                 local where = (" (sample %d, %s)"):format(number, device:match("^%a+"))
                 test("takes the memory it estimates" .. where, function()
                     check_run(descriptor, sample, device)
@@ -547,13 +561,13 @@ for _, name in ipairs(mb.op.list()) do
                     check_failures(descriptor, sample, device)
                 end)
             end)
-            helper.gpu_it(("is the same on the GPU (sample %d)"):format(number), function()
+            gpu_test(descriptor)(("is the same on the GPU (sample %d)"):format(number), function()
                 check_against_host(descriptor, sample)
             end)
         end
 
         if #descriptor.split > 0 then
-            helper.each_device(function(device, test)
+            each_device(descriptor, function(device, test)
                 test(("is the same in chunks (%s)"):format(device:match("^%a+")), function()
                     local compared = {}
                     for _, split in ipairs(descriptor.split) do

@@ -232,6 +232,9 @@ local function operator_text(name)
     add_args("results", results, false)
     add("")
     add("Arrays %s. Can be cut: %s.", strides_text[d.strides], split_text(d))
+    if d.host_only then
+        add("Runs on the host alone: it has no CUDA kernel.")
+    end
     if #d.alias > 0 then
         add("out may be %s.", table.concat(d.alias, " or "))
     end

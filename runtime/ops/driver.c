@@ -155,6 +155,19 @@ mb_status mb_op_check(const mb_op *op, const void *params, mb_spec *arrays)
     return status;
 }
 
+/* The kernel, asked for before anything is planned: a plan for a device that then refuses the call is none. */
+static mb_status find_kernel(const mb_op *op, mb_device *device, mb_op_kernel *kernel)
+{
+    *kernel =
+        device->facts.compute_capability == 0 ? op->run_host : mb_device_kernel(device, op->name);
+    if (*kernel)
+        return MB_STATUS_OK;
+    return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
+                   "%s runs on the host alone: it has no kernel for %s; move its inputs with "
+                   "a:to(\"host\")",
+                   op->name, device->id);
+}
+
 /* ---- plan ---- */
 
 static bool is_empty(const mb_op *op, const mb_spec *arrays)
@@ -169,7 +182,9 @@ static bool is_empty(const mb_op *op, const mb_spec *arrays)
 static mb_status plan(const mb_op *op, const void *params, const mb_spec *arrays, mb_device *device,
                       mb_planner *planner)
 {
+    mb_op_kernel kernel;
     mb_planner_begin(planner, device);
+    MB_TRY(find_kernel(op, device, &kernel));
     if (op->plan && !is_empty(op, arrays))
         op->plan(params, arrays, planner);
     return mb_planner_assign(planner);
@@ -280,11 +295,8 @@ static mb_status check_given(const mb_op_arg *arg, const mb_array *array, const 
 static mb_status launch(const mb_op *op, const void *params, mb_array **arrays, int count,
                         mb_device *device, mb_planner *planner, const mb_block *scratch)
 {
-    mb_op_kernel kernel = mb_device_kernel(device, op->name);
-    if (!kernel)
-        return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
-                       "%s has no kernel for %s; run it on the host (a:to(\"host\"))", op->name,
-                       device->id);
+    mb_op_kernel kernel;
+    MB_TRY(find_kernel(op, device, &kernel));
     mb_op_call call = {.op = op, .params = params, .device = device};
     for (int i = 0; i < count; i++)
         call.arrays[i] = arrays[i];

@@ -134,8 +134,9 @@ describe("a planned device", function()
 
     it("answers whether there is a CUDA kernel", function()
         for _, name in ipairs(mb.op.list()) do
-            assert.is_true(mb.op.supported(name, ID), name)
+            assert.equal(not mb.op.describe(name).host_only, mb.op.supported(name, ID), name)
         end
+        assert.is_true(mb.op.supported("backproject", ID))
     end)
 
     it("plans as a GPU does, not as the host", function()
