@@ -208,6 +208,33 @@ void mbl_garbage_drain(void)
     free(list);
 }
 
+/* Frees what userdata hold: those made by other finalizers, for which a closing state calls none. */
+static int release_all(lua_State *L)
+{
+    (void)L;
+    mb_array *array;
+    do {
+        array = NULL;
+        pthread_mutex_lock(&lock);
+        for (array_box *box = boxes; box != NULL && array == NULL; box = box->next)
+            array = box->array != NULL ? empty_box(box) : NULL;
+        pthread_mutex_unlock(&lock);
+        mb_array_destroy(array);
+    } while (array != NULL);
+    return 0;
+}
+
+void mbl_release_at_close(lua_State *L)
+{
+    static const char key = 0;
+    lua_newuserdatauv(L, 0, 0);
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, release_all);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
+}
+
 void mbl_forget_device(mb_device *device)
 {
     for (;;) {

@@ -135,6 +135,9 @@ void mbl_unmirror_arrays(mb_device *device);
 void mbl_pool_point(lua_State *L);
 /* Releases what is on the garbage list now. */
 void mbl_garbage_drain(void);
+/* Has a closing state free the arrays that finalizers made while it closed. Call when the state is new: the first object
+** with a finalizer is finalized last. */
+void mbl_release_at_close(lua_State *L);
 /* Before a device goes away: releases every array on it, whoever refers to it. */
 void mbl_forget_device(mb_device *device);
 int mbl_array_gc(lua_State *L);      /* __gc */

@@ -10,10 +10,12 @@
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
+#include "device/host/host_limits.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <omp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -331,6 +333,32 @@ static int system_processors(lua_State *L)
     return 1;
 }
 
+static void set_limit(lua_State *L, const char *name, uint64_t bytes)
+{
+    lua_pushinteger(L, (lua_Integer)bytes);
+    lua_setfield(L, -2, name);
+}
+
+/* memory_limits([root]): what the control groups and resource limits of the process allow, {most, left, name}: the smallest
+** limit, what the limits leave by now (page cache counts as left), and the limit that decides that. nil where nothing limits
+** the process. With `root`, a folder, only the groups are read, in ROOT/proc/self/cgroup and ROOT/sys/fs/cgroup. */
+static int system_memory_limits(lua_State *L)
+{
+    mb_host_limits limits;
+    if (lua_isnoneornil(L, 1))
+        mb_host_limits_read(omp_get_max_threads(), 0, &limits);
+    else
+        mb_host_limits_of_groups(mbl_check_string(L, 1, "root"), &limits);
+    if (limits.most == UINT64_MAX)
+        return 0;
+    lua_createtable(L, 0, 3);
+    set_limit(L, "most", limits.most);
+    set_limit(L, "left", limits.left);
+    lua_pushstring(L, limits.name);
+    lua_setfield(L, -2, "name");
+    return 1;
+}
+
 /* set_home(folder): where the module's own Lua files are; called by init.lua. */
 static int system_set_home(lua_State *L)
 {
@@ -421,6 +449,7 @@ int mbl_open_system(lua_State *L)
                                          {"hostname", system_host_name},
                                          {"processors", system_processors},
                                          {"stop_signal", system_stop_signal},
+                                         {"memory_limits", system_memory_limits},
                                          {"set_home", system_set_home},
                                          {NULL, NULL}};
     luaL_newlib(L, functions);

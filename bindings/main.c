@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
 #include "io/h5file.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <lualib.h>
 #include <signal.h>
@@ -38,7 +40,7 @@ static void print_usage(FILE *stream)
             "  -i            enter interactive mode after executing 'script'\n"
             "  -l mod        require library 'mod' into global 'mod'\n"
             "  -l g=mod      require library 'mod' into global 'g'\n"
-            "  -v            show version information\n"
+            "  -v, --version show version information\n"
             "  -E            ignore environment variables\n"
             "  -W            turn warnings on\n"
             "  --device ID   the default device: host, cuda:0, ...\n"
@@ -46,25 +48,29 @@ static void print_usage(FILE *stream)
             "  --plan        dry-run 'script': print what every step would take\n"
             "  --ledger      dry-run 'script', run it, compare every step\n"
             "  --leaks       fail when arrays are still live after 'script': list them by line\n"
-            "  --help        show this text\n"
+            "  -h, --help    show this text\n"
             "  --            stop handling options\n"
             "  -             stop handling options and execute stdin\n",
             program);
 }
 
+#define STATUS_MISUSE 2 /* the exit status of wrong use */
+
+static int failure_status = EXIT_FAILURE;
+
 static void print_bad_option(const char *option)
 {
-    fprintf(stderr, "%s: ", program);
+    const char *problem = "is no option";
     if (option[1] == 'e' || option[1] == 'l' || strcmp(option, "--device") == 0 ||
         strcmp(option, "--budget") == 0)
-        fprintf(stderr, "'%s' needs argument\n", option);
+        problem = "needs an argument";
     else if (strcmp(option, "--plan") == 0 || strcmp(option, "--ledger") == 0 ||
              strcmp(option, "--leaks") == 0)
-        fprintf(stderr, "'%s' needs a script\n", option);
-    else
-        fprintf(stderr, "unrecognized option '%s'\n", option);
-    print_usage(stderr);
+        problem = "needs a script";
+    fprintf(stderr, "%s: '%s' %s; '%s --help' shows the options\n", program, option, problem,
+            program);
     fflush(stderr);
+    failure_status = STATUS_MISUSE;
 }
 
 static void print_version(void)
@@ -73,7 +79,30 @@ static void print_version(void)
     fflush(stdout);
 }
 
-static int failure_status = EXIT_FAILURE;
+/* ---- standard streams ---- */
+
+/* A file that is opened later must not become the standard output because that was closed: whatever is printed would go
+** into it. What stands in for a closed stream refuses to be written. */
+static void occupy_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/* At exit, also by os.exit: a plan or a table that could not be written is no success. */
+static void check_output(int status, void *unused)
+{
+    (void)unused;
+    errno = 0;
+    const bool failed = ferror(stdout) != 0;
+    if (fflush(stdout) == 0 && !failed)
+        return;
+    fprintf(stderr, "%s: cannot write all of the standard output: %s\n", program,
+            errno != 0 ? strerror(errno) : "an earlier write failed");
+    if (status == EXIT_SUCCESS)
+        _exit(EXIT_FAILURE);
+}
 
 /* ---- crashes ---- */
 
@@ -116,13 +145,14 @@ static void watch_for_crashes(void)
 }
 #endif
 
-static bool is_interrupt(lua_State *L, int index)
+/* Is it an error object with this code? */
+static bool has_code(lua_State *L, int index, mb_status status)
 {
     if (!lua_istable(L, index))
         return false;
     lua_getfield(L, index, "code");
     const char *code = lua_tostring(L, -1);
-    bool found = code != NULL && strcmp(code, mb_status_name(MB_STATUS_CANCELLED)) == 0;
+    bool found = code != NULL && strcmp(code, mb_status_name(status)) == 0;
     lua_pop(L, 1);
     return found;
 }
@@ -131,7 +161,7 @@ static bool is_interrupt(lua_State *L, int index)
 static int report(lua_State *L, int status)
 {
     if (status != LUA_OK) {
-        if (is_interrupt(L, -1))
+        if (has_code(L, -1, MB_STATUS_CANCELLED))
             failure_status = 128 + mbl_stop_signal(); /* as shells say it */
         const char *message = luaL_tolstring(L, -1, NULL);
         fprintf(stderr, "%s: %s\n", program, message);
@@ -195,6 +225,10 @@ static int collect_arguments(char **argv, int *first)
                 flags |= HELP;
                 break;
             }
+            if (strcmp(argv[i], "--version") == 0) {
+                flags |= VERSION;
+                break;
+            }
             if (strcmp(argv[i], "--plan") == 0) {
                 flags |= PLAN;
                 break;
@@ -219,6 +253,11 @@ static int collect_arguments(char **argv, int *first)
             *first = i + 1;
             return flags;
         case '\0': return flags;
+        case 'h':
+            if (argv[i][2] != '\0')
+                return BAD;
+            flags |= HELP;
+            break;
         case 'E':
             if (argv[i][2] != '\0')
                 return BAD;
@@ -252,39 +291,66 @@ static int collect_arguments(char **argv, int *first)
     return flags;
 }
 
-static int set_device(lua_State *L, const char *id)
+/* apply_device(id, budget): opens the default device, with a budget. Either may be nil. */
+static int apply_device(lua_State *L)
 {
+    lua_settop(L, 2);
     lua_getglobal(L, "require");
     lua_pushliteral(L, "moonbeam.core");
     lua_call(L, 1, 1);
     lua_getfield(L, -1, "device");
-    lua_getfield(L, -1, "default");
-    lua_pushstring(L, id);
-    int status = mbl_call(L, 1, 0);
-    report(L, status);
-    lua_settop(L, 0);
-    return status;
+    lua_getfield(L, -1, "open");
+    lua_getfield(L, -2, "default");
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
+    if (lua_isnil(L, 2))
+        return 0;
+    lua_createtable(L, 0, 1);
+    lua_pushvalue(L, 2);
+    lua_setfield(L, -2, "budget");
+    lua_call(L, 2, 0);
+    return 0;
 }
 
-/* The budget of the device that is the default one by now. */
-static int set_budget(lua_State *L, const char *size)
+static int set_device(lua_State *L, const char *id, const char *budget)
 {
-    static const char chunk[] = "local device = require('moonbeam.core').device\n"
-                                "device.open(device.default(), {budget = ...})";
-    int status = luaL_loadbuffer(L, chunk, sizeof chunk - 1, "=--budget");
-    if (status == LUA_OK) {
-        lua_pushstring(L, size);
-        status = mbl_call(L, 1, 0);
-    }
+    lua_pushcfunction(L, apply_device);
+    lua_pushstring(L, id);
+    lua_pushstring(L, budget);
+    int status = mbl_call(L, 2, 0);
+    if (status != LUA_OK && has_code(L, -1, MB_STATUS_ARGUMENT))
+        failure_status = STATUS_MISUSE;
     report(L, status);
     lua_settop(L, 0);
     return status;
 }
 
-/* The options that do something, in order. False after the first failure. */
+/* The value of the option NAME at argv[*i], NAME=VALUE or NAME VALUE (then *i moves on to it), or NULL. */
+static const char *option_value(char **argv, int *i, const char *name)
+{
+    const size_t length = strlen(name);
+    if (strncmp(argv[*i], name, length) != 0)
+        return NULL;
+    if (argv[*i][length] == '=')
+        return argv[*i] + length + 1;
+    return argv[*i][length] == '\0' ? argv[++*i] : NULL;
+}
+
+/* The options that do something: the device first, then the rest in order. False after the first failure. */
 static bool run_options(lua_State *L, char **argv, int count)
 {
-    const char *budget = NULL;
+    const char *device = NULL, *budget = NULL;
+    for (int i = 1; i < count; i++) {
+        const char *value = option_value(argv, &i, "--device");
+        if (value != NULL)
+            device = value;
+        else if ((value = option_value(argv, &i, "--budget")) != NULL)
+            budget = value;
+        else if ((argv[i][1] == 'e' || argv[i][1] == 'l') && argv[i][2] == '\0')
+            i++;
+    }
+    if ((device != NULL || budget != NULL) && set_device(L, device, budget) != LUA_OK)
+        return false;
     for (int i = 1; i < count; i++) {
         char option = argv[i][1];
         int status = LUA_OK;
@@ -294,19 +360,13 @@ static bool run_options(lua_State *L, char **argv, int count)
                 option == 'e' ? run_string(L, extra, "=(command line)") : run_library(L, extra);
         } else if (option == 'W') {
             lua_warning(L, "@on", 0);
-        } else if (strcmp(argv[i], "--device") == 0) {
-            status = set_device(L, argv[++i]);
-        } else if (strncmp(argv[i], "--device=", 9) == 0) {
-            status = set_device(L, argv[i] + 9);
-        } else if (strcmp(argv[i], "--budget") == 0) {
-            budget = argv[++i];
-        } else if (strncmp(argv[i], "--budget=", 9) == 0) {
-            budget = argv[i] + 9;
+        } else if (strcmp(argv[i], "--device") == 0 || strcmp(argv[i], "--budget") == 0) {
+            i++;
         }
         if (status != LUA_OK)
             return false;
     }
-    return budget == NULL || set_budget(L, budget) == LUA_OK;
+    return true;
 }
 
 static int run_init(lua_State *L)
@@ -476,6 +536,7 @@ static int protected_main(lua_State *L)
         lua_setfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");
     }
     luaL_openlibs(L);
+    mbl_release_at_close(L);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     lua_pushcfunction(L, luaopen_moonbeam_core);
     lua_setfield(L, -2, "moonbeam.core");
@@ -522,6 +583,8 @@ int main(int argc, char **argv)
     lua_State *L = luaL_newstate();
     if (argv[0] != NULL && argv[0][0] != '\0')
         program = argv[0];
+    occupy_standard_streams();
+    on_exit(check_output, NULL);
     watch_for_crashes();
     if (L == NULL) {
         fprintf(stderr, "%s: cannot create state: not enough memory\n", program);

@@ -60,6 +60,27 @@ for name, f in pairs(op.functions) do
     end
 end
 
+local ENOENT, ENOTDIR <const> = 2, 20
+
+-- Whether there is a module of this name. A file that is there but cannot be opened (too many open files, no permission) is
+-- an error: the system's reason is what the caller must know.
+local function has_module(name)
+    if package.searchpath(name, package.path) then
+        return true
+    end
+    for template in package.path:gmatch("[^;]+") do
+        local file = template:gsub("%?", (name:gsub("%.", "/")))
+        local f, message, code = io.open(file)
+        if f then -- it could not be opened a moment ago
+            f:close()
+            return true
+        elseif code ~= ENOENT and code ~= ENOTDIR then
+            core.error.raise("io", ("cannot open the module '%s': %s"):format(name, message))
+        end
+    end
+    return false
+end
+
 -- The nearest name, for mistyped ones.
 local function nearest_name(name)
     local names = {}
@@ -74,8 +95,7 @@ return setmetatable(mb, {
         if type(name) ~= "string" then
             return nil
         end
-        if name:match("^[%l_][%w_]*$")
-            and package.searchpath("moonbeam." .. name, package.path) then
+        if name:match("^[%l_][%w_]*$") and has_module("moonbeam." .. name) then
             local module = require("moonbeam." .. name)
             rawset(mb, name, module)
             return module

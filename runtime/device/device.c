@@ -249,7 +249,7 @@ static mb_status open_planned(const char *name, mb_device **out)
     char known[200];
     const int number = mb_device_record_find(name);
     if (number < 0 || number >= MAX_PLANNED)
-        return mb_fail(MB_STATUS_DEVICE, "device",
+        return mb_fail(MB_STATUS_ARGUMENT, "device",
                        "no record of \"%s\"; devices that can be planned for without having them: "
                        "%s",
                        name, planned_names(known, sizeof known));

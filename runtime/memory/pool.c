@@ -229,13 +229,16 @@ mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool 
     uint64_t range = wanted > most ? most : (wanted + size - 1) / size * size;
     if (range < size)
         range = size;
+    const uint64_t least = budget < size   ? size
+                           : budget > most ? most
+                                           : (budget + size - 1) / size * size;
     void *base = NULL;
     for (;;) { /* address space can be limited: take what there is, down to the budget */
         status = source->reserve(source->self, range, &base);
-        if (status == MB_STATUS_OK || range / 2 < budget || range / 2 < size)
+        if (status == MB_STATUS_OK || range <= least)
             break;
         mb_error_clear();
-        range = range / 2 / size * size;
+        range = range / 2 < least ? least : range / 2 / size * size;
     }
     if (status != MB_STATUS_OK)
         goto fail;
@@ -604,11 +607,12 @@ mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget)
                                mb_bytes_format(budget, asked, sizeof asked),
                                mb_bytes_format(pool->stats.live, live, sizeof live));
     else if (budget > pool->stats.reserved)
-        status =
-            mb_fail_bytes(MB_STATUS_ARGUMENT, budget, pool->stats.reserved,
-                          "a budget of %s is more than twice the device's memory (%s of addresses)",
-                          mb_bytes_format(budget, asked, sizeof asked),
-                          mb_bytes_format(pool->stats.reserved, reserved, sizeof reserved));
+        status = mb_fail_bytes(
+            MB_STATUS_ARGUMENT, budget, pool->stats.reserved,
+            "a budget of %s is more than the %s of addresses that the pool has: twice the "
+            "memory of the device, or fewer where a limit (ulimit -v) says so",
+            mb_bytes_format(budget, asked, sizeof asked),
+            mb_bytes_format(pool->stats.reserved, reserved, sizeof reserved));
     else
         pool->stats.budget = budget;
     pthread_mutex_unlock(&pool->lock);

@@ -104,7 +104,7 @@ describe("a planned device", function()
             assert.is_nil(id:match("^planned"))
         end
         local message, err = helper.failure(mb.device, "planned:abacus")
-        assert.equal("device", err.code)
+        assert.equal("argument", err.code)
         assert.matches("no record of \"abacus\".*planned:h200", message)
     end)
 

@@ -3,6 +3,7 @@
 ** Thread count: OpenMP's (OMP_NUM_THREADS is obeyed).
 */
 #include "device/host/host_backend.h"
+#include "device/host/host_limits.h"
 #include "ops/op.h"
 #include <errno.h>
 #include <omp.h>
@@ -15,23 +16,10 @@
 
 #define GRANULARITY (UINT64_C(2) << 20)
 
-static int host_instance; /* `self`: the host has no state, but NULL would look closed */
-
-/* One number after `key` in a small text file such as /proc/meminfo, or 0. */
-static uint64_t read_figure(const char *path, const char *key)
-{
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return 0;
-    char line[256];
-    unsigned long long value = 0;
-    size_t length = strlen(key);
-    while (fgets(line, sizeof line, file))
-        if (!strncmp(line, key, length) && sscanf(line + length, "%llu", &value) == 1)
-            break;
-    fclose(file);
-    return value;
-}
+/* `self` is its address. */
+static struct host_state {
+    uint64_t reserved; /* bytes of addresses that pools have */
+} host_instance;
 
 static void cpu_name(char *name, size_t bytes)
 {
@@ -59,22 +47,15 @@ static mb_status host_memory(void *self, uint64_t *free_bytes, uint64_t *total_b
 {
     (void)self;
     uint64_t total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t available = read_figure("/proc/meminfo", "MemAvailable:") * 1024;
+    uint64_t available = mb_host_figure("/proc/meminfo", "MemAvailable:") * 1024;
     if (!available)
         available = total / 2;
-    /* A container's limit counts like the machine's memory. */
-    uint64_t limit = read_figure("/sys/fs/cgroup/memory.max", "");
-    if (!limit)
-        limit = read_figure("/sys/fs/cgroup/memory/memory.limit_in_bytes", "");
-    if (limit && limit < total) {
-        uint64_t used = read_figure("/sys/fs/cgroup/memory.current", "");
-        if (!used)
-            used = read_figure("/sys/fs/cgroup/memory/memory.usage_in_bytes", "");
-        total = limit;
-        uint64_t left = limit > used ? limit - used : 0;
-        if (left < available)
-            available = left;
-    }
+    mb_host_limits limits; /* of a batch job or a container: they count like the machine's memory */
+    mb_host_limits_read(omp_get_max_threads(), host_instance.reserved, &limits);
+    if (limits.most < total)
+        total = limits.most;
+    if (limits.left < available)
+        available = limits.left;
     *free_bytes = available;
     *total_bytes = total;
     return MB_STATUS_OK;
@@ -102,29 +83,44 @@ static void host_close(void *self)
     (void)self;
 }
 
+static mb_status fail_reserve(uint64_t bytes, int cause)
+{
+    char text[32];
+    return mb_fail_bytes(
+        MB_STATUS_MEMORY, bytes, 0,
+        "no address space for a pool of %s: %s; raise the limit of the shell or of the batch "
+        "job (ulimit -v, h_vmem, pvmem)",
+        mb_bytes_format(bytes, text, sizeof text), strerror(cause));
+}
+
 static mb_status host_reserve(void *self, uint64_t bytes, void **base)
 {
-    (void)self;
+    struct host_state *state = self;
+    mb_host_limits limits;
+    mb_host_limits_read(omp_get_max_threads(), state->reserved, &limits);
+    if (limits.address_space < bytes) /* the rest of the process needs addresses too */
+        return fail_reserve(bytes, ENOMEM);
     /* One granule more, to align the range for huge pages. The slack has no memory behind it. */
     char *address = mmap(NULL, bytes + GRANULARITY, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address == MAP_FAILED)
-        return mb_fail_bytes(MB_STATUS_MEMORY, bytes, 0, "no address space for a pool: %s",
-                             strerror(errno));
+        return fail_reserve(bytes, errno);
     uintptr_t aligned = ((uintptr_t)address + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
     size_t head = aligned - (uintptr_t)address;
     if (head)
         munmap(address, head);
     if (GRANULARITY - head)
         munmap((char *)aligned + bytes, GRANULARITY - head);
+    state->reserved += bytes;
     *base = (void *)aligned;
     return MB_STATUS_OK;
 }
 
 static void host_unreserve(void *self, void *base, uint64_t bytes)
 {
-    (void)self;
+    struct host_state *state = self;
     munmap(base, bytes);
+    state->reserved -= bytes;
 }
 
 static mb_status host_commit(void *self, void *base, uint64_t offset, uint64_t bytes)
