@@ -1,4 +1,5 @@
---- Campaigns on damaged files: every mutant goes through the program as a user would send it, planned and for real.
+--- Campaigns on damaged files: every mutant goes through the program as a user would send it,
+-- planned and for real.
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
@@ -24,7 +25,8 @@ local function read(path)
     return text
 end
 
--- Runs campaign.program with these arguments, for campaign.seconds at most. Returns {how = "exit", code = 0, seconds, kib, out, err}.
+-- Runs campaign.program with these arguments, for campaign.seconds at most. Returns {how =
+-- "exit", code = 0, seconds, kib, out, err}.
 local function run(campaign, ...)
     local words = {campaign.measure, tostring(campaign.seconds), campaign.folder .. "/out",
         campaign.folder .. "/err", campaign.program, ...}
@@ -106,7 +108,8 @@ end
 -- The names of the facts in which a mutant differs from its seed.
 local function changed(facts, true_facts)
     local names = {}
-    for _, name in ipairs {"n_angles", "rows", "cols", "dtype", "pixel_size", "flats", "darks", "shape", "spacing", "unit",
+    for _, name in ipairs {"n_angles", "rows", "cols", "dtype", "pixel_size", "flats", "darks",
+        "shape", "spacing", "unit",
         "channels", "frames"} do
         if facts[name] ~= true_facts[name] then
             names[#names + 1] = name
@@ -132,7 +135,8 @@ local function judge_scan(campaign, seed, path, result)
     end
     local names = changed(facts, seed.facts)
     if #names > 0 then
-        return warnings_and_lines(result.err) > 0 and "accepted, changed and said so" or "accepted, changed in silence", names
+        return warnings_and_lines(result.err) > 0 and "accepted, changed and said so"
+            or "accepted, changed in silence", names
     end
     local opened = mb.h5.open(campaign.folder .. "/result.h5")
     if not opened then
@@ -155,7 +159,8 @@ local function try_scan(campaign, seed, path)
         second, names = judge_scan(campaign, seed, path, result)
     end
     local left = clean(campaign, result.code == 0 and "result.h5" or nil)
-    return {{run = "plan", verdict = first, result = planned}, {run = "real", verdict = second, result = result, names = names,
+    return {{run = "plan", verdict = first, result = planned},
+        {run = "real", verdict = second, result = result, names = names,
         left = left}}
 end
 
@@ -164,20 +169,24 @@ local function try_image(campaign, seed, path)
     local word, names = verdict(campaign, result), nil
     if word == "accepted" then
         names = changed(facts, seed.facts)
-        word = #names > 0 and "accepted, other tags" or facts.sum == seed.facts.sum and "accepted, right" or "accepted, other pixels"
+        word = #names > 0 and "accepted, other tags" or facts.sum == seed.facts.sum
+            and "accepted, right" or "accepted, other pixels"
     end
     return {{run = "read", verdict = word, result = result, names = names, left = clean(campaign)}}
 end
 
---- What the undamaged seeds give: their facts and, of scans, the sum of the volume. Raises where one of them fails.
+--- What the undamaged seeds give: their facts and, of scans, the sum of the volume. Raises where
+-- one of them fails.
 function files.prepare(campaign, seeds)
     for _, seed in ipairs(seeds) do
         local path = ("%s/seed.%s"):format(campaign.folder, seed.extension)
         write(path, seed.text)
         local facts, result = facts_of(campaign, seed.kind, path)
-        seed.facts = facts or error(("the undamaged %s is refused: %s"):format(seed.name, result.err), 0)
+        seed.facts = facts or error(("the undamaged %s is refused: %s"):format(seed.name,
+            result.err), 0)
         if seed.kind == "scan" then
-            local made = run(campaign, RECIPE, path, "-o", campaign.folder .. "/result.h5", "--center", "7.5", "-q")
+            local made = run(campaign, RECIPE, path, "-o", campaign.folder .. "/result.h5",
+                "--center", "7.5", "-q")
             if made.code ~= 0 then
                 error(("the undamaged %s fails: %s"):format(seed.name, made.err), 0)
             end
@@ -190,19 +199,23 @@ function files.prepare(campaign, seeds)
     end
 end
 
---- Tries mutant number `index` of a seed, made by `kind` ("structure" or "values"); `note` gets every run. A mutant whose
--- runs are worth looking at is kept in campaign.keep, if that is a folder.
+--- Tries mutant number `index` of a seed, made by `kind` ("structure" or "values"); `note` gets
+-- every run. A mutant whose runs are worth looking at is kept in campaign.keep, if that is a
+-- folder.
 function files.try(campaign, seed, kind, index, note)
     math.randomseed(campaign.seed, index)
-    local text = kind == "values" and mutate.values(seed.text, seed.values) or mutate.structure(seed.text, seed.protected)
-    local name = ("mutant-%s-%d-%d.%s"):format(seed.name:gsub("%W", "-"), campaign.seed, index, seed.extension)
+    local text = kind == "values" and mutate.values(seed.text, seed.values)
+        or mutate.structure(seed.text, seed.protected)
+    local name = ("mutant-%s-%d-%d.%s"):format(seed.name:gsub("%W", "-"), campaign.seed, index,
+        seed.extension)
     local path = campaign.folder .. "/" .. name
     write(path, text)
     for _, entry in ipairs((seed.kind == "scan" and try_scan or try_image)(campaign, seed, path)) do
         entry.name = name
         if note(entry) and campaign.keep then
             write(("%s/%s"):format(campaign.keep, name), text)
-            write(("%s/%s.%s.txt"):format(campaign.keep, name, entry.run), entry.verdict .. "\n" .. entry.result.err)
+            write(("%s/%s.%s.txt"):format(campaign.keep, name, entry.run), entry.verdict .. "\n"
+                .. entry.result.err)
         end
     end
     os.remove(path)

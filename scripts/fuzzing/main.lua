@@ -1,4 +1,5 @@
---- The fuzzer's loop: mutants of files and calls of operators, counted, until a number or a time is reached. See scripts/fuzz.
+--- The fuzzer's loop: mutants of files and calls of operators, counted, until a number or a time
+-- is reached. See scripts/fuzz.
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
@@ -14,24 +15,31 @@ local options = cli.parse(arg, {
     usage = "fuzz [options]",
     summary = "Damages files and arguments and counts how the program takes it.",
     {"count", value = "N", type = cli.count, default = 1 << 40, doc = "mutants of files"},
-    {"minutes", value = "M", type = cli.number, default = 1e6, doc = "time after which no new mutant is begun"},
-    {"seed", value = "N", type = cli.count, default = 1, doc = "of all that is random: the same seed makes the same mutants"},
+    {"minutes", value = "M", type = cli.number, default = 1e6,
+        doc = "time after which no new mutant is begun"},
+    {"seed", value = "N", type = cli.count, default = 1,
+        doc = "of all that is random: the same seed makes the same mutants"},
     {"from", value = "N", type = cli.count, default = 1, doc = "number of the first mutant"},
-    {"only", value = "KIND", type = cli.choice("scan", "values", "image", "operators"), doc = "this kind alone"},
+    {"only", value = "KIND", type = cli.choice("scan", "values", "image", "operators"),
+        doc = "this kind alone"},
     {"keep", value = "FOLDER", doc = "where mutants that break a promise are kept"},
     {"measure", value = "FILE", required = true, doc = "the built measure.c"},
     {"sanitized", doc = "the program is a sanitized one: its memory is not judged"},
-    {"worker", value = "K/N", default = "1/1", doc = "of N processes this is number K: it takes every N-th mutant"},
+    {"worker", value = "K/N", default = "1/1",
+        doc = "of N processes this is number K: it takes every N-th mutant"},
     {"tallies", value = "FILE", doc = "write the counts there for --merge, and no report"},
-    {"merge", value = "FILES", doc = "add the counts of these files up (separated by commas) and print the report"},
+    {"merge", value = "FILES",
+        doc = "add the counts of these files up (separated by commas) and print the report"},
 })
 
 if options.merge then
     os.exit(report.print(report.merge(options.merge), options.sanitized) and 0 or 1, true)
 end
 
--- What mutant number `index` is: ten of them are six damaged scans, one with damaged values, two images, and a batch of calls.
-local KINDS = {"scan", "image", "scan", "scan", "values", "scan", "image", "scan", "scan", "operators"}
+-- What mutant number `index` is: ten of them are six damaged scans, one with damaged values, two
+-- images, and a batch of calls.
+local KINDS = {"scan", "image", "scan", "scan", "values", "scan", "image", "scan", "scan",
+    "operators"}
 
 local folder = os.tmpname()
 os.remove(folder)
@@ -39,7 +47,8 @@ assert(mb.system.mkdir(folder))
 local _ <close> = setmetatable({}, {__close = function()
     os.execute(("rm -rf '%s'"):format(folder))
 end})
-local campaign = {program = core.system.program(), measure = options.measure, seconds = SECONDS, folder = folder .. "/runs",
+local campaign = {program = core.system.program(), measure = options.measure, seconds = SECONDS,
+    folder = folder .. "/runs",
     seed = options.seed, keep = options.keep, sanitized = options.sanitized}
 assert(mb.system.mkdir(campaign.folder))
 local all = seeds.make(folder)
@@ -54,8 +63,9 @@ local tallies = report.new()
 
 local function try_operators(index)
     local log, out, err = folder .. "/call", folder .. "/out", folder .. "/err"
-    local pipe <close> = assert(io.popen(("'%s' 300 '%s' '%s' '%s' scripts/fuzzing/operators.lua %d %d %d '%s'"):format(
-        options.measure, out, err, core.system.program(), options.seed, index * CALLS, CALLS, log)))
+    local command = ("'%s' 300 '%s' '%s' '%s' scripts/fuzzing/operators.lua %d %d %d '%s'"):format(
+        options.measure, out, err, core.system.program(), options.seed, index * CALLS, CALLS, log)
+    local pipe <close> = assert(io.popen(command))
     local how = pipe:read("l")
     report.operators(tallies, how, out, err, log)
 end

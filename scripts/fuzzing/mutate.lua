@@ -5,7 +5,8 @@
 local mutate = {}
 
 -- Numbers at which programs break: as fields of files they are lengths, counts and addresses.
-local NUMBERS = {0, 1, 2, 7, 8, 127, 128, 255, 256, 32767, 32768, 65535, 65536, 0x7fffffff, 0x80000000, 0xffffffff,
+local NUMBERS = {0, 1, 2, 7, 8, 127, 128, 255, 256, 32767, 32768, 65535, 65536, 0x7fffffff,
+    0x80000000, 0xffffffff,
     0x100000000, 0x7fffffffffffffff, -1, -2, math.mininteger}
 
 local function replace(text, at, bytes)
@@ -50,7 +51,8 @@ local kinds = {
     end,
 }
 
--- What changes values and not lengths is tried more often: most files that are cut are refused at once.
+-- What changes values and not lengths is tried more often: most files that are cut are refused at
+-- once.
 local WEIGHTS = {6, 6, 8, 2, 2, 2, 1, 1, 1}
 
 local function any_kind()
@@ -80,8 +82,9 @@ local function position(text, protected)
     end
 end
 
---- A damaged copy of `text`: one to three changes. `protected` is a list of {first, last}: bytes in which no change starts,
--- because they are values of which any is plausible and only a checksum could tell.
+--- A damaged copy of `text`: one to three changes. `protected` is a list of {first, last}: bytes
+-- in which no change starts, because they are values of which any is plausible and only a
+-- checksum could tell.
 function mutate.structure(text, protected)
     local length = #text
     for _ = 1, math.random(3) do

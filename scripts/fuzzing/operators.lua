@@ -1,17 +1,21 @@
---- Calls operators with arguments that are mostly wrong, in this process; prints what came of it as a Lua table.
+--- Calls operators with arguments that are mostly wrong, in this process; prints what came of it
+-- as a Lua table.
 --
 --   moonbeam scripts/fuzzing/operators.lua SEED FIRST COUNT [LOG]
 --
--- Every call starts from one of the operator's own samples, in which some things are spoilt. A call that succeeds is made twice:
--- both results must be the same to the bit, the measured peak the estimated one, and no guard word may be overwritten.
--- LOG gets the number of each call before it is made, so that a crash has a number.
+-- Every call starts from one of the operator's own samples, in which some things are spoilt. A
+-- call that succeeds is made twice: both results must be the same to the bit, the measured peak
+-- the estimated one, and no guard word may be overwritten. LOG gets the number of each call
+-- before it is made, so that a crash has a number.
 
 local mb = require "moonbeam"
 
-local SEED, FIRST, COUNT, LOG = math.tointeger(arg[1]), math.tointeger(arg[2]), math.tointeger(arg[3]), arg[4]
+local SEED, FIRST, COUNT, LOG = math.tointeger(arg[1]), math.tointeger(arg[2]),
+    math.tointeger(arg[3]), arg[4]
 local DEVICE = "host"
 local DTYPES = {"u8", "u16", "i32", "f16", "f32", "f64", "c64"}
-local JUNK = {0, -1, 1, 2, 7, 0.5, -0.5, 1e-300, 1e308, 1 << 31, 1 << 53, math.maxinteger, math.mininteger, 0 / 0, 1 / 0, -1 / 0,
+local JUNK = {0, -1, 1, 2, 7, 0.5, -0.5, 1e-300, 1e308, 1 << 31, 1 << 53, math.maxinteger,
+    math.mininteger, 0 / 0, 1 / 0, -1 / 0,
     "", "text", "auto", true, false}
 local names = mb.op.list()
 
@@ -32,7 +36,8 @@ local function junk()
     elseif kind == 11 then
         return {x = one_of(JUNK)}
     end
-    return setmetatable({}, {__len = function() return one_of(JUNK) end, __index = function() return one_of(JUNK) end})
+    return setmetatable({}, {__len = function() return one_of(JUNK) end,
+        __index = function() return one_of(JUNK) end})
 end
 
 -- Changes an extent or the type of an input, sometimes.
@@ -53,11 +58,13 @@ end
 
 -- An input array, at times a view that is not dense, or released.
 local function make_input(spec, arrays)
-    local array = mb.random({table.unpack(spec, 2)}, {dtype = spec[1], seed = math.random(1 << 20), high = one_of {1, 200, 1e30}})
+    local array = mb.random({table.unpack(spec, 2)}, {dtype = spec[1], seed = math.random(1 << 20),
+        high = one_of {1, 200, 1e30}})
     arrays[#arrays + 1] = array
     local what = math.random(20)
     if what == 1 and array.rank > 1 then
-        array = array:permute(table.unpack(array.rank == 2 and {2, 1} or {2, 1, table.unpack({3, 4, 5, 6}, 1, array.rank - 2)}))
+        array = array:permute(table.unpack(array.rank == 2 and {2, 1}
+            or {2, 1, table.unpack({3, 4, 5, 6}, 1, array.rank - 2)}))
         arrays[#arrays + 1] = array
     elseif what == 2 and array.shape[1] > 1 then
         array = array:view({2, -1})
@@ -68,7 +75,8 @@ local function make_input(spec, arrays)
     return array
 end
 
--- The call number `index`: the operator's name, positional arguments and options, inputs by name and parameters.
+-- The call number `index`: the operator's name, positional arguments and options, inputs by name
+-- and parameters.
 local function make_call(index, arrays)
     math.randomseed(SEED, index)
     local name = one_of(names)
@@ -85,7 +93,8 @@ local function make_call(index, arrays)
         elseif argument.kind ~= "out" then
             value = sample.params and sample.params[argument.name]
             if math.random(5) == 1 then
-                value = argument.choices and math.random(2) == 1 and one_of(argument.choices) or junk()
+                value = argument.choices and math.random(2) == 1 and one_of(argument.choices)
+                    or junk()
             end
             params[argument.name] = value
         end
@@ -101,7 +110,8 @@ local function make_call(index, arrays)
         options.out = one_of(arrays)
     end
     positional[#positional + 1] = options
-    return {name = name, positional = positional, options = options, inputs = inputs, params = params}
+    return {name = name, positional = positional, options = options, inputs = inputs,
+        params = params}
 end
 
 local function run(call)
@@ -148,7 +158,8 @@ local function check_success(index, call, results, peak, arrays)
     end
     local known = mb.op.estimate(call.name, call.inputs, call.params, {device = DEVICE})
     if known.peak ~= peak then
-        return count("wrong estimate", index, ("%s: %d bytes estimated, %d measured"):format(call.name, known.peak, peak))
+        return count("wrong estimate", index,
+            ("%s: %d bytes estimated, %d measured"):format(call.name, known.peak, peak))
     end
     local again = run(call)
     if not again[1] or take_results(again, arrays) ~= first then
@@ -159,7 +170,8 @@ end
 
 local function check_failure(index, call, problem)
     if type(problem) == "table" and problem.code then
-        return count(problem.code == "internal" and "internal error" or "clean error", problem.code == "internal" and index or nil,
+        return count(problem.code == "internal" and "internal error" or "clean error",
+            problem.code == "internal" and index or nil,
             problem)
     end
     count("plain Lua error", index, call.name .. ": " .. tostring(problem))
@@ -179,7 +191,8 @@ local function try(index)
             check_failure(index, call, results[2])
         end
     else
-        count("no input", type(call) ~= "table" and index or nil, call) -- an input too large to make
+        -- an input too large to make
+        count("no input", type(call) ~= "table" and index or nil, call)
     end
     for _, array in ipairs(arrays) do
         array:release()

@@ -4,13 +4,16 @@ local report = {}
 
 -- Ends of a run of which each breaks a promise.
 local BAD = {}
-for _, word in ipairs {"crash", "hang", "memory", "sanitizer", "traceback", "status", "several lines", "left behind",
-    "accepted, changed in silence", "accepted, without a result", "accepted, not read again", "lost", "wrong estimate",
+for _, word in ipairs {"crash", "hang", "memory", "sanitizer", "traceback", "status",
+    "several lines", "left behind",
+    "accepted, changed in silence", "accepted, without a result", "accepted, not read again",
+    "lost", "wrong estimate",
     "not repeatable", "internal error", "plain Lua error", "leak", "guard damage"} do
     BAD[word] = true
 end
 
--- Values of which any is plausible: nothing in the file could tell, so that their silence is counted and not blamed.
+-- Values of which any is plausible: nothing in the file could tell, so that their silence is
+-- counted and not blamed.
 local UNDETECTABLE = {values = {["accepted, changed in silence"] = true}}
 
 function report.new()
@@ -49,7 +52,8 @@ function report.file(tallies, kind, seed, entry)
         bad = true
     end
     if bad then
-        report.complain("%s (%s), %s: %s%s %s", entry.name, seed.name, entry.run, entry.verdict, names and " (" .. names .. ")" or "",
+        report.complain("%s (%s), %s: %s%s %s", entry.name, seed.name, entry.run, entry.verdict,
+            names and " (" .. names .. ")" or "",
             entry.result.err:match("[^\n]*"))
     end
     return bad
@@ -60,7 +64,8 @@ local function text_of(path)
     return file and file:read("a") or ""
 end
 
---- Counts a batch of calls: `how` is measure's line; the files are its output, its errors and the number of its last call.
+--- Counts a batch of calls: `how` is measure's line; the files are its output, its errors and the
+-- number of its last call.
 function report.operators(tallies, how, out, err, log)
     local status, chunk = (how or ""):match("^exit 0 "), load(text_of(out), "=operators", "t", {})
     local counts = status and chunk and chunk()
@@ -68,7 +73,8 @@ function report.operators(tallies, how, out, err, log)
         report.complain("operators, %s", line)
     end
     if not counts then
-        local word = (how or ""):find("^hang") and "hang" or (how or ""):find("^exit 77 ") and "sanitizer" or "crash"
+        local word = (how or ""):find("^hang") and "hang" or (how or ""):find("^exit 77 ")
+            and "sanitizer" or "crash"
         report.complain("operators, call %s: %s (%s)", (text_of(log):gsub("%s", "")), word, how)
         return add(tallies, "operators", word)
     end
@@ -107,7 +113,8 @@ function report.merge(paths)
         for names, number in pairs(tallies.facts) do
             sum.facts[names] = (sum.facts[names] or 0) + number
         end
-        sum.seconds, sum.kib = math.max(sum.seconds, tallies.seconds), math.max(sum.kib, tallies.kib)
+        sum.seconds, sum.kib = math.max(sum.seconds, tallies.seconds),
+            math.max(sum.kib, tallies.kib)
     end
     return sum
 end
@@ -141,7 +148,8 @@ function report.print(tallies, sanitized)
     end
     print(("slowest run %.1f s%s"):format(tallies.seconds, sanitized and ""
         or (", largest resident size %.0f MiB"):format(tallies.kib / 1024)))
-    print(broken == 0 and "no promise was broken" or ("promises broken: %d (marked !)"):format(broken))
+    print(broken == 0 and "no promise was broken"
+        or ("promises broken: %d (marked !)"):format(broken))
     return broken == 0
 end
 

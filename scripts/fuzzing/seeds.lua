@@ -1,7 +1,8 @@
 --- The undamaged files that mutants are made of, small ones of every kind that is read.
 --
--- A seed is {name, kind = "scan" or "image", extension, text, values, protected}: `values` are the byte ranges of numbers of which
--- any is plausible (angles, image keys, pixel sizes), `protected` those and the pixels.
+-- A seed is {name, kind = "scan" or "image", extension, text, values, protected}: `values` are
+-- the byte ranges of numbers of which any is plausible (angles, image keys, pixel sizes),
+-- `protected` those and the pixels.
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
@@ -55,7 +56,8 @@ local FORMATS = {u8 = "I1", u16 = "<I2", i32 = "<i4", f32 = "<f", f64 = "<d"}
 -- The seed of a scan's file: which of its bytes are values, and which pixels.
 local function scan_seed(name, path, frames)
     local text = read(path)
-    local seed = {name = name, kind = "scan", extension = "h5", text = text, values = {}, protected = {}}
+    local seed = {name = name, kind = "scan", extension = "h5", text = text, values = {},
+        protected = {}}
     local file <close> = assert(mb.h5.open(path))
     for _, object in ipairs(file:walk()) do
         if object.kind == "dataset" and object.shape and FORMATS[object.dtype] then
@@ -85,8 +87,10 @@ local function write_packed(path)
     file:write("/exchange/theta", mb.array(angles, {dtype = "f64"}), {attributes = {units = "deg"}})
     for frames, name in pairs {[count] = "data", [2] = "data_white", [3] = "data_dark"} do
         local low = ({data = 400, data_white = 900, data_dark = 10})[name]
-        local counts <close> = mb.random({frames, 4, 16}, {seed = frames, low = low, high = low + 50})
-        local dataset = file:create_dataset("/exchange/" .. name, {shape = {frames, 4, 16}, dtype = "f32", chunks = {1, 4, 16},
+        local counts <close> = mb.random({frames, 4, 16}, {seed = frames, low = low,
+            high = low + 50})
+        local dataset = file:create_dataset("/exchange/" .. name,
+            {shape = {frames, 4, 16}, dtype = "f32", chunks = {1, 4, 16},
             deflate = 4})
         dataset:write(counts, {1, frames})
     end
@@ -99,7 +103,8 @@ function seeds.make(folder)
     local simulate = "scripts/simulate.lua"
     for _, format in ipairs {"dx", "nxtomo"} do
         local path = ("%s/%s.h5"):format(folder, format)
-        run(simulate, path, "-n", "16", "--rows", "4", "-a", "24", "--flats", "2", "--darks", "2", "--photons", "1000", "-q",
+        run(simulate, path, "-n", "16", "--rows", "4", "-a", "24", "--flats", "2", "--darks", "2",
+            "--photons", "1000", "-q",
             "--format", format, "--overwrite")
         list[#list + 1] = scan_seed(format, path)
     end
@@ -107,12 +112,16 @@ function seeds.make(folder)
     write_packed(path)
     list[#list + 1] = scan_seed("packed", path)
     for _, kind in ipairs {
-        {"strips", dtype = "u16"}, {"big tiles", dtype = "f32", order = ">", big = true, tile = {16, 16}},
-        {"LZW", dtype = "u8", method = "lzw", rows = 8}, {"Deflate", dtype = "u16", method = "deflate", predictor = 2},
+        {"strips", dtype = "u16"},
+        {"big tiles", dtype = "f32", order = ">", big = true, tile = {16, 16}},
+        {"LZW", dtype = "u8", method = "lzw", rows = 8},
+        {"Deflate", dtype = "u16", method = "deflate", predictor = 2},
         {"PackBits", dtype = "i32", method = "packbits"},
-        {"ImageJ", dtype = "u16", text = "ImageJ=1.53t\nimages=3\nslices=3\nspacing=0.3\nunit=micron\n"},
+        {"ImageJ", dtype = "u16",
+            text = "ImageJ=1.53t\nimages=3\nslices=3\nspacing=0.3\nunit=micron\n"},
     } do
-        list[#list + 1] = {name = kind[1], kind = "image", extension = "tif", values = {}, protected = {},
+        list[#list + 1] = {name = kind[1], kind = "image", extension = "tif", values = {},
+            protected = {},
             text = tiff_encoder.encode(tiff_encoder.sample(3, 20, 21, kind.dtype), kind)}
     end
     return list

@@ -2,7 +2,8 @@
 local files = require "spec.io.files"
 require "spec.helper"
 
-local has_compiler = os.execute("command -v cc >/dev/null 2>&1") and io.open("scripts/fuzzing/measure.c")
+local has_compiler = os.execute("command -v cc >/dev/null 2>&1")
+    and io.open("scripts/fuzzing/measure.c")
 local test = has_compiler and it or function(name)
     it(name, function()
         pending("no C compiler, or no scripts/fuzzing")
@@ -16,12 +17,14 @@ describe("scripts/fuzz", function()
         folder = files.folder()
         if has_compiler then
             has_compiler:close()
-            fuzzing = {files = require "scripts.fuzzing.files", report = require "scripts.fuzzing.report",
+            fuzzing = {files = require "scripts.fuzzing.files",
+                report = require "scripts.fuzzing.report",
                 mutate = require "scripts.fuzzing.mutate"}
             fuzzing.report.complain = function() end
             assert(os.execute(("cc -o %s/measure scripts/fuzzing/measure.c"):format(folder)))
             assert(os.execute(("mkdir %s/runs"):format(folder)))
-            campaign = {program = folder .. "/program", measure = folder .. "/measure", seconds = 2, folder = folder .. "/runs",
+            campaign = {program = folder .. "/program", measure = folder .. "/measure",
+                seconds = 2, folder = folder .. "/runs",
                 seed = 1}
         end
     end)
@@ -35,8 +38,10 @@ describe("scripts/fuzz", function()
         files.write(folder .. "/program", "#!/bin/sh\n" .. script .. "\n")
         assert(os.execute(("chmod +x %s/program"):format(folder)))
         local tallies, found, bad = fuzzing.report.new(), {}, 0
-        local seed = {name = "seed", kind = kind or "scan", extension = "x", text = ("text"):rep(20), values = {}, protected = {},
-            facts = kind == "image" and {sum = 7, shape = "1 x 2"} or {n_angles = 2, angles = {0, 1.5}}, sum = 1}
+        local seed = {name = "seed", kind = kind or "scan", extension = "x",
+            text = ("text"):rep(20), values = {}, protected = {},
+            facts = kind == "image" and {sum = 7, shape = "1 x 2"}
+                or {n_angles = 2, angles = {0, 1.5}}, sum = 1}
         fuzzing.files.try(campaign, seed, "structure", 1, function(entry)
             found[#found + 1] = entry.verdict
             bad = bad + (fuzzing.report.file(tallies, kind or "scan", seed, entry) and 1 or 0)
@@ -67,13 +72,17 @@ describe("scripts/fuzz", function()
     end)
 
     test("sees what a run leaves behind", function()
-        local _, bad = verdicts(("touch %s/runs/result.h5.part-1; echo no >&2; exit 1"):format(folder))
+        local leaves = ("touch %s/runs/result.h5.part-1; echo no >&2; exit 1"):format(folder)
+        local _, bad = verdicts(leaves)
         assert.equal(1, bad)
         assert.same({"err", "out"}, files.list(folder .. "/runs"))
     end)
 
     test("tells changed facts in silence from those that were told", function()
-        local facts = [[case "$1" in *facts.lua) echo 'return {n_angles = 3, angles = {0, 1.5, 2}}' ;; *) %s ;; esac]]
+        local facts = [[case "$1" in
+            *facts.lua) echo 'return {n_angles = 3, angles = {0, 1.5, 2}}' ;;
+            *) %s ;;
+        esac]]
         local found, bad = verdicts(facts:format ":")
         assert.same({"accepted", "accepted, changed in silence"}, found)
         assert.equal(1, bad)
@@ -112,9 +121,11 @@ describe("scripts/fuzz", function()
 
     test("adds the counts of several processes up", function()
         local first, second = fuzzing.report.new(), fuzzing.report.new()
-        first.counts["scan plan"], second.counts["scan plan"] = {crash = 1, accepted = 2}, {accepted = 3}
+        first.counts["scan plan"] = {crash = 1, accepted = 2}
+        second.counts["scan plan"] = {accepted = 3}
         fuzzing.report.write(first, folder .. "/a")
         fuzzing.report.write(second, folder .. "/b")
-        assert.same({crash = 1, accepted = 5}, fuzzing.report.merge(folder .. "/a," .. folder .. "/b").counts["scan plan"])
+        local sum = fuzzing.report.merge(folder .. "/a," .. folder .. "/b")
+        assert.same({crash = 1, accepted = 5}, sum.counts["scan plan"])
     end)
 end)
