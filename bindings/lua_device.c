@@ -20,74 +20,29 @@ typedef struct device_box {
 */
 
 /* Devices that this process has opened through Lua, in order. They stay open. */
-#define MAX_OPENED 64
-static mb_device *opened[MAX_OPENED];
+static mb_device *opened[MBL_MOST_DEVICES];
 
-/* While dry_depth > 0: the image of opened[i], or NULL before it was asked for. */
-static mb_device *images[MAX_OPENED];
-static int dry_depth;
-
-static mb_status open_image(int i)
+int mbl_opened_devices(mb_device **list)
 {
-    mb_device *image = NULL;
-    MB_TRY(mb_device_open_image(opened[i], &image));
-    images[i] = image;
-    opened[i]->silent = true;
-    return MB_STATUS_OK;
+    int count = 0;
+    while (count < MBL_MOST_DEVICES && opened[count] != NULL) {
+        list[count] = opened[count];
+        count++;
+    }
+    return count;
 }
 
-mb_device *mbl_image_of(const mb_device *device)
+bool mbl_is_opened(const mb_device *device)
 {
-    for (int i = 0; i < MAX_OPENED && opened[i] != NULL; i++)
+    for (int i = 0; i < MBL_MOST_DEVICES && opened[i] != NULL; i++)
         if (opened[i] == device)
-            return images[i];
-    return NULL;
-}
-
-bool mbl_is_image(const mb_device *device)
-{
-    bool found = false;
-    for (int i = 0; i < MAX_OPENED && !found; i++)
-        found = images[i] == device;
-    return found;
-}
-
-/* Arrays of one device may be pinned for another, so all arrays go before the first device does. */
-static void close_images(void)
-{
-    for (int i = 0; i < MAX_OPENED; i++)
-        if (images[i] != NULL) {
-            mbl_unmirror_arrays(opened[i]);
-            mbl_forget_device(images[i]);
-        }
-    for (int i = 0; i < MAX_OPENED; i++)
-        if (images[i] != NULL) {
-            mb_device_close_shadow(images[i]);
-            images[i] = NULL;
-            opened[i]->silent = false;
-        }
-}
-
-mb_device *mbl_active_device(lua_State *L, mb_device *device)
-{
-    if (dry_depth == 0 || device->dry)
-        return device;
-    for (int i = 0; i < MAX_OPENED && opened[i] != NULL; i++)
-        if (opened[i] == device) {
-            mb_error_clear();
-            if (images[i] == NULL)
-                mbl_check(L, open_image(i));
-            return images[i];
-        }
-    return device;
+            return true;
+    return false;
 }
 
 void mbl_push_device(lua_State *L, mb_device *device)
 {
-    if (device->dry) /* the image of a device is that device to the program */
-        for (int i = 0; i < MAX_OPENED && opened[i] != NULL; i++)
-            if (images[i] == device)
-                device = opened[i];
+    device = mbl_dry_original(device); /* the image of a device is that device to the program */
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, device) == LUA_TUSERDATA)
         return;
     lua_pop(L, 1);
@@ -100,23 +55,26 @@ void mbl_push_device(lua_State *L, mb_device *device)
 
 static mb_device *open_device(lua_State *L, const char *id)
 {
-    for (int i = 0; i < MAX_OPENED && opened[i] != NULL; i++)
+    for (int i = 0; i < MBL_MOST_DEVICES && opened[i] != NULL; i++)
         if (strcmp(opened[i]->id, id) == 0)
-            return mbl_active_device(L, opened[i]);
+            return mbl_dry_active(L, opened[i]);
     mb_device *device = NULL;
     mb_error_clear();
     mbl_check(L, mb_device_open(id, &device));
-    for (int i = 0; i < MAX_OPENED && opened[i] != device; i++)
+    for (int i = 0; i < MBL_MOST_DEVICES && opened[i] != device; i++)
         if (opened[i] == NULL) {
             opened[i] = device;
             break;
         }
-    return mbl_active_device(L, device);
+    return mbl_dry_active(L, device);
 }
 
 mb_device *mbl_default_device(lua_State *L)
 {
     const char *id = "host";
+    mb_device *planned = mbl_dry_default(NULL);
+    if (planned != NULL)
+        return mbl_dry_active(L, planned);
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &default_key) == LUA_TSTRING)
         id = lua_tostring(L, -1);
     mb_device *device = open_device(L, id);
@@ -135,7 +93,7 @@ mb_device *mbl_check_device(lua_State *L, int index)
                  mbl_type_name(L, index));
     if (box->device == NULL)
         mbl_fail(L, MB_STATUS_DEVICE, "device", "this shadow device has been closed");
-    return mbl_active_device(L, box->device);
+    return mbl_dry_active(L, box->device);
 }
 
 mb_device *mbl_opt_device(lua_State *L, int index)
@@ -372,7 +330,7 @@ static int module_planned(lua_State *L)
 static int module_opened(lua_State *L)
 {
     lua_newtable(L);
-    for (int i = 0; i < MAX_OPENED && opened[i] != NULL; i++) {
+    for (int i = 0; i < MBL_MOST_DEVICES && opened[i] != NULL; i++) {
         mbl_push_device(L, opened[i]);
         lua_rawseti(L, -2, i + 1);
     }
@@ -391,49 +349,15 @@ static int module_default(lua_State *L)
 {
     if (!lua_isnoneornil(L, 1)) {
         mb_device *device = mbl_check_device(L, 1);
-        if (device->dry && dry_depth == 0)
+        if (device->dry && !mbl_is_image(device))
             mbl_fail(L, MB_STATUS_ARGUMENT, "device",
                      "a shadow device cannot be the default device");
-        lua_pushstring(L, device->id);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &default_key);
+        if (mbl_dry_default(mbl_dry_original(device)) == NULL) {
+            lua_pushstring(L, device->id);
+            lua_rawsetp(L, LUA_REGISTRYINDEX, &default_key);
+        }
     }
     mbl_push_device(L, mbl_default_device(L));
-    return 1;
-}
-
-/* dry_begin(): until the matching dry_end() every device stands for an image of itself, and arrays
-** for theirs. Begins with a pool point, as a recording does. */
-static int module_dry_begin(lua_State *L)
-{
-    mbl_pool_point(L);
-    mb_error_clear();
-    mb_status status = MB_STATUS_OK;
-    if (dry_depth++ == 0)
-        for (int i = 0; i < MAX_OPENED && opened[i] != NULL && status == MB_STATUS_OK; i++)
-            status = open_image(i);
-    for (int i = 0; i < MAX_OPENED && status == MB_STATUS_OK; i++)
-        if (dry_depth == 1 && images[i] != NULL)
-            status = mbl_mirror_arrays(opened[i], images[i]);
-    if (status != MB_STATUS_OK) {
-        dry_depth--;
-        close_images();
-        mbl_check(L, status);
-    }
-    return 0;
-}
-
-static int module_dry_end(lua_State *L)
-{
-    (void)L;
-    if (dry_depth > 0 && --dry_depth == 0)
-        close_images();
-    return 0;
-}
-
-/* dry(): is a dry run going on? */
-static int module_dry(lua_State *L)
-{
-    lua_pushboolean(L, dry_depth > 0);
     return 1;
 }
 
@@ -480,9 +404,6 @@ int mbl_open_device(lua_State *L)
                                          {"opened", module_opened},
                                          {"default", module_default},
                                          {"chosen", module_chosen},
-                                         {"dry_begin", module_dry_begin},
-                                         {"dry_end", module_dry_end},
-                                         {"dry", module_dry},
                                          {"cuda_problem", module_cuda_problem},
                                          {"bytes", module_bytes},
                                          {"format_bytes", module_format_bytes},
@@ -498,5 +419,6 @@ int mbl_open_device(lua_State *L)
     lua_setfield(L, -2, "__index");
     lua_pop(L, 1);
     luaL_newlib(L, functions);
+    luaL_setfuncs(L, mbl_dry_functions, 0);
     return 1;
 }

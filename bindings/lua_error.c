@@ -18,6 +18,57 @@ static void set_text(lua_State *L, const char *key, const char *text)
     }
 }
 
+/* The message of the budget error on the top of the stack, from its other fields: what is wrong, then what to do. */
+static void compose_budget(lua_State *L)
+{
+    char enough_text[40], total_text[40];
+    int err = lua_gettop(L);
+    lua_getfield(L, err, "enough");
+    lua_getfield(L, err, "total");
+    lua_getfield(L, err, "problem");
+    lua_getfield(L, err, "remedy");
+    lua_getfield(L, err, "enough_for");
+    const lua_Integer enough = lua_tointeger(L, err + 1), total = lua_tointeger(L, err + 2);
+    const char *problem = lua_tostring(L, err + 3), *remedy = lua_tostring(L, err + 4);
+    const char *what = lua_tostring(L, err + 5);
+    mb_bytes_format((uint64_t)enough, enough_text, sizeof enough_text);
+    mb_bytes_format((uint64_t)total, total_text, sizeof total_text);
+    if (remedy != NULL)
+        lua_pushfstring(L, "%s; %s", problem, remedy);
+    else if (enough == 0)
+        lua_pushstring(L, problem);
+    else if (total > 0 && enough > total)
+        lua_pushfstring(L,
+                        "%s, and the device has %s in all; work in smaller chunks or in tiles, or "
+                        "check the sizes",
+                        problem, total_text);
+    else
+        lua_pushfstring(L,
+                        "%s; release arrays, work in smaller chunks, or give a budget of at least "
+                        "%s (%I bytes) for %s",
+                        problem, enough_text, (LUAI_UACINT)enough,
+                        what != NULL ? what : "this request");
+    lua_setfield(L, err, "message");
+    lua_settop(L, err);
+}
+
+static void set_budget_fields(lua_State *L, const mb_error *error)
+{
+    set_text(L, "problem", error->text);
+    set_text(L, "remedy", error->remedy);
+    set_text(L, "request", error->request);
+    if (error->enough_bytes != 0) {
+        lua_pushinteger(L, (lua_Integer)error->enough_bytes);
+        lua_setfield(L, -2, "enough");
+    }
+    if (error->total_bytes != 0) {
+        lua_pushinteger(L, (lua_Integer)error->total_bytes);
+        lua_setfield(L, -2, "total");
+    }
+    mbl_describe_budget(L);
+    compose_budget(L);
+}
+
 void mbl_push_error(lua_State *L)
 {
     mb_error error = *mb_error_last();
@@ -39,14 +90,8 @@ void mbl_push_error(lua_State *L)
         lua_pushinteger(L, (lua_Integer)error.limit_bytes);
         lua_setfield(L, -2, "limit");
     }
-    if (error.code == MB_STATUS_BUDGET) {
-        set_text(L, "request", error.request);
-        if (error.enough_bytes != 0) {
-            lua_pushinteger(L, (lua_Integer)error.enough_bytes);
-            lua_setfield(L, -2, "enough");
-        }
-        mbl_describe_budget(L);
-    }
+    if (error.code == MB_STATUS_BUDGET)
+        set_budget_fields(L, &error);
     luaL_setmetatable(L, MBL_ERROR);
 }
 
@@ -159,9 +204,21 @@ static void anatomy(lua_State *L, char *text, size_t room)
                  bytes_field(L, tried, "collected_bytes", a, sizeof a),
                  count_field(L, tried, "dropped_plans"));
     }
-    add_line(text, room, "\n  enough   a budget of %lld bytes (%s)", count_field(L, 1, "enough"),
-             bytes_field(L, 1, "enough", a, sizeof a));
+    const char *what = text_field(L, "enough_for");
+    if (count_field(L, 1, "enough") != 0)
+        add_line(text, room, "\n  enough   a budget of %lld bytes (%s) for %s",
+                 count_field(L, 1, "enough"), bytes_field(L, 1, "enough", a, sizeof a),
+                 what != NULL ? what : "this request");
     lua_settop(L, top);
+}
+
+/* Has the budget error lines below its first one? Not where the request is out of all proportion: nothing there would help. */
+static bool has_anatomy(lua_State *L)
+{
+    const long long enough = count_field(L, 1, "enough"), total = count_field(L, 1, "total");
+    bool listed = lua_getfield(L, 1, "owners") == LUA_TTABLE;
+    lua_pop(L, 1);
+    return listed && (total == 0 || enough <= total);
 }
 
 static int error_tostring(lua_State *L)
@@ -190,9 +247,7 @@ static int error_tostring(lua_State *L)
     }
     luaL_addstring(&b, message);
     luaL_pushresult(&b);
-    bool has_anatomy = lua_getfield(L, 1, "owners") == LUA_TTABLE;
-    lua_pop(L, 1);
-    if (has_anatomy) {
+    if (has_anatomy(L)) {
         char text[3000];
         anatomy(L, text, sizeof text);
         lua_pushfstring(L, "%s%s", lua_tostring(L, -1), text);
@@ -238,6 +293,19 @@ static int error_raise(lua_State *L)
     return lua_error(L);
 }
 
+/* enough(err, bytes, what): the budget error says that so many bytes are enough for `what`. */
+static int error_enough(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checkinteger(L, 2);
+    luaL_checkstring(L, 3);
+    lua_settop(L, 3);
+    lua_setfield(L, 1, "enough_for");
+    lua_setfield(L, 1, "enough");
+    compose_budget(L);
+    return 1;
+}
+
 /* nearest(name, list): the most similar name of a list, or nil. */
 static int error_nearest(lua_State *L)
 {
@@ -261,8 +329,11 @@ static int error_nearest(lua_State *L)
 
 int mbl_open_error(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"new", error_new}, {"raise", error_raise}, {"nearest", error_nearest}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"new", error_new},
+                                         {"raise", error_raise},
+                                         {"nearest", error_nearest},
+                                         {"enough", error_enough},
+                                         {NULL, NULL}};
     luaL_newmetatable(L, MBL_ERROR);
     lua_pushcfunction(L, error_tostring);
     lua_setfield(L, -2, "__tostring");

@@ -27,10 +27,16 @@
 #define POINT_BYTES ((uint64_t)256 << 20)
 #define MAX_COUNTERS 64
 
+/* An array that a dry run has replaced by its image, which is in the box; `below` is what that was the image of in its turn. */
+typedef struct replaced {
+    mb_array *array;
+    struct replaced *below;
+} replaced;
+
 /* The userdata. `array` comes first: its address is the slot that mbl_new_array returns. */
 typedef struct array_box {
     mb_array *array;
-    mb_array *saved;   /* during a dry run: the real array, whose image is in `array` */
+    replaced *saved;   /* during a dry run: the real array, whose image is in `array` */
     const char *freed; /* where it was released; NULL: it was not */
     struct array_box *next, **link; /* link is NULL when the box is not on the list */
 } array_box;
@@ -123,15 +129,21 @@ int mbl_array_gc(lua_State *L)
     mb_array *unlisted = NULL;
     pthread_mutex_lock(&lock);
     unlist(box);
-    mb_array *array = empty_box(box), *saved = box->saved, *unlisted_saved = NULL;
+    mb_array *array = empty_box(box);
+    replaced *saved = box->saved;
     box->saved = NULL;
     if (array != NULL)
         unlisted = list_garbage(array);
-    if (saved != NULL)
-        unlisted_saved = list_garbage(saved);
+    for (replaced *r = saved; r != NULL; r = r->below)
+        r->array = list_garbage(r->array);
     pthread_mutex_unlock(&lock);
     mb_array_destroy(unlisted);
-    mb_array_destroy(unlisted_saved);
+    while (saved != NULL) {
+        replaced *below = saved->below;
+        mb_array_destroy(saved->array);
+        free(saved);
+        saved = below;
+    }
     return 0;
 }
 
@@ -321,7 +333,7 @@ void mbl_pool_point(lua_State *L)
     pthread_mutex_unlock(&lock);
 }
 
-/* What the ladder did for the request that failed last, for the error (see mbl_push_error). */
+/* What the ladder did for the request that failed last, for its error (see mbl_describe_budget); no device: nothing. */
 static _Thread_local struct {
     mb_device *device;
     const char *owner;
@@ -333,6 +345,7 @@ mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, voi
 {
     if (point_is_due(device))
         mbl_pool_point(L);
+    ladder.device = NULL;
     mb_error_clear();
     mb_status status = request(user);
     if (status == MB_STATUS_BUDGET) {
@@ -342,10 +355,10 @@ mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, voi
         ladder.plans = mb_fft_cache_drop(device, 0);
         ladder.arrays = collected - freed;
         ladder.bytes = live - mb_pool_live(device->pool);
-        ladder.device = device;
         ladder.owner = mbl_owner(L);
         mb_error_clear();
         status = request(user);
+        ladder.device = status == MB_STATUS_BUDGET ? device : NULL;
     }
     return status;
 }
@@ -447,7 +460,7 @@ static mb_status create(void *user)
         char text[120], shape[100];
         snprintf(text, sizeof text, "%s %s", mb_dtype_name(r->dtype),
                  mb_shape_format(r->shape, shape, sizeof shape));
-        mb_error_describe(text, 0);
+        mb_error_describe(text);
     }
     return status;
 }
@@ -478,11 +491,14 @@ mb_array *mbl_create_pinned_array(lua_State *L, mb_device *host, mb_device *pinn
 {
     mb_array **slot = mbl_new_array(L);
     const char *owner = mbl_owner(L);
+    ladder.device =
+        NULL; /* pinned memory has an account of its own, which no pool's figures explain */
     mb_error_clear();
     mb_status status = mb_array_create_pinned(host, pinned_for, dtype, shape, owner, slot);
     if (status == MB_STATUS_BUDGET) { /* the account may have garbage on it */
         mb_error_clear();
         mbl_pool_point(L);
+        mb_pool_trim(host->pool);
         status = mb_array_create_pinned(host, pinned_for, dtype, shape, owner, slot);
     }
     mbl_check(L, status);
@@ -523,14 +539,19 @@ mb_status mbl_mirror_arrays(mb_device *device, mb_device *shadow)
         if (box->array == NULL || box->array->device != device)
             continue;
         status = mirror(box->array, shadow, &image);
-        if (status == MB_STATUS_OK) {
-            box->saved = box->array;
+        replaced *saved = status == MB_STATUS_OK ? malloc(sizeof *saved) : NULL;
+        if (saved != NULL) {
+            *saved = (replaced){box->array, box->saved};
+            box->saved = saved;
             box->array = image;
+        } else if (status == MB_STATUS_OK) {
+            mb_array_destroy(image);
+            status = mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
         }
     }
     for (array_box *box = boxes; box != NULL; box = box->next)
-        if (box->saved != NULL && box->saved->device == device)
-            mb_storage_unmirror(box->saved->storage);
+        if (box->saved != NULL && box->saved->array->device == device)
+            mb_storage_unmirror(box->saved->array->storage);
     struct counter *real = find_counter(device), *image = make_counter(shadow);
     if (real != NULL && image != NULL) {
         image->made = atomic_load(&real->made);
@@ -547,11 +568,13 @@ void mbl_unmirror_arrays(mb_device *device)
         bool found = false;
         pthread_mutex_lock(&lock);
         for (array_box *box = boxes; box != NULL && !found; box = box->next)
-            if (box->saved != NULL && box->saved->device == device) {
+            if (box->saved != NULL && box->saved->array->device == device) {
+                replaced *saved = box->saved;
                 found = true;
                 image = box->array;
-                box->array = box->saved;
-                box->saved = NULL;
+                box->array = saved->array;
+                box->saved = saved->below;
+                free(saved);
             }
         pthread_mutex_unlock(&lock);
         if (!found)

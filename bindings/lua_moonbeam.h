@@ -128,7 +128,8 @@ void mbl_allocated(mb_device *device, uint64_t bytes);
 /* Adds to the error table on the top of the stack what there is to say about the last request that
 ** climbed the ladder in vain: live, peak, free, largest_hole, tried, owners. Once. */
 void mbl_describe_budget(lua_State *L);
-/* Replaces the arrays on `device` by their images on `shadow`, its image; puts them back. */
+/* Replaces the arrays on `device` by their images on `shadow`, its image; puts them back. In pairs: what has been replaced can
+** be replaced again. */
 mb_status mbl_mirror_arrays(mb_device *device, mb_device *shadow);
 void mbl_unmirror_arrays(mb_device *device);
 /* A full collection, then the garbage list is freed. */
@@ -170,12 +171,26 @@ mb_device *mbl_option_device(lua_State *L, int index);
 void mbl_push_device(lua_State *L, mb_device *device);
 /* What the figures of a planned device rest on, as text; nil for a device that is here. */
 void mbl_push_basis(lua_State *L, const mb_device *device);
-/* Dry runs: while one goes on, every device stands for its shadow. Nested ones change nothing. */
-mb_device *mbl_active_device(lua_State *L, mb_device *device);
-/* The image that stands for the device now; NULL: none. */
+/* The devices that this process has opened through Lua, in order, into a list of MBL_MOST_DEVICES; how many. */
+#define MBL_MOST_DEVICES 64
+int mbl_opened_devices(mb_device **list);
+bool mbl_is_opened(const mb_device *device);
+
+/*
+** lua_dry.c: dry runs. While one goes on, devices stand for their images, and arrays for theirs.
+*/
+
+/* What stands for the device now; the device itself outside dry runs. */
+mb_device *mbl_dry_active(lua_State *L, mb_device *device);
+/* What the image stands for; any other device itself. */
+mb_device *mbl_dry_original(mb_device *device);
+/* The default device of what is being planned, or NULL where nothing is. Sets it unless NULL. */
+mb_device *mbl_dry_default(mb_device *device);
+/* In the innermost dry run: the image of what stood for a device around it; NULL: none. */
 mb_device *mbl_image_of(const mb_device *device);
-/* Is it one? */
+/* Is it an image? */
 bool mbl_is_image(const mb_device *device);
+extern const luaL_Reg mbl_dry_functions[]; /* of core.device */
 
 /*
 ** lua_op.c and lua_op_describe.c

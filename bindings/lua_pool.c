@@ -149,6 +149,16 @@ static int pool_fail_nth(lua_State *L)
     return 0;
 }
 
+/* refuse_commits(n [, device]) */
+static int pool_refuse_commits(lua_State *L)
+{
+    int64_t n = mbl_check_integer(L, 1, "n");
+    if (n < 0)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "n", "n is %lld; it must not be negative", (long long)n);
+    mb_pool_refuse_commits(mbl_opt_device(L, 2)->pool, (uint64_t)n);
+    return 0;
+}
+
 /* check([device]): nil when the pool is sound, else what is wrong. */
 static int pool_check(lua_State *L)
 {
@@ -336,7 +346,7 @@ static void end_scope(lua_State *L, scope *s)
     lua_getiuservalue(L, 1, 1);
     mb_device **box = luaL_testudata(L, -1, MBL_DEVICE);
     if (box != NULL && *box != NULL &&
-        mbl_active_device(L, *box) == s->device) /* a closed shadow took its scopes along */
+        mbl_dry_active(L, *box) == s->device) /* a closed shadow took its scopes along */
         mb_pool_scope_end(s->device->pool, s->token, &s->entry, &s->peak);
     lua_pop(L, 1);
     s->token = -1;
@@ -402,6 +412,7 @@ int mbl_open_pool(lua_State *L)
                                          {"note_pitch", pool_note_pitch},
                                          {"tag", pool_tag},
                                          {"fail_nth", pool_fail_nth},
+                                         {"refuse_commits", pool_refuse_commits},
                                          {"check", pool_check},
                                          {"blocks", pool_blocks},
                                          {"scope", pool_scope},

@@ -57,7 +57,8 @@ local topics = {
         "mb.collect()", "frees what Lua no longer refers to",
     },
     plan = {
-        "mb.plan.peak(fn, device, ...)", "peak of fn(shadow device, ...), which takes no memory",
+        "mb.plan.peak(fn, device, ...)", "peak of fn(device, ...), which takes no memory",
+        "mb.plan.peaks(fn, {devices}, ...)", "the same of several devices, the host and pinned memory",
         "mb.plan.max_count(fn, {device =, available =, limit =})", "the largest n that fits",
         "mb.plan.max_slices(fn, make_input, available)", "the largest n for which fn(make_input(n, device)) fits",
         "mb.plan.required_memory(count, {shape =, ...})", "peaks of a reconstruction: all, projection, sinogram",

@@ -1,68 +1,170 @@
--- Knowing before running: functions over operators run on a shadow of a device, which has the same
--- allocator and the same operators' plans, but no data. What it counts is what a run will take.
+-- Knowing before running: functions over operators are dry-run on devices that have the same allocator and the same operators'
+-- plans, but no data. What is counted is what a run will take.
+--
+-- While a function is planned, nothing is done for real: the devices that are named give memory of which only the bytes exist,
+-- the first of them is the default device, and arrays that the function captured have shapes but no values. Memory that is asked
+-- for on any other device is an error.
 
 local core = require "moonbeam.core"
+local options_of = require "moonbeam.options"
 
 local plan = {}
 
--- Runs fn(shadow, ...) on a shadow of the device with a budget (nil: the device's own).
--- Returns true, peak, live, results; or false and the error.
-local function dry_run(fn, device, budget, ...)
-    local real = device and core.device.open(device) or core.device.default()
-    core.garbage.collect()
-    local shadow <close> = real:shadow(budget)
-    local results = table.pack(pcall(fn, shadow, ...))
-    local stats = core.pool.stats(shadow)
-    if not results[1] then
-        return false, results[2]
+-- How deep arrays are looked for in the tables that a planned function returns.
+local DEPTH = 4
+
+local description = {__name = "moonbeam.description", __tostring = function(self)
+    return ("%s %s, planned"):format(self.dtype, table.concat(self.shape, " x "))
+end}
+
+-- What a planned function returned, for after the plan: arrays as {dtype, shape, bytes}.
+local function described(value, depth)
+    if debug.getmetatable(value) == core.array.metatable then
+        return value.released and value
+            or setmetatable({dtype = value.dtype, shape = value.shape, bytes = value.bytes}, description)
+    elseif type(value) ~= "table" or getmetatable(value) ~= nil or depth == 0 then
+        return value
     end
-    return true, stats.live_peak, stats.live, table.pack(table.unpack(results, 2, results.n))
+    local copy = {}
+    for key, member in next, value do
+        copy[key] = described(member, depth - 1)
+    end
+    return copy
 end
 
--- What plan.peak runs under: it tells what fn would take, whatever the budget is.
-local UNLIMITED = 1 << 40
+local function open(device)
+    return core.device.open(device or core.device.default())
+end
 
--- The memory that fn needs: calls fn(shadow device, ...), which must make its arrays there.
--- Returns {peak =, live =, results =, basis =}: the highest live bytes, those live at the end, what fn
--- returned (arrays among it are released), and on a planned device what the figures rest on. An error of
--- fn is raised.
-function plan.peak(fn, device, ...)
-    local ok, peak, live, results = dry_run(fn, device, UNLIMITED, ...)
-    if not ok then
-        error(peak, 0)
+local end_dry_run = setmetatable({}, {__close = core.device.dry_end})
+
+-- What the devices have taken since `before`.
+local function taken(devices, before)
+    local peak, live, pinned = {}, {}, 0
+    for i, device in ipairs(devices) do
+        local stats, _, pinned_peak = core.pool.stats(device), device:pinned()
+        peak[device.id] = stats.live_peak - before[i].live
+        live[device.id] = stats.live - before[i].live
+        pinned = pinned + pinned_peak - before[i].pinned
     end
-    return { peak = peak, live = live, results = results, basis = core.device.open(device or core.device.default()).basis }
+    peak.pinned = pinned
+    return peak, live
+end
+
+-- Calls fn(devices ..., ...) while they are planned, each with `room` bytes beyond what is live there (nil: as many as it takes).
+-- Returns {peak = bytes by device id and "pinned", live =, results =}; or nil and the error.
+local function dry_run(fn, devices, room, ...)
+    if type(fn) ~= "function" and not (getmetatable(fn) or {}).__call then
+        core.error.raise("argument", ("fn must be a function of a device, not %s"):format(fn == nil and "missing" or "a "
+            .. type(fn)), {op = "plan", arg = "fn"})
+    end
+    core.device.dry_begin(devices, room)
+    local _ <close> = end_dry_run
+    local before, arguments = {}, {}
+    for i, device in ipairs(devices) do
+        before[i] = {live = core.pool.stats(device).live, pinned = (device:pinned())}
+        arguments[i] = device
+    end
+    local given = select("#", ...)
+    table.move({...}, 1, given, #devices + 1, arguments)
+    local results = table.pack(pcall(fn, table.unpack(arguments, 1, #devices + given)))
+    if not results[1] then
+        return nil, results[2]
+    end
+    local peak, live = taken(devices, before)
+    for i = 2, results.n do
+        results[i] = described(results[i], DEPTH)
+    end
+    return {peak = peak, live = live, results = table.pack(table.unpack(results, 2, results.n))}
+end
+
+-- The memory that fn needs: plans fn(device, ...), on the default device unless one is given. Returns {peak =, live =, pinned =,
+-- results =, basis =}: the most bytes that it has at a time beyond those that are live already, those that are left at the end,
+-- the most pinned host memory, what fn returned (arrays as {dtype, shape, bytes}), and on a planned device what the figures rest
+-- on. An error of fn is raised; one that asks for memory on another device is an error (see plan.peaks).
+function plan.peak(fn, device, ...)
+    device = open(device)
+    local made, err = dry_run(fn, {device}, nil, ...)
+    if not made then
+        error(err, 0)
+    end
+    return {peak = made.peak[device.id], live = made.live[device.id], pinned = made.peak.pinned, results = made.results,
+        basis = device.basis}
+end
+
+-- The memory that fn needs on several devices: plans fn(device, ..., ...) on those of the list and the host. The first of the
+-- list is the default device. Returns {peak =, live =, results =, basis =} as plan.peak, where peak and live are tables of bytes
+-- by device: {["cuda:0"] = 4096, host = 512}, and peak.pinned is that of pinned host memory.
+function plan.peaks(fn, devices, ...)
+    if type(devices) ~= "table" or #devices == 0 then
+        core.error.raise("argument", "devices must be a list of one device or more", {op = "plan.peaks", arg = "devices"})
+    end
+    local list, seen, basis = {}, {}, {}
+    for i, device in ipairs(devices) do
+        list[i] = open(device)
+        seen[list[i].id] = true
+        basis[#basis + 1] = list[i].basis
+    end
+    local given = #list
+    if not seen.host then
+        list[given + 1] = open("host")
+    end
+    local made, err = dry_run(function(...)
+        local arguments = {...}
+        if #list > given then
+            table.remove(arguments, #list)
+        end
+        return fn(table.unpack(arguments, 1, select("#", ...) - (#list - given)))
+    end, list, nil, ...)
+    if not made then
+        error(err, 0)
+    end
+    made.basis = basis[1] and table.concat(basis, "\n")
+    return made
 end
 
 local function is_budget_error(err)
     return type(err) == "table" and err.code == "budget"
 end
 
--- The largest n for which fn(shadow device, n) stays within the available bytes, and its peak.
--- Options: device, available (bytes or "8G"; default what the budget leaves), limit (largest n),
--- granularity (n is a multiple of it). Returns 0 and the error when not even the first n fits.
-function plan.max_count(fn, options)
-    options = options or {}
-    local device = options.device and core.device.open(options.device) or core.device.default()
-    local granularity = options.granularity or 1
+local COUNT_OPTIONS = {"device", "available", "limit", "granularity"}
+
+-- Those options with their defaults: device, available, limit, granularity.
+local function count_options(options)
+    options = options_of(options, "plan.max_count", COUNT_OPTIONS)
+    local device = open(options.device)
     local available = options.available and core.device.bytes(options.available)
     if not available then
+        core.garbage.collect()
         local stats = core.pool.stats(device)
         available = stats.budget - stats.live
     end
-    local limit = (options.limit or 1 << 31) // granularity
-    if limit < 1 then
-        core.error.raise("argument", "limit is below one", { op = "max_count", arg = "limit" })
+    local granularity, limit = options.granularity or 1, options.limit or 1 << 31
+    for name, value in pairs {granularity = granularity, limit = limit} do
+        if math.type(value) ~= "integer" or value < 1 then
+            core.error.raise("argument", ("%s must be an integer of at least 1, not %s"):format(name, tostring(value)),
+                {op = "plan.max_count", arg = name})
+        end
     end
+    if limit < granularity then
+        core.error.raise("argument", ("limit is %d, below the granularity of %d"):format(limit, granularity),
+            {op = "plan.max_count", arg = "limit"})
+    end
+    return device, available, limit // granularity, granularity
+end
+
+-- The largest n for which fn(device, n) stays within the available bytes, and its peak.
+-- Options: device, available (bytes or "8G"; default what the budget leaves), limit (largest n),
+-- granularity (n is a multiple of it). Returns 0 and the error when not even the first n fits.
+function plan.max_count(fn, options)
+    local device, available, limit, granularity = count_options(options)
 
     local function peak_of(n)
-        local ok, peak = dry_run(fn, device, available, n * granularity)
-        if ok and peak <= available then
-            return peak
-        elseif not ok and not is_budget_error(peak) then
-            error(peak, 0)
+        local made, err = dry_run(fn, {device}, available, n * granularity)
+        if not made and not is_budget_error(err) then
+            error(err, 0)
         end
-        return nil, not ok and peak or nil
+        return made and made.peak[device.id], err
     end
 
     -- Bracket by doubling, then bisect: fits(low), not fits(high).
@@ -192,9 +294,15 @@ end
 -- max_slices(fn, make_input, available [, device]): the largest n for which fn(make_input(n, device),
 -- device) stays within the available bytes, input included, and its peak.
 function plan.max_slices(fn, make_input, available, device)
-    return plan.max_count(function(shadow, n)
-        local input <close> = make_input(n, shadow)
-        local result = fn(input, shadow)
+    for name, value in pairs {fn = fn or false, make_input = make_input or false} do
+        if type(value) ~= "function" then
+            core.error.raise("argument", ("%s must be a function, not %s"):format(name, value and "a " .. type(value)
+                or "missing"), {op = "plan.max_slices", arg = name})
+        end
+    end
+    return plan.max_count(function(planned, n)
+        local input <close> = make_input(n, planned)
+        local result = fn(input, planned)
         return result
     end, { device = device, available = available })
 end

@@ -242,48 +242,40 @@ function tiles.table(plan)
     return table.concat(lines, "\n")
 end
 
---- Runs fn(device, host, mirror) on shadows: what it takes on both, {device =, host =} in bytes beyond the volumes, and the
--- PSF, that mirror has made images of. A file stays itself: on shadows nothing of it is moved.
+--- Plans fn(device, host, mirror): what it takes on both, {device =, host =} in bytes beyond the volumes, and the PSF, that
+-- mirror has made images of. A file stays itself: of a plan nothing of it is moved.
 function tiles.peaks(device, fn)
-    local host_id = mb.device("host").id
-    local base, peaks = {device = 0, host = 0}, {device = 0, host = 0}
-    local function run(shadow, shadow_host)
+    local host = mb.device("host")
+    local base = {device = 0, host = 0}
+    local function run()
         local made = {}
         local _ <close> = setmetatable({}, {__close = function()
             for _, array in ipairs(made) do
                 array:release()
             end
         end})
+        local on_device, on_host = mb.pool.stats(device).live, mb.pool.stats(host).live
         local function image_of(array, on)
             local image = mb.empty(array.shape, {dtype = array.dtype, device = on})
             made[#made + 1] = image
-            base.device, base.host = mb.pool.stats(shadow).live, mb.pool.stats(shadow_host).live
+            base.device, base.host = mb.pool.stats(device).live - on_device, mb.pool.stats(host).live - on_host
             return image
         end
-        fn(shadow, shadow_host, function(volume)
+        fn(device, host, function(volume)
             if type(volume) == "userdata" then -- the PSF: there, or to be copied there
-                return volume.device == device and image_of(volume, shadow)
-                    or mb.empty(volume.shape, {dtype = volume.dtype, device = shadow})
+                return volume.device == device and image_of(volume, device)
+                    or mb.empty(volume.shape, {dtype = volume.dtype, device = device})
             elseif not volume.array then
                 return volume
             end
-            return volumes.of_array(image_of(volume, volume.place == device.id and shadow
-                or volume.place == host_id and shadow_host
+            return volumes.of_array(image_of(volume, volume.place == device.id and device
+                or volume.place == host.id and host
                 or fail(("the volume is on %s, the tiles on %s"):format(volume.place, device.id), "device")))
         end)
     end
-    if device.kind == "host" then
-        peaks.device = mb.plan.peak(function(shadow)
-            run(shadow, shadow)
-        end, device).peak - base.device
-        return {device = math.max(0, peaks.device), host = 0}
-    end
-    peaks.host = mb.plan.peak(function(shadow_host)
-        peaks.device = mb.plan.peak(function(shadow)
-            run(shadow, shadow_host)
-        end, device).peak
-    end, "host").peak
-    return {device = math.max(0, peaks.device - base.device), host = math.max(0, peaks.host - base.host)}
+    local peak = mb.plan.peaks(run, {device}).peak
+    return {device = math.max(0, peak[device.id] - base.device),
+        host = device == host and 0 or math.max(0, peak.host - base.host)}
 end
 
 --- Bytes that the budgets of the device and of the host leave.

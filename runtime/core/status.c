@@ -65,14 +65,24 @@ mb_status mb_fail_bytes(mb_status code, uint64_t need, uint64_t limit, const cha
     return code;
 }
 
-void mb_error_describe(const char *request, uint64_t enough)
+void mb_error_describe(const char *request)
 {
-    if (record.code != MB_STATUS_BUDGET)
-        return;
-    if (request)
+    if (record.code == MB_STATUS_BUDGET)
         snprintf(record.request, sizeof record.request, "%s", request);
-    if (enough)
+}
+
+void mb_error_enough(uint64_t enough, uint64_t total)
+{
+    if (record.code == MB_STATUS_BUDGET) {
         record.enough_bytes = enough;
+        record.total_bytes = total;
+    }
+}
+
+void mb_error_remedy(const char *text)
+{
+    if (record.code == MB_STATUS_BUDGET)
+        snprintf(record.remedy, sizeof record.remedy, "%s", text);
 }
 
 void mb_error_name_op(const char *op)
@@ -90,8 +100,8 @@ void mb_error_clear(void)
 {
     record.code = MB_STATUS_OK;
     record.op[0] = record.arg[0] = record.text[0] = '\0';
-    record.need_bytes = record.limit_bytes = record.enough_bytes = 0;
-    record.request[0] = '\0';
+    record.need_bytes = record.limit_bytes = record.enough_bytes = record.total_bytes = 0;
+    record.request[0] = record.remedy[0] = '\0';
 }
 
 void mb_error_restore(const mb_error *error)

@@ -32,13 +32,16 @@ typedef enum mb_status {
 
 typedef struct mb_error {
     mb_status code;
-    char op[40];           /* operator, or empty */
-    char arg[40];          /* offending argument, or empty */
-    char text[1000];       /* one helpful line: what, which value, what to do */
-    uint64_t need_bytes;   /* budget and memory failures, else 0 */
-    uint64_t limit_bytes;  /* likewise */
-    uint64_t enough_bytes; /* budget failures: the smallest budget that would have worked, else 0 */
-    char request[160]; /* budget failures: what was asked for ("result 'y', f32 4 x 5"), or empty */
+    char op[40];          /* operator, or empty */
+    char arg[40];         /* offending argument, or empty */
+    char text[1000];      /* one helpful line: what, which value, what to do */
+    uint64_t need_bytes;  /* budget and memory failures, else 0 */
+    uint64_t limit_bytes; /* likewise */
+    /* Of budget failures, whose text says only what is wrong: */
+    uint64_t enough_bytes; /* the smallest budget that would have worked, else 0 */
+    uint64_t total_bytes;  /* what the device has in all, else 0 */
+    char request[160];     /* what was asked for ("result 'y', f32 4 x 5"), or empty */
+    char remedy[200];      /* what to do, where no budget helps, or empty */
 } mb_error;
 
 #if defined(__GNUC__)
@@ -55,9 +58,11 @@ mb_status mb_fail(mb_status code, const char *arg, const char *format, ...) MB_P
 /* The same with the bytes that were needed and the limit they hit. */
 mb_status mb_fail_bytes(mb_status code, uint64_t need, uint64_t limit, const char *format, ...)
     MB_PRINTF(4, 5);
-/* Adds to a budget failure what was asked for (NULL: leave) and the budget that would do (0: leave).
-** Does nothing when the record is of another kind. */
-void mb_error_describe(const char *request, uint64_t enough);
+/* Add to a budget failure what was asked for; the budget that would do on a device of so many bytes; what to do where no
+** budget helps. They do nothing when the record is of another kind. */
+void mb_error_describe(const char *request);
+void mb_error_enough(uint64_t enough, uint64_t total);
+void mb_error_remedy(const char *text);
 /* Names the operator in the record if it has none yet. */
 void mb_error_name_op(const char *op);
 

@@ -350,17 +350,18 @@ mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **
     return MB_STATUS_OK;
 }
 
-mb_status mb_device_open_image(mb_device *device, mb_device **out)
+mb_status mb_device_open_image(mb_device *device, uint64_t room, mb_device **out)
 {
     mb_device *shadow = calloc(1, sizeof *shadow);
     if (!shadow)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
     *shadow = *device;
-    shadow->twin = device;
+    shadow->twin = device->twin ? device->twin : device;
     shadow->dry = true;
+    shadow->pinned.refusal = NULL;
     const mb_pool_source source = {
         .self = shadow, .name = "an image", .unreserve = virtual_unreserve};
-    mb_status status = mb_pool_clone(device->pool, &source, &shadow->pool);
+    mb_status status = mb_pool_clone(device->pool, &source, room, &shadow->pool);
     if (status != MB_STATUS_OK) {
         free(shadow);
         return status;

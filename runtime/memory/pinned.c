@@ -3,6 +3,7 @@
 */
 #include "memory/pinned.h"
 #include "memory/ledger.h"
+#include <stdio.h>
 
 #define VIRTUAL_BASE UINT64_C(0x40000000000)
 
@@ -17,21 +18,47 @@ static void note(const mb_device *device, int64_t change, uint64_t peak, const c
                                                 .peak = peak});
 }
 
+static mb_status fail_limit(const mb_device *device, uint64_t bytes)
+{
+    const mb_pinned *p = &device->pinned;
+    char need[32], live[32], limit[32], remedy[120];
+    mb_fail_bytes(MB_STATUS_BUDGET, bytes, p->limit,
+                  "%s of pinned host memory do not fit the limit of %s for %s, of which %s are in "
+                  "use",
+                  mb_bytes_format(bytes, need, sizeof need),
+                  mb_bytes_format(p->limit, limit, sizeof limit), device->id,
+                  mb_bytes_format(p->live, live, sizeof live));
+    snprintf(remedy, sizeof remedy, "raise the limit (device:pinned(%llu)), or ask for less",
+             (unsigned long long)mb_bytes_add(p->live, bytes));
+    mb_error_remedy(remedy);
+    return MB_STATUS_BUDGET;
+}
+
+/* The limit allows it, the system does not; its words are in the record. */
+static mb_status fail_refused(const mb_pinned *p, uint64_t bytes)
+{
+    char cause[400], need[32];
+    snprintf(cause, sizeof cause, "%s", mb_error_last()->text);
+    mb_error_clear();
+    mb_fail_bytes(MB_STATUS_BUDGET, bytes, p->limit,
+                  "%s of pinned host memory are within the limit, but not to be had: %s",
+                  mb_bytes_format(bytes, need, sizeof need), cause);
+    mb_error_remedy("end the programs that hold the rest, or ask for less");
+    return MB_STATUS_BUDGET;
+}
+
 mb_status mb_pinned_alloc(mb_device *device, uint64_t bytes, const char *owner, void **address)
 {
     mb_pinned *p = &device->pinned;
-    char need[32], live[32], limit[32];
     *address = NULL;
+    if (p->refusal)
+        return mb_fail(MB_STATUS_ARGUMENT, "device", "%s", p->refusal);
     if (p->live > p->limit || bytes > p->limit - p->live)
-        return mb_fail_bytes(
-            MB_STATUS_BUDGET, bytes, p->limit,
-            "%s of pinned host memory do not fit the limit of %s for %s, of which "
-            "%s are in use: raise the limit (device:pinned(bytes)), or ask for less",
-            mb_bytes_format(bytes, need, sizeof need),
-            mb_bytes_format(p->limit, limit, sizeof limit), device->id,
-            mb_bytes_format(p->live, live, sizeof live));
+        return fail_limit(device, bytes);
     if (!device->dry) {
-        MB_TRY(device->backend->pin(device->self, bytes, address));
+        mb_status status = device->backend->pin(device->self, bytes, address);
+        if (status != MB_STATUS_OK)
+            return status == MB_STATUS_MEMORY ? fail_refused(p, bytes) : status;
     } else {
         *address = (void *)(uintptr_t)(VIRTUAL_BASE + p->placed);
         p->placed += (bytes + 4095) / 4096 * 4096;

@@ -5,6 +5,7 @@
 ** generation changes when it is freed, so a stale handle is recognised.
 */
 #include "memory/pool_internal.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,6 +179,9 @@ static mb_status commit_once(mb_pool *pool, uint64_t first, uint64_t last)
         uint64_t run = granule;
         while (run < last && !pool->committed[run])
             run++;
+        if (pool->refuse_commits && pool->refuse_commits--)
+            return mb_fail(MB_STATUS_MEMORY, NULL, "the system refused %llu bytes: as a test wants",
+                           (unsigned long long)((run - granule) * size));
         MB_TRY(pool->source.commit(pool->source.self, pool->base, granule * size,
                                    (run - granule) * size));
         memset(pool->committed + granule, 1, run - granule);
@@ -273,7 +277,26 @@ fail:
     return status;
 }
 
-mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, mb_pool **out)
+/* The budget of a clone that has so much room; its addresses grow, in the gap, while nothing lies behind that. */
+static void set_room(mb_pool *twin, uint64_t room)
+{
+    const uint64_t most = (uint64_t)(UINT32_MAX - 1) * MB_POOL_UNIT;
+    twin->unlimited = room == MB_POOL_UNLIMITED;
+    uint64_t budget = mb_bytes_add(twin->stats.live, room);
+    budget = budget < most ? budget : most;
+    if (budget > twin->stats.reserved / 2 && twin->nodes[twin->gap].after == NONE) {
+        uint64_t wanted = budget > most / 2 ? most : 2 * budget;
+        uint32_t units = (uint32_t)(wanted / MB_POOL_UNIT);
+        if (units > twin->total_units) {
+            twin->nodes[twin->gap].units += units - twin->total_units;
+            twin->total_units = units;
+            twin->stats.reserved = (uint64_t)units * MB_POOL_UNIT;
+        }
+    }
+    twin->stats.budget = budget < twin->stats.reserved ? budget : twin->stats.reserved;
+}
+
+mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, uint64_t room, mb_pool **out)
 {
     mb_pool *twin = malloc(sizeof *twin);
     if (!twin)
@@ -290,6 +313,7 @@ mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, mb_pool **o
     }
     twin->source = *source;
     twin->source.granularity = pool->source.granularity;
+    twin->source.capacity = pool->source.capacity;
     twin->source.commit = NULL;
     twin->source.decommit = NULL;
     twin->committed = NULL;
@@ -298,8 +322,11 @@ mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, mb_pool **o
     memset(twin->scopes, 0, sizeof twin->scopes);
     twin->scope_top = 0;
     twin->broken_guards = 0;
-    twin->fail_countdown = 0;
+    twin->fail_countdown = twin->refuse_commits = 0;
+    twin->refusal = NULL;
     twin->stats.live_peak = twin->stats.live;
+    if (room != MB_POOL_SAME)
+        set_room(twin, room);
     pthread_mutex_init(&twin->lock, NULL);
     mb_pool_trace_create(&twin->trace);
     mb_pool_list(twin);
@@ -360,31 +387,49 @@ static uint64_t largest_request(mb_pool *pool)
     return hole < left ? hole : left;
 }
 
+/* Records that the request does not fit: the budget, or the address range. */
 static mb_status fail_budget(mb_pool *pool, uint64_t rounded)
 {
-    char need[32], live[32], budget[32], hole[32], enough[32];
+    char need[32], live[32], budget[32], hole[32];
+    const uint64_t limit = pool->stats.budget, enough = mb_bytes_add(pool->stats.live, rounded);
     pool->stats.failures++;
-    uint64_t smallest = mb_bytes_add(pool->stats.live, rounded);
-    if (smallest <= pool->stats.budget)
-        return mb_fail_bytes(
-            MB_STATUS_BUDGET, rounded, pool->stats.budget,
-            "%s fit the budget of %s, but the address range is in pieces: the largest "
-            "hole is %s; release arrays that were made in between",
-            mb_bytes_format(rounded, need, sizeof need),
-            mb_bytes_format(pool->stats.budget, budget, sizeof budget),
-            mb_bytes_format(largest_request(pool), hole, sizeof hole));
-    mb_status status = mb_fail_bytes(MB_STATUS_BUDGET, rounded, pool->stats.budget,
-                                     "%s do not fit: %s live of a budget of %s, largest request "
-                                     "possible %s; release arrays, work in smaller "
-                                     "chunks, or give a budget of at least %s (%llu bytes)",
-                                     mb_bytes_format(rounded, need, sizeof need),
-                                     mb_bytes_format(pool->stats.live, live, sizeof live),
-                                     mb_bytes_format(pool->stats.budget, budget, sizeof budget),
-                                     mb_bytes_format(largest_request(pool), hole, sizeof hole),
-                                     mb_bytes_format(smallest, enough, sizeof enough),
-                                     (unsigned long long)smallest);
-    mb_error_describe(NULL, smallest);
-    return status;
+    mb_bytes_format(rounded, need, sizeof need);
+    mb_bytes_format(pool->stats.live, live, sizeof live);
+    mb_bytes_format(limit, budget, sizeof budget);
+    if (enough <= limit) {
+        mb_fail_bytes(MB_STATUS_BUDGET, rounded, limit,
+                      "%s fit the budget of %s, but the address range is in pieces: the largest "
+                      "hole is %s",
+                      need, budget, mb_bytes_format(largest_request(pool), hole, sizeof hole));
+        mb_error_remedy("release arrays that were made in between");
+    } else if (pool->unlimited) {
+        mb_fail_bytes(MB_STATUS_BUDGET, rounded, limit,
+                      "%s and the %s that are live are more than the %s that can be planned for",
+                      need, live, budget);
+        mb_error_enough(enough, pool->source.capacity);
+    } else {
+        mb_fail_bytes(MB_STATUS_BUDGET, rounded, limit, "%s do not fit: %s live of a budget of %s",
+                      need, live, budget);
+        mb_error_enough(enough, pool->source.capacity);
+    }
+    return MB_STATUS_BUDGET;
+}
+
+/* Turns the refusal that is recorded, of memory that the budget allows, into a budget failure. */
+static mb_status fail_refused(mb_pool *pool, uint64_t rounded)
+{
+    char cause[400], need[32], live[32], budget[32];
+    snprintf(cause, sizeof cause, "%s", mb_error_last()->text);
+    mb_error_clear();
+    mb_fail_bytes(MB_STATUS_BUDGET, rounded, pool->stats.budget,
+                  "%s fit the budget, of which %s of %s are live, but not what the device has "
+                  "left: %s",
+                  mb_bytes_format(rounded, need, sizeof need),
+                  mb_bytes_format(pool->stats.live, live, sizeof live),
+                  mb_bytes_format(pool->stats.budget, budget, sizeof budget), cause);
+    mb_error_remedy("end the programs that hold the rest, or work in smaller chunks, which a "
+                    "smaller budget makes");
+    return MB_STATUS_BUDGET;
 }
 
 /* Takes `units` out of a hole or of the gap, at its low or its high side, as a new live node. */
@@ -456,6 +501,8 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
                               mb_block *out)
 {
     uint64_t rounded = mb_pool_round(bytes);
+    if (pool->refusal)
+        return mb_fail(MB_STATUS_ARGUMENT, "device", "%s", pool->refusal);
     if (pool->fail_countdown && --pool->fail_countdown == 0) {
         pool->stats.failures++;
         return mb_fail_bytes(MB_STATUS_MEMORY, rounded, 0,
@@ -496,7 +543,7 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
     if (status != MB_STATUS_OK) {
         release_node(pool, index);
         pool->stats.failures++;
-        return status;
+        return status == MB_STATUS_MEMORY ? fail_refused(pool, rounded) : status;
     }
     out->address = pool->base + node_offset(n);
     out->bytes = rounded;
@@ -530,6 +577,18 @@ static uint64_t trace(mb_pool *pool, mb_pool_action action, uint32_t index, cons
                                                             .action = (uint8_t)action});
 }
 
+static void trace_refused(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner)
+{
+    mb_pool_trace_add(&pool->trace, &(mb_pool_event){.bytes = mb_pool_round(bytes),
+                                                     .live = pool->stats.live,
+                                                     .owner = owner,
+                                                     .tag = mb_pool_current_tag(),
+                                                     .node = NONE,
+                                                     .thread = mb_pool_thread(),
+                                                     .end = (uint8_t)end,
+                                                     .action = MB_POOL_EVENT_REFUSED});
+}
+
 mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner,
                         mb_block *out)
 {
@@ -542,16 +601,31 @@ mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const ch
         out->born_ns = pool->nodes[out->node].born_ns =
             trace(pool, MB_POOL_EVENT_ALLOC, out->node, owner);
     else
-        mb_pool_trace_add(&pool->trace, &(mb_pool_event){.bytes = mb_pool_round(bytes),
-                                                         .live = pool->stats.live,
-                                                         .owner = owner,
-                                                         .tag = mb_pool_current_tag(),
-                                                         .node = NONE,
-                                                         .thread = mb_pool_thread(),
-                                                         .end = (uint8_t)end,
-                                                         .action = MB_POOL_EVENT_REFUSED});
+        trace_refused(pool, bytes, end, owner);
     pthread_mutex_unlock(&pool->lock);
     return status;
+}
+
+mb_status mb_pool_fits(mb_pool *pool, uint64_t bytes, const char *owner)
+{
+    mb_status status = MB_STATUS_OK;
+    pthread_mutex_lock(&pool->lock);
+    const uint64_t room =
+        pool->stats.budget > pool->stats.live ? pool->stats.budget - pool->stats.live : 0;
+    if (bytes > room) {
+        status = pool->refusal ? mb_fail(MB_STATUS_ARGUMENT, "device", "%s", pool->refusal)
+                               : fail_budget(pool, bytes);
+        trace_refused(pool, bytes, MB_POOL_ARRAY, owner);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+void mb_pool_refuse(mb_pool *pool, const char *text)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->refusal = text;
+    pthread_mutex_unlock(&pool->lock);
 }
 
 mb_status mb_pool_free(mb_pool *pool, mb_block *block)

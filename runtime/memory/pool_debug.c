@@ -151,6 +151,13 @@ void mb_pool_fail_nth(mb_pool *pool, uint64_t n)
     pthread_mutex_unlock(&pool->lock);
 }
 
+void mb_pool_refuse_commits(mb_pool *pool, uint64_t n)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->refuse_commits = n;
+    pthread_mutex_unlock(&pool->lock);
+}
+
 /* ---- frees that cannot be ---- */
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;

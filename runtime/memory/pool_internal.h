@@ -60,7 +60,9 @@ struct mb_pool {
     scope scopes[MB_POOL_MAX_SCOPES];
     int scope_top; /* one past the highest open scope */
     unsigned debug;
-    uint64_t fail_countdown;
+    uint64_t fail_countdown, refuse_commits;
+    const char *refusal; /* why every request is refused; NULL: none is */
+    bool unlimited;      /* a clone without a budget: its limit is what can be addressed */
     mb_pool_damage damage[MB_POOL_KEPT_DAMAGE]; /* found at frees: the first ones */
     uint64_t broken_guards;
     mb_pool_trace trace;

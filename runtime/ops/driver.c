@@ -314,32 +314,53 @@ static mb_status launch(const mb_op *op, const void *params, mb_array **arrays, 
     return status;
 }
 
-/* A budget failure of the call as a whole: what it needs at once (its own results and scratch), which part was refused,
-** and the budget with which it would have run. Nothing of the call is live any more. */
-static mb_status fail_budget(const mb_device *device, const mb_spec *refused,
-                             const char *refused_name, uint64_t need)
+/* What a call takes at once: its scratch, and the results that nobody gave. */
+static uint64_t need_of(const mb_op *op, const mb_spec *specs, mb_array *const *arrays,
+                        const mb_planner *planner)
 {
-    char request[160], shape[96], bytes[32], live[32], limit[32], enough[32];
-    mb_pool_stats stats;
-    mb_pool_get_stats(device->pool, &stats);
-    uint64_t smallest = mb_bytes_add(stats.live, need);
-    if (refused)
-        snprintf(request, sizeof request, "result '%s', %s %s", refused_name,
-                 mb_dtype_name(refused->dtype),
-                 mb_shape_format(&refused->shape, shape, sizeof shape));
-    else
-        snprintf(request, sizeof request, "scratch");
-    mb_error_clear();
-    mb_fail_bytes(MB_STATUS_BUDGET, need, stats.budget,
-                  "%s do not fit: %s live of a budget of %s; release arrays, work in smaller "
-                  "chunks, or give a budget of at "
-                  "least %s (%llu bytes)",
-                  mb_bytes_format(need, bytes, sizeof bytes),
-                  mb_bytes_format(stats.live, live, sizeof live),
-                  mb_bytes_format(stats.budget, limit, sizeof limit),
-                  mb_bytes_format(smallest, enough, sizeof enough), (unsigned long long)smallest);
-    mb_error_describe(request, smallest);
-    return MB_STATUS_BUDGET;
+    uint64_t need = planner->extent;
+    for (int i = 0; i < mb_op_array_count(op); i++) {
+        uint64_t bytes = 0;
+        if (mb_op_array_arg(op, i)->kind == MB_ARG_OUT && specs[i].present && !arrays[i] &&
+            mb_shape_bytes(&specs[i].shape, specs[i].dtype, &bytes) == MB_STATUS_OK)
+            need = mb_bytes_add(need, mb_pool_round(bytes));
+    }
+    return need;
+}
+
+/* Adds to the failure of a call that does not fit as a whole which part of it is the first that does not. */
+static void describe_refused(const mb_op *op, const mb_spec *specs, mb_array *const *arrays,
+                             uint64_t room)
+{
+    char request[160] = "scratch", shape[96];
+    for (int i = 0; i < mb_op_array_count(op); i++) {
+        uint64_t bytes = 0;
+        if (mb_op_array_arg(op, i)->kind != MB_ARG_OUT || !specs[i].present || arrays[i] ||
+            mb_shape_bytes(&specs[i].shape, specs[i].dtype, &bytes) != MB_STATUS_OK)
+            continue;
+        bytes = mb_pool_round(bytes);
+        if (bytes > room) {
+            snprintf(request, sizeof request, "result '%s', %s %s", mb_op_array_arg(op, i)->name,
+                     mb_dtype_name(specs[i].dtype),
+                     mb_shape_format(&specs[i].shape, shape, sizeof shape));
+            break;
+        }
+        room -= bytes;
+    }
+    mb_error_describe(request);
+}
+
+/* Does the whole call fit? Asked before anything of it is live. */
+static mb_status check_room(const mb_op *op, const mb_spec *specs, mb_array *const *arrays,
+                            mb_device *device, const mb_planner *planner)
+{
+    mb_status status = mb_pool_fits(device->pool, need_of(op, specs, arrays, planner), op->name);
+    if (status == MB_STATUS_BUDGET) {
+        mb_pool_stats stats;
+        mb_pool_get_stats(device->pool, &stats);
+        describe_refused(op, specs, arrays, stats.free_bytes);
+    }
+    return status;
 }
 
 static mb_status run(const mb_op *op, const void *params, mb_array **arrays, mb_device *device,
@@ -373,15 +394,14 @@ static mb_status run(const mb_op *op, const void *params, mb_array **arrays, mb_
     mb_block scratch = {.node = UINT32_MAX};
     mb_status status = plan(op, params, specs, device, &planner);
     bool noted = mb_ledger_on(device);
-    uint64_t before = noted ? mb_pool_live(device->pool) : 0, peak = 0, need = planner.extent;
-    int refused = -1;
+    uint64_t before = noted ? mb_pool_live(device->pool) : 0, peak = 0;
+    if (status == MB_STATUS_OK)
+        status = check_room(op, specs, arrays, device, &planner);
     mb_ledger_hush(1);
     for (int i = 0; status == MB_STATUS_OK && i < count; i++)
         if (mb_op_array_arg(op, i)->kind == MB_ARG_OUT && !arrays[i] && specs[i].present) {
             status = mb_array_create(device, specs[i].dtype, &specs[i].shape, owner, &arrays[i]);
             made[i] = status == MB_STATUS_OK;
-            if (!made[i])
-                refused = i;
         }
     if (status == MB_STATUS_OK)
         status = mb_pool_alloc(device->pool, planner.extent, MB_POOL_SCRATCH, op->name, &scratch);
@@ -408,16 +428,6 @@ static mb_status run(const mb_op *op, const void *params, mb_array **arrays, mb_
                                                 .work = work,
                                                 .live = live,
                                                 .peak = peak});
-    }
-    if (status == MB_STATUS_BUDGET) {
-        for (int i = 0; i < count; i++) {
-            uint64_t bytes = 0;
-            if (mb_op_array_arg(op, i)->kind == MB_ARG_OUT && specs[i].present && !arrays[i] &&
-                mb_shape_bytes(&specs[i].shape, specs[i].dtype, &bytes) == MB_STATUS_OK)
-                need = mb_bytes_add(need, mb_pool_round(bytes));
-        }
-        fail_budget(device, refused < 0 ? NULL : &specs[refused],
-                    refused < 0 ? NULL : mb_op_array_arg(op, refused)->name, need);
     }
     return status;
 }
