@@ -73,7 +73,8 @@ void mb_error_clear(void);
 void mb_error_restore(const mb_error *error);
 
 /*
-** The cancel flag: one atomic for the process, set by the SIGINT handler, polled between launches and chunks.
+** The cancel flag: one atomic for the process, set by the SIGINT handler. It is polled between launches and chunks, and by
+** host kernels between rows, tiles or blocks of some milliseconds: they skip what is left, and mb_op_run then fails.
 */
 void mb_cancel_set(bool cancelled);
 bool mb_cancelled(void);

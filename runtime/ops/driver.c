@@ -3,6 +3,7 @@
 ** the allocation.
 */
 #include "ops/op.h"
+#include "device/host/host_backend.h"
 #include "memory/ledger.h"
 #include <math.h>
 #include <stdio.h>
@@ -311,6 +312,9 @@ static mb_status launch(const mb_op *op, const void *params, mb_array **arrays, 
     mb_status status = kernel(&call);
     if (status == MB_STATUS_DEVICE)
         device->dead = true;
+    /* Host kernels skip the rest of their work when the flag is raised: what they leave is no result. */
+    if (status == MB_STATUS_OK && device->backend == &mb_host_backend)
+        status = mb_cancel_check();
     return status;
 }
 

@@ -164,13 +164,15 @@ static mb_status in_parallel(const job *j, int64_t count,
         mine = mb_cancel_check();
         if (mine == MB_STATUS_OK)
             mine = body(j, item, scratch);
-        if (mine != MB_STATUS_OK)
+        if (mine == MB_STATUS_OK)
+            continue;
 #pragma omp critical(mb_fourier_reconstruct)
-            if (status == MB_STATUS_OK) {
-                error = *mb_error_last();
+        if (status == MB_STATUS_OK) {
+            error = *mb_error_last();
 #pragma omp atomic write
-                status = mine;
-            }
+            status = mine;
+        }
+        mb_error_clear(); /* the worker's: it must not stand for a later failure */
     }
     if (status != MB_STATUS_OK)
         mb_error_restore(&error);

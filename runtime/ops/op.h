@@ -119,6 +119,8 @@ struct mb_op {
     mb_status (*infer)(const void *params, mb_spec *arrays);
     /* Declares scratch. NULL: none. Pure with respect to memory. */
     void (*plan)(const void *params, const mb_spec *arrays, mb_planner *planner);
+    /* Polls mb_cancelled() every few milliseconds and skips the rest of its work when the flag is raised: the driver then
+    ** fails, and nobody sees the result. */
     mb_op_kernel run_host;
 };
 

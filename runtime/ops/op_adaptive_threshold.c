@@ -92,6 +92,8 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     mb_planner_slot(planner, "lines", host ? mb_separable_buffer_bytes(&s, threads) : 0, 0, 0);
 }
 
+enum { BLOCK = 65536 }; /* elements that a thread takes at a time */
+
 #define COMPARE(type)                                                                              \
     for (int64_t i = first; i < last; i++)                                                         \
     out[i] = (float)((const type *)a->data)[i] > level[i] - offset ? above : below
@@ -112,8 +114,10 @@ static mb_status run_host(const mb_op_call *call)
     mb_separable_run(&s, a->dtype, a->data, level, weights,
                      call->slots[MB_ADAPTIVE_THRESHOLD_BUFFERS], threads);
 #pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t part = 0; part < threads; part++) {
-        int64_t first = count * part / threads, last = count * (part + 1) / threads;
+    for (int64_t first = 0; first < count; first += BLOCK) {
+        if (mb_cancelled())
+            continue;
+        const int64_t last = count - first < BLOCK ? count : first + BLOCK;
         if (a->dtype == MB_U8)
             COMPARE(uint8_t);
         else if (a->dtype == MB_U16)

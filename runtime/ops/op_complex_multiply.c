@@ -60,6 +60,8 @@ void mb_complex_multiply_host(mb_device *device, float *a, const float *b, int64
     int threads = count < 32768 ? 1 : device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < count / period * blocks; i++) {
+        if (mb_cancelled())
+            continue;
         int64_t at = i % blocks * block, first = i / blocks * period + at;
         multiply(a + 2 * first, b + 2 * at, period - at < block ? period - at : block, (float)scale,
                  conj ? -1.0f : 1.0f);

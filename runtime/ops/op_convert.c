@@ -194,6 +194,8 @@ static void convert_tiled(const mb_convert_params *p, const mb_array *a, mb_arra
     const int64_t *to_strides = walk->strides[0], *from_strides = walk->strides[1];
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t item = 0; item < others * tiles_y * tiles_x; item++) {
+        if (mb_cancelled())
+            continue;
         double values[TILE][2 * TILE]; /* one row per step along the last axis */
         int64_t x0 = item % tiles_x * TILE, y0 = item / tiles_x % tiles_y * TILE,
                 other = item / tiles_x / tiles_y;
@@ -241,7 +243,8 @@ static mb_status run_host(const mb_op_call *call)
     }
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < walk.pieces; i++)
-        convert_piece(p, a, result, &walk, i);
+        if (!mb_cancelled())
+            convert_piece(p, a, result, &walk, i);
     return MB_STATUS_OK;
 }
 

@@ -89,6 +89,8 @@ static mb_status run_host(const mb_op_call *call)
         first += mb_crop_amount(&p->before, i) * a->strides[i];
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < walk.pieces; i++) {
+        if (mb_cancelled())
+            continue;
         mb_walk_piece piece = mb_walk_at(&walk, i);
         copy_run((char *)result->data + piece.offset[0] * bytes, piece.stride[0] * bytes,
                  (const char *)a->data + (first + piece.offset[1]) * bytes, piece.stride[1] * bytes,

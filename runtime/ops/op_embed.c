@@ -106,6 +106,8 @@ static mb_status run_host(const mb_op_call *call)
     int threads = rows * pitch < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t row = 0; row < rows; row++) {
+        if (mb_cancelled())
+            continue;
         int64_t rest = row, to = 0, from = 0;
         bool outside = false;
         for (int i = last - 1; i >= 0; i--) {

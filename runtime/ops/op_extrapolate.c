@@ -56,6 +56,8 @@ static mb_status run_host(const mb_op_call *call)
     int threads = n[0] * n[1] * n[2] < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t row = 0; row < n[0] * n[1]; row++) {
+        if (mb_cancelled())
+            continue;
         float *x = estimate + row * n[2], *q = previous + row * n[2], *t = target + row * pitch;
         for (int64_t i = 0; i < n[2]; i++) {
             float now = x[i], value = now + alpha * (now - q[i]);

@@ -86,6 +86,8 @@ static mb_status run_host(const mb_op_call *call)
     mb_element_set(a->dtype, value, p->value, p->imag);
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < walk.pieces; i++) {
+        if (mb_cancelled())
+            continue;
         mb_walk_piece piece = mb_walk_at(&walk, i);
         fill_run((char *)a->data + piece.offset[0] * (int64_t)bytes, piece.stride[0], piece.count,
                  value, bytes);

@@ -213,7 +213,7 @@ static int64_t make_frames(const mb_op_call *call)
     int64_t h = data->shape.dims[1], w = data->shape.dims[2], raised = 0;
 #pragma omp parallel for schedule(static) num_threads(call->device->facts.threads) reduction(+ : raised)
     for (int64_t y = 0; y < h; y++)
-        for (int64_t x = 0; x < w; x += BLOCK) {
+        for (int64_t x = 0; x < w && !mb_cancelled(); x += BLOCK) {
             int64_t n = w - x < BLOCK ? w - x : BLOCK, at = y * w + x;
             if (darks)
                 combine(call, darks, y, x, n, dark + at);
@@ -245,6 +245,8 @@ static mb_status run_host(const mb_op_call *call)
     double *tally = counts->data;
 #pragma omp parallel for schedule(static) num_threads(call->device->facts.threads) reduction(+ : replaced, not_positive)
     for (int64_t row = 0; row < n * h; row++) {
+        if (mb_cancelled())
+            continue;
         int64_t frame = row / h, y = row % h;
         float *to = (float *)result->data + frame * result->strides[0] + y * result->strides[1];
         for (int64_t x = 0; x < w; x += BLOCK) {

@@ -90,6 +90,8 @@ static mb_status run_host(const mb_op_call *call)
     int threads = rows * wide < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < rows; i++) {
+        if (mb_cancelled())
+            continue;
         const float *from = (const float *)sino->data + mb_array_row_offset(sino, i);
         float *row = (float *)result->data + mb_array_row_offset(result, i), *to = row + front;
         if (to != from) {

@@ -68,6 +68,8 @@ static mb_status run_host(const mb_op_call *call)
     int threads = rows * n * length < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t row = 0; row < rows; row++) {
+        if (mb_cancelled())
+            continue;
         int64_t rest = row, base = 0, target = 0;
         for (int i = last - 1; i >= 0; i--) {
             int64_t index = rest % to->shape.dims[i];

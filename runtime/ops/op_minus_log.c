@@ -105,6 +105,8 @@ static mb_status run_host(const mb_op_call *call)
     int threads = walk.outer * walk.run < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < walk.pieces; i++) {
+        if (mb_cancelled())
+            continue;
         mb_walk_piece piece = mb_walk_at(&walk, i);
         float *to = (float *)result->data + piece.offset[0];
         const float *from = (const float *)a->data + piece.offset[1];

@@ -104,9 +104,10 @@ static mb_status run_host(const mb_op_call *call)
     int threads = rows * cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t y = 0; y < rows; y++)
-        combine((float *)dst->data + (d.y0 + y) * dst->strides[0] + d.x0,
-                (const float *)other->data + (o.y0 + y) * other->strides[0] + o.x0, cols,
-                (float)p->a, (float)p->b);
+        if (!mb_cancelled())
+            combine((float *)dst->data + (d.y0 + y) * dst->strides[0] + d.x0,
+                    (const float *)other->data + (o.y0 + y) * other->strides[0] + o.x0, cols,
+                    (float)p->a, (float)p->b);
     return MB_STATUS_OK;
 }
 

@@ -138,13 +138,15 @@ static mb_status run_host(const mb_op_call *call)
     int threads = rows * n[2] < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t row = 0; row < rows; row++)
-        scatter_row(psf, k, n, center, row / n[1], row % n[1], p->scale, grid + row * pitch);
+        if (!mb_cancelled())
+            scatter_row(psf, k, n, center, row / n[1], row % n[1], p->scale, grid + row * pitch);
     MB_TRY(mb_fft_exec(call->device, call->ffts[MB_OTF_FFT], grid, grid, call->slots[MB_OTF_WORK]));
     if (rest[0] == 0 && rest[1] == 0 && rest[2] == 0)
         return MB_STATUS_OK;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t row = 0; row < rows; row++)
-        shift_row(n, rest, row / n[1], row % n[1], grid + row * pitch);
+        if (!mb_cancelled())
+            shift_row(n, rest, row / n[1], row % n[1], grid + row * pitch);
     return MB_STATUS_OK;
 }
 

@@ -207,6 +207,8 @@ static mb_status run_host(const mb_op_call *call)
     threads = rows * n_out < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t row = 0; row < rows; row++) {
+        if (mb_cancelled())
+            continue;
         int64_t rest = row, to = 0, from = 0;
         bool outside = a->shape.dims[last] == 0;
         for (int i = last - 1; i >= 0; i--) {

@@ -37,6 +37,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
     return MB_STATUS_OK;
 }
 
+enum { BLOCK = 4096 }; /* elements that a thread takes at a time */
+
 static mb_status run_host(const mb_op_call *call)
 {
     const poisson_params *p = call->params;
@@ -45,8 +47,11 @@ static mb_status run_host(const mb_op_call *call)
     int64_t count = (int64_t)mb_array_elements(call->arrays[0]);
     uint64_t key = mb_poisson_mix((uint64_t)p->seed);
 #pragma omp parallel for schedule(static) num_threads(call->device->facts.threads)
-    for (int64_t i = 0; i < count; i++)
-        out[i] = mb_poisson_count(mean[i], key, p->first + i);
+    for (int64_t block = 0; block < count; block += BLOCK) {
+        const int64_t end = count - block < BLOCK ? count : block + BLOCK;
+        for (int64_t i = mb_cancelled() ? end : block; i < end; i++)
+            out[i] = mb_poisson_count(mean[i], key, p->first + i);
+    }
     return MB_STATUS_OK;
 }
 

@@ -86,6 +86,8 @@ static mb_status run_host(const mb_op_call *call)
     int threads = n[0] * n[1] * n[2] < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t row = 0; row < n[0] * n[1]; row++) {
+        if (mb_cancelled())
+            continue;
         double factor = tables[row / n[1]] * tables[n[0] + row % n[1]];
         for (int64_t x = 0; x < n[2]; x++)
             out[row * n[2] + x] = (float)(factor * tables[n[0] + n[1] + x]);

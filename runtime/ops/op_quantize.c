@@ -72,6 +72,8 @@ static mb_status run_host(const mb_op_call *call)
     const int threads = n < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads) reduction(+ : below, above, nan)
     for (int64_t b = 0; b < blocks; b++) {
+        if (mb_cancelled())
+            continue;
         unsigned outside[MB_QUANTIZE_COUNTERS] = {0};
         const int64_t end = (b + 1) * block < n ? (b + 1) * block : n;
         for (int64_t i = b * block; i < end; i++)

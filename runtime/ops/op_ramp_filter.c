@@ -258,13 +258,15 @@ static mb_status run_host(const mb_op_call *call)
                 mine = filter_row(call, (const float *)sino->data + mb_array_row_offset(sino, i),
                                   (float *)result->data + mb_array_row_offset(result, i), width,
                                   padded, row, turned);
-            if (mine != MB_STATUS_OK)
+            if (mine == MB_STATUS_OK)
+                continue;
 #pragma omp critical(mb_ramp_filter)
-                if (status == MB_STATUS_OK) {
-                    error = *mb_error_last();
+            if (status == MB_STATUS_OK) {
+                error = *mb_error_last();
 #pragma omp atomic write
-                    status = mine;
-                }
+                status = mine;
+            }
+            mb_error_clear(); /* the worker's: it must not stand for a later failure */
         }
     }
     if (status != MB_STATUS_OK)

@@ -316,6 +316,8 @@ static mb_status run_host(const mb_op_call *call)
     int threads = outputs * r.length < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < outputs / line * strips * blocks; i++) {
+        if (mb_cancelled())
+            continue;
         int64_t x = i / blocks % strips * STRIP, first = i / blocks / strips * line + x;
         reduce_outputs(call, &r, axis, first, line - x < STRIP ? line - x : STRIP, i % blocks);
     }

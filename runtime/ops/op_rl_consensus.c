@@ -57,6 +57,8 @@ static mb_status run_host(const mb_op_call *call)
     int threads = rows * pitch < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t row = 0; row < rows; row++) {
+        if (mb_cancelled())
+            continue;
         float *a = first + row * pitch, *b = second + row * pitch;
         const mb_rl_normaliser_row rule = mb_rl_normaliser_row_of(&n, row);
         for (int64_t x = 0; x < nx; x++) {

@@ -81,6 +81,8 @@ static mb_status run_host(const mb_op_call *call)
     int threads = rows * to.n[2] < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t block = 0; block < MB_GRID_BLOCKS; block++) {
+        if (mb_cancelled())
+            continue;
         mb_rl_ratio_cell cell = {0, 0};
         for (int64_t row = rows * block / MB_GRID_BLOCKS; row < rows * (block + 1) / MB_GRID_BLOCKS;
              row++) {

@@ -67,7 +67,7 @@ static mb_status run_host(const mb_op_call *call)
     int threads = n[0] * n[1] * n[2] < 8192 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t row = 0; row < n[0] * n[1]; row++)
-        for (int64_t x = 0; x < n[2]; x++) {
+        for (int64_t x = 0; x < n[2] && !(x == 0 && mb_cancelled()); x++) {
             float divisor = 1 - lambda * mb_rl_tv_divergence(estimate->data, n, inverse, epsilon,
                                                              row / n[1], row % n[1], x);
             correction[row * pitch + x] /= divisor > MB_RL_TV_LEAST ? divisor : MB_RL_TV_LEAST;

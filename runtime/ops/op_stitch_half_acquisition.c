@@ -73,6 +73,8 @@ static mb_status run_host(const mb_op_call *call)
     int threads = rows * half * h.extended < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < rows * half; i++) {
+        if (mb_cancelled())
+            continue;
         int64_t k = i % half;
         const float *own =
             (const float *)sino->data + i / half * from_row + k * sino->strides[rank - 2];

@@ -44,6 +44,8 @@ static mb_status run_host(const mb_op_call *call)
         int64_t z = i / steps[0], y = i / n[2] % n[1], x = i % n[2];
         bool zero = (rank > 2 && z == 0) || (rank > 1 && y == 0) || x == 0;
         double v = 0;
+        if (x == 0)
+            MB_TRY(mb_cancel_check());
         if (!zero) {
             if (a->dtype == MB_U8)
                 v = ((const uint8_t *)a->data)[from];
@@ -56,9 +58,12 @@ static mb_status run_host(const mb_op_call *call)
         out[i] = v * p->scale;
     }
     for (int axis = 2; axis >= 3 - rank; axis--)
-        for (int64_t i = 0; i < n[0] * n[1] * n[2]; i++)
-            if (i / steps[axis] % n[axis] > 0)
-                out[i] += out[i - steps[axis]];
+        for (int64_t row = 0; row < n[0] * n[1]; row++) {
+            MB_TRY(mb_cancel_check());
+            for (int64_t i = row * n[2]; i < (row + 1) * n[2]; i++)
+                if (i / steps[axis] % n[axis] > 0)
+                    out[i] += out[i - steps[axis]];
+        }
     return MB_STATUS_OK;
 }
 

@@ -154,6 +154,8 @@ static mb_status run_host(const mb_op_call *call)
     run_function run = runs[a->dtype];
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < walk.pieces; i++) {
+        if (mb_cancelled())
+            continue;
         mb_walk_piece piece = mb_walk_at(&walk, i);
         run(p->fn, (char *)result->data + piece.offset[0] * out_bytes, piece.stride[0],
             (const char *)a->data + piece.offset[1] * in_bytes, piece.stride[1], piece.count);

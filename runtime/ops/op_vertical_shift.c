@@ -136,6 +136,8 @@ static mb_status run_host(const mb_op_call *call)
     int threads = frames * rows * cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < frames * blocks; i++) {
+        if (mb_cancelled())
+            continue;
         int64_t j = i / blocks, x0 = i % blocks * block, x1 = x0 + block < cols ? x0 + block : cols;
         mb_vertical_shift_frame f = mb_vertical_shift_at(p, j, rows);
         shift_columns(&f, (const float *)a->data + j * from_frame, a->strides[rank - 2],

@@ -75,6 +75,8 @@ static mb_status run_host(const mb_op_call *call)
     int threads = d[0] * d[1] * d[2] < 16384 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t row = 0; row < d[0] * d[1]; row++) {
+        if (mb_cancelled())
+            continue;
         double outer = laplacian(row / d[1], d[0]) + laplacian(row % d[1], d[1]);
         for (int64_t x = 0; x < d[2]; x++) {
             int64_t i = 2 * (row * d[2] + x);

@@ -175,6 +175,8 @@ static void run_pass(const mb_separable *s, const mb_separable_pass *p, mb_dtype
     uint64_t floats = buffer_floats(s);
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t group = 0; group < groups; group++) {
+        if (mb_cancelled())
+            continue;
         float *buffer = buffers + (uint64_t)omp_get_thread_num() * floats;
         int64_t base[LINES], first = group * LINES;
         int count = (int)(lines - first < LINES ? lines - first : LINES);

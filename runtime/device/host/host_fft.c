@@ -4,6 +4,7 @@
 ** alignment a plan was made with: one plan for aligned arrays, a second, made on first need, for all others.
 ** A single 1-D transform is planned for one thread, because operators run many of them from their own threads; everything
 ** else is planned for all threads. FFTW's planner is not thread-safe, hence the lock; executing is.
+** An execution cannot be stopped, so a large batch is executed in pieces, with a look at the cancel flag between them.
 */
 #include "device/host/host_backend.h"
 #include <fftw3.h>
@@ -11,8 +12,16 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-typedef struct host_fft {
+#define PIECE_POINTS (INT64_C(1) << 23) /* of a piece, where its transforms are no larger */
+
+/* A batch in pieces of parts[0].batch transforms; what is left is parts[1], whose batch may be 0. */
+typedef struct host_part {
+    mb_fft_desc desc;
     fftwf_plan aligned, unaligned;
+} host_part;
+
+typedef struct host_fft {
+    host_part parts[2];
 } host_fft;
 
 static pthread_mutex_t planner_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -60,24 +69,14 @@ static fftwf_plan plan_locked(const mb_fft_desc *desc, unsigned flags)
     return plan;
 }
 
-mb_status mb_host_fft_create(void *self, const mb_fft_desc *desc, void **plan, uint64_t *work_bytes,
-                             uint64_t *library_bytes)
+/* Transforms of a piece. */
+static int64_t piece_of(const mb_fft_desc *desc)
 {
-    (void)self;
-    host_fft *fft = calloc(1, sizeof *fft);
-    if (!fft)
-        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an FFT plan");
-    fft->aligned = plan_locked(desc, FFTW_ESTIMATE);
-    if (!fft->aligned) {
-        free(fft);
-        return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
-                       "FFTW has no plan for a %d-D transform of %lld elements per row", desc->rank,
-                       (long long)desc->dims[desc->rank - 1]);
-    }
-    *plan = fft;
-    *work_bytes = 0;
-    *library_bytes = 0;
-    return MB_STATUS_OK;
+    int64_t points = 1;
+    for (int i = 0; i < desc->rank; i++)
+        points *= desc->dims[i];
+    int64_t piece = points > 0 && points < PIECE_POINTS ? PIECE_POINTS / points : 1;
+    return piece < desc->batch ? piece : desc->batch;
 }
 
 void mb_host_fft_destroy(void *self, void *plan)
@@ -85,28 +84,74 @@ void mb_host_fft_destroy(void *self, void *plan)
     (void)self;
     host_fft *fft = plan;
     pthread_mutex_lock(&planner_lock);
-    fftwf_destroy_plan(fft->aligned);
-    if (fft->unaligned)
-        fftwf_destroy_plan(fft->unaligned);
+    for (int i = 0; i < 2; i++) {
+        if (fft->parts[i].aligned)
+            fftwf_destroy_plan(fft->parts[i].aligned);
+        if (fft->parts[i].unaligned)
+            fftwf_destroy_plan(fft->parts[i].unaligned);
+    }
     pthread_mutex_unlock(&planner_lock);
     free(fft);
 }
 
-/* The plan for arrays of any alignment; made once, by whichever thread needs it first. */
-static fftwf_plan unaligned_plan(host_fft *fft, const mb_fft_desc *desc)
+mb_status mb_host_fft_create(void *self, const mb_fft_desc *desc, void **plan, uint64_t *work_bytes,
+                             uint64_t *library_bytes)
 {
-    fftwf_plan plan = __atomic_load_n(&fft->unaligned, __ATOMIC_ACQUIRE);
+    host_fft *fft = calloc(1, sizeof *fft);
+    if (!fft)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an FFT plan");
+    const int64_t piece = piece_of(desc), batches[2] = {piece, piece > 0 ? desc->batch % piece : 0};
+    for (int i = 0; i < 2; i++) {
+        host_part *part = &fft->parts[i];
+        part->desc = *desc;
+        part->desc.batch = batches[i];
+        if (i > 0 && batches[i] == 0)
+            continue;
+        part->aligned = plan_locked(&part->desc, FFTW_ESTIMATE);
+        if (!part->aligned) {
+            mb_host_fft_destroy(self, fft);
+            return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
+                           "FFTW has no plan for a %d-D transform of %lld elements per row",
+                           desc->rank, (long long)desc->dims[desc->rank - 1]);
+        }
+    }
+    *plan = fft;
+    *work_bytes = 0;
+    *library_bytes = 0;
+    return MB_STATUS_OK;
+}
+
+/* The plan for arrays of any alignment; made once, by whichever thread needs it first. */
+static fftwf_plan unaligned_plan(host_part *part)
+{
+    fftwf_plan plan = __atomic_load_n(&part->unaligned, __ATOMIC_ACQUIRE);
     if (plan)
         return plan;
-    fftwf_plan made = plan_locked(desc, FFTW_ESTIMATE | FFTW_UNALIGNED);
+    fftwf_plan made = plan_locked(&part->desc, FFTW_ESTIMATE | FFTW_UNALIGNED);
     pthread_mutex_lock(&planner_lock);
-    if (!fft->unaligned)
-        __atomic_store_n(&fft->unaligned, made, __ATOMIC_RELEASE);
+    if (!part->unaligned)
+        __atomic_store_n(&part->unaligned, made, __ATOMIC_RELEASE);
     else if (made)
         fftwf_destroy_plan(made);
-    plan = fft->unaligned;
+    plan = part->unaligned;
     pthread_mutex_unlock(&planner_lock);
     return plan;
+}
+
+static mb_status execute(host_part *part, void *in, void *out)
+{
+    fftwf_plan chosen = part->aligned;
+    if (fftwf_alignment_of(in) || fftwf_alignment_of(out))
+        chosen = unaligned_plan(part);
+    if (!chosen)
+        return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
+                       "FFTW has no plan for unaligned arrays of this shape");
+    switch (part->desc.kind) {
+    case MB_FFT_R2C: fftwf_execute_dft_r2c(chosen, in, out); break;
+    case MB_FFT_C2R: fftwf_execute_dft_c2r(chosen, in, out); break;
+    default: fftwf_execute_dft(chosen, in, out); break;
+    }
+    return MB_STATUS_OK;
 }
 
 mb_status mb_host_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
@@ -115,16 +160,13 @@ mb_status mb_host_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void
     (void)self;
     (void)work;
     host_fft *fft = plan;
-    fftwf_plan chosen = fft->aligned;
-    if (fftwf_alignment_of(in) || fftwf_alignment_of(out))
-        chosen = unaligned_plan(fft, desc);
-    if (!chosen)
-        return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
-                       "FFTW has no plan for unaligned arrays of this shape");
-    switch (desc->kind) {
-    case MB_FFT_R2C: fftwf_execute_dft_r2c(chosen, in, out); break;
-    case MB_FFT_C2R: fftwf_execute_dft_c2r(chosen, in, out); break;
-    default: fftwf_execute_dft(chosen, in, out); break;
+    const int64_t piece = fft->parts[0].desc.batch;
+    const int64_t in_floats = desc->in_distance * (desc->kind == MB_FFT_R2C ? 1 : 2),
+                  out_floats = desc->out_distance * (desc->kind == MB_FFT_C2R ? 1 : 2);
+    for (int64_t first = 0; first < desc->batch; first += piece) {
+        MB_TRY(mb_cancel_check());
+        MB_TRY(execute(&fft->parts[desc->batch - first < piece], (float *)in + first * in_floats,
+                       (float *)out + first * out_floats));
     }
     return MB_STATUS_OK;
 }
