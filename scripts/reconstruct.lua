@@ -47,12 +47,13 @@ local options = cli.parse(arg, {
     {"angles", value = "FIRST:LAST", type = cli.pair "FIRST:LAST", doc = "angles of the first and the last projection, the others "
         .. "evenly between, where the file has none; needs --angle-unit"},
     {"angle-unit", value = "UNIT", type = cli.choice("deg", "rad"), doc = "unit of the angles, where the file does not say"},
-    {"pixel-size", value = "UM", type = cli.between(0), doc = "detector pixel size in micrometres, where the file does not say"},
+    {"pixel-size", value = "UM", type = cli.between(1e-7, 1e6), doc = "detector pixel size in micrometres, where the file does not say"},
     {"data-path", value = "PATH", doc = "dataset with the projections"},
-    {"flats-path", value = "PATH", doc = "dataset with the flats"},
-    {"darks-path", value = "PATH", doc = "dataset with the darks"},
-    {"angles-path", value = "PATH", doc = "dataset with the angles"},
-    {"image-key-path", value = "PATH", doc = "dataset with the image keys"},
+    {"flats-path", value = "[FILE:]/PATH", doc = "dataset with the flats, of SCAN or of another file"},
+    {"darks-path", value = "[FILE:]/PATH", doc = "dataset with the darks"},
+    {"angles-path", value = "[FILE:]/PATH", doc = "dataset with the angles"},
+    {"image-key-path", value = "[FILE:]/PATH", doc = "dataset with the image keys"},
+    {"entry", value = "PATH", doc = "the NXtomo entry, where SCAN has several"},
     {"quiet", short = "q", doc = "no progress, only warnings and errors"},
     notes = "The volume is attenuation per metre where the pixel size is known, else per pixel.\n"
         .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted. A result file that exists is complete.\n"
@@ -65,8 +66,15 @@ local function say(...)
     end
 end
 
+-- What the library calls by other names.
+local OPTION_NAMES = {
+    data = "--data-path", flats = "--flats-path", darks = "--darks-path", image_key = "--image-key-path",
+    angles = "--angles", ["angles = PATH"] = "--angles-path PATH", angle_unit = "--angle-unit", pixel_size = "--pixel-size",
+    entry = "--entry", log = "--no-log", ["log = false"] = "--no-log",
+}
+
 local function warn(...)
-    io.stderr:write("warning: ", string.format(...), "\n")
+    io.stderr:write("warning: ", cli.spoken(string.format(...), OPTION_NAMES), "\n")
 end
 
 local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.h5"
@@ -96,7 +104,7 @@ if options.angles and (options.angles_path or not options.angle_unit) then
 end
 
 phase("device")
-local scan <close> = cli.must(mb.scan.open(options.scan, {
+local opened, problem = mb.scan.open(options.scan, {
     data = options.data_path,
     flats = not options.no_log and options.flats_path,
     darks = not options.no_log and options.darks_path,
@@ -104,7 +112,9 @@ local scan <close> = cli.must(mb.scan.open(options.scan, {
     image_key = options.image_key_path,
     angle_unit = options.angle_unit,
     pixel_size = options.pixel_size and options.pixel_size * 1e-6,
-}))
+    entry = options.entry,
+})
+local scan <close> = cli.must(opened, problem, OPTION_NAMES)
 phase("scan")
 
 local dtype = ({float32 = "f32", float16 = "f16", uint16 = "u16"})[options.output_dtype]
@@ -164,7 +174,19 @@ for _, column in ipairs {top or settings.center, bottom} do
     end
 end
 
+-- Counts without flats, or nothing but NaN, give a complete volume of nothing: found before the work begins.
+local values = {warnings = {}}
+if options.plan then
+    values.kind, values.text = cli.tried(OPTION_NAMES, mb.recon.expected_values, scan, settings)
+else
+    values = cli.tried(OPTION_NAMES, mb.recon.check_values, scan, settings)
+end
+
 say("%s", scan:describe())
+say("values     %s", values.text)
+for _, text in ipairs(values.warnings) do
+    warn("%s", text)
+end
 for _, text in ipairs(scan.warnings) do
     warn("%s", text)
 end
@@ -215,6 +237,7 @@ local result <close> = mb.result.create(output, {
         circle = options.circle,
         accuracy = options.accuracy,
         flat_mode = options.flat_mode,
+        values = values.kind,
         rows = ("%d:%d"):format(plan.rows[1], plan.rows[2]),
         device = device_id,
     },
@@ -224,6 +247,12 @@ local source <close> = mb.recon.decoded(frames or scan, settings, plan, not sett
 settings.center = settings.center or find_center(source)
 plan.settings.center = settings.center
 if dtype ~= "f32" then
+    if settings.range then
+        local codes = cli.checked(mb.recon.range_codes, source, plan.settings)
+        if codes < 256 then
+            warn("--output-range is so wide that the values use about %.0f of the 65536 codes", codes)
+        end
+    end
     range = settings.range or mb.recon.find_range(source, plan.settings)
     plan.settings.range = range
     result:scaling((range[2] - range[1]) / (dtype == "u16" and 65535 or 1), range[1])
@@ -241,19 +270,9 @@ local report = mb.recon.run(source, plan, result, function(slices, z)
 end)
 
 local nonfinite, clamped, nonpositive = table.unpack(report.counts)
-if nonfinite > 0 then
-    warn("%d values were not finite and count as no attenuation", nonfinite)
-end
-if clamped > 0 then
-    warn("%d detector pixels have no beam in the flats (flat minus dark below the floor)", clamped)
-end
-if nonpositive > 0 and not options.no_log then
-    warn("%d values had a transmission of zero or less and were clipped", nonpositive)
-end
 local below, above, nan = table.unpack(report.clipped)
-if below + above + nan > 0 then
-    warn("%d values lay below the range of %s and %d above it, and were clipped; %d were not numbers", below,
-        options.output_dtype, above, nan)
+for _, text in ipairs(report.warnings) do
+    warn("%s", text)
 end
 phase("run")
 result:provenance {

@@ -22,7 +22,7 @@ local options = cli.parse(arg, {
         doc = "lean of the axis: further right in lower rows where positive; rows stay level (a shear)"},
     {"photons", value = "N", type = cli.number, default = 20000, doc = "counts of the open beam; 0: no noise, exact counts"},
     {"transmission", value = "T", type = cli.between(0, 1), default = 0.2, doc = "least transmission of the object, sets the contrast"},
-    {"pixel-size", value = "UM", type = cli.between(0), default = 1, doc = "pixel size in micrometres"},
+    {"pixel-size", value = "UM", type = cli.between(1e-7, 1e6), default = 1, doc = "pixel size in micrometres"},
     {"flats", value = "N", type = cli.up_to(MOST), default = 10, doc = "flat frames"},
     {"darks", value = "N", type = cli.up_to(MOST), default = 10, doc = "dark frames"},
     {"rings", value = "PART", type = cli.number, default = 0, doc = "drift of column gains between flats and scan, causes rings"},
@@ -49,7 +49,8 @@ end
 local dtype = exact and "f32" or "u16"
 
 -- The longest path through the head is about 2 * 0.92 * 0.2 + skull: scale densities so that it transmits as asked.
-local angles = mb.tomo.angles(count, math.rad(options.span))
+local turns = math.abs(options.span) > 720
+local angles = mb.tomo.angles(count, math.rad(turns and 360 or options.span))
 local heights = mb.phantom.heights(rows)
 local unit = mb.phantom.scale(mb.phantom.shepp_logan, cols / 2, math.max(rows / 2, 1))
 local longest
@@ -95,7 +96,8 @@ end
 local file <close> = mb.h5.create(options.out, {overwrite = options.overwrite})
 local degrees = {}
 for i, angle in ipairs(angles) do
-    degrees[i] = math.deg(angle)
+    degrees[i] = turns and (i - 1) * options.span / count or math.deg(angle)
+    angles[i] = turns and math.rad(degrees[i]) % (2 * math.pi) or angle
 end
 local pixel = options.pixel_size * 1e-6
 

@@ -176,15 +176,47 @@ function cli.wrong(format, ...)
     cli.stop(("%s (--help lists the options)"):format(format:format(...)), 2)
 end
 
---- The first of its arguments; where it is nil or false, the second is why, and the program ends: for what `open` returns.
-function cli.must(value, problem)
+--- Text of a library function as a shell user understands it: "the option NAME" and "the option NAME = VALUE" become what `names`
+-- has for NAME, or for "NAME = VALUE".
+function cli.spoken(text, names)
+    text = text:gsub("the option ([%w_]+) = (%w+)", function(name, value)
+        local option = names[name]
+        return names[name .. " = " .. value] or option and option .. " " .. value
+    end)
+    return (text:gsub("the option ([%w_]+)", names))
+end
+
+-- An error object in those words. A line of the recipe helps nobody who gave it a file.
+local function speak(problem, names)
+    local message = cli.spoken(problem.message, names)
+    problem.arg = message == problem.message and problem.arg or nil -- its name has been said
+    problem.where, problem.message = nil, message
+end
+
+--- The first of its arguments; where it is nil or false, the second is why, and the program ends: for what `open` returns. `names`,
+-- if given, are those of cli.spoken.
+function cli.must(value, problem, names)
     if not value then
         if type(problem) == "table" then
-            problem.where = nil -- a line of the recipe helps nobody who gave it a file
+            speak(problem, names or {})
         end
         cli.stop(tostring(problem))
     end
     return value
+end
+
+--- What fn(...) returns; an error ends the program with its text, as cli.spoken has it.
+function cli.tried(names, fn, ...)
+    local results = table.pack(pcall(fn, ...))
+    if not results[1] then
+        local problem = results[2]
+        if type(problem) ~= "table" then
+            error(problem, 0)
+        end
+        speak(problem, names)
+        cli.stop(tostring(problem))
+    end
+    return table.unpack(results, 2, results.n)
 end
 
 --- fn(...), whose arguments come from the command line: where it finds one that is out of range, that is wrong use.

@@ -9,6 +9,7 @@ local lean = require "moonbeam.lean"
 local options_of = require "moonbeam.options"
 local progress = require "moonbeam.progress"
 local scan_center = require "moonbeam.scan_center"
+local scan_values = require "moonbeam.scan_values"
 local scan_frames = require "moonbeam.scan_frames"
 local stream = require "moonbeam.stream"
 local unpack = require "moonbeam.unpack"
@@ -25,12 +26,28 @@ recon.CHUNK_ROWS = 64
 
 -- ---- vertical shifts ----
 
-local function numbers_of_text(path)
-    local file = io.open(path)
-    local text = file and file:read("a") -- nil for a folder
-    if file then
-        file:close()
+-- Bytes of a text of numbers beyond which it is none.
+local MOST_TEXT = 64 << 20
+
+-- The text of an ordinary file: a device or a pipe could go on for ever. nil where there is none.
+local function text_of(path)
+    local facts = mb.system.stat(path)
+    if not facts then
+        return nil
+    elseif facts.kind == "other" then
+        mb.raise("argument", ("%s is not an ordinary file; copy it to one"):format(path),
+            {op = "recon.read_shifts", arg = "where"})
+    elseif facts.kind ~= "file" then
+        return nil
+    elseif facts.bytes > MOST_TEXT then
+        return nil -- a dataset's file, or nothing that could be meant
     end
+    local file <close> = io.open(path)
+    return file and file:read(MOST_TEXT)
+end
+
+local function numbers_of_text(path)
+    local text = text_of(path)
     if not text or text:find("\0", 1, true) then
         return nil
     end
@@ -56,16 +73,20 @@ function recon.read_shifts(scan, where)
             mb.raise("argument", ("%s is neither a text file nor a dataset of %s"):format(where, name or scan.path),
                 {op = "recon.read_shifts", arg = "where"})
         end
-        local array <close> = file:read(path or where, {device = "host"})
-        if array.rank > 1 then
-            mb.raise("shape", ("%s has %d axes; vertical shifts are a list, one number a projection"):format(where, array.rank),
+        local shape = file:dataset(path or where).shape
+        if #shape > 1 then
+            mb.raise("shape", ("%s has %d axes; vertical shifts are a list, one number a projection"):format(where, #shape),
                 {op = "recon.read_shifts", arg = "where"})
+        elseif (shape[1] or 1) == scan.n_angles then -- else there is no need to read it
+            local array <close> = file:read(path or where, {device = "host"})
+            values = array:to_table()
+        else
+            values = {n = shape[1]}
         end
-        values = array:to_table()
     end
     if type(values) ~= "table" or #values ~= scan.n_angles then
         mb.raise("shape", ("%s has %s vertical shifts; the scan has %d projections"):format(where,
-            type(values) == "table" and #values or 1, scan.n_angles), {op = "recon.read_shifts", arg = "where"})
+            type(values) == "table" and (values.n or #values) or 1, scan.n_angles), {op = "recon.read_shifts", arg = "where"})
     end
     for i, value in ipairs(values) do
         if value ~= value or math.abs(value) > scan.rows then
@@ -134,13 +155,28 @@ local function extended_width(scan, settings)
         .shape[1]
 end
 
+--- Looks at a few frames of a scan before anything is made of them: {kind = "flats", "transmission" or
+-- "line integrals", text, warnings}. Raises where a volume would be made of nothing: counts without
+-- flats, values that are all not finite, all saturated, or all one number in float32. The options rows,
+-- log and device count. A scan is looked at once; find_center and run do so where nobody did.
+function recon.check_values(scan, options)
+    return scan_values.check(scan, options_of(options, "recon.check_values", OPTIONS))
+end
+
+--- What `recon.check_values` can say without reading frames: the kind and a line of text.
+function recon.expected_values(scan, options)
+    return scan_values.kind(scan, options_of(options, "recon.expected_values", OPTIONS))
+end
+
 --- Rotation centre of a scan: registration of two opposite frames, then trial slices of one row (see `tomo.find_center`).
 -- Reads two frames (at most 256 rows around the middle) and one row, the nearest to the middle that is not empty. Returns the
 -- 0-based centre, a line of text that says how it was found, and the residual of the opposite frames (0: they match; 1: they
 -- have nothing in common) where there are such. A half acquisition has no trial slices: its axis is that of the opposite frames.
 -- The axis of a scan with an `axis_tilt` is the one in the middle of the detector's height.
 function recon.find_center(scan, options)
-    return scan_center.find(scan, options_of(options, "recon.find_center", OPTIONS))
+    options = options_of(options, "recon.find_center", OPTIONS)
+    scan_values.check(scan, options)
+    return scan_center.find(scan, options)
 end
 
 --- The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns its axis, whatever the frames of this scan
@@ -173,6 +209,18 @@ function recon.find_range(scan, options)
     end
     local margin = (most - least) / 4
     return margin > 0 and {least - margin, most + margin} or {least - 1, least + 1}
+end
+
+--- How many of the 65536 codes of u16 the slices use when they are stored by `options.range`; fewer than one is an error.
+function recon.range_codes(scan, options)
+    options = options_of(options, "recon.range_codes", OPTIONS)
+    local own, range = recon.find_range(scan, options), options.range
+    local codes = 65535 * (own[2] - own[1]) / 1.5 / (range[2] - range[1]) -- without find_range's margins
+    if codes < 1 or codes ~= codes then
+        mb.raise("argument", ("the range %g to %g is so wide that all values, about %.4g to %.4g, are stored as one"):format(
+            range[1], range[2], own[1], own[2]), {op = "recon.range_codes", arg = "range"})
+    end
+    return codes
 end
 
 -- The chunks of `count` rows: a list of {first, last}.
@@ -302,6 +350,11 @@ local function check_extents(scan, options)
                 {op = "recon.plan", arg = "rows"})
         end
     end
+    local circle = options.circle
+    if type(circle) == "number" and circle > 0 and circle * (options.size or scan.cols) < 1 then
+        mb.raise("argument", ("circle is %g, less than a pixel, which leaves nothing; 0 leaves the "
+            .. "mask out"):format(circle), {op = "recon.plan", arg = "circle"})
+    end
     arguments.count(options.chunk or nil, "recon.plan", "chunk", 1, 1 << 31)
     arguments.count(options.size or nil, "recon.plan", "size", 1, 1 << 20)
     arguments.count(options.threads or nil, "recon.plan", "threads", 1, 64)
@@ -355,7 +408,7 @@ function recon.plan(scan, options)
     end
     local search = not options.center and mb.plan.peak(function(shadow)
         settings.device = shadow
-        recon.find_center(scan, settings)
+        scan_center.find(scan, settings)
         settings.device = options.device
     end, device).peak or nil
     local chunk, peak, way
@@ -447,11 +500,23 @@ function recon.describe(plan)
     return table.concat(lines, "\n")
 end
 
+-- How many values, detector pixels and voxels a run goes through, rows that are read twice counted twice.
+local function sizes_of(scan, plan, ranges)
+    local rows = 0
+    for _, range in ipairs(ranges) do
+        rows = rows + range[2] - range[1] + 1
+    end
+    return {values = rows * scan.n_angles * scan.cols, pixels = rows * scan.cols,
+        voxels = plan.volume[1] * plan.volume[2] * plan.volume[3]}
+end
+
 --- Runs a plan. `sink` gets the slices: a result (mb.result) or the plan's `out` (left out here), either written to while the
 -- next chunk is computed, or a function (slices, z), z counting from 1, which is done with the slices when it returns. `each`, a
 -- function like that, sees the slices before. Returns {seconds, peak, pinned (both measured), counts = {nonfinite, clamped,
--- nonpositive}, clipped = {below, above, NaN} of the values stored as another type than f32, times (see stream.describe)}.
+-- nonpositive}, clipped = {below, above, NaN} of the values stored as another type than f32, times (see stream.describe),
+-- warnings: what was lost}. Raises where all was: nothing finite, no beam, everything clipped.
 function recon.run(scan, plan, sink, each)
+    scan_values.check(scan, plan.settings)
     local bar = progress.new("reconstructing", plan.rows[2] - plan.rows[1] + 1, {unit = "slices",
         quiet = plan.settings.quiet or mb.device.dry()})
     local out = not sink and plan.settings.out or nil
@@ -487,8 +552,10 @@ function recon.run(scan, plan, sink, each)
     }, beside)
     local peak = scope:finish()
     times.unpack = (unpacked or scan).unpack_seconds
+    local warnings = mb.device.dry() and {} or scan_values.losses(totals.mended, totals.clipped,
+        sizes_of(scan, plan, ranges), plan.settings.log ~= false)
     return {seconds = bar:finish(), peak = peak, pinned = times.pinned, counts = totals.mended, clipped = totals.clipped,
-        times = times}
+        times = times, warnings = warnings}
 end
 
 --- Reconstructs projections that are in host memory into a volume in host memory, in chunks of rows that fit the device, moved
@@ -509,6 +576,7 @@ function recon.reconstruct(projections, angles, options)
     local scan = mb.scan.of_arrays(projections, angles, {flats = options.flats, darks = options.darks})
     check_extents(scan, settings)
     settings.flats, settings.darks = nil, nil
+    scan_values.check(scan, settings)
     settings.center = options.center or recon.find_center(scan, settings)
     local made
     if not options.out then

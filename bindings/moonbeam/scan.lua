@@ -40,26 +40,57 @@ local lengths = {
     nm = 1e-9, nanometer = 1e-9, nanometre = 1e-9, nanometers = 1e-9,
 }
 
--- The @units of an object as lower-case text, or nil.
+-- Text of a file as it may stand in a message: no longer than a unit or a name can be.
+local function shown(text)
+    return #text > 40 and text:sub(1, 40) .. "..." or text
+end
+
+-- The @units of an object as lower-case text, or nil where there is none.
 local function units_of(file, path)
     local units = file:attribute(path, "units")
-    if type(units) == "table" then
+    if type(units) == "table" and #units == 1 then
         units = units[1]
     end
-    if type(units) ~= "string" then
+    if units == nil then
         return nil
+    elseif type(units) ~= "string" then
+        fail("io", ("the attribute units of '%s' is %s; it must be one text"):format(path,
+            type(units) == "table" and ("a list of %d"):format(#units) or "the number " .. units))
     end
     units = units:match("^%s*(.-)%s*$"):lower()
     return units ~= "" and units or nil
 end
 
--- A number, from a scalar or a list of one; else nil.
+-- A number, from a scalar or a list of one; nil where something else is stored. What cannot be read
+-- is an error: damage is not absence.
 local function number_at(file, path)
-    local ok, value = pcall(file.value, file, path)
-    while ok and type(value) == "table" do
+    local value = file:value(path)
+    while type(value) == "table" and #value == 1 do
         value = value[1]
     end
-    return ok and type(value) == "number" and value or nil
+    return type(value) == "number" and value or nil
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Files
+
+local function open_file(path)
+    local file, err = core.h5.open(path)
+    if not file then
+        error(err, 0)
+    end
+    return file
+end
+
+-- The file and the path in it that a name means: "/path" in the scan's file, "FILE:/path" elsewhere.
+local function locate(s, name)
+    local other, path = name:match("^(.+):(/.*)$")
+    if not other or s.file:exists(name) then
+        return s.file, name
+    end
+    local file = open_file(other)
+    s.files[#s.files + 1] = file
+    return file, path
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -97,7 +128,8 @@ end
 local function given_angles(s, given, options)
     local projections = #s.frames
     if not options.angle_unit then
-        fail("argument", "angles given as numbers need angle_unit = 'deg' or 'rad'", "angle_unit")
+        fail("argument", "angles given as numbers need the option angle_unit ('deg' or 'rad')",
+            "angle_unit")
     end
     for _, value in ipairs(given) do
         if type(value) ~= "number" then
@@ -115,13 +147,15 @@ end
 
 -- Angles of the file, one for each projection, and their unit.
 local function stored_angles(s, layout, options)
-    local file, path = s.file, layout.angles
-    if not path then
-        fail("argument", ("'%s' has no angles%s: give angles = {first, last} with angle_unit, or "
-            .. "the path of a dataset"):format(s.path, layout.angles_hint), "angles")
-    elseif not file:exists(path) then
-        fail("io", ("there is no '%s' in '%s': name the angles by the option angles"):format(path,
-            s.path), "angles")
+    if not layout.angles then
+        fail("argument", ("'%s' has no angles%s: give the option angles (the first and the last) "
+            .. "with the option angle_unit, or the option angles = PATH"):format(s.path,
+            layout.angles_hint), "angles")
+    end
+    local file, path = locate(s, layout.angles)
+    if not file:exists(path) then
+        fail("io", ("there is no '%s' in '%s': name the angles by the option angles = PATH"):format(path,
+            file.path), "angles")
     end
     local all = flatten(file:value(path), {})
     local values = {}
@@ -135,7 +169,7 @@ local function stored_angles(s, layout, options)
         local frames = s.n_frames == #s.frames and ("%d frames"):format(s.n_frames)
             or ("%d frames (%d projections)"):format(s.n_frames, #s.frames)
         fail("shape", ("'%s' has %d angles in '%s' for %s: the file is incomplete, or angles names "
-            .. "the wrong dataset"):format(s.path, #all, path, frames), "angles")
+            .. "the wrong dataset"):format(file.path, #all, path, frames), "angles")
     end
 
     local stored = units_of(file, path)
@@ -143,20 +177,23 @@ local function stored_angles(s, layout, options)
     if options.angle_unit then
         unit = check_unit(options.angle_unit, "angle_unit")
         if stored and angle_units[stored] ~= unit then
-            s:warn(("angle_unit = '%s' overrides the unit '%s' of '%s'"):format(unit, stored, path))
+            s:warn(("the option angle_unit = %s overrides the unit '%s' of '%s'"):format(unit,
+                shown(stored), path))
         end
     elseif stored then
         unit = angle_units[stored]
         if not unit then
             fail("argument", ("the angles '%s' have the unit '%s', which is neither degrees nor "
-                .. "radians: give angle_unit"):format(path, stored), "angle_unit")
+                .. "radians: give the option angle_unit ('deg' or 'rad')"):format(path,
+                shown(stored)), "angle_unit")
         end
     elseif layout.format == "Data Exchange" then
         unit = "deg"
         s.angle_note = "no unit stored; Data Exchange defines degrees"
     else
         fail("argument", ("the angles '%s' in '%s' have no unit, and guessing is how volumes go "
-            .. "wrong: give angle_unit = 'deg' or 'rad'"):format(path, s.path), "angle_unit")
+            .. "wrong: give the option angle_unit ('deg' or 'rad')"):format(path, file.path),
+            "angle_unit")
     end
     return values, unit
 end
@@ -216,10 +253,11 @@ local function sort_frames(s, layout)
     end
     local keys = layout.image_key
     if type(keys) == "string" then
-        if not s.file:exists(keys) then
-            fail("io", ("there is no '%s' in '%s'"):format(keys, s.path), "image_key")
+        local file, path = locate(s, keys)
+        if not file:exists(path) then
+            fail("io", ("there is no '%s' in '%s'"):format(path, file.path), "image_key")
         end
-        keys = flatten(s.file:value(keys), {})
+        keys = flatten(file:value(path), {})
     end
     if #keys ~= s.n_frames then
         fail("shape", ("'%s' has %d image keys for %d frames"):format(s.path, #keys, s.n_frames),
@@ -263,18 +301,10 @@ local function frames_dataset(s, file, path, what)
         end
     end
     if what ~= "data" and (shape[#shape - 1] ~= s.rows or shape[#shape] ~= s.cols) then
-        fail("shape", ("%s '%s' have %d x %d pixels, the projections %d x %d"):format(what, path,
-            shape[#shape - 1], shape[#shape], s.rows, s.cols), what)
+        fail("shape", ("%s '%s' in '%s' have %d x %d pixels, the projections %d x %d"):format(what,
+            path, file.path, shape[#shape - 1], shape[#shape], s.rows, s.cols), what)
     end
     return dataset
-end
-
-local function open_file(path)
-    local file, err = core.h5.open(path)
-    if not file then
-        error(err, 0)
-    end
-    return file
 end
 
 -- The path of flats or darks in a file of their own.
@@ -309,8 +339,11 @@ local function find_reference(s, layout, options, what, keyed)
         file = open_file(own)
         s.files[#s.files + 1] = file
         path = path_in(file, options, what, layout[what])
-    elseif path and not file:exists(path) then
-        fail("io", ("there is no '%s' in '%s'"):format(path, s.path), what)
+    elseif path then
+        file, path = locate(s, path)
+        if not file:exists(path) then
+            fail("io", ("there is no '%s' in '%s'"):format(path, file.path), what)
+        end
     elseif not path and #keyed > 0 then
         return { dataset = s.data, runs = runs_of(keyed), count = #keyed }
     elseif not path and layout[what] and file:exists(layout[what]) then
@@ -332,25 +365,45 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Pixel size
 
+-- Metres between which every pixel lies.
+local LEAST_PIXEL, MOST_PIXEL = 1e-13, 1
+
+-- The pixel size at a place of the file: metres, or nil and why it was not used.
+local function stored_pixel_size(s, place)
+    local value, unit = number_at(s.file, place.path), units_of(s.file, place.path)
+    if not value or value ~= value or value <= 0 then
+        return nil, value and ("is %g"):format(value) or "is no number"
+    elseif not unit or not lengths[unit] then
+        return nil, unit and ("has the unknown unit '%s'"):format(shown(unit)) or "has no unit"
+    end
+    local metres = value * lengths[unit]
+    if metres < LEAST_PIXEL or metres > MOST_PIXEL then
+        fail("io", ("the pixel size '%s' is %g %s, which no detector has: give the option "
+            .. "pixel_size"):format(place.path, value, unit), "pixel_size")
+    end
+    return metres
+end
+
 local function find_pixel_size(s, layout, options)
-    if options.pixel_size then
-        if type(options.pixel_size) ~= "number" or options.pixel_size <= 0 then
-            fail("argument", "pixel_size is a length in metres, above 0", "pixel_size")
+    local given = options.pixel_size
+    if given then
+        if type(given) ~= "number" or not (given >= LEAST_PIXEL and given <= MOST_PIXEL) then
+            fail("argument", ("pixel_size is %s; it is a length in metres, from %g to %g"):format(
+                tostring(given), LEAST_PIXEL, MOST_PIXEL), "pixel_size")
         end
-        return options.pixel_size
+        return given
     end
     for _, place in ipairs(layout.pixel_sizes) do
-        local value = s.file:exists(place.path) and number_at(s.file, place.path)
-        if value and value > 0 then
-            local unit = units_of(s.file, place.path)
-            if unit and lengths[unit] then
+        if s.file:exists(place.path) then
+            local metres, problem = stored_pixel_size(s, place)
+            if metres then
                 if place.note then
                     s:warn(place.note)
                 end
-                return value * lengths[unit]
+                return metres
             end
-            s:warn(("the pixel size '%s' has %s and was not used: give pixel_size in metres")
-                :format(place.path, unit and ("the unknown unit '%s'"):format(unit) or "no unit"))
+            s:warn(("the pixel size '%s' %s and was not used: give the option pixel_size"):format(
+                place.path, problem))
         end
     end
     return nil
@@ -406,9 +459,10 @@ end
 
 --- Opens a scan: the scan, or nil and an error object.
 -- Options that name what the file does not say, or says in an unusual place:
---   data, flats, darks, angles, image_key: paths of datasets; flats = false and darks = false leave
---     them out; angles may also be numbers, one for each projection or {first, last}; image_key may
---     be a list; entry: the NXtomo entry of several
+--   data, flats, darks, angles, image_key: paths of datasets, all but data also "FILE:/path" for
+--     one of another file; flats = false and darks = false leave them out; angles may also be
+--     numbers, one for each projection or {first, last}; image_key may be a list; entry: the
+--     NXtomo entry of several
 --   angle_unit: "deg" or "rad"; pixel_size: metres
 --   flats_file, darks_file: files of their own
 function scan.open(path, options)

@@ -24,11 +24,11 @@ local function name_of(path)
 end
 
 local function text_at(file, path)
-    local ok, value = pcall(file.value, file, path)
-    if ok and type(value) == "table" then
+    local value = file:exists(path) and file:value(path)
+    if type(value) == "table" then
         value = value[1]
     end
-    return ok and type(value) == "string" and value or nil
+    return type(value) == "string" and value or nil
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -193,6 +193,20 @@ local function frames_list(objects)
         math.min(#found, 8)) or "; no dataset has three axes"
 end
 
+-- The entry that the named data belong to; without a name the first.
+local function entry_of(data, entries)
+    for _, entry in ipairs(entries) do
+        if data and data:sub(1, #entry + 1) == entry .. "/" then
+            return entry
+        end
+    end
+    return entries[1]
+end
+
+local function names_of(entries)
+    return table.concat(entries, ", ", 1, math.min(#entries, 4)) .. (#entries > 4 and ", ..." or "")
+end
+
 local function find(file, options)
     if not options.entry and file:exists("/exchange/data") then
         return data_exchange(file)
@@ -206,13 +220,13 @@ local function find(file, options)
             fail("io", ("there is no entry '%s' in '%s'"):format(entry, file.path), "entry")
         end
     else
-        entry = entries[1]
+        entry = entry_of(options.data, entries)
     end
     if entry then
         local layout = nxtomo(file, objects, entry, options)
-        if #entries > 1 and not options.entry then
-            layout.warnings[#layout.warnings + 1] = ("the file has %d scans; %s was taken (option "
-                .. "entry chooses)"):format(#entries, entry)
+        if #entries > 1 and not options.entry and not options.data then
+            layout.warnings[#layout.warnings + 1] = ("the file has %d scans (%s); %s was taken; choose by "
+                .. "the option entry"):format(#entries, names_of(entries), entry)
         end
         if layout.data or options.data then
             return layout
@@ -230,7 +244,8 @@ local function find(file, options)
         fail("io", ("'%s' is a reconstruction (NXtomoproc), not a scan"):format(file.path))
     end
     fail("io", ("'%s' is no scan that is known here: it has neither /exchange/data nor an NXtomo "
-        .. "entry. Name its parts by the options data, angles, flats, darks%s"):format(file.path,
+        .. "entry. Name its parts by the option data, the option angles, the option flats and the "
+        .. "option darks%s"):format(file.path,
             frames_list(objects)), "data")
 end
 

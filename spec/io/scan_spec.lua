@@ -242,7 +242,7 @@ describe("scan", function()
         it("tells what is wrong", function()
             data_exchange { ["/exchange/theta"] = false }
             local text, code, argument = refused()
-            assert.is_truthy(text:find("angles = {first, last}", 1, true), text)
+            assert.is_truthy(text:find("give the option angles (the first and the last)", 1, true), text)
             assert.same({ "argument", "angles" }, { code, argument })
             local s <close> = opened { angles = { 0, 150 }, angle_unit = "deg" }
             assert.near(math.rad(30), s.angles[2], 1e-12)
@@ -420,6 +420,77 @@ describe("scan", function()
             local t <close> = opened { entry = "b" }
             assert.equal(4, t.cols)
         end)
+    end)
+
+    it("takes flats, darks, angles and image keys of other files", function()
+        local objects = {}
+        for _, entry in ipairs { "/a", "/b" } do
+            objects[entry] = { group = "NXentry" }
+            objects[entry .. "/definition"] = "NXtomo"
+            objects[entry .. "/det"] = { group = "NXdetector" }
+            objects[entry .. "/det/data"] = frames(3, 2, entry == "/a" and 3 or 4)
+        end
+        write(objects)
+        local other = folder .. "/other.h5"
+        write({
+            ["/flats"] = frames(2, 2, 3, 5),
+            ["/dark"] = frames(1, 2, 3, 9),
+            ["/wide"] = frames(1, 2, 4),
+            ["/theta"] = { value = angles(3, 60), attributes = { units = "deg" } },
+            ["/keys"] = { 0, 0, 1 },
+        }, other)
+        local s <close> = opened { flats = other .. ":/flats", darks = other .. ":/dark",
+            angles = other .. ":/theta" }
+        assert.same({ 3, 2, 1 }, { s.n_angles, s.n_flats, s.n_darks })
+        assert.near(math.rad(120), s.angles[3], 1e-12)
+        local flats <close> = s:flats()
+        assert.equal(6011, flats:item(1, 1, 1))
+        local t <close> = opened { angles = other .. ":/theta", image_key = other .. ":/keys" }
+        assert.same({ 2, 1 }, { t.n_angles, t.n_flats })
+        -- Data of an entry bring its own angles and keys with them, and no doubt of which is meant.
+        local u <close> = opened { data = "/b/det/data", angles = other .. ":/theta" }
+        assert.equal(4, u.cols)
+        assert.is_false(warned(u, "2 scans"))
+        local text = refused { flats = other .. ":/wide", angles = other .. ":/theta" }
+        assert.is_truthy(text:find("flats '/wide' in '" .. other .. "' have 2 x 4 pixels, the projections 2 x 3",
+            1, true), text)
+        assert.is_truthy(refused({ flats = other .. ":/none", angles = other .. ":/theta" }):find(
+            "there is no '/none' in '" .. other, 1, true))
+        assert.is_truthy(refused({ flats = folder .. "/no.h5:/x", angles = other .. ":/theta" }):find(
+            "No such file", 1, true))
+    end)
+
+    it("has pixel sizes and units that can be", function()
+        local place = "/measurement/instrument/detector/pixel_size"
+        for _, value in ipairs { math.huge, 1e308, 1e-300 } do
+            data_exchange { [place] = { value = value, attributes = { units = "um" } } }
+            local text, code, argument = refused()
+            assert.is_truthy(text:find("which no detector has: give the option pixel_size", 1, true), text)
+            assert.same({ "io", "pixel_size" }, { code, argument })
+            local s <close> = opened { pixel_size = 1e-6 }
+            assert.equal(1e-6, s.pixel_size)
+        end
+        for value, words in pairs { [0] = "is 0 and was not used", [-3] = "is -3", abc = "is no number" } do
+            data_exchange { [place] = { value = value, attributes = { units = "um" } } }
+            local s <close> = opened()
+            assert.is_nil(s.pixel_size)
+            assert.is_true(warned(s, words))
+        end
+        for _, wrong in ipairs { 1e308, 1e-320, 0, -1, 0 / 0, "1" } do
+            data_exchange()
+            assert.is_truthy(refused({ pixel_size = wrong }):find("a length in metres, from", 1, true))
+        end
+    end)
+
+    it("has units that are one text, and are cut short in messages", function()
+        for units, words in pairs { [5] = "the number 5", [{ "deg", "rad" }] = "a list of 2" } do
+            data_exchange { ["/exchange/theta"] = { value = angles(6, 30), attributes = { units = units } } }
+            local text = refused()
+            assert.is_truthy(text:find("units of '/exchange/theta' is " .. words, 1, true), text)
+        end
+        data_exchange { ["/exchange/theta"] = { value = angles(6, 30),
+            attributes = { units = ("x"):rep(60000) } } }
+        assert.is_true(#refused() < 300)
     end)
 
     it("of no known layout is read by naming its parts", function()

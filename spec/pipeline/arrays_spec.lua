@@ -96,7 +96,7 @@ helper.each_device(function(device, test)
         test("finds the axis, takes some rows, and stores fewer bits", function()
             local all <close> = frames(true)
             local volume <close>, report = mb.recon.reconstruct(all.raw, theta, {device = device, rows = {3, 10}, dtype = "u16",
-                quiet = true, threads = 2, pinned = "2Mi"})
+                flats = all.flats, darks = all.darks, quiet = true, threads = 2, pinned = "2Mi"})
             assert.equal("u16", volume.dtype)
             assert.same({8, COLS, COLS}, volume.shape)
             assert.is_true(report.plan.settings.range[1] < report.plan.settings.range[2])
@@ -174,7 +174,8 @@ helper.each_device(function(device, test)
             assert.matches("projections must be an array", failing({}, theta))
             assert.matches("unknown option 'flots'; did you mean 'flats'", failing(raw, theta, {flots = flats}))
             local out <close> = mb.empty({ROWS, COLS, COLS}, {dtype = "u16", device = "host"})
-            assert.matches("out is u16.*must be f32 22 x 48 x 48 on the host", failing(raw, theta, settings_of {out = out}))
+            assert.matches("out is u16.*must be f32 22 x 48 x 48 on the host",
+                failing(raw, theta, settings_of {out = out, flats = flats}))
             if device ~= "host" then
                 local there <close> = raw:to(device)
                 assert.matches("must be on the host", failing(there, theta, {center = 20}))
@@ -191,7 +192,8 @@ describe("reconstruction in memory on a GPU that is not here", function()
         local ledger = mb.dry_run(function()
             local raw <close> = mb.empty({1500, 2048, 2048}, {dtype = "u16", pinned = device})
             local out <close> = mb.empty({2048, 2048, 2048}, {pinned = device})
-            mb.recon.reconstruct(raw, mb.tomo.angles(1500), {out = out, device = device, center = 1023.5, quiet = true})
+            mb.recon.reconstruct(raw, mb.tomo.angles(1500), {out = out, device = device, center = 1023.5, quiet = true,
+                log = false})
         end)
         mb.device(device):pinned(limit)
         assert.equal(2 * 1500 * 2048 * 2048 + 4 * 2048 ^ 3, ledger.pinned_peak)
@@ -202,6 +204,23 @@ describe("reconstruction in memory on a GPU that is not here", function()
 end)
 
 describe("reconstruction in memory", function()
+    it("takes no counts without flats, but transmission and line integrals", function()
+        local theta = mb.tomo.angles(6)
+        local counts <close> = mb.full({6, 2, 8}, 1000, {dtype = "u16"})
+        local text = helper.failure(mb.recon.reconstruct, counts, theta, {center = 3.5, quiet = true})
+        assert.matches("there are no flats, and counts %(u16%) mean nothing without them", text)
+        assert.matches("no flats", (helper.failure(mb.recon.find_center, mb.scan.of_arrays(counts, theta))))
+        local large <close> = counts:cast("f32")
+        text = helper.failure(mb.recon.reconstruct, large, theta, {center = 3.5, quiet = true})
+        assert.matches("values from 1000 to 1000 are no transmission", text)
+        local part <close> = mb.random({6, 2, 8}, {seed = 1, low = 0.3, high = 1.02})
+        for _, case in ipairs {{part, {}}, {large, {log = false}}, {counts, {flats = counts}}} do
+            case[2].center, case[2].quiet = 3.5, true
+            local volume <close> = mb.recon.reconstruct(case[1], theta, case[2])
+            assert.same({2, 8, 8}, volume.shape)
+        end
+    end)
+
     it("names what is no number of rows, chunk, size or threads", function()
         local raw <close> = mb.full({6, 4, 8}, 100, {dtype = "u16"})
         for _, case in ipairs {

@@ -272,6 +272,68 @@ describe("scripts", function()
                 assert.matches(case[2], text)
             end
         end)
+
+        it("are read from ordinary files alone", function()
+            local scan <close> = assert(mb.scan.open(path("scan.h5")))
+            assert(os.execute(("mkfifo '%s'"):format(path("pipe"))))
+            for _, name in ipairs {"/dev/zero", path("pipe")} do
+                assert.matches("is not an ordinary file", (helper.failure(mb.recon.read_shifts, scan, name)))
+            end
+            os.remove(path("pipe"))
+        end)
+    end)
+
+    it("choose an entry of an NXtomo file, and speak of options as the shell knows them", function()
+        local theta, frames = {}, {}
+        for i = 1, 6 do
+            theta[i] = 30 * (i - 1)
+        end
+        do
+            local file <close> = mb.h5.create(path("two.h5"))
+            for i, entry in ipairs {"/first", "/second"} do
+                frames[i] = mb.full({6, 2, 8 * i}, 0.5)
+                file:group(entry, "NXentry")
+                file:write(entry .. "/definition", "NXtomo")
+                file:group(entry .. "/det", "NXdetector")
+                file:write(entry .. "/det/data", frames[i])
+                file:write(entry .. "/rotation_angle", theta, {attributes = i == 2 and {units = "deg"} or nil})
+                frames[i]:release()
+            end
+            file:finish()
+        end
+        local status, text = run("reconstruct.lua", ("%s --plan --device host -c 3.5"):format(path("two.h5")))
+        assert.equal(1, status)
+        assert.matches("have no unit, .*: give %-%-angle%-unit %('deg' or 'rad'%)", text)
+        text = must("reconstruct.lua", ("%s --plan --device host -c 3.5 --angle-unit deg"):format(path("two.h5")))
+        assert.matches("the file has 2 scans %(/first, /second%); /first was taken; choose by %-%-entry", text)
+        for _, option in ipairs {"--entry second", "--data-path /second/det/data"} do
+            text = must("reconstruct.lua", ("%s --plan --device host -c 3.5 %s"):format(path("two.h5"), option))
+            assert.matches("2 rows x 16 columns", text)
+            assert.is_nil(text:find("2 scans", 1, true))
+        end
+    end)
+
+    it("take flats of another file", function()
+        do
+            local from <close> = assert(mb.scan.open(path("scan.h5")))
+            local flats <close> = from:flats()
+            local raw <close> = from:projections()
+            local file <close> = mb.h5.create(path("flats-alone.h5"))
+            file:write("/of/flats", flats)
+            file:finish()
+            local bare <close> = mb.h5.create(path("bare-counts.h5"))
+            local degrees = {}
+            for i = 1, 90 do
+                degrees[i] = 2 * (i - 1)
+            end
+            bare:write("/exchange/data", raw)
+            bare:write("/exchange/theta", degrees, {attributes = {units = "deg"}})
+            bare:finish()
+        end
+        local text = must("reconstruct.lua", ("%s -o %s --device host -c 31.5 --flats-path %s:/of/flats "
+            .. "--darks-path %s:/exchange/data_dark")
+            :format(path("bare-counts.h5"), path("other-flats.h5"), path("flats-alone.h5"), path("scan.h5")))
+        assert.matches("10 flats, 10 darks", text)
     end)
 
     it("reconstruct a half acquisition with its whole field of view", function()
@@ -370,7 +432,8 @@ describe("scripts", function()
         end
         text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --quiet --output-dtype uint16 --output-range 0:1"):format(
             path("scan.h5"), path("narrow.h5")))
-        assert.matches("warning: %d+ values lay below the range of uint16 and %d+ above it", text)
+        assert.matches("warning: MOST OF THE DATA IS LOST: %d+ values lay outside the range that is stored %(%d+ below, %d+ above, "
+            .. "0 not numbers%) and were clipped %(79 %%%)\n", text)
         for _, case in ipairs {{"--output-range 1:1 --output-dtype uint16", "LOW:HIGH"}, {"--output-range 0:1", "uint16"},
             {"--output-dtype int8", "float16"}, {"--pinned 1000", "pinned"}, {"--threads 1000", "threads"}} do
             local status, message = run("reconstruct.lua", ("%s -o %s --device host --center 31.5 %s"):format(path("scan.h5"),
@@ -546,17 +609,91 @@ describe("scripts", function()
             for _, name in ipairs {"bare", "flats"} do
                 local text = must("reconstruct.lua", ("%s -o %s -c 3.5 -q --no-log"):format(path(name .. ".h5"),
                     path(name .. "-volume.h5")))
-                assert.equal(name == "flats" and "warning: 3 values were not finite and count as no attenuation\n" or "", text)
+                assert.equal(name == "flats" and "warning: 3 values were not finite and count as no attenuation (3.1 %)\n" or "", text)
             end
             assert.same(volume_of("bare-volume.h5"), volume_of("flats-volume.h5"))
             refuses(path("flats.h5") .. " --no-log --flats-path /exchange/data_white -o " .. path("out.h5"), "need no flats", 2)
         end)
 
-        it("but take a scan without flats, with a warning", function()
+        it("counts without flats, also where only a plan is asked for", function()
             write_frames("noflats.h5", {["/exchange/data"] = frames(6, 2, 8), ["/exchange/theta"] = theta(6)})
-            local text = must("reconstruct.lua", ("%s -o %s --center 3.5 --device host"):format(path("noflats.h5"),
-                path("noflats-volume.h5")))
-            assert.matches("warning: .*flat", text)
+            local arguments = ("%s -o %s --center 3.5 --device host"):format(path("noflats.h5"), path("out.h5"))
+            local wanted = "no flats, and counts %(u16%) mean nothing without them: give them by %-%-flats%-path.*%-%-no%-log"
+            refuses(arguments, wanted)
+            refuses(arguments .. " --plan", wanted)
+            write_frames("large.h5", {["/exchange/data"] = {value = mb.full({6, 2, 8}, 1000)}, ["/exchange/theta"] = theta(6)})
+            arguments = ("%s -o %s --center 3.5 --device host"):format(path("large.h5"), path("out.h5"))
+            refuses(arguments, "values from 1000 to 1000 are no transmission")
+            assert.matches("the frames must be transmission, from 0 to 1.5", must("reconstruct.lua", arguments .. " --plan"))
+            must("reconstruct.lua", arguments .. " --no-log -q")
+            os.remove(path("out.h5"))
+        end)
+
+        it("an NXtomo scan that does not say which frames are flats", function()
+            do
+                local file <close> = assert(mb.h5.open(path("nxtomo.h5")))
+                local exact <close> = file:read("/entry/instrument/detector/data")
+                local raw <close> = exact:cast("u16")
+                local all = file:value("/entry/sample/rotation_angle")
+                local made <close> = mb.h5.create(path("nokey.h5"), {overwrite = true})
+                made:group("/entry", "NXentry")
+                made:write("/entry/definition", "NXtomo")
+                made:group("/entry/detector", "NXdetector")
+                made:write("/entry/detector/data", raw)
+                made:write("/entry/rotation_angle", all, {attributes = {units = "deg"}})
+                made:finish()
+            end
+            refuses(path("nokey.h5") .. " -o " .. path("out.h5"), "name them by %-%-image%-key%-path")
+        end)
+
+        it("but take transmission without flats, and say so", function()
+            local data <close> = mb.random({6, 2, 8}, {seed = 1, low = 0.4, high = 1.01})
+            write("through.h5", {["/exchange/data"] = data, ["/exchange/theta"] = theta(6)})
+            local text = must("reconstruct.lua", ("%s -o %s --center 3.5 --device host"):format(path("through.h5"),
+                path("through-volume.h5")))
+            assert.matches("warning: no flats; values from 0.4%d* to 1.0%d* are taken for transmission", text)
+            local file <close> = assert(mb.h5.open(path("through-volume.h5")))
+            assert.equal("transmission", file:value("/entry/reconstruction/parameters/values"))
+        end)
+
+        it("a total loss, and warn of a large one", function()
+            local function scan_of(name, value, flat)
+                write_frames(name, {["/exchange/data"] = {value = value}, ["/exchange/theta"] = theta(6),
+                    ["/exchange/data_white"] = {value = mb.full({2, 2, 8}, flat, {dtype = value.dtype})},
+                    ["/exchange/data_dark"] = {value = mb.full({1, 2, 8}, 100, {dtype = value.dtype})}})
+                return ("%s -o %s --center 3.5 --device host -q"):format(path(name), path("out.h5"))
+            end
+            local function full(value, dtype)
+                return mb.full({6, 2, 8}, value, {dtype = dtype or "f32"})
+            end
+            refuses(scan_of("nan.h5", full(0 / 0), 1000), "none of the values that were looked at is finite")
+            refuses(scan_of("zero.h5", full(0, "u16"), 1000), "all 96 values had a transmission of zero or less")
+            refuses(scan_of("dead.h5", full(500, "u16"), 100), "all 16 detector pixels have no beam in the flats")
+            refuses(scan_of("top.h5", full(65535, "u16"), 1000), "all values of the projections .* are 65535")
+            refuses(scan_of("flat.h5", full(500, "u16"), 65535), "all values of the flats .* are 65535")
+            local half = full(500, "u16")
+            do
+                local bad <close> = half:view(mb.all, mb.all, {1, 4})
+                bad:fill(0)
+                local high <close> = half:view(mb.all, mb.all, {5, 6})
+                high:fill(65535)
+            end
+            local text = must("reconstruct.lua", scan_of("half.h5", half, 60000))
+            assert.matches("warning: MOST OF THE DATA IS LOST: 48 values had a transmission of zero or less and were clipped %(50 %%%)",
+                text)
+            assert.matches("warning: about 25 %% of the values of the projections are 65535", text)
+            os.remove(path("out.h5"))
+        end)
+
+        it("a range or a circle that leaves nothing", function()
+            local arguments = ("%s -c 31.5 -r 5 -q -o %s "):format(path("scan.h5"), path("out.h5"))
+            refuses(arguments .. "--output-dtype uint16 --output-range=-1e308:1e308", "are stored as one", 2)
+            refuses(arguments .. "--output-dtype uint16 --output-range=-1e12:1e12", "are stored as one", 2)
+            refuses(arguments .. "--output-dtype uint16 --output-range=5e8:6e8", "all 4096 values lay outside the range", 1)
+            refuses(arguments .. "--circle 1e-9", "less than a pixel", 2)
+            for _, size in ipairs {"1e308", "1e-320", "0", "-1", "inf"} do
+                refuses(arguments .. "--pixel-size=" .. size, "pixel%-size", 2)
+            end
         end)
 
         it("and count NaN frames instead of spreading them", function()

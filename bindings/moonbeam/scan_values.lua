@@ -1,0 +1,222 @@
+--- What the values of a scan are: counts with flats, transmission, or line integrals; and whether anything is left in them.
+--
+-- A few rows of a few frames are read before the work begins, because a scan without flats, a saturated or an unreadable one
+-- gives a complete volume of nothing. What the whole scan lost is counted while it runs, and judged at the end (`losses`).
+
+local mb = require "moonbeam"
+
+local scan_values = {}
+
+local FRAMES, ROWS = 5, 8 -- looked at; never more bytes than one sinogram
+local MOST_TRANSMISSION = 1.5 -- noise and refraction lift it above 1
+local TOP = {u8 = 255, u16 = 65535}
+
+local function fail(message, ...)
+    mb.raise("argument", message:format(...), {op = "recon.check_values"})
+end
+
+local NO_FLATS = "give them by the option flats, name them by the option image_key, or give "
+    .. "the option log = false if the frames are line integrals"
+
+-- Are the stored values whole numbers? Those are counts.
+local function whole(scan)
+    local stored = scan.data and scan.data.stored or scan.dtype
+    return stored:match("^[ui]%d+$") ~= nil
+end
+
+--- How the frames become line integrals, without reading any: "flats", "line integrals" or "transmission", and a line of text.
+-- Counts without flats are an error.
+function scan_values.kind(scan, settings)
+    if settings.log == false then
+        return "line integrals", "the frames are taken for line integrals"
+    elseif scan.n_flats > 0 then
+        return "flats", ("%d flats, %d darks"):format(scan.n_flats, scan.n_darks)
+    elseif whole(scan) then
+        fail("there are no flats, and counts (%s) mean nothing without them: %s",
+            scan.data and scan.data.stored or scan.dtype, NO_FLATS)
+    end
+    return "transmission", ("no flats; the frames must be transmission, from 0 to %g, which is "
+        .. "looked at before the run"):format(MOST_TRANSMISSION)
+end
+
+-- `count` whole numbers spread from first to last.
+local function spread(first, last, count)
+    local list = {}
+    count = math.min(count, last - first + 1)
+    for i = 1, count do
+        list[i] = first + (last - first) * (2 * i - 1) // (2 * count)
+    end
+    return list
+end
+
+local function collect(value, list)
+    if type(value) ~= "table" then
+        list[#list + 1] = value
+        return
+    end
+    for _, part in ipairs(value) do
+        collect(part, list)
+    end
+end
+
+-- The rows of the settings as far as the scan has them; what is wrong with them the plan says.
+local function rows_of(scan, settings)
+    local first, last = table.unpack(settings.rows or {1, scan.rows})
+    if first > scan.rows or last < 1 or first > last then
+        return 1, scan.rows
+    end
+    return math.max(1, first), math.min(scan.rows, last)
+end
+
+-- Values of some rows of some frames, as they are stored. In a dry run: none, by the same steps.
+local function sample(scan, settings)
+    local list = {}
+    local first, last = rows_of(scan, settings)
+    local step = math.max(1, (last - first + 1) // ROWS)
+    local wanted = {first, math.min(last, first + step * (ROWS - 1)), step}
+    for _, frame in ipairs(spread(1, scan.n_angles, FRAMES)) do
+        local part <close> = scan:projections(wanted, {device = settings.device or "host",
+            angles = {frame, frame}})
+        collect(mb.bound({}, part.to_table, part), list)
+    end
+    return list
+end
+
+-- The middle row of the flats.
+local function sample_flats(scan, settings)
+    local first, last = rows_of(scan, settings)
+    local middle, list = (first + last) // 2, {}
+    local part <close> = scan:flats({middle, middle}, {device = settings.device or "host"})
+    collect(mb.bound({}, part.to_table, part), list)
+    return list
+end
+
+-- Of numbers: {count, finite, inside, top, low, high, rounded}.
+local function facts_of(list, top)
+    local facts = {count = #list, finite = 0, inside = 0, top = 0, low = math.huge, high = -math.huge}
+    for _, value in ipairs(list) do
+        if value == value and math.abs(value) < math.huge then
+            facts.finite = facts.finite + 1
+            facts.low, facts.high = math.min(facts.low, value), math.max(facts.high, value)
+            facts.inside = facts.inside + (value > 0 and value <= MOST_TRANSMISSION and 1 or 0)
+        end
+        facts.top = facts.top + (value == top and 1 or 0)
+    end
+    return facts
+end
+
+-- As float32, which is what is computed with; infinite beyond its range.
+local function single(value)
+    return (string.unpack("f", string.pack("f", value)))
+end
+
+-- What is left of the differences between values in float32: an error where that is nothing.
+local function check_rounding(list, facts, warnings)
+    if math.max(math.abs(facts.low), math.abs(facts.high)) <= 2 ^ 24 then
+        return
+    end
+    local range, worst, low, high = facts.high - facts.low, 0, math.huge, -math.huge
+    for _, value in ipairs(list) do
+        if value == value and math.abs(value) < math.huge then
+            local rounded = single(value)
+            worst = math.max(worst, math.abs(rounded - value))
+            low, high = math.min(low, rounded), math.max(high, rounded)
+        end
+    end
+    if low == high then
+        fail("the values lie from %.17g to %.17g, which are one number in float32: subtract the "
+            .. "offset and store them anew", facts.low, facts.high)
+    elseif worst > 1e-3 * range then
+        warnings[#warnings + 1] = ("the values lie from %.10g to %.10g; float32 rounds them by up "
+            .. "to %.2g %% of that range"):format(facts.low, facts.high, 100 * worst / range)
+    end
+end
+
+local function check_saturation(facts, what, warnings)
+    if facts.top == facts.count then
+        fail("all values of the %s that were looked at are %d, the largest of their type: the "
+            .. "detector was saturated", what, facts.high)
+    elseif facts.top >= 0.001 * facts.count then
+        warnings[#warnings + 1] = ("about %.2g %% of the values of the %s are %d, the largest of "
+            .. "their type: the detector was saturated there"):format(
+                100 * facts.top / facts.count, what, facts.high)
+    end
+end
+
+local function check(scan, settings)
+    local kind, text = scan_values.kind(scan, settings)
+    local found = {kind = kind, text = text, warnings = {}}
+    local list, top = sample(scan, settings), TOP[scan.dtype]
+    local flats = top and kind == "flats" and sample_flats(scan, settings) or {}
+    if #list == 0 then
+        return found -- a dry run
+    end
+    local facts = facts_of(list, top)
+    if facts.finite == 0 then
+        fail("none of the values that were looked at is finite (%d, in %d frames)", facts.count,
+            math.min(FRAMES, scan.n_angles))
+    end
+    check_rounding(list, facts, found.warnings)
+    check_saturation(facts, "projections", found.warnings)
+    if #flats > 0 then
+        check_saturation(facts_of(flats, top), "flats", found.warnings)
+    end
+    if kind == "transmission" then
+        if facts.inside < 0.98 * facts.finite then
+            fail("there are no flats, and values from %.6g to %.6g are no transmission: %s",
+                facts.low, facts.high, NO_FLATS)
+        end
+        found.text = ("no flats; values from %.4g to %.4g are taken for transmission"):format(
+            facts.low, facts.high)
+        found.warnings[#found.warnings + 1] = found.text
+    end
+    return found
+end
+
+--- Looks at a few frames of a scan before anything is made of them: {kind = "flats", "transmission" or "line integrals", text,
+-- warnings}. Raises where a volume would be made of nothing: counts without flats, values that are all not finite, all
+-- saturated, or all the same number in float32. Settings: rows, log, device. Looked at once for a scan.
+function scan_values.check(scan, settings)
+    local dry = mb.device.dry() -- which judges nothing
+    local found = scan.values_found or dry and scan.values_planned or check(scan, settings)
+    scan[dry and "values_planned" or "values_found"] = found
+    return found
+end
+
+-- ---- after the run ----
+
+local function nothing_left(format, ...)
+    mb.raise("io", ("nothing is left: " .. format):format(...), {op = "recon.run"})
+end
+
+--- What a run has lost, as warnings; raises where everything was. `counts` = {nonfinite, clamped,
+-- nonpositive}, `clipped` = {below, above, NaN}; `sizes` = {values, pixels, voxels} that the run went
+-- through; `log`: was the logarithm taken?
+function scan_values.losses(counts, clipped, sizes, log)
+    local warnings = {}
+    local function lose(part, of, words)
+        if part >= of then
+            nothing_left("all %d %s", of, words)
+        elseif part > 0 then
+            warnings[#warnings + 1] = ("%s%d %s (%.2g %%)"):format(
+                2 * part >= of and "MOST OF THE DATA IS LOST: " or "", part, words, 100 * part / of)
+        end
+    end
+    local nonfinite, clamped, nonpositive = table.unpack(counts)
+    lose(nonfinite, sizes.values, "values were not finite and count as no attenuation")
+    lose(clamped, sizes.pixels,
+        "detector pixels have no beam in the flats (flat minus dark below the floor)")
+    if log then
+        lose(nonpositive, sizes.values,
+            "values had a transmission of zero or less and were clipped")
+        if nonpositive + nonfinite >= sizes.values then
+            nothing_left("every value is not finite or had a transmission of zero or less")
+        end
+    end
+    local below, above, nan = table.unpack(clipped)
+    lose(below + above + nan, sizes.voxels, ("values lay outside the range that is stored (%d "
+        .. "below, %d above, %d not numbers) and were clipped"):format(below, above, nan))
+    return warnings
+end
+
+return scan_values
