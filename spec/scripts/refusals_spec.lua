@@ -83,7 +83,7 @@ describe("recipes refuse", function()
             { "reconstruct.lua", "%s --rows 99999999999999999999:3", "is not a range" },
             { "reconstruct.lua", "%s --threads 1000", "from 1 to 64" },
             { "reconstruct.lua", "%s --axis-tilt 50", "between %-45 and 45" },
-            { "reconstruct.lua", "%s --pixel-size 0", "above 0" },
+            { "reconstruct.lua", "%s --pixel-size 0", "between 1e%-07 and 1e%+06" },
             { "reconstruct.lua", "%s --cutoff 1e999", "is not a number" },
             { "reconstruct.lua", "%s --center 1,2,3 -d host -o %s", "give a column number" },
             { "simulate.lua", "%s.new --size 1000000000", "from 1 to 1048576" },
