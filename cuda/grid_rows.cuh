@@ -29,16 +29,16 @@ static inline unsigned mb_row_blocks(int64_t rows)
     return (unsigned)(want < 1 ? 1 : want < 16384 ? want : 16384);
 }
 
-/* cells[block][width] -> out[width]: a block per column. */
+/* cells[block][width] -> out[width * step]: a block per column. */
 __global__ static void __launch_bounds__(MB_THREADS)
-    mb_fold_cells(const double *cells, int count, int width, double *out)
+    mb_fold_cells(const double *cells, int count, int width, double *out, int64_t step = 1)
 {
     double sum = 0;
     for (int i = threadIdx.x; i < count; i += MB_THREADS)
         sum += cells[(int64_t)i * width + blockIdx.x];
     sum = mb_block_fold(sum, mb_fold_sum());
     if (threadIdx.x == 0)
-        out[blockIdx.x] = sum;
+        out[blockIdx.x * step] = sum;
 }
 
 /* As mb_grid_fold on the host: the sum of all blocks' cells, as many doubles of it as metric has. No cells: no metrics. */
@@ -48,7 +48,7 @@ static inline mb_status mb_cuda_grid_fold(const mb_op_call *call, const double *
     if (!cells)
         return MB_STATUS_OK;
     mb_fold_cells<<<(unsigned)metric->shape.dims[0], MB_THREADS, 0, mb_stream(call)>>>(
-        cells, MB_GRID_BLOCKS, width, (double *)metric->data);
+        cells, MB_GRID_BLOCKS, width, (double *)metric->data, metric->strides[0]);
     MB_LAUNCHED("mb_fold_cells");
     return MB_STATUS_OK;
 }

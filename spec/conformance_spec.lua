@@ -117,10 +117,13 @@ local function result_values(results)
     return values
 end
 
+-- The first result that is not an input too, and its place among the results.
 local function first_out(descriptor)
+    local number = 0
     for _, arg in ipairs(descriptor.args) do
+        number = number + ((arg.kind == "out" or arg.kind == "inout") and 1 or 0)
         if arg.kind == "out" then
-            return arg
+            return arg, number
         end
     end
 end
@@ -257,65 +260,129 @@ local function check_out(descriptor, sample, device)
     release_all(inputs)
 end
 
--- A view with the same elements, every second one of a larger array along `axis`.
-local function stretched(array, axis)
-    local shape = array.shape
-    shape[axis] = 2 * shape[axis]
-    local ranges = {}
-    for i = 1, #shape do
-        ranges[i] = i == axis and { 1, shape[axis], 2 } or mb.all
+-- A view of the array's shape in a larger one of zeros: every second element along the axes of `steps` ({[axis] = true}),
+-- and with `inside` neither the first nor the last elements of any axis. The larger one belongs to the caller too.
+local function roomy(array, steps, inside)
+    local shape, ranges = array.shape, {}
+    for axis, extent in ipairs(shape) do
+        local step, first = steps[axis] and 2 or 1, inside and 2 or 1
+        shape[axis] = step * extent + (inside and 3 or 0)
+        ranges[axis] = { first, first + step * (extent - 1), step }
+        if extent == 0 then
+            ranges[axis] = mb.all
+        end
     end
     local large = mb.zeros(shape, { dtype = array.dtype, device = array.device })
-    local view = large:view(table.unpack(ranges))
-    large:release()
-    local copied = mb.convert(array, array.dtype, { out = view })
-    return copied
+    return large:view(table.unpack(ranges)), large
 end
 
+-- The same elements in such a view.
+local function stretched(array, steps, inside)
+    local view, large = roomy(array, steps, inside)
+    large:release()
+    return mb.convert(array, array.dtype, { out = view })
+end
+
+-- What is tried with every array of a call: {axes with gaps, in the middle of a larger array, accepted}. For rows at a
+-- stride, every axis but the last at once, beginning where no address is aligned.
+local function layouts(descriptor, array)
+    local list, rank, all = {}, array.rank, {}
+    for axis = 1, rank do
+        local accepted = descriptor.strides == "any" or descriptor.strides == "rows" and axis < rank
+        all[axis] = accepted or nil
+        if array.shape[axis] > 1 then
+            list[#list + 1] = { steps = { [axis] = true }, accepted = accepted, what = "strided along axis " .. axis }
+        end
+    end
+    if rank > 0 and descriptor.strides ~= "contiguous" then
+        list[#list + 1] = { steps = all, inside = true, accepted = true, what = "a part of a larger array" }
+    end
+    return list
+end
+
+local function copies_of(inputs, changed, change)
+    local copies = {}
+    for name, array in pairs(inputs) do
+        copies[name] = name == changed and change(array) or array:copy()
+    end
+    return copies
+end
+
+local function assert_refused(err, name)
+    assert.equal("shape", err.code)
+    assert.equal(name, err.arg)
+    assert.truthy(tostring(err):find("copy()", 1, true))
+end
+
+-- Inputs that are views give the same values, or are refused, as declared.
 local function check_strides(descriptor, sample, device)
-    each_arg(descriptor, function(arg, index)
-        if not index or not input_spec(sample, arg, index) then
-            return
-        end
-        local inputs = make_inputs(descriptor, sample, device)
-        local array = inputs[arg.name]
-        local rank = array.rank
-        for axis = 1, rank do
-            if array.shape[axis] > 1 then
-                local is_last = axis == rank
-                local accepted = descriptor.strides == "any"
-                    or descriptor.strides == "rows" and not is_last
-                local plain = {}
-                for key, value in pairs(inputs) do
-                    plain[key] = value:copy()
+    local inputs = make_inputs(descriptor, sample, device)
+    local plain = copies_of(inputs)
+    local results = call(descriptor, sample, plain, device)
+    local expected = result_values(results)
+    release_results(results, plain)
+    release_all(plain)
+    for name, array in pairs(inputs) do
+        for _, layout in ipairs(layouts(descriptor, array)) do
+            local strided = copies_of(inputs, name, function(value)
+                return stretched(value, layout.steps, layout.inside)
+            end)
+            local ok, got = pcall(call, descriptor, sample, strided, device)
+            assert.equal(layout.accepted or strided[name].contiguous, ok, ("%s %s: %s"):format(name, layout.what, got))
+            if ok then
+                for i, value in ipairs(result_values(got)) do
+                    helper.assert_close(expected[i], value, math.max(descriptor.tolerance, 1e-6), name .. " " .. layout.what)
                 end
-                local results = call(descriptor, sample, plain, device)
-                local expected = result_values(results)
-                release_results(results, plain)
-                release_all(plain)
-                local strided = {}
-                for key, value in pairs(inputs) do
-                    strided[key] = key == arg.name and stretched(value, axis) or value:copy()
-                end
-                assert.is_false(strided[arg.name].contiguous)
-                local ok, got = pcall(call, descriptor, sample, strided, device)
-                if accepted then
-                    assert.truthy(ok, tostring(got))
-                    for i, value in ipairs(result_values(got)) do
-                        helper.assert_close(expected[i], value, math.max(descriptor.tolerance, 1e-6),
-                            ("strided along axis %d of %s"):format(axis, arg.name))
-                    end
-                    release_results(got, strided)
-                else
-                    assert.is_false(ok, arg.name .. " must be refused when strided")
-                    assert.equal("shape", got.code)
-                    assert.truthy(tostring(got):find("copy()", 1, true))
-                end
-                release_all(strided)
+                release_results(got, strided)
+            else
+                assert_refused(got, name)
             end
+            release_all(strided)
         end
-        release_all(inputs)
-    end)
+    end
+    release_all(inputs)
+end
+
+local function is_zero(array)
+    for _, value in ipairs(helper.flatten(array:to_table())) do
+        if value ~= 0 then
+            return false
+        end
+    end
+    return true
+end
+
+-- Given results that are views receive the same values, and what lies around them stays 0; or they are refused.
+local function check_strided_results(descriptor, sample, device)
+    local out, number = first_out(descriptor)
+    local inputs = make_inputs(descriptor, sample, device)
+    local plain = copies_of(inputs)
+    local results = call(descriptor, sample, plain, device)
+    local made = out and results[number]
+    for _, layout in ipairs(made and layouts(descriptor, made) or {}) do
+        local fresh = copies_of(inputs)
+        local view, large = roomy(made, layout.steps, layout.inside)
+        local ok, got = pcall(call, descriptor, sample, fresh, device, { out = { [out.name] = view } })
+        assert.equal(layout.accepted or view.contiguous, ok, ("%s %s: %s"):format(out.name, layout.what, got))
+        if ok then
+            helper.assert_close(made, view, math.max(descriptor.tolerance, 1e-6), out.name .. " " .. layout.what)
+            local kept = { [out] = view }
+            for name, array in pairs(fresh) do
+                kept[name] = array
+            end
+            release_results(got, kept)
+            view:fill(0)
+            assert.is_true(is_zero(large), "written beside " .. out.name .. " " .. layout.what)
+        else
+            assert_refused(got, out.name)
+        end
+        release_all(fresh)
+        view:release()
+        large:release()
+    end
+    release_results(results, plain)
+    release_all(plain)
+    release_all(inputs)
 end
 
 local function check_messages(descriptor, sample)
@@ -553,6 +620,9 @@ for _, name in ipairs(mb.op.list()) do
                 end)
                 test("treats strides as declared" .. where, function()
                     check_strides(descriptor, sample, device)
+                end)
+                test("writes to strided results as declared" .. where, function()
+                    check_strided_results(descriptor, sample, device)
                 end)
                 test("runs in the least budget that it names" .. where, function()
                     check_budget(descriptor, sample, device)

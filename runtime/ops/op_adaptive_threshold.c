@@ -2,6 +2,7 @@
 ** adaptive_threshold: which elements exceed the level around them.
 */
 #include "ops/op_adaptive_threshold.h"
+#include "ops/strided.h"
 
 #define MEMBER(name) offsetof(mb_adaptive_threshold_params, name)
 static const char *const methods[] = {"gaussian", "mean", NULL};
@@ -95,36 +96,47 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 enum { BLOCK = 65536 }; /* elements that a thread takes at a time */
 
 #define COMPARE(type)                                                                              \
-    for (int64_t i = first; i < last; i++)                                                         \
-    out[i] = (float)((const type *)a->data)[i] > level[i] - offset ? above : below
+    for (int64_t i = 0; i < w.count; i++)                                                          \
+    out[i * w.stride[0]] = (float)((const type *)a->data + w.offset[1])[i * w.stride[1]] >         \
+                                   at[i * w.stride[2]] - offset                                    \
+                               ? above                                                             \
+                               : below
+/* A piece of a walk over the result, `a` and the level. */
+static void compare_piece(const mb_adaptive_threshold_params *p, mb_walk_piece w,
+                          const mb_array *result, const mb_array *a, const float *level)
+{
+    uint8_t *out = (uint8_t *)result->data + w.offset[0];
+    const float *at = level + w.offset[2], offset = (float)p->offset;
+    const uint8_t above = p->invert ? 0 : (uint8_t)p->foreground;
+    const uint8_t below = p->invert ? (uint8_t)p->foreground : 0;
+    if (a->dtype == MB_U8)
+        COMPARE(uint8_t);
+    else if (a->dtype == MB_U16)
+        COMPARE(uint16_t);
+    else
+        COMPARE(float);
+}
+
 static mb_status run_host(const mb_op_call *call)
 {
     const mb_adaptive_threshold_params *p = call->params;
     const mb_array *a = call->arrays[MB_ADAPTIVE_THRESHOLD_A];
-    float *level = call->slots[MB_ADAPTIVE_THRESHOLD_LOCAL], offset = (float)p->offset;
+    const mb_array *result = call->arrays[MB_ADAPTIVE_THRESHOLD_RESULT];
+    float *level = call->slots[MB_ADAPTIVE_THRESHOLD_LOCAL];
     float *weights = call->slots[MB_ADAPTIVE_THRESHOLD_WEIGHTS];
-    uint8_t *out = call->arrays[MB_ADAPTIVE_THRESHOLD_RESULT]->data;
-    uint8_t above = p->invert ? 0 : (uint8_t)p->foreground;
-    uint8_t below = p->invert ? (uint8_t)p->foreground : 0;
-    int64_t count = (int64_t)mb_array_elements(a);
+    int64_t dense[MB_MAX_RANK];
+    const int64_t *strides[] = {result->strides, a->strides, dense};
+    mb_separable_dense(&a->shape, dense);
+    const mb_walk w = mb_walk_make(&a->shape, 3, strides, BLOCK);
     int threads = mb_separable_threads(&a->shape, call->device->facts.threads);
     mb_separable s = mb_adaptive_threshold_passes(p, &a->shape);
     if (weights)
         mb_separable_table(&s, weights);
-    mb_separable_run(&s, a->dtype, a->data, level, weights,
-                     call->slots[MB_ADAPTIVE_THRESHOLD_BUFFERS], threads);
+    mb_separable_run(&s, a, level, NULL, weights, call->slots[MB_ADAPTIVE_THRESHOLD_BUFFERS]);
 #pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t first = 0; first < count; first += BLOCK) {
-        if (mb_cancelled())
-            continue;
-        const int64_t last = count - first < BLOCK ? count : first + BLOCK;
-        if (a->dtype == MB_U8)
-            COMPARE(uint8_t);
-        else if (a->dtype == MB_U16)
-            COMPARE(uint16_t);
-        else
-            COMPARE(float);
-    }
+    for (int64_t i = 0; i < w.pieces; i++)
+        if (!mb_cancelled())
+            compare_piece(p, mb_walk_at(&w, i), result, a, level);
     return MB_STATUS_OK;
 }
 
@@ -140,7 +152,7 @@ const mb_op mb_op_adaptive_threshold = {
     .category = "filter",
     .args = args,
     .params_bytes = sizeof(mb_adaptive_threshold_params),
-    .strides = MB_STRIDES_CONTIGUOUS,
+    .strides = MB_STRIDES_ROWS,
     .split = split,
     .tolerance = 0,
     .samples = samples,

@@ -58,9 +58,9 @@ static mb_status run_host(const mb_op_call *call)
 {
     const mb_array *a = call->arrays[MB_BOX_FILTER_A];
     mb_separable s = mb_box_filter_passes(call->params, &a->shape);
-    mb_separable_run(&s, a->dtype, a->data, call->arrays[MB_BOX_FILTER_RESULT]->data, NULL,
-                     call->slots[MB_BOX_FILTER_SCRATCH],
-                     mb_separable_threads(&a->shape, call->device->facts.threads));
+    mb_array *result = call->arrays[MB_BOX_FILTER_RESULT];
+    mb_separable_run(&s, a, result->data, result->strides, NULL,
+                     call->slots[MB_BOX_FILTER_SCRATCH]);
     return MB_STATUS_OK;
 }
 
@@ -74,7 +74,7 @@ const mb_op mb_op_box_filter = {
     .category = "filter",
     .args = args,
     .params_bytes = sizeof(mb_box_filter_params),
-    .strides = MB_STRIDES_CONTIGUOUS,
+    .strides = MB_STRIDES_ROWS,
     .split = split,
     .tolerance = 1e-6,
     .samples = samples,

@@ -66,9 +66,9 @@ static mb_status run_host(const mb_op_call *call)
     float *weights = call->slots[MB_GAUSSIAN_FILTER_WEIGHTS];
     mb_separable s = mb_gaussian_filter_passes(call->params, &a->shape);
     mb_separable_table(&s, weights);
-    mb_separable_run(&s, a->dtype, a->data, call->arrays[MB_GAUSSIAN_FILTER_RESULT]->data, weights,
-                     call->slots[MB_GAUSSIAN_FILTER_SCRATCH],
-                     mb_separable_threads(&a->shape, call->device->facts.threads));
+    mb_array *result = call->arrays[MB_GAUSSIAN_FILTER_RESULT];
+    mb_separable_run(&s, a, result->data, result->strides, weights,
+                     call->slots[MB_GAUSSIAN_FILTER_SCRATCH]);
     return MB_STATUS_OK;
 }
 
@@ -82,7 +82,7 @@ const mb_op mb_op_gaussian_filter = {
     .category = "filter",
     .args = args,
     .params_bytes = sizeof(mb_gaussian_filter_params),
-    .strides = MB_STRIDES_CONTIGUOUS,
+    .strides = MB_STRIDES_ROWS,
     .split = split,
     .tolerance = 1e-6,
     .samples = samples,

@@ -1,5 +1,5 @@
 /*
-** quantize: f32 values as fewer bits for files, and how many did not fit. a (any shape, contiguous) -> result of the same
+** quantize: f32 values as fewer bits for files, and how many did not fit. a (any shape and strides) -> result of the same
 ** shape, u8, u16 or f16; counts f64[3].
 */
 #include "ops/op_quantize.h"
@@ -58,43 +58,55 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     mb_planner_slot(planner, "tally", MB_QUANTIZE_TALLY_BYTES, 0, 0);
 }
 
+#define STORE(type, expression)                                                                    \
+    for (int64_t i = 0; i < piece->count; i++)                                                     \
+    ((type *)to)[i * piece->stride[0]] = (expression)
+#define FROM from[i * piece->stride[1]]
+/* A run of values; what does not fit is noted in `outside`. */
+static void store_piece(const mb_quantize_params *p, const mb_walk_piece *piece, void *to,
+                        const float *from, unsigned *outside)
+{
+    const double low = p->low, high = p->high, steps = mb_quantize_steps(p->dtype);
+    const double scale = steps / (high - low);
+    switch (mb_quantize_dtype(p->dtype)) {
+    case MB_U8:
+        STORE(uint8_t, (uint8_t)mb_quantize_step(FROM, low, high, scale, steps, outside));
+        break;
+    case MB_U16:
+        STORE(uint16_t, (uint16_t)mb_quantize_step(FROM, low, high, scale, steps, outside));
+        break;
+    default:
+        STORE(uint16_t, mb_half_from_float(mb_quantize_half(FROM, low, scale, outside)));
+        break;
+    }
+}
+
 static mb_status run_host(const mb_op_call *call)
 {
-    const mb_quantize_params *p = call->params;
     const mb_array *a = call->arrays[MB_QUANTIZE_A], *counts = call->arrays[MB_QUANTIZE_COUNTS];
-    const float *from = a->data;
-    void *to = call->arrays[MB_QUANTIZE_RESULT]->data;
-    const int64_t n = (int64_t)mb_array_elements(a), block = 1 << 16,
-                  blocks = (n + block - 1) / block;
-    const mb_dtype dtype = mb_quantize_dtype(p->dtype);
-    const double steps = mb_quantize_steps(p->dtype), scale = steps / (p->high - p->low);
+    const mb_array *result = call->arrays[MB_QUANTIZE_RESULT];
+    const int64_t *strides[] = {result->strides, a->strides};
+    const mb_walk w = mb_walk_make(&a->shape, 2, strides, 1 << 16);
+    const size_t bytes = mb_dtype_bytes(result->dtype);
     uint64_t below = 0, above = 0, nan = 0;
-    const int threads = n < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
+    const int threads = mb_array_elements(a) < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads) reduction(+ : below, above, nan)
-    for (int64_t b = 0; b < blocks; b++) {
+    for (int64_t i = 0; i < w.pieces; i++) {
         if (mb_cancelled())
             continue;
         unsigned outside[MB_QUANTIZE_COUNTERS] = {0};
-        const int64_t end = (b + 1) * block < n ? (b + 1) * block : n;
-        for (int64_t i = b * block; i < end; i++)
-            if (dtype == MB_U8)
-                ((uint8_t *)to)[i] =
-                    (uint8_t)mb_quantize_step(from[i], p->low, p->high, scale, steps, outside);
-            else if (dtype == MB_U16)
-                ((uint16_t *)to)[i] =
-                    (uint16_t)mb_quantize_step(from[i], p->low, p->high, scale, steps, outside);
-            else
-                ((uint16_t *)to)[i] =
-                    mb_half_from_float(mb_quantize_half(from[i], p->low, scale, outside));
+        const mb_walk_piece piece = mb_walk_at(&w, i);
+        store_piece(call->params, &piece, (char *)result->data + piece.offset[0] * (int64_t)bytes,
+                    (const float *)a->data + piece.offset[1], outside);
         below += outside[MB_QUANTIZE_BELOW];
         above += outside[MB_QUANTIZE_ABOVE];
         nan += outside[MB_QUANTIZE_NAN];
     }
     if (counts != NULL) {
         double *tally = counts->data;
-        tally[MB_QUANTIZE_BELOW] = (double)below;
-        tally[MB_QUANTIZE_ABOVE] = (double)above;
-        tally[MB_QUANTIZE_NAN] = (double)nan;
+        tally[MB_QUANTIZE_BELOW * counts->strides[0]] = (double)below;
+        tally[MB_QUANTIZE_ABOVE * counts->strides[0]] = (double)above;
+        tally[MB_QUANTIZE_NAN * counts->strides[0]] = (double)nan;
     }
     return MB_STATUS_OK;
 }
@@ -112,7 +124,7 @@ const mb_op mb_op_quantize = {
     .category = "array",
     .args = args,
     .params_bytes = sizeof(mb_quantize_params),
-    .strides = MB_STRIDES_CONTIGUOUS,
+    .strides = MB_STRIDES_ANY,
     .split = split,
     .tolerance = 0,
     .samples = samples,

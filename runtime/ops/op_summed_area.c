@@ -27,42 +27,51 @@ static mb_status infer(const void *params, mb_spec *arrays)
     return MB_STATUS_OK;
 }
 
+static double value_at(const mb_array *a, int64_t at)
+{
+    if (a->dtype == MB_U8)
+        return ((const uint8_t *)a->data)[at];
+    if (a->dtype == MB_U16)
+        return ((const uint16_t *)a->data)[at];
+    return (double)((const float *)a->data)[at];
+}
+
 static mb_status run_host(const mb_op_call *call)
 {
     const mb_summed_area_params *p = call->params;
-    const mb_array *a = call->arrays[MB_SUMMED_AREA_A];
-    int rank = a->shape.rank;
-    double *out = call->arrays[MB_SUMMED_AREA_RESULT]->data;
-    int64_t k[3], n[3], steps[3], from = 0;
-    mb_grid_dims(&a->shape, k);
+    const mb_array *a = call->arrays[MB_SUMMED_AREA_A],
+                   *result = call->arrays[MB_SUMMED_AREA_RESULT];
+    int64_t n[3], steps[3], from[3], before[3]; /* before: the zero planes of an axis */
+    mb_grid_dims(&result->shape, n);
+    mb_grid_strides(result, steps);
+    mb_grid_strides(a, from);
     for (int i = 0; i < 3; i++)
-        n[i] = k[i] + (i >= 3 - rank);
-    steps[2] = 1;
-    steps[1] = n[2];
-    steps[0] = n[1] * n[2];
+        before[i] = i >= 3 - a->shape.rank;
     for (int64_t i = 0; i < n[0] * n[1] * n[2]; i++) {
-        int64_t z = i / steps[0], y = i / n[2] % n[1], x = i % n[2];
-        bool zero = (rank > 2 && z == 0) || (rank > 1 && y == 0) || x == 0;
-        double v = 0;
-        if (x == 0)
+        const int64_t at[3] = {i / (n[1] * n[2]), i / n[2] % n[1], i % n[2]};
+        double *out = (double *)result->data, v = 0;
+        if (at[2] == 0)
             MB_TRY(mb_cancel_check());
-        if (!zero) {
-            if (a->dtype == MB_U8)
-                v = ((const uint8_t *)a->data)[from];
-            else if (a->dtype == MB_U16)
-                v = ((const uint16_t *)a->data)[from];
-            else
-                v = (double)((const float *)a->data)[from];
-            from++;
+        int64_t place = 0, source = 0;
+        bool zero = false;
+        for (int axis = 0; axis < 3; axis++) {
+            place += at[axis] * steps[axis];
+            source += (at[axis] - before[axis]) * from[axis];
+            zero = zero || at[axis] < before[axis];
         }
-        out[i] = v * p->scale;
+        if (!zero)
+            v = value_at(a, source);
+        out[place] = v * p->scale;
     }
-    for (int axis = 2; axis >= 3 - rank; axis--)
-        for (int64_t row = 0; row < n[0] * n[1]; row++) {
-            MB_TRY(mb_cancel_check());
-            for (int64_t i = row * n[2]; i < (row + 1) * n[2]; i++)
-                if (i / steps[axis] % n[axis] > 0)
-                    out[i] += out[i - steps[axis]];
+    for (int axis = 2; axis >= 3 - a->shape.rank; axis--)
+        for (int64_t i = 0; i < n[0] * n[1] * n[2]; i++) {
+            const int64_t at[3] = {i / (n[1] * n[2]), i / n[2] % n[1], i % n[2]};
+            if (at[2] == 0)
+                MB_TRY(mb_cancel_check());
+            double *out =
+                (double *)result->data + at[0] * steps[0] + at[1] * steps[1] + at[2] * steps[2];
+            if (at[axis] > 0)
+                *out += *(out - steps[axis]);
         }
     return MB_STATUS_OK;
 }
@@ -76,7 +85,7 @@ const mb_op mb_op_summed_area = {
     .category = "array",
     .args = args,
     .params_bytes = sizeof(mb_summed_area_params),
-    .strides = MB_STRIDES_CONTIGUOUS,
+    .strides = MB_STRIDES_ANY,
     .tolerance = 1e-12,
     .samples = samples,
     .infer = infer,

@@ -1,5 +1,5 @@
 /*
-** summed_area: what the host and the CUDA kernel share. Arrays: a (in), result (out f64, extents + 1), both dense. No
+** summed_area: what the host and the CUDA kernel share. Arrays: a (in), result (out f64, extents + 1), any strides. No
 ** scratch. Element (i, j, k) is the sum of a over indices below i, j and k (0-based): zero planes first, then running
 ** sums along the last axis, then the one before it, then the first.
 */

@@ -25,6 +25,15 @@ static inline void mb_grid_dims(const mb_shape *shape, int64_t dims[3])
     }
 }
 
+/* Strides as three axes, 0 for absent leading ones. */
+static inline void mb_grid_strides(const mb_array *array, int64_t strides[3])
+{
+    for (int i = 0; i < 3; i++) {
+        int own = i - (3 - array->shape.rank);
+        strides[i] = own < 0 ? 0 : array->strides[own];
+    }
+}
+
 /* Whole numbers of a vector as three axes, `missing` for absent leading ones. */
 static inline void mb_grid_vector(const mb_vector *vector, int64_t missing, int64_t values[3])
 {
@@ -87,9 +96,10 @@ static inline void mb_grid_fold(const void *cells, uint64_t cell_bytes, const mb
     double *sums = (double *)metric->data;
     for (int64_t i = 0; i < metric->shape.dims[0]; i++) {
         const double *part = (const double *)cells + i;
-        sums[i] = 0;
+        double sum = 0;
         for (int block = 0; block < MB_GRID_BLOCKS; block++, part += cell_bytes / sizeof *part)
-            sums[i] += *part;
+            sum += *part;
+        sums[i * metric->strides[0]] = sum;
     }
 }
 

@@ -2,9 +2,10 @@
 ** Separable filters: one pass along each filtered axis. What box_filter, gaussian_filter and adaptive_threshold share, on
 ** the host and in CUDA kernels.
 **
-** A pass sees a dense array as (outer, n, inner), n along its axis: element (o, i, c) becomes the mean, or the weighted sum
+** A pass sees an array as (outer, n, inner), n along its axis: element (o, i, c) becomes the mean, or the weighted sum
 ** with a sampled Gaussian, of elements i - before ... i + after of its line. What lies beyond a line comes from
-** mb_pad_source, so boundaries are those of `pad`. Between passes values are f32.
+** mb_pad_source, so boundaries are those of `pad`. Between passes values are f32. Inputs and results may have any row
+** strides (mb_separable_lines); scratch is dense.
 **
 ** Memory. Host: a pass reads MB_SEPARABLE_LINES whole lines into a thread's own buffer and writes them back, so it may run
 ** in place: the only scratch is one buffer per thread. CUDA: passes go from one array to another, hence one array of
@@ -13,7 +14,8 @@
 #ifndef MB_OPS_SEPARABLE_H
 #define MB_OPS_SEPARABLE_H
 
-#include "device/device.h"
+#include "array/array.h"
+#include "core/both.h"
 #include "ops/op_pad.h"
 #include <math.h>
 
@@ -26,6 +28,7 @@ extern "C" {
 #define MB_SEPARABLE_EDGE 8
 
 typedef struct mb_separable_pass {
+    int axis;
     int64_t outer, n, inner;
     int64_t before, after;
     double sigma;  /* 0: the mean */
@@ -39,6 +42,28 @@ typedef struct mb_separable {
     int mode;        /* mb_pad_mode */
     float value;
 } mb_separable;
+
+/* Several axes as one index: those that lie close are joined, so a dense array and a plain pitch need no division. */
+typedef struct mb_separable_axes {
+    int count; /* at least 1 */
+    int64_t dims[MB_MAX_RANK], strides[MB_MAX_RANK];
+} mb_separable_axes;
+
+/* Where an array has the lines of a pass: element (o, i, c) is at offset(outer, o) + offset(inner, c) + i * step. */
+typedef struct mb_separable_lines {
+    int64_t step;
+    mb_separable_axes outer, inner;
+} mb_separable_lines;
+
+static MB_BOTH inline int64_t mb_separable_offset(const mb_separable_axes *axes, int64_t index)
+{
+    int64_t offset = 0;
+    for (int k = axes->count - 1; k > 0; k--) {
+        offset += index % axes->dims[k] * axes->strides[k];
+        index /= axes->dims[k];
+    }
+    return offset + index * axes->strides[0];
+}
 
 /* Names of mb_pad_mode as far as filters take them. */
 extern const char *const mb_separable_modes[];
@@ -71,11 +96,53 @@ uint64_t mb_separable_scratch_bytes(const mb_separable *s, const mb_shape *shape
                                     const mb_device_facts *facts);
 /* Host: the threads' line buffers. */
 uint64_t mb_separable_buffer_bytes(const mb_separable *s, int threads);
-/* Host: all passes from `from` (u8, u16 or f32) to `to`; `to` may be `from` where that is f32. */
-void mb_separable_run(const mb_separable *s, mb_dtype dtype, const void *from, float *to,
-                      const float *weights, float *buffers, int threads);
+/* Host: all passes from `a` (u8, u16 or f32) to `to`, which has these strides (NULL: dense). */
+void mb_separable_run(const mb_separable *s, const mb_array *a, float *to, const int64_t *strides,
+                      const float *weights, float *buffers);
 /* Host: the table of all weights. */
 void mb_separable_table(const mb_separable *s, float *table);
+
+static inline void mb_separable_join(mb_separable_axes *axes, int64_t dim, int64_t stride)
+{
+    const int last = axes->count - 1;
+    if (dim == 1)
+        return;
+    if (last >= 0 && axes->strides[last] == stride * dim) {
+        axes->dims[last] *= dim;
+        axes->strides[last] = stride;
+    } else {
+        axes->dims[axes->count] = dim;
+        axes->strides[axes->count++] = stride;
+    }
+}
+
+static inline void mb_separable_dense(const mb_shape *shape, int64_t strides[MB_MAX_RANK])
+{
+    int64_t size = 1;
+    for (int i = shape->rank - 1; i >= 0; size *= shape->dims[i--])
+        strides[i] = size;
+}
+
+/* Where an array of these strides (NULL: a dense one) has the lines of a pass. */
+static inline mb_separable_lines
+mb_separable_lines_of(const mb_separable_pass *p, const mb_shape *shape, const int64_t *strides)
+{
+    mb_separable_lines lines = {0};
+    int64_t dense[MB_MAX_RANK] = {0};
+    mb_separable_dense(shape, dense);
+    if (!strides)
+        strides = dense;
+    lines.step = strides[p->axis];
+    for (int i = 0; i < shape->rank; i++)
+        if (i != p->axis)
+            mb_separable_join(i < p->axis ? &lines.outer : &lines.inner, shape->dims[i],
+                              strides[i]);
+    if (lines.outer.count == 0)
+        lines.outer.count = 1; /* of one element: its stride is 0 */
+    if (lines.inner.count == 0)
+        lines.inner.count = 1;
+    return lines;
+}
 
 /* Threads for an array of this many elements. */
 static inline int mb_separable_threads(const mb_shape *shape, int threads)
@@ -101,6 +168,7 @@ static inline void mb_separable_add(mb_separable *s, const mb_shape *shape, int 
                                     int64_t before, int64_t after, double sigma)
 {
     mb_separable_pass *p = &s->pass[s->count++];
+    p->axis = axis;
     p->outer = p->inner = 1;
     for (int i = 0; i < shape->rank; i++)
         *(i < axis   ? &p->outer

@@ -147,8 +147,20 @@ static void slide(const float *restrict row, int64_t size, int64_t count, double
     }
 }
 
+/* Where the lines of a group begin in an array; the last group repeats its first line. */
+static void line_bases(const mb_separable_pass *p, const mb_separable_lines *lines, int64_t first,
+                       int count, int64_t base[LINES])
+{
+    for (int c = 0; c < LINES; c++) {
+        int64_t line = c < count ? first + c : first;
+        base[c] = mb_separable_offset(&lines->outer, line / p->inner) +
+                  mb_separable_offset(&lines->inner, line % p->inner);
+    }
+}
+
+/* `to` has its lines at base[], `step` from element to element. */
 static void filter_lines(const mb_separable_pass *p, const float *weights, const float *buffer,
-                         const int64_t base[LINES], int lines, float *to)
+                         const int64_t base[LINES], int64_t step, int lines, float *to)
 {
     double sums[LINES] = {0};
     float out[BLOCK * LINES];
@@ -164,38 +176,54 @@ static void filter_lines(const mb_separable_pass *p, const float *weights, const
             slide(buffer + i * LINES, size, count, sums, out);
         for (int64_t k = 0; k < count; k++)
             for (int c = 0; c < lines; c++)
-                to[base[c] + (i + k) * p->inner] = out[k * LINES + c];
+                to[base[c] + (i + k) * step] = out[k * LINES + c];
     }
 }
 
-static void run_pass(const mb_separable *s, const mb_separable_pass *p, mb_dtype dtype,
-                     const void *from, float *to, const float *weights, float *buffers, int threads)
+/* Where a pass reads or writes. */
+typedef struct place {
+    mb_dtype dtype;
+    void *data;
+    mb_separable_lines lines;
+} place;
+
+typedef struct mb_separable_job {
+    const mb_separable *s;
+    const float *weights;
+    float *buffers; /* one for each thread */
+    int threads;
+} mb_separable_job;
+
+static void run_pass(const mb_separable_job *job, const mb_separable_pass *p, const place *from,
+                     const place *to)
 {
     int64_t lines = p->outer * p->inner, groups = (lines + LINES - 1) / LINES;
-    uint64_t floats = buffer_floats(s);
-#pragma omp parallel for schedule(static) num_threads(threads)
+    uint64_t floats = buffer_floats(job->s);
+#pragma omp parallel for schedule(static) num_threads(job->threads)
     for (int64_t group = 0; group < groups; group++) {
         if (mb_cancelled())
             continue;
-        float *buffer = buffers + (uint64_t)omp_get_thread_num() * floats;
+        float *buffer = job->buffers + (uint64_t)omp_get_thread_num() * floats;
         int64_t base[LINES], first = group * LINES;
         int count = (int)(lines - first < LINES ? lines - first : LINES);
-        for (int c = 0; c < LINES; c++) { /* the last group repeats its first line */
-            int64_t line = c < count ? first + c : first;
-            base[c] = line / p->inner * p->n * p->inner + line % p->inner;
-        }
-        gather(dtype, from, base, p->n, p->inner, buffer + p->before * LINES);
-        extend(s, p, buffer);
-        filter_lines(p, weights ? weights + p->table : NULL, buffer, base, count, to);
+        line_bases(p, &from->lines, first, count, base);
+        gather(from->dtype, from->data, base, p->n, from->lines.step, buffer + p->before * LINES);
+        extend(job->s, p, buffer);
+        line_bases(p, &to->lines, first, count, base);
+        filter_lines(p, job->weights ? job->weights + p->table : NULL, buffer, base, to->lines.step,
+                     count, to->data);
     }
 }
 
-void mb_separable_run(const mb_separable *s, mb_dtype dtype, const void *from, float *to,
-                      const float *weights, float *buffers, int threads)
+void mb_separable_run(const mb_separable *s, const mb_array *a, float *to, const int64_t *strides,
+                      const float *weights, float *buffers)
 {
+    const mb_separable_job job = {s, weights, buffers,
+                                  mb_separable_threads(&a->shape, a->device->facts.threads)};
     for (int i = 0; i < s->count; i++) {
-        run_pass(s, &s->pass[i], dtype, from, to, weights, buffers, threads);
-        dtype = MB_F32;
-        from = to;
+        const mb_separable_pass *p = &s->pass[i];
+        const place made = {MB_F32, to, mb_separable_lines_of(p, &a->shape, strides)};
+        const place given = {a->dtype, a->data, mb_separable_lines_of(p, &a->shape, a->strides)};
+        run_pass(&job, p, i == 0 ? &given : &made, &made);
     }
 }

@@ -85,7 +85,7 @@ static inline mb_walk mb_walk_make(const mb_shape *shape, int operands,
                                    const int64_t *const *strides, int64_t block)
 {
     mb_walk w = {.operands = operands, .rank = shape->rank};
-    for (int i = 0; i < shape->rank; i++) {
+    for (int i = 0; i < shape->rank && i < MB_MAX_RANK; i++) { /* the bound is for gcc */
         w.dims[i] = shape->dims[i];
         for (int k = 0; k < operands; k++)
             w.strides[k][i] = strides[k][i];
