@@ -312,9 +312,20 @@ local function per_config(setter, by_config)
     select_config(nil)
 end
 
-local runtime_libraries = {
-    "runtime", "hdf5_serial", "png", "z", "fftw3f_omp", "fftw3f", "gomp", "pthread", "dl", "m",
-}
+-- The archive of a library where the compiler has one, else the library as it is.
+local function archive_of(name)
+    local file = output_of("gcc -print-file-name=lib" .. name .. ".a")
+    return file and file:find("/", 1, true) and ":lib" .. name .. ".a" or name
+end
+
+local function runtime_libraries(fftw_threads, openmp)
+    return { "runtime", "hdf5_serial", "png", "z", fftw_threads, "fftw3f", openmp, "pthread", "dl", "m" }
+end
+local shared_openmp = runtime_libraries("fftw3f_omp", "gomp")
+-- The program must set the wait policy before libgomp reads it, and a shared libgomp reads it before
+-- anything of the program runs (bindings/main.c). FFTW's threads are libgomp's: both or none.
+local own_openmp = archive_of("gomp") ~= "gomp" and archive_of("fftw3f_omp") ~= "fftw3f_omp"
+    and runtime_libraries(archive_of("fftw3f_omp"), archive_of("gomp")) or shared_openmp
 
 -- ---------------------------------------------------------------------------------------------
 -- runtime: the C core
@@ -329,9 +340,9 @@ per_config(buildoptions, compile_flags)
 
 start_project("moonbeam", "ConsoleApp", "bin", binding_files, c_flags)
 includedirs { "runtime", "bindings", "build/gen", hdf5_include, lua_include }
-links(runtime_libraries)
+links(own_openmp)
 linkoptions {
-    "-fopenmp", "-Wl,-E", "-Wl,--as-needed",
+    "-fopenmp", "-Wl,-E", "-Wl,--as-needed", "-Wl,--exclude-libs,libgomp.a:libfftw3f_omp.a",
     "-Wl,--whole-archive " .. lua_archive .. " -Wl,--no-whole-archive",
 }
 per_config(buildoptions, compile_flags)
@@ -343,7 +354,7 @@ per_config(linkoptions, link_flags)
 for _, source in ipairs({ "spec/memory/pool_test.c", "spec/ops/op_test.c" }) do
     start_project(base_name(source), "ConsoleApp", "bin", { source }, c_flags)
     includedirs { "runtime" }
-    links(runtime_libraries)
+    links(shared_openmp)
     linkoptions { "-fopenmp", "-Wl,--as-needed" }
     per_config(buildoptions, compile_flags)
     per_config(linkoptions, link_flags)
@@ -358,7 +369,7 @@ targetprefix ""
 targetname "core"
 targetextension ".so"
 includedirs { "runtime", "bindings", "build/gen", hdf5_include, lua_include }
-links(runtime_libraries)
+links(shared_openmp)
 linkoptions {
     "-fopenmp", "-Wl,--as-needed", "-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL",
 }

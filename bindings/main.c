@@ -79,6 +79,30 @@ static void print_version(void)
     fflush(stdout);
 }
 
+/* ---- threads ---- */
+
+/*
+** OpenMP threads that wait for work sleep, unless the user says otherwise: threads that spin take the processor from other
+** programs, and from this one where there are more threads than free processors (ten times slower on a busy machine).
+** libgomp reads the environment once, in a constructor. The program contains a libgomp of its own (premake5.lua), whose
+** constructor has no priority, so this one runs before it. A shared libgomp, which a stock Lua loads with our module, is
+** ready before anything of ours runs: there the policy is the user's (OMP_WAIT_POLICY=passive).
+*/
+static bool policy_is_ours;
+
+__attribute__((constructor(101))) static void choose_wait_policy(void)
+{
+    if (getenv("OMP_WAIT_POLICY") == NULL && getenv("GOMP_SPINCOUNT") == NULL)
+        policy_is_ours = setenv("OMP_WAIT_POLICY", "passive", 1) == 0;
+}
+
+/* What the program starts inherits the environment that the user made. */
+static void restore_environment(void)
+{
+    if (policy_is_ours)
+        unsetenv("OMP_WAIT_POLICY");
+}
+
 /* ---- standard streams ---- */
 
 /* A file that is opened later must not become the standard output because that was closed: whatever is printed would go
@@ -583,6 +607,7 @@ int main(int argc, char **argv)
     lua_State *L = luaL_newstate();
     if (argv[0] != NULL && argv[0][0] != '\0')
         program = argv[0];
+    restore_environment();
     occupy_standard_streams();
     on_exit(check_output, NULL);
     watch_for_crashes();

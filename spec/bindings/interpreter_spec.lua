@@ -296,3 +296,45 @@ describe("a stock interpreter", function()
         assert.equal(0, status)
     end)
 end)
+
+describe("threads that wait", function()
+    -- What libgomp says of itself when it starts, and what the program's environment then holds.
+    local function policy(environment)
+        local output = helper.run_program([[-e 'print("left", os.getenv("OMP_WAIT_POLICY"))']], "",
+            "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT OMP_DISPLAY_ENV=verbose " .. environment .. " "
+            .. helper.program)
+        return output:match("OMP_WAIT_POLICY = '(%w+)'"), output:match("GOMP_SPINCOUNT = '(%d+)'"),
+            output:match("left\t(%w+)")
+    end
+
+    it("sleep, without a trace in the environment", function()
+        assert.same({ "PASSIVE", "0", "nil" }, { policy("") })
+    end)
+
+    it("do what the user says", function()
+        local chosen, _, left = policy("OMP_WAIT_POLICY=active")
+        assert.same({ "ACTIVE", "active" }, { chosen, left })
+        local _, spins
+        _, spins, left = policy("GOMP_SPINCOUNT=777")
+        assert.same({ "777", "nil" }, { spins, left })
+    end)
+end)
+
+describe("every script", function()
+    it("answers --help at once, from any folder", function()
+        local folder = mb.system.real_path("scripts")
+        if not mb.system.stat("scripts/build") then
+            pending("a bundle has the Lua scripts only")
+            return
+        end
+        for _, name in ipairs { "build", "bundle", "demo", "setup", "test" } do
+            for _, option in ipairs { "-h", "--help" } do
+                local output, status = helper.run_program(option, "", ("cd /; '%s/%s'"):format(folder, name))
+                assert.equal(0, status, output)
+                assert.matches("scripts/" .. name, output)
+                assert.not_matches("set %-euo", output)
+                assert.not_matches("built build/bin", output)
+            end
+        end
+    end)
+end)
