@@ -24,7 +24,8 @@ typedef struct pair {
 typedef struct level {
     pair pairs[MBL_MOST_DEVICES];
     int count;
-    bool planning;
+    bool planning,
+        others; /* others: devices that are not planned give memory, too, as they do now */
     mb_device *planned[MBL_MOST_DEVICES]; /* the originals */
     int planned_count;
     uint64_t room;      /* of each of them */
@@ -80,7 +81,7 @@ static mb_status open_image(level *l, mb_device *original, mb_device *of)
     image->silent = l->planning;
     if (l->planning)
         image->pinned.peak = image->pinned.live;
-    if (l->planning && !planned) {
+    if (l->planning && !planned && !l->others) {
         char text[300];
         snprintf(text, sizeof text,
                  "memory on %s was asked for while planning %s; plan both (mb.plan.peaks), or use "
@@ -156,7 +157,7 @@ static void read_planned(lua_State *L, int index, level *l)
                                      i > 1 ? ", " : "", device->id);
     }
     l->planning = l->planned_count > 0;
-    l->initial = l->planning ? l->planned[0] : NULL;
+    l->initial = l->planning && !l->others ? l->planned[0] : NULL;
 }
 
 /* Images of all devices, and of their arrays. */
@@ -178,17 +179,19 @@ static mb_status begin_level(lua_State *L, level *l)
     return MB_STATUS_OK;
 }
 
-/* dry_begin([devices [, room]]): until the matching dry_end() nothing is done for real. With devices, they are planned: each has
-** `room` bytes beyond what is live (none given: what can be addressed). Begins with a pool point, as a recording does. */
+/* dry_begin([devices [, room [, others]]]): until the matching dry_end() nothing is done for real. With devices, they are
+** planned: each has `room` bytes beyond what is live (nil: what can be addressed). `others`: all other devices, and which one is
+** the default, stay as they are. Begins with a pool point, as a recording does. */
 static int dry_begin(lua_State *L)
 {
-    lua_settop(L, 2);
+    lua_settop(L, 3);
     if (depth == MOST_LEVELS)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "more than %d dry runs are inside each other",
                  MOST_LEVELS);
     level *scratch = lua_newuserdatauv(L, sizeof *scratch, 0);
     memset(scratch, 0, sizeof *scratch);
     scratch->room = lua_isnil(L, 2) ? MB_POOL_UNLIMITED : (uint64_t)mbl_check_integer(L, 2, "room");
+    scratch->others = lua_toboolean(L, 3);
     if (lua_istable(L, 1))
         read_planned(L, 1, scratch);
     mbl_pool_point(L);

@@ -300,6 +300,8 @@ static int error_enough(lua_State *L)
     luaL_checkinteger(L, 2);
     luaL_checkstring(L, 3);
     lua_settop(L, 3);
+    luaL_argcheck(L, lua_getfield(L, 1, "problem") == LUA_TSTRING, 1, "not a budget error");
+    lua_settop(L, 3);
     lua_setfield(L, 1, "enough_for");
     lua_setfield(L, 1, "enough");
     compose_budget(L);

@@ -58,12 +58,22 @@ static int pool_alloc(lua_State *L)
     return 1;
 }
 
+typedef struct activation {
+    mb_pool *pool;
+    uint64_t bytes;
+} activation;
+
+static mb_status activate(void *user)
+{
+    const activation *a = user;
+    return mb_pool_activate(a->pool, a->bytes);
+}
+
 static int pool_activate(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
-    uint64_t bytes = mbl_check_bytes(L, 2, "bytes");
-    mb_error_clear();
-    mbl_check(L, mb_pool_activate(device->pool, bytes));
+    activation a = {device->pool, mbl_check_bytes(L, 2, "bytes")};
+    mbl_check(L, mbl_allocate(L, device, activate, &a));
     return 0;
 }
 

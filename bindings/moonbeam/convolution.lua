@@ -16,6 +16,7 @@ local mb = require "moonbeam"
 local arguments = require "moonbeam.arguments"
 local options_of = require "moonbeam.options"
 local psf_tools = require "moonbeam.psf"
+local whole_call = require "moonbeam.whole"
 
 local convolution = {}
 
@@ -177,7 +178,7 @@ function convolution.correlate(image, psf, options)
     return convolution.convolve(image, psf, copy)
 end
 
-return setmetatable(convolution, {
+return setmetatable(whole_call.module(convolution, "convolution"), {
     __call = function(_, ...)
         return convolution.convolve(...)
     end,

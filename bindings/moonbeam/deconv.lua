@@ -17,6 +17,7 @@ local grids = require "moonbeam.deconv_grid"
 local finite = require "moonbeam.finite"
 local options_of = require "moonbeam.options"
 local psf_tools = require "moonbeam.psf"
+local whole_call = require "moonbeam.whole"
 
 local deconv = {}
 
@@ -271,4 +272,4 @@ end
 -- moonbeam.gradient_consensus.
 deconv.gradient_consensus = require "moonbeam.gradient_consensus"
 
-return deconv
+return whole_call.module(deconv, "deconv")

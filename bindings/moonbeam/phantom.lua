@@ -5,6 +5,7 @@
 
 local mb = require "moonbeam"
 local options_of = require "moonbeam.options"
+local whole_call = require "moonbeam.whole"
 
 local phantom = {}
 
@@ -119,4 +120,4 @@ function phantom.spheres(size, options)
     return volume, list
 end
 
-return phantom
+return whole_call.module(phantom, "phantom")

@@ -6,6 +6,7 @@
 
 local mb = require "moonbeam"
 local options_of = require "moonbeam.options"
+local whole_call = require "moonbeam.whole"
 
 local psf = {}
 
@@ -438,4 +439,4 @@ function psf.resample(a, from, to, options)
     return mb.binary(result, "div", {scalar = psf.sum(result), out = result})
 end
 
-return psf
+return whole_call.module(psf, "psf")

@@ -13,6 +13,7 @@ local scan_values = require "moonbeam.scan_values"
 local scan_frames = require "moonbeam.scan_frames"
 local stream = require "moonbeam.stream"
 local unpack = require "moonbeam.unpack"
+local whole_call = require "moonbeam.whole"
 
 local recon = {}
 
@@ -440,9 +441,13 @@ function recon.plan(scan, options)
             least = math.min(least, mb.plan.peak(dry_work, device, 1).peak)
         end
         least = math.max(least, search or 0)
-        mb.raise("budget", ("one row of this scan%s needs %s, %s are available; give a budget of at least %d bytes"):format(
+        local problem = ("one row of this scan%s needs %s, %s are available"):format(
             search == least and ", with the search for its axis," or "", mb.device.format_bytes(least),
-            mb.device.format_bytes(available), least), {op = "recon.plan"})
+            mb.device.format_bytes(available))
+        local enough = options.available and least or least + stats.live
+        local err = mb.error("budget", ("%s; give a budget of at least %d bytes"):format(problem, enough), {op = "recon.plan"})
+        err.problem, err.enough, err.device = problem, enough, device.id
+        error(err, 0)
     end
     -- Even chunks: the same number of them, but none much smaller than the others; whole packets of slices if they fit.
     if not options.chunk then
@@ -599,4 +604,4 @@ function recon.reconstruct(projections, angles, options)
     return settings.out, report
 end
 
-return recon
+return whole_call.module(recon, "recon")

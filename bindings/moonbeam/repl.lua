@@ -3,8 +3,14 @@
 -- drive it. The module is there as the global `mb`, help as `help`.
 
 local core = require "moonbeam.core"
+local options_of = require "moonbeam.options"
+local sandbox = require "moonbeam.sandbox"
+local script = require "moonbeam.script"
+local whole = require "moonbeam.whole"
 
 local repl = {}
+
+local OPTIONS = { "read", "write", "write_error", "env" }
 
 -- At most this much of a value is shown.
 local ROWS, COLUMNS, ENTRIES, DEPTH = 6, 8, 20, 3
@@ -404,8 +410,8 @@ local function watch_memory()
     end
 end
 
--- Reads one complete statement. Returns the function, or nil at the end of input; false and a
--- message when it does not compile; false alone when Ctrl-C dropped it.
+-- Reads one complete statement. Returns the function and the text, or nil at the end of input; false
+-- and a message when it does not compile; false alone when Ctrl-C dropped it.
 local function read_statement(reader, env)
     local text
     while true do
@@ -426,17 +432,26 @@ local function read_statement(reader, env)
         if not more then
             reader.remember(text)
             if f then
-                return f
+                return f, text
             end
             return false, message
         end
     end
 end
 
+-- A budget error of the statement says with which budget the whole of it runs.
+local function explain(err, text, env)
+    whole.explain(err, function()
+        local again = repl.compile(text, sandbox(env))
+        local _ <close> = script.quiet()
+        again()
+    end, "this statement")
+end
+
 -- Runs until the end of input. Options (for specs): read(prompt) -> line, or nil at the end, or nil
 -- and "interrupted"; write(text); write_error(text); env.
 function repl.run(options)
-    options = options or {}
+    options = options_of(options, "repl.run", OPTIONS)
     local env = options.env or _G
     local write = options.write or function(text)
         io.stdout:write(text)
@@ -473,13 +488,16 @@ function repl.run(options)
     end
 
     while true do
-        local f, message = read_statement(reader, env)
+        local f, text = read_statement(reader, env)
         if f == nil then
             break
         elseif f then
             local report = watch_memory()
             local results = table.pack(core.system.call(f))
             local memory = report()
+            if not results[1] then
+                explain(results[2], text, env)
+            end
             show(table.unpack(results, 1, results.n))
             if memory ~= "" then
                 write(memory)
@@ -489,7 +507,7 @@ function repl.run(options)
                 os.exit(128 + signal, true) -- somebody wants the program to end, not the statement
             end
         else
-            write_error(message and message .. "\n" or "\n")
+            write_error(text and text .. "\n" or "\n")
         end
     end
     write("\n")

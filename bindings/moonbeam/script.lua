@@ -65,6 +65,11 @@ local function quiet_changes()
     }
 end
 
+--- Until the returned value is closed, nothing is printed, and no file is written, removed or renamed.
+function script.quiet()
+    return replaced(quiet_changes())
+end
+
 local function copy(t)
     local result = {}
     for key, value in pairs(t) do

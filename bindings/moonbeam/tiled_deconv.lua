@@ -18,6 +18,7 @@ local options_of = require "moonbeam.options"
 local psf_tools = require "moonbeam.psf"
 local tiles = require "moonbeam.tiles"
 local volumes = require "moonbeam.volumes"
+local whole_call = require "moonbeam.whole"
 
 local tiled = {}
 
@@ -621,4 +622,4 @@ function tiled.richardson_lucy(image, psf, options)
     return result, report, plan
 end
 
-return tiled
+return whole_call.module(tiled, "tiled_deconv")

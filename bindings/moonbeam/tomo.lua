@@ -10,6 +10,7 @@ local fbp = require "moonbeam.fbp"
 local methods = require "moonbeam.method"
 local options_of = require "moonbeam.options"
 local pick = require "moonbeam.pick"
+local whole_call = require "moonbeam.whole"
 
 local tomo = {
     fbp = fbp.reconstruct,
@@ -76,4 +77,4 @@ function tomo.line_integrals(data, options)
     return transmission, counts
 end
 
-return tomo
+return whole_call.module(tomo, "tomo")

@@ -695,9 +695,21 @@ mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget)
 
 mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes)
 {
+    const uint64_t rounded = mb_pool_round(bytes);
+    mb_status status = MB_STATUS_OK;
     pthread_mutex_lock(&pool->lock);
-    mb_status status = bytes > pool->stats.budget ? fail_budget(pool, mb_pool_round(bytes))
-                                                  : commit_locked(pool, 0, mb_pool_round(bytes));
+    if (bytes > pool->stats.budget) {
+        char asked[32], budget[32];
+        status = mb_fail_bytes(MB_STATUS_BUDGET, rounded, pool->stats.budget,
+                               "%s are more than the budget of %s",
+                               mb_bytes_format(bytes, asked, sizeof asked),
+                               mb_bytes_format(pool->stats.budget, budget, sizeof budget));
+        mb_error_enough(rounded, pool->source.capacity);
+    } else {
+        status = commit_locked(pool, 0, rounded);
+        if (status == MB_STATUS_MEMORY)
+            status = fail_refused(pool, rounded);
+    }
     pthread_mutex_unlock(&pool->lock);
     return status;
 }
