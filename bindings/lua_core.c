@@ -32,11 +32,14 @@ int luaopen_moonbeam_core(lua_State *L)
 {
     static const luaL_Reg modules[] = {
         {"garbage", mbl_open_garbage}, /* first: its sentinel must be finalized last */
-        {"error", mbl_open_error},     {"array", mbl_open_array},     {"device", mbl_open_device},
-        {"pool", mbl_open_pool},       {"ledger", mbl_open_ledger},   {"op", mbl_open_op},
-        {"fft", mbl_open_fft},         {"h5", mbl_open_h5},           {"rawfile", mbl_open_rawfile},
-        {"picture", mbl_open_picture}, {"carrier", mbl_open_carrier}, {"timer", mbl_open_timer},
-        {"system", mbl_open_system},   {"input", mbl_open_input},     {NULL, NULL}};
+        {"error", mbl_open_error},     {"array", mbl_open_array},
+        {"device", mbl_open_device},   {"pool", mbl_open_pool},
+        {"ledger", mbl_open_ledger},   {"op", mbl_open_op},
+        {"fft", mbl_open_fft},         {"h5", mbl_open_h5},
+        {"rawfile", mbl_open_rawfile}, {"picture", mbl_open_picture},
+        {"target", mbl_open_target},   {"carrier", mbl_open_carrier},
+        {"timer", mbl_open_timer},     {"system", mbl_open_system},
+        {"input", mbl_open_input},     {NULL, NULL}};
     luaL_checkversion(L);
     find_plugin();
     lua_newtable(L);

@@ -91,27 +91,40 @@ static int h5_create(lua_State *L)
     return 1;
 }
 
-/* check_target(path [, {overwrite = false}]): raises unless such a file could be created now. */
-static int h5_check_target(lua_State *L)
+/* scratch(folder): a file without a name; it is gone when it is closed, or with the process. */
+static int h5_scratch(lua_State *L)
 {
-    static const char *const names[] = {"overwrite", NULL};
-    const char *path = mbl_check_string(L, 1, "path");
-    mbl_check_options(L, 2, names, "h5.check_target");
-    const bool overwrite = mbl_option(L, 2, "overwrite") && lua_toboolean(L, -1);
+    const char *folder = mbl_check_string(L, 1, "folder");
+    file_box *box = new_file(L);
     mb_error_clear();
-    mbl_check(L, mb_h5_check_target(path, overwrite));
-    return 0;
+    mbl_check(L, mb_h5_scratch(folder, &box->file));
+    return 1;
 }
 
-/* finish([marker [, sync]]): completes a created file; `marker` is the path of its completion time; sync = false: the disk is the
-** caller's to wait for. */
+/* make_folder(): makes the folder of slices beside a created file; its path. */
+static int file_make_folder(lua_State *L)
+{
+    const char *folder;
+    mbl_check(L, mb_h5_make_folder(mbl_check_h5(L, 1), &folder));
+    lua_pushstring(L, folder);
+    return 1;
+}
+
+/* finish([marker [, {sync = true, hold = false}]]): completes a created file; `marker` is the path of
+** its completion time; sync = false: the disk is the caller's to wait for; hold: returns the name
+** that the file which it replaced has until close(), or nil. */
 static int file_finish(lua_State *L)
 {
+    static const char *const names[] = {"sync", "hold", NULL};
     mb_h5 *file = mbl_check_h5(L, 1);
     const char *marker = lua_isnoneornil(L, 2) ? NULL : mbl_check_string(L, 2, "marker");
-    const bool sync = lua_isnoneornil(L, 3) || lua_toboolean(L, 3);
-    mbl_check(L, mb_h5_finish(file, marker, sync));
-    return 0;
+    const char *held = NULL;
+    mbl_check_options(L, 3, names, "file:finish");
+    const bool sync = !mbl_option(L, 3, "sync") || lua_toboolean(L, -1);
+    const bool hold = mbl_option(L, 3, "hold") && lua_toboolean(L, -1);
+    mbl_check(L, mb_h5_finish(file, marker, sync, hold ? &held : NULL));
+    lua_pushstring(L, held); /* nil for NULL */
+    return 1;
 }
 
 static int file_close(lua_State *L)
@@ -715,6 +728,7 @@ int mbl_open_h5(lua_State *L)
     };
     static const luaL_Reg file_methods[] = {
         {"finish", file_finish},
+        {"make_folder", file_make_folder},
         {"close", file_close},
         {"walk", file_walk},
         {"exists", file_exists},
@@ -746,7 +760,7 @@ int mbl_open_h5(lua_State *L)
     static const luaL_Reg functions[] = {
         {"open", h5_open},
         {"create", h5_create},
-        {"check_target", h5_check_target},
+        {"scratch", h5_scratch},
         {NULL, NULL},
     };
     make_class(L, MBL_H5, file_meta, file_methods, file_index);

@@ -233,6 +233,7 @@ int mbl_open_rawfile(lua_State *L); /* files of plain elements, pages of TIFFs *
 int mbl_open_carrier(lua_State *L);
 int mbl_open_timer(lua_State *L);
 int mbl_open_picture(lua_State *L); /* PNG */
+int mbl_open_target(lua_State *L);  /* how files get their names */
 int mbl_open_system(lua_State *L);  /* clock, terminal, signals, file names */
 int mbl_open_input(lua_State *L);   /* line editing for the REPL (repl_input.c) */
 

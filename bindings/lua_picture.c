@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* A dense host copy of the array's elements in row-major order; pushes what holds it. */
 static const unsigned char *host_copy(lua_State *L, const mb_array *array)
@@ -141,12 +142,21 @@ static void apply_window(const window *w, mb_dtype dtype, const unsigned char *f
     }
 }
 
-/* write_png(path, array [, {bits = 8 | 16, low =, high =, gamma = 1, text =}]): (row, column), or
-** (row, column, 3) for RGB. Without low and high, u8 and u16 are written as they are. */
+static const char *check_png_name(lua_State *L, int index)
+{
+    const char *path = mbl_check_string(L, index, "path"), *dot = strrchr(path, '.');
+    if (dot == NULL || strcasecmp(dot, ".png") != 0)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "path", "'%s' must end in .png: pictures are PNG files",
+                 path);
+    return path;
+}
+
+/* write_png(path, array [, {bits = 8 | 16, low =, high =, gamma = 1, text =, overwrite = false}]):
+** (row, column), or (row, column, 3) for RGB. Without low and high, u8 and u16 are written as they are. */
 static int picture_write_png(lua_State *L)
 {
-    static const char *const names[] = {"bits", "low", "high", "gamma", "text", NULL};
-    const char *path = mbl_check_string(L, 1, "path");
+    static const char *const names[] = {"bits", "low", "high", "gamma", "text", "overwrite", NULL};
+    const char *path = check_png_name(L, 1);
     const mb_array *array = check_real(L, 2);
     const mb_shape *shape = &array->shape;
     mb_picture picture = {.channels = 1, .bits = array->dtype == MB_U16 ? 16 : 8};
@@ -187,6 +197,7 @@ static int picture_write_png(lua_State *L)
         w.low = 0;
         w.high = array->dtype == MB_U16 ? 65535 : 255;
     }
+    const bool overwrite = mbl_option(L, 3, "overwrite") && lua_toboolean(L, -1);
     if (array->device->dry)
         return 0;
     picture.rows = host_copy(L, array);
@@ -197,7 +208,7 @@ static int picture_write_png(lua_State *L)
         picture.rows = pixels;
     }
     mb_error_clear();
-    mbl_check(L, mb_png_write(path, &picture));
+    mbl_check(L, mb_png_write(path, overwrite, &picture));
     return 0;
 }
 

@@ -49,6 +49,15 @@ static int rawfile_create(lua_State *L)
     return 1;
 }
 
+/* resume(path [, overwrite]): goes on with the file that keep() has left of `path`. */
+static int rawfile_resume(lua_State *L)
+{
+    const char *path = mbl_check_string(L, 1, "path");
+    const bool overwrite = lua_toboolean(L, 2);
+    mbl_check(L, mb_rawfile_resume(path, overwrite, &new_box(L)->file));
+    return 1;
+}
+
 /* scratch(beside): a file without a name in the folder of that one. */
 static int rawfile_scratch(lua_State *L)
 {
@@ -141,6 +150,13 @@ static int file_put(lua_State *L)
 static int file_finish(lua_State *L)
 {
     mbl_check(L, mb_rawfile_finish(check_file(L)));
+    return 0;
+}
+
+/* keep(): closing does not remove the unfinished file. */
+static int file_keep(lua_State *L)
+{
+    mbl_check(L, mb_rawfile_keep(check_file(L)));
     return 0;
 }
 
@@ -258,14 +274,22 @@ int mbl_open_rawfile(lua_State *L)
         {NULL, NULL},
     };
     static const luaL_Reg methods[] = {
-        {"read", file_read},   {"write", file_write},   {"get", file_get},
-        {"put", file_put},     {"resize", file_resize}, {"finish", file_finish},
-        {"close", file_close}, {"bytes", file_bytes},   {"read_tiff", file_read_tiff},
+        {"read", file_read},
+        {"write", file_write},
+        {"get", file_get},
+        {"put", file_put},
+        {"resize", file_resize},
+        {"finish", file_finish},
+        {"keep", file_keep},
+        {"close", file_close},
+        {"bytes", file_bytes},
+        {"read_tiff", file_read_tiff},
         {NULL, NULL},
     };
     static const luaL_Reg functions[] = {
         {"open", rawfile_open},
         {"create", rawfile_create},
+        {"resume", rawfile_resume},
         {"scratch", rawfile_scratch},
         {"tiff_scratch_bytes", tiff_scratch_bytes},
         {NULL, NULL},

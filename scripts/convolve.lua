@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
+local file_name = require "moonbeam.file_name"
 local finite = require "moonbeam.finite"
 local progress = require "moonbeam.progress"
 
@@ -15,7 +16,7 @@ local options = cli.parse(arg, {
     {"frame", value = "N", type = cli.count, doc = "with --image: of a TIFF hyperstack this time (default 1)"},
     {"normalise", doc = "with --image: make the PSF sum to 1"},
     {"plan", doc = "with --image: print tiles, bytes and predicted time; compute and write nothing"},
-    {"overwrite", doc = "replace an existing result"},
+    {"overwrite", doc = "replace an existing result and existing pictures"},
     {"spheres", value = "N", type = cli.up_to(1 << 20), default = 40, doc = "how many"},
     {"psf", value = "FILE", doc = "the PSF: .npy, .tif or .h5 (default: a model)"},
     {"model", value = "NAME", type = cli.choice("gaussian", "born_wolf", "gibson_lanni"), default = "gaussian",
@@ -53,9 +54,10 @@ local options = cli.parse(arg, {
 })
 if not options.plan then
     local inputs = {options.image, options.psf}
-    cli.output("output", options.output, {inputs = inputs, replace = options.overwrite})
-    cli.output("png", options.png, {inputs = inputs, replace = true, extension = "png"})
-    cli.output("png-image", options.png_image, {inputs = inputs, replace = true, extension = "png"})
+    local replace = options.overwrite
+    cli.output("output", options.output, {inputs = inputs, replace = replace, extensions = file_name.IMAGES, member = true})
+    cli.output("png", options.png, {inputs = inputs, replace = replace, extensions = file_name.PNG})
+    cli.output("png-image", options.png_image, {inputs = inputs, replace = replace, extensions = file_name.PNG})
 end
 
 local device = mb.device(options.device, options.budget and {budget = options.budget} or nil)
@@ -189,7 +191,8 @@ end
 
 local function picture(name, volume)
     if name then
-        mb.view.projections(name, volume, {sz = options.sz, gamma = options.gamma, percentiles = {0, 100}})
+        mb.view.projections(name, volume, {sz = options.sz, gamma = options.gamma, percentiles = {0, 100},
+            overwrite = options.overwrite})
     end
 end
 
@@ -286,7 +289,7 @@ print(("result %s, flux %.6g of %.6g; peak %.5f GiB (%d bytes), %.2f arrays"):fo
     mb.bound(0, result.sum, result), flux, highest / 2 ^ 30, highest, highest / (4 * voxels)))
 picture(options.png, result)
 if options.output then
-    mb.images.write(options.output, result)
+    mb.images.write(options.output, result, {overwrite = options.overwrite})
 end
 for _, array in ipairs {image, psf, result} do
     array:release()

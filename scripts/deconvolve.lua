@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
+local file_name = require "moonbeam.file_name"
 local progress = require "moonbeam.progress"
 
 local options = cli.parse(arg, {
@@ -12,7 +13,7 @@ local options = cli.parse(arg, {
     {"output", short = "o", value = "FILE", doc = "result, of the image's extents: .tif, .npy or .h5"},
     {"dtype", value = "NAME", type = cli.choice("f32", "u16", "u8"), default = "f32",
         doc = "of the result; integers are rounded, and clamped with a warning"},
-    {"overwrite", doc = "replace an existing result"},
+    {"overwrite", doc = "replace an existing result and existing pictures"},
     {"plan", doc = "print grid, bytes and peak; compute and write nothing"},
     {"method", short = "m", value = "NAME", type = cli.choice("rl", "gradient_consensus", "landweber", "wiener", "tikhonov"),
         default = "rl", doc = "rl: Richardson-Lucy; gradient_consensus: the same, stopping by itself; or the others by name"},
@@ -76,14 +77,11 @@ if not options.plan then
     if not options.output then
         cli.wrong("where does the result go? -o OUT")
     end
-    local _, problem = mb.images.writable(options.output)
-    if problem then
-        cli.wrong("%s", problem)
-    end
     local inputs = {options.image, options.psf, options.mask}
-    cli.output("output", options.output, {inputs = inputs, replace = options.overwrite})
-    cli.output("preview", options.preview, {inputs = inputs, replace = true, extension = "png"})
-    cli.output("preview-image", options.preview_image, {inputs = inputs, replace = true, extension = "png"})
+    local replace = options.overwrite
+    cli.output("output", options.output, {inputs = inputs, replace = replace, extensions = file_name.IMAGES, member = true})
+    cli.output("preview", options.preview, {inputs = inputs, replace = replace, extensions = file_name.PNG})
+    cli.output("preview-image", options.preview_image, {inputs = inputs, replace = replace, extensions = file_name.PNG})
 end
 
 local device = mb.device(options.device, options.budget and {budget = options.budget} or nil)
@@ -417,7 +415,7 @@ local function preview(name, volume)
     if name then
         local opened <close> = volume
         local picture <close> = mb.volumes.load(opened, "host")
-        mb.view.projections(name, picture, {sz = options.sz, percentiles = {0.5, 99.95}})
+        mb.view.projections(name, picture, {sz = options.sz, percentiles = {0.5, 99.95}, overwrite = options.overwrite})
     end
 end
 if options.preview_image then

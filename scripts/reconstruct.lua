@@ -2,13 +2,14 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
+local file_name = require "moonbeam.file_name"
 
 local options = cli.parse(arg, {
     usage = "reconstruct.lua SCAN [-o RESULT] [options]",
     summary = "Reconstructs a parallel-beam tomography scan by filtered back-projection.",
     {"scan", positional = true, required = true, doc = "HDF5 file, Data Exchange or NXtomo"},
     {"output", short = "o", value = "FILE", doc = "result file (default: SCAN with -volume.h5)"},
-    {"overwrite", doc = "replace an existing result"},
+    {"overwrite", doc = "replace an existing result and preview"},
     {"plan", doc = "print chunks, bytes and peak, read no frames, write nothing"},
     {"center", short = "c", value = "X|TOP,BOTTOM|auto", default = "auto",
         doc = "0-based column of the rotation axis: halfway down the detector, or those at its first and last row"},
@@ -57,7 +58,7 @@ local options = cli.parse(arg, {
     {"quiet", short = "q", doc = "no progress, only warnings and errors"},
     notes = "The volume is attenuation per metre where the pixel size is known, else per pixel.\n"
         .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted. A result file that exists is complete.\n"
-        .. "A run that is killed (not by Ctrl-C or SIGTERM) leaves RESULT.part-PID, which may be deleted.",
+        .. "A run that is killed (not by Ctrl-C or SIGTERM) leaves RESULT.part-*, which the next run removes.",
 })
 
 local function say(...)
@@ -80,8 +81,9 @@ end
 local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.h5"
 if not options.plan then
     local inputs = {options.scan, options.vertical_shifts}
-    cli.output("output", output, {inputs = inputs, replace = options.overwrite})
-    cli.output("preview", options.preview, {inputs = inputs, replace = true, extension = "png"})
+    cli.output("output", output, {inputs = inputs, replace = options.overwrite, extensions = file_name.HDF5,
+        what = "results are HDF5 files"})
+    cli.output("preview", options.preview, {inputs = inputs, replace = options.overwrite, extensions = file_name.PNG})
 end
 
 -- What took how long beside the reconstruction itself: {name, seconds}, in order.
@@ -265,7 +267,7 @@ local middle = plan.volume[1] // 2 + 1
 local report = mb.recon.run(source, plan, result, function(slices, z)
     if options.preview and z <= middle and middle < z + slices.shape[1] then
         local slice <close> = slices:view(middle - z + 1, mb.all, mb.all)
-        mb.view.save(options.preview, slice)
+        mb.view.save(options.preview, slice, {overwrite = options.overwrite})
     end
 end)
 

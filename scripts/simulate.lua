@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
+local file_name = require "moonbeam.file_name"
 local progress = require "moonbeam.progress"
 
 local MOST = 1 << 20 -- of columns, rows and frames
@@ -32,7 +33,7 @@ local options = cli.parse(arg, {
     {"quiet", short = "q", doc = "no progress"},
 })
 
-cli.output("OUT", options.out, {replace = options.overwrite})
+cli.output("OUT", options.out, {replace = options.overwrite, extensions = file_name.HDF5, what = "scans are HDF5 files"})
 local device = mb.device(options.device)
 local cols = options.size
 local rows = options.rows or math.max(1, cols // 4)

@@ -9,6 +9,7 @@
 -- A type is a function from text to a value, or nil and what is wrong. An option without `value` is a switch.
 
 local core = require "moonbeam.core"
+local file_name = require "moonbeam.file_name"
 
 local cli = {}
 
@@ -238,23 +239,31 @@ local function file_of(name)
     return (name:gsub("^(.+):/.*$", "%1"))
 end
 
+-- Device and inode of a file that is read: FILE, or the file of FILE:/PATH.
+local function facts_of_input(name)
+    return core.system.stat(name) or core.system.stat(file_of(name))
+end
+
 --- Checks a file to be written before anything else is done, so that work is not lost on a wrong name, and no input by its own
--- result. `name` is that of the option (or OUT, an argument), `path` may be nil. Options: inputs, a list of files that are
--- read; replace = true: an existing file may be replaced; extension, such as "png": what the name ends in.
+-- result. Creates nothing. `name` is that of the option (or OUT, an argument), `path` may be nil. Options: inputs, a list of
+-- files that are read; replace = true: an existing file may be replaced; extensions, what the name may end in
+-- (moonbeam.file_name); what, what is written; member = true: FILE.h5:/PATH names a dataset.
 function cli.output(name, path, options)
     if not path or core.device.dry() then
         return
     end
-    local file = file_of(path)
-    local facts = core.system.stat(file)
+    local file = options.member and path:match("^(.+%.%w+):/.*$") or path
     name = name:match("^%l") and "--" .. name or name
     if file == "" then
         cli.wrong("%s \"\" is no file name", name)
-    elseif options.extension and file:lower():match("%.(%w+)$") ~= options.extension then
-        cli.wrong("%s %s: the name must end in .%s", name, path, options.extension)
     end
+    local problem = options.extensions and file_name.problem(file, options.extensions, options.what)
+    if problem then
+        cli.wrong("%s: %s", name, problem)
+    end
+    local facts = core.system.stat(file)
     for _, input in pairs(options.inputs or {}) do
-        local read = core.system.stat(file_of(input))
+        local read = facts_of_input(input)
         if facts and read and facts.device == read.device and facts.inode == read.inode then
             cli.stop(("%s %s is a file that is read, %s; choose another name"):format(name, path, input))
         end
@@ -265,14 +274,10 @@ function cli.output(name, path, options)
     elseif facts and not options.replace then
         cli.stop(("%s %s exists already; choose another name, or --overwrite replaces it"):format(name, path))
     end
-    -- Not the file itself: another program may be about to finish it.
-    local part = ("%s.part-%d"):format(file, core.system.pid())
-    local opened, problem = io.open(part, "wb")
-    if not opened then
-        cli.stop(("%s %s cannot be written: %s; choose another folder"):format(name, path, (problem:gsub("^.*: ", ""))))
+    local ok, refused = pcall(core.target.check, file, true)
+    if not ok then
+        cli.stop(("%s %s cannot be written: %s"):format(name, path, (refused.message:gsub("^cannot create '.-': ", ""))))
     end
-    opened:close()
-    os.remove(part)
 end
 
 --- Parses `arguments` (the global `arg`). Returns a table keyed by option name, with `-` as `_`.

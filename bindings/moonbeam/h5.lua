@@ -1,6 +1,7 @@
 -- HDF5 files (lua_h5.c). In a dry run, files are read but not written.
 
 local core = require "moonbeam.core"
+local file_name = require "moonbeam.file_name"
 
 local h5 = {}
 for name, f in pairs(core.h5) do
@@ -16,11 +17,12 @@ nowhere.__index = function()
 end
 nowhere.__close = function() end
 
-function h5.create(...)
+function h5.create(path, ...)
+    file_name.check_hdf5(path, "h5.create")
     if core.device.dry() then
         return setmetatable({}, nowhere)
     end
-    return core.h5.create(...)
+    return core.h5.create(path, ...)
 end
 
 return h5

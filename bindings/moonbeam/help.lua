@@ -101,7 +101,7 @@ local topics = {
     files = {
         "mb.h5.open(file), mb.h5.create(file)", "HDF5: read, write, walk; a created file gets its name when it is finished",
         "mb.result.create(file, {shape =})", "a volume slice by slice, with its provenance, for silx and h5web",
-        "mb.images.read(file), mb.images.write(file, array)", "whole images: .tif, .npy, .h5",
+        "mb.images.read(file), mb.images.write(file, array)", "whole images: .tif, .npy, .h5; overwrite = true replaces",
         "mb.images.open(file), mb.volumes", "images larger than memory, block by block",
         "mb.npy.read, write, mb.tiff", "one format each",
         "mb.view.save(png, slice), mb.view.projections(png, volume)", "pictures",

@@ -57,7 +57,7 @@ end
 
 local function create_hdf5(name, options)
     local path, member = name:match("^(.-):(/.*)$")
-    local file = mb.h5.create(path or name, {overwrite = options.overwrite ~= false})
+    local file = mb.h5.create(path or name, {overwrite = options.overwrite})
     local made = setmetatable({file = file, shape = options.shape, dtype = options.dtype}, hdf5_writer)
     if core.device.dry() then
         return made
@@ -123,7 +123,7 @@ function images.read(name, device)
 end
 
 --- A new image file to be written block by block; its name decides the format: an object with volume(channel, frame),
--- finish() and close(); without finish nothing is left. Options: shape and dtype of a volume, overwrite (default true); for
+-- finish() and close(); without finish nothing is left. Options: shape and dtype of a volume, overwrite (default false); for
 -- TIFF also channels, frames, meta (of the file it was made from), spacing and unit.
 function images.create(name, options)
     local create, problem = kind_of(name, "create")
@@ -133,22 +133,13 @@ function images.create(name, options)
     return (create or fail(problem, "name"))(name, options)
 end
 
---- Writes an image; its name decides the format. Options: spacing, unit and meta (TIFF).
+--- Writes an image; its name decides the format. Options: overwrite (default false); spacing, unit and meta (TIFF).
 function images.write(name, array, options)
-    options = options_of(options, "images.write", {"spacing", "unit", "meta"})
+    options = options_of(options, "images.write", {"spacing", "unit", "meta", "overwrite"})
     local file <close> = images.create(name, {shape = array.shape, dtype = array.dtype, spacing = options.spacing,
-        unit = options.unit, meta = options.meta})
+        unit = options.unit, meta = options.meta, overwrite = options.overwrite})
     volumes.store(file:volume(), array)
     file:finish()
-end
-
---- Is this a name that write can serve? nil and the reason where it is not.
-function images.writable(name)
-    local create, problem = kind_of(name, "create")
-    if not create then
-        return nil, problem
-    end
-    return true
 end
 
 return images

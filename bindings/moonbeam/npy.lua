@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
+local file_name = require "moonbeam.file_name"
 local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local volumes = require "moonbeam.volumes"
@@ -70,9 +71,10 @@ function writer:volume()
 end
 
 --- A new file to be written block by block: an object with volume(), finish() and close(); without finish nothing is left.
--- Options: shape, dtype, overwrite (default true).
+-- Options: shape, dtype, overwrite (default false).
 function npy.create(name, options)
     options = options_of(options, "npy.create", {"shape", "dtype", "overwrite"})
+    file_name.check(name, file_name.NPY, nil, "npy.create")
     local extents = {}
     for i, extent in ipairs(options.shape) do
         extents[i] = ("%d,"):format(extent)
@@ -87,9 +89,10 @@ function npy.create(name, options)
     return made
 end
 
---- Writes an array (any device) as a .npy file; the file gets its name when it is complete.
-function npy.write(name, array)
-    local file <close> = npy.create(name, {shape = array.shape, dtype = array.dtype})
+--- Writes an array (any device) as a .npy file; the file gets its name when it is complete. Options: overwrite (default false).
+function npy.write(name, array, options)
+    options = options_of(options, "npy.write", {"overwrite"})
+    local file <close> = npy.create(name, {shape = array.shape, dtype = array.dtype, overwrite = options.overwrite})
     volumes.store(file:volume(), array)
     file:finish()
 end

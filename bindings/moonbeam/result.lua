@@ -1,7 +1,8 @@
 -- Reconstructed volumes as NXtomoproc files: viewers open the volume at once, and how it came about
--- is inside. The file gets its name only when it is complete (runtime/io/h5result.c).
+-- is inside. The file gets its name only when it is complete (runtime/files/target.h).
 
 local core = require "moonbeam.core"
+local file_name = require "moonbeam.file_name"
 local options_of = require "moonbeam.options"
 local result_parts = require "moonbeam.result_parts"
 
@@ -268,11 +269,12 @@ end
 --   parameters: a table of what the reconstruction was done with
 --   input: the scan's file; script: a file name or text (default: the running script)
 --   overwrite, chunks, deflate, title, sample
---   slices_per_file: the volume goes to files of that many slices in the folder "<path without .h5>-slices"; the result's file
---     shows them as one dataset. Several files are written faster than one.
+--   slices_per_file: the volume goes to files of that many slices in a folder "<path without .h5>-slices-<8 digits>", a new one
+--     in every run; the result's file shows them as one dataset. Several files are written faster than one.
 -- Write all slices, then call finish(). A result that is closed before has left nothing behind.
 function result.create(path, options)
     options = options_of(options, "result.create", create_names)
+    file_name.check(path, file_name.HDF5, "results are HDF5 files", "result.create")
     check_options(options)
     if core.device.dry() then
         return result.unwritten(path, options)
@@ -280,14 +282,15 @@ function result.create(path, options)
     local file = core.h5.create(path, { overwrite = options.overwrite })
     local parts
     local ok, volume = pcall(function()
-        parts = options.slices_per_file and result_parts.create(path, options)
+        result_parts.scavenge(path)
+        parts = options.slices_per_file and result_parts.create(file, options)
         return fill(file, options, parts)
     end)
     if not ok then
-        file:close()
         if parts then
             parts:close()
         end
+        file:close()
         error(volume, 0)
     end
     return setmetatable({
@@ -403,28 +406,25 @@ function methods:finish()
         fail("argument", ("%d of %d slices were never written, the first of them %d"):format(
             self.missing, self.shape[1], first), nil, "result:finish")
     end
+    if core.device.dry() then
+        return self.path
+    end
     if self.parts then
         self.parts:finish()
     end
-    local ok, err = pcall(self.file.finish, self.file, "/entry/end_time")
-    if not ok then
-        if self.parts then
-            self.parts:undo()
-        end
-        error(err, 0)
-    end
-    if self.parts then
-        self.parts:close()
-    end
+    local noted = result_parts.note_replaced(self.file, self.path)
+    local held = self.file:finish("/entry/end_time", {hold = true})
+    result_parts.remove_replaced(self.path, noted, held)
+    self.file:close()
     return self.path
 end
 
 --- Closes; what was not finished is removed. Any number of times.
 function methods:close()
-    self.file:close()
     if self.parts then
         self.parts:close()
     end
+    self.file:close()
 end
 
 metatable.__index = methods

@@ -1,10 +1,10 @@
 -- The volume of a result spread over files: a folder beside the result's own file, which shows them as one dataset.
 --
 -- One file takes bytes from one writer at a time, whatever the number of threads; several files take as many times more. Each
--- file has some slices, is complete when it has its name (as every created file is, runtime/io/h5result.c), and opens by
--- itself. The disk has taken their data when a carrier has ended them, and is made to take the rest of all of them at once, in
--- the end. While the result is being written the folder has a temporary name; it gets its own before the result's file does, so
--- that a result that exists finds its parts. An older folder is put aside until then.
+-- file has some slices, is complete when it has its name (runtime/files/target.h), and opens by itself. The disk has taken their
+-- data when a carrier has ended them, and is made to take the rest of all of them at once, in the end. The folder has a name of
+-- its own in every run, "<result without .h5>-slices-<8 digits>", to which the result's file refers: so the rename of that file
+-- replaces the whole result, and no kill and no second process can mix two. The folder of a replaced result goes after that.
 
 local core = require "moonbeam.core"
 
@@ -17,61 +17,69 @@ local DATASET = "/data"
 -- A file that is written takes three descriptors; some are left for the rest of the program.
 local DESCRIPTORS, OTHERS = 3, 64
 
-local function fail(message, arg)
-    core.error.raise("io", message, { op = "result.create", arg = arg })
+-- Root attributes of a result's file: its folder, and that of the result which it replaced.
+local FOLDER, REPLACED = "slices_folder", "replaced_slices_folder"
+
+local function folder_path(path, name)
+    return (path:match("^.*/") or "") .. name
 end
 
--- The files of a folder: ours, or of a part of ours that was never completed.
-local OURS = "^slices%-%d+%-%d+%.h5"
+--- The name of the folder that the result `path` has (attribute `what`, by default its own), or nil: only a name that a result
+-- of this name gets. `file`: where its contents are, if that is elsewhere.
+local function folder_of(path, file, what)
+    local opened = core.system.stat(file or path) and core.h5.open(file or path)
+    if not opened then
+        return nil
+    end
+    local contents <close> = opened
+    local ok, name = pcall(contents.attribute, contents, "/", what or FOLDER)
+    local stem = path:match("[^/]*$"):gsub("%.[^.]*$", "") .. "-slices-"
+    if ok and type(name) == "string" and name:sub(1, #stem) == stem and name:match("^%x+$", #stem + 1) then
+        return name
+    end
+    return nil
+end
 
--- Removes a folder of parts; what is not there is no failure.
-local function remove_folder(folder)
-    for _, name in ipairs(core.system.folder(folder) or {}) do
-        if name:match(OURS) then
-            os.remove(folder .. "/" .. name)
+--- Removes what killed runs have left of the result `path`.
+function parts.scavenge(path)
+    core.target.scavenge(path, folder_of(path) or "")
+end
+
+--- Notes in `file`, which will be the result `path`, whose folder that replaces. To be called before the file is finished: a
+-- killed run may not come to remove that folder.
+function parts.note_replaced(file, path)
+    local name = folder_of(path)
+    if name then
+        file:set_attribute("/", REPLACED, name)
+    end
+    return name
+end
+
+--- Removes the folders of the result that `path` has replaced: `noted` is what note_replaced gave, `held` the file itself, where
+-- it is still there.
+function parts.remove_replaced(path, noted, held)
+    local current = folder_of(path)
+    local names = {noted or false, held and folder_of(path, held) or false, held and folder_of(path, held, REPLACED) or false}
+    for _, name in ipairs(names) do
+        if name and name ~= current then
+            core.target.remove_folder(folder_path(path, name))
         end
     end
-    os.remove(folder)
 end
 
--- Raises where the folder is none, or holds anything but parts: it is to be replaced, and what else is in it would be lost.
-local function check_replaceable(folder, facts)
-    local foreign = facts.kind ~= "folder" and "it is no folder" or nil
-    for _, name in ipairs(foreign and {} or core.system.folder(folder) or {}) do
-        if not name:match(OURS) then
-            foreign = ("'%s' in it is no part of one"):format(name)
-        end
-    end
-    if foreign then
-        fail(("'%s' is not a volume's and is not replaced: %s; choose another name, or move it away"):format(folder, foreign),
-            "overwrite")
-    end
-end
-
---- Prepares the parts of `path`, a volume {nz, ny, nx} in files of `count` slices. Nothing is written yet but the folder.
-function parts.create(path, options)
+--- Prepares the parts of a volume {nz, ny, nx} in files of `count` slices beside `file`, which is being written. Nothing is
+-- written yet but the folder.
+function parts.create(file, options)
     local shape, count = options.shape, options.slices_per_file
-    local folder = path:gsub("%.[^./]*$", "") .. "-slices"
-    local facts = core.system.stat(folder)
-    if facts and options.overwrite then
-        check_replaceable(folder, facts)
-    elseif facts then
-        core.error.raise("io", ("'%s' exists already: choose another name, or allow overwriting (overwrite = true)"):format(folder),
-            { op = "result.create", arg = "overwrite" })
-    end
-    local self = setmetatable({ folder = folder, written_to = ("%s.part-%d"):format(folder, core.system.pid()), list = {},
-        open = {}, opened = 0, most = math.max(1, ((core.system.file_limit() or 1024) - OTHERS) // DESCRIPTORS),
+    local self = setmetatable({ folder = file:make_folder(), list = {}, open = {}, opened = 0,
+        most = math.max(1, ((core.system.file_limit() or 1024) - OTHERS) // DESCRIPTORS),
         shape = shape, dtype = options.dtype or "f32", count = count, attributes = options.attributes }, metatable)
+    file:set_attribute("/", FOLDER, self.folder:match("[^/]*$"))
     local digits = math.max(4, #tostring(shape[1]))
     for first = 1, shape[1], count do
         local last = math.min(first + count - 1, shape[1])
         self.list[#self.list + 1] = { first = first, last = last, missing = last - first + 1,
             name = ("slices-%0" .. digits .. "d-%0" .. digits .. "d.h5"):format(first, last) }
-    end
-    remove_folder(self.written_to) -- left by a dead process that had our number
-    local made, problem = core.system.mkdir(self.written_to)
-    if not made then
-        fail(tostring(problem))
     end
     return self
 end
@@ -87,7 +95,7 @@ function methods:sources()
 end
 
 local function open_part(self, part)
-    part.file = core.h5.create(self.written_to .. "/" .. part.name)
+    part.file = core.h5.create(self.folder .. "/" .. part.name)
     part.dataset = part.file:create_dataset(DATASET, { shape = { part.last - part.first + 1, self.shape[2], self.shape[3] },
         dtype = self.dtype, sparse = true, attributes = self.attributes })
     part.file:set_attribute("/", "first_slice", part.first)
@@ -96,7 +104,7 @@ local function open_part(self, part)
 end
 
 local function finish_part(part)
-    part.file:finish(nil, false)
+    part.file:finish(nil, {sync = false})
     part.file:close()
     part.file, part.dataset = nil, nil
     part.finished = true
@@ -160,49 +168,20 @@ function methods:write(array, z_first, z_last, carrier)
     settle(self, carrier)
 end
 
---- Completes all files and gives the folder its name. `undo` takes that back, `close` makes it final.
+--- Completes all files; the disk has them then.
 function methods:finish()
     settle(self)
-    core.system.sync_files(self.written_to)
-    if core.system.stat(self.folder) then
-        self.aside = self.written_to .. "-before"
-        remove_folder(self.aside)
-        assert(os.rename(self.folder, self.aside))
-    end
-    local ok, problem = os.rename(self.written_to, self.folder)
-    if not ok then
-        self:undo()
-        fail(("cannot give '%s' its name: %s"):format(self.folder, problem))
-    end
-    self.named = true
-    core.system.sync_folder(self.folder .. "/..")
+    core.system.sync_files(self.folder)
+    core.system.sync_folder(self.folder)
 end
 
-function methods:undo()
-    if self.named then
-        remove_folder(self.folder)
-        self.named = false
-    end
-    if self.aside then
-        os.rename(self.aside, self.folder)
-        self.aside = nil
-    end
-end
-
---- Ends: without finish, or after undo, nothing is left. Any number of times.
+--- Closes the files; what is not complete goes, and the folder goes with the result's own file. Any number of times.
 function methods:close()
-    if self.aside then
-        remove_folder(self.aside)
-        self.aside = nil
-    end
     for _, part in ipairs(self.list) do
         if part.file then
             part.file:close()
             part.file, part.dataset = nil, nil
         end
-    end
-    if not self.named then
-        remove_folder(self.written_to)
     end
 end
 

@@ -7,6 +7,7 @@
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
+local file_name = require "moonbeam.file_name"
 local metadata = require "moonbeam.tiff_metadata"
 local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
@@ -370,9 +371,10 @@ end
 
 --- A new stack to be written block by block: an object with volume(channel, frame), finish() and close(); without finish
 -- nothing is left. Options: shape ({z, y, x} or {y, x}) and dtype (u8, u16, f32) of one volume; channels and frames (default
--- 1); meta, of the file it was made from (tiff.open); spacing and unit, where that does not tell; overwrite (default true).
+-- 1); meta, of the file it was made from (tiff.open); spacing and unit, where that does not tell; overwrite (default false).
 function tiff.create(name, options)
     options = options_of(options, "tiff.create", {"shape", "dtype", "channels", "frames", "meta", "spacing", "unit", "overwrite"})
+    file_name.check(name, file_name.TIFF, nil, "tiff.create")
     local shape, dtype = options.shape, options.dtype
     local format = FORMATS[dtype] or fail(name, ("%s does not go into a TIFF: cast it to u8, u16 or f32"):format(dtype), "dtype")
     if #shape ~= 2 and #shape ~= 3 then
@@ -392,11 +394,11 @@ function tiff.create(name, options)
 end
 
 --- Writes u8, u16 or f32, (page, row, column) or (row, column). Options: spacing (of pages, ImageJ), unit, meta as for
--- tiff.create. The file gets its name when it is complete.
+-- tiff.create, overwrite (default false). The file gets its name when it is complete.
 function tiff.write(name, array, options)
-    options = options_of(options, "tiff.write", {"spacing", "unit", "meta"})
+    options = options_of(options, "tiff.write", {"spacing", "unit", "meta", "overwrite"})
     local file <close> = tiff.create(name, {shape = array.shape, dtype = array.dtype, spacing = options.spacing,
-        unit = options.unit, meta = options.meta})
+        unit = options.unit, meta = options.meta, overwrite = options.overwrite})
     volumes.store(file:volume(), array)
     file:finish()
 end

@@ -1,11 +1,12 @@
 -- Looking at arrays: pictures of slices. Elements stay in C (lua_picture.c); this is the policy.
 
 local core = require "moonbeam.core"
+local file_name = require "moonbeam.file_name"
 local options_of = require "moonbeam.options"
 
 local view = {}
 
-local names = { "percentiles", "range", "bits", "gamma", "legend" }
+local names = { "percentiles", "range", "bits", "gamma", "legend", "overwrite" }
 
 local function fail(message, arg)
     core.error.raise("argument", message, { op = "view.save", arg = arg })
@@ -33,9 +34,11 @@ end
 --- Writes a slice (row, column) as a grey PNG, or (row, column, 3) of u8 as a coloured one.
 -- Black is `range[1]`, white is `range[2]`; without a range they are the values at the
 -- `percentiles` (default {0.5, 99.5}). bits: 8 or 16 (default 8). gamma: above 1 is brighter.
--- legend: a line that is kept inside the file, beside the window. Returns black and white.
+-- legend: a line that is kept inside the file, beside the window. overwrite: an existing file may be
+-- replaced. The name ends in .png. Returns black and white.
 function view.save(path, array, options)
     options = options_of(options, "view.save", names)
+    file_name.check(path, file_name.PNG, "pictures are PNG files", "view.save")
     if array.device.dry then
         return 0, 1
     end
@@ -44,7 +47,7 @@ function view.save(path, array, options)
     end
     local rank = #array.shape
     if rank == 3 and array.shape[3] == 3 and array.dtype == "u8" then
-        core.picture.write_png(path, array, { text = options.legend })
+        core.picture.write_png(path, array, { text = options.legend, overwrite = options.overwrite })
         return 0, 255
     elseif rank ~= 2 then
         core.error.raise("shape", ("a picture is (row, column); this array has %d axes: take one "
@@ -68,11 +71,12 @@ function view.save(path, array, options)
         high = high,
         gamma = options.gamma,
         text = options.legend and options.legend .. "; " .. window or window,
+        overwrite = options.overwrite,
     })
     return low, high
 end
 
-local projection_names = { "sxy", "sz", "gamma", "range", "percentiles", "bits", "legend", "gap" }
+local projection_names = { "sxy", "sz", "gamma", "range", "percentiles", "bits", "legend", "gap", "overwrite" }
 
 --- Maximum projections of a volume (z, y, x) as one picture: XY, at its right ZY, below it XZ.
 -- sxy, sz: whole factors that stretch the plane and the axis (default 1 and 1); gap: pixels between (default 4); the other
@@ -80,6 +84,9 @@ local projection_names = { "sxy", "sz", "gamma", "range", "percentiles", "bits",
 -- as an f32 array on the host, the gaps at the least value.
 function view.projections(path, volume, options)
     options = options_of(options, "view.projections", projection_names)
+    if path then
+        file_name.check(path, file_name.PNG, "pictures are PNG files", "view.projections")
+    end
     if #volume.shape ~= 3 then
         core.error.raise("shape", ("projections are of a volume (z, y, x); this array has %d axes")
             :format(#volume.shape), { op = "view.projections" })
@@ -125,7 +132,7 @@ function view.projections(path, volume, options)
         return canvas
     end
     return view.save(path, canvas, { range = options.range, percentiles = options.percentiles, bits = options.bits,
-        gamma = options.gamma, legend = options.legend })
+        gamma = options.gamma, legend = options.legend, overwrite = options.overwrite })
 end
 
 return view

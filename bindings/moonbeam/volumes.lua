@@ -259,7 +259,7 @@ unfinished.__index = unfinished
 -- Creates the file of a plain format: its size, and what stands before the elements. Not in a dry run.
 function unfinished:start(name, overwrite, bytes, head)
     if not core.device.dry() then
-        self.file = prepared(core.rawfile.create(name, overwrite ~= false), bytes, head)
+        self.file = prepared(core.rawfile.create(name, overwrite or false), bytes, head)
     end
 end
 

@@ -63,7 +63,10 @@ static H5FD_t *posix_open(const char *name, unsigned flags, hid_t access, haddr_
         push(H5E_CANTOPENFILE, "unable to open file", ENOMEM);
         return NULL;
     }
-    file->fd = open(name, mode, 0666);
+    file->fd =
+        info != NULL && info->disk != NULL && info->disk->created
+            ? fcntl(info->disk->fd, F_DUPFD_CLOEXEC, 0) /* its name may lead elsewhere by now */
+            : open(name, mode, 0666);
     if (file->fd < 0 || fstat(file->fd, &status) != 0) {
         push(H5E_CANTOPENFILE, "unable to open file", errno);
         if (file->fd >= 0)

@@ -1,7 +1,7 @@
 /*
 ** HDF5 files: opening, closing, and turning HDF5's error stack into one helpful line. Owns struct
 ** mb_h5. A closed file keeps its mb_h5 until mb_h5_destroy, so that handles of datasets stay safe.
-** The created-file protocol (temporary name, verification, rename) is in h5result.c.
+** Created files and their verification are in h5result.c; how they get their name: files/target.h.
 */
 #define _GNU_SOURCE
 #include "io/h5internal.h"
@@ -226,7 +226,7 @@ const char *mb_h5_path(const mb_h5 *file)
 
 const char *mb_h5_part_path(const mb_h5 *file)
 {
-    return file->part;
+    return file->target != NULL ? mb_target_now(file->target) : NULL;
 }
 
 /* ---- opening ---- */
@@ -365,9 +365,8 @@ mb_status mb_h5_close(mb_h5 *file)
         mb_h5_quiet();
         if (file->created) {
             file->disk.abandoned = true;
-            if (file->part != NULL)
-                unlink(file->part);
-            mb_h5_settled(file);
+            if (file->target != NULL)
+                mb_target_discard(file->target); /* first: libhdf5 may crash */
         }
         mb_h5_close_datasets(file);
         if (!file->created && file->writable && H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0)
@@ -378,7 +377,9 @@ mb_status mb_h5_close(mb_h5 *file)
             status = mb_h5_refused(file, NULL, "write the last changes");
         file->id = -1;
     }
-    if (file->fd >= 0)
+    if (file->target != NULL)
+        mb_target_discard(file->target); /* a file with its name stays */
+    else if (file->fd >= 0)
         close(file->fd);
     file->fd = -1;
     return status;
@@ -396,7 +397,7 @@ void mb_h5_destroy(mb_h5 *file)
     mb_h5_free_entries(file);
     mb_h5_free_value(file);
     mb_h5_forget_made(file);
-    free(file->part);
+    mb_target_destroy(file->target);
     free(file->path);
     free(file);
 }

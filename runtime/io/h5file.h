@@ -6,8 +6,8 @@
 **   do about it. HDF5's own printing is off.
 ** - Files opened for reading are not locked, so a file that a detector still writes can be looked
 **   at.
-** - A created file lives under "<name>.part-<pid>" until mb_h5_finish has flushed, closed, synced
-**   and verified it; only then it gets its name. (libhdf5 reports success on closing a file that a
+** - A created file has a temporary name (files/target.h) until mb_h5_finish has flushed, closed,
+**   verified and synced it; only then it gets its name. (libhdf5 reports success on closing a file that a
 **   full disk has cut off.) The first failure is latched: later calls fail with that first cause. A
 **   file that is closed without mb_h5_finish leaves nothing behind.
 ** - Handles of datasets stay valid pointers after their file was closed, and then fail cleanly.
@@ -77,11 +77,14 @@ typedef struct mb_h5_value {
 mb_status mb_h5_open(const char *path, bool writable, mb_h5 **out);
 /* Fails at once where the folder cannot be written, and where `path` exists unless `overwrite`. */
 mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out);
+/* A file without a name in `folder`; it is gone when it is closed, or with the process. */
+mb_status mb_h5_scratch(const char *folder, mb_h5 **out);
 /* Completes a created file: writes the completion marker (an ISO time) as a dataset at `marker`, or
 ** as attribute "end_time" of the root when it is NULL; flush, close, sync, reopen and verify,
 ** rename. Whatever fails, the temporary file is gone and nothing has the final name. Without `sync` the disk is not waited for: for
-** a file among many, whose owner has the disk take them all before anything refers to them. */
-mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync);
+** a file among many, whose owner has the disk take them all before anything refers to them. `held`
+** (may be NULL): the file that this one replaces stays until mb_h5_close; *held is its name, or NULL. */
+mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync, const char **held);
 /* Closes; a created and unfinished file is abandoned. Idempotent. */
 mb_status mb_h5_close(mb_h5 *file);
 /* Closes if need be, and frees. NULL is fine. Leaves the error record alone. */
@@ -90,12 +93,10 @@ void mb_h5_destroy(mb_h5 *file);
 bool mb_h5_is_open(const mb_h5 *file);
 bool mb_h5_is_writable(const mb_h5 *file);
 const char *mb_h5_path(const mb_h5 *file);      /* the final name */
-const char *mb_h5_part_path(const mb_h5 *file); /* the temporary name, or NULL */
-const char *mb_h5_version(void);                /* of libhdf5 */
-
-/* Fails unless a file could be created as `path` now: the folder is there and writable, and there
-** is no such file unless `overwrite`. */
-mb_status mb_h5_check_target(const char *path, bool overwrite);
+const char *mb_h5_part_path(const mb_h5 *file); /* a created file's name now, or NULL */
+/* Makes the folder of slices beside a created file (files/target.h); *out is its path. */
+mb_status mb_h5_make_folder(mb_h5 *file, const char **out);
+const char *mb_h5_version(void); /* of libhdf5 */
 
 /* ---- structure (h5walk.c) ---- */
 

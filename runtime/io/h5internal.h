@@ -6,6 +6,7 @@
 #define MB_IO_H5INTERNAL_H
 
 #define H5_USE_110_API
+#include "files/target.h"
 #include "io/h5file.h"
 #include <hdf5.h>
 
@@ -30,7 +31,8 @@ typedef struct h5_raw h5_raw;
 
 /* What the driver of a file that is written (h5driver.c) and the file's owner tell each other. */
 typedef struct h5_disk {
-    bool created;   /* in: a file of our own, which is locked already */
+    bool created; /* in: a file of our own, which is locked already, open as `fd` */
+    int fd;
     bool abandoned; /* in: nothing more is to be written */
     int error;      /* out: errno of the first write that the disk refused, or 0 */
 } h5_disk;
@@ -46,12 +48,11 @@ typedef struct h5_made {
 struct mb_h5 {
     hid_t id; /* -1: closed */
     char *path;
-    char *part; /* created files: the temporary name */
-    int fd;     /* created files: our own descriptor, locked; keeps write-back errors for fsync */
-    bool writable, created, overwrite;
+    mb_target *target; /* created files; a scratch file has none */
+    int fd;            /* created files: the target's descriptor, or a scratch file's own */
+    bool writable, created;
     h5_disk disk;     /* files that are written */
     mb_error latched; /* created files: the first failure */
-    mb_h5 *next_unfinished, **link_unfinished;
     mb_h5_dataset *datasets;
     h5_made *made;
     int made_count;
@@ -115,9 +116,6 @@ void mb_h5_raw_free(h5_raw *raw); /* NULL is fine */
 /* Frees what a dataset of a closed file that nobody uses has no more need of; itself, once it was destroyed. */
 void mb_h5_dataset_let_go(mb_h5_dataset *dataset);
 
-/* Takes a created file off the list of those whose temporary file is removed when the process ends.
-** */
-void mb_h5_settled(mb_h5 *file);
 void mb_h5_free_entries(mb_h5 *file);
 void mb_h5_free_value(mb_h5 *file);
 void mb_h5_close_datasets(mb_h5 *file);

@@ -1,200 +1,110 @@
 /*
-** Created HDF5 files: a temporary name, the first failure latched, verification, rename.
+** Created HDF5 files: the first failure latched, verification; then the target gives them their name
+** (files/target.h).
 **
 ** Why so careful: on a full disk H5Dwrite fails, but H5Fclose succeeds, and the file then opens and
 ** reads, with zeros where data should be. So nothing here trusts H5Fclose: what the disk refused is
-** asked of the driver (h5driver.c), the file is synced
-** through a descriptor of our own (which reports write-back errors), opened again, compared with
-** what was meant to be in it, and only then gets its name.
+** asked of the driver (h5driver.c), the file is opened again, compared with what was meant to be in
+** it, synced through a descriptor of our own (which reports write-back errors), and only then gets
+** its name.
 **
-** Invariants: while file->created and file->id >= 0, file->part exists and file->fd is open on it
-** and, where the file system can, locked. A part file that can be locked has no owner left and may
-** be removed. Unfinished files are on a list (guarded by a mutex, as files may belong to different
-** threads), so that a process that ends by exit() leaves none.
+** Invariant: while file->created and file->id >= 0, file->fd is open on the file: the target's, or
+** the scratch file's own.
 */
 #define _GNU_SOURCE
 #include "io/h5internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static pthread_mutex_t unfinished_lock = PTHREAD_MUTEX_INITIALIZER;
-static mb_h5 *unfinished;
-static pid_t unfinished_owner; /* a forked child must not remove its parent's files */
-
-static void remove_unfinished(void)
+/* The HDF5 contents of a file that is open as `file->fd`. */
+static mb_status create_contents(mb_h5 *file)
 {
-    if (getpid() != unfinished_owner)
-        return;
-    for (const mb_h5 *file = unfinished; file != NULL; file = file->next_unfinished)
-        unlink(file->part);
-}
-
-static void list_unfinished(mb_h5 *file)
-{
-    static bool registered = false;
-    pthread_mutex_lock(&unfinished_lock);
-    if (!registered)
-        registered = atexit(remove_unfinished) == 0;
-    unfinished_owner = getpid();
-    file->next_unfinished = unfinished;
-    file->link_unfinished = &unfinished;
-    if (unfinished != NULL)
-        unfinished->link_unfinished = &file->next_unfinished;
-    unfinished = file;
-    pthread_mutex_unlock(&unfinished_lock);
-}
-
-void mb_h5_settled(mb_h5 *file)
-{
-    pthread_mutex_lock(&unfinished_lock);
-    if (file->link_unfinished != NULL) {
-        *file->link_unfinished = file->next_unfinished;
-        if (file->next_unfinished != NULL)
-            file->next_unfinished->link_unfinished = file->link_unfinished;
-        file->link_unfinished = NULL;
-    }
-    pthread_mutex_unlock(&unfinished_lock);
-}
-
-/* The folder of a file name, in `buffer`. */
-static const char *folder_of(const char *path, char *buffer, size_t bytes)
-{
-    snprintf(buffer, bytes, "%s", path);
-    return dirname(buffer);
-}
-
-mb_status mb_h5_check_target(const char *path, bool overwrite)
-{
-    struct stat status;
-    char buffer[4096];
-
-    if (path[0] == '\0' || path[strlen(path) - 1] == '/' || strlen(path) > sizeof buffer - 64)
-        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' is not a file name that can be created",
-                       path);
-    if (stat(path, &status) == 0) {
-        if (S_ISDIR(status.st_mode))
-            return mb_fail(MB_STATUS_IO, "path",
-                           "cannot create '%s': there is a folder of that name", path);
-        if (!S_ISREG(status.st_mode))
-            return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': it is not an ordinary file",
-                           path);
-        if (!overwrite)
-            return mb_fail(
-                MB_STATUS_IO, "overwrite",
-                "'%s' exists already: choose another name, or allow overwriting (overwrite = true)",
-                path);
-    }
-    const char *folder = folder_of(path, buffer, sizeof buffer);
-    if (stat(folder, &status) != 0)
-        return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': folder '%s': %s", path, folder,
-                       strerror(errno));
-    if (!S_ISDIR(status.st_mode))
-        return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': '%s' is not a folder", path,
-                       folder);
-    if (access(folder, W_OK | X_OK) != 0)
-        return mb_fail(MB_STATUS_IO, "path",
-                       "cannot create '%s': folder '%s' is not writable (%s); choose another "
-                       "folder for the output",
-                       path, folder, strerror(errno));
-    return MB_STATUS_OK;
-}
-
-/* Creates and locks "<path>.part-<pid>". One that exists is either in use, by this process, or left
-** by a dead process that had our number: the lock tells. */
-static mb_status open_part(mb_h5 *file)
-{
-    const size_t bytes = strlen(file->path) + 48;
-    file->part = malloc(bytes);
-    if (file->part == NULL)
-        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to create '%s'", file->path);
-    for (int attempt = 0; attempt < 1000; attempt++) {
-        if (attempt == 0)
-            snprintf(file->part, bytes, "%s.part-%ld", file->path, (long)getpid());
-        else
-            snprintf(file->part, bytes, "%s.part-%ld-%d", file->path, (long)getpid(), attempt + 1);
-        file->fd = open(file->part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file->fd >= 0) {
-            flock(file->fd, LOCK_EX | LOCK_NB); /* best effort */
-            return MB_STATUS_OK;
-        }
-        if (errno != EEXIST)
-            break;
-        const int old = open(file->part, O_RDWR | O_CLOEXEC);
-        if (old >= 0) {
-            if (flock(old, LOCK_EX | LOCK_NB) == 0 && unlink(file->part) == 0)
-                attempt--; /* it is gone: take the name */
-            close(old);
-        }
-    }
-    const int cause = errno;
-    const mb_status status =
-        mb_fail(MB_STATUS_IO, "path", "cannot create '%s': %s%s", file->part, strerror(cause),
-                cause == EACCES || cause == EROFS ? "; choose another folder for the output" : "");
-    free(file->part);
-    file->part = NULL;
+    mb_status status = MB_STATUS_OK;
+    file->disk.created = true;
+    file->disk.fd = file->fd;
+    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
+    H5Pset_file_locking(access, false, true);
+    H5Pset_alignment(access, 1 << 20, 4096);
+    mb_h5_use_driver(access, &file->disk);
+    /* Our driver takes the descriptor; libhdf5 only wants to see that something has this name. */
+    const char *name = file->target != NULL ? mb_target_now(file->target) : "/";
+    file->id = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    if (file->id < 0) /* before the next call, which would clear what HDF5 says */
+        status = mb_h5_failure(file, NULL, "create the file");
+    H5Pclose(access);
+    file->created = file->id >= 0;
+    if (file->created && file->disk.error != 0)
+        status = mb_h5_refused(file, NULL, "create the file");
     return status;
+}
+
+static mb_h5 *make(const char *path)
+{
+    mb_h5 *file = calloc(1, sizeof *file);
+    if (file != NULL) {
+        file->id = -1;
+        file->fd = -1;
+        file->writable = true;
+        file->path = strdup(path);
+    }
+    if (file == NULL || file->path == NULL) {
+        free(file);
+        mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to create '%s'", path);
+        return NULL;
+    }
+    return file;
 }
 
 mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out)
 {
     MB_H5_GUARD;
-    mb_status status = MB_STATUS_OK;
-    hid_t access = -1;
-    mb_h5 *file;
-
     *out = NULL;
     mb_h5_quiet();
-    MB_TRY(mb_h5_check_target(path, overwrite));
-    file = calloc(1, sizeof *file);
+    mb_h5 *file = make(path);
     if (file == NULL)
-        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to create '%s'", path);
-    file->id = -1;
-    file->fd = -1;
-    file->writable = true;
-    file->overwrite = overwrite;
-    file->path = mb_h5_copy_text(path);
-    if (file->path == NULL) {
-        status = MB_STATUS_MEMORY;
-        goto fail;
+        return MB_STATUS_MEMORY;
+    mb_status status = mb_target_create(path, overwrite, &file->target);
+    if (status == MB_STATUS_OK) {
+        file->fd = mb_target_fd(file->target);
+        status = create_contents(file);
     }
-    status = open_part(file);
-    if (status != MB_STATUS_OK)
-        goto fail;
-
-    file->disk.created = true;
-    access = H5Pcreate(H5P_FILE_ACCESS);
-    H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
-    H5Pset_file_locking(access, false, true);
-    H5Pset_alignment(access, 1 << 20, 4096);
-    mb_h5_use_driver(access, &file->disk);
-    file->id = H5Fcreate(file->part, H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    if (file->id < 0) { /* before the next call, which would clear what HDF5 says */
-        status = mb_h5_failure(file, NULL, "create the file");
-        unlink(file->part);
-    }
-    H5Pclose(access);
-    if (file->id < 0)
-        goto fail;
-    file->created = true;
-    list_unfinished(file);
-    if (file->disk.error != 0) {
-        status = mb_h5_refused(file, NULL, "create the file");
-        goto fail; /* abandons */
+    if (status != MB_STATUS_OK) {
+        mb_h5_destroy(file);
+        return status;
     }
     *out = file;
     return MB_STATUS_OK;
-fail:
-    mb_h5_destroy(file);
-    return status;
+}
+
+mb_status mb_h5_scratch(const char *folder, mb_h5 **out)
+{
+    MB_H5_GUARD;
+    *out = NULL;
+    mb_h5_quiet();
+    mb_h5 *file = make(folder);
+    if (file == NULL)
+        return MB_STATUS_MEMORY;
+    mb_status status = mb_target_scratch(folder, &file->fd);
+    if (status == MB_STATUS_OK)
+        status = create_contents(file);
+    if (status != MB_STATUS_OK) {
+        mb_h5_destroy(file);
+        return status;
+    }
+    *out = file;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_h5_make_folder(mb_h5 *file, const char **out)
+{
+    MB_H5_GUARD;
+    MB_TRY(mb_h5_ready(file, true));
+    if (file->target == NULL)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' was not created here", file->path);
+    return mb_target_make_folder(file->target, out);
 }
 
 void mb_h5_forget_made(mb_h5 *file)
@@ -243,7 +153,7 @@ static mb_status verify_dataset(mb_h5 *file, const h5_made *made, hid_t id)
             "verification of '%s': '%s' does not have the shape or type that was written",
             file->path, made->path);
     if (found.is_virtual)
-        return mb_h5_check_sources(id, file->part, made->path);
+        return mb_h5_check_sources(id, mb_target_now(file->target), made->path);
     if (!made->info.text && !made->info.filtered && found.stored_bytes < expected)
         return mb_fail_bytes(
             MB_STATUS_IO, expected, found.stored_bytes,
@@ -306,7 +216,7 @@ static mb_status reopen_and_verify(mb_h5 *file, const char *marker)
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
     H5Pset_file_locking(access, false, true);
-    const hid_t id = H5Fopen(file->part, H5F_ACC_RDONLY, access);
+    const hid_t id = H5Fopen(mb_target_now(file->target), H5F_ACC_RDONLY, access);
     H5Pclose(access);
     if (id < 0)
         return mb_h5_failure(file, NULL, "verify the contents");
@@ -321,33 +231,6 @@ static mb_status reopen_and_verify(mb_h5 *file, const char *marker)
     return status;
 }
 
-static mb_status rename_part(mb_h5 *file, bool sync)
-{
-    char buffer[4096];
-    int result = -1;
-    if (!file->overwrite) {
-        result = renameat2(AT_FDCWD, file->part, AT_FDCWD, file->path, RENAME_NOREPLACE);
-        if (result != 0 && errno == EEXIST)
-            return mb_fail(MB_STATUS_IO, "overwrite",
-                           "'%s' has come into being meanwhile; it was left as it is", file->path);
-    }
-    if (result != 0)
-        result = rename(file->part, file->path);
-    if (result != 0)
-        return mb_fail(MB_STATUS_IO, NULL, "cannot give '%s' its name: %s", file->path,
-                       strerror(errno));
-    /* The name, too, shall survive a power cut. Some network file systems cannot; that is no
-    ** failure. */
-    const int folder = sync ? open(folder_of(file->path, buffer, sizeof buffer),
-                                   O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                            : -1;
-    if (folder >= 0) {
-        fsync(folder);
-        close(folder);
-    }
-    return MB_STATUS_OK;
-}
-
 static mb_status write_marker(mb_h5 *file, const char *marker)
 {
     char now[40];
@@ -358,10 +241,18 @@ static mb_status write_marker(mb_h5 *file, const char *marker)
     return mb_h5_value_write(file, marker, &value);
 }
 
-mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync)
+static mb_status flush_all(mb_h5 *file)
+{
+    mb_h5_close_datasets(file);
+    if (H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0)
+        return mb_h5_failure(file, NULL, "flush the contents");
+    return file->disk.error != 0 ? mb_h5_refused(file, NULL, "flush the contents") : MB_STATUS_OK;
+}
+
+mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync, const char **held)
 {
     MB_H5_GUARD;
-    if (!file->created)
+    if (file->target == NULL)
         return mb_fail(MB_STATUS_ARGUMENT, NULL,
                        "'%s' was not created here: only a created file is finished", file->path);
     mb_status status = mb_h5_ready(file, true);
@@ -369,13 +260,8 @@ mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync)
         return status;
     if (status == MB_STATUS_OK)
         status = write_marker(file, marker);
-    if (status == MB_STATUS_OK) {
-        mb_h5_close_datasets(file);
-        if (H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0)
-            status = mb_h5_failure(file, NULL, "flush the contents");
-        else if (file->disk.error != 0)
-            status = mb_h5_refused(file, NULL, "flush the contents");
-    }
+    if (status == MB_STATUS_OK)
+        status = flush_all(file);
     if (status != MB_STATUS_OK) {
         mb_h5_latch(file, status);
         mb_h5_close(file); /* abandons */
@@ -386,19 +272,14 @@ mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync)
     else if (file->disk.error != 0)
         status = mb_h5_refused(file, NULL, "close the file");
     file->id = -1;
-    if (status == MB_STATUS_OK && sync && fsync(file->fd) != 0)
-        status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s' to the disk: %s", file->path,
-                         strerror(errno));
     if (status == MB_STATUS_OK)
         status = reopen_and_verify(file, marker);
     if (status == MB_STATUS_OK)
-        status = rename_part(file, sync);
-    if (status != MB_STATUS_OK) {
-        mb_h5_latch(file, status);
-        unlink(file->part);
-    }
-    mb_h5_settled(file);
-    mb_h5_close(file);
+        status = mb_target_name(file->target, -1, sync, held);
+    mb_h5_latch(file, status);
+    if (status != MB_STATUS_OK || held == NULL)
+        mb_h5_close(file); /* discards what has no name */
+    file->fd = -1;
     mb_h5_forget_made(file);
     return status;
 }

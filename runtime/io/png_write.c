@@ -4,8 +4,10 @@
 */
 #define _GNU_SOURCE
 #include "io/png_write.h"
+#include "files/target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,6 @@
 
 typedef struct writer {
     const char *path;
-    char *part;
     FILE *file;
     png_structp png;
     png_infop info;
@@ -84,38 +85,46 @@ static mb_status check_picture(const mb_picture *picture)
     return MB_STATUS_OK;
 }
 
-mb_status mb_png_write(const char *path, const mb_picture *picture)
+/* The picture into the open file; its size in *bytes. */
+static mb_status write_all(writer *w, const mb_picture *picture, int64_t *bytes)
 {
     mb_status status = MB_STATUS_OK;
+    w->png = png_create_write_struct(PNG_LIBPNG_VER_STRING, w, on_error, on_warning);
+    w->info = w->png != NULL ? png_create_info_struct(w->png) : NULL;
+    errno = 0;
+    if (w->info == NULL)
+        status = mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to write '%s'", w->path);
+    else if (!encode(w, picture))
+        status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s%s%s", w->path, w->problem,
+                         errno != 0 ? ": " : "", errno != 0 ? strerror(errno) : "");
+    if (w->png != NULL)
+        png_destroy_write_struct(&w->png, &w->info);
+    if (status == MB_STATUS_OK && (fflush(w->file) != 0 || (*bytes = ftell(w->file)) < 0))
+        status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", w->path, strerror(errno));
+    return status;
+}
+
+mb_status mb_png_write(const char *path, bool overwrite, const mb_picture *picture)
+{
+    mb_status status = MB_STATUS_OK;
+    mb_target *target;
+    int64_t bytes = -1;
     writer w = {.path = path};
 
     MB_TRY(check_picture(picture));
-    if (asprintf(&w.part, "%s.part-%ld", path, (long)getpid()) < 0)
-        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to write '%s'", path);
-    w.file = fopen(w.part, "wb");
-    if (w.file == NULL) {
-        status = mb_fail(MB_STATUS_IO, "path", "cannot create '%s': %s", path, strerror(errno));
-        free(w.part);
-        return status;
-    }
-    w.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &w, on_error, on_warning);
-    w.info = w.png != NULL ? png_create_info_struct(w.png) : NULL;
-    if (w.info == NULL)
-        status = mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to write '%s'", path);
-    else if (!encode(&w, picture))
-        status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s%s%s", path, w.problem,
-                         errno != 0 ? ": " : "", errno != 0 ? strerror(errno) : "");
-    if (w.png != NULL)
-        png_destroy_write_struct(&w.png, &w.info);
-    if (status == MB_STATUS_OK && (fflush(w.file) != 0 || fsync(fileno(w.file)) != 0))
+    MB_TRY(mb_target_create(path, overwrite, &target));
+    const int fd = fcntl(mb_target_fd(target), F_DUPFD_CLOEXEC, 0);
+    w.file = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    if (w.file != NULL)
+        status = write_all(&w, picture, &bytes);
+    else
         status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", path, strerror(errno));
-    if (fclose(w.file) != 0 && status == MB_STATUS_OK)
+    if (w.file == NULL && fd >= 0)
+        close(fd);
+    if (w.file != NULL && fclose(w.file) != 0 && status == MB_STATUS_OK)
         status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", path, strerror(errno));
-    if (status == MB_STATUS_OK && rename(w.part, path) != 0)
-        status =
-            mb_fail(MB_STATUS_IO, "path", "cannot give '%s' its name: %s", path, strerror(errno));
-    if (status != MB_STATUS_OK)
-        unlink(w.part);
-    free(w.part);
+    if (status == MB_STATUS_OK)
+        status = mb_target_name(target, bytes, true, NULL);
+    mb_target_destroy(target);
     return status;
 }

@@ -1,6 +1,7 @@
 /*
-** PNG files by libpng: greyscale of 8 or 16 bits, RGB of 8 bits. Written to "<name>.part-<pid>",
-** then renamed: a picture that exists is complete. Threads: none of its own; calls are independent.
+** PNG files by libpng: greyscale of 8 or 16 bits, RGB of 8 bits. Written as a target
+** (files/target.h): a picture that exists is complete. Threads: none of its own; calls are
+** independent.
 */
 #ifndef MB_IO_PNG_WRITE_H
 #define MB_IO_PNG_WRITE_H
@@ -15,7 +16,6 @@ typedef struct mb_picture {
     const char *text; /* a line for the "Description" field, or NULL */
 } mb_picture;
 
-/* Replaces an existing file. */
-mb_status mb_png_write(const char *path, const mb_picture *picture);
+mb_status mb_png_write(const char *path, bool overwrite, const mb_picture *picture);
 
 #endif

@@ -6,11 +6,12 @@
 */
 #define _GNU_SOURCE
 #include "io/rawfile.h"
-#include "io/h5file.h"
+#include "files/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,9 @@
 
 struct mb_rawfile {
     char *path;
-    char *part; /* NULL: not created here, or finished */
-    int fd;     /* -1: closed */
-    bool writable, overwrite;
+    mb_target *target; /* NULL: not created here, or closed */
+    int fd;            /* -1: closed */
+    bool writable;
     uint64_t bytes;
 };
 
@@ -63,55 +64,55 @@ mb_status mb_rawfile_open(const char *path, mb_rawfile **out)
     return MB_STATUS_OK;
 }
 
+/* A file that is written as `target`. */
+static mb_status adopt(const char *path, mb_target *target, mb_rawfile **out)
+{
+    mb_rawfile *file = make(path);
+    if (file == NULL) {
+        mb_target_destroy(target);
+        return MB_STATUS_MEMORY;
+    }
+    file->writable = true;
+    file->target = target;
+    file->fd = mb_target_fd(target);
+    *out = file;
+    return MB_STATUS_OK;
+}
+
 mb_status mb_rawfile_create(const char *path, bool overwrite, mb_rawfile **out)
 {
-    char part[4160];
+    mb_target *target;
     *out = NULL;
-    MB_TRY(mb_h5_check_target(path, overwrite));
-    mb_rawfile *file = make(path);
-    if (file == NULL)
-        return MB_STATUS_MEMORY;
-    file->writable = true;
-    file->overwrite = overwrite;
-    for (int attempt = 1; file->fd < 0; attempt++) {
-        snprintf(part, sizeof part, attempt == 1 ? "%s.part-%ld" : "%s.part-%ld-%d", path,
-                 (long)getpid(), attempt);
-        file->fd = open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file->fd < 0 && (errno != EEXIST || attempt == 1000)) {
-            mb_status status =
-                mb_fail(MB_STATUS_IO, "path", "cannot create '%s': %s", part, strerror(errno));
-            mb_rawfile_destroy(file);
-            return status;
-        }
-    }
-    file->part = strdup(part);
-    if (file->part == NULL) {
-        unlink(part);
-        mb_rawfile_destroy(file);
-        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to create '%s'", path);
-    }
-    *out = file;
+    MB_TRY(mb_target_create(path, overwrite, &target));
+    return adopt(path, target, out);
+}
+
+mb_status mb_rawfile_resume(const char *path, bool overwrite, mb_rawfile **out)
+{
+    mb_target *target;
+    struct stat facts;
+    *out = NULL;
+    MB_TRY(mb_target_resume(path, overwrite, &target));
+    MB_TRY(adopt(path, target, out));
+    if (fstat((*out)->fd, &facts) == 0)
+        (*out)->bytes = (uint64_t)facts.st_size;
     return MB_STATUS_OK;
 }
 
 mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out)
 {
-    char folder[4096], name[4160];
+    char folder[PATH_MAX];
     *out = NULL;
     snprintf(folder, sizeof folder, "%s", beside);
     mb_rawfile *file = make(beside);
     if (file == NULL)
         return MB_STATUS_MEMORY;
     file->writable = true;
-    snprintf(name, sizeof name, "%s/moonbeam-scratch-XXXXXX", dirname(folder));
-    file->fd = mkostemp(name, O_CLOEXEC);
-    if (file->fd < 0) {
-        mb_status status = mb_fail(MB_STATUS_IO, NULL, "cannot create the scratch file '%s': %s",
-                                   name, strerror(errno));
+    const mb_status status = mb_target_scratch(dirname(folder), &file->fd);
+    if (status != MB_STATUS_OK) {
         mb_rawfile_destroy(file);
         return status;
     }
-    unlink(name);
     *out = file;
     return MB_STATUS_OK;
 }
@@ -125,6 +126,12 @@ static mb_status ready(const mb_rawfile *file, bool writing)
     return MB_STATUS_OK;
 }
 
+/* A created file that could not be written never gets its name. */
+static mb_status latch(mb_rawfile *file, mb_status status)
+{
+    return file->target != NULL ? mb_target_latch(file->target, status) : status;
+}
+
 mb_status mb_rawfile_resize(mb_rawfile *file, uint64_t bytes)
 {
     MB_TRY(ready(file, true));
@@ -132,62 +139,42 @@ mb_status mb_rawfile_resize(mb_rawfile *file, uint64_t bytes)
     ** a full disk is found by the writes. */
     if (bytes > file->bytes && fallocate(file->fd, 0, 0, (off_t)bytes) != 0 &&
         errno != EOPNOTSUPP && errno != ENOSYS)
-        return mb_fail_bytes(MB_STATUS_IO, bytes, 0, "no room for the %llu bytes of '%s': %s",
-                             (unsigned long long)bytes, file->path, strerror(errno));
+        return latch(file,
+                     mb_fail_bytes(MB_STATUS_IO, bytes, 0, "no room for the %llu bytes of '%s': %s",
+                                   (unsigned long long)bytes, file->path, strerror(errno)));
     if (ftruncate(file->fd, (off_t)bytes) != 0)
-        return mb_fail(MB_STATUS_IO, NULL, "cannot set the size of '%s': %s", file->path,
-                       strerror(errno));
+        return latch(file, mb_fail(MB_STATUS_IO, NULL, "cannot set the size of '%s': %s",
+                                   file->path, strerror(errno)));
     file->bytes = bytes;
     return MB_STATUS_OK;
 }
 
 mb_status mb_rawfile_finish(mb_rawfile *file)
 {
-    struct stat facts;
-    mb_status status = MB_STATUS_OK;
     MB_TRY(ready(file, true));
-    if (file->part == NULL)
+    if (file->target == NULL)
         return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' was not created here", file->path);
-    if (fsync(file->fd) != 0 || fstat(file->fd, &facts) != 0)
-        status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s' to the disk: %s", file->path,
-                         strerror(errno));
-    else if ((uint64_t)facts.st_size != file->bytes)
-        status = mb_fail_bytes(MB_STATUS_IO, file->bytes, (uint64_t)facts.st_size,
-                               "only %llu of %llu bytes of '%s' are in the file",
-                               (unsigned long long)facts.st_size, (unsigned long long)file->bytes,
-                               file->path);
-    if (status == MB_STATUS_OK && !file->overwrite) {
-        if (renameat2(AT_FDCWD, file->part, AT_FDCWD, file->path, RENAME_NOREPLACE) == 0) {
-            free(file->part);
-            file->part = NULL;
-        } else if (errno == EEXIST) {
-            status =
-                mb_fail(MB_STATUS_IO, "overwrite",
-                        "'%s' has come into being meanwhile; it was left as it is", file->path);
-        }
-    }
-    if (status == MB_STATUS_OK && file->part != NULL) {
-        if (rename(file->part, file->path) != 0) {
-            status = mb_fail(MB_STATUS_IO, NULL, "cannot give '%s' its name: %s", file->path,
-                             strerror(errno));
-        } else {
-            free(file->part);
-            file->part = NULL;
-        }
-    }
+    const mb_status status = mb_target_name(file->target, (int64_t)file->bytes, true, NULL);
     mb_rawfile_close(file);
     return status;
 }
 
+mb_status mb_rawfile_keep(mb_rawfile *file)
+{
+    MB_TRY(ready(file, true));
+    if (file->target == NULL)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' was not created here", file->path);
+    return mb_target_keep(file->target);
+}
+
 void mb_rawfile_close(mb_rawfile *file)
 {
-    if (file->fd >= 0)
+    if (file->target != NULL)
+        mb_target_destroy(file->target);
+    else if (file->fd >= 0)
         close(file->fd);
+    file->target = NULL;
     file->fd = -1;
-    if (file->part != NULL)
-        unlink(file->part);
-    free(file->part);
-    file->part = NULL;
 }
 
 void mb_rawfile_destroy(mb_rawfile *file)
@@ -243,8 +230,8 @@ mb_status mb_rawfile_put(mb_rawfile *file, uint64_t offset, const void *from, ui
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", file->path,
-                           strerror(n < 0 ? errno : ENOSPC));
+            return latch(file, mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", file->path,
+                                       strerror(n < 0 ? errno : ENOSPC)));
         done += (uint64_t)n;
     }
     if (offset + count > file->bytes)

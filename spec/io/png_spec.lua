@@ -57,7 +57,7 @@ print(*numpy.array(Image.open("%s")).ravel().tolist())']==]):format(python, path
         assert.same({ 3, 2, 8, 0 }, { width, height, bits, colour })
         check_pixels "0 1 2 253 254 255"
         local b <close> = mb.array({ { 0, 1 }, { 300, 65535 } }, { dtype = "u16" })
-        mb.picture.write_png(path, b)
+        mb.picture.write_png(path, b, { overwrite = true })
         assert.equal(16, (select(3, header(path))))
         check_pixels "0 1 300 65535"
     end)
@@ -74,10 +74,10 @@ print(*numpy.array(Image.open("%s")).ravel().tolist())']==]):format(python, path
         local low, high = mb.view.save(path, a, { range = { 0, 1 } })
         assert.same({ 0, 1 }, { low, high })
         check_pixels "0 0 128 255 255 0"
-        mb.view.save(path, a, { range = { 0, 1 }, bits = 16 })
+        mb.view.save(path, a, { range = { 0, 1 }, bits = 16, overwrite = true })
         assert.equal(16, (select(3, header(path))))
         check_pixels "0 0 32768 65535 65535 0"
-        mb.view.save(path, a, { range = { 0, 1 }, gamma = 2, legend = "slice 1" })
+        mb.view.save(path, a, { range = { 0, 1 }, gamma = 2, legend = "slice 1", overwrite = true })
         assert.is_truthy(files.read(path):find("slice 1; black 0, white 1", 1, true))
         check_pixels "0 0 180 255 255 0"
     end)
@@ -100,7 +100,7 @@ print(*numpy.array(Image.open("%s")).ravel().tolist())']==]):format(python, path
         assert.is_nil((mb.picture.percentiles(none, { 50 })))
         assert.same({ 0, 1 }, { mb.view.save(path, none) })
         local flat <close> = mb.full({ 3, 3 }, 7)
-        mb.view.save(path, flat)
+        mb.view.save(path, flat, { overwrite = true })
         check_pixels "0 0 0 0 0 0 0 0 0"
     end)
 
@@ -117,10 +117,18 @@ print(*numpy.array(Image.open("%s")).ravel().tolist())']==]):format(python, path
         end
     end)
 
-    it("replaces an old one, and leaves nothing where it fails", function()
+    it("replaces an old one when it may, and leaves nothing where it fails", function()
         files.write(path, "old")
         local a <close> = mb.zeros({ 2, 2 }, { dtype = "u8" })
-        mb.picture.write_png(path, a)
+        local cube <close> = mb.zeros { 2, 2, 2 }
+        for _, refused in ipairs {
+            { mb.picture.write_png, a }, { mb.view.save, a }, { mb.view.projections, cube },
+        } do
+            assert.matches("exists already", (helper.failure(refused[1], path, refused[2])))
+            assert.equal("old", files.read(path))
+        end
+        mb.picture.write_png(path, a, { overwrite = true })
+        mb.view.projections(path, cube, { overwrite = true })
         assert.same({ "a.png" }, files.list(folder))
         local text, err = helper.failure(mb.picture.write_png, folder .. "/no/a.png", a)
         assert.equal("io", err.code)

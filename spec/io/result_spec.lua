@@ -15,6 +15,27 @@ describe("result", function()
         files.remove(folder)
     end)
 
+    -- The only folder of slices in `where`.
+    local function slices_of(where)
+        local found = {}
+        for _, name in ipairs(files.list(where)) do
+            if name:match("^volume%-slices%-%x%x%x%x%x%x%x%x$") then
+                found[#found + 1] = where .. "/" .. name
+            end
+        end
+        assert.equal(1, #found, table.concat(found, " "))
+        return found[1]
+    end
+
+    -- What `where` holds, with the digits of slices folders left out.
+    local function names_in(where)
+        local names = files.list(where)
+        for i, name in ipairs(names) do
+            names[i] = name:gsub("%-slices%-%x%x%x%x%x%x%x%x$", "-slices")
+        end
+        return names
+    end
+
     local function volume()
         local flat <close> = mb.arange(1, 60)
         return flat:reshape(3, 4, 5)
@@ -187,7 +208,7 @@ describe("result", function()
             assert.equal(0.5, f:value "/entry/data/data_scaling_factor")
             assert.equal(-3, f:value "/entry/data/data_offset")
         end
-        local part <close> = assert(mb.h5.open(folder .. "/volume-slices/slices-0003-0003.h5"))
+        local part <close> = assert(mb.h5.open(slices_of(folder) .. "/slices-0003-0003.h5"))
         assert.equal(0.5, part:attribute("/data", "scale_factor"))
     end)
 
@@ -208,12 +229,12 @@ describe("result", function()
 
         it("shows the volume as one dataset", function()
             local expected = write_parts()
-            assert.same({"volume-slices", "volume.h5"}, files.list(folder))
-            assert.same({"slices-0001-0003.h5", "slices-0004-0006.h5", "slices-0007-0007.h5"}, files.list(folder .. "/volume-slices"))
+            assert.same({"volume-slices", "volume.h5"}, names_in(folder))
+            assert.same({"slices-0001-0003.h5", "slices-0004-0006.h5", "slices-0007-0007.h5"}, files.list(slices_of(folder)))
             local f <close> = assert(mb.h5.open(path))
             local got <close> = f:read "/entry/data/data"
             assert.same(expected, got:to_table())
-            local p <close> = assert(mb.h5.open(folder .. "/volume-slices/slices-0004-0006.h5"))
+            local p <close> = assert(mb.h5.open(slices_of(folder) .. "/slices-0004-0006.h5"))
             local part <close> = p:read "/data"
             assert.same({expected[4], expected[5], expected[6]}, part:to_table())
         end)
@@ -222,13 +243,13 @@ describe("result", function()
             local expected = write_parts {slices_per_file = 1}
             local moved = folder .. "/moved"
             assert(mb.system.mkdir(moved))
-            assert(os.execute(("mv '%s' '%s/volume-slices' '%s'"):format(path, folder, moved)))
+            assert(os.execute(("mv '%s' '%s' '%s'"):format(path, slices_of(folder), moved)))
             do
                 local f <close> = assert(mb.h5.open(moved .. "/volume.h5"))
                 local got <close> = f:read "/entry/data/data"
                 assert.same(expected, got:to_table())
             end
-            assert(os.remove(moved .. "/volume-slices/slices-0002-0002.h5"))
+            assert(os.remove(slices_of(moved) .. "/slices-0002-0002.h5"))
             local f <close> = assert(mb.h5.open(moved .. "/volume.h5"))
             assert.matches("slices%-0002%-0002.h5' is missing", (helper.failure(f.read, f, "/entry/data/data")))
         end)
@@ -263,24 +284,45 @@ describe("result", function()
             assert.same(old, stored())
             local new = write_parts {overwrite = true, slices_per_file = 4}
             assert.same(new, stored())
-            assert.same({"slices-0001-0004.h5", "slices-0005-0007.h5"}, files.list(folder .. "/volume-slices"))
-            assert.same({"volume-slices", "volume.h5"}, files.list(folder))
+            assert.same({"slices-0001-0004.h5", "slices-0005-0007.h5"}, files.list(slices_of(folder)))
+            assert.same({"volume-slices", "volume.h5"}, names_in(folder))
         end)
 
-        it("never replaces a folder that holds anything else, such as the scan", function()
-            local slices = folder .. "/volume-slices"
-            write_parts()
-            files.write(slices .. "/notes.txt", "precious")
-            local before = files.list(slices)
-            local options = {shape = {7, 4, 5}, slices_per_file = 2, overwrite = true}
-            local text = helper.failure(mb.result.create, path, options)
-            assert.matches("'notes.txt' in it is no part of one; choose another name", text, 1, true)
-            assert.same(before, files.list(slices))
-            assert.same({"volume-slices", "volume.h5"}, files.list(folder))
-            files.remove(slices)
-            files.write(slices, "a file of that name")
-            assert.matches("it is no folder", (helper.failure(mb.result.create, path, options)))
-            assert.equal("a file of that name", files.read(slices))
+        it("removes the folder of the result that it replaces, but nothing that is not its own", function()
+            for _, count in ipairs {2, false} do
+                write_parts {overwrite = true}
+                local old = slices_of(folder)
+                files.write(old .. "/notes.txt", "precious")
+                files.write(old .. "/slices-of-bread.h5", "precious")
+                local r <close> = mb.result.create(path, {shape = {1, 4, 5}, slices_per_file = count or nil, overwrite = true})
+                local one <close> = mb.zeros {1, 4, 5}
+                r:write(one, 1)
+                r:finish()
+                assert.same({"notes.txt", "slices-of-bread.h5"}, files.list(old))
+                files.remove(old)
+                assert.same(count and {"volume-slices", "volume.h5"} or {"volume.h5"}, names_in(folder))
+            end
+        end)
+
+        it("never takes a folder for its own that its name does not claim", function()
+            for _, name in ipairs {"../other", "other-slices-12345678", "volume-slices-", "volume-slices-12345678/..", "volume-slices"} do
+                do
+                    local f <close> = mb.h5.create(path, {overwrite = true})
+                    f:set_attribute("/", "slices_folder", name)
+                    f:set_attribute("/", "replaced_slices_folder", name)
+                    f:finish()
+                end
+                for _, there in ipairs {"other", "other-slices-12345678", "volume-slices", "volume-slices-12345678"} do
+                    assert(mb.system.mkdir(folder .. "/" .. there))
+                    files.write(folder .. "/" .. there .. "/slices-0001-0001.h5", "precious")
+                end
+                local before = files.list(folder)
+                write {overwrite = true}
+                assert.same(before, files.list(folder))
+                for _, there in ipairs {"other", "other-slices-12345678", "volume-slices", "volume-slices-12345678"} do
+                    assert.equal("precious", files.read(folder .. "/" .. there .. "/slices-0001-0001.h5"))
+                end
+            end
         end)
 
         it("takes its files back when the result's own file fails", function()
@@ -291,7 +333,7 @@ describe("result", function()
             assert(os.remove(r.file.part_path))
             assert.is_false((pcall(r.finish, r)))
             r:close()
-            assert.same({"volume-slices", "volume.h5"}, files.list(folder))
+            assert.same({"volume-slices", "volume.h5"}, names_in(folder))
             local f <close> = assert(mb.h5.open(path))
             local got <close> = f:read "/entry/data/data"
             assert.same(old, got:to_table())

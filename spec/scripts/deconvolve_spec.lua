@@ -192,7 +192,7 @@ describe("deconvolve.lua", function()
             local mask <close> = mb.ones { 10, 24, 26 }
             local bad <close> = mask:view({ 2, 2 }, { 3, 3 }, { 4, 4 })
             bad:fill(0)
-            mb.npy.write(folder .. "/mask.npy", mask)
+            mb.npy.write(folder .. "/mask.npy", mask, { overwrite = true })
             local text = must(("--ledger scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/ledger.h5 --overwrite -d host %s")
                 :format(folder, folder, folder, (arguments:gsub("FOLDER", folder))))
             assert.matches("difference 0; 0 of %d+ steps differ", text)

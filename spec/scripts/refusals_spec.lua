@@ -59,10 +59,10 @@ describe("recipes refuse", function()
             path "psf.npy")
         refuses(1, "is a file that is read", "convolve.lua", "-i %s --psf %s -o %s --overwrite -d host", path "image.npy",
             path "psf.npy", path "image.npy")
-        files.write(path "shifts.txt", ("0.5\n"):rep(24))
+        files.write(path "shifts.h5", ("0.5\n"):rep(24))
         refuses(1, "is a file that is read", "reconstruct.lua", "%s -o %s --vertical-shifts %s --overwrite -d host", path "scan.h5",
-            path "shifts.txt", path "shifts.txt")
-        assert(os.remove(path "shifts.txt"))
+            path "shifts.h5", path "shifts.h5")
+        assert(os.remove(path "shifts.h5"))
         assert.is_true(scan == bytes_of "scan.h5" and image == bytes_of "image.npy" and psf == bytes_of "psf.npy")
         assert.same(before, files.list(folder))
     end)
@@ -71,9 +71,11 @@ describe("recipes refuse", function()
         refuses(1, "exists already; .*%-%-overwrite", "convolve.lua", "-n 4,8,8 -d host -o %s", path "image.npy")
         refuses(1, "exists already; .*%-%-overwrite", "simulate.lua", "%s -d host", path "scan.h5")
         refuses(2, "must end in .png", "reconstruct.lua", "%s -o %s -d host --preview %s", path "scan.h5", path "v.h5", path "scan.h5")
-        refuses(1, "no/p.png cannot be written: No such file", "reconstruct.lua", "%s -o %s -d host --preview %s", path "scan.h5",
+        refuses(1, "no/p.png cannot be written: folder .*No such file", "reconstruct.lua", "%s -o %s -d host --preview %s", path "scan.h5",
             path "v.h5", path "no/p.png")
-        refuses(1, "is a folder", "reconstruct.lua", "%s -o %s -d host", path "scan.h5", folder)
+        assert(mb.system.mkdir(path "folder.h5"))
+        refuses(1, "is a folder", "reconstruct.lua", "%s -o %s -d host", path "scan.h5", path "folder.h5")
+        assert(os.remove(path "folder.h5"))
         refuses(2, "is no file name", "reconstruct.lua", "%s -o '' -d host", path "scan.h5")
         assert.is_nil(mb.system.stat(path "v.h5"))
     end)
@@ -86,11 +88,11 @@ describe("recipes refuse", function()
             { "reconstruct.lua", "%s --pixel-size 0", "between 1e%-07 and 1e%+06" },
             { "reconstruct.lua", "%s --cutoff 1e999", "is not a number" },
             { "reconstruct.lua", "%s --center 1,2,3 -d host -o %s", "give a column number" },
-            { "simulate.lua", "%s.new --size 1000000000", "from 1 to 1048576" },
-            { "simulate.lua", "%s.new --angles 1000000000000", "from 1 to 1048576" },
-            { "simulate.lua", "%s.new --photons -5", "from 0 to 59900" },
-            { "simulate.lua", "%s.new --rings 2", "less than 1" },
-            { "simulate.lua", "%s.new --transmission 1", "between 0 and 1" },
+            { "simulate.lua", "%s.new.h5 --size 1000000000", "from 1 to 1048576" },
+            { "simulate.lua", "%s.new.h5 --angles 1000000000000", "from 1 to 1048576" },
+            { "simulate.lua", "%s.new.h5 --photons -5", "from 0 to 59900" },
+            { "simulate.lua", "%s.new.h5 --rings 2", "less than 1" },
+            { "simulate.lua", "%s.new.h5 --transmission 1", "between 0 and 1" },
             { "convolve.lua", "-n 8,16", "3 whole numbers" },
             { "convolve.lua", "-n 0,1,1", "3 whole numbers" },
             { "bench.lua", "convolution --volume 1.5,8,8", "3 whole numbers" },

@@ -1,0 +1,61 @@
+/*
+** Targets in Lua: the module table core.target, which knows names of files that are to be written.
+** The rules are those of runtime/files/target.h; files themselves are written through core.h5,
+** core.rawfile and core.picture.
+*/
+#include "lua_moonbeam.h"
+#include "files/target.h"
+
+/* check(path [, overwrite]): raises unless such a file could be created now. Creates nothing. */
+static int target_check(lua_State *L)
+{
+    const char *path = mbl_check_string(L, 1, "path");
+    mb_error_clear();
+    mbl_check(L, mb_target_check(path, lua_toboolean(L, 2)));
+    return 0;
+}
+
+/* scavenge(path, current): removes what dead processes have left of `path`; `current` is the name of
+** the slices folder that it refers to, or "". */
+static int target_scavenge(lua_State *L)
+{
+    const char *path = mbl_check_string(L, 1, "path");
+    mb_target_scavenge(path, mbl_check_string(L, 2, "current"));
+    return 0;
+}
+
+/* remove_folder(folder): a slices folder that nothing refers to any more. */
+static int target_remove_folder(lua_State *L)
+{
+    mb_target_remove_folder(mbl_check_string(L, 1, "folder"));
+    return 0;
+}
+
+/* inject(n [, errno]): for specs. The n-th step from now kills the process, or fails with errno. */
+static int target_inject(lua_State *L)
+{
+    const int64_t n = mbl_check_integer(L, 1, "n");
+    mb_target_inject(n, lua_isnoneornil(L, 2) ? 0 : (int)mbl_check_integer(L, 2, "errno"));
+    return 0;
+}
+
+/* steps(): of the protocol, since the process began. */
+static int target_steps(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)mb_target_steps());
+    return 1;
+}
+
+int mbl_open_target(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"check", target_check},
+        {"scavenge", target_scavenge},
+        {"remove_folder", target_remove_folder},
+        {"inject", target_inject},
+        {"steps", target_steps},
+        {NULL, NULL},
+    };
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,437 @@
+/*
+** Targets (target.h): their states, and the list of those that the exit handler removes.
+**
+** Invariants: while a target is a part or kept, target->fd is open on its file, `now` is the file's
+** name, and the file is locked where the file system can. Parts are on a list, guarded by a mutex;
+** what is on it goes when the process that made it exits (a forked child leaves its parent's alone).
+*/
+#define _GNU_SOURCE
+#include "files/target_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct mb_target {
+    char *path;
+    char *now;    /* the name that the file has; NULL: gone */
+    char *folder; /* of slices, or NULL */
+    char id[9];
+    int fd;
+    pid_t owner;
+    bool overwrite;
+    bool holds; /* named, and the file that was replaced has the name `now` until the end */
+    mb_target_state state;
+    mb_error latched;
+    mb_target *next, **link; /* the list; link == NULL: not on it */
+};
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static mb_target *listed;
+
+/* ---- the list of parts ---- */
+
+void mb_target_remove_parts(void)
+{
+    for (const mb_target *target = listed; target != NULL; target = target->next)
+        if (target->owner == getpid() && target->folder == NULL && target->now != NULL)
+            unlink(target->now);
+}
+
+static void remove_at_exit(void)
+{
+    for (const mb_target *target = listed; target != NULL; target = target->next) {
+        if (target->owner != getpid())
+            continue;
+        if (target->folder != NULL)
+            mb_remove_slices(target->folder);
+        unlink(target->now);
+    }
+}
+
+/* Under the lock. */
+static void enlist(mb_target *target)
+{
+    static bool registered = false;
+    if (!registered)
+        registered = atexit(remove_at_exit) == 0;
+    target->owner = getpid();
+    target->next = listed;
+    target->link = &listed;
+    if (listed != NULL)
+        listed->link = &target->next;
+    listed = target;
+}
+
+static void delist(mb_target *target)
+{
+    pthread_mutex_lock(&list_lock);
+    if (target->link != NULL) {
+        *target->link = target->next;
+        if (target->next != NULL)
+            target->next->link = target->link;
+        target->link = NULL;
+    }
+    pthread_mutex_unlock(&list_lock);
+}
+
+bool mb_target_is_ours(const char *id)
+{
+    bool found = false;
+    pthread_mutex_lock(&list_lock);
+    for (const mb_target *target = listed; target != NULL && !found; target = target->next)
+        found = strcmp(target->id, id) == 0;
+    pthread_mutex_unlock(&list_lock);
+    return found;
+}
+
+/* Does a target of this process own the folder of `path`? Nobody else writes there then. */
+static bool in_own_folder(const char *path)
+{
+    const size_t length = (size_t)(mb_base_of(path) - path);
+    bool found = false;
+    pthread_mutex_lock(&list_lock);
+    for (const mb_target *target = listed; target != NULL && !found; target = target->next)
+        found = target->folder != NULL && length == strlen(target->folder) + 1 &&
+                strncmp(target->folder, path, length - 1) == 0;
+    pthread_mutex_unlock(&list_lock);
+    return found;
+}
+
+/* ---- checks ---- */
+
+static mb_status check_folder(const char *path)
+{
+    char buffer[PATH_MAX];
+    struct stat facts;
+    const char *folder = mb_folder_of(path, buffer);
+    if (stat(folder, &facts) != 0)
+        return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': folder '%s': %s", path, folder,
+                       strerror(errno));
+    if (!S_ISDIR(facts.st_mode))
+        return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': '%s' is not a folder", path,
+                       folder);
+    if (access(folder, W_OK | X_OK) != 0)
+        return mb_fail(MB_STATUS_IO, "path",
+                       "cannot create '%s': folder '%s' is not writable (%s); choose another "
+                       "folder for the output",
+                       path, folder, strerror(errno));
+    return MB_STATUS_OK;
+}
+
+mb_status mb_target_check(const char *path, bool overwrite)
+{
+    struct stat facts;
+    const char *base = mb_base_of(path);
+    if (base[0] == '\0' || strlen(path) >= PATH_MAX - 3 * PART_EXTRA)
+        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' is not a file name that can be created",
+                       path);
+    if (strlen(base) > NAME_MAX - 2 * PART_EXTRA) /* a temporary name, and that of a folder */
+        return mb_fail(MB_STATUS_ARGUMENT, "path",
+                       "the file name '%s' has %zu characters; give one of %d at most", base,
+                       strlen(base), NAME_MAX - 2 * PART_EXTRA);
+    if (lstat(path, &facts) != 0)
+        return check_folder(path);
+    if (S_ISLNK(facts.st_mode) && stat(path, &facts) != 0)
+        return mb_fail(MB_STATUS_IO, "path",
+                       "cannot create '%s': it is a symbolic link to nothing; remove the link, or "
+                       "choose another name",
+                       path);
+    if (S_ISDIR(facts.st_mode))
+        return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': there is a folder of that name",
+                       path);
+    if (!S_ISREG(facts.st_mode))
+        return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': it is not an ordinary file",
+                       path);
+    if (!overwrite)
+        return mb_fail(
+            MB_STATUS_IO, "overwrite",
+            "'%s' exists already: choose another name, or allow overwriting (overwrite = true)",
+            path);
+    return check_folder(path);
+}
+
+/* ---- beginning ---- */
+
+static mb_target *make(const char *path, bool overwrite)
+{
+    mb_target *target = calloc(1, sizeof *target);
+    if (target != NULL) {
+        target->fd = -1;
+        target->overwrite = overwrite;
+        target->state = MB_TARGET_GONE;
+        target->path = strdup(path);
+        target->now = malloc(strlen(path) + PART_EXTRA);
+    }
+    if (target == NULL || target->path == NULL || target->now == NULL) {
+        mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to create '%s'", path);
+        mb_target_destroy(target);
+        return NULL;
+    }
+    return target;
+}
+
+mb_status mb_target_create(const char *path, bool overwrite, mb_target **out)
+{
+    *out = NULL;
+    MB_TRY(mb_target_check(path, overwrite));
+    if (!in_own_folder(path))
+        mb_target_scavenge(path, NULL);
+    mb_target *target = make(path, overwrite);
+    if (target == NULL)
+        return MB_STATUS_MEMORY;
+    pthread_mutex_lock(&list_lock);
+    for (int attempt = 0; attempt < 100 && target->fd < 0; attempt++) {
+        mb_random_id(target->id);
+        mb_part_name(path, target->id, target->now, strlen(path) + PART_EXTRA);
+        target->fd = mb_step_open(target->now, O_RDWR | O_CREAT | O_EXCL);
+        if (target->fd < 0 && errno != EEXIST)
+            break;
+    }
+    const int cause = errno;
+    if (target->fd >= 0) {
+        flock(target->fd, LOCK_EX | LOCK_NB); /* best effort */
+        target->state = MB_TARGET_PART;
+        enlist(target);
+    }
+    pthread_mutex_unlock(&list_lock);
+    if (target->fd < 0) {
+        mb_fail(MB_STATUS_IO, "path", "cannot create '%s': %s%s", target->now, strerror(cause),
+                cause == EACCES || cause == EROFS ? "; choose another folder for the output" : "");
+        mb_target_destroy(target);
+        return MB_STATUS_IO;
+    }
+    *out = target;
+    return MB_STATUS_OK;
+}
+
+static void kept_name(const mb_target *target, char *buffer)
+{
+    snprintf(buffer, strlen(target->path) + PART_EXTRA, "%s.unfinished", target->path);
+}
+
+mb_status mb_target_resume(const char *path, bool overwrite, mb_target **out)
+{
+    struct stat facts;
+    const char *problem = NULL;
+    *out = NULL;
+    MB_TRY(mb_target_check(path, overwrite));
+    mb_target *target = make(path, overwrite);
+    if (target == NULL)
+        return MB_STATUS_MEMORY;
+    kept_name(target, target->now);
+    target->fd = open(target->now, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (target->fd < 0 || fstat(target->fd, &facts) != 0)
+        problem = strerror(errno);
+    else if (!S_ISREG(facts.st_mode))
+        problem = "it is not an ordinary file";
+    else if (flock(target->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        problem = "another process is at work on it";
+    if (problem != NULL) {
+        mb_fail(MB_STATUS_IO, "path", "cannot go on with '%s': %s", target->now, problem);
+        mb_target_destroy(target);
+        return MB_STATUS_IO;
+    }
+    target->owner = getpid();
+    target->state = MB_TARGET_KEPT;
+    *out = target;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_target_scratch(const char *folder, int *fd)
+{
+    char name[PATH_MAX];
+    *fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    if (*fd >= 0)
+        return MB_STATUS_OK;
+    /* Not every file system has files without names. */
+    snprintf(name, sizeof name, "%s/moonbeam-scratch-XXXXXX", folder);
+    *fd = mkostemp(name, O_CLOEXEC);
+    if (*fd < 0)
+        return mb_fail(MB_STATUS_IO, NULL, "cannot create the scratch file '%s': %s", name,
+                       strerror(errno));
+    unlink(name);
+    return MB_STATUS_OK;
+}
+
+/* ---- facts ---- */
+
+int mb_target_fd(const mb_target *target)
+{
+    return target->fd;
+}
+
+mb_target_state mb_target_state_of(const mb_target *target)
+{
+    return target->state;
+}
+
+const char *mb_target_path(const mb_target *target)
+{
+    return target->path;
+}
+
+const char *mb_target_now(const mb_target *target)
+{
+    return target->state == MB_TARGET_GONE    ? NULL
+           : target->state == MB_TARGET_NAMED ? target->path
+                                              : target->now;
+}
+
+mb_status mb_target_latch(mb_target *target, mb_status status)
+{
+    if (status != MB_STATUS_OK && target->latched.code == MB_STATUS_OK)
+        target->latched = *mb_error_last();
+    return status;
+}
+
+mb_status mb_target_failure(const mb_target *target)
+{
+    if (target->latched.code != MB_STATUS_OK && mb_error_last()->code == MB_STATUS_OK)
+        mb_error_restore(&target->latched);
+    return target->latched.code;
+}
+
+/* ---- going on ---- */
+
+mb_status mb_target_make_folder(mb_target *target, const char **out)
+{
+    char name[PATH_MAX];
+    *out = NULL;
+    if (target->state != MB_TARGET_PART || target->folder != NULL)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL,
+                       "'%s' has a slices folder already, or takes none any more", target->path);
+    mb_slices_name(target->path, target->id, name, sizeof name);
+    if (mb_step_mkdir(name) != 0)
+        return mb_fail(MB_STATUS_IO, "path", "cannot create the folder '%s': %s", name,
+                       strerror(errno));
+    target->folder = strdup(name);
+    if (target->folder == NULL) {
+        mb_step_rmdir(name);
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to create '%s'", name);
+    }
+    *out = target->folder;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_target_keep(mb_target *target)
+{
+    char name[PATH_MAX];
+    if (target->state != MB_TARGET_PART)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' is not being written", target->path);
+    kept_name(target, name);
+    if (mb_step_rename(target->now, name, false) != 0)
+        return mb_fail(MB_STATUS_IO, NULL, "cannot keep '%s' as '%s': %s%s", target->path, name,
+                       strerror(errno),
+                       errno == EEXIST ? "; go on with that one, or remove it" : "");
+    delist(target);
+    strcpy(target->now, name);
+    target->state = MB_TARGET_KEPT;
+    return MB_STATUS_OK;
+}
+
+/* Is the file under its temporary name still ours, and whole? */
+static mb_status check_part(const mb_target *target, int64_t bytes)
+{
+    struct stat facts, named;
+    if (fstat(target->fd, &facts) != 0 || lstat(target->now, &named) != 0)
+        return mb_fail(MB_STATUS_IO, NULL, "cannot find '%s' again: %s", target->now,
+                       strerror(errno));
+    if (facts.st_dev != named.st_dev || facts.st_ino != named.st_ino)
+        return mb_fail(MB_STATUS_IO, NULL, "'%s' has been replaced by another file meanwhile",
+                       target->now);
+    if (bytes >= 0 && named.st_size != bytes)
+        return mb_fail_bytes(MB_STATUS_IO, (uint64_t)bytes, (uint64_t)named.st_size,
+                             "only %lld of %lld bytes of '%s' are in the file",
+                             (long long)named.st_size, (long long)bytes, target->path);
+    return MB_STATUS_OK;
+}
+
+/* The rename itself; true where the replaced file has the temporary name now. */
+static mb_status rename_part(mb_target *target, bool hold, bool *holds)
+{
+    struct stat facts;
+    *holds = hold && target->overwrite && lstat(target->path, &facts) == 0 &&
+             mb_step_exchange(target->now, target->path) == 0;
+    if (*holds || mb_step_rename(target->now, target->path, target->overwrite) == 0)
+        return MB_STATUS_OK;
+    const int cause = errno;
+    if (cause == EEXIST)
+        return mb_fail(MB_STATUS_IO, "overwrite",
+                       "'%s' has come into being meanwhile; it was left as it is", target->path);
+    return mb_fail(MB_STATUS_IO, NULL, "cannot give '%s' its name: %s", target->path,
+                   strerror(cause));
+}
+
+mb_status mb_target_name(mb_target *target, int64_t bytes, bool sync, const char **held)
+{
+    char buffer[PATH_MAX];
+    if (held != NULL)
+        *held = NULL;
+    if (target->state != MB_TARGET_PART && target->state != MB_TARGET_KEPT)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' is not being written", target->path);
+    MB_TRY(mb_target_failure(target));
+    if (sync && mb_step_sync(target->fd) != 0)
+        return mb_target_latch(target,
+                               mb_fail(MB_STATUS_IO, NULL, "cannot write '%s' to the disk: %s",
+                                       target->path, strerror(errno)));
+    MB_TRY(mb_target_latch(target, check_part(target, bytes)));
+    MB_TRY(rename_part(target, held != NULL, &target->holds));
+    if (!target->holds)
+        delist(target);
+    target->state = MB_TARGET_NAMED;
+    free(target->folder); /* it belongs to the file now */
+    target->folder = NULL;
+    if (sync)
+        mb_step_sync_folder(mb_folder_of(target->path, buffer));
+    close(target->fd);
+    target->fd = -1;
+    if (target->holds)
+        *held = target->now;
+    return MB_STATUS_OK;
+}
+
+/* ---- ending ---- */
+
+void mb_target_discard(mb_target *target)
+{
+    struct stat facts, named;
+    const bool unnamed = target->state == MB_TARGET_PART || target->state == MB_TARGET_KEPT;
+    if (unnamed && target->owner == getpid()) { /* a forked child leaves its parent's alone */
+        if (target->folder != NULL)
+            mb_remove_slices(target->folder);
+        if (fstat(target->fd, &facts) == 0 && lstat(target->now, &named) == 0 &&
+            facts.st_dev == named.st_dev && facts.st_ino == named.st_ino)
+            mb_step_unlink(target->now);
+    }
+    if (target->holds && target->owner == getpid())
+        mb_step_unlink(target->now);
+    if (unnamed || target->holds)
+        delist(target);
+    if (unnamed)
+        target->state = MB_TARGET_GONE;
+    target->holds = false;
+    if (target->fd >= 0)
+        close(target->fd);
+    target->fd = -1;
+}
+
+void mb_target_destroy(mb_target *target)
+{
+    if (target == NULL)
+        return;
+    if (target->state != MB_TARGET_KEPT)
+        mb_target_discard(target);
+    else if (target->fd >= 0)
+        close(target->fd);
+    free(target->folder);
+    free(target->now);
+    free(target->path);
+    free(target);
+}
