@@ -4,6 +4,7 @@
 ** line, "where: op: message". Errors blame the nearest Lua line outside the module's own Lua half,
 ** because that is the line a user can change.
 */
+#include "core/text.h"
 #include "lua_moonbeam.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -221,6 +222,22 @@ static bool has_anatomy(lua_State *L)
     return listed && (total == 0 || enough <= total);
 }
 
+void mbl_push_printable(lua_State *L, const char *text, size_t length, bool lines)
+{
+    luaL_Buffer b;
+    char *out = luaL_buffinitsize(L, &b, MB_TEXT_GROWTH * length + 1);
+    luaL_pushresultsize(&b, mb_text_printable(text, length, lines, out));
+}
+
+/* printable(text [, lines]): text of files and names as a terminal may see it; with lines, line ends stay. */
+static int error_printable(lua_State *L)
+{
+    size_t length;
+    const char *text = luaL_checklstring(L, 1, &length);
+    mbl_push_printable(L, text, length, lua_toboolean(L, 2));
+    return 1;
+}
+
 static int error_tostring(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -247,10 +264,14 @@ static int error_tostring(lua_State *L)
     }
     luaL_addstring(&b, message);
     luaL_pushresult(&b);
+    size_t length;
+    const char *line = lua_tolstring(L, -1, &length);
+    mbl_push_printable(L, line, length, false);
     if (has_anatomy(L)) {
         char text[3000];
         anatomy(L, text, sizeof text);
-        lua_pushfstring(L, "%s%s", lua_tostring(L, -1), text);
+        mbl_push_printable(L, text, strlen(text), true);
+        lua_concat(L, 2);
     }
     return 1;
 }
@@ -331,11 +352,9 @@ static int error_nearest(lua_State *L)
 
 int mbl_open_error(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"new", error_new},
-                                         {"raise", error_raise},
-                                         {"nearest", error_nearest},
-                                         {"enough", error_enough},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"new", error_new},         {"raise", error_raise},
+                                         {"nearest", error_nearest}, {"printable", error_printable},
+                                         {"enough", error_enough},   {NULL, NULL}};
     luaL_newmetatable(L, MBL_ERROR);
     lua_pushcfunction(L, error_tostring);
     lua_setfield(L, -2, "__tostring");

@@ -36,7 +36,9 @@ _Noreturn int mbl_fail(lua_State *L, mb_status code, const char *arg, const char
     MB_PRINTF(4, 5);
 /* Pushes the record as an error object and clears it, for functions that return nil, err. */
 void mbl_push_error(lua_State *L);
-/* Registers the metatable "moonbeam.error"; pushes {new, raise, nearest}. */
+/* Pushes text as a terminal may see it (core/text.h). */
+void mbl_push_printable(lua_State *L, const char *text, size_t length, bool lines);
+/* Registers the metatable "moonbeam.error"; pushes {new, raise, nearest, printable}. */
 int mbl_open_error(lua_State *L);
 
 /*

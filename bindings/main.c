@@ -187,10 +187,12 @@ static int report(lua_State *L, int status)
     if (status != LUA_OK) {
         if (has_code(L, -1, MB_STATUS_CANCELLED))
             failure_status = 128 + mbl_stop_signal(); /* as shells say it */
-        const char *message = luaL_tolstring(L, -1, NULL);
-        fprintf(stderr, "%s: %s\n", program, message);
+        size_t length;
+        const char *message = luaL_tolstring(L, -1, &length);
+        mbl_push_printable(L, message, length, true);
+        fprintf(stderr, "%s: %s\n", program, lua_tostring(L, -1));
         fflush(stderr);
-        lua_pop(L, 2);
+        lua_pop(L, 3);
     }
     return status;
 }

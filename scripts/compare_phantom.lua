@@ -13,7 +13,7 @@ local options = cli.parse(arg, {
 
 local scan <close> = cli.must(mb.h5.open(options.scan))
 if not scan:exists("/simulation/ellipsoids") then
-    print(("error      not known: %s was not simulated, so there is no phantom to compare with"):format(options.scan))
+    cli.print(("error      not known: %s was not simulated, so there is no phantom to compare with"):format(options.scan))
     return
 end
 local result <close> = cli.must(mb.h5.open(options.volume))
@@ -30,7 +30,7 @@ local nz, ny, nx = table.unpack(volume.shape)
 do
     local simulated <close> = cli.must(mb.scan.open(options.scan))
     if nz ~= simulated.rows then
-        print(("error      not compared: the volume has %d of the scan's %d rows"):format(nz, simulated.rows))
+        cli.print(("error      not compared: the volume has %d of the scan's %d rows"):format(nz, simulated.rows))
         return
     end
 end
@@ -44,5 +44,5 @@ local disc <close> = mb.ellipsoid_volume({1, options.radius * nx / 2, options.ra
 local difference <close> = volume - truth
 mb.binary(difference, "mul", {b = disc, out = difference})
 mb.binary(truth, "mul", {b = disc, out = truth})
-print(("error      %.4f relative L2 against the analytic phantom inside %g of the radius"):format(
+cli.print(("error      %.4f relative L2 against the analytic phantom inside %g of the radius"):format(
     difference:norm() / truth:norm(), options.radius))

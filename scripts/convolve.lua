@@ -117,19 +117,19 @@ local function from_file_to_file()
         whole(spread, on, host):release()
     end).device
     local tiled = options.tiles == "always" or options.tiles ~= "none" and boundary ~= "circular" and live + known > limit
-    print(("image %s %s, %s; PSF %s; boundary %s; on %s"):format(table.concat(source.shape, " x "), source.dtype, options.image,
+    cli.print(("image %s %s, %s; PSF %s; boundary %s; on %s"):format(table.concat(source.shape, " x "), source.dtype, options.image,
         table.concat(psf.shape, " x "), boundary, id))
     local plan
     if tiled then
         settings.tile, settings.device = options.tile, id
         plan = mb.tiles.plan(source, psf, mb.volumes.planned(source.shape, "f32"), settings)
         settings.plan = plan
-        print(("%d tiles%s"):format(plan.total, live + known > limit and ("; the whole takes %s, the budget is %s"):format(
+        cli.print(("%d tiles%s"):format(plan.total, live + known > limit and ("; the whole takes %s, the budget is %s"):format(
             format_bytes(live + known), format_bytes(limit)) or ""))
-        print(mb.tiles.table(plan))
+        cli.print(mb.tiles.table(plan))
         known = plan.peak
     end
-    print(("predicted peak %s (%d bytes)%s"):format(format_bytes(live + known), live + known, tiled and device.kind ~= "host"
+    cli.print(("predicted peak %s (%d bytes)%s"):format(format_bytes(live + known), live + known, tiled and device.kind ~= "host"
         and (", on the host %s (%d bytes)"):format(format_bytes(plan.host_peak), plan.host_peak) or ""))
     if options.plan then
         return
@@ -161,7 +161,7 @@ local function from_file_to_file()
         peak, host_peak = live + scope:finish(), host_scope and host_scope:finish()
     end
     out:finish()
-    print(("measured peak %s (%d bytes)%s, %.3g s: %s"):format(format_bytes(peak), peak, host_peak
+    cli.print(("measured peak %s (%d bytes)%s, %.3g s: %s"):format(format_bytes(peak), peak, host_peak
         and (", on the host %s (%d bytes)"):format(format_bytes(host_peak), host_peak) or "", mb.system.clock() - started,
         options.output))
 end
@@ -185,7 +185,7 @@ local function step(name, f, ...)
     local peak = before + scope:finish()
     local live = mb.pool.stats(device).live
     highest = math.max(highest, peak)
-    print(("  %-28s live %8.5f GiB   peak %8.5f GiB   %5.2f B/voxel"):format(name, live / 2 ^ 30, peak / 2 ^ 30, peak / voxels))
+    cli.print(("  %-28s live %8.5f GiB   peak %8.5f GiB   %5.2f B/voxel"):format(name, live / 2 ^ 30, peak / 2 ^ 30, peak / voxels))
     return table.unpack(results, 1, results.n)
 end
 
@@ -216,7 +216,7 @@ local _ <close> = setmetatable({}, {__close = function(_, err)
         .. "with --tiles (not circular)\n"):format(peak_of(kernel, true), peak_of(kernel, false)))
 end})
 
-print(("%d x %d x %d f32, %.5f GiB; PSF %s; boundary %s, mode %s; on %s"):format(options.size[1], options.size[2],
+cli.print(("%d x %d x %d f32, %.5f GiB; PSF %s; boundary %s, mode %s; on %s"):format(options.size[1], options.size[2],
     options.size[3], 4 * voxels / 2 ^ 30, options.psf or options.model .. " " .. table.concat(options.psf_size, " x "),
     options.boundary, options.mode, id))
 local image = step("image", function()
@@ -275,17 +275,17 @@ elseif options.tiles == "always" or options.tiles == "auto" and not fits() then
     end
     local plan
     result, plan = step("convolution in tiles", mb.tiles.convolve, image, psf, {boundary = options.boundary, tile = options.tile})
-    print(("  %d tiles of at most %s on a grid of %s, %d bytes each; %.2f voxels transformed for each of the image"):format(
+    cli.print(("  %d tiles of at most %s on a grid of %s, %d bytes each; %.2f voxels transformed for each of the image"):format(
         plan.total, table.concat(plan.tile, " x "), table.concat(plan.grid, " x "), plan.peak, plan.work))
-    print(mb.tiles.table(plan))
+    cli.print(mb.tiles.table(plan))
 else
     local known = peak_of(psf.shape, not options.keep)
-    print(("  predicted peak %.5f GiB (%d bytes)"):format(known / 2 ^ 30, known))
+    cli.print(("  predicted peak %.5f GiB (%d bytes)"):format(known / 2 ^ 30, known))
     result = step("convolution", mb.convolution, image, psf, {mode = options.mode, boundary = options.boundary,
         consume = not options.keep})
 end
 
-print(("result %s, flux %.6g of %.6g; peak %.5f GiB (%d bytes), %.2f arrays"):format(table.concat(result.shape, " x "),
+cli.print(("result %s, flux %.6g of %.6g; peak %.5f GiB (%d bytes), %.2f arrays"):format(table.concat(result.shape, " x "),
     mb.bound(0, result.sum, result), flux, highest / 2 ^ 30, highest, highest / (4 * voxels)))
 picture(options.png, result)
 if options.output then

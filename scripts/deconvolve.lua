@@ -69,7 +69,7 @@ local options = cli.parse(arg, {
 
 local function say(...)
     if not options.quiet then
-        print(string.format(...))
+        cli.print(string.format(...))
     end
 end
 
@@ -375,7 +375,7 @@ local function deconvolve_tiled(volume, sink, label)
         say("seams      %.3f: differences across tile faces over those within%s", report.seam, bad
             and "; they may show: --tiles exact, or fewer iterations" or "")
         if bad and options.quiet then
-            io.stderr:write(("deconvolve.lua: the seam metric is %.3f\n"):format(report.seam))
+            cli.tell(("deconvolve.lua: the seam metric is %.3f"):format(report.seam))
         end
     end
     return sink.least, sink.greatest
@@ -405,7 +405,7 @@ say("measured   peak %s (%d bytes)%s", format_bytes(peak), peak, host_peak and m
 out:finish()
 local limits = {u8 = 255, u16 = 65535}
 if limits[options.dtype] and least and (least < -0.5 or greatest > limits[options.dtype] + 0.5) then
-    io.stderr:write(("deconvolve: values of %.5g to %.5g were clamped to the range of %s\n"):format(least, greatest, options.dtype))
+    cli.tell(("deconvolve: values of %.5g to %.5g were clamped to the range of %s"):format(least, greatest, options.dtype))
 end
 say("result     %s, %s%s: %s", table.concat(shape, " x "), options.dtype, least
     and (", range %.5g to %.5g"):format(least, greatest) or "", options.output)

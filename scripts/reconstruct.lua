@@ -63,7 +63,7 @@ local options = cli.parse(arg, {
 
 local function say(...)
     if not options.quiet then
-        print(string.format(...))
+        cli.print(string.format(...))
     end
 end
 
@@ -75,7 +75,7 @@ local OPTION_NAMES = {
 }
 
 local function warn(...)
-    io.stderr:write("warning: ", cli.spoken(string.format(...), OPTION_NAMES), "\n")
+    cli.tell("warning: " .. cli.spoken(string.format(...), OPTION_NAMES))
 end
 
 local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.h5"
@@ -213,7 +213,7 @@ if options.half_acquisition and not settings.center then
 end
 local plan = cli.checked(mb.recon.plan, scan, settings)
 if options.plan then
-    print(mb.recon.describe(plan))
+    cli.print(mb.recon.describe(plan))
     return
 end
 phase("plan")

@@ -196,6 +196,6 @@ if scan_gains ~= gains then
 end
 file:finish()
 bar:finish()
-print(("%s: %d projections of %d x %d over %g degrees, %d flats, %d darks, axis at column %g%s"):format(options.out, count,
+cli.print(("%s: %d projections of %d x %d over %g degrees, %d flats, %d darks, axis at column %g%s"):format(options.out, count,
     rows, cols, options.span, options.flats, options.darks, center,
     options.axis_tilt ~= 0 and (", leaning %g degrees"):format(options.axis_tilt) or ""))

@@ -166,9 +166,23 @@ end
 -- The program's own name, for its messages; set by `parse`.
 local program = "moonbeam"
 
+--- As print, but what a file or a name holds cannot steer the terminal.
+function cli.print(...)
+    local words = table.pack(...)
+    for i = 1, words.n do
+        words[i] = core.error.printable(tostring(words[i]), true)
+    end
+    print(table.unpack(words, 1, words.n))
+end
+
+--- One line on stderr, with line ends spelled out: a file cannot add lines of its own.
+function cli.tell(line)
+    io.stderr:write(core.error.printable(line), "\n")
+end
+
 --- Ends the program with a line on stderr and this status, 1 by default.
 function cli.stop(message, status)
-    io.stderr:write(("%s: %s\n"):format(program, message))
+    cli.tell(("%s: %s"):format(program, message))
     os.exit(status or 1, true)
 end
 

@@ -149,9 +149,9 @@ function value_text(value, depth)
     if type(value) == "table" then
         return table_text(value, depth)
     elseif type(value) == "string" then
-        return depth > 0 and ("%q"):format(value) or value
+        return core.error.printable(depth > 0 and ("%q"):format(value) or value, true)
     end
-    return tostring(value)
+    return core.error.printable(tostring(value), true)
 end
 
 -- How the prompt shows a value.
@@ -471,7 +471,7 @@ function repl.run(options)
         if not ok then
             -- The traceback ends where the prompt begins.
             local text = tostring((...)):gsub("\n%s*%[C%]: in function 'moonbeam.system.call'.*", "")
-            write_error(text .. "\n")
+            write_error(core.error.printable(text, true) .. "\n")
         elseif count > 0 then
             local lines = {}
             for i = 1, count do

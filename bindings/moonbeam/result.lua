@@ -41,6 +41,29 @@ local function is_list(value)
     return true
 end
 
+-- Tables in tables, and tables in all, beyond which it is a mistake: HDF5 gets slow with the square
+-- of the depth.
+local DEEPEST, MOST_TABLES = 16, 10000
+
+-- Raises where tables lie too deep in each other, or in themselves. `above` are those that this one
+-- lies in, `seen` counts them all.
+local function check_tables(values, op, above, seen)
+    above[values], above.depth, seen.count = true, above.depth + 1, seen.count + 1
+    if above.depth > DEEPEST or seen.count > MOST_TABLES then
+        fail("argument", ("tables lie more than %d deep in each other, or there are more than %d")
+            :format(DEEPEST, MOST_TABLES), nil, op)
+    end
+    for name, value in pairs(values) do
+        if type(value) == "table" and not is_list(value) and getmetatable(value) == nil then
+            if above[value] then
+                fail("argument", ("the table '%s' lies in itself"):format(tostring(name)), nil, op)
+            end
+            check_tables(value, op, above, seen)
+        end
+    end
+    above[values], above.depth = nil, above.depth - 1
+end
+
 local write_table
 
 local function write_value(file, path, value)
@@ -205,8 +228,10 @@ local function check_options(options)
             fail("shape", "every extent of shape must be an integer above 0", "shape")
         end
     end
-    if options.pixel_size and options.pixel_size <= 0 then
-        fail("argument", "pixel_size is a length in metres, above 0", "pixel_size")
+    local pixel = options.pixel_size
+    if pixel ~= nil and not (type(pixel) == "number" and pixel >= 1e-13 and pixel <= 1) then
+        fail("argument", ("pixel_size is %s; it is a length in metres, from 1e-13 to 1"):format(
+            tostring(pixel)), "pixel_size")
     end
     local count = options.slices_per_file
     if count ~= nil and (math.type(count) ~= "integer" or count < 1) then
@@ -217,6 +242,7 @@ local function check_options(options)
     if options.parameters ~= nil and type(options.parameters) ~= "table" then
         fail("argument", "parameters must be a table", "parameters")
     end
+    check_tables(options.parameters or {}, "result.create", { depth = 0 }, { count = 0 })
 end
 
 local function fill(file, options, parts)
@@ -393,6 +419,7 @@ function methods:provenance(values)
     if type(values) ~= "table" then
         fail("argument", "provenance takes a table", nil, "result:provenance")
     end
+    check_tables(values, "result:provenance", { depth = 0 }, { count = 0 })
     write_table(self.file, "/entry/provenance", values)
 end
 

@@ -486,7 +486,7 @@ end
 -- Reading
 
 function methods:warn(text)
-    self.warnings[#self.warnings + 1] = text
+    self.warnings[#self.warnings + 1] = core.error.printable(text)
 end
 
 -- Extents of what `rows` selects: one axis, or none for an integer.
@@ -616,7 +616,7 @@ end
 function methods:describe()
     local lines = {}
     local function line(name, ...)
-        lines[#lines + 1] = ("%-11s"):format(name) .. string.format(...)
+        lines[#lines + 1] = core.error.printable(("%-11s"):format(name) .. string.format(...))
     end
     line("scan", "%s (%s)", self.path, self.format)
     line("frames", "%d projections of %d rows x %d columns, %s, in %s", self.n_angles, self.rows,
@@ -642,8 +642,8 @@ metatable.__index = methods
 metatable.__close = methods.close
 
 function metatable:__tostring()
-    return ("scan '%s' (%s, %d projections of %d x %d)"):format(self.path, self.format or "?",
-        self.n_angles or 0, self.rows or 0, self.cols or 0)
+    return ("scan '%s' (%s, %d projections of %d x %d)"):format(core.error.printable(self.path),
+        self.format or "?", self.n_angles or 0, self.rows or 0, self.cols or 0)
 end
 
 return scan

@@ -87,7 +87,7 @@ local function run(name, how, changes)
     globals.arg = arguments
     local chunk, problem = loadfile(name, "bt", globals)
     if not chunk then
-        io.stderr:write("moonbeam: ", problem, "\n")
+        io.stderr:write("moonbeam: ", core.error.printable(problem, true), "\n")
         return 1
     end
     local status = 0
@@ -109,7 +109,7 @@ local function run(name, how, changes)
     local ok, made = pcall(how, body)
     rawset(_G, "arg", saved)
     if not ok then
-        io.stderr:write("moonbeam: ", tostring(made), "\n")
+        io.stderr:write("moonbeam: ", core.error.printable(tostring(made), true), "\n")
         return 1
     end
     return status, made
@@ -119,7 +119,7 @@ end
 function script.plan(name)
     local status, made = run(name, ledger.dry_run, quiet_changes())
     if made and (status == 0 or #made > 0) then
-        print(made:text {limit = ROWS})
+        print(core.error.printable(made:text {limit = ROWS}, true))
     end
     return status
 end

@@ -107,6 +107,39 @@ describe("result", function()
         assert.equal(2, f:value(provenance .. "steps/fbp"))
     end)
 
+    it("takes no tables that lie in themselves, or too deep in each other", function()
+        local r <close> = mb.result.create(path, { shape = { 1, 4, 5 } })
+        local itself, a, deep = {}, {}, {}
+        itself.x, itself.y = { z = itself }, 1
+        for _, letter in ipairs { "p", "q", "r", "s", "t", "u", "v", "w" } do
+            a[letter] = { [letter] = a }
+        end
+        local inner = deep
+        for _ = 1, 200 do
+            inner.x = {}
+            inner = inner.x
+        end
+        for words, value in pairs {
+            ["the table 'z' lies in itself"] = itself, ["lies in itself"] = a, ["more than 16 deep"] = deep,
+        } do
+            assert.matches(words, (helper.failure(r.provenance, r, value)))
+            assert.matches(words, (helper.failure(mb.result.create, folder .. "/other.h5",
+                { shape = { 1, 4, 5 }, parameters = value })))
+        end
+        local shared = { b = 1 }
+        r:provenance { c = shared, d = { e = shared } }
+        r:close()
+        assert.same({}, files.list(folder))
+    end)
+
+    it("has a pixel size that can be", function()
+        for _, wrong in ipairs { 0, -1, 1e308, 1e-320, 0 / 0, "1" } do
+            assert.matches("pixel_size is .*; it is a length in metres", (helper.failure(
+                mb.result.create, path, { shape = { 1, 4, 5 }, pixel_size = wrong })))
+        end
+        assert.same({}, files.list(folder))
+    end)
+
     it("takes a script's text from its file", function()
         local script = folder .. "/recipe.lua"
         files.write(script, "print 'recipe'")

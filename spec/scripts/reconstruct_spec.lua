@@ -313,6 +313,30 @@ describe("scripts", function()
         end
     end)
 
+    it("let nothing of a file steer the terminal", function()
+        local evil = "\27]0;title\7\27[2J"
+        do
+            local data <close> = mb.full({6, 2, 8}, 0.5)
+            local file <close> = mb.h5.create(path("evil.h5"))
+            file:write("/exchange/data", data)
+            file:write("/exchange/theta", {0, 30, 60, 90, 120, 150}, {attributes = {units = "deg"}})
+            file:write("/measurement/instrument/detector/pixel_size", 1, {attributes = {units = evil}})
+            file:finish()
+        end
+        local named = path(evil .. "\n.h5")
+        assert(os.rename(path("evil.h5"), named))
+        local quoted = ("'%s'"):format(named)
+        for _, arguments in ipairs {quoted .. " --plan -c 3.5", quoted .. " -c 99 --plan", quoted .. " -o " .. quoted,
+            quoted .. " -c 3.5 -o " .. path("tame.h5")} do
+            local _, text = run("reconstruct.lua", arguments .. " --device host")
+            assert.is_nil(text:find("\27", 1, true), text)
+        end
+        local _, text = run("reconstruct.lua", quoted .. " --plan -c 3.5 --device host")
+        assert.matches("has the unknown unit '\\x1b%]0;title\\x07\\x1b%[2j'", text)
+        assert.matches("\nscan       [^\n]*\\x1b%]0;title\\x07\\x1b%[2J\\n%.h5 %(Data Exchange%)\n", "\n" .. text)
+        os.remove(named)
+    end)
+
     it("take flats of another file", function()
         do
             local from <close> = assert(mb.scan.open(path("scan.h5")))
