@@ -48,13 +48,32 @@ static int pool_round(lua_State *L)
     return 1;
 }
 
-/* alloc(bytes [, device]): a block, as a u8 array of one axis. 0 bytes are legal and take no
-** memory. */
+/* element_bytes(dtype): what one element takes. */
+static int pool_element_bytes(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)mb_dtype_bytes(mbl_check_dtype(L, 1, "dtype")));
+    return 1;
+}
+
+/* alloc(bytes [, device or {device =, dtype =}]): a block, as an array of one axis, of u8 by default. 0 bytes are legal
+** and take no memory. */
 static int pool_alloc(lua_State *L)
 {
+    static const char *const names[] = {"device", "dtype", NULL};
     uint64_t bytes = mbl_check_bytes(L, 1, "bytes");
-    mb_shape shape = {1, {(int64_t)bytes}};
-    mbl_create_array(L, mbl_opt_device(L, 2), MB_U8, &shape);
+    bool options = lua_istable(L, 2);
+    mb_dtype dtype = MB_U8;
+    if (options) {
+        mbl_check_options(L, 2, names, "pool.alloc");
+        dtype = mbl_option_dtype(L, 2, MB_U8);
+    }
+    uint64_t size = mb_dtype_bytes(dtype);
+    if (bytes % size != 0)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "bytes",
+                 "%llu bytes are no whole number of %s (%llu bytes each)",
+                 (unsigned long long)bytes, mb_dtype_name(dtype), (unsigned long long)size);
+    mb_shape shape = {1, {(int64_t)(bytes / size)}};
+    mbl_create_array(L, options ? mbl_option_device(L, 2) : mbl_opt_device(L, 2), dtype, &shape);
     return 1;
 }
 
@@ -413,6 +432,7 @@ int mbl_open_pool(lua_State *L)
     static const luaL_Reg functions[] = {{"stats", pool_stats},
                                          {"round", pool_round},
                                          {"alloc", pool_alloc},
+                                         {"element_bytes", pool_element_bytes},
                                          {"activate", pool_activate},
                                          {"trim", pool_trim},
                                          {"set_guards", pool_set_guards},

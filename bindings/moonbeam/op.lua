@@ -73,16 +73,8 @@ local function specs_for(options, axis, count)
     return inputs
 end
 
-local ITEM_BYTES = {}
-
-local function item_bytes(dtype)
-    ITEM_BYTES[dtype] = ITEM_BYTES[dtype]
-        or op.estimate("convert", { { dtype, 1 } }, { dtype = dtype }).results[1].bytes
-    return ITEM_BYTES[dtype]
-end
-
 local function spec_bytes(spec)
-    local bytes = item_bytes(spec[1])
+    local bytes = core.pool.element_bytes(spec[1])
     for i = 2, #spec do
         bytes = bytes * spec[i]
     end

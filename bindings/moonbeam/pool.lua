@@ -3,6 +3,7 @@
 -- as their last argument; without one they mean the default device.
 
 local core = require "moonbeam.core"
+local options_of = require "moonbeam.options"
 
 local pool = {}
 for name, f in pairs(core.pool) do
@@ -158,7 +159,21 @@ function pool.shutdown(device)
 end
 
 -- ---------------------------------------------------------------------------------------------
--- Blocks by hand: arrays of u8
+-- Blocks by hand. One block can hold many pitched images, which every filter takes, and several blocks of different types:
+--
+--   local width, height = 1920, 1080
+--   local rows <close> = mb.pool.alloc_pitched(width, 2 * height, {dtype = "f32"})
+--   local image <close> = rows:view({1, height}, mb.all)
+--   local smooth <close> = rows:view({height + 1, 2 * height}, mb.all)
+--   local mask <close> = mb.pool.alloc_pitched(width, height)
+--   for frame = 1, frames do
+--       fill(image, frame)
+--       mb.box_filter(image, 5, {out = smooth})
+--       mb.adaptive_threshold(smooth, 11, {out = mask})
+--   end
+--
+-- After the first turn of that loop the pool commits nothing more. block:reinterpret(dtype) is a view of the same bytes as
+-- other elements.
 
 -- What a block of that many bytes takes: whole units of 512.
 function pool.ceil_1d(bytes)
@@ -176,21 +191,32 @@ function pool.ceil_2d(width_bytes, height)
     return pitch * height
 end
 
--- alloc(bytes [, device]): a block, as a u8 array of one axis. A block of 0 bytes is legal and takes
--- no memory.
+-- element_bytes(dtype): what one element takes.
+
+-- alloc(bytes [, device]), alloc(bytes, {device =, dtype =}): a block, as an array of one axis; of u8 without dtype, of
+-- bytes / element_bytes(dtype) elements with it. A block of 0 bytes is legal and takes no memory.
 pool.alloc = core.pool.alloc
 
--- Rows at a pitch: a u8 array (height, width_bytes), and the pitch in bytes. options: device,
--- pitch (default: width_bytes rounded up to 512).
-function pool.alloc_pitched(width_bytes, height, options)
-    options = options or {}
-    check_count(width_bytes, "alloc_pitched", "width_bytes", 0)
+-- Rows at a pitch: an array (height, width), and the pitch in bytes. options: dtype (default u8), device, pitch (bytes,
+-- whole elements; default: a row's bytes rounded up to 512).
+function pool.alloc_pitched(width, height, options)
+    options = options_of(options, "pool.alloc_pitched", {"device", "dtype", "pitch"})
+    local dtype = options.dtype or "u8"
+    local size = core.pool.element_bytes(dtype)
+    check_count(width, "alloc_pitched", "width", 0)
     check_count(height, "alloc_pitched", "height", 0)
-    local pitch = options.pitch or core.pool.round(width_bytes)
-    check_count(pitch, "alloc_pitched", "pitch", width_bytes)
-    local whole <close> = core.array.empty({ height, pitch }, { dtype = "u8", device = options.device })
-    core.pool.note_pitch(whole, (pitch - width_bytes) * height)
-    return whole:view(core.array.all, { 1, width_bytes }), pitch
+    if width > math.maxinteger // 2 // size then
+        fail("alloc_pitched", "width", ("%d elements of %s are more than can be addressed"):format(width, dtype))
+    end
+    local pitch = options.pitch or core.pool.round(width * size)
+    check_count(pitch, "alloc_pitched", "pitch", width * size)
+    if pitch % size ~= 0 then
+        fail("alloc_pitched", "pitch", ("a pitch of %d bytes is no whole number of %s (%d bytes each)"):format(pitch,
+            dtype, size))
+    end
+    local whole <close> = core.array.empty({ height, pitch // size }, { dtype = dtype, device = options.device })
+    core.pool.note_pitch(whole, (pitch - width * size) * height)
+    return whole:view(core.array.all, { 1, width }), pitch
 end
 
 -- free(block): releases it. One that was released before is an error that names both places.

@@ -236,37 +236,27 @@ mb_status mb_array_broadcast(const mb_array *array, const mb_shape *shape, mb_ar
 
 mb_status mb_array_reinterpret(const mb_array *array, mb_dtype dtype, mb_array **out)
 {
-    int rank = array->shape.rank, last = rank - 1;
+    int last = array->shape.rank - 1;
     int64_t from = (int64_t)mb_dtype_bytes(array->dtype), to = (int64_t)mb_dtype_bytes(dtype);
-    bool to_complex =
-        (array->dtype == MB_F32 && dtype == MB_C64) || (array->dtype == MB_F64 && dtype == MB_C128);
-    bool to_real =
-        (array->dtype == MB_C64 && dtype == MB_F32) || (array->dtype == MB_C128 && dtype == MB_F64);
-    if (!to_complex && !to_real && dtype != array->dtype)
-        return mb_fail(MB_STATUS_DTYPE, "dtype",
-                       "%s cannot be seen as %s; pairs are f32/c64 and f64/c128",
-                       mb_dtype_name(array->dtype), mb_dtype_name(dtype));
-    if (rank < 1 || (array->strides[last] != 1 && array->shape.dims[last] > 1))
+    if (last < 0 || (array->strides[last] != 1 && array->shape.dims[last] > 1))
         return mb_fail(MB_STATUS_SHAPE, NULL,
                        "only a dense last axis can be seen as another type; call a:copy() first");
     mb_array view = *array;
+    bool whole = array->shape.dims[last] * from % to == 0 && array->offset * from % to == 0;
+    for (int i = 0; i < last; i++) {
+        whole = whole && (array->strides[i] * from % to == 0 || array->shape.dims[i] <= 1);
+        view.strides[i] = array->strides[i] * from / to;
+    }
+    if (!whole)
+        return mb_fail(MB_STATUS_SHAPE, NULL,
+                       "rows of %lld %s at this offset and pitch are no whole number of %s (%lld "
+                       "bytes each)",
+                       (long long)array->shape.dims[last], mb_dtype_name(array->dtype),
+                       mb_dtype_name(dtype), (long long)to);
     view.dtype = dtype;
     view.strides[last] = 1;
-    if (to_complex) {
-        bool even = array->shape.dims[last] % 2 == 0 && array->offset % 2 == 0;
-        for (int i = 0; i < last; i++)
-            even = even && (array->strides[i] % 2 == 0 || array->shape.dims[i] <= 1);
-        if (!even)
-            return mb_fail(MB_STATUS_SHAPE, NULL,
-                           "rows of an odd number of reals cannot be seen as complex");
-        view.shape.dims[last] /= 2;
-        view.offset /= 2;
-    } else if (to_real) {
-        view.shape.dims[last] *= 2;
-        view.offset *= 2;
-    }
-    for (int i = 0; i < last; i++)
-        view.strides[i] = array->strides[i] * from / to;
+    view.shape.dims[last] = array->shape.dims[last] * from / to;
+    view.offset = array->offset * from / to;
     mb_array *made = share(array);
     if (!made)
         return MB_STATUS_MEMORY;

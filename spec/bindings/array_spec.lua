@@ -178,6 +178,29 @@ describe("views", function()
         assert.same({ 3, 4 }, { complex:item(1, 2) })
     end)
 
+    it("see the same bytes as other elements, where rows, pitch and offset are whole ones", function()
+        local block <close> = mb.pool.alloc(3 * 16)
+        local floats <close> = block:reinterpret("f32")
+        assert.same({ 12 }, floats.shape)
+        floats:fill(1) -- 0x3F800000
+        assert.same({ 0, 0, 128, 63 }, { block:item(1), block:item(2), block:item(3), block:item(4) })
+        local rows <close> = block:reshape(3, 16)
+        local middle <close> = rows:view(mb.all, { 5, 12 })
+        local pairs_of_rows <close> = middle:reinterpret("f32")
+        assert.same({ 3, 2 }, pairs_of_rows.shape)
+        assert.same({ 4, 1 }, pairs_of_rows.strides)
+        assert.same({ { 1, 1 }, { 1, 1 }, { 1, 1 } }, pairs_of_rows:to_table())
+        local bytes <close> = pairs_of_rows:reinterpret("u8")
+        assert.same({ 3, 8 }, bytes.shape)
+        assert.same({ 16, 1 }, bytes.strides)
+        for _, ranges in ipairs { { 4, 11 }, { 5, 11 } } do -- offset, then width
+            local odd <close> = rows:view(mb.all, ranges)
+            assert.matches("no whole number of f32", (helper.failure(odd.reinterpret, odd, "f32")))
+        end
+        local turned <close> = rows:transpose()
+        assert.matches("dense last axis", (helper.failure(turned.reinterpret, turned, "f32")))
+    end)
+
     it("share their data, and live without the array they came from", function()
         local a = sample()
         local v <close> = a[2]

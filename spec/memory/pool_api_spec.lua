@@ -43,6 +43,62 @@ describe("the pool by hand", function()
         assert.equal(0, mb.pool.stats(d).live)
     end)
 
+    it("gives blocks of any type", function()
+        local d <close> = shadow(1 << 20)
+        local a <close> = mb.pool.alloc(1000, {dtype = "f32", device = d})
+        assert.same({250}, a.shape)
+        assert.equal("f32", a.dtype)
+        assert.equal(1024, mb.pool.stats(d).live)
+        local p <close>, pitch = mb.pool.alloc_pitched(150, 20, {device = d, dtype = "f32"})
+        assert.equal(1024, pitch)
+        assert.same({20, 150}, p.shape)
+        assert.same({256, 1}, p.strides)
+        assert.equal(1024 + mb.pool.ceil_2d(4 * 150, 20), mb.pool.stats(d).live)
+        assert.equal(20 * (1024 - 600), mb.pool.stats(d).pitch_waste)
+        local q <close>, own = mb.pool.alloc_pitched(10, 4, {device = d, dtype = "c64", pitch = 96})
+        assert.equal(96, own)
+        assert.same({12, 1}, q.strides)
+        assert.equal(8, mb.pool.element_bytes("c64"))
+        assert.matches("1001 bytes are no whole number of f32 %(4 bytes each%)",
+            (helper.failure(mb.pool.alloc, 1001, {dtype = "f32"})))
+        assert.matches("a pitch of 42 bytes is no whole number of f32",
+            (helper.failure(mb.pool.alloc_pitched, 10, 4, {dtype = "f32", pitch = 42})))
+        assert.matches("did you mean 'dtype'", (helper.failure(mb.pool.alloc_pitched, 10, 4, {dtyp = "f32"})))
+        assert.matches("no_such", (helper.failure(mb.pool.alloc, 8, {no_such = 1})))
+        assert.matches("more than can be addressed",
+            (helper.failure(mb.pool.alloc_pitched, 1 << 61, 1, {dtype = "f32"})))
+    end)
+
+    -- The founding example of the pool: the function's own text runs.
+    it("holds many pitched images in one block, and commits nothing in steady state", function()
+        local width, height, frames = 1920, 1080, 3
+        mb.pool.trim()
+        local rows <close> = mb.pool.alloc_pitched(width, 2 * height, {dtype = "f32"})
+        local image <close> = rows:view({1, height}, mb.all)
+        local smooth <close> = rows:view({height + 1, 2 * height}, mb.all)
+        local mask <close> = mb.pool.alloc_pitched(width, height)
+        local steady
+        for frame = 1, frames do
+            local noise <close> = mb.random({height, width}, {seed = frame})
+            mb.convert(noise, "f32", {out = image})
+            mb.box_filter(image, 5, {out = smooth})
+            mb.adaptive_threshold(smooth, 11, {out = mask})
+            local now = mb.pool.stats()
+            steady = steady or now
+            assert.equal(steady.committed, now.committed)
+            assert.equal(steady.live, now.live)
+            if frame == frames then
+                local plain <close> = mb.box_filter(noise, 5)
+                local want <close> = mb.adaptive_threshold(plain, 11)
+                local marks <close> = mask:cast("f32")
+                local wanted <close> = want:cast("f32")
+                assert.equal(0, mb.metrics.rmse(plain, smooth))
+                assert.equal(0, mb.metrics.rmse(wanted, marks))
+                assert.is_true(wanted:sum() > width * height / 3)
+            end
+        end
+    end)
+
     it("holds data in rows at a pitch", function()
         local p <close> = mb.pool.alloc_pitched(7, 3)
         p:fill(5)
