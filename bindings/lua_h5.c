@@ -53,10 +53,16 @@ static file_box *new_file(lua_State *L)
     return box;
 }
 
-/* open(path [, {mode = "r" | "r+"}]): the file, or nil and an error object. */
+static bool option_flag(lua_State *L, int options, const char *name)
+{
+    return mbl_option(L, options, name) && lua_toboolean(L, -1);
+}
+
+/* open(path [, {mode = "r" | "r+", allow_external = false, allow_missing = false}]): the file, or nil
+** and an error object. */
 static int h5_open(lua_State *L)
 {
-    static const char *const names[] = {"mode", NULL};
+    static const char *const names[] = {"mode", "allow_external", "allow_missing", NULL};
     const char *path = mbl_check_string(L, 1, "path");
     const char *mode = "r";
     mbl_check_options(L, 2, names, "h5.open");
@@ -67,9 +73,14 @@ static int h5_open(lua_State *L)
             L, MB_STATUS_ARGUMENT, "mode",
             "mode is \"r\" (read) or \"r+\" (change), not \"%s\"; new files are made by h5.create",
             mode);
+    const mb_h5_access how = {
+        .writable = mode[1] == '+',
+        .allow_external = option_flag(L, 2, "allow_external"),
+        .allow_missing = option_flag(L, 2, "allow_missing"),
+    };
     file_box *box = new_file(L);
     mb_error_clear();
-    if (mb_h5_open(path, mode[1] == '+', &box->file) != MB_STATUS_OK) {
+    if (mb_h5_open(path, &how, &box->file) != MB_STATUS_OK) {
         mb_error_name_op("h5.open");
         lua_pushnil(L);
         mbl_push_error(L);
@@ -222,10 +233,13 @@ static int file_walk(lua_State *L)
     return 1;
 }
 
+/* exists(path): damage, and a link that is refused, raise; see mb_h5_find. */
 static int file_exists(lua_State *L)
 {
     mb_h5 *file = mbl_check_h5(L, 1);
-    lua_pushboolean(L, mb_h5_exists(file, mbl_check_string(L, 2, "path")));
+    bool found = false;
+    mbl_check(L, mb_h5_find(file, mbl_check_string(L, 2, "path"), &found));
+    lua_pushboolean(L, found);
     return 1;
 }
 
@@ -431,6 +445,25 @@ static int dataset_read(lua_State *L)
     const int options = option_index(L, 2);
     const int last = options != 0 ? options - 1 : lua_gettop(L);
     return read_dataset(L, dataset, 2, last, options != 0 ? options : lua_gettop(L) + 1);
+}
+
+/* dataset:missing(): a list of {first, last}, the indices of axis 1 that were never written, and why, or
+** an empty list. Raises where the data would come from a file that may not be read. */
+static int dataset_missing(lua_State *L)
+{
+    mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 1);
+    const int64_t(*runs)[2];
+    const char *why;
+    int64_t count;
+    mbl_check(L, mb_h5_dataset_missing(dataset, &runs, &count, &why));
+    lua_createtable(L, (int)count, 0);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t run[2] = {runs[i][0] + 1, runs[i][1] + 1};
+        push_extents(L, 2, run);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_pushstring(L, why);
+    return 2;
 }
 
 /* Extents that differ from 1, for comparing an array with a part of a file. */
@@ -754,6 +787,7 @@ int mbl_open_h5(lua_State *L)
     static const luaL_Reg dataset_methods[] = {
         {"read", dataset_read},
         {"write", dataset_write},
+        {"missing", dataset_missing},
         {"close", dataset_gc},
         {NULL, NULL},
     };

@@ -5,7 +5,7 @@
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
-#include "io/h5file.h"
+#include "io/h5probe.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -606,6 +606,9 @@ static int protected_main(lua_State *L)
 
 int main(int argc, char **argv)
 {
+    if (argc >= 3 && strcmp(argv[1], MB_H5_PROBE_OPTION) == 0)
+        return mb_h5_probe_child(argv[2], argv[3]);
+    mb_h5_probe_by_self();
     lua_State *L = luaL_newstate();
     if (argv[0] != NULL && argv[0][0] != '\0')
         program = argv[0];

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define MAX_VALUE ((int64_t)1 << 20)
+#define MAX_VALUE_BYTES ((uint64_t)16 << 20)
 
 static void free_value(mb_h5_value *value)
 {
@@ -43,10 +44,32 @@ typedef struct source {
     bool attribute;
 } source;
 
+/* Strings of variable length: a small file can have many that share their characters. */
+static void *take_string(size_t bytes, void *left)
+{
+    uint64_t *room = left;
+    if (bytes > *room)
+        return NULL;
+    *room -= bytes;
+    return malloc(bytes);
+}
+
+static void drop_string(void *memory, void *left)
+{
+    (void)left;
+    free(memory);
+}
+
 static herr_t read_raw(const source *from, hid_t type, void *buffer)
 {
-    return from->attribute ? H5Aread(from->id, type, buffer)
-                           : H5Dread(from->id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, buffer);
+    uint64_t room = MAX_VALUE_BYTES;
+    if (from->attribute)
+        return H5Aread(from->id, type, buffer);
+    const hid_t transfer = H5Pcreate(H5P_DATASET_XFER);
+    H5Pset_vlen_mem_manager(transfer, take_string, &room, drop_string, &room);
+    const herr_t result = H5Dread(from->id, type, H5S_ALL, H5S_ALL, transfer, buffer);
+    H5Pclose(transfer);
+    return result;
 }
 
 static mb_status read_strings(const source *from, mb_h5_value *value)
@@ -66,6 +89,8 @@ static mb_status read_strings(const source *from, mb_h5_value *value)
     }
     if (count > 0 && read_raw(from, type, buffer) < 0) {
         status = mb_h5_failure(from->file, from->name, "read");
+        for (size_t i = 0; variable && i < count; i++)
+            free(((char **)(void *)buffer)[i]);
         goto done;
     }
     for (size_t i = 0; i < count; i++) {
@@ -87,6 +112,21 @@ done:
     free(buffer);
     H5Tclose(type);
     return status;
+}
+
+/* What the value takes in memory, as far as the file says so. */
+static mb_status check_bytes(const source *from, int64_t count)
+{
+    const uint64_t bytes = mb_bytes_mul((uint64_t)count, H5Tget_size(from->type));
+    const mb_h5 *file = from->file;
+    const bool beyond = from->attribute && !file->writable && bytes > (uint64_t)file->bytes;
+    if (!beyond && bytes <= MAX_VALUE_BYTES)
+        return MB_STATUS_OK;
+    return mb_fail(MB_STATUS_SHAPE, NULL, "'%s' in '%s' takes %llu bytes, %s", from->name,
+                   file->path, (unsigned long long)bytes,
+                   beyond ? "more than the file has: it is damaged"
+                          : "too many for a value: the file is damaged, or it is to be read as a "
+                            "dataset");
 }
 
 static mb_status read_value(const source *from, mb_h5_value *value)
@@ -112,6 +152,8 @@ static mb_status read_value(const source *from, mb_h5_value *value)
                            from->name, from->file->path);
         value->count *= (int64_t)dims[axis];
     }
+    if (info.text || info.numeric)
+        MB_TRY(check_bytes(from, value->count));
     if (info.text)
         return read_strings(from, value);
     if (!info.numeric || mb_dtype_kind(info.dtype) == MB_CLASS_COMPLEX)
@@ -143,11 +185,8 @@ static mb_status read_into_file(source *from, const mb_h5_value **out)
 
 static mb_status open_object(mb_h5 *file, const char *path, hid_t *object)
 {
-    if (!mb_h5_exists(file, path))
-        return mb_fail(MB_STATUS_IO, "path",
-                       "there is no '%s' in '%s'; file:walk() lists what there is", path,
-                       file->path);
-    *object = H5Oopen(file->id, path, H5P_DEFAULT);
+    MB_TRY(mb_h5_need(file, path));
+    *object = H5Oopen(file->id, path, file->links);
     if (*object < 0)
         return mb_h5_failure(file, path, "open");
     return MB_STATUS_OK;
@@ -227,7 +266,11 @@ mb_status mb_h5_value_read(mb_h5 *file, const char *path, const mb_h5_value **va
     source from = {.file = file, .name = path, .id = dataset->id};
     from.type = H5Dget_type(dataset->id);
     from.space = H5Dget_space(dataset->id);
-    status = read_into_file(&from, value);
+    status = mb_h5_check_written(dataset, NULL);
+    if (status == MB_STATUS_OK)
+        status = read_into_file(&from, value);
+    if (status == MB_STATUS_OK)
+        status = mb_h5_check_whole(dataset, NULL);
     H5Sclose(from.space);
     H5Tclose(from.type);
     mb_h5_dataset_destroy(dataset);
@@ -296,8 +339,7 @@ mb_status mb_h5_value_write(mb_h5 *file, const char *path, const mb_h5_value *va
     MB_H5_GUARD;
     mb_status status = MB_STATUS_OK;
     MB_TRY(mb_h5_ready(file, true));
-    if (mb_h5_exists(file, path))
-        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' exists already in '%s'", path, file->path);
+    MB_TRY(mb_h5_need_new(file, path));
     const hid_t type = type_of(value), space = space_of(value), parents = mb_h5_parents();
     const hid_t id = H5Dcreate2(file->id, path, type, space, parents, H5P_DEFAULT, H5P_DEFAULT);
     if (id < 0 || write_raw(id, false, value, type) < 0)

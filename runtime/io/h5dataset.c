@@ -48,6 +48,23 @@ hid_t mb_h5_type_of(mb_dtype dtype)
     return -1;
 }
 
+/* Is this an element of a size that computers have, with its bits inside? libhdf5 believes what a
+** file says. */
+static bool sound_number(hid_t type)
+{
+    size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
+    const size_t bytes = H5Tget_size(type), bits = 8 * bytes;
+    const H5T_class_t class = H5Tget_class(type);
+    const int offset = H5Tget_offset(type);
+    if (offset < 0 || (size_t)offset + H5Tget_precision(type) > bits)
+        return false;
+    if (class == H5T_INTEGER)
+        return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
+    return class == H5T_FLOAT && (bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16) &&
+           H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0 &&
+           sign < bits && exponent + exponent_bits <= bits && mantissa + mantissa_bits <= bits;
+}
+
 static bool is_complex(hid_t type, size_t *bytes)
 {
     bool result = false;
@@ -56,7 +73,8 @@ static bool is_complex(hid_t type, size_t *bytes)
     char *first = H5Tget_member_name(type, 0), *second = H5Tget_member_name(type, 1);
     const hid_t real = H5Tget_member_type(type, 0), imaginary = H5Tget_member_type(type, 1);
     if (first != NULL && second != NULL && strcmp(first, "r") == 0 && strcmp(second, "i") == 0)
-        result = H5Tget_class(real) == H5T_FLOAT && H5Tequal(real, imaginary) > 0;
+        result = H5Tget_class(real) == H5T_FLOAT && H5Tequal(real, imaginary) > 0 &&
+                 sound_number(real) && H5Tget_size(type) == 2 * H5Tget_size(real);
     *bytes = H5Tget_size(real);
     H5free_memory(first);
     H5free_memory(second);
@@ -65,9 +83,11 @@ static bool is_complex(hid_t type, size_t *bytes)
     return result;
 }
 
-static void classify_integer(mb_h5_info *info, bool is_signed, size_t bytes)
+static void classify_integer(mb_h5_info *info, hid_t type)
 {
-    info->numeric = true;
+    const bool is_signed = H5Tget_sign(type) != H5T_SGN_NONE;
+    const size_t bytes = H5Tget_size(type);
+    info->numeric = sound_number(type);
     snprintf(info->stored, sizeof info->stored, "%c%zu", is_signed ? 'i' : 'u', 8 * bytes);
     if (!is_signed && bytes <= 2)
         info->dtype = bytes == 1 ? MB_U8 : MB_U16;
@@ -84,15 +104,15 @@ mb_h5_info mb_h5_classify_type(hid_t type)
     size_t part = 0;
     hid_t base;
     switch (H5Tget_class(type)) {
-    case H5T_INTEGER: classify_integer(&info, H5Tget_sign(type) != H5T_SGN_NONE, bytes); break;
+    case H5T_INTEGER: classify_integer(&info, type); break;
     case H5T_FLOAT:
-        info.numeric = true;
+        info.numeric = sound_number(type);
         info.dtype = bytes == 2 ? MB_F16 : bytes == 4 ? MB_F32 : MB_F64;
         snprintf(info.stored, sizeof info.stored, "f%zu", 8 * bytes);
         break;
     case H5T_ENUM:
         base = H5Tget_super(type);
-        classify_integer(&info, H5Tget_sign(base) != H5T_SGN_NONE, H5Tget_size(base));
+        classify_integer(&info, base);
         snprintf(info.stored, sizeof info.stored, "enum");
         H5Tclose(base);
         break;
@@ -264,7 +284,7 @@ mb_status mb_h5_dataset_open(mb_h5 *file, const char *path, mb_h5_dataset **out)
                        file->path);
     /* The cache holds one chunk: enough for successive reads inside it, and no surprise in memory.
     ** */
-    const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+    const hid_t access = mb_h5_link_access(file, H5P_DATASET_ACCESS);
     if (info.chunked && info.numeric) {
         uint64_t chunk = mb_dtype_bytes(info.dtype);
         for (int axis = 0; axis < info.rank; axis++)
@@ -456,8 +476,7 @@ mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, in
             return mb_fail(MB_STATUS_ARGUMENT, "chunks",
                            "a chunk of '%s' would be larger than 4 GiB: give chunks", path);
     }
-    if (mb_h5_exists(file, path))
-        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' exists already in '%s'", path, file->path);
+    MB_TRY(mb_h5_need_new(file, path));
     if (!compressed) {
         status = mb_h5_latch(file, check_space(file, bytes));
         if (status != MB_STATUS_OK)
@@ -508,8 +527,7 @@ mb_status mb_h5_virtual_create(mb_h5 *file, const char *path, mb_dtype dtype, in
     if (rank < 1 || rank > MB_H5_MAX_RANK)
         return mb_fail(MB_STATUS_SHAPE, "shape", "a virtual dataset has 1 to %d axes",
                        MB_H5_MAX_RANK);
-    if (mb_h5_exists(file, path))
-        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' exists already in '%s'", path, file->path);
+    MB_TRY(mb_h5_need_new(file, path));
     uint64_t bytes = mb_dtype_bytes(dtype);
     for (int axis = 0; axis < rank; axis++) {
         extent[axis] = (hsize_t)dims[axis];

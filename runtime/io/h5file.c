@@ -5,6 +5,7 @@
 */
 #define _GNU_SOURCE
 #include "io/h5internal.h"
+#include "io/h5probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -119,6 +120,11 @@ void mb_h5_quiet(void)
         /* After a failed write, HDF5's exit handler would try to flush again, and may crash. Files
         ** are closed by us. */
         H5dont_atexit();
+        /* A file names its filters, and libhdf5 would load every library in its plug-in folder to look
+        ** for one. Users who want that name the folder. */
+        const char *plugins = getenv("HDF5_PLUGIN_PATH");
+        if (plugins == NULL || plugins[0] == '\0')
+            H5PLset_loading_state(0);
         started = true;
     }
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
@@ -129,6 +135,9 @@ mb_status mb_h5_failure(mb_h5 *file, const char *path, const char *doing)
 {
     char said[300];
     const char *remedy = NULL;
+    if (file->refused[0] != '\0')
+        return mb_fail(MB_STATUS_IO, NULL, "cannot %s '%s' of '%s': %s", doing,
+                       path != NULL ? path : "/", file->path, file->refused);
     mb_h5_said(said, sizeof said);
     for (size_t i = 0; i < sizeof REMEDIES / sizeof REMEDIES[0] && remedy == NULL; i++)
         if (strstr(said, REMEDIES[i].said) != NULL)
@@ -164,6 +173,8 @@ mb_status mb_h5_ready(mb_h5 *file, bool writing)
     if (file == NULL)
         return mb_fail(MB_STATUS_ARGUMENT, NULL, "the HDF5 file of this dataset has been closed");
     uses(file->path);
+    file->refused[0] = '\0';
+    file->link_depth = 0;
     if (file->latched.code != MB_STATUS_OK) {
         if (mb_error_last()->code == MB_STATUS_OK)
             mb_error_restore(&file->latched);
@@ -265,7 +276,7 @@ static mb_status check_signature(const char *path)
                        path);
     if (!S_ISREG(status.st_mode))
         return mb_fail(MB_STATUS_IO, NULL, "cannot open '%s': it is not an ordinary file", path);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe by now would wait */
     if (fd < 0)
         return mb_fail(MB_STATUS_IO, NULL, "cannot open '%s': %s", path, strerror(errno));
     const ssize_t count = pread(fd, head, sizeof head, 0);
@@ -298,47 +309,60 @@ done:
     return result;
 }
 
-mb_status mb_h5_open(const char *path, bool writable, mb_h5 **out)
+/* Has libhdf5 open the file, and takes its size then: what is shorter later has been cut off. */
+static mb_status open_contents(mb_h5 *file)
+{
+    struct stat about;
+    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
+    /* Readers are never locked out; writers lock, where the file system can. */
+    H5Pset_file_locking(access, file->writable, true);
+    if (file->writable)
+        mb_h5_use_driver(access, &file->disk);
+    file->id = H5Fopen(file->path, file->writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
+    const mb_status status =
+        file->id < 0 ? mb_h5_failure(file, NULL, "open the contents") : MB_STATUS_OK;
+    H5Pclose(access);
+    if (status == MB_STATUS_OK && fstat(mb_h5_descriptor(file), &about) == 0)
+        file->bytes = about.st_size;
+    return status;
+}
+
+mb_status mb_h5_open_unprobed(const char *path, const mb_h5_access *how, mb_h5 **out)
 {
     MB_H5_GUARD;
-    mb_status status = MB_STATUS_OK;
-    mb_h5 *file = NULL;
-    hid_t access = -1;
-
     *out = NULL;
     mb_h5_quiet();
     uses(path);
     MB_TRY(check_signature(path));
-    file = calloc(1, sizeof *file);
+    mb_h5 *file = calloc(1, sizeof *file);
     if (file == NULL)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to open '%s'", path);
     file->id = -1;
     file->fd = -1;
-    file->writable = writable;
+    if (how != NULL) {
+        file->writable = how->writable;
+        file->allow_external = how->allow_external;
+        file->allow_missing = how->allow_missing;
+    }
     file->path = mb_h5_copy_text(path);
-    if (file->path == NULL) {
-        status = MB_STATUS_MEMORY;
-        goto fail;
+    mb_status status = file->path != NULL ? mb_h5_begin_outside(file) : MB_STATUS_MEMORY;
+    if (status == MB_STATUS_OK)
+        status = open_contents(file);
+    if (status != MB_STATUS_OK) {
+        mb_h5_destroy(file);
+        return status;
     }
-    access = H5Pcreate(H5P_FILE_ACCESS);
-    H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
-    /* Readers are never locked out; writers lock, where the file system can. */
-    H5Pset_file_locking(access, writable, true);
-    if (writable)
-        mb_h5_use_driver(access, &file->disk);
-    file->id = H5Fopen(path, writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
-    if (file->id < 0) {
-        status = mb_h5_failure(file, NULL, "open the contents");
-        goto fail;
-    }
-    H5Pclose(access);
     *out = file;
     return MB_STATUS_OK;
-fail:
-    if (access >= 0)
-        H5Pclose(access);
-    mb_h5_destroy(file);
-    return status;
+}
+
+mb_status mb_h5_open(const char *path, const mb_h5_access *how, mb_h5 **out)
+{
+    *out = NULL;
+    MB_TRY(check_signature(path));
+    MB_TRY(mb_h5_probe(path, how));
+    return mb_h5_open_unprobed(path, how, out);
 }
 
 /* ---- closing ---- */
@@ -377,6 +401,7 @@ mb_status mb_h5_close(mb_h5 *file)
             status = mb_h5_refused(file, NULL, "write the last changes");
         file->id = -1;
     }
+    mb_h5_end_outside(file);
     if (file->target != NULL)
         mb_target_discard(file->target); /* a file with its name stays */
     else if (file->fd >= 0)
@@ -397,6 +422,7 @@ void mb_h5_destroy(mb_h5 *file)
     mb_h5_free_entries(file);
     mb_h5_free_value(file);
     mb_h5_forget_made(file);
+    mb_h5_forget_gaps(file);
     mb_target_destroy(file->target);
     free(file->path);
     free(file);

@@ -74,7 +74,14 @@ typedef struct mb_h5_value {
 
 /* ---- files (h5file.c, h5result.c) ---- */
 
-mb_status mb_h5_open(const char *path, bool writable, mb_h5 **out);
+typedef struct mb_h5_access {
+    bool writable;
+    bool allow_external; /* links, virtual datasets and storage may lead out of the file's folder */
+    bool allow_missing;  /* what was never written reads as the fill value, instead of failing */
+} mb_h5_access;
+
+/* Opens an ordinary file. One that is not known yet is probed before (h5probe.h). NULL: for reading. */
+mb_status mb_h5_open(const char *path, const mb_h5_access *how, mb_h5 **out);
 /* Fails at once where the folder cannot be written, and where `path` exists unless `overwrite`. */
 mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out);
 /* A file without a name in `folder`; it is gone when it is closed, or with the process. */
@@ -100,8 +107,10 @@ const char *mb_h5_version(void); /* of libhdf5 */
 
 /* ---- structure (h5walk.c) ---- */
 
-/* True when `path` leads to an object. Never fails on a closed file: false. */
-bool mb_h5_exists(mb_h5 *file, const char *path);
+/* Does `path` lead to an object? It does not where a name is missing, or a soft link leads nowhere. A
+** damaged group, a link that is refused, and one into a file that is missing are failures: what they
+** hide is not absent. */
+mb_status mb_h5_find(mb_h5 *file, const char *path, bool *found);
 mb_status mb_h5_describe(mb_h5 *file, const char *path, mb_h5_info *info);
 /* All objects below `path` in name order, parents first. A group that is reached twice is listed
 ** twice but entered once; groups behind external links are not entered. The list belongs to the
@@ -162,6 +171,10 @@ mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *range
 /* The checks of read and write, without moving anything. */
 mb_status mb_h5_dataset_check(mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array,
                               bool reading);
+/* What was never written of a dataset: pairs of indices of axis 0, first and last, that belong to the
+** file, and why (NULL: nothing). Frames of a virtual dataset whose source is missing are among them. */
+mb_status mb_h5_dataset_missing(mb_h5_dataset *dataset, const int64_t (**runs)[2], int64_t *count,
+                                const char **why);
 /* +1: another thread will move data of this dataset; -1: it has. Destroying a dataset in use closes it at once, and frees it
 ** after its last use. */
 void mb_h5_dataset_use(mb_h5_dataset *dataset, int change);

@@ -29,6 +29,33 @@ typedef struct h5_sample {
 
 typedef struct h5_raw h5_raw;
 
+#define H5_PROBLEM_BYTES 700
+
+typedef enum h5_verdict {
+    H5_ABSENT,
+    H5_FOUND,
+    H5_REFUSED, /* it is there, and may not be opened */
+} h5_verdict;
+
+/* Another file that data come from, as it was when it was found. */
+typedef struct h5_source {
+    char *path;
+    int64_t bytes;       /* its size */
+    int64_t first, last; /* the indices of axis 0 that it may give something to */
+} h5_source;
+
+/* What was never written of a dataset, and where the rest is (h5gaps.c). */
+typedef struct h5_gaps {
+    char *path;         /* of the dataset */
+    int64_t (*runs)[2]; /* indices of axis 0, first and last; for a scalar 0 and 0 */
+    int64_t count, capacity, frames;
+    char problem[H5_PROBLEM_BYTES]; /* what is missing and why, where something is */
+    bool forbidden;                 /* it would be read from a file that may not be opened */
+    h5_source *sources;
+    int64_t source_count, source_capacity;
+    struct h5_gaps *next;
+} h5_gaps;
+
 /* What the driver of a file that is written (h5driver.c) and the file's owner tell each other. */
 typedef struct h5_disk {
     bool created; /* in: a file of our own, which is locked already, open as `fd` */
@@ -51,8 +78,15 @@ struct mb_h5 {
     mb_target *target; /* created files; a scratch file has none */
     int fd;            /* created files: the target's descriptor, or a scratch file's own */
     bool writable, created;
-    h5_disk disk;     /* files that are written */
-    mb_error latched; /* created files: the first failure */
+    bool allow_external, allow_missing;
+    hid_t links;    /* access list by which links are followed (h5outside.c); 0: none */
+    char *folder;   /* where it really is; what it refers to must be there */
+    int64_t bytes;  /* its size when it was opened */
+    h5_gaps *gaps;  /* of its datasets, once they were asked for */
+    int link_depth; /* external links that are being followed */
+    char refused[H5_PROBLEM_BYTES]; /* why the latest link was not followed, or empty */
+    h5_disk disk;                   /* files that are written */
+    mb_error latched;               /* created files: the first failure */
     mb_h5_dataset *datasets;
     h5_made *made;
     int made_count;
@@ -103,8 +137,47 @@ const char *mb_h5_filter_name(H5Z_filter_t id, const char **package);
 /* The link creation list that makes parent groups; to be closed. */
 hid_t mb_h5_parents(void);
 
-/* Fails where a source file of a virtual dataset is missing; `file` has the dataset `path`, which is open as `id`. */
-mb_status mb_h5_check_sources(hid_t id, const char *file, const char *path);
+/* Fails unless there is an object at `path`; unless there is none, and the path can be used. */
+mb_status mb_h5_need(mb_h5 *file, const char *path);
+mb_status mb_h5_need_new(mb_h5 *file, const char *path);
+
+/* ---- what lies in other files (h5outside.c, h5sources.c) ---- */
+
+/* Sets file->folder to the real folder of the file that is called `name`; that and file->links. */
+mb_status mb_h5_set_folder(mb_h5 *file, const char *name);
+mb_status mb_h5_begin_outside(mb_h5 *file);
+void mb_h5_end_outside(mb_h5 *file);
+/* A list of class `kind` by which links are followed as file->links says; to be closed. */
+hid_t mb_h5_link_access(mb_h5 *file, hid_t kind);
+/* Finds the file that libhdf5 will take for `name`, which the file `parent` refers to: its name in
+** `found` (PATH_MAX bytes). `prefixes` is the environment variable with folders to look in. `problem`
+** (H5_PROBLEM_BYTES) says what is wrong where it is not found. */
+h5_verdict mb_h5_resolve(mb_h5 *file, const char *parent, const char *name, const char *prefixes,
+                         char *found, char *problem);
+/* Checks the files in which a dataset has its bytes by H5Pset_external. */
+bool mb_h5_check_storage(mb_h5 *file, hid_t id, const mb_h5_info *info, h5_gaps *gaps);
+/* Finds what virtual dataset `id`, in a file that is called `name`, does not get. */
+mb_status mb_h5_find_virtual_gaps(mb_h5 *file, hid_t id, const char *name, const mb_h5_info *info,
+                                  h5_gaps *gaps, int depth);
+/* Fails where something of a virtual dataset is missing; it is open as `id` in a file that is called
+** `name`, and has the path `path`. */
+mb_status mb_h5_check_sources(mb_h5 *file, hid_t id, const char *name, const char *path);
+
+/* ---- what was never written (h5gaps.c) ---- */
+
+mb_status mb_h5_find_gaps(mb_h5 *file, hid_t id, const char *name, const mb_h5_info *info,
+                          h5_gaps *gaps, int depth);
+mb_status mb_h5_add_gap(h5_gaps *gaps, int64_t first, int64_t last);
+mb_status mb_h5_add_source(h5_gaps *gaps, const char *path, int64_t first, int64_t last);
+void mb_h5_clear_gaps(h5_gaps *gaps);
+void mb_h5_forget_gaps(mb_h5 *file);
+/* Fails where a slab has parts that were never written; NULL: all of the dataset. */
+mb_status mb_h5_check_written(mb_h5_dataset *dataset, const mb_range *ranges);
+/* Fails where the file, or one that it takes these indices from, has become shorter. */
+mb_status mb_h5_check_whole(mb_h5_dataset *dataset, const mb_range *ranges);
+/* libhdf5's descriptor of a file that is open for reading, or -1. */
+int mb_h5_descriptor(const mb_h5 *file);
+
 /* Checks a slab against the dataset. */
 mb_status mb_h5_check_ranges(const mb_h5_dataset *dataset, const mb_range *ranges,
                              uint64_t *elements);

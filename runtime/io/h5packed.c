@@ -66,7 +66,7 @@ static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, unsigned char **st
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to read '%s'", dataset->path);
     if (H5Dread_chunk(dataset->id, H5P_DEFAULT, at, skipped, *stored) < 0)
         return mb_h5_failure(dataset->file, dataset->path, "read a chunk of");
-    return MB_STATUS_OK;
+    return mb_h5_check_whole(dataset, NULL);
 }
 
 /* Byte k of every element is stored together: k-th plane of n bytes. */
@@ -116,7 +116,8 @@ static mb_status decode(mb_h5_dataset *dataset, int64_t frame, uint64_t bytes, u
     const bool deflated = deflate >= 0 && !(skipped & 1u << deflate);
     const bool shuffled = shuffle >= 0 && !(skipped & 1u << shuffle);
     if (status == MB_STATUS_OK && stored == NULL)
-        memset(to, 0, bytes); /* never written */
+        status = mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': a chunk was never written",
+                         dataset->path);
     else if (status == MB_STATUS_OK && !deflated && count != bytes)
         status = mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': a chunk has %llu bytes, not %llu",
                          dataset->path, (unsigned long long)count, (unsigned long long)bytes);

@@ -91,7 +91,8 @@ static bool find_chunks(h5_raw *raw, const mb_h5_dataset *dataset)
     return true;
 }
 
-/* Do the chunks lie within the file? A cut-off file is libhdf5's to complain about. */
+/* Do the chunks lie within the file? Where they do not, reading by libhdf5 tells (mb_h5_check_written,
+** mb_h5_check_whole). */
 static bool within_file(const h5_raw *raw)
 {
     struct stat status;
@@ -141,8 +142,7 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
         return why;
     raw->address = calloc((size_t)(raw->grid[0] * raw->grid[1]), sizeof *raw->address);
     raw->created = file->created;
-    raw->fd = file->created ? fcntl(file->fd, F_DUPFD_CLOEXEC, 0)
-                            : open(file->path, O_RDONLY | O_CLOEXEC);
+    raw->fd = fcntl(file->created ? file->fd : mb_h5_descriptor(file), F_DUPFD_CLOEXEC, 0);
     if (raw->address == NULL || raw->fd < 0)
         return "its file cannot be opened once more";
     if (layout == H5D_CONTIGUOUS) {

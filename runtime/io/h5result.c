@@ -13,6 +13,7 @@
 */
 #define _GNU_SOURCE
 #include "io/h5internal.h"
+#include "io/h5probe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,7 +154,7 @@ static mb_status verify_dataset(mb_h5 *file, const h5_made *made, hid_t id)
             "verification of '%s': '%s' does not have the shape or type that was written",
             file->path, made->path);
     if (found.is_virtual)
-        return mb_h5_check_sources(id, mb_target_now(file->target), made->path);
+        return mb_h5_check_sources(file, id, mb_target_now(file->target), made->path);
     if (!made->info.text && !made->info.filtered && found.stored_bytes < expected)
         return mb_fail_bytes(
             MB_STATUS_IO, expected, found.stored_bytes,
@@ -281,5 +282,7 @@ mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync, const char **
         mb_h5_close(file); /* discards what has no name */
     file->fd = -1;
     mb_h5_forget_made(file);
+    if (status == MB_STATUS_OK)
+        mb_h5_probe_trust(file->path);
     return status;
 }

@@ -9,14 +9,13 @@
 #define _GNU_SOURCE
 #include "io/h5internal.h"
 
-#include <libgen.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PIECE_BYTES ((uint64_t)32 << 20)
+#define SMALL_CHUNK_BYTES ((uint64_t)8 << 20)
 
 mb_status mb_h5_check_ranges(const mb_h5_dataset *dataset, const mb_range *ranges,
                              uint64_t *elements)
@@ -60,37 +59,29 @@ static mb_status check_types(const mb_h5_dataset *dataset, mb_dtype dtype, bool 
     return MB_STATUS_OK;
 }
 
-mb_status mb_h5_check_sources(hid_t id, const char *file, const char *path)
+/* libhdf5 decodes a whole chunk for any part of it. Those of a sound file are not larger than all the
+** data, unless they are small. */
+static mb_status check_chunk(const mb_h5_dataset *dataset)
 {
-    mb_status status = MB_STATUS_OK;
-    const hid_t properties = H5Dget_create_plist(id);
-    size_t sources = 0;
-    if (H5Pget_layout(properties) == H5D_VIRTUAL &&
-        H5Pget_virtual_count(properties, &sources) >= 0) {
-        char folder[4096], name[2048], beside[6200];
-        snprintf(folder, sizeof folder, "%s", file);
-        char *parent = dirname(folder);
-        for (size_t i = 0; i < sources && status == MB_STATUS_OK; i++) {
-            if (H5Pget_virtual_filename(properties, i, name, sizeof name) < 0 ||
-                strcmp(name, ".") == 0 || strchr(name, '%') != NULL)
-                continue;
-            snprintf(beside, sizeof beside, "%s/%s", parent, name);
-            if (access(name, R_OK) != 0 && (name[0] == '/' || access(beside, R_OK) != 0))
-                status = mb_fail(MB_STATUS_IO, NULL,
-                                 "'%s' in '%s' is put together from other files, and '%s' is "
-                                 "missing: it would read as "
-                                 "zeros",
-                                 path, file, name);
-        }
+    const mb_h5_info *info = &dataset->info;
+    uint64_t chunk = mb_dtype_bytes(info->dtype), all = chunk;
+    if (!info->chunked)
+        return MB_STATUS_OK;
+    for (int axis = 0; axis < info->rank; axis++) {
+        chunk = mb_bytes_mul(chunk, (uint64_t)info->chunks[axis]);
+        all = mb_bytes_mul(all, (uint64_t)info->dims[axis]);
     }
-    H5Pclose(properties);
-    H5Eclear2(H5E_DEFAULT);
-    return status;
+    if (chunk <= SMALL_CHUNK_BYTES || chunk <= all)
+        return MB_STATUS_OK;
+    return mb_fail(MB_STATUS_IO, NULL,
+                   "a chunk of '%s' of '%s' takes %llu bytes, and all its data %llu: the file is "
+                   "damaged, or must be written again in smaller chunks",
+                   dataset->path, dataset->file->path, (unsigned long long)chunk,
+                   (unsigned long long)all);
 }
 
-/* Filters that are not there, and virtual sources that are missing, give zeros or riddles: ask
-** before. */
-static mb_status check_readable(const mb_h5_dataset *dataset)
+/* Filters that are not there give riddles, and data that are not there zeros: ask before. */
+static mb_status check_readable(mb_h5_dataset *dataset, const mb_range *ranges)
 {
     mb_status status = MB_STATUS_OK;
     const hid_t properties = H5Dget_create_plist(dataset->id);
@@ -107,16 +98,15 @@ static mb_status check_readable(const mb_h5_dataset *dataset)
         const char *name = mb_h5_filter_name(id, &package);
         status = mb_fail(MB_STATUS_UNSUPPORTED, NULL,
                          "'%s' in '%s' is compressed by filter %d (%s), which HDF5 does not find: "
-                         "install %s, or name "
-                         "the plug-in's folder in HDF5_PLUGIN_PATH",
+                         "install %s, and name the plug-in's folder in HDF5_PLUGIN_PATH",
                          dataset->path, dataset->file->path, (int)id, name != NULL ? name : own,
                          package != NULL ? package : "its plug-in (python3-hdf5plugin has many)");
     }
     H5Pclose(properties);
     H5Eclear2(H5E_DEFAULT);
-    return status == MB_STATUS_OK
-               ? mb_h5_check_sources(dataset->id, dataset->file->path, dataset->path)
-               : status;
+    MB_TRY(status);
+    MB_TRY(check_chunk(dataset));
+    return mb_h5_check_written(dataset, ranges);
 }
 
 /* Splits a slab: the axis to cut, and how many of its indices make a piece. */
@@ -309,7 +299,7 @@ static mb_status move(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype d
     if (elements == 0)
         return MB_STATUS_OK;
     if (reading)
-        MB_TRY(check_readable(dataset));
+        MB_TRY(check_readable(dataset, ranges));
     else if (dataset->made >= 0)
         mb_h5_sample(dataset, ranges, dtype, NULL, 0);
 
@@ -345,6 +335,8 @@ static mb_status move(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype d
         done += now;
     }
     free(where->buffer);
+    if (reading && status == MB_STATUS_OK)
+        status = mb_h5_check_whole(dataset, ranges);
     return reading ? status : mb_h5_latch(dataset->file, status);
 }
 
@@ -371,7 +363,7 @@ mb_status mb_h5_dataset_check(mb_h5_dataset *dataset, const mb_range *ranges, co
     MB_TRY(mb_h5_ready(dataset->file, !reading));
     MB_TRY(check_types(dataset, array->dtype, reading));
     MB_TRY(check_array(dataset, ranges, array, reading));
-    return reading ? check_readable(dataset) : MB_STATUS_OK;
+    return reading ? check_readable(dataset, ranges) : MB_STATUS_OK;
 }
 
 mb_status mb_h5_dataset_read_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,

@@ -36,38 +36,95 @@ void mb_h5_free_entries(mb_h5 *file)
 
 /* ---- looking things up ---- */
 
-bool mb_h5_exists(mb_h5 *file, const char *path)
+/* Does the link that ends at `path` lead anywhere? */
+static mb_status follow(mb_h5 *file, const char *path, bool *found)
 {
-    MB_H5_GUARD;
-    bool found = true;
-    if (file->id < 0 || path[0] == '\0')
-        return false;
-    mb_h5_quiet();
-    if (strspn(path, "/") == strlen(path))
-        return true;
-    /* Each link on the way must be there: H5Lexists fails when a parent is missing. */
-    char *copy = strdup(path);
-    if (copy == NULL)
-        return false;
-    for (char *at = copy + strspn(copy, "/"); *at != '\0' && found;) {
+    const htri_t leads = H5Oexists_by_name(file->id, path, file->links);
+    *found = leads > 0;
+    if (leads > 0)
+        return MB_STATUS_OK;
+    H5L_info_t link;
+    const bool external =
+        H5Lget_info(file->id, path, &link, file->links) >= 0 && link.type == H5L_TYPE_EXTERNAL;
+    /* A soft link to nothing is nothing; a link into another file says that there is something. */
+    return leads < 0 || external || file->refused[0] != '\0'
+               ? mb_h5_failure(file, path, "follow the link")
+               : MB_STATUS_OK;
+}
+
+/* Is the object at `path` a group, below which something can be? */
+static bool is_group(mb_h5 *file, const char *path)
+{
+    const hid_t id = H5Oopen(file->id, path, file->links);
+    const bool group = id < 0 || H5Iget_type(id) == H5I_GROUP;
+    if (id >= 0)
+        H5Oclose(id);
+    return group;
+}
+
+/* Finds the components of `path`, which is a copy of our own, one after the other: H5Lexists fails when
+** a parent is missing. */
+static mb_status find_components(mb_h5 *file, char *path, bool *found)
+{
+    for (char *at = path + strspn(path, "/"); *at != '\0' && *found;) {
         char *end = at + strcspn(at, "/");
         char *next = end + strspn(end, "/");
         const char kept = *end;
+        mb_status status = MB_STATUS_OK;
         *end = '\0';
-        found = H5Lexists(file->id, copy, H5P_DEFAULT) > 0 &&
-                H5Oexists_by_name(file->id, copy, H5P_DEFAULT) > 0;
+        const htri_t there = H5Lexists(file->id, path, file->links);
+        *found = there > 0;
+        if (there < 0)
+            status = mb_h5_failure(file, path, "look up");
+        else if (there > 0)
+            status = follow(file, path, found);
+        if (status == MB_STATUS_OK && *found && *next != '\0')
+            *found = is_group(file, path);
         *end = kept;
+        MB_TRY(status);
         at = next;
     }
+    return MB_STATUS_OK;
+}
+
+mb_status mb_h5_find(mb_h5 *file, const char *path, bool *found)
+{
+    MB_H5_GUARD;
+    *found = false;
+    MB_TRY(mb_h5_ready(file, false));
+    if (path[0] == '\0')
+        return mb_fail(MB_STATUS_ARGUMENT, "path",
+                       "a path in '%s' is empty: the root is called '/'", file->path);
+    char *copy = mb_h5_copy_text(path);
+    if (copy == NULL)
+        return MB_STATUS_MEMORY;
+    *found = true;
+    const mb_status status = find_components(file, copy, found);
     free(copy);
     H5Eclear2(H5E_DEFAULT);
-    return found;
+    return status;
 }
 
 static mb_status missing(mb_h5 *file, const char *path)
 {
     return mb_fail(MB_STATUS_IO, "path",
                    "there is no '%s' in '%s'; file:walk() lists what there is", path, file->path);
+}
+
+mb_status mb_h5_need(mb_h5 *file, const char *path)
+{
+    bool found = false;
+    MB_TRY(mb_h5_find(file, path, &found));
+    return found ? MB_STATUS_OK : missing(file, path);
+}
+
+mb_status mb_h5_need_new(mb_h5 *file, const char *path)
+{
+    bool found = false;
+    MB_TRY(mb_h5_latch(file, mb_h5_find(file, path, &found)));
+    return found ? mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' exists already in '%s'", path,
+                           file->path)
+                 : MB_STATUS_OK;
 }
 
 static mb_status describe_object(mb_h5 *file, hid_t id, const char *path, mb_h5_info *info)
@@ -84,9 +141,8 @@ mb_status mb_h5_describe(mb_h5 *file, const char *path, mb_h5_info *info)
 {
     MB_H5_GUARD;
     MB_TRY(mb_h5_ready(file, false));
-    if (!mb_h5_exists(file, path))
-        return missing(file, path);
-    const hid_t id = H5Oopen(file->id, path, H5P_DEFAULT);
+    MB_TRY(mb_h5_need(file, path));
+    const hid_t id = H5Oopen(file->id, path, file->links);
     if (id < 0)
         return mb_h5_failure(file, path, "open");
     const mb_status status = describe_object(file, id, path, info);
@@ -200,9 +256,10 @@ static herr_t list_link(hid_t group, const char *name, const H5L_info_t *link, v
         return -1;
     }
     entry->link = link_target(group, name, link);
-    const hid_t id = H5Oopen(group, name, H5P_DEFAULT);
+    const hid_t id = H5Oopen(group, name, w->file->links);
     if (id < 0) {
         H5Eclear2(H5E_DEFAULT);
+        w->file->refused[0] = '\0';
         entry->info.kind = MB_H5_DANGLING;
         if (link->type == H5L_TYPE_HARD)
             w->status =
@@ -228,9 +285,8 @@ mb_status mb_h5_walk(mb_h5 *file, const char *path, const mb_h5_entry **list, in
     *count = 0;
     MB_TRY(mb_h5_ready(file, false));
     mb_h5_free_entries(file);
-    if (!mb_h5_exists(file, path))
-        return missing(file, path);
-    const hid_t group = H5Gopen2(file->id, path, H5P_DEFAULT);
+    MB_TRY(mb_h5_need(file, path));
+    const hid_t group = H5Gopen2(file->id, path, file->links);
     if (group < 0)
         return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' in '%s' is not a group", path, file->path);
     prefix = mb_h5_copy_text(path);
@@ -268,8 +324,10 @@ mb_status mb_h5_group(mb_h5 *file, const char *path)
 {
     MB_H5_GUARD;
     mb_h5_info info;
+    bool found = false;
     MB_TRY(mb_h5_ready(file, true));
-    if (mb_h5_exists(file, path)) {
+    MB_TRY(mb_h5_latch(file, mb_h5_find(file, path, &found)));
+    if (found) {
         MB_TRY(mb_h5_describe(file, path, &info));
         if (info.kind != MB_H5_GROUP)
             return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' in '%s' exists and is not a group",
@@ -289,10 +347,9 @@ mb_status mb_h5_link(mb_h5 *file, const char *target, const char *path, bool sof
 {
     MB_H5_GUARD;
     MB_TRY(mb_h5_ready(file, true));
-    if (!soft && !mb_h5_exists(file, target))
-        return missing(file, target);
-    if (mb_h5_exists(file, path))
-        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' exists already in '%s'", path, file->path);
+    if (!soft)
+        MB_TRY(mb_h5_need(file, target));
+    MB_TRY(mb_h5_need_new(file, path));
     const hid_t parents = mb_h5_parents();
     const herr_t result =
         soft ? H5Lcreate_soft(target, file->id, path, parents, H5P_DEFAULT)

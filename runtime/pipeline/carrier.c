@@ -778,10 +778,13 @@ static mb_status open_slots(mb_carrier *c)
 
 static mb_status start_workers(mb_carrier *c)
 {
+    static const int CRASHES[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL};
     sigset_t all, before;
     int failed = 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the calling thread's */
+    sigfillset(&all); /* signals are the calling thread's, but for those of a crash of this one */
+    for (size_t i = 0; i < sizeof CRASHES / sizeof CRASHES[0]; i++)
+        sigdelset(&all, CRASHES[i]);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (c->thread_count < c->options.threads && failed == 0) {
         failed = pthread_create(&c->threads[c->thread_count], NULL, worker, c);
         if (failed == 0)
