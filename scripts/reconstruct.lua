@@ -34,7 +34,7 @@ local options = cli.parse(arg, {
     {"budget", short = "b", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
     {"chunk", value = "ROWS", type = cli.count, doc = "rows per chunk (default: as many as fit the budget)"},
     {"output-dtype", value = "NAME", type = cli.choice("float32", "float16", "uint16"), default = "float32",
-        doc = "type of the stored values; scale_factor and add_offset are attributes of the volume"},
+        doc = "type of the stored values; the volume says how they are scaled, as CF (scale_factor, add_offset) and NeXus do"},
     {"output-range", value = "LOW:HIGH", type = cli.pair "LOW:HIGH",
         doc = "values stored as 0 and 65535 (default: what three slices have, and a quarter more)"},
     {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N slices, beside RESULT, which shows "
@@ -223,6 +223,7 @@ local result <close> = mb.result.create(output, {
     dtype = plan.dtype,
     units = scan.pixel_size and "1/m" or "1/px",
     pixel_size = scan.pixel_size,
+    first_row = plan.rows[1],
     overwrite = options.overwrite,
     slices_per_file = options.slices_per_file,
     input = options.scan,
@@ -248,6 +249,7 @@ local result <close> = mb.result.create(output, {
 local source <close> = mb.recon.decoded(frames or scan, settings, plan, not settings.center)
 settings.center = settings.center or find_center(source)
 plan.settings.center = settings.center
+result:parameters {center = settings.center}
 if dtype ~= "f32" then
     if settings.range then
         local codes = cli.checked(mb.recon.range_codes, source, plan.settings)

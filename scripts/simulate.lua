@@ -106,7 +106,10 @@ local pixel = options.pixel_size * 1e-6
 local writers = {}
 if options.format == "dx" then
     file:write("/implements", "exchange")
-    file:group("/exchange")
+    file:group("/exchange", "NXdata") -- which Data Exchange does not know, but viewers look for
+    file:set_attribute("/", "default", "exchange")
+    file:set_attribute("/exchange", "signal", "data")
+    file:set_attribute("/exchange", "axes", {"theta", ".", "."})
     file:write("/exchange/theta", mb.array(degrees, {dtype = "f64"}), {attributes = {units = "deg"}})
     file:write("/measurement/instrument/detector/pixel_size", options.pixel_size, {attributes = {units = "um"}})
     for name, path in pairs {data = "data", flats = "data_white", darks = "data_dark"} do
@@ -125,12 +128,16 @@ else
         all[i] = degrees[i - options.darks - options.flats] or 0
     end
     file:group("/entry", "NXentry")
+    file:set_attribute("/", "NX_class", "NXroot")
     file:set_attribute("/", "default", "entry")
+    file:set_attribute("/entry", "default", "data")
     file:write("/entry/definition", "NXtomo")
     file:group("/entry/instrument", "NXinstrument")
     file:group("/entry/instrument/detector", "NXdetector")
     file:group("/entry/sample", "NXsample")
     file:group("/entry/data", "NXdata")
+    file:set_attribute("/entry/data", "signal", "data")
+    file:set_attribute("/entry/data", "axes", {"rotation_angle", ".", "."})
     file:write("/entry/sample/name", "Shepp-Logan phantom, simulated")
     file:write("/entry/sample/rotation_angle", mb.array(all, {dtype = "f64"}), {attributes = {units = "degree"}})
     file:write("/entry/instrument/detector/image_key", mb.array(keys, {dtype = "i32"}))

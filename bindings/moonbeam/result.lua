@@ -168,6 +168,14 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Creation
 
+-- Which way the axes go. Viewers that place rows by the values of an axis draw larger ones further up, those that do not draw
+-- the first row at the top, as PNG files have it: with y going down along the rows, both show the same.
+local DIRECTIONS = {
+    z = "rows of the detector, from its top downwards",
+    y = "upwards: the first row of a slice is its top, with the largest y",
+    x = "to the right",
+}
+
 local function write_axes(file, options)
     local shape = options.shape
     local step = options.pixel_size or 1
@@ -176,11 +184,11 @@ local function write_axes(file, options)
         local values = {}
         local first = axis == 1 and (options.first_row or 1) - 1 or 0
         for i = 1, shape[axis] do
-            values[i] = (first + i - 1) * step
+            values[i] = (name == "y" and shape[axis] - i or first + i - 1) * step
         end
         file:write("/entry/data/" .. name, values, {
             dtype = "f64",
-            attributes = { units = unit, long_name = ("%s [%s]"):format(name, unit) },
+            attributes = { units = unit, long_name = ("%s [%s]"):format(name, unit), description = DIRECTIONS[name] },
         })
     end
 end
@@ -227,6 +235,10 @@ local function check_options(options)
         if math.type(extent) ~= "integer" or extent < 1 then
             fail("shape", "every extent of shape must be an integer above 0", "shape")
         end
+    end
+    local row = options.first_row
+    if row ~= nil and (math.type(row) ~= "integer" or row < 1) then
+        fail("argument", ("first_row is a row of the detector, 1 or more, not %s"):format(tostring(row)), "first_row")
     end
     local pixel = options.pixel_size
     if pixel ~= nil and not (type(pixel) == "number" and pixel >= 1e-13 and pixel <= 1) then
@@ -291,7 +303,8 @@ local function fill(file, options, parts)
 end
 
 --- A new result file for a volume (z, y, x). Options:
---   shape = {nz, ny, nx} (required), dtype (default f32), units, pixel_size (m), first_row
+--   shape = {nz, ny, nx} (required), dtype (default f32), units, pixel_size (m); first_row: the row of the detector that slice 1
+--     is of, counted from 1 (default 1)
 --   parameters: a table of what the reconstruction was done with
 --   input: the scan's file; script: a file name or text (default: the running script)
 --   overwrite, chunks, deflate, title, sample
@@ -400,17 +413,36 @@ function methods:carry(carrier, array, z_first)
 end
 
 --- Says what the stored integers mean: value = stored * scale + offset. Before the first slice is written. Attributes as CF has
--- them, fields as NeXus has them; in the files of a volume in several files too.
+-- them, in the files of a volume in several files too; and the fields of NeXus, where value = (stored + data_offset) *
+-- data_scaling_factor.
 function methods:scaling(scale, offset)
+    for name, value in pairs { scale = scale, offset = offset } do
+        if type(value) ~= "number" or value ~= value or math.abs(value) == math.huge then
+            fail("argument", ("%s is %s; give a finite number"):format(name, tostring(value)), name, "result:scaling")
+        end
+    end
+    local shift = offset / scale
+    if shift ~= shift or math.abs(shift) == math.huge then
+        fail("argument", ("a scale of %g cannot be undone; give one that is larger"):format(scale), "scale", "result:scaling")
+    end
     local attributes = { scale_factor = scale, add_offset = offset }
     for name, value in pairs(attributes) do
         self.file:set_attribute("/entry/data/data", name, value)
     end
     self.file:write("/entry/data/data_scaling_factor", scale)
-    self.file:write("/entry/data/data_offset", offset)
+    self.file:write("/entry/data/data_offset", shift)
     if self.parts then
         self.parts.attributes = attributes
     end
+end
+
+--- Adds to the parameters of the reconstruction, such as what was found on the way: a table as `provenance` takes it.
+function methods:parameters(values)
+    if type(values) ~= "table" then
+        fail("argument", "parameters takes a table", nil, "result:parameters")
+    end
+    check_tables(values, "result:parameters", { depth = 0 }, { count = 0 })
+    write_table(self.file, "/entry/reconstruction/parameters", values)
 end
 
 --- Adds to the provenance block: a table of numbers, strings, lists and tables of them.

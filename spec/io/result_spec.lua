@@ -70,6 +70,9 @@ describe("result", function()
         assert.equal("1/m", data.units)
         assert.equal("NXprocess", f:attribute("/entry/reconstruction", "NX_class"))
         assert.same({ 0, 2e-6, 4e-6 }, f:value "/entry/data/z")
+        assert.same({ 3 * 2e-6, 2 * 2e-6, 2e-6, 0 }, f:value "/entry/data/y") -- y is up: the first row is the top
+        assert.same({ 0, 2e-6, 2 * 2e-6, 3 * 2e-6, 4 * 2e-6 }, f:value "/entry/data/x")
+        assert.matches("the first row of a slice is its top", f:attribute("/entry/data/y", "description"))
         assert.equal("m", f:attribute("/entry/data/x", "units"))
         assert.equal(5, #f:value "/entry/data/x")
         assert.is_true(f:exists "/entry/end_time")
@@ -239,10 +242,27 @@ describe("result", function()
             assert.equal(0.5, f:attribute("/entry/data/data", "scale_factor"))
             assert.equal(-3, f:attribute("/entry/data/data", "add_offset"))
             assert.equal(0.5, f:value "/entry/data/data_scaling_factor")
-            assert.equal(-3, f:value "/entry/data/data_offset")
+            assert.equal(-6, f:value "/entry/data/data_offset")
         end
         local part <close> = assert(mb.h5.open(slices_of(folder) .. "/slices-0003-0003.h5"))
         assert.equal(0.5, part:attribute("/data", "scale_factor"))
+    end)
+
+    it("refuses a scale that cannot be undone", function()
+        local r <close> = mb.result.create(path, {shape = {3, 4, 5}, dtype = "u16"})
+        for _, case in ipairs {{0, 1}, {0 / 0, 1}, {math.huge, 0}, {1e-320, 1}, {1, 1 / 0}, {"1", 2}} do
+            assert.matches("scal", (helper.failure(r.scaling, r, case[1], case[2])))
+        end
+    end)
+
+    it("counts z from the detector's first row", function()
+        for _, pixel in ipairs {false, 2e-6} do
+            write {first_row = 10, pixel_size = pixel or nil, overwrite = true}
+            local f <close> = assert(mb.h5.open(path))
+            local step = pixel or 1
+            assert.same({9 * step, 10 * step, 11 * step}, f:value "/entry/data/z")
+        end
+        assert.matches("first_row", (helper.failure(mb.result.create, path, {shape = {1, 1, 1}, first_row = 0})))
     end)
 
     describe("in several files", function()
@@ -409,7 +429,11 @@ with silx.io.open("%s") as f:
     d = nxdata.get_default(f)
     assert d is not None and d.is_valid, d.issues
     print(d.signal.shape, d.signal_name, d.axes_names, d.interpretation, d.signal_is_3d)
-    print(d.signal[2, 3, 4], d.group.name)']==]):format(python, path))
+    print(d.signal[2, 3, 4], d.group.name)
+    # What silx draws: rows upwards for a positive slope, downwards for a negative one.
+    from silx.math.calibration import ArrayCalibration
+    y = ArrayCalibration(d.axes[1][()])
+    assert y.is_affine() and y.get_slope() < 0, y.get_slope()']==]):format(python, path))
         assert.is_true(ok, output)
         local last = output:match("([^\n]*\n[^\n]*)\n*$")
         assert.is_truthy(last:find("(3, 4, 5)", 1, true), output)

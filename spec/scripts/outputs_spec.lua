@@ -128,4 +128,30 @@ describe("outputs", function()
         assert.same({ "y.h5" }, files.list(path "x:"))
         assert.same(before, files.list(folder))
     end)
+
+    it("of simulate.lua have a default plot", function()
+        local python = files.python "silx.io.nxdata"
+        for format, signal in pairs { dx = "/exchange/data", nxtomo = "/entry/data/data" } do
+            local name = path(format .. "-plot.h5")
+            local text, status = helper.run_program(("scripts/simulate.lua %s --size 16 --rows 3 --angles 12 --format %s -d host -q")
+                :format(name, format))
+            assert.equal(0, status, text)
+            local f <close> = assert(mb.h5.open(name))
+            local at, steps = "/", 0
+            while f:attribute(at, "signal") == nil and steps < 3 do
+                at, steps = (at == "/" and "" or at) .. "/" .. f:attribute(at, "default"), steps + 1
+            end
+            assert.equal(signal, at .. "/" .. f:attribute(at, "signal"))
+            assert.equal("NXdata", f:attribute(at, "NX_class"))
+            assert.equal(3, #f:attribute(at, "axes"))
+            if python then
+                local output, ok = files.run(([[%s -c '
+import silx.io
+from silx.io import nxdata
+d = nxdata.get_default(silx.io.open("%s"))
+assert d is not None and d.is_valid and len(d.signal.shape) == 3']]):format(python, name))
+                assert.is_true(ok, output)
+            end
+        end
+    end)
 end)

@@ -428,7 +428,10 @@ describe("scripts", function()
         local expected = reconstruct("serial.h5", "--no-overlap")
         assert.same(expected, reconstruct("beside.h5", "--threads 3"))
         assert.same(expected, reconstruct("parts.h5", "--slices-per-file 2"))
-        assert.is_true(exists(path("parts-slices/slices-0009-0009.h5")))
+        do
+            local whole <close> = assert(mb.h5.open(path("parts.h5")))
+            assert.is_true(exists(path(whole:attribute("/", "slices_folder") .. "/slices-0009-0009.h5")))
+        end
         local file <close> = assert(mb.h5.open(path("beside.h5")))
         assert.is_string(file:value("/entry/provenance/steps/bottleneck"))
         assert.is_true(file:value("/entry/provenance/steps/write_bytes") == 4 * 9 * 64 * 64)
@@ -444,6 +447,10 @@ describe("scripts", function()
         local file <close> = assert(mb.h5.open(path("u16.h5")))
         local scale = file:attribute("/entry/data/data", "scale_factor")
         local offset = file:attribute("/entry/data/data", "add_offset")
+        -- NeXus has another rule than CF: value = (stored + data_offset) * data_scaling_factor.
+        local nexus_scale = file:value("/entry/data/data_scaling_factor")
+        local nexus_offset = file:value("/entry/data/data_offset")
+        assert.is_true(offset ~= 0)
         local halves <close> = assert(mb.h5.open(path("f16.h5")))
         local factor = halves:attribute("/entry/data/data", "scale_factor")
         local whole, half, integers = volume_of("f32.h5"), volume_of("f16.h5"), volume_of("u16.h5")
@@ -452,6 +459,7 @@ describe("scripts", function()
                 local v = whole[5][y][x]
                 assert.is_true(math.abs(half[5][y][x] * factor - v) <= 2 ^ -11 * math.abs(v) + 1e-7)
                 assert.is_true(math.abs(integers[5][y][x] * scale + offset - v) <= 0.501 * scale)
+                assert.is_true(math.abs((integers[5][y][x] + nexus_offset) * nexus_scale - v) <= 0.501 * scale)
             end
         end
         text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --quiet --output-dtype uint16 --output-range 0:1"):format(
@@ -466,6 +474,21 @@ describe("scripts", function()
             assert.matches(case[2], message)
             assert.is_false(exists(path("never.h5")))
         end
+    end)
+
+    it("say where the slices lie, and where the axis was found", function()
+        local text = must("reconstruct.lua", ("%s -o %s --device host --rows 3:5"):format(path("scan.h5"), path("rows.h5")))
+        local pixel
+        do
+            local scan <close> = assert(mb.scan.open(path("scan.h5")))
+            pixel = scan.pixel_size
+        end
+        local file <close> = assert(mb.h5.open(path("rows.h5")))
+        assert.same({2 * pixel, 3 * pixel, 4 * pixel}, file:value("/entry/data/z"))
+        local y = file:value("/entry/data/y")
+        assert.same({63 * pixel, 0}, {y[1], y[64]})
+        local center = file:value("/entry/reconstruction/parameters/center")
+        assert.equal(text:match("axis%s+column ([%d.]+)"), ("%.2f"):format(center))
     end)
 
     describe("refuse bad input with a message and leave no file:", function()
