@@ -213,7 +213,7 @@ _Noreturn int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key);
 extern const luaL_Reg mbl_op_describe_functions[];
 
 /*
-** lua_system.c
+** lua_interrupt.c
 */
 
 /* lua_pcall with a traceback, interruptible by Ctrl-C, SIGTERM and SIGHUP: the first one sets the
@@ -222,6 +222,8 @@ extern const luaL_Reg mbl_op_describe_functions[];
 int mbl_call(lua_State *L, int arguments, int results);
 /* The signal that stopped the last mbl_call, or 0. */
 int mbl_stop_signal(void);
+/* Has coroutine.resume and coroutine.wrap of the state tell mbl_call which coroutine runs, so that it can be stopped. */
+void mbl_open_coroutines(lua_State *L);
 
 /* Sub-modules: each pushes its table. */
 int mbl_open_array(lua_State *L);

@@ -1,12 +1,5 @@
 /*
-** What the Lua half needs of POSIX: clock, terminal, file names, and Ctrl-C.
-**
-** Ctrl-C: `mbl_call` is the one place where code runs interruptibly (scripts from main.c,
-** statements from the REPL). The first SIGINT sets the runtime's cancel flag, so that an operator
-** stops between chunks, and a Lua hook, so that Lua code stops at its next instruction with a
-** "cancelled" error object. The handler then steps back to the default, so that a second SIGINT
-** ends a process that does not react. SIGTERM, with which batch systems end a job, and SIGHUP do
-** the same where they are not ignored: unfinished files are removed on the way out.
+** What the Lua half needs of POSIX: clock, terminal, file names, limits. Ctrl-C: lua_interrupt.c.
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
@@ -16,7 +9,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <omp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,101 +20,12 @@
 
 #define MOST_FILES 65536 /* to be open at a time: enough for anything here */
 
-static lua_State *interrupted_state;      /* where the handler sets its hook */
-static volatile sig_atomic_t stop_signal; /* what has stopped the last mbl_call; 0: nothing */
-
-static const struct {
-    int number;
-    const char *message;
-} STOPS[] = {
-    {SIGINT, "interrupted by Ctrl-C"},
-    {SIGTERM, "interrupted by SIGTERM"},
-    {SIGHUP, "interrupted by SIGHUP"},
-};
-enum { STOP_COUNT = sizeof STOPS / sizeof STOPS[0] };
-
-static void stop_hook(lua_State *L, lua_Debug *ar)
-{
-    (void)ar;
-    lua_sethook(L, NULL, 0, 0);
-    mb_error_clear();
-    for (int i = 0; i < STOP_COUNT; i++)
-        if (STOPS[i].number == stop_signal)
-            mb_fail(MB_STATUS_CANCELLED, NULL, "%s", STOPS[i].message);
-    mbl_push_error(L);
-    lua_error(L);
-}
-
-/* Only what a signal handler may do; lua_sethook is allowed there. */
-static void on_interrupt(int number)
-{
-    int flags = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
-    struct sigaction standard;
-    memset(&standard, 0, sizeof standard);
-    standard.sa_handler = SIG_DFL;
-    sigemptyset(&standard.sa_mask);
-    sigaction(number, &standard, NULL);
-    stop_signal = number;
-    mb_cancel_set(true);
-    if (interrupted_state != NULL)
-        lua_sethook(interrupted_state, stop_hook, flags, 1);
-}
-
-/* Error objects and other values with a __tostring stay as they are: their one line is made for the
-** user. */
-static int add_traceback(lua_State *L)
-{
-    const char *message = lua_tostring(L, 1);
-    if (message == NULL) {
-        if (luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL) {
-            lua_settop(L, 1);
-            return 1;
-        }
-        message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
-    }
-    luaL_traceback(L, L, message, 1);
-    return 1;
-}
-
-int mbl_call(lua_State *L, int arguments, int results)
-{
-    struct sigaction action, before[STOP_COUNT];
-    lua_State *outer = interrupted_state;
-    int base = lua_gettop(L) - arguments;
-    lua_pushcfunction(L, add_traceback);
-    lua_insert(L, base);
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_interrupt;
-    sigemptyset(&action.sa_mask);
-    mb_cancel_set(false);
-    interrupted_state = L;
-    stop_signal = 0;
-    for (int i = 0; i < STOP_COUNT; i++) {
-        sigaction(STOPS[i].number, &action, &before[i]);
-        if (STOPS[i].number != SIGINT && before[i].sa_handler == SIG_IGN) /* nohup */
-            sigaction(STOPS[i].number, &before[i], NULL);
-    }
-    int status = lua_pcall(L, arguments, results, base);
-    for (int i = 0; i < STOP_COUNT; i++)
-        sigaction(STOPS[i].number, &before[i], NULL);
-    interrupted_state = outer;
-    lua_sethook(L, NULL, 0, 0); /* a signal may have come between the last instruction and here */
-    mb_cancel_set(false);
-    lua_remove(L, base);
-    return status;
-}
-
-int mbl_stop_signal(void)
-{
-    return stop_signal;
-}
-
 /* stop_signal(): the number of the signal that stopped the last call, or nil. */
 static int system_stop_signal(lua_State *L)
 {
-    if (stop_signal == 0)
+    if (mbl_stop_signal() == 0)
         return 0;
-    lua_pushinteger(L, stop_signal);
+    lua_pushinteger(L, mbl_stop_signal());
     return 1;
 }
 

@@ -563,6 +563,7 @@ static int protected_main(lua_State *L)
     }
     luaL_openlibs(L);
     mbl_release_at_close(L);
+    mbl_open_coroutines(L);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     lua_pushcfunction(L, luaopen_moonbeam_core);
     lua_setfield(L, -2, "moonbeam.core");

@@ -75,6 +75,21 @@ describe("the command line", function()
         { "-e 'print(1)'", nil, "LUA_INIT_5_4='print(54)' LUA_INIT='print(0)'" },
         { "-e 'print(arg[0] ~= nil, #arg)'" },
         { "-e 'io.stdout:write(\"no newline\")'" },
+        { "-", [[ -- its own coroutine.resume and coroutine.wrap
+            print(coroutine.resume(coroutine.create(function(...) return coroutine.yield(...) end), 1, nil, 3))
+            print(coroutine.resume(coroutine.create(function() error("boom", 0) end)))
+            print(pcall(coroutine.wrap(function() error("boom") end)))
+            print(select(2, pcall(function() coroutine.wrap(function() local _ = nil + 1 end)() end)))
+            print(type(select(2, pcall(coroutine.wrap(function() error({}) end)))), (pcall(coroutine.resume, 1)))
+            local f = coroutine.wrap(function() return 1 end)
+            print(f(), pcall(f))
+            local co = coroutine.create(function() return coroutine.resume(coroutine.running()) end)
+            print(coroutine.resume(co))
+            print(coroutine.status(co), coroutine.resume(co), pcall(coroutine.wrap))
+            print(coroutine.wrap(function(...) print(...) for i = 1, 3 do coroutine.yield(i, nil) end end)(4, 5))
+            local function nest(n) return n == 0 and 0 or 1 + coroutine.wrap(nest)(n - 1) end
+            print(nest(150), (select(2, pcall(nest, 1000)):gsub("^.*: ", "")))
+        ]] },
     }
     for _, case in ipairs(cases) do
         local name = "is lua's: " .. (case[3] and case[3] .. " " or "") .. case[1]
@@ -270,6 +285,79 @@ describe("the command line", function()
         local output, status = helper.run_program("-", text:format("HUP"), "nohup " .. helper.program)
         assert.equal(0, status)
         assert.matches("went on", output)
+    end)
+end)
+
+describe("a signal", function()
+    -- Output and status of a program that stops itself while `code` runs. `stop()` sends the signal.
+    local function stopped(code, signal)
+        return helper.run_program("-", ([[
+            local mb = require "moonbeam"
+            local function stop() io.popen("kill -%s " .. mb.system.pid()):close() end
+            local function forever() stop() while true do end end
+            local _ <close> = setmetatable({}, {__close = function()
+                for _ = 1, 1000 do end
+                print("closed")
+            end})
+            %s
+            print("went on")
+        ]]):format(signal or "INT", code))
+    end
+
+    it("stops a coroutine, whoever resumes it", function()
+        for _, code in ipairs {
+            "coroutine.wrap(forever)()",
+            "coroutine.resume(coroutine.create(forever))",
+            "while true do coroutine.resume(coroutine.create(forever)) end", -- a scheduler that ignores errors
+            "coroutine.wrap(function() coroutine.wrap(forever)() end)()",
+            "coroutine.wrap(function() coroutine.resume(coroutine.create(forever)) end)()",
+            "coroutine.wrap(function() pcall(coroutine.wrap(forever)) end)() for _ = 1, 10 do end",
+            "local f = coroutine.wrap(function() stop() coroutine.yield() end) while true do f() end",
+            "for _ in coroutine.wrap(forever) do end",
+        } do
+            local output, status = stopped(code)
+            assert.equal(130, status, code .. "\n" .. output)
+            assert.matches("closed\n[^\n]*interrupted by Ctrl%-C\n$", output)
+            assert.not_matches("went on", output)
+        end
+        assert.equal(143, (select(2, stopped("coroutine.wrap(forever)()", "TERM"))))
+    end)
+
+    it("closes the variables of the coroutine that it stops", function()
+        local output = stopped([[
+            coroutine.wrap(function()
+                local _ <close> = setmetatable({}, {__close = function() for _ = 1, 99 do end print("inner") end})
+                forever()
+            end)()
+        ]])
+        assert.matches("^inner\nclosed\n", output)
+    end)
+
+    it("does not come again in a coroutine that waited", function()
+        local output, status = helper.run_program("-", [[
+            local mb = require "moonbeam"
+            local waiting = coroutine.wrap(function()
+                io.popen("kill -INT " .. mb.system.pid()):close(coroutine.yield())
+                while true do coroutine.yield("alive") end
+            end)
+            waiting()
+            print(mb.system.call(function() waiting() for _ = 1, 10 do end print("went on") end))
+            print(mb.system.call(waiting))
+        ]])
+        assert.equal(0, status)
+        assert.matches("^false\t[^\n]*interrupted by Ctrl%-C\n", output)
+        assert.not_matches("went on", output)
+    end)
+
+    it("that comes twice ends what does not react", function()
+        local output, status = stopped([[
+            local kill = "sleep 0.2; kill -TERM " .. mb.system.pid() .. "; "
+            io.popen("(" .. kill .. kill .. ") >/dev/null 2>&1 &"):close()
+            string.rep("x", 60):find(string.rep("x*", 30) .. "y")
+        ]], "TERM")
+        assert.not_matches("went on", output)
+        assert.not_matches("closed", output) -- Lua never came to it
+        assert.equal(143, status)
     end)
 end)
 

@@ -1,0 +1,220 @@
+/*
+** Signals that stop Lua code.
+**
+** `mbl_call` is the one place where code runs interruptibly (scripts from main.c, statements from the REPL). The first
+** SIGINT sets the runtime's cancel flag, so that an operator stops between chunks, and a Lua hook, so that Lua code stops at
+** its next instruction with a "cancelled" error object. SIGTERM, with which batch systems end a job, and SIGHUP do the same
+** where they are not ignored: unfinished files are removed on the way out. A second signal ends a process that does not
+** react (it may be in a long C function, such as string.rep): it removes what the exit handlers would, then has its default
+** action.
+**
+** A hook belongs to one Lua thread, so the handler must know which coroutine runs: the program has its own
+** coroutine.resume and coroutine.wrap, which say so. An error in a coroutine ends there, so the stop is raised again in
+** whoever resumed it, up to the state that mbl_call was given.
+*/
+#define _GNU_SOURCE
+#include "lua_moonbeam.h"
+#include <lualib.h>
+#include <signal.h>
+#include <string.h>
+
+static lua_State *base_state; /* that of the innermost mbl_call; NULL: none runs */
+static lua_State
+    *running_state; /* it, or the coroutine that runs inside: where the handler sets its hook */
+static bool fired;  /* the stop has been raised, in whichever state */
+static bool raised; /* and in base_state: it is done */
+static volatile sig_atomic_t stop_signal; /* what has stopped the last mbl_call; 0: nothing */
+
+static const struct {
+    int number;
+    const char *message;
+} STOPS[] = {
+    {SIGINT, "interrupted by Ctrl-C"},
+    {SIGTERM, "interrupted by SIGTERM"},
+    {SIGHUP, "interrupted by SIGHUP"},
+};
+enum { STOP_COUNT = sizeof STOPS / sizeof STOPS[0] };
+
+static void stop_hook(lua_State *L, lua_Debug *ar)
+{
+    (void)ar;
+    lua_sethook(L, NULL, 0, 0);
+    if (stop_signal == 0 || raised)
+        return; /* a coroutine that waited while the stop was dealt with */
+    fired = true;
+    raised = L == base_state;
+    mb_error_clear();
+    for (int i = 0; i < STOP_COUNT; i++)
+        if (STOPS[i].number == stop_signal)
+            mb_fail(MB_STATUS_CANCELLED, NULL, "%s", STOPS[i].message);
+    mbl_push_error(L);
+    lua_error(L);
+}
+
+/* Lua code of the state stops at its next instruction. A signal handler may do this. */
+static void stop_soon(lua_State *L)
+{
+    lua_sethook(L, stop_hook, LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
+}
+
+/* Only what a signal handler may do. */
+static void on_interrupt(int number)
+{
+    if (stop_signal != 0) { /* the default action comes when the handler returns */
+        signal(number, SIG_DFL);
+        raise(number);
+        return;
+    }
+    stop_signal = number;
+    mb_cancel_set(true);
+    if (running_state != NULL)
+        stop_soon(running_state);
+}
+
+/* Error objects and other values with a __tostring stay as they are: their one line is made for the
+** user. */
+static int add_traceback(lua_State *L)
+{
+    const char *message = lua_tostring(L, 1);
+    if (message == NULL) {
+        if (luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL) {
+            lua_settop(L, 1);
+            return 1;
+        }
+        message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+    }
+    luaL_traceback(L, L, message, 1);
+    return 1;
+}
+
+int mbl_call(lua_State *L, int arguments, int results)
+{
+    struct sigaction action, before[STOP_COUNT];
+    lua_State *outer_base = base_state, *outer_running = running_state;
+    int base = lua_gettop(L) - arguments;
+    lua_pushcfunction(L, add_traceback);
+    lua_insert(L, base);
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_interrupt;
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < STOP_COUNT; i++) /* one handler at a time */
+        sigaddset(&action.sa_mask, STOPS[i].number);
+    mb_cancel_set(false);
+    base_state = running_state = L;
+    fired = raised = false;
+    stop_signal = 0;
+    for (int i = 0; i < STOP_COUNT; i++) {
+        sigaction(STOPS[i].number, &action, &before[i]);
+        if (STOPS[i].number != SIGINT && before[i].sa_handler == SIG_IGN) /* nohup */
+            sigaction(STOPS[i].number, &before[i], NULL);
+    }
+    int status = lua_pcall(L, arguments, results, base);
+    for (int i = 0; i < STOP_COUNT; i++)
+        sigaction(STOPS[i].number, &before[i], NULL);
+    base_state = outer_base;
+    running_state = outer_running;
+    lua_sethook(L, NULL, 0, 0); /* a signal may have come between the last instruction and here */
+    mb_cancel_set(false);
+    lua_remove(L, base);
+    return status;
+}
+
+int mbl_stop_signal(void)
+{
+    return stop_signal;
+}
+
+/* ---- coroutines ---- */
+
+/* Runs the coroutine with the arguments on top of L's stack. The number of results on top of L's stack, or -1 and an error
+** there. As lcorolib.c has it, but for the running state. */
+static int resume(lua_State *L, lua_State *co, int arguments)
+{
+    const bool known = running_state == L; /* else nothing here can be interrupted */
+    int results = 0;
+    if (!lua_checkstack(co, arguments)) {
+        lua_pushliteral(L, "too many arguments to resume");
+        return -1;
+    }
+    lua_xmove(L, co, arguments);
+    if (known)
+        running_state = co;
+    if (known && stop_signal != 0 && !raised)
+        stop_soon(co); /* the hook was set on L a moment ago */
+    const int status = lua_resume(co, L, arguments, &results);
+    if (known)
+        running_state = L;
+    if (status != LUA_OK && status != LUA_YIELD) {
+        lua_xmove(co, L, 1);
+        return -1;
+    }
+    if (!lua_checkstack(L, results + 1)) {
+        lua_pop(co, results);
+        lua_pushliteral(L, "too many results to resume");
+        return -1;
+    }
+    lua_xmove(co, L, results);
+    return results;
+}
+
+/* After a call that goes on in L: a stop that was raised in the coroutine, or came as it ended, is raised here too. */
+static void pass_stop_on(lua_State *L)
+{
+    if (running_state == L && stop_signal != 0 && !raised)
+        stop_soon(L);
+}
+
+static int coroutine_resume(lua_State *L)
+{
+    lua_State *co = lua_tothread(L, 1);
+    luaL_argexpected(L, co != NULL, 1, "thread");
+    const int results = resume(L, co, lua_gettop(L) - 1);
+    pass_stop_on(L);
+    lua_pushboolean(L, results >= 0);
+    lua_insert(L, results < 0 ? -2 : -(results + 1));
+    return results < 0 ? 2 : results + 1;
+}
+
+static int wrapped(lua_State *L)
+{
+    lua_State *co = lua_tothread(L, lua_upvalueindex(1));
+    const int results = resume(L, co, lua_gettop(L));
+    if (results >= 0) {
+        pass_stop_on(L);
+        return results;
+    }
+    int status = lua_status(co);
+    if (status != LUA_OK &&
+        status != LUA_YIELD) { /* an error in the coroutine: its variables are closed */
+        status = lua_resetthread(co);
+        lua_xmove(co, L, 1);
+    }
+    if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING) {
+        luaL_where(L, 1);
+        lua_insert(L, -2);
+        lua_concat(L, 2);
+    }
+    if (L == base_state && fired)
+        raised = true; /* it is this error that goes on */
+    return lua_error(L);
+}
+
+static int coroutine_wrap(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_State *co = lua_newthread(L);
+    lua_pushvalue(L, 1);
+    lua_xmove(L, co, 1);
+    lua_pushcclosure(L, wrapped, 1);
+    return 1;
+}
+
+void mbl_open_coroutines(lua_State *L)
+{
+    lua_getglobal(L, LUA_COLIBNAME);
+    lua_pushcfunction(L, coroutine_resume);
+    lua_setfield(L, -2, "resume");
+    lua_pushcfunction(L, coroutine_wrap);
+    lua_setfield(L, -2, "wrap");
+    lua_pop(L, 1);
+}
