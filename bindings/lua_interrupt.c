@@ -14,6 +14,7 @@
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
+#include "files/target.h"
 #include <lualib.h>
 #include <signal.h>
 #include <string.h>
@@ -61,6 +62,7 @@ static void stop_soon(lua_State *L)
 static void on_interrupt(int number)
 {
     if (stop_signal != 0) { /* the default action comes when the handler returns */
+        mb_target_remove_parts();
         signal(number, SIG_DFL);
         raise(number);
         return;

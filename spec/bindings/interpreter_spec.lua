@@ -333,31 +333,23 @@ describe("a signal", function()
         assert.matches("^inner\nclosed\n", output)
     end)
 
-    it("does not come again in a coroutine that waited", function()
-        local output, status = helper.run_program("-", [[
-            local mb = require "moonbeam"
-            local waiting = coroutine.wrap(function()
-                io.popen("kill -INT " .. mb.system.pid()):close(coroutine.yield())
-                while true do coroutine.yield("alive") end
-            end)
-            waiting()
-            print(mb.system.call(function() waiting() for _ = 1, 10 do end print("went on") end))
-            print(mb.system.call(waiting))
-        ]])
-        assert.equal(0, status)
-        assert.matches("^false\t[^\n]*interrupted by Ctrl%-C\n", output)
-        assert.not_matches("went on", output)
-    end)
-
-    it("that comes twice ends what does not react", function()
-        local output, status = stopped([[
+    it("that comes twice ends what does not react, and leaves no unfinished file", function()
+        local folder = os.tmpname()
+        os.remove(folder)
+        assert(mb.system.mkdir(folder))
+        local output, status = stopped(([[
+            local r = mb.result.create("%s/volume.h5", {shape = {2, 3, 3}})
+            print(#mb.system.folder("%s"), "before")
             local kill = "sleep 0.2; kill -TERM " .. mb.system.pid() .. "; "
             io.popen("(" .. kill .. kill .. ") >/dev/null 2>&1 &"):close()
             string.rep("x", 60):find(string.rep("x*", 30) .. "y")
-        ]], "TERM")
+        ]]):format(folder, folder), "TERM")
+        assert.matches("^1\tbefore", output)
         assert.not_matches("went on", output)
         assert.not_matches("closed", output) -- Lua never came to it
         assert.equal(143, status)
+        assert.same({}, mb.system.folder(folder))
+        os.remove(folder)
     end)
 end)
 
