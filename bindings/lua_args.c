@@ -170,6 +170,7 @@ int64_t mbl_check_integer(lua_State *L, int index, const char *arg)
 {
     int isnum = 0;
     lua_Integer value = lua_tointegerx(L, index, &isnum);
+    mbl_check_known(L, index);
     if (lua_type(L, index) != LUA_TNUMBER)
         mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be an integer, not a %s", arg,
                  mbl_type_name(L, index));
@@ -181,6 +182,7 @@ int64_t mbl_check_integer(lua_State *L, int index, const char *arg)
 
 double mbl_check_number(lua_State *L, int index, const char *arg)
 {
+    mbl_check_known(L, index);
     if (lua_type(L, index) != LUA_TNUMBER)
         mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be a number, not a %s", arg,
                  mbl_type_name(L, index));

@@ -404,6 +404,8 @@ int mbl_open_array(lua_State *L)
                                            {"__close", mbl_array_release}, {NULL, NULL}};
     lua_newtable(L); /* the sub-module */
     luaL_setfuncs(L, mbl_array_new_functions, 0);
+    luaL_setfuncs(L, mbl_array_unknown_functions, 0);
+    mbl_set_text(L, "unknown_message", MBL_UNKNOWN);
     lua_pushlightuserdata(L, &all_marker);
     lua_setfield(L, -2, "all");
     lua_newtable(L);

@@ -50,11 +50,7 @@ static void reader_begin(reader *r, lua_State *L, const mb_array *array)
         }
     }
     if (array->device->dry)
-        mbl_fail(
-            L, MB_STATUS_DRY_RUN, NULL,
-            "a value of an array was asked for in a dry run, where arrays have no data; where it "
-            "decides what is done next, write mb.bound(BOUND, function() return VALUE end): the "
-            "dry run takes the bound");
+        mbl_fail(L, MB_STATUS_DRY_RUN, NULL, "%s", MBL_UNKNOWN);
     if (strcmp(array->device->backend->name, "host") == 0) {
         mb_error_clear();
         mbl_check(L, mb_device_sync(array->device));
@@ -92,6 +88,43 @@ static void push_number(lua_State *L, mb_dtype dtype, double value)
         lua_pushnumber(L, value);
 }
 
+/*
+** Values in a dry run (moonbeam/unknown.lua): placeholders, and how many have been handed out.
+*/
+
+static const char unknown_keys[2] = {0};
+static lua_Integer unknown_count;
+
+static void push_unknown(lua_State *L)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &unknown_keys[unknown_count++ % 2]) == LUA_TNIL)
+        mbl_fail(L, MB_STATUS_DRY_RUN, NULL, "%s", MBL_UNKNOWN);
+}
+
+void mbl_check_known(lua_State *L, int index)
+{
+    if (lua_istable(L, index) && strcmp(mbl_type_name(L, index), "moonbeam.unknown") == 0)
+        mbl_fail(L, MB_STATUS_DRY_RUN, NULL, "%s", MBL_UNKNOWN);
+}
+
+/* set_unknown(one, other) */
+static int array_set_unknown(lua_State *L)
+{
+    lua_settop(L, 2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &unknown_keys[1]);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &unknown_keys[0]);
+    return 0;
+}
+
+/* unknown_count([n]): how many unknown values have been handed out; sets it. */
+static int array_unknown_count(lua_State *L)
+{
+    if (!lua_isnoneornil(L, 1))
+        unknown_count = mbl_check_integer(L, 1, "n");
+    lua_pushinteger(L, unknown_count);
+    return 1;
+}
+
 /* item(i, ...): one element as a number; a complex one as two. */
 static int array_item(lua_State *L)
 {
@@ -110,6 +143,13 @@ static int array_item(lua_State *L)
             mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
                      "index %lld is outside axis %d, which has %lld element%s", (long long)i,
                      axis + 1, (long long)extent, extent == 1 ? "" : "s");
+    }
+    if (array->device->dry) {
+        push_unknown(L);
+        if (mb_dtype_kind(array->dtype) != MB_CLASS_COMPLEX)
+            return 1;
+        push_unknown(L);
+        return 2;
     }
     mb_error_clear();
     mbl_check(L, mb_array_item(array, index, &real, &imag));
@@ -228,5 +268,11 @@ const luaL_Reg mbl_array_read_methods[] = {
     {"item", array_item},
     {"to_table", array_to_table},
     {"to_string", array_to_string},
+    {NULL, NULL},
+};
+
+const luaL_Reg mbl_array_unknown_functions[] = {
+    {"set_unknown", array_set_unknown},
+    {"unknown_count", array_unknown_count},
     {NULL, NULL},
 };

@@ -158,6 +158,15 @@ mb_array *mbl_test_array(lua_State *L, int index);
 /* Parts of the "array" table and of the methods. */
 extern const luaL_Reg mbl_array_new_functions[];
 extern const luaL_Reg mbl_array_read_methods[];
+extern const luaL_Reg mbl_array_unknown_functions[];
+/* What is said where a value is used that a dry run does not have. */
+#define MBL_UNKNOWN                                                                                \
+    "a value of an array was asked for in a dry run, where arrays have no data; where it decides " \
+    "what is done next, write mb.bound(BOUND, function() return VALUE end): the dry run takes "    \
+    "the "                                                                                         \
+    "bound"
+/* Raises that for such a value. */
+void mbl_check_known(lua_State *L, int index);
 
 /*
 ** lua_device.c

@@ -97,6 +97,7 @@ int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key)
 
 static int wrong_type(lua_State *L, const mb_op *op, const mb_op_arg *arg, const char *expected)
 {
+    mbl_check_known(L, -1);
     return mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s must be %s, not a %s", arg->name,
                        expected, mbl_type_name(L, -1));
 }
@@ -180,8 +181,12 @@ static void set_vector(lua_State *L, const mb_op *op, const mb_op_arg *arg, mb_v
     double *values = lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * sizeof *values, 0);
     if (type == LUA_TNUMBER)
         values[0] = lua_tonumber(L, value);
+    if (type == LUA_TTABLE)
+        mbl_check_known(L, value);
     for (lua_Unsigned i = 0; type == LUA_TTABLE && i < count; i++) {
-        if (lua_rawgeti(L, value, (lua_Integer)i + 1) != LUA_TNUMBER)
+        lua_rawgeti(L, value, (lua_Integer)i + 1);
+        mbl_check_known(L, -1);
+        if (lua_type(L, -1) != LUA_TNUMBER)
             mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s[%llu] is a %s, not a number",
                         arg->name, (unsigned long long)i + 1, mbl_type_name(L, -1));
         values[i] = lua_tonumber(L, -1);

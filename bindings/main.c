@@ -45,8 +45,8 @@ static void print_usage(FILE *stream)
             "  -W            turn warnings on\n"
             "  --device ID   the default device: host, cuda:0, ...\n"
             "  --budget SIZE what the default device may use, e.g. 8G\n"
-            "  --plan        dry-run 'script': print what every step would take\n"
-            "  --ledger      dry-run 'script', run it, compare every step\n"
+            "  --plan        dry-run 'script', and 'stat' of -e: print what every step would take\n"
+            "  --ledger      dry-run them, run them, compare every step\n"
             "  --leaks       fail when arrays are still live after 'script': list them by line\n"
             "  -h, --help    show this text\n"
             "  --            stop handling options\n"
@@ -362,8 +362,24 @@ static const char *option_value(char **argv, int *i, const char *name)
     return argv[*i][length] == '\0' ? argv[++*i] : NULL;
 }
 
+/* Statements of -e that are not run but planned, or recorded, as the beginning of the script: a list in the registry. */
+static const char statements_key = 0;
+
+static void keep_statement(lua_State *L, const char *text)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &statements_key) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &statements_key);
+    }
+    lua_pushstring(L, text);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    lua_pop(L, 1);
+}
+
 /* The options that do something: the device first, then the rest in order. False after the first failure. */
-static bool run_options(lua_State *L, char **argv, int count)
+static bool run_options(lua_State *L, char **argv, int count, bool recorded)
 {
     const char *device = NULL, *budget = NULL;
     for (int i = 1; i < count; i++) {
@@ -382,8 +398,12 @@ static bool run_options(lua_State *L, char **argv, int count)
         int status = LUA_OK;
         if (option == 'e' || option == 'l') {
             const char *extra = argv[i][2] != '\0' ? argv[i] + 2 : argv[++i];
-            status =
-                option == 'e' ? run_string(L, extra, "=(command line)") : run_library(L, extra);
+            if (option == 'l')
+                status = run_library(L, extra);
+            else if (recorded)
+                keep_statement(L, extra);
+            else
+                status = run_string(L, extra, "=(command line)");
         } else if (option == 'W') {
             lua_warning(L, "@on", 0);
         } else if (strcmp(argv[i], "--device") == 0 || strcmp(argv[i], "--budget") == 0) {
@@ -450,8 +470,9 @@ static int run_recorded(lua_State *L, const char *how, const char *name)
     int status = lua_pcall(L, 1, 1, 0);
     if (status == LUA_OK) {
         lua_getfield(L, -1, how);
-        lua_pushstring(L, name);
-        status = lua_pcall(L, 1, 1, 0);
+        lua_pushstring(L, name); /* nil where there are only statements */
+        lua_rawgetp(L, LUA_REGISTRYINDEX, &statements_key);
+        status = lua_pcall(L, 2, 1, 0);
     }
     if (status == LUA_OK)
         exit_status = (int)lua_tointeger(L, -1);
@@ -572,9 +593,9 @@ static int protected_main(lua_State *L)
     set_arg(L, argv, argc, script);
     if (!(flags & NO_ENVIRONMENT) && run_init(L) != LUA_OK)
         return 0;
-    if (!run_options(L, argv, script))
+    if (!run_options(L, argv, script, flags & (PLAN | LEDGER)))
         return 0;
-    bool needs_script = flags & (PLAN | LEDGER) || ((flags & LEAKS) && !(flags & EXECUTE));
+    bool needs_script = flags & (PLAN | LEDGER | LEAKS) && !(flags & EXECUTE);
     if (needs_script && script == argc) {
         print_bad_option(flags & PLAN ? "--plan" : flags & LEDGER ? "--ledger" : "--leaks");
         return 0;

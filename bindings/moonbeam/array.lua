@@ -5,6 +5,8 @@
 local core = require "moonbeam.core"
 
 local new = core.array
+local unknown = require "moonbeam.unknown"
+
 local run = core.op.run
 local raise = core.error.raise
 local methods, metatable = new.methods, new.metatable
@@ -132,8 +134,14 @@ for _, fn in ipairs { "abs", "exp", "log", "sqrt", "square", "reciprocal" } do
     end
 end
 
+-- A number for an array's arithmetic: the bytes do not depend on it, so what a dry run does not know may be any.
+local function scalar_of(value)
+    return unknown.is(value) and 1 or value
+end
+
 local function arithmetic(fn)
     return function(a, b)
+        a, b = scalar_of(a), scalar_of(b)
         if type(b) == "number" then
             return run("binary", a, fn, { scalar = b })
         elseif type(a) == "number" then

@@ -3,6 +3,7 @@
 -- there is no data. Both give the same rows.
 
 local core = require "moonbeam.core"
+local unknown = require "moonbeam.unknown"
 
 local ledger = {}
 local methods = {}
@@ -65,7 +66,17 @@ local function run(dry, fn, ...)
         end
     end})
     first = core.ledger.begin()
-    local results = table.pack(core.ledger.call(fn, ...))
+    local results
+    if dry then
+        local formats <close> = unknown.formatted() -- luacheck: ignore
+        results = table.pack(pcall(core.ledger.call, fn, ...))
+        if not table.remove(results, 1) then
+            error(unknown.explained(results[1]), 0)
+        end
+        results.n = results.n - 1
+    else
+        results = table.pack(core.ledger.call(fn, ...))
+    end
     return make(core.ledger.rows(first), dry, results, before)
 end
 
@@ -90,11 +101,14 @@ ledger.dry = core.device.dry
 -- fn is called in either case, so that what it takes is counted. Only arrays without data raise what makes it the bound, so it
 -- serves plans (which hand a function a shadow device) as well.
 function ledger.bound(bound, fn, ...)
+    local asked = core.array.unknown_count()
     local results = table.pack(pcall(fn, ...))
-    if results[1] then
-        return table.unpack(results, 2, results.n)
-    elseif type(results[2]) == "table" and results[2].code == "dry_run" then
+    local unasked = core.array.unknown_count() == asked
+    core.array.unknown_count(asked) -- whoever asks outside knows nothing of it
+    if not unasked or type(results[2]) == "table" and results[2].code == "dry_run" then
         return bound
+    elseif results[1] then
+        return table.unpack(results, 2, results.n)
     end
     error(results[2], 0)
 end

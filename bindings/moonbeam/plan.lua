@@ -7,6 +7,7 @@
 
 local core = require "moonbeam.core"
 local options_of = require "moonbeam.options"
+local unknown = require "moonbeam.unknown"
 
 local plan = {}
 
@@ -65,11 +66,12 @@ local function dry_run(fn, devices, room, ...)
         before[i] = {live = core.pool.stats(device).live, pinned = (device:pinned())}
         arguments[i] = device
     end
+    local formats <close> = unknown.formatted() -- luacheck: ignore
     local given = select("#", ...)
     table.move({...}, 1, given, #devices + 1, arguments)
     local results = table.pack(pcall(fn, table.unpack(arguments, 1, #devices + given)))
     if not results[1] then
-        return nil, results[2]
+        return nil, unknown.explained(results[2])
     end
     local peak, live = taken(devices, before)
     for i = 2, results.n do

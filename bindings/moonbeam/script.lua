@@ -78,15 +78,35 @@ local function copy(t)
     return result
 end
 
+-- The statements and then the script (either may be missing) as functions, or nil and what is wrong with them.
+local function load_all(name, statements, globals)
+    local chunks = {}
+    for i, text in ipairs(statements or {}) do
+        local chunk, problem = load(text, "=(command line)", "t", globals)
+        if not chunk then
+            return nil, problem
+        end
+        chunks[i] = chunk
+    end
+    if name then
+        local chunk, problem = loadfile(name, "bt", globals)
+        if not chunk then
+            return nil, problem
+        end
+        chunks[#chunks + 1] = chunk
+    end
+    return chunks
+end
+
 -- Runs the script once under `how` (ledger.record or ledger.dry_run). Returns its exit status, the ledger and the error.
 -- An error is printed; it leaves what was recorded out.
-local function run(name, how, changes)
+local function run(name, statements, how, changes)
     local globals = setmetatable({}, {__index = _G})
     globals._G = globals
     local arguments = copy(arg)
     globals.arg = arguments
-    local chunk, problem = loadfile(name, "bt", globals)
-    if not chunk then
+    local chunks, problem = load_all(name, statements, globals)
+    if not chunks then
         io.stderr:write("moonbeam: ", core.error.printable(problem, true), "\n")
         return 1
     end
@@ -96,12 +116,12 @@ local function run(name, how, changes)
         changes[#changes + 1] = {os, "exit", exit}
         changes[#changes + 1] = {_G, "arg", arguments}
         local _ <close> = replaced(changes)
-        local result = table.pack(core.system.call(chunk, table.unpack(arguments)))
-        local err = result[2]
-        if not result[1] then
-            if getmetatable(err) == exit_metatable then
+        for _, chunk in ipairs(chunks) do
+            local ok, err = core.system.call(chunk, table.unpack(arguments))
+            if not ok and getmetatable(err) == exit_metatable then
                 status = err.status
-            else
+                return
+            elseif not ok then
                 error(err, 0)
             end
         end
@@ -115,9 +135,10 @@ local function run(name, how, changes)
     return status, made
 end
 
---- Prints what the script would take. Returns the exit status: the script's own, 1 after an error.
-function script.plan(name)
-    local status, made = run(name, ledger.dry_run, quiet_changes())
+--- Prints what the script would take, or the statements, a list of texts, and then the script. Returns the exit status: the
+-- script's own, 1 after an error.
+function script.plan(name, statements)
+    local status, made = run(name, statements, ledger.dry_run, quiet_changes())
     if made and (status == 0 or #made > 0) then
         print(core.error.printable(made:text {limit = ROWS}, true))
     end
@@ -126,15 +147,15 @@ end
 
 --- Plans the script, runs it, and prints both side by side, unless it fails. Returns the script's exit status, or 1 when they
 -- differ.
-function script.ledger(name)
+function script.ledger(name, statements)
     local seed = table.pack(math.randomseed())
-    local status, predicted = run(name, ledger.dry_run, quiet_changes())
+    local status, predicted = run(name, statements, ledger.dry_run, quiet_changes())
     if status ~= 0 then
         return status
     end
     math.randomseed(seed[1], seed[2])
     local measured
-    status, measured = run(name, ledger.record, {})
+    status, measured = run(name, statements, ledger.record, {})
     if measured and status ~= 0 then
         io.stderr:write(("moonbeam: no comparison: the script ended with status %d, which its plan did not\n"):format(status))
     elseif measured then

@@ -347,13 +347,25 @@ describe("a dry run", function()
     it("says how to supply a bound when a value is asked for, and takes it", function()
         local a <close> = mb.full({5}, 3)
         for _, read in ipairs {
-            function() return a:item(1) end, function() return a:to_table() end, function() return a:sum() end,
-            function() return a:to_string() end,
+            function() return a:item(1) > 2 end, function() return a:to_table() end, function() return a:sum() + 1 end,
+            function() return a:to_string() end, function() return math.floor(a:max()) end,
+            function() return a:min() == a:max() end, function() return mb.zeros {a:max()} end,
+            function() return mb.gaussian_filter(a, a:max()) end, function() for _ = 1, a:max() do print() end end,
+            function() return a:max().x end, function() return mb.random({1}, {seed = a:item(1)}) end,
         } do
             local ok, err = pcall(mb.dry_run, read)
             assert.is_false(ok)
             assert.equal("dry_run", err.code)
             assert.matches("mb.bound", err.message, 1, true)
+        end
+        for _, read in ipairs {
+            function() return a:sum() end, function() return math.floor(a:sum()) end, function() return a:sum() == 0 and 1 or 2 end,
+            function() return mb.bound(7, function() return a:sum() end) + a:sum() end,
+        } do
+            mb.dry_run(function()
+                assert.equal(15, mb.bound(15, read))
+                assert.equal(8, mb.bound(3, function() return 1 + mb.bound(7, read) end)) -- the inner one knows it all
+            end)
         end
         local function work()
             local n = mb.bound(15, function() return a:sum() end)
@@ -367,6 +379,25 @@ describe("a dry run", function()
                 mb.bound(1, error, "other")
             end)
         end, "other")
+    end)
+
+    it("has values that can be printed and scale arrays, in dry runs and plans alike", function()
+        local a <close> = mb.full({5}, 3)
+        local complex <close> = mb.zeros({2}, {dtype = "c64"})
+        local function work()
+            (a / a:max()):release()
+            local shown = {tostring(a:min()), "max " .. a:max() .. ".", ("%5.2f of %d%% %s"):format(a:sum(), 5, a:item(1)),
+                tostring(select(2, complex:item(2)))}
+            return table.concat(shown, "; ")
+        end
+        local format = string.format
+        local _, results = both(work)
+        assert.equal("3.0; max 3.0.; 15.00 of 5% 3.0; 0.0", results[1])
+        mb.dry_run(function()
+            assert.equal("?; max ?.; ? of 5% ?; ?", work())
+        end)
+        assert.equal("?; max ?.; ? of 5% ?; ?", mb.plan.peak(work).results[1])
+        assert.equal(format, string.format)
     end)
 
     it("writes no results", function()

@@ -33,7 +33,7 @@ describe("whole scripts", function()
             if arg[1] == "exit" then
                 os.exit(tonumber(arg[2]))
             elseif arg[1] == "read" then
-                print(b:sum())
+                print(b:sum() > 0)
             elseif arg[1] == "differ" and not a.device.dry then
                 mb.zeros {10}:release()
             elseif arg[1] == "fail" then
@@ -46,6 +46,49 @@ describe("whole scripts", function()
 
     teardown(function()
         os.execute(("rm -r '%s'"):format(folder))
+    end)
+
+    it("are planned from the command line, with what -e says, which is not done", function()
+        local file = folder .. "/by_statement"
+        local text, status = helper.run_program(([[--plan -e 'mb = require "moonbeam" io.open("%s", "w") n = 100 print("hello")' ]]
+            .. [[-e 'a = mb.zeros {n} print(a:sum())']]):format(file))
+        assert.equal(0, status, text)
+        assert.matches("\n1 +zeros +%(command line%):1 +512 B", text)
+        assert.matches("\npeak 1 KiB %(1024 bytes%), not run\n$", text)
+        assert.is_nil(text:find("hello", 1, true))
+        assert.is_false(exists "by_statement")
+        text, status = helper.run_program("--ledger -e 'given = require(\"moonbeam\").zeros {100}' " .. write("given.lua",
+            "print('sum', given:sum())"))
+        assert.equal(0, status, text)
+        assert.matches("^sum\t0.0\n", text)
+        assert.matches("difference 0; 0 of 3 steps differ\n$", text)
+        text, status = helper.run_program("--plan -e 'x ='")
+        assert.equal(1, status)
+        assert.matches("^moonbeam: %(command line%):1: [^\n]+\n$", text)
+    end)
+
+    it("are planned where they are the README's first script: it runs, plans and has a ledger without differences", function()
+        local readme <close> = assert(io.open("README.md"))
+        local code = readme:read("a"):match("## A first script\n\n```lua\n(.-)```")
+        assert(os.execute(("mkdir '%s/readme'"):format(folder)))
+        write("readme/first.lua", code)
+        assert.equal(0, select(2, helper.run_program(("scripts/simulate.lua %s/readme/scan.h5 --size 32 --rows 4"):format(folder))))
+        local program = helper.program:match("^/") and helper.program or os.getenv("PWD") .. "/" .. helper.program
+        local function run(arguments)
+            return helper.run_program(arguments, nil, ("cd '%s/readme' && '%s'"):format(folder, program))
+        end
+        local text, status = run "--plan first.lua"
+        assert.equal(0, status, text)
+        assert.matches("\npeak [^\n]+ bytes%), not run\n$", text)
+        assert.is_false(exists "readme/slice.png")
+        text, status = run "first.lua"
+        assert.equal(0, status, text)
+        assert.matches("^f32 array 4 x %d+ x %d+[^\n]*\t%-?[%d.e-]+\t[%d.e-]+\n$", text)
+        assert.is_true(exists "readme/slice.png")
+        os.remove(folder .. "/readme/slice.png")
+        text, status = run "--ledger first.lua"
+        assert.equal(0, status, text)
+        assert.matches("difference 0; 0 of %d+ steps differ\n$", text)
     end)
 
     it("are planned: steps and peak, nothing printed, nothing written", function()
@@ -87,7 +130,7 @@ describe("whole scripts", function()
         text, status = helper.run_program("--plan " .. folder .. "/none.lua")
         assert.equal(1, status)
         assert.matches("none.lua", text)
-        assert.equal(1, select(2, helper.run_program("--plan")))
+        assert.equal(2, select(2, helper.run_program("--plan")))
         assert.equal(1, select(2, helper.run_program("--plan " .. write("bad.lua", "x = = 1"))))
     end)
 
@@ -132,9 +175,9 @@ describe("--budget", function()
         assert.equal("8000000\n", (helper.run_program("--budget 8M " .. script)))
         assert.equal("8388608\n", (helper.run_program("--budget=8Mi --device=host " .. script)))
         local text, status = helper.run_program("--budget lots " .. script)
-        assert.equal(1, status)
+        assert.equal(2, status)
         assert.matches("lots", text)
-        assert.equal(1, select(2, helper.run_program("--budget")))
+        assert.equal(2, select(2, helper.run_program("--budget")))
         os.execute(("rm -r '%s'"):format(folder))
     end)
 end)
