@@ -9,10 +9,12 @@ local options = cli.parse(arg, {
     summary = "Reconstructs a parallel-beam tomography scan by filtered back-projection.",
     {"scan", positional = true, required = true, doc = "HDF5 file, Data Exchange or NXtomo"},
     {"output", short = "o", value = "FILE", doc = "result file (default: SCAN with -volume.h5)"},
-    {"overwrite", doc = "replace an existing result and preview"},
+    {"overwrite", doc = "replace an existing result and pictures"},
     {"plan", doc = "print chunks, bytes and peak, read no frames, write nothing"},
     {"center", short = "c", value = "X|TOP,BOTTOM|auto", default = "auto",
-        doc = "0-based column of the rotation axis: halfway down the detector, or those at its first and last row"},
+        doc = "0-based column of the rotation axis: halfway down the detector, or those at its first and last row; "
+            .. "auto: by opposite projections, checked by trial slices"},
+    {"center-picture", value = "FILE", doc = "PNG of how well opposite projections match over the columns of the axis"},
     {"axis-tilt", value = "DEG", type = cli.between(-45, 45),
         doc = "lean of the axis in the detector's plane; positive: further right in lower rows, like a backslash"},
     {"filter", short = "f", value = "NAME", type = cli.choice("ram-lak", "shepp-logan", "cosine", "hamming", "hann", "tukey",
@@ -84,6 +86,8 @@ if not options.plan then
     cli.output("output", output, {inputs = inputs, replace = options.overwrite, extensions = file_name.HDF5,
         what = "results are HDF5 files"})
     cli.output("preview", options.preview, {inputs = inputs, replace = options.overwrite, extensions = file_name.PNG})
+    cli.output("center-picture", options.center_picture, {inputs = inputs,
+        replace = options.overwrite, extensions = file_name.PNG})
 end
 
 -- What took how long beside the reconstruction itself: {name, seconds}, in order.
@@ -176,6 +180,10 @@ for _, column in ipairs {top or settings.center, bottom} do
     end
 end
 
+if options.center_picture and options.center ~= "auto" then
+    cli.wrong("--center-picture shows the search for the axis, which --center %s leaves out", options.center)
+end
+
 -- Counts without flats, or nothing but NaN, give a complete volume of nothing: found before the work begins.
 local values = {warnings = {}}
 if options.plan then
@@ -193,11 +201,19 @@ for _, text in ipairs(scan.warnings) do
     warn("%s", text)
 end
 
+local axis = {} -- what the search for the axis tells, for the result
 local function find_center(source)
-    local center, how, residual = mb.recon.find_center(source, settings)
-    say("axis       column %.2f (%s)", center, how)
-    if residual and residual > 0.8 then
-        warn("opposite projections hardly match (residual %.2g, 0 is perfect): the axis may be anywhere; give --center", residual)
+    local center, how
+    center, how, axis = mb.recon.find_center(source, settings)
+    say("axis       column %.2f, %s (%s)", center, axis.verdict, how)
+    if axis.remedy then
+        warn("%s", axis.remedy)
+    end
+    if options.center_picture and axis.curve then
+        mb.recon.center_picture(options.center_picture, axis)
+        say("picture    %s (the axis)", options.center_picture)
+    elseif options.center_picture then
+        warn("no projections are opposite, so there is no --center-picture of how they match")
     end
     return center
 end
@@ -284,6 +300,11 @@ result:provenance {
     clipped_above = above,
     not_numbers = nan,
     center = settings.center,
+    center_verdict = axis.verdict or "given",
+    center_pairs = axis.pair,
+    center_pairs_residual = axis.residual,
+    center_pairs_uncertainty = axis.uncertainty,
+    center_slices = axis.slices,
     predicted_peak_bytes = plan.peak,
     measured_peak_bytes = report.peak,
     nonfinite_values = nonfinite,

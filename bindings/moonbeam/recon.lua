@@ -169,21 +169,34 @@ function recon.expected_values(scan, options)
     return scan_values.kind(scan, options_of(options, "recon.expected_values", OPTIONS))
 end
 
---- Rotation centre of a scan: registration of two opposite frames, then trial slices of one row (see `tomo.find_center`).
--- Reads two frames (at most 256 rows around the middle) and one row, the nearest to the middle that is not empty. Returns the
--- 0-based centre, a line of text that says how it was found, and the residual of the opposite frames (0: they match; 1: they
--- have nothing in common) where there are such. A half acquisition has no trial slices: its axis is that of the opposite frames.
--- The axis of a scan with an `axis_tilt` is the one in the middle of the detector's height.
+--- Rotation axis of a scan: registration of opposite projections, and trial slices as a check.
+--
+-- Half a turn has opposite projections at its two ends, a whole turn everywhere. They decide; trial slices
+-- of a few rows move the axis only within what they leave open (center.decide), or tell alone where no
+-- projections are opposite. Reads a few frames and a band of rows (see scan_center.lua). A half acquisition
+-- has no trial slices. The axis of a scan with an `axis_tilt` is the one at half the detector's height.
+-- Returns the 0-based column, a line of text that says how it was found, and a table: verdict ("found";
+-- "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns match; "flat":
+-- opposite projections have nothing in common; "slices": there are none), remedy (a sentence, where the
+-- verdict asks for one), pair and slices (the column of each way), residual (0: opposite projections match;
+-- about 1: they have nothing in common), uncertainty (px), curve (of residuals over columns).
 function recon.find_center(scan, options)
     options = options_of(options, "recon.find_center", OPTIONS)
     scan_values.check(scan, options)
     return scan_center.find(scan, options)
 end
 
---- The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns its axis, whatever the frames of this scan
--- hold (options as there). Reads nothing.
+--- The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns its axis, whatever
+-- the frames of this scan hold (options as there). Reads nothing.
 function recon.center_bounds(scan, options)
     return scan_center.bounds(scan, options_of(options, "recon.center_bounds", OPTIONS))
+end
+
+--- Writes a PNG of how well opposite projections match over the columns of the axis, from the table that
+-- `recon.find_center` returned. Red is the axis, blue the axis by trial slices.
+-- Errors: argument (a scan without opposite projections), io.
+function recon.center_picture(path, details)
+    scan_center.picture(path, details)
 end
 
 --- Range {low, high} for storing a scan's slices as `options.dtype`: "u16", the range of three slices, at a quarter, half and three

@@ -22,8 +22,8 @@ local function read_as(dataset)
     return dataset and not TAKEN[dataset.dtype] and "f32" or nil
 end
 
--- Darks, flats and raw projections of some rows (angles nil: all projections); by a carrier if there is one.
-function scan_frames.read(scan, device, rows, angles, carrier)
+-- Darks and flats of some rows; by a carrier if there is one.
+function scan_frames.references(scan, device, rows, carrier)
     local frames = setmetatable({}, scan_frames.metatable)
     local _ <close> = setmetatable({}, {__close = function(_, err)
         if err ~= nil then
@@ -34,18 +34,50 @@ function scan_frames.read(scan, device, rows, angles, carrier)
         dtype = read_as(scan.dark_source and scan.dark_source.dataset)})
     frames.flats = scan:flats(rows, {device = device, carrier = carrier,
         dtype = read_as(scan.flat_source and scan.flat_source.dataset)})
-    frames.raw = scan:projections(rows, {device = device, angles = angles, carrier = carrier, dtype = read_as(scan.data)})
     return frames
 end
 
--- Line integrals of frames, which are gone when it returns, and the counts of mended values: what is not finite becomes no
--- attenuation, a transmission of 1 or, where the frames are line integrals already, 0.
+-- Raw projections of some rows, the frames {first, last} of them (nil: all).
+local function raw_of(scan, device, rows, angles, carrier)
+    return scan:projections(rows, {device = device, angles = angles, carrier = carrier,
+        dtype = read_as(scan.data)})
+end
+
+-- Darks, flats and raw projections of some rows (angles nil: all projections); by a carrier if there is one.
+function scan_frames.read(scan, device, rows, angles, carrier)
+    local frames = scan_frames.references(scan, device, rows, carrier)
+    local _ <close> = setmetatable({}, {__close = function(_, err)
+        if err ~= nil then
+            frames:release()
+        end
+    end})
+    frames.raw = raw_of(scan, device, rows, angles, carrier)
+    return frames
+end
+
+-- Raw frames, which are gone when it returns, as line integrals, and the counts of mended values: what is
+-- not finite becomes no attenuation, a transmission of 1 or, where the frames are line integrals already, 0.
+local function normalized(raw, references, settings, log)
+    return mb.tomo.line_integrals(raw, {darks = references.darks, flats = references.flats,
+        mode = settings.flat_mode, log = log, consume = true,
+        nonfinite = settings.log == false and not references.flats and 0 or nil})
+end
+
+-- Transmissions of the frames {first, last} of some rows, whose references (darks and flats) stay; line
+-- integrals where the frames are that already.
+function scan_frames.transmissions(scan, device, rows, angles, references, settings)
+    local raw = raw_of(scan, device, rows, angles)
+    local frames, counts = normalized(raw, references, settings, false)
+    counts:release()
+    return frames
+end
+
+-- Line integrals of frames, which are gone when it returns, and the counts of mended values.
 function scan_frames.integrals(frames, settings)
     local _ <close> = frames
     local raw = frames.raw
     frames.raw = nil -- becomes the result when it is f32
-    return mb.tomo.line_integrals(raw, {darks = frames.darks, flats = frames.flats, mode = settings.flat_mode,
-        log = settings.log, nonfinite = settings.log == false and not frames.flats and 0 or nil, consume = true})
+    return normalized(raw, frames, settings, settings.log)
 end
 
 -- The same of a scan, without the counts.
