@@ -5,6 +5,14 @@ local cli = require "moonbeam.cli"
 local file_name = require "moonbeam.file_name"
 local progress = require "moonbeam.progress"
 
+local function background(text)
+    local value = (text == "auto" or text == "faces" or text == "none") and text or cli.number(text)
+    if not value then
+        return nil, "auto, faces, none or a number"
+    end
+    return value
+end
+
 local options = cli.parse(arg, {
     usage = "deconvolve.lua IMAGE [PSF] -o OUT [options]",
     summary = "Deconvolves an image or a stack (z, y, x) with a measured point spread function, or a model of one.",
@@ -34,7 +42,9 @@ local options = cli.parse(arg, {
         doc = "what lies beyond the edges (default: zero, unseen, for rl and landweber; reflect for the others)"},
     {"center", short = "c", value = "NAME", type = cli.choice("middle", "fft", "maximum", "mass"), default = "maximum",
         doc = "where the origin of a measured PSF is"},
-    {"psf-background", doc = "subtract the least value of the PSF"},
+    {"psf-background", value = "LEVEL", type = background, default = "auto",
+        doc = "to subtract from a measured PSF: auto (the median of its faces where these are flat, as a camera's offset is), "
+            .. "faces (their median), none, or a number"},
     {"psf-crop", value = "PART", type = cli.number, doc = "keep the box of the PSF that holds this part of its sum, e.g. 0.99"},
     {"psf-spacing", value = "Z,Y,X", type = cli.numbers, doc = "distance of a measured PSF's samples: resampled to --step and --pixel"},
     {"model", value = "NAME", type = cli.choice("born_wolf", "gibson_lanni"), default = "born_wolf",
@@ -143,6 +153,24 @@ local function model()
     return mb.psf[options.model]({2 * shape[1] - 1, options.psf_size, options.psf_size}, settings)
 end
 
+-- The level to subtract from a measured PSF: what lies under it is said, or warned about where it stays.
+local function background_of(psf)
+    local choice, found = options.psf_background, mb.psf.background(psf)
+    if type(choice) == "number" then
+        say("background %.6g subtracted from the PSF (the median of its faces is %.6g)", choice, found.level)
+        return choice
+    elseif found.level > 0 and (choice == "faces" or choice == "auto" and found.flat) then
+        say("background %.6g subtracted from the PSF: the median of its faces, %.3g %% of its sum (--psf-background)",
+            found.level, 100 * found.share)
+        return found.level
+    elseif choice == "auto" and found.share > 0.1 then
+        cli.tell(("deconvolve.lua: the median of the PSF's faces is %.4g, %.3g %% of its sum if that is a background; they are "
+            .. "not flat, so nothing is subtracted: --psf-background faces or a number does, none is silent"):format(found.level,
+            100 * found.share))
+    end
+    return 0
+end
+
 -- The measured PSF, each step in place of the one before.
 local function measured()
     local psf = mb.images.read(options.psf, id)
@@ -150,8 +178,8 @@ local function measured()
         local owned <close> = psf
         psf = f(owned, ...)
     end
-    if options.psf_background then
-        become(mb.psf.subtract_background)
+    if options.psf_background ~= "none" then
+        become(mb.psf.subtract_background, background_of(psf))
     end
     if options.psf_spacing then
         if not (options.pixel and options.step) then

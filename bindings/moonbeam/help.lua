@@ -80,7 +80,7 @@ local topics = {
         "mb.deconv.gradient_consensus(image, psf [, {seed =}])", "stops by itself where two halves of the photons disagree",
         "mb.deconv.landweber, wiener, tikhonov", "least squares with positivity; one transform each way",
         "mb.psf.gaussian, born_wolf, gibson_lanni", "models; lengths in one unit",
-        "mb.psf.center, normalise, subtract_background, crop, recentre, resample", "what measured PSFs need",
+        "mb.psf.center, normalise, background, subtract_background, crop, recentre, resample", "what measured PSFs need",
         "mb.phantom.spheres({nz, ny, nx} [, {count =, seed =}])", "a volume to try things on; mb.poisson adds photon noise",
         "mb.metrics.rmse, psnr, ssim, ncc, i_divergence", "(image, reference): a number",
         "mb.box_filter, gaussian_filter, adaptive_threshold", "operators: mb.help(\"box_filter\")",

@@ -10,6 +10,8 @@ local whole_call = require "moonbeam.whole"
 
 local psf = {}
 
+local LARGEST = 0x1.fffffep127 -- f32
+
 local function fail(message, arg, op)
     mb.raise("argument", message, {op = op or "psf.center", arg = arg})
 end
@@ -121,15 +123,57 @@ function psf.sum(a)
     return sum
 end
 
---- A PSF without its background: subtracts `level` (default its minimum), negative values become 0. f32.
-function psf.subtract_background(a, level)
-    local result = a:cast("f32")
-    if not level then
-        local least <close> = mb.reduce(a, "min")
-        level = a.device.dry and 0 or least:item()
+-- The elements of a PSF's faces, at most 256 along an axis; none in a dry run.
+local function face_values(a)
+    local values = {}
+    for axis = 1, a.rank do
+        for _, place in ipairs {1, a.shape[axis]} do
+            local ranges = {}
+            for i, n in ipairs(a.shape) do
+                ranges[i] = i == axis and {place, place} or {1, n, math.ceil(n / 256)}
+            end
+            local view <close> = a:view(table.unpack(ranges))
+            local face <close> = view:cast("f32")
+            local raw = a.device.dry and "" or face:to_string()
+            for at = 1, #raw, 4 do
+                local value = string.unpack("<f", raw, at)
+                values[#values + 1] = value == value and value or nil
+            end
+        end
     end
+    return values
+end
+
+local FEWEST = 32 -- elements of faces of which quantiles say something
+
+--- What lies under a measured PSF, such as a camera's offset: {level, the median of its faces; share, the part of the PSF's
+-- sum that a background of this level is; flat, whether the faces are a pedestal}. They are where there are enough of them,
+-- a twentieth at most lies below half of the level and a quarter above 1.5 times the level, and the level is at most half of
+-- the maximum: out-of-focus light, which belongs to the PSF, has dark rings and dark edges in focus. In a dry run
+-- {0, 0, false}.
+function psf.background(a)
+    local values = face_values(a)
+    local sum <close> = mb.reduce(a, "sum")
+    local max <close> = mb.reduce(a, "max")
+    local n = #values
+    if n == 0 then
+        return {level = 0, share = 0, flat = false}
+    end
+    table.sort(values)
+    local level = (values[(n + 1) // 2] + values[n // 2 + 1]) / 2
+    local low, high = values[(n + 19) // 20], values[n + 1 - (n + 3) // 4]
+    local total = sum:item()
+    return {level = level, share = total > 0 and level * a.elements / total or 0, flat = n >= FEWEST and level > 0
+        and low >= 0.5 * level and high <= 1.5 * level and level <= 0.5 * max:item()}
+end
+
+--- A PSF without its background: subtracts `level` (default that of psf.background), negative values become 0. Returns an f32
+-- array and the level. A level of 0 leaves all values as they are, in the same memory and steps.
+function psf.subtract_background(a, level)
+    level = level or psf.background(a).level
+    local result = a:cast("f32")
     mb.binary(result, "sub", {scalar = level, out = result})
-    return mb.binary(result, "max", {scalar = 0, out = result})
+    return mb.binary(result, "max", {scalar = level ~= 0 and 0 or -LARGEST, out = result}), level
 end
 
 --- A copy, f32, that sums to 1.
@@ -216,8 +260,23 @@ end
 local MOST_TERMS, MOST_VALUES = 5e9, 1 << 24
 local COARSEST = 20 -- pixels, in wavelengths over numerical apertures; a light spot is half of one
 
+-- Points of Simpson's rule in u, from 0 to 1: lists of rho and of the weights of f(rho) rho drho (but for a factor), 0 to
+-- `count`. Paths through layers end in a square root where NA exceeds an index, at which the rule is off by up to 1 %; in u,
+-- rho = limit sin(pi u / 2), they are smooth. `linear`: rho = limit u, for paths that are polynomials.
+local function nodes(count, limit, linear)
+    local rho, weights = {}, {}
+    for m = 0, count do
+        local u = m / count
+        local simpson = (m == 0 or m == count) and 1 or m % 2 == 1 and 4 or 2
+        local sine, slope = math.sin(0.5 * math.pi * u), 0.5 * math.pi * math.cos(0.5 * math.pi * u)
+        rho[m] = limit * (linear and u or sine)
+        weights[m] = simpson / (3 * count) * (linear and u or sine * slope)
+    end
+    return rho, weights
+end
+
 -- |integral over rho from 0 to `limit` of J0(k NA r rho) exp(i k path(rho, z)) rho drho|^2 at pixel centres about the
--- middle, sum 1, f32 (z, y, x). `even`: planes at z and -z are equal.
+-- middle, sum 1, f32 (z, y, x). `even`: planes at z and -z are equal, and paths are polynomials of rho.
 local function scalar(what, size, options, limit, path, even)
     if type(size) ~= "table" or #size ~= 3 then
         fail("size is {nz, ny, nx}", "size", what)
@@ -240,12 +299,9 @@ local function scalar(what, size, options, limit, path, even)
         fail(("a model of %d x %d x %d, with %.3g wavelengths between the paths of its light, is out of proportion: are wavelength, "
             .. "pixel, step and depth in one unit?"):format(nz, ny, nx, turns), "size", what)
     end
-    local count = 2 * math.ceil(math.max(60, 24 * turns) / 2)
-    local weights = {}
-    for m = 0, count do
-        local simpson = (m == 0 or m == count) and 1 or m % 2 == 1 and 4 or 2
-        weights[m] = simpson * m / count / (3 * count)
-    end
+    -- Along a sine the points lie up to pi / 2 times as far from each other.
+    local count = 2 * math.ceil(math.max(60, 24 * turns) * (even and 1 or math.pi / 2) / 2)
+    local rho, weights = nodes(count, limit, even)
     -- One line of weighted Bessel values for every distance that occurs.
     local lines, keys = {}, {}
     for y = 0, ny - 1 do
@@ -254,7 +310,7 @@ local function scalar(what, size, options, limit, path, even)
             if not lines[key] then
                 local line, r = {}, options.pixel * math.sqrt(key)
                 for m = 0, count do
-                    line[m] = weights[m] * bessel_j0(k * options.na * r * limit * m / count)
+                    line[m] = weights[m] * bessel_j0(k * options.na * r * rho[m])
                 end
                 lines[key] = line
                 keys[#keys + 1] = key
@@ -265,7 +321,7 @@ local function scalar(what, size, options, limit, path, even)
     local function plane_at(z)
         local cosines, sines, plane = {}, {}, {}
         for m = 0, count do
-            local angle = k * path(limit * m / count, z)
+            local angle = k * path(rho[m], z)
             cosines[m], sines[m] = math.cos(angle), math.sin(angle)
         end
         for _, key in ipairs(keys) do

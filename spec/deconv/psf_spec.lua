@@ -31,6 +31,43 @@ describe("psf", function()
         assert.matches("positive", (helper.failure(psf.normalise, dark)))
     end)
 
+    it("finds a camera's offset under a PSF, and leaves light alone", function()
+        local function under(array)
+            local owned <close> = array
+            return psf.background(owned)
+        end
+        -- Offset 100 with noise of a few counts below a spot of 1500: 96 % of the sum is background.
+        local noise <close> = mb.random({ 17, 33, 33 }, { seed = 3, low = 97, high = 104 })
+        local spot <close> = mb.psf_gaussian({ 17, 33, 33 }, 1.5, { normalise = false })
+        local light <close> = spot * 1500
+        local seen <close> = noise + light
+        local counts <close> = seen:cast("u16")
+        local found = psf.background(counts)
+        assert.near(100.5, found.level, 1)
+        assert.is_true(found.share > 0.95 and found.share < 0.97 and found.flat)
+        assert.near(found.level * counts.elements / counts:cast("f64"):sum(), found.share, 1e-6)
+        local clean <close>, level = psf.subtract_background(counts)
+        assert.equal(found.level, level)
+        local centre = clean:view({ 5, 13 }, { 11, 23 }, { 11, 23 })
+        local true_light = light:view({ 5, 13 }, { 11, 23 }, { 11, 23 })
+        assert.is_true(metrics.rmse(centre, true_light) < 5)
+        centre:release()
+        true_light:release()
+        -- A level of 0 changes nothing, not even what is negative.
+        local signed <close> = mb.array { { -1, 2 }, { 3, -4 } }
+        local same <close> = psf.subtract_background(signed, 0)
+        assert.same({ { -1, 2 }, { 3, -4 } }, same:to_table())
+        -- Out-of-focus light, cut off by the volume, is no pedestal, nor are a box, a line or a dark frame.
+        for _, na in ipairs { 0.6, 1.2 } do
+            local optics = { na = na, wavelength = 0.5, pixel = 0.1, step = 0.4, index = 1.33 }
+            assert.is_false(under(psf.born_wolf({ 21, 25, 25 }, optics)).flat)
+        end
+        assert.is_false(under(mb.psf_gaussian({ 9, 9, 9 }, 2)).flat)
+        assert.is_false(under(mb.ones { 5, 5, 5 }).flat)
+        assert.is_false(under(mb.array { 1, 2, 1 }).flat)
+        assert.same({ level = 0, share = 0, flat = false }, under(mb.zeros { 6, 6, 6 }))
+    end)
+
     it("recentres by fractions of a pixel", function()
         local off <close> = mb.psf_gaussian({ 24, 25 }, 2, { center = { 12.4, 10.7 } })
         local expected <close> = mb.psf_gaussian({ 24, 25 }, 2)
@@ -75,6 +112,59 @@ describe("psf", function()
         optics.depth, optics.index_sample, optics.glass, optics.glass_design = 20, 1.515, 170, 170
         local deep <close> = psf.gibson_lanni({ 15, 25, 25 }, optics)
         helper.assert_close(same, deep, 1e-5)
+    end)
+
+    -- Another rule in another variable: the midpoint rule in t, rho = limit (1 - t^2), and Bessel's function by its integral.
+    it("is Gibson and Lanni's integral where NA exceeds the sample's index", function()
+        local optics = { na = 1.4, wavelength = 0.5, pixel = 0.06, step = 0.15, index = 1.515, index_sample = 1.33, depth = 2 }
+        local got <close> = psf.gibson_lanni({ 5, 9, 9 }, optics)
+        local k, limit, points = 2 * math.pi / optics.wavelength, optics.index_sample / optics.na, 600
+        local function bessel(x)
+            local sum = 0
+            for m = 1, 64 do -- exact to the last digits for x below 60: the integrand is periodic
+                sum = sum + math.cos(x * math.sin(math.pi * (m - 0.5) / 64)) / 64
+            end
+            return sum
+        end
+        local function along(index, rho)
+            return math.sqrt(math.max(0, index ^ 2 - (optics.na * rho) ^ 2))
+        end
+        local cache = {}
+        local function value(z, distance)
+            local key = z * 1000 + distance
+            if not cache[key] then
+                local re, im = 0, 0
+                for m = 1, points do
+                    local t = (m - 0.5) / points
+                    local rho = limit * (1 - t * t)
+                    local path = optics.depth * along(optics.index_sample, rho)
+                        + (z * optics.step - optics.depth * optics.index / optics.index_sample) * along(optics.index, rho)
+                    local part = bessel(k * optics.na * optics.pixel * math.sqrt(distance) * rho) * rho * t
+                    re, im = re + part * math.cos(k * path), im + part * math.sin(k * path)
+                end
+                cache[key] = re * re + im * im
+            end
+            return cache[key]
+        end
+        local want, total = {}, 0
+        for z = 1, 5 do
+            want[z] = {}
+            for y = 1, 9 do
+                want[z][y] = {}
+                for x = 1, 9 do
+                    want[z][y][x] = value(z - 3, (y - 5) ^ 2 + (x - 5) ^ 2)
+                    total = total + want[z][y][x]
+                end
+            end
+        end
+        for _, plane in ipairs(want) do
+            for _, row in ipairs(plane) do
+                for x = 1, 9 do
+                    row[x] = row[x] / total
+                end
+            end
+        end
+        helper.assert_close(want, got, 2e-5)
     end)
 
     it("shows the spherical aberration of a mismatched sample: lower, longer, skewed, focus moved", function()

@@ -183,7 +183,7 @@ describe("deconvolve.lua", function()
     for _, arguments in ipairs {
         "-m rl -n 3", "-m rl -n 3 -a heavy_ball --metrics", "-m rl -n 3 -a biggs_andrews", "-m rl -n 3 --total-variation 0.002",
         "-m rl -n 3 --mask FOLDER/mask.npy", "-m rl -n 3 -b circular", "-m rl -n 3 -b reflect -c mass",
-        "-m rl -n 3 --offset 10 --gain 2 --psf-background", "-m gradient_consensus -n 3",
+        "-m rl -n 3 --offset 10 --gain 2 --psf-background 0.001", "-m gradient_consensus -n 3",
         "-m gradient_consensus -n 2 --mask FOLDER/mask.npy -b circular", "-m landweber -n 3 --metrics",
         "-m landweber -n 3 --relaxation 1.5 --mask FOLDER/mask.npy", "-m wiener", "-m tikhonov -b circular -c mass --dtype u16",
         "-m rl -n 2 --psf-spacing 1,1,1 --step 2 --pixel 1",
@@ -222,6 +222,46 @@ describe("deconvolve.lua", function()
         helper.assert_close(rounded, counts, 0)
         assert.matches("clamped to the range of u8", must(
             ("scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/u8.tif -d host -n 20 --dtype u8"):format(folder, folder, folder)))
+    end)
+
+    it("takes the camera's offset from under a measured PSF and says so", function()
+        local clean <close> = mb.npy.read(folder .. "/psf.npy")
+        local spot <close> = mb.pad(clean, { before = 6, after = 6 })
+        local counts <close> = mb.convert(spot, "u16", { scale = 1e4, offset = 100 })
+        local light <close> = mb.convert(spot, "u16", { scale = 1e4 })
+        mb.npy.write(folder .. "/measured.npy", counts)
+        mb.npy.write(folder .. "/light.npy", light)
+        local function deconvolved(name, more)
+            local text = must(("scripts/deconvolve.lua %s/image.tif %s/%s.npy -o %s/offset.npy -d host -n 5 --overwrite %s"):format(
+                folder, folder, name, folder, more or ""))
+            return text, mb.images.read(folder .. "/offset.npy")
+        end
+        local text, got = deconvolved("measured")
+        local sum = light:sum()
+        local share = 100 * 100 * counts.elements / (100 * counts.elements + sum)
+        assert.truthy(text:find(("background 100 subtracted from the PSF: the median of its faces, %.3g %% of its sum")
+            :format(share), 1, true), text)
+        local plain, want = deconvolved("light")
+        assert.is_nil(plain:find("background", 1, true))
+        helper.assert_close(want, got, 0)
+        local told, same = deconvolved("measured", "--psf-background 100")
+        assert.matches("background 100 subtracted from the PSF %(the median of its faces is 100%)", told)
+        helper.assert_close(want, same, 0)
+        local kept, blurred = deconvolved("measured", "--psf-background none")
+        assert.is_nil(kept:find("background", 1, true))
+        assert.is_true(mb.metrics.rmse(want, blurred) > 10)
+        for _, array in ipairs { got, want, same, blurred } do
+            array:release()
+        end
+        -- Light that reaches the faces is no offset: kept, with a warning that is heard under -q too.
+        local cut <close> = mb.psf_gaussian({ 5, 7, 7 }, { 2, 2, 2 })
+        mb.npy.write(folder .. "/cut.npy", cut)
+        local warned, result = deconvolved("cut", "-q")
+        assert.matches("the median of the PSF's faces is [%d.e-]+, %d+%.?%d* %% of its sum if that is a background", warned)
+        result:release()
+        local wrong, status = run(("scripts/deconvolve.lua %s/image.tif %s/cut.npy --plan --psf-background low"):format(folder, folder))
+        assert.equal(2, status)
+        assert.matches("auto, faces, none or a number", wrong)
     end)
 
     it("crops and resamples the PSF, refuses options of other methods, and a mask that does not fit", function()
