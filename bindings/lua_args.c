@@ -226,6 +226,11 @@ uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg)
         value = lua_tonumber(L, index);
     else if (lua_type(L, index) == LUA_TSTRING)
         value = parse_bytes(lua_tostring(L, index));
+    if (value > 0 && value < 1)
+        mbl_fail(L, MB_STATUS_ARGUMENT, arg,
+                 "%s is %.4g, less than a byte; it is a number of bytes such as 8000000, \"8M\" or "
+                 "\"2Gi\", not a part of the memory",
+                 arg, value);
     if (!(value >= 0) || value >= 9.2e18)
         mbl_fail(
             L, MB_STATUS_ARGUMENT, arg,

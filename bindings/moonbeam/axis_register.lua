@@ -267,8 +267,10 @@ end
 -- products). Nil where frames are not finite. A dry run takes the same memory and answers with the
 -- middle.
 function methods.solve(register, min_overlap)
-    local convolved <close> = mb.irfft(register.product, {n = register.size, consume = true})
+    local product <close> = register.product
     register.product = nil
+    local convolved <close> = mb.irfft(product, {n = register.size, consume = true})
+    product:release()
     local cross = table_of(mb.reduce(convolved, "sum", {axis = 1}))
     if register.device.dry then
         return {column = (register.width - 1) / 2, residual = 0, uncertainty = 0, verdict = "found",

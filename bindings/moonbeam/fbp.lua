@@ -5,6 +5,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.arguments"
+local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local pick = require "moonbeam.pick"
 
@@ -156,10 +157,12 @@ end
 local function filtered_copy(job, part, count, start)
     if job.half_center then
         local wide = mb.half_acquisition_weight(part, job.half_center, {extend = true})
+        local _ <close> = on_error(function() wide:release() end)
         filter_in_batches(job, wide, wide, count, start)
         return wide
     end
     local filtered = mb.empty(part.shape, {device = job.device})
+    local _ <close> = on_error(function() filtered:release() end)
     filter_in_batches(job, part, filtered, count, start)
     return filtered
 end
@@ -182,9 +185,17 @@ local function backproject_in_groups(job, filtered, slices, first_row, count)
     end
 end
 
+-- Releases slices that were made for the job, not given to it.
+local function drop_slices(job, slices)
+    if slices and slices ~= job.back.out then
+        slices:release()
+    end
+end
+
 -- Slices from copies of so many rows of the sinogram, filtered `batch` detector rows at a time.
 local function run_in_groups(job, shape, group, batch)
     local slices = job.back.out
+    local _ <close> = on_error(function() drop_slices(job, slices) end)
     for first = 1, job.rows, group do
         local last = math.min(first + group - 1, job.rows)
         local part <close> = job.rank == 3 and job.sino:view({first, last}, mb.all, mb.all) or job.sino:view(mb.all, mb.all)
@@ -233,6 +244,7 @@ local function run_in_place(job)
             return filter_cost(job, count)
         end), 1)
         slices = slices or mb.empty(shape, {device = job.device})
+        local _ <close> = on_error(function() drop_slices(job, slices) end)
         backproject_in_groups(job, job.sino, slices, 1, group)
         return slices
     end

@@ -6,6 +6,7 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.arguments"
 local lean = require "moonbeam.lean"
+local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local progress = require "moonbeam.progress"
 local scan_center = require "moonbeam.scan_center"
@@ -118,6 +119,7 @@ end
 -- Returns the slices (z, y, x) on the device and the counts of mended values (of all rows read).
 function recon.slices(scan, frames, first, last, settings)
     local projections <close>, counts = scan_frames.integrals(frames, settings)
+    local _ <close> = on_error(function() counts:release() end)
     local low = rows_to_read(scan, first, last, settings)
     if settings.vertical_shifts then
         mb.vertical_shift(projections, settings.vertical_shifts, {out = projections})
@@ -274,6 +276,7 @@ end
 -- Sums over chunks, on the device: {mended values, values that did not fit the stored type}, three counts each.
 local function tallies(device)
     local sums = setmetatable({}, scan_frames.metatable)
+    local _ <close> = on_error(function() sums:release() end)
     for _, name in ipairs {"mended", "clipped"} do
         sums[name] = mb.zeros({3}, {dtype = "f64", device = device})
     end
@@ -281,8 +284,8 @@ local function tallies(device)
 end
 
 local function add(sum, counts)
+    local _ <close> = counts
     mb.binary(sum, "add", {b = counts, out = sum})
-    counts:release()
 end
 
 -- Slices as they are stored; the f32 ones are released.
@@ -293,6 +296,7 @@ local function stored(slices, settings, clipped)
     local _ <close> = slices
     local range = settings.range or {0, 1} -- a plan needs none
     local result, counts = mb.quantize(slices, settings.dtype, {low = range[1], high = range[2]})
+    local _ <close> = on_error(function() result:release() end)
     add(clipped, counts)
     return result
 end
@@ -307,6 +311,7 @@ local function work(scan, device, chunks, settings, steps, writes)
         end,
         compute = function(frames, rows)
             local slices, counts = recon.slices(scan, frames, rows[1], rows[2], settings)
+            local _ <close> = on_error(function() slices:release() end)
             add(sums.mended, counts)
             return stored(slices, settings, sums.clipped)
         end,

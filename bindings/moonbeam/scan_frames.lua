@@ -1,6 +1,7 @@
 --- Frames of a scan on a device, and the line integrals of them.
 
 local mb = require "moonbeam"
+local on_error = require "moonbeam.on_error"
 
 local scan_frames = {}
 
@@ -25,11 +26,7 @@ end
 -- Darks and flats of some rows; by a carrier if there is one.
 function scan_frames.references(scan, device, rows, carrier)
     local frames = setmetatable({}, scan_frames.metatable)
-    local _ <close> = setmetatable({}, {__close = function(_, err)
-        if err ~= nil then
-            frames:release()
-        end
-    end})
+    local _ <close> = on_error(function() frames:release() end)
     frames.darks = scan:darks(rows, {device = device, carrier = carrier,
         dtype = read_as(scan.dark_source and scan.dark_source.dataset)})
     frames.flats = scan:flats(rows, {device = device, carrier = carrier,
@@ -46,11 +43,7 @@ end
 -- Darks, flats and raw projections of some rows (angles nil: all projections); by a carrier if there is one.
 function scan_frames.read(scan, device, rows, angles, carrier)
     local frames = scan_frames.references(scan, device, rows, carrier)
-    local _ <close> = setmetatable({}, {__close = function(_, err)
-        if err ~= nil then
-            frames:release()
-        end
-    end})
+    local _ <close> = on_error(function() frames:release() end)
     frames.raw = raw_of(scan, device, rows, angles, carrier)
     return frames
 end
@@ -58,6 +51,7 @@ end
 -- Raw frames, which are gone when it returns, as line integrals, and the counts of mended values: what is
 -- not finite becomes no attenuation, a transmission of 1 or, where the frames are line integrals already, 0.
 local function normalized(raw, references, settings, log)
+    local _ <close> = on_error(function() raw:release() end)
     return mb.tomo.line_integrals(raw, {darks = references.darks, flats = references.flats,
         mode = settings.flat_mode, log = log, consume = true,
         nonfinite = settings.log == false and not references.flats and 0 or nil})
@@ -74,7 +68,7 @@ end
 
 -- Line integrals of frames, which are gone when it returns, and the counts of mended values.
 function scan_frames.integrals(frames, settings)
-    local _ <close> = frames
+    local rest <close> = frames -- luacheck: ignore
     local raw = frames.raw
     frames.raw = nil -- becomes the result when it is f32
     return normalized(raw, frames, settings, settings.log)

@@ -8,6 +8,7 @@ local arguments = require "moonbeam.arguments"
 local center = require "moonbeam.center"
 local fbp = require "moonbeam.fbp"
 local methods = require "moonbeam.method"
+local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local pick = require "moonbeam.pick"
 local whole_call = require "moonbeam.whole"
@@ -66,6 +67,10 @@ function tomo.line_integrals(data, options)
     local flat = pick(options, {"darks", "flats", "mode", "floor", "nonfinite"})
     flat.out = options.consume and data.dtype == "f32" and data or nil
     local transmission, counts = mb.flat_field(data, flat)
+    local _ <close> = on_error(function()
+        transmission:release()
+        counts:release()
+    end)
     if options.consume and not flat.out then
         data:release()
     end
