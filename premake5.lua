@@ -349,11 +349,12 @@ per_config(buildoptions, compile_flags)
 per_config(linkoptions, link_flags)
 
 -- ---------------------------------------------------------------------------------------------
--- pool_test and op_test: what specs of the pool and of operators cannot do from Lua. The specs run them.
+-- pool_test, op_test and h5_hostile: what specs of the pool, of operators and of HDF5 files cannot do from
+-- Lua. The specs run them.
 
-for _, source in ipairs({ "spec/memory/pool_test.c", "spec/ops/op_test.c" }) do
+for _, source in ipairs({ "spec/memory/pool_test.c", "spec/ops/op_test.c", "spec/io/h5_hostile.c" }) do
     start_project(base_name(source), "ConsoleApp", "bin", { source }, c_flags)
-    includedirs { "runtime" }
+    includedirs { "runtime", hdf5_include }
     links(shared_openmp)
     linkoptions { "-fopenmp", "-Wl,--as-needed" }
     per_config(buildoptions, compile_flags)

@@ -5,6 +5,7 @@
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
+#include "files/target.h"
 #include "io/h5probe.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -144,6 +145,7 @@ static void say(const char *text)
 static void crashed(int number)
 {
     const char *path = mb_h5_inside();
+    mb_target_remove_parts();
     if (path == NULL) {
         raise(number);
         return;

@@ -57,6 +57,8 @@ local options = cli.parse(arg, {
     {"angles-path", value = "[FILE:]/PATH", doc = "dataset with the angles"},
     {"image-key-path", value = "[FILE:]/PATH", doc = "dataset with the image keys"},
     {"entry", value = "PATH", doc = "the NXtomo entry, where SCAN has several"},
+    {"allow-missing", doc = "leave out frames that SCAN says it has and that were never written, as of a broken-off acquisition"},
+    {"allow-external", doc = "read data that SCAN refers to outside its own folder; only for files that you trust"},
     {"quiet", short = "q", doc = "no progress, only warnings and errors"},
     notes = "The volume is attenuation per metre where the pixel size is known, else per pixel.\n"
         .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted. A result file that exists is complete.\n"
@@ -73,7 +75,8 @@ end
 local OPTION_NAMES = {
     data = "--data-path", flats = "--flats-path", darks = "--darks-path", image_key = "--image-key-path",
     angles = "--angles", ["angles = PATH"] = "--angles-path PATH", angle_unit = "--angle-unit", pixel_size = "--pixel-size",
-    entry = "--entry", log = "--no-log", ["log = false"] = "--no-log",
+    entry = "--entry", allow_missing = "--allow-missing", allow_external = "--allow-external",
+    log = "--no-log", ["log = false"] = "--no-log",
 }
 
 local function warn(...)
@@ -119,6 +122,8 @@ local opened, problem = mb.scan.open(options.scan, {
     angle_unit = options.angle_unit,
     pixel_size = options.pixel_size and options.pixel_size * 1e-6,
     entry = options.entry,
+    allow_external = options.allow_external,
+    allow_missing = options.allow_missing,
 })
 local scan <close> = cli.must(opened, problem, OPTION_NAMES)
 phase("scan")

@@ -8,6 +8,7 @@ local core = require "moonbeam.core"
 local examine = require "moonbeam.scan_angles"
 local options_of = require "moonbeam.options"
 local layout_of = require "moonbeam.scan_layout"
+local missing = require "moonbeam.scan_missing"
 
 local scan = { of_arrays = require("moonbeam.scan_arrays").new }
 local methods = {}
@@ -15,7 +16,7 @@ local metatable = { __name = "moonbeam.scan" }
 
 local open_names = {
     "data", "flats", "darks", "angles", "image_key", "angle_unit", "pixel_size", "flats_file",
-    "darks_file", "entry",
+    "darks_file", "entry", "allow_external", "allow_missing",
 }
 local read_names = { "device", "dtype", "out", "angles", "carrier" }
 
@@ -74,11 +75,13 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Files
 
-local function open_file(path)
-    local file, err = core.h5.open(path)
+-- Opens a file of the scan, which closes it.
+local function open_file(s, path)
+    local file, err = core.h5.open(path, s.access)
     if not file then
         error(err, 0)
     end
+    s.files[#s.files + 1] = file
     return file
 end
 
@@ -88,9 +91,7 @@ local function locate(s, name)
     if not other or s.file:exists(name) then
         return s.file, name
     end
-    local file = open_file(other)
-    s.files[#s.files + 1] = file
-    return file, path
+    return open_file(s, other), path
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -124,9 +125,17 @@ local function flatten(value, into)
     return into
 end
 
+local function pick(values, indices)
+    local picked = {}
+    for i, index in ipairs(indices) do
+        picked[i] = values[index]
+    end
+    return picked
+end
+
 -- Angles that the caller gave as numbers: one for each projection, or {first, last}.
 local function given_angles(s, given, options)
-    local projections = #s.frames
+    local projections = s.n_projections
     if not options.angle_unit then
         fail("argument", "angles given as numbers need the option angle_unit ('deg' or 'rad')",
             "angle_unit")
@@ -137,12 +146,12 @@ local function given_angles(s, given, options)
         end
     end
     if #given == 2 and projections ~= 2 then
-        return spread(given[1], given[2], projections)
+        return pick(spread(given[1], given[2], projections), s.positions)
     elseif #given ~= projections then
         fail("shape", ("%d angles were given for %d projections"):format(#given, projections),
             "angles")
     end
-    return given
+    return pick(given, s.positions)
 end
 
 -- Angles of the file, one for each projection, and their unit.
@@ -158,13 +167,13 @@ local function stored_angles(s, layout, options)
             file.path), "angles")
     end
     local all = flatten(file:value(path), {})
-    local values = {}
-    if #all == #s.frames then
-        values = all
+    local values
+    if #all == s.n_projections then
+        values = pick(all, s.positions)
     elseif #all == s.n_frames then
-        for i, frame in ipairs(s.frames) do
-            values[i] = all[frame]
-        end
+        values = pick(all, s.frames)
+    elseif #all == #s.frames then -- without those that are missing
+        values = all
     else
         local frames = s.n_frames == #s.frames and ("%d frames"):format(s.n_frames)
             or ("%d frames (%d projections)"):format(s.n_frames, #s.frames)
@@ -336,8 +345,7 @@ local function find_reference(s, layout, options, what, keyed)
     local file, path = s.file, options[what]
     local own = options[what .. "_file"]
     if own then
-        file = open_file(own)
-        s.files[#s.files + 1] = file
+        file = open_file(s, own)
         path = path_in(file, options, what, layout[what])
     elseif path then
         file, path = locate(s, path)
@@ -359,7 +367,12 @@ local function find_reference(s, layout, options, what, keyed)
         return nil
     end
     dataset = frames_dataset(s, file, path, what)
-    return { dataset = dataset, runs = { { 1, frames } }, count = frames }
+    missing.check_count(file, path, frames)
+    local runs, count = missing.present(s, dataset, file, options.allow_missing), 0
+    for _, run in ipairs(runs) do
+        count = count + run[2] - run[1] + 1
+    end
+    return { dataset = dataset, runs = runs, count = count }
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -426,8 +439,8 @@ local function describe_storage(s)
 end
 
 local function fill(s, path, options)
-    s.file = open_file(path)
-    s.files[1] = s.file
+    s.access = { allow_external = options.allow_external, allow_missing = options.allow_missing }
+    s.file = open_file(s, path)
     local layout = layout_of(s.file, options)
     s.format = layout.format
     for _, text in ipairs(layout.warnings) do
@@ -442,7 +455,15 @@ local function fill(s, path, options)
     s.dtype = s.data.dtype
     describe_storage(s)
     local keyed_flats, keyed_darks
+    missing.check_count(s.file, layout.data, s.n_frames)
+    local runs = missing.present(s, s.data, s.file, options.allow_missing)
     s.frames, keyed_flats, keyed_darks = sort_frames(s, layout)
+    s.n_projections = #s.frames
+    s.frames, s.positions = missing.keep(s.frames, runs)
+    keyed_flats, keyed_darks = missing.keep(keyed_flats, runs), missing.keep(keyed_darks, runs)
+    if #s.frames == 0 then
+        fail("io", ("no projection of '%s' was ever written"):format(path), "data")
+    end
     s.flat_source = find_reference(s, layout, options, "flats", keyed_flats)
     s.dark_source = find_reference(s, layout, options, "darks", keyed_darks)
     s.n_flats = s.flat_source and s.flat_source.count or 0
@@ -465,6 +486,8 @@ end
 --     NXtomo entry of several
 --   angle_unit: "deg" or "rad"; pixel_size: metres
 --   flats_file, darks_file: files of their own
+--   allow_external: links, virtual datasets and external storage may lead to files outside the
+--     scan's folder; allow_missing: frames that were never written are left out, with a warning
 function scan.open(path, options)
     options = options_of(options, "scan.open", open_names)
     if type(path) ~= "string" then

@@ -141,6 +141,18 @@ local function find_named(objects, by_path, entry, names, class)
     return nil
 end
 
+-- Raises where the entry has one of these names and it is a link that leads nowhere, with the link's
+-- own error.
+local function refuse_lost(file, objects, entry, names)
+    for _, object in ipairs(below(objects, entry)) do
+        for _, name in ipairs(names) do
+            if object.kind == "dangling" and name_of(object.path) == name then
+                file:dataset(object.path)
+            end
+        end
+    end
+end
+
 local angle_names = { "rotation_angle", "gts_theta_value", "gts_cs_theta", "gts_theta" }
 
 local function nxtomo(file, objects, entry, options)
@@ -149,6 +161,9 @@ local function nxtomo(file, objects, entry, options)
         by_path[object.path] = object
     end
     local data, rivals = find_frames(objects, by_path, entry)
+    if not data and not options.data then
+        refuse_lost(file, objects, entry, { "data" })
+    end
     if #rivals > 0 and not options.data then
         fail("argument", ("'%s' has several detectors (%s, %s): name one by the option data")
             :format(file.path, data, table.concat(rivals, ", ")), "data")
@@ -160,13 +175,20 @@ local function nxtomo(file, objects, entry, options)
     if not key and outer and outer ~= "" then
         key = find_named(objects, by_path, outer, { "image_key" }, "NXdetector")
     end
+    if not key and options.image_key == nil then
+        refuse_lost(file, objects, entry, { "image_key" })
+    end
     local sample = find_named(objects, by_path, entry, { "rotation_angle" }, "NXsample")
+    local angles = sample or find_named(objects, by_path, entry, angle_names, "NXsample")
+    if not angles and not options.angles then
+        refuse_lost(file, objects, entry, angle_names)
+    end
     local layout = {
         format = "NXtomo",
         entry = entry,
         data = data,
         image_key = key,
-        angles = sample or find_named(objects, by_path, entry, angle_names, "NXsample"),
+        angles = angles,
         angles_hint = " (rotation_angle of the sample)",
         pixel_sizes = {
             { path = (sample and parent_of(sample) or entry .. "/sample") .. "/x_pixel_size" },

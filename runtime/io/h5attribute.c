@@ -266,7 +266,9 @@ mb_status mb_h5_value_read(mb_h5 *file, const char *path, const mb_h5_value **va
     source from = {.file = file, .name = path, .id = dataset->id};
     from.type = H5Dget_type(dataset->id);
     from.space = H5Dget_space(dataset->id);
-    status = mb_h5_check_written(dataset, NULL);
+    status = mb_h5_check_chunk(dataset);
+    if (status == MB_STATUS_OK)
+        status = mb_h5_check_written(dataset, NULL);
     if (status == MB_STATUS_OK)
         status = read_into_file(&from, value);
     if (status == MB_STATUS_OK)

@@ -289,6 +289,7 @@ mb_status mb_h5_dataset_missing(mb_h5_dataset *dataset, const int64_t (**runs)[2
     MB_TRY(mb_h5_ready(dataset->file, false));
     if (dataset->file->writable)
         return MB_STATUS_OK;
+    MB_TRY(mb_h5_check_chunk(dataset));
     MB_TRY(gaps_of(dataset, &gaps));
     if (gaps->forbidden)
         return mb_h5_check_written(dataset, NULL);

@@ -178,6 +178,8 @@ mb_status mb_h5_check_whole(mb_h5_dataset *dataset, const mb_range *ranges);
 /* libhdf5's descriptor of a file that is open for reading, or -1. */
 int mb_h5_descriptor(const mb_h5 *file);
 
+/* Fails where the chunks are larger than the dataset can be in a sound file. */
+mb_status mb_h5_check_chunk(const mb_h5_dataset *dataset);
 /* Checks a slab against the dataset. */
 mb_status mb_h5_check_ranges(const mb_h5_dataset *dataset, const mb_range *ranges,
                              uint64_t *elements);

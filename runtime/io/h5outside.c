@@ -58,11 +58,10 @@ static h5_verdict examine(const search *s, const char *candidate)
     if (realpath(candidate, real) == NULL)
         return refuse(s, strerror(errno));
     if (!s->file->allow_external && !inside(s->file->folder, real)) {
-        snprintf(
-            s->problem, H5_PROBLEM_BYTES,
-            "it refers to '%.200s', which is outside the file's folder '%.200s': allow it only "
-            "for files that you trust (allow_external = true, --allow-external)",
-            real, s->file->folder);
+        snprintf(s->problem, H5_PROBLEM_BYTES,
+                 "it refers to '%.200s', which is outside the file's folder '%.200s': if you trust "
+                 "the file, give the option allow_external",
+                 real, s->file->folder);
         return H5_REFUSED;
     }
     snprintf(s->found, PATH_MAX, "%s", candidate);

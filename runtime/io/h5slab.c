@@ -61,12 +61,14 @@ static mb_status check_types(const mb_h5_dataset *dataset, mb_dtype dtype, bool 
 
 /* libhdf5 decodes a whole chunk for any part of it. Those of a sound file are not larger than all the
 ** data, unless they are small. */
-static mb_status check_chunk(const mb_h5_dataset *dataset)
+mb_status mb_h5_check_chunk(const mb_h5_dataset *dataset)
 {
     const mb_h5_info *info = &dataset->info;
-    uint64_t chunk = mb_dtype_bytes(info->dtype), all = chunk;
     if (!info->chunked)
         return MB_STATUS_OK;
+    const hid_t type = H5Dget_type(dataset->id);
+    uint64_t chunk = H5Tget_size(type), all = chunk;
+    H5Tclose(type);
     for (int axis = 0; axis < info->rank; axis++) {
         chunk = mb_bytes_mul(chunk, (uint64_t)info->chunks[axis]);
         all = mb_bytes_mul(all, (uint64_t)info->dims[axis]);
@@ -105,7 +107,7 @@ static mb_status check_readable(mb_h5_dataset *dataset, const mb_range *ranges)
     H5Pclose(properties);
     H5Eclear2(H5E_DEFAULT);
     MB_TRY(status);
-    MB_TRY(check_chunk(dataset));
+    MB_TRY(mb_h5_check_chunk(dataset));
     return mb_h5_check_written(dataset, ranges);
 }
 

@@ -217,12 +217,11 @@ static hid_t open_source(virtual_map *v, const char *name, char *found)
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_file_locking(access, false, true);
     const hid_t id = H5Fopen(found, H5F_ACC_RDONLY, access);
+    char said[200];
+    mb_h5_said(said, sizeof said); /* which the next call clears */
     H5Pclose(access);
-    if (id < 0) {
-        char said[200];
-        problem(v, "its source '%.200s' cannot be opened: HDF5 says \"%.200s\"", found,
-                mb_h5_said(said, sizeof said));
-    }
+    if (id < 0)
+        problem(v, "its source '%.200s' cannot be opened: HDF5 says \"%.200s\"", found, said);
     return id;
 }
 
