@@ -1,7 +1,7 @@
 --- Compressed frames, decoded once: where a scan stores whole frames compressed and is wanted by blocks of rows, every block
 -- would decode all frames again. So they are decoded first, by as many threads as there are processors, into a temporary file
--- without compression, from which rows are read at any rate. The file is in the folder that TMPDIR names (default /tmp), has no
--- name of its own while it is used, and is gone when the unpacked scan is closed.
+-- without compression, from which rows are read at any rate. The file is in the folder that TMPDIR names (default /tmp) and has no
+-- name, so it is gone when the unpacked scan is closed, and with the process, however that ends.
 
 local core = require "moonbeam.core"
 local stream = require "moonbeam.stream"
@@ -60,7 +60,7 @@ function unpack.scan(scan, first, last)
     local slot = math.max(65536, (bytes + 4095) // 4096 * 4096) -- holds a frame, so that each is decoded by one thread
     local threads = math.max(1, math.min(16, core.system.processors(), PINNED // (4 * slot)))
     local dry = core.device.dry()
-    local file = not dry and core.h5.create(("%s/moonbeam-%d.h5"):format(os.getenv("TMPDIR") or "/tmp", core.system.pid())) or nil
+    local file = not dry and core.h5.scratch(os.getenv("TMPDIR") or "/tmp") or nil
     local ok, result = pcall(function()
         local dataset = not dry and file:create_dataset("/data", {shape = scan.data.shape, dtype = scan.dtype, sparse = true})
         local times = stream.run(host, blocks_of(scan, bytes, stats.budget - stats.live), {

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -521,6 +522,7 @@ mb_status mb_h5_virtual_create(mb_h5 *file, const char *path, mb_dtype dtype, in
 {
     MB_H5_GUARD;
     hsize_t extent[MB_H5_MAX_RANK], start[MB_H5_MAX_RANK] = {0};
+    const double nothing = NAN;
     herr_t result = 0;
     *out = NULL;
     MB_TRY(mb_h5_ready(file, true));
@@ -541,10 +543,17 @@ mb_status mb_h5_virtual_create(mb_h5 *file, const char *path, mb_dtype dtype, in
         extent[0] = (hsize_t)sources[i].count;
         const hid_t source = H5Screate_simple(rank, extent, NULL);
         result = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL);
+        char *name = mb_h5_literal(sources[i].file), *inside = mb_h5_literal(sources[i].path);
+        if (name == NULL || inside == NULL)
+            result = -1;
         if (result >= 0)
-            result = H5Pset_virtual(properties, space, sources[i].file, sources[i].path, source);
+            result = H5Pset_virtual(properties, space, name, inside, source);
+        free(name);
+        free(inside);
         H5Sclose(source);
     }
+    if (mb_dtype_kind(dtype) == MB_CLASS_REAL) /* what is missing shall not look like data */
+        H5Pset_fill_value(properties, H5T_NATIVE_DOUBLE, &nothing);
     H5Sselect_all(space);
     const hid_t id = result >= 0
                          ? H5Dcreate2(file->id, path, type, space, parents, properties, H5P_DEFAULT)
@@ -555,5 +564,6 @@ mb_status mb_h5_virtual_create(mb_h5 *file, const char *path, mb_dtype dtype, in
     H5Tclose(type);
     if (id < 0)
         return mb_h5_latch(file, mb_h5_failure(file, path, "create virtual dataset"));
-    return adopt_made(file, id, path, out);
+    MB_TRY(adopt_made(file, id, path, out));
+    return (*out)->made >= 0 ? mb_h5_remember_sources(file->made, sources, count) : MB_STATUS_OK;
 }

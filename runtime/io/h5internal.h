@@ -68,6 +68,8 @@ typedef struct h5_disk {
 typedef struct h5_made {
     char *path;
     mb_h5_info info;
+    mb_h5_source *sources; /* of a virtual dataset, with texts of their own */
+    int64_t source_count;
     struct h5_made *next;
     int number;
 } h5_made;
@@ -161,6 +163,13 @@ mb_status mb_h5_find_virtual_gaps(mb_h5 *file, hid_t id, const char *name, const
                                   h5_gaps *gaps, int depth);
 /* Fails where something of a virtual dataset is missing; it is open as `id` in a file that is called
 ** `name`, and has the path `path`. */
+/* Remembers what a virtual dataset that was just made shows (h5virtual.c). */
+mb_status mb_h5_remember_sources(h5_made *made, const mb_h5_source *sources, int64_t count);
+void mb_h5_forget_sources(h5_made *made);
+/* HDF5 takes names of sources as formats: the name with every '%' doubled; to be freed. */
+char *mb_h5_literal(const char *name);
+/* Fails where the virtual dataset, open as `id`, shows other values than its sources have. */
+mb_status mb_h5_verify_virtual(mb_h5 *file, const h5_made *made, hid_t id);
 mb_status mb_h5_check_sources(mb_h5 *file, hid_t id, const char *name, const char *path);
 
 /* ---- what was never written (h5gaps.c) ---- */

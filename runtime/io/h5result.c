@@ -113,6 +113,7 @@ void mb_h5_forget_made(mb_h5 *file)
     while (file->made != NULL) {
         h5_made *made = file->made;
         file->made = made->next;
+        mb_h5_forget_sources(made);
         free(made->path);
         free(made);
     }
@@ -153,8 +154,10 @@ static mb_status verify_dataset(mb_h5 *file, const h5_made *made, hid_t id)
             MB_STATUS_IO, NULL,
             "verification of '%s': '%s' does not have the shape or type that was written",
             file->path, made->path);
-    if (found.is_virtual)
-        return mb_h5_check_sources(file, id, mb_target_now(file->target), made->path);
+    if (found.is_virtual) {
+        MB_TRY(mb_h5_check_sources(file, id, mb_target_now(file->target), made->path));
+        return mb_h5_verify_virtual(file, made, id);
+    }
     if (!made->info.text && !made->info.filtered && found.stored_bytes < expected)
         return mb_fail_bytes(
             MB_STATUS_IO, expected, found.stored_bytes,

@@ -307,6 +307,55 @@ describe("result", function()
             assert.matches("slices%-0002%-0002.h5' is missing", (helper.failure(f.read, f, "/entry/data/data")))
         end)
 
+        it("is found by every reader, whatever characters its name has", function()
+            local python = files.python "h5py"
+            for _, name in ipairs {"a%%b", "100%", "%b", "%5b", "a b", "[x]", "é", "%%%"} do
+                path = ("%s/%s.h5"):format(folder, name)
+                local expected = write_parts()
+                do
+                    local f <close> = assert(mb.h5.open(path))
+                    local got <close> = f:read "/entry/data/data"
+                    assert.same(expected, got:to_table())
+                end
+                if python then
+                    local output, ok = files.run(([[%s -c '
+import h5py
+with h5py.File("%s") as f:
+    print("%%.9g" %% f["/entry/data/data"][6, 3, 4])']]):format(python, path))
+                    assert.is_true(ok, output)
+                    assert.equal(("%.9g"):format(expected[7][4][5]), (output:gsub("%s+$", "")))
+                end
+            end
+        end)
+
+        it("is not finished where it would not show its slices", function()
+            local r <close> = mb.result.create(path, {shape = {7, 4, 5}, slices_per_file = 3})
+            local v <close> = mb.ones {7, 4, 5}
+            r:write(v, 1)
+            -- Another file in the place of one of them, after it was complete.
+            local part = slices_of(folder) .. "/slices-0004-0006.h5"
+            assert(os.remove(part))
+            local text = helper.failure(r.finish, r)
+            assert.matches("slices%-0004%-0006", text)
+            r:close()
+            assert.same({}, files.list(folder))
+        end)
+
+        it("that is missing in part reads as NaN elsewhere, not as zeros", function()
+            local python = files.python "h5py"
+            if not python then
+                pending "h5py is not installed (python3-h5py)"
+            end
+            write_parts()
+            assert(os.remove(slices_of(folder) .. "/slices-0004-0006.h5"))
+            local output, ok = files.run(([[%s -c '
+import h5py
+with h5py.File("%s") as f:
+    print(f["/entry/data/data"][4, 3, 4])']]):format(python, path))
+            assert.is_true(ok, output)
+            assert.equal("nan", (output:gsub("%s+$", "")))
+        end)
+
         it("leaves nothing when it is abandoned or not complete", function()
             for _, until_slice in ipairs {0, 2, 5} do
                 local r = mb.result.create(path, {shape = {7, 4, 5}, slices_per_file = 2})
