@@ -247,6 +247,8 @@ int mbl_open_carrier(lua_State *L);
 int mbl_open_timer(lua_State *L);
 int mbl_open_picture(lua_State *L); /* PNG */
 int mbl_open_target(lua_State *L);  /* how files get their names */
+void mbl_open_print(lua_State *L);  /* sets the global `print` to one that fails */
+bool mbl_output_lost(void);         /* has that `print` failed? */
 int mbl_open_system(lua_State *L);  /* clock, terminal, signals, file names */
 int mbl_open_input(lua_State *L);   /* line editing for the REPL (repl_input.c) */
 

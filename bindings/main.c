@@ -121,12 +121,30 @@ static void check_output(int status, void *unused)
     (void)unused;
     errno = 0;
     const bool failed = ferror(stdout) != 0;
-    if (fflush(stdout) == 0 && !failed)
+    const bool flushed = fflush(stdout) == 0;
+    if (flushed && !failed && !mbl_output_lost())
         return;
-    fprintf(stderr, "%s: cannot write all of the standard output: %s\n", program,
-            errno != 0 ? strerror(errno) : "an earlier write failed");
+    if (!mbl_output_lost()) /* `print` has told it */
+        fprintf(stderr, "%s: cannot write all of the standard output: %s\n", program,
+                errno != 0 ? strerror(errno) : "an earlier write failed");
     if (status == EXIT_SUCCESS)
         _exit(EXIT_FAILURE);
+}
+
+static void stay_alive(int number)
+{
+    (void)number;
+}
+
+/* A reader that has gone, and a limit on the size of files (ulimit -f): the write fails, and that ends the program in order,
+** not the signal. By handlers, which the programs that are started do not inherit. */
+static void outlive_failed_writes(void)
+{
+    static const int SIGNALS[] = {SIGPIPE, SIGXFSZ};
+    struct sigaction action = {.sa_handler = stay_alive, .sa_flags = SA_RESTART}, before;
+    for (size_t i = 0; i < sizeof SIGNALS / sizeof SIGNALS[0]; i++)
+        if (sigaction(SIGNALS[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(SIGNALS[i], &action, NULL);
 }
 
 /* ---- crashes ---- */
@@ -585,6 +603,7 @@ static int protected_main(lua_State *L)
         lua_setfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");
     }
     luaL_openlibs(L);
+    mbl_open_print(L);
     mbl_release_at_close(L);
     mbl_open_coroutines(L);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
@@ -639,6 +658,7 @@ int main(int argc, char **argv)
     restore_environment();
     occupy_standard_streams();
     on_exit(check_output, NULL);
+    outlive_failed_writes();
     watch_for_crashes();
     if (L == NULL) {
         fprintf(stderr, "%s: cannot create state: not enough memory\n", program);

@@ -154,4 +154,79 @@ assert d is not None and d.is_valid and len(d.signal.shape) == 3']]):format(pyth
             end
         end
     end)
+
+    it("that cannot be written end the program with status 1 and one line, not by a signal, and leave nothing", function()
+        local out = path "cut"
+        assert(mb.system.mkdir(out))
+        local scan, image = path "scan.h5", path "image.npy"
+        for _, case in ipairs {
+            { "scripts/reconstruct.lua %s -o v.h5 -d host -q --center 7.5", scan },
+            { "scripts/reconstruct.lua %s -o v.h5 -d host -q --center 7.5 --slices-per-file 1", scan },
+            { "scripts/convolve.lua -i %s -o v.npy -d host", image },
+            { "scripts/convolve.lua -i %s -o v.tif -d host", image },
+            { "scripts/simulate.lua s.h5 --size 64 -d host -q", "" },
+            { "scripts/convolve.lua -n 4,128,128 -d host --png v.png", "" },
+        } do
+            local command = case[1]:format(case[2]):gsub("scripts/", '"$0/scripts/') :gsub("%.lua ", '.lua" ', 1)
+            local text, ok, status = files.run(([[bash -c 'cd "%s"; ulimit -f 1; "$1" %s >/dev/null' "$PWD" "%s"]]):format(out, command,
+                os.getenv "MOONBEAM_BIN" or mb.system.program()))
+            assert.is_false(ok)
+            assert.equal(1, status, text)
+            assert.matches("File too large", text)
+            assert.same({}, files.list(out), text)
+        end
+    end)
+
+    it("of text to a reader that has gone end the program with status 1 and one line, and leave nothing", function()
+        local out = path "gone"
+        assert(mb.system.mkdir(out))
+        local text, _, status = files.run(([[bash -c 'cd "%s"; exec 3> >(exit 0); wait $!
+            "$1" "$0/scripts/reconstruct.lua" %s -o v.h5 -d host --center 7.5 2>&1 >&3' "$PWD" "%s"]]):format(out, path "scan.h5",
+            os.getenv "MOONBEAM_BIN" or mb.system.program()))
+        assert.equal(1, status, text)
+        assert.matches("cannot write all of the standard output: Broken pipe\n$", text)
+        assert.equal(1, select(2, text:gsub("\n", "")))
+        assert.same({}, files.list(out))
+        -- What the program starts is not kept alive by that.
+        local child = files.run_script(out, "os.execute [[bash -c 'yes | head -1; echo ${PIPESTATUS[0]}']]")
+        assert.equal("y\n141\n", child)
+    end)
+
+    it("for a while, decoded frames, have no name", function()
+        local out = path "decoded"
+        assert(mb.system.mkdir(out))
+        do
+            local scan <close> = assert(mb.h5.open(path "scan.h5"))
+            local packed <close> = mb.h5.create(path "packed.h5")
+            packed:write("/implements", "exchange")
+            for _, name in ipairs { "data", "data_white", "data_dark" } do
+                local frames <close> = scan:read("/exchange/" .. name)
+                local dataset <close> = packed:create_dataset("/exchange/" .. name, { shape = frames.shape, dtype = frames.dtype,
+                    chunks = { 1, 3, 16 }, deflate = 1 })
+                dataset:write(frames)
+            end
+            packed:write("/exchange/theta", scan:value "/exchange/theta", { attributes = { units = "deg" } })
+            packed:finish()
+        end
+        -- A file that another run has left, or that another user has made, is in nobody's way.
+        local text, ok = files.run(([[bash -c 'cd "%s"; echo x > moonbeam-$$.h5; ln -s moonbeam-$$.h5 moonbeam-$$.h5.part-$$
+            TMPDIR="%s" exec "$1" "$0/scripts/reconstruct.lua" ../packed.h5 -o ../packed-v.h5 -d host --center 7.5 --chunk 1' "$PWD" "%s"]])
+            :format(out, out, os.getenv "MOONBEAM_BIN" or mb.system.program()))
+        assert.is_true(ok, text)
+        assert.matches("to decode the frames", text)
+        assert.equal(2, #files.list(out))
+        assert.equal("x\n", files.read(out .. "/" .. files.list(out)[1]))
+        -- While one is there, and when the program is killed.
+        assert(os.execute(("rm '%s'/*"):format(out)))
+        text = files.run_script(folder, ([[
+            local core = require "moonbeam.core"
+            local f = core.h5.scratch("%s")
+            local d = f:create_dataset("/data", {shape = {4, 3, 2}, dtype = "f32", sparse = true})
+            local v <close> = require("moonbeam").ones {4, 3, 2}
+            d:write(v)
+            io.write(d:read():sum(), " ", #core.system.folder("%s")) io.stdout:flush()
+            os.execute("kill -9 $PPID")]]):format(out, out))
+        assert.matches("^24%.?0? 0", text)
+        assert.same({}, files.list(out))
+    end)
 end)

@@ -1,0 +1,54 @@
+/*
+** The program's `print`: Lua's own, but what cannot be written is an error. A reader that has gone
+** (`| head -1`) or a full disk then ends a script as any failure does: what is unfinished is removed.
+*/
+#include "lua_moonbeam.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <string.h>
+
+static bool lost;
+
+bool mbl_output_lost(void)
+{
+    return lost;
+}
+
+/* print(...) */
+static int print(lua_State *L)
+{
+    const int count = lua_gettop(L);
+    errno = 0;
+    for (int i = 1; i <= count; i++) {
+        size_t length;
+        const char *text = luaL_tolstring(L, i, &length);
+        if (i > 1)
+            fputc('\t', stdout);
+        fwrite(text, 1, length, stdout);
+        lua_pop(L, 1);
+    }
+    fputc('\n', stdout);
+    const bool flushed = fflush(stdout) == 0;
+    if (flushed && !ferror(stdout))
+        return 0;
+    const int cause = errno;
+    if (cause == EBADF) /* closed from the beginning: nobody wants it; the exit status tells */
+        return 0;
+    lost = true;
+    __fpurge(stdout); /* it is told once */
+    clearerr(stdout);
+    lua_getglobal(L, "require"); /* or error objects have no metatable yet */
+    lua_pushliteral(L, "moonbeam.core");
+    lua_call(L, 1, 0);
+    mb_error_clear();
+    return mbl_fail(L, MB_STATUS_IO, NULL, "cannot write all of the standard output: %s",
+                    cause != 0 ? strerror(cause) : "an earlier write failed");
+}
+
+void mbl_open_print(lua_State *L)
+{
+    lua_pushcfunction(L, print);
+    lua_setglobal(L, "print");
+}
