@@ -167,9 +167,39 @@ static void vector_from_array(lua_State *L, const mb_op *op, const mb_op_arg *ar
     member->count = count;
 }
 
+/* A list of lists of equally many numbers, where the argument may be one, in place of it: one list, at the top. */
+static void flatten(lua_State *L, const mb_op *op, const mb_op_arg *arg)
+{
+    const int lists = lua_absindex(L, -1);
+    const lua_Unsigned count = lua_rawlen(L, lists);
+    lua_Unsigned each = 0;
+    lua_newtable(L);
+    for (lua_Unsigned i = 0; i < count; i++) {
+        const bool list = lua_rawgeti(L, lists, (lua_Integer)i + 1) == LUA_TTABLE;
+        if (i == 0)
+            each = list ? lua_rawlen(L, -1) : 0;
+        if (!list || lua_rawlen(L, -1) != each)
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
+                        "%s[%llu] is no list of %llu numbers as the first", arg->name,
+                        (unsigned long long)i + 1, (unsigned long long)each);
+        for (lua_Unsigned k = 0; k < each; k++) {
+            lua_rawgeti(L, -1, (lua_Integer)k + 1);
+            lua_rawseti(L, lists + 1, (lua_Integer)(i * each + k) + 1);
+        }
+        lua_pop(L, 1);
+    }
+    lua_replace(L, lists);
+}
+
 static void set_vector(lua_State *L, const mb_op *op, const mb_op_arg *arg, mb_vector *member)
 {
     int type = lua_type(L, -1);
+    if (type == LUA_TTABLE && arg->rank_max == 2) {
+        const bool nested = lua_rawgeti(L, -1, 1) == LUA_TTABLE;
+        lua_pop(L, 1);
+        if (nested)
+            flatten(L, op, arg);
+    }
     if (type == LUA_TUSERDATA && mbl_array_slot(L, -1) != NULL) {
         vector_from_array(L, op, arg, member);
         return;

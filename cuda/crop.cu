@@ -11,7 +11,7 @@ extern "C" mb_status mb_cuda_crop(const mb_op_call *call)
     mb_array part = *call->arrays[MB_CROP_A];
     int64_t offset = 0;
     for (int i = 0; i < part.shape.rank; i++)
-        offset += mb_crop_amount(&params->before, i) * part.strides[i];
+        offset += mb_crop_front(params, i, &part.shape, &result->shape) * part.strides[i];
     part.shape = result->shape;
     part.data = (char *)part.data + offset * (int64_t)mb_cuda_dtype_bytes(part.dtype);
     return mb_cuda_copy_array(call, &part, result, 1, 0);

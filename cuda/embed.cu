@@ -53,7 +53,7 @@ extern "C" mb_status mb_cuda_embed(const mb_op_call *call)
     for (int i = 0; i < job.rank; i++) {
         job.dims[i] = result->shape.dims[i];
         job.extent[i] = a->shape.dims[i];
-        job.before[i] = mb_pad_amount(&p->before, i);
+        job.before[i] = mb_margin_amount(&p->before, i);
         job.from[i] = a->strides[i];
         job.to[i] = result->strides[i];
         if (i < job.rank - 1)

@@ -42,7 +42,7 @@ typedef struct mb_op_arg {
     bool
         required; /* required arguments are positional, in the order of the table; the rest are options */
     unsigned dtypes;        /* arrays: MB_BIT set accepted */
-    int rank_min, rank_max; /* arrays */
+    int rank_min, rank_max; /* arrays; a vector whose rank_max is 2 may be a list of lists */
     double min, max;        /* numbers and vector elements: inclusive range when min < max */
     double
         initial; /* default of a number, bool or enum (index); NAN for a float that may be absent ("auto") */

@@ -3,61 +3,45 @@
 */
 #include "ops/op_crop.h"
 #include "ops/strided.h"
-#include <math.h>
 #include <string.h>
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_ANY_DTYPE, 1, MB_MAX_RANK, "array to crop; any strides"),
-    {.name = "before",
-     .kind = MB_ARG_VECTOR,
-     .min = 0,
-     .max = 1e12,
-     .offset = offsetof(mb_crop_params, before),
-     .unit = "elements",
-     .doc = "how many to take off in front: one number per axis, or one for all; default 0"},
-    {.name = "after",
-     .kind = MB_ARG_VECTOR,
-     .min = 0,
-     .max = 1e12,
-     .offset = offsetof(mb_crop_params, after),
-     .unit = "elements",
-     .doc = "how many to take off behind: one number per axis, or one for all; default 0"},
+    MB_MARGIN_ARG(mb_crop_params, margins, before, "elements",
+                  "how many to take off in front: one number per axis, or one for all; default 0"),
+    MB_MARGIN_ARG(mb_crop_params, margins, after, "elements",
+                  "how many to take off behind: one number per axis, or one for all; default 0"),
+    MB_MARGIN_ARG(mb_crop_params, margins, shape, "elements",
+                  "instead of before and after: the extents of the result"),
+    MB_WHERE_ARG(mb_crop_params, margins),
     MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "extents less before + after"),
     {.name = NULL}};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 8, 17}}, params = {before = {0, 2, 3}, after = {1, 0, 5}}}",
-    "{inputs = {{'u16', 5, 7}}, params = {before = 1, after = 2}}", NULL};
-
-static mb_status check_amounts(const char *name, const mb_vector *amounts, int rank)
-{
-    if (amounts->count != 0 && amounts->count != 1 && amounts->count != rank)
-        return mb_fail(MB_STATUS_ARGUMENT, name,
-                       "%s has %lld numbers; give one, or one for each of the %d axes", name,
-                       (long long)amounts->count, rank);
-    for (int64_t i = 0; i < amounts->count; i++)
-        if (amounts->values[i] != floor(amounts->values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, name,
-                           "element %lld of %s is %g; it must be a whole number", (long long)i + 1,
-                           name, amounts->values[i]);
-    return MB_STATUS_OK;
-}
+    "{inputs = {{'u16', 5, 7}}, params = {before = 1, after = 2}}",
+    "{inputs = {{'f32', 5, 8, 9}}, params = {shape = {3, 5, 4}, where = 'center'}}", NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
-    const mb_crop_params *p = params;
+    const mb_margins *m = &((const mb_crop_params *)params)->margins;
     const mb_spec *a = &arrays[MB_CROP_A];
     mb_spec result = *a;
-    MB_TRY(check_amounts("before", &p->before, a->shape.rank));
-    MB_TRY(check_amounts("after", &p->after, a->shape.rank));
+    MB_TRY(mb_margins_check(m, a->shape.rank));
     for (int i = 0; i < a->shape.rank; i++) {
-        int64_t before = mb_crop_amount(&p->before, i), after = mb_crop_amount(&p->after, i);
-        if (before + after > a->shape.dims[i])
+        int64_t n = a->shape.dims[i], before = mb_margin_amount(&m->before, i),
+                after = mb_margin_amount(&m->after, i);
+        if (m->shape.count && mb_margin_amount(&m->shape, i) > n)
+            return mb_fail(MB_STATUS_SHAPE, "shape",
+                           "axis %d has %lld elements and cannot be cropped to %lld; pad adds "
+                           "elements",
+                           i + 1, (long long)n, (long long)mb_margin_amount(&m->shape, i));
+        if (before + after > n)
             return mb_fail(
-                MB_STATUS_SHAPE, before > a->shape.dims[i] ? "before" : "after",
+                MB_STATUS_SHAPE, before > n ? "before" : "after",
                 "axis %d has %lld elements; %lld before and %lld after cannot be taken off", i + 1,
-                (long long)a->shape.dims[i], (long long)before, (long long)after);
-        result.shape.dims[i] -= before + after;
+                (long long)n, (long long)before, (long long)after);
+        result.shape.dims[i] = m->shape.count ? mb_margin_amount(&m->shape, i) : n - before - after;
     }
     arrays[MB_CROP_RESULT] = result;
     return MB_STATUS_OK;
@@ -86,7 +70,7 @@ static mb_status run_host(const mb_op_call *call)
     int64_t bytes = (int64_t)mb_dtype_bytes(a->dtype), first = 0;
     int threads = walk.outer * walk.run < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
     for (int i = 0; i < a->shape.rank; i++)
-        first += mb_crop_amount(&p->before, i) * a->strides[i];
+        first += mb_crop_front(p, i, &a->shape, &result->shape) * a->strides[i];
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < walk.pieces; i++) {
         if (mb_cancelled())
@@ -102,8 +86,8 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_crop = {
     .name = "crop",
     .summary = "A dense copy of the middle of an array.",
-    .doc = "Takes before and after elements off every axis: one number per axis or one for all. "
-           "Undoes pad. A view (a:view) does "
+    .doc = "Takes before and after elements off every axis: one number per axis or one for all; or "
+           "shape says what is left. Undoes pad. A view (a:view) does "
            "the same without copying.",
     .category = "array",
     .args = args,

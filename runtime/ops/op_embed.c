@@ -99,7 +99,7 @@ static mb_status run_host(const mb_op_call *call)
     const mb_array *result = call->arrays[MB_EMBED_RESULT];
     int last = a->shape.rank - 1, mode = mb_embed_pad_mode(p->boundary);
     int64_t size = (int64_t)p->size.values[last], pitch = result->shape.dims[last];
-    int64_t n = a->shape.dims[last], before = mb_pad_amount(&p->before, last), rows = 1;
+    int64_t n = a->shape.dims[last], before = mb_margin_amount(&p->before, last), rows = 1;
     int64_t bytes = (int64_t)mb_dtype_bytes(a->dtype), step = result->strides[last];
     for (int i = 0; i < last; i++)
         rows *= result->shape.dims[i];
@@ -113,7 +113,7 @@ static mb_status run_host(const mb_op_call *call)
         for (int i = last - 1; i >= 0; i--) {
             int64_t index = rest % result->shape.dims[i];
             int64_t source =
-                mb_pad_source(mode, index - mb_pad_amount(&p->before, i), a->shape.dims[i]);
+                mb_pad_source(mode, index - mb_margin_amount(&p->before, i), a->shape.dims[i]);
             rest /= result->shape.dims[i];
             outside = outside || source < 0;
             to += index * result->strides[i];

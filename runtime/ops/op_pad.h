@@ -6,7 +6,7 @@
 #define MB_OPS_OP_PAD_H
 
 #include "core/both.h"
-#include "ops/op.h"
+#include "ops/margins.h"
 
 typedef enum mb_pad_mode {
     MB_PAD_CONSTANT,
@@ -18,9 +18,9 @@ typedef enum mb_pad_mode {
 } mb_pad_mode;
 
 typedef struct mb_pad_params {
-    mb_vector before, after; /* one number per axis, or one for all, or absent (0) */
+    mb_margins margins;
     int mode;
-    double value;
+    mb_vector value; /* one number, {before, after}, or such a pair for each axis; or absent (0) */
     mb_vector rows_index,
         cols_index; /* custom: 1-based sources along the last axis but one and the last */
 } mb_pad_params;
@@ -37,12 +37,13 @@ static inline const mb_vector *mb_pad_index(const mb_pad_params *p, int axis, in
     return index && index->count ? index : NULL;
 }
 
-/* The amount for one axis. */
-static inline int64_t mb_pad_amount(const mb_vector *amounts, int axis)
+/* The constant before (side 0) or behind (1) an axis. */
+static inline double mb_pad_value(const mb_pad_params *p, int axis, int side)
 {
-    if (amounts->count == 0)
+    const int64_t count = p->value.count;
+    if (count == 0)
         return 0;
-    return (int64_t)amounts->values[amounts->count == 1 ? 0 : axis];
+    return p->value.values[count == 1 ? 0 : count == 2 ? side : 2 * axis + side];
 }
 
 /* Source index of position i (0 at the first source element, may be negative or >= n) on an axis of n >= 1 elements;
