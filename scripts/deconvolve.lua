@@ -164,9 +164,9 @@ local function background_of(psf)
             found.level, 100 * found.share)
         return found.level
     elseif choice == "auto" and found.share > 0.1 then
-        cli.tell(("deconvolve.lua: the median of the PSF's faces is %.4g, %.3g %% of its sum if that is a background; they are "
-            .. "not flat, so nothing is subtracted: --psf-background faces or a number does, none is silent"):format(found.level,
-            100 * found.share))
+        cli.tell(("warning: the median of the PSF's faces is %.4g, %.3g %% of its sum if that is a "
+            .. "background; they are not flat, so nothing is subtracted: --psf-background faces or "
+            .. "a number does, none is silent"):format(found.level, 100 * found.share))
     end
     return 0
 end
@@ -433,7 +433,8 @@ say("measured   peak %s (%d bytes)%s", format_bytes(peak), peak, host_peak and m
 out:finish()
 local limits = {u8 = 255, u16 = 65535}
 if limits[options.dtype] and least and (least < -0.5 or greatest > limits[options.dtype] + 0.5) then
-    cli.tell(("deconvolve: values of %.5g to %.5g were clamped to the range of %s"):format(least, greatest, options.dtype))
+    cli.tell(("warning: values of %.5g to %.5g were clamped to the range of %s"):format(least,
+        greatest, options.dtype))
 end
 say("result     %s, %s%s: %s", table.concat(shape, " x "), options.dtype, least
     and (", range %.5g to %.5g"):format(least, greatest) or "", options.output)

@@ -406,8 +406,10 @@ local function find_pixel_size(s, layout, options)
         end
         return given
     end
+    local found = false
     for _, place in ipairs(layout.pixel_sizes) do
         if s.file:exists(place.path) then
+            found = true
             local metres, problem = stored_pixel_size(s, place)
             if metres then
                 if place.note then
@@ -418,6 +420,10 @@ local function find_pixel_size(s, layout, options)
             s:warn(("the pixel size '%s' %s and was not used: give the option pixel_size"):format(
                 place.path, problem))
         end
+    end
+    if not found then
+        s:warn("no pixel size was found: the volume is attenuation per pixel, not per metre; give "
+            .. "the option pixel_size")
     end
     return nil
 end

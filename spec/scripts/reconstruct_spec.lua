@@ -654,7 +654,8 @@ describe("scripts", function()
             write("flats.h5", {["/exchange/data"] = data, ["/exchange/data_white"] = flats, ["/exchange/data_dark"] = flats,
                 ["/exchange/theta"] = theta(6)})
             for _, name in ipairs {"bare", "flats"} do
-                local text = must("reconstruct.lua", ("%s -o %s -c 3.5 -q --no-log"):format(path(name .. ".h5"),
+                local text = must("reconstruct.lua",
+                    ("%s -o %s -c 3.5 -q --no-log --pixel-size 1"):format(path(name .. ".h5"),
                     path(name .. "-volume.h5")))
                 assert.equal(name == "flats" and "warning: 3 values were not finite and count as no attenuation (3.1 %)\n" or "", text)
             end
