@@ -218,7 +218,12 @@ static void parse_params(lua_State *L, const mb_op *op, int table, void *params)
 {
     if (lua_isnil(L, table))
         return;
-    luaL_checktype(L, table, LUA_TTABLE);
+    if (!lua_istable(L, table)) {
+        lua_pushvalue(L, table);
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "params",
+                    "the parameters of %s are a table by name, not a %s", op->name,
+                    mbl_type_name(L, -1));
+    }
     lua_pushnil(L);
     while (lua_next(L, table) != 0) {
         bool known = false;

@@ -68,7 +68,8 @@ function arguments.list(value, op, arg, what, count)
     elseif count and #value ~= count then
         fail("shape", op, arg, "%s has %d numbers; give %d, %s", arg, #value, count, what)
     end
-    for i, number in ipairs(value) do
+    for i = 1, rawlen(value) do
+        local number = rawget(value, i)
         if type(number) ~= "number" or number ~= number or math.abs(number) == math.huge then
             fail("argument", op, arg, "element %d of %s is %s; it must be a finite number", i, arg, described(number))
         end

@@ -93,9 +93,10 @@ function convolution.layout(shape, kernel, center, options)
 end
 
 local function product(values)
+    arguments.list(values, "convolution.product", "values", "what is multiplied")
     local result = 1
-    for _, value in ipairs(values) do
-        result = result * value
+    for i = 1, rawlen(values) do -- what a metatable says of its length may be without end
+        result = result * rawget(values, i)
     end
     return result
 end

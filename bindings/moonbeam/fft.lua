@@ -53,7 +53,7 @@ end
 -- As good_size, but for the axes together: on GPUs one axis that needs a work area needs it for everything. Extents with
 -- given[i] stay as they are.
 function fft.good_grid(least, options)
-    options = options or {}
+    options = options_of(options, "fft.good_grid", {"device", "given"})
     return core.fft.choose_grid(least, options.given or {}, {device = options.device})
 end
 

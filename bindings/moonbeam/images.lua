@@ -2,6 +2,7 @@
 -- and written block by block (moonbeam.volumes).
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.arguments"
 local core = require "moonbeam.core"
 local options_of = require "moonbeam.options"
 local volumes = require "moonbeam.volumes"
@@ -104,6 +105,10 @@ kinds.tiff, kinds.hdf5 = kinds.tif, kinds.h5
 kinds.hdf, kinds.nxs = {open = open_hdf5}, {open = open_hdf5}
 
 local function kind_of(name, what)
+    if type(name) ~= "string" then
+        mb.raise("argument", ("name is %s; give the name of a file"):format(name == nil and "missing" or "a " .. type(name)),
+            {op = "images." .. what, arg = "name"})
+    end
     local extension = (name:gsub(":/.*$", ""):match("%.(%w+)$") or ""):lower()
     return kinds[extension] and kinds[extension][what], ("%s: images are .tif, .npy or .h5"):format(name)
 end
@@ -127,6 +132,9 @@ end
 -- TIFF also channels, frames, meta (of the file it was made from), spacing and unit.
 function images.create(name, options)
     local create, problem = kind_of(name, "create")
+    if type(options) ~= "table" then
+        mb.raise("argument", "options must be a table with a shape", {op = "images.create", arg = "options"})
+    end
     if create and (options.channels or 1) * (options.frames or 1) > 1 and create ~= kinds.tif.create then
         fail(("%s: several channels or frames go into a .tif"):format(name), "name")
     end
@@ -136,6 +144,7 @@ end
 --- Writes an image; its name decides the format. Options: overwrite (default false); spacing, unit and meta (TIFF).
 function images.write(name, array, options)
     options = options_of(options, "images.write", {"spacing", "unit", "meta", "overwrite"})
+    arguments.array(array, "images.write", "array", 1, 8, "an image")
     local file <close> = images.create(name, {shape = array.shape, dtype = array.dtype, spacing = options.spacing,
         unit = options.unit, meta = options.meta, overwrite = options.overwrite})
     volumes.store(file:volume(), array)

@@ -3,6 +3,7 @@
 -- there is no data. Both give the same rows.
 
 local core = require "moonbeam.core"
+local options_of = require "moonbeam.options"
 local unknown = require "moonbeam.unknown"
 
 local ledger = {}
@@ -207,7 +208,7 @@ end
 
 --- The ledger as text: a row per step; the peak's row is marked. Options: {limit = rows shown at most}.
 function methods:text(options)
-    local rows, limit = self.list, options and options.limit or math.huge
+    local rows, limit = self.list, options_of(options, "ledger.text", {"limit"}).limit or math.huge
     local many = several_devices(rows)
     local cells = {{"", "step", "line", "keep", "temp", "work", "live", "peak", ""}}
     local skipped = 0

@@ -44,6 +44,8 @@ local function check_options(name, options)
         fail("argument", "pattern", "give pattern = \"projection\" or \"sinogram\", or dim = a number of an axis")
     elseif type(options.dims) ~= "table" or axis < 1 or axis > #options.dims + 1 then
         fail("argument", "dims", "dims are the extents of the axes that are not cut, in their order")
+    elseif options.inputs ~= nil and type(options.inputs) ~= "table" then
+        fail("argument", "inputs", "inputs is a table of the other inputs, {dtype, extent, ...} by name or number")
     elseif not options.available then
         fail("argument", "available", "give the bytes available")
     end

@@ -204,10 +204,11 @@ end
 
 -- A scan of which only the shape is known.
 local function scan_of(options)
-    local shape = options.shape
+    local shape = type(options) == "table" and options.shape
     if type(shape) ~= "table" or #shape ~= 3 then
         core.error.raise("argument", "shape must be {angles, rows, columns}", { op = "plan", arg = "shape" })
     end
+    options_of(options, "plan", { "shape", "darks", "flats" }, require("moonbeam.recon").OPTIONS)
     local scan = { n_angles = shape[1], rows = shape[2], cols = shape[3], dtype = options.dtype or "u16", angles = {} }
     for i = 1, shape[1] do
         scan.angles[i] = (i - 1) * (options.half_acquisition and 2 or 1) * math.pi / shape[1]
@@ -313,7 +314,10 @@ end
 -- statements over global names, for the prompt.
 return setmetatable(plan, {
     __call = function(_, fn, ...)
-        if type(fn) == "string" then
+        if type(fn) ~= "function" and type(fn) ~= "string" then
+            core.error.raise("argument", ("fn must be a function or a text, not %s"):format(fn == nil and "missing" or "a "
+                .. type(fn)), {op = "plan", arg = "fn"})
+        elseif type(fn) == "string" then
             local text, problem = fn, nil
             local env = setmetatable({ mb = require "moonbeam" }, { __index = _G }) -- assignments end here
             fn = load("return (" .. text .. "\n)", "=plan", "t", env) -- no tail call, which would leave no line

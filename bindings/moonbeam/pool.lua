@@ -23,6 +23,10 @@ local function fail(op, arg, message)
     raise("argument", message, { op = "pool." .. op, arg = arg })
 end
 
+local function is_array(value)
+    return debug.getmetatable(value) == core.array.metatable
+end
+
 local function check_count(value, op, arg, least)
     if math.type(value) ~= "integer" or value < least then
         fail(op, arg, ("%s must be an integer of at least %d, not %s"):format(arg, least, tostring(value)))
@@ -49,6 +53,9 @@ end
 -- Calls fn(...) and returns the highest live bytes during the call above those before it, then what
 -- fn returned. The garbage of earlier code is freed first, so that it does not count.
 function pool.peak(fn, device, ...)
+    if type(fn) ~= "function" then
+        fail("peak", "fn", ("fn must be a function, not %s"):format(fn == nil and "missing" or "a " .. type(fn)))
+    end
     core.garbage.collect()
     local scope <close> = core.pool.scope(device)
     local results = table.pack(fn(...))
@@ -220,7 +227,12 @@ function pool.alloc_pitched(width, height, options)
 end
 
 -- free(block): releases it. One that was released before is an error that names both places.
-pool.free = core.garbage.free
+function pool.free(block)
+    if not is_array(block) then
+        fail("free", "block", ("block is %s; give what pool.alloc returned"):format(block == nil and "missing" or "a " .. type(block)))
+    end
+    return core.garbage.free(block)
+end
 
 -- ---------------------------------------------------------------------------------------------
 -- Traces
@@ -294,6 +306,7 @@ function pool.trace(options)
     if type(options) ~= "table" then
         return core.pool.events(options)
     end
+    options_of(options, "pool.trace", {"device", "format", "file"})
     local events = core.pool.events(options.device)
     if not options.format and not options.file then
         return events

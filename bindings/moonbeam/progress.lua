@@ -2,6 +2,7 @@
 -- every ten seconds, so that a log does not flood.
 
 local core = require "moonbeam.core"
+local options_of = require "moonbeam.options"
 
 local progress = {}
 progress.__index = progress
@@ -17,7 +18,10 @@ end
 
 --- progress.new("reconstructing", total, {unit = "slices", quiet = false})
 function progress.new(label, total, options)
-    options = options or {}
+    options = options_of(options, "progress.new", {"unit", "quiet"})
+    if type(total) ~= "number" then
+        core.error.raise("argument", "total must be a number", {op = "progress.new", arg = "total"})
+    end
     local now = core.system.clock()
     return setmetatable({
         label = label,

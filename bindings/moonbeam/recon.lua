@@ -23,6 +23,8 @@ local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cu
     "size", "scale", "flat_mode", "log", "quiet", "pad_width", "mode", "half_acquisition", "vertical_shifts", "method",
     "axis_tilt", "overlap", "threads", "pinned", "dtype", "range", "slices_per_file", "out"}
 
+recon.OPTIONS = OPTIONS
+
 --- Rows per chunk beyond which nothing gets faster: what the back-projection kernels take at a time.
 recon.CHUNK_ROWS = 64
 
@@ -66,6 +68,9 @@ end
 --- Vertical shifts, one number a projection, in rows: from a text file (numbers between spaces, commas or line ends; # starts
 -- a comment), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
 function recon.read_shifts(scan, where)
+    if type(where) ~= "string" then
+        mb.raise("argument", "where is a file, a dataset or both, FILE:/PATH", {op = "recon.read_shifts", arg = "where"})
+    end
     local values = not where:match("^(.+):(/.*)$") and numbers_of_text(where) or nil
     if not values then
         local name, path = where:match("^(.+):(/.*)$")
@@ -622,4 +627,12 @@ function recon.reconstruct(projections, angles, options)
     return settings.out, report
 end
 
-return whole_call.module(recon, "recon")
+-- What functions take before their options.
+local SCAN, PLAN = {"scan", "mb.scan.open or mb.scan.of_arrays returned"}, {"plan", "recon.plan returned"}
+local objects = {run = {SCAN, PLAN}, chunk = {SCAN}, frames = {SCAN}, slices = {SCAN}}
+for _, name in ipairs {"plan", "find_center", "find_range", "range_codes", "center_bounds", "check_values", "expected_values", "decoded",
+    "read_shifts"} do
+    objects[name] = {SCAN}
+end
+
+return whole_call.module(recon, "recon", objects)

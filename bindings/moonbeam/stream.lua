@@ -57,6 +57,7 @@ end
 
 --- The pinned bytes that a run with these options takes: {threads, pinned, writes, files, source, sink}.
 function stream.pinned_bytes(device, options)
+    options = options_of(options, "stream.pinned_bytes", NAMES)
     local total = 0
     for _, ring in pairs {rings(device, options)} do
         total = total + core.carrier.plan(ring)

@@ -10,6 +10,7 @@
 -- with every kind of tile that occurs.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.arguments"
 local convolution = require "moonbeam.convolution"
 local finite = require "moonbeam.finite"
 local on_error = require "moonbeam.on_error"
@@ -419,6 +420,7 @@ end
 -- device, default the image's).
 function tiles.convolve(image, psf, options)
     options = options_of(options, "tiles.convolve", OPTIONS)
+    arguments.blurred(image, psf, "tiles.convolve", options)
     local settings = settings_of(image.shape, psf, options)
     local device = mb.device(options.device or image.device.id)
     local there <close> = psf.device ~= device and psf:to(device) or nil

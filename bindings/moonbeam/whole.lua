@@ -106,8 +106,20 @@ local call = {__close = function(self, err)
     end, self.name)
 end}
 
-local function wrapped(f, name)
+-- Raises unless the first arguments, by these names, are tables.
+local function check(name, names, ...)
+    for i, what in ipairs(names) do
+        local value = select(i, ...)
+        if type(value) ~= "table" then
+            core.error.raise("argument", ("%s is %s; it is what %s"):format(what[1], value == nil and "missing" or "a "
+                .. type(value), what[2]), {op = name, arg = what[1]})
+        end
+    end
+end
+
+local function wrapped(f, name, names)
     local function public(...)
+        check(name, names, ...)
         local thread = coroutine.running()
         if active[thread] then
             return f(...)
@@ -120,11 +132,12 @@ local function wrapped(f, name)
     return public
 end
 
---- The module, with every function of it replaced by one whose budget errors are of the whole call.
-function whole.module(module, name)
+--- The module, with every function of it replaced by one whose budget errors are of the whole call. `objects`: by function, what
+-- its first arguments must be, {{name, text}, ...}, where they are tables.
+function whole.module(module, name, objects)
     for key, f in pairs(module) do
         if type(f) == "function" then
-            module[key] = wrapped(f, name .. "." .. key)
+            module[key] = wrapped(f, name .. "." .. key, objects and objects[key] or {})
         end
     end
     return module

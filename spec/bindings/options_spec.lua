@@ -1,0 +1,204 @@
+-- Every public function that takes a table of options refuses one that it does not have, and names it. A new public function that
+-- is in none of the lists below fails this spec.
+
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+local whole = require "moonbeam.whole"
+
+local ZZZ = {zzz = 1}
+
+-- Modules that are parts of others; their options come from those.
+local INTERNAL = {}
+for name in ([[arguments axis_pairs axis_register center cli deconv_grid fbp file_name finite gradient_consensus init lean method
+    on_error op_functions options pick result_parts sandbox scan_angles scan_arrays scan_center scan_frames scan_layout scan_values
+    script tiff_metadata tiled_deconv_blocks unknown unpack whole]]):gmatch "%S+" do
+    INTERNAL[name] = true
+end
+
+-- How to get as far as the options. `a` and `b` are images, `v` a volume, `scan` is one in memory, `path` a name of no file.
+local CALLS = {
+    ["array.empty"] = function(f) f({1}, ZZZ) end, ["array.zeros"] = function(f) f({1}, ZZZ) end,
+    ["array.ones"] = function(f) f({1}, ZZZ) end, ["array.random"] = function(f) f({1}, ZZZ) end,
+    ["array.full"] = function(f) f({1}, 2, ZZZ) end, ["array.arange"] = function(f) f(3, ZZZ) end,
+    ["array.linspace"] = function(f) f(1, 2, 3, ZZZ) end, ["array.from_string"] = function(f) f("abcd", {1}, ZZZ) end,
+    ["device.open"] = function(f) f("host", ZZZ) end,
+    ["op.estimate"] = function(f) f("unary", {{"f32", 4}}, {fn = "exp"}, ZZZ) end,
+    ["op.max_slices"] = function(f) f("unary", ZZZ) end, ["op.run"] = function(f, s) f("unary", s.a, "exp", ZZZ) end,
+    ["pool.alloc_pitched"] = function(f) f(1, 1, ZZZ) end, ["pool.trace"] = function(f) f(ZZZ) end,
+    ["fft.good_size"] = function(f) f(5, ZZZ) end, ["fft.good_grid"] = function(f) f({5}, ZZZ) end,
+    ["fft.work"] = function(f) f("c2c", {8}, ZZZ) end,
+    ["h5.create"] = function(f, s) f(s.path, ZZZ) end, ["h5.open"] = function(f, s) f(s.path, ZZZ) end,
+    ["picture.write_png"] = function(f, s) f(s.path .. ".png", s.a, ZZZ) end,
+    ["tomo.choose_method"] = function(f, s) f({2, 3, 4}, s.angles, ZZZ) end,
+    ["tomo.find_center_metric"] = function(f, s) f(s.v, s.angles, ZZZ) end,
+    ["tomo.find_center_pair"] = function(f, s) f(s.a, s.b, ZZZ) end, ["tomo.line_integrals"] = function(f, s) f(s.v, ZZZ) end,
+    ["convolution.layout"] = function(f) f({8}, {3}, {1}, ZZZ) end, ["convolution.transfer"] = function(f, s) f(s.a, {8, 8}, ZZZ) end,
+    ["deconv.layout"] = function(f, s) f({8, 8}, s.b, ZZZ) end, ["deconv.transfer"] = function(f, s) f(s.b, {8, 8}, ZZZ) end,
+    ["psf.gaussian"] = function(f) f({3, 3}, {1, 1}, ZZZ) end, ["psf.born_wolf"] = function(f) f({1, 3, 3}, ZZZ) end,
+    ["psf.gibson_lanni"] = function(f) f({1, 3, 3}, ZZZ) end, ["psf.resample"] = function(f, s) f(s.b, {1, 1}, {2, 2}, ZZZ) end,
+    ["phantom.spheres"] = function(f) f({8, 8, 8}, ZZZ) end,
+    ["view.projections"] = function(f, s) f(s.path .. ".png", s.v, ZZZ) end,
+    ["view.save"] = function(f, s) f(s.path .. ".png", s.a, ZZZ) end,
+    ["images.create"] = function(f, s) f(s.path .. ".tif", ZZZ) end, ["images.open"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
+    ["images.write"] = function(f, s) f(s.path .. ".tif", s.a, ZZZ) end,
+    ["tiff.create"] = function(f, s) f(s.path .. ".tif", ZZZ) end, ["tiff.open"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
+    ["tiff.read"] = function(f, s) f(s.path .. ".tif", ZZZ) end, ["tiff.write"] = function(f, s) f(s.path .. ".tif", s.a, ZZZ) end,
+    ["npy.create"] = function(f, s) f(s.path .. ".npy", ZZZ) end, ["npy.write"] = function(f, s) f(s.path .. ".npy", s.a, ZZZ) end,
+    ["metrics.i_divergence"] = function(f, s) f(s.a, s.a, ZZZ) end, ["metrics.psnr"] = function(f, s) f(s.a, s.a, ZZZ) end,
+    ["metrics.ssim"] = function(f, s) f(s.a, s.a, ZZZ) end,
+    ["plan.max_chunk"] = function(f) f {zzz = 1, shape = {4, 4, 4}} end, ["plan.max_count"] = function(f) f(print, ZZZ) end,
+    ["plan.required_memory"] = function(f) f(1, {zzz = 1, shape = {4, 4, 4}}) end,
+    ["result.create"] = function(f, s) f(s.path .. ".h5", ZZZ) end,
+    ["stream.pinned_bytes"] = function(f) f(mb.device("host"), ZZZ) end,
+    ["stream.run"] = function(f) f(mb.device("host"), {}, {}, ZZZ) end, ["stream.carrier"] = function(f) f(ZZZ) end,
+    ["progress.new"] = function(f) f("x", 1, ZZZ) end, ["repl.run"] = function(f) f(ZZZ) end,
+    ["scan.open"] = function(f, s) f(s.path, ZZZ) end, ["scan.of_arrays"] = function(f, s) f(s.v, s.angles, ZZZ) end,
+    ["tiles.plan"] = function(f, s) f(s.a, s.b, s.a, ZZZ) end, ["tiles.convolve_volume"] = function(f, s) f(s.a, s.b, s.a, ZZZ) end,
+    ["tiled_deconv.plan"] = function(f, s) f(s.a, s.b, s.a, ZZZ) end,
+    ["tiled_deconv.richardson_lucy_volume"] = function(f, s) f(s.a, s.b, s.a, ZZZ) end,
+}
+for _, name in ipairs {"fbp", "find_center", "reconstruct"} do
+    CALLS["tomo." .. name] = function(f, s) f(s.v, s.angles, ZZZ) end
+end
+for _, name in ipairs {"fftn", "fftshift", "ifftn", "ifftshift", "irfftn", "rfftn"} do
+    CALLS["fft." .. name] = function(f, s) f(s.a, ZZZ) end
+end
+for _, name in ipairs {"center_bounds", "check_values", "expected_values", "find_center", "find_range", "plan", "range_codes"} do
+    CALLS["recon." .. name] = function(f, s) f(s.scan, ZZZ) end
+end
+CALLS["recon.reconstruct"] = function(f, s) f(s.v, s.angles, ZZZ) end
+for _, name in ipairs {"convolution.convolve", "convolution.correlate", "deconv.gradient_consensus", "deconv.landweber",
+    "deconv.richardson_lucy", "deconv.tikhonov", "deconv.wiener", "tiled_deconv.richardson_lucy", "tiles.convolve"} do
+    CALLS[name] = function(f, s) f(s.a, s.b, ZZZ) end
+end
+for _, name in ipairs {"crop", "recentre"} do
+    CALLS["psf." .. name] = function(f, s) f(s.b, ZZZ) end
+end
+
+-- Functions that take no table of options, though they are in C or have a parameter of that name; or take settings that another
+-- function has checked.
+local WITHOUT = {}
+for name in ([[array.is_array device.bytes device.cuda_problem device.default device.dry device.format_bytes device.list
+    device.opened device.planned op.describe op.list op.supported pool.alloc pool.blocks pool.break_guard pool.check pool.collect
+    pool.debug pool.element_bytes pool.events pool.fail_nth pool.note_pitch pool.pair_seconds pool.refuse_commits pool.round
+    pool.scope pool.set_guards pool.smallest pool.stats pool.tag pool.trim fft.drop fft.library fft.library_bytes fft.plans
+    h5.scratch picture.percentiles result.unwritten recon.chunk recon.frames recon.slices recon.decoded stream.describe]]):gmatch "%S+" do
+    WITHOUT[name] = true
+end
+
+-- The names of a Lua function's parameters.
+local function parameters(f)
+    local names = {}
+    for i = 1, debug.getinfo(f, "u").nparams do
+        names[debug.getlocal(f, i)] = true
+    end
+    return names
+end
+
+-- Public functions by name: those of the files beside the module's first one.
+local function public_functions()
+    local list = {}
+    local folder = package.searchpath("moonbeam", package.path):match("^(.*)init%.lua$")
+    for _, file in ipairs(mb.system.folder(folder)) do
+        local name = file:match("^([%w_]+)%.lua$")
+        local module = name and not INTERNAL[name] and mb[name]
+        for key, f in pairs(type(module) == "table" and module or {}) do
+            if type(f) == "function" and (name ~= "array" or key ~= "methods") then
+                list[name .. "." .. key] = f
+            end
+        end
+    end
+    return list
+end
+
+describe("unknown options", function()
+    local s
+
+    before_each(function()
+        s = {a = mb.ones {8, 8}, b = mb.ones {3, 3}, v = mb.ones {4, 6, 8}, angles = mb.tomo.angles(6), path = os.tmpname()}
+        os.remove(s.path)
+        s.angles = mb.tomo.angles(s.v.shape[1])
+        s.scan = mb.scan.of_arrays(s.v, s.angles, {})
+    end)
+
+    after_each(function()
+        for _, name in ipairs {"a", "b", "v"} do
+            s[name]:release()
+        end
+    end)
+
+    it("are refused by name, by every public function", function()
+        local tried, wrong = 0, {}
+        for name, f in pairs(public_functions()) do
+            local original = whole.original(f)
+            local is_c = debug.getinfo(original, "S").what == "C"
+            if CALLS[name] then
+                local ok, err = pcall(CALLS[name], f, s)
+                if ok or type(err) ~= "table" or err.code ~= "argument" or not tostring(err):find("zzz", 1, true) then
+                    wrong[#wrong + 1] = name .. ": " .. tostring(err)
+                end
+                tried = tried + 1
+            else
+                local takes = is_c and name:match("^[^.]+") ~= "system" or parameters(original).options
+                if takes and not WITHOUT[name] then
+                    wrong[#wrong + 1] = name .. " is new: say here how it is given its options"
+                end
+            end
+        end
+        assert.equal("", table.concat(wrong, "\n"))
+        local count = 0
+        for name in pairs(CALLS) do
+            count = count + 1
+            assert.is_not_nil(public_functions()[name], name .. " is no public function any more")
+        end
+        assert.equal(count, tried)
+        assert.is_true(count > 70)
+    end)
+
+    it("are refused by name, by methods and calls of modules", function()
+        local ledger = mb.dry_run(function() end)
+        for _, call in ipairs {
+            function() ledger:text(ZZZ) end, function() ledger:print(ZZZ) end, function() mb.array({1}, ZZZ) end,
+            function() mb.convolution(s.a, s.b, ZZZ) end, function() s.a:cast("f64", ZZZ) end, function() s.a:abs(ZZZ) end,
+            function() mb.device("host", ZZZ) end,
+        } do
+            local text, err = helper.failure(call)
+            assert.equal("argument", err.code, text)
+            assert.truthy(text:find("zzz", 1, true), text)
+        end
+        for _, name in ipairs(mb.op.list()) do -- operators, by their descriptors
+            local required = {}
+            for _, arg in ipairs(mb.op.describe(name).args) do
+                required[#required + 1] = arg.required and arg.kind ~= "out" and s.a or nil
+            end
+            required[#required + 1] = ZZZ
+            assert.matches("has no option 'zzz'", (helper.failure(mb.op.run, name, table.unpack(required))))
+        end
+    end)
+end)
+
+describe("arguments that are nothing of the kind", function()
+    it("are errors that say so, not faults of the library", function()
+        local endless = setmetatable({}, {__len = function() return 1 << 40 end, __index = function() return 1 end})
+        assert.equal(1, mb.convolution.product(endless))
+        for _, call in ipairs {
+            {"name is missing", mb.images.open}, {"name is a table", mb.images.read, {}}, {"name is missing", mb.images.create},
+            {"options must be a table", mb.images.create, "x.tif"}, {"array is 5", mb.images.write, "x.tif", 5},
+            {"scan is missing", mb.recon.plan}, {"scan is a number", mb.recon.find_center, 5}, {"plan is missing", mb.recon.run, {}},
+            {"scan is missing", mb.recon.chunk}, {"scan is missing", mb.recon.read_shifts}, {"where is", mb.recon.read_shifts, {}},
+            {"fn must be a function", mb.pool.peak}, {"block is a table", mb.pool.free, {}},
+            {"shape must be", mb.plan.required_memory}, {"shape must be", mb.plan.max_chunk}, {"fn must be a function or", mb.plan},
+            {"parameters of unary are a table", mb.op.estimate, "unary", {{"f32", 4}}, 5}, {"", mb.op.estimate},
+            {"", mb.op.estimate, "unary", 5}, {"", mb.op.estimate, "unary", {5}}, {"total must be", mb.progress.new, "x", {}},
+            {"", mb.op.estimate, "unary", {{"f32", "x"}}}, {"", mb.op.estimate, 5, {}},
+            {"inputs is a table", mb.op.max_slices, "unary", {dim = 1, dims = {4}, available = 5, inputs = 5}},
+            {"image is missing", mb.tiles.convolve}, {"values is 5", mb.convolution.product, 5},
+            {"element 2 of values", mb.convolution.product, {1, "x"}}, {"", mb.fft.good_grid}, {"", mb.fft.good_size, "x"},
+        } do
+            local text, err = helper.failure(table.unpack(call, 2))
+            assert.equal("moonbeam.error", (getmetatable(err) or {}).__name, text)
+            assert.truthy(text:find(call[1], 1, true), text)
+            assert.is_nil(text:find("\n"))
+        end
+    end)
+end)
