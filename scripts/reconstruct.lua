@@ -13,7 +13,7 @@ local options = cli.parse(arg, {
     {"plan", doc = "print chunks, bytes and peak, read no frames, write nothing"},
     {"center", short = "c", value = "X|TOP,BOTTOM|auto", default = "auto",
         doc = "0-based column of the rotation axis: halfway down the detector, or those at its first and last row; "
-            .. "auto: by opposite projections, checked by trial slices"},
+            .. "auto: by opposite projections, checked by centers of mass and trial slices"},
     {"center-picture", value = "FILE", doc = "PNG of how well opposite projections match over the columns of the axis"},
     {"axis-tilt", value = "DEG", type = cli.between(-45, 45),
         doc = "lean of the axis in the detector's plane; positive: further right in lower rows, like a backslash"},
@@ -309,6 +309,7 @@ result:provenance {
     center_pairs = axis.pair,
     center_pairs_residual = axis.residual,
     center_pairs_uncertainty = axis.uncertainty,
+    center_mass = axis.mass,
     center_slices = axis.slices,
     predicted_peak_bytes = plan.peak,
     measured_peak_bytes = report.peak,

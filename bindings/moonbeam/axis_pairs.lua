@@ -56,13 +56,18 @@ function axis_pairs.opposite(angles)
     return best, best_other, best_miss
 end
 
---- Do the angles cover a whole turn?
-function axis_pairs.is_turn(angles)
+--- What the angles cover (rad), the step behind the last included.
+function axis_pairs.span(angles)
     local least, most = math.huge, -math.huge
     for _, angle in ipairs(angles) do
         least, most = math.min(least, angle), math.max(most, angle)
     end
-    return (most - least) * #angles >= 2 * math.pi * 0.95 * (#angles - 1)
+    return (most - least) * #angles / math.max(1, #angles - 1)
+end
+
+--- Do the angles cover a whole turn?
+function axis_pairs.is_turn(angles)
+    return axis_pairs.span(angles) >= 2 * math.pi * 0.95
 end
 
 -- The frames at the places `from` to `from + count - 1` of the order: {first, last, angles}, or nil

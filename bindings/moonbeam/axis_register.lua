@@ -28,7 +28,10 @@ axis_register.FURTHEST_OVERLAP = 0.05
 axis_register.NOTHING = 0.8
 
 local SOFT_FLOOR = 0.01 -- transmission at which noise no longer counts as attenuation
+local CHANCE = 4 -- standard deviations
+local AMBIGUOUS = 0.07 -- more of the residual that a second column has, at most
 local CONTRAST = 1e-7 -- of the mean square: a variance below it is rounding
+local CUT = 0.05 -- of the most attenuation: what an object seen whole does not have at the edges
 local LARGEST = 1e19 -- its square is the largest that f32 holds
 local methods = {}
 methods.__index = methods
@@ -200,13 +203,22 @@ local function second_valley(residual, best, from, to)
     return other
 end
 
--- What the curve says about its lowest point.
-local function verdict_of(residual, best, other, from, to)
-    if residual[best] > axis_register.NOTHING then
+-- Values that differ by themselves: smoothing makes those within 2 sigma along each axis alike.
+local function samples_at(register, m)
+    local columns = register.seen - math.abs(m - (register.seen - 1))
+    local alike = math.max(1, 2 * register.sigma[1]) * math.max(1, 2 * register.sigma[2])
+    return columns * register.rows * register.pairs / alike
+end
+
+-- What the curve says about its lowest point. Noise correlates by chance, by one part in the square
+-- root of how many values there are, and a search takes the best of many chances.
+local function verdict_of(register, residual, best, other, from, to)
+    local chance = CHANCE / math.sqrt(samples_at(register, best))
+    if residual[best] > math.min(axis_register.NOTHING, 1 - chance) then
         return "flat"
     elseif best <= from + 1 or best >= to - 1 then
         return "edge"
-    elseif other and residual[other] < residual[best] + 0.15 * (1 - residual[best]) then
+    elseif other and residual[other] < residual[best] + AMBIGUOUS * (1 - residual[best]) then
         return "ambiguous"
     end
     return "found"
@@ -226,10 +238,25 @@ end
 -- least squares fit of a shift to values that smoothing has made alike over 2 sigma along each
 -- axis.
 local function uncertainty(register, value, curvature, m)
-    local columns = register.seen - math.abs(m - (register.seen - 1))
-    local alike = math.max(1, 2 * register.sigma[1]) * math.max(1, 2 * register.sigma[2])
-    local samples = columns * register.rows * register.pairs / alike
+    local samples = samples_at(register, m)
     return curvature > 0 and 0.5 * math.sqrt(2 * value / (samples * curvature)) or math.huge
+end
+
+-- Is the object cut off by an edge of the detector: is a good part of the most that is seen also
+-- seen there?
+local function is_cut(register)
+    local edge, most, count = {0, 0}, 0, math.max(1, register.seen // 32)
+    for _, columns in pairs(register.columns) do
+        for x, value in ipairs(columns.sums) do
+            most = math.max(most, value)
+            if x <= count then
+                edge[1] = edge[1] + value / (2 * count)
+            elseif x > register.seen - count then
+                edge[2] = edge[2] + value / (2 * count)
+            end
+        end
+    end
+    return math.max(edge[1], edge[2]) > CUT * most
 end
 
 -- The best column, and what is told about it, from the curves.
@@ -249,10 +276,11 @@ local function best_of(register, variance, residual, min_overlap)
     local found = {column = margin + (m + offset) / 2,
         residual = variance[m] > 0 and residual[m] * least_variance / variance[m] or residual[m],
         uncertainty = uncertainty(register, least_variance, curvature, m),
-        verdict = verdict_of(residual, m, other, from, to),
+        verdict = verdict_of(register, residual, m, other, from, to),
         other = other and margin + other / 2, other_residual = other and residual[other],
         curve = {first = margin + from / 2, step = 0.5,
             values = table.move(residual, from, to, 1, {})}}
+    found.cut = is_cut(register)
     if (beyond < from or beyond > to) and residual[beyond] < residual[m] / 4 then
         found.beyond, found.beyond_residual = margin + beyond / 2, residual[beyond]
     end

@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.arguments"
+local axis_moments = require "moonbeam.axis_moments"
 local axis_pairs = require "moonbeam.axis_pairs"
 local axis_register = require "moonbeam.axis_register"
 local fbp = require "moonbeam.fbp"
@@ -21,7 +22,8 @@ center.MIN_OVERLAP = axis_register.MIN_OVERLAP
 -- part of the width, whichever is more.
 center.AGREEMENT = 1
 center.AGREEMENT_PART = 1 / 500
-local NOISY = 0.5 -- px of uncertainty above which trial slices have a say
+-- Residual of opposite projections above which noise or motion decides what trial slices look like.
+local NOISY = 0.01
 local FINEST_STEP = 0.5 -- px; sub-pixel figures come from a parabola
 
 --- Rotation axis from a pair of projections half a turn apart.
@@ -178,11 +180,28 @@ local function synthesized(source, block)
     return sum:cast("f32")
 end
 
---- Registers the groups of opposite frames of a source: {rows, cols, device, frames =
+-- Why trial slices of a registered scan may mislead, in words; nil where they do not: by streaks of
+-- few angles, by rays seen twice beside rays seen once, by noise, by what lies outside the field of
+-- view.
+local function doubt_of(found, angles, width)
+    local turns = axis_pairs.span(angles) / math.pi
+    if #angles < width / 4 then
+        return "few angles"
+    elseif math.abs(turns - math.max(1, math.floor(turns + 0.5))) > 0.05 then
+        return "neither half a turn nor a whole one"
+    elseif found.residual > NOISY then
+        return "noise"
+    elseif found.cut then
+        return "the object is larger than the field of view"
+    end
+    return nil
+end
+
+--- Registers the groups of opposite frames of a source: {rows, cols, device, angles, frames =
 -- function(first, last) that gives them (frame, row, column) as f32, transmission = whether they
--- are that}. Returns what axis_register says, and `open`: how far from the column the axis may be,
--- in pixels. An angle that misses half a turn leaves something open, and much noise does: where it
--- is little, trial slices know no better.
+-- are that}. Returns what axis_register says; `open`: how far from the column the axis may be, in
+-- pixels, because an angle misses half a turn; and `doubt`: why trial slices may mislead, nil where
+-- they do not.
 function center.register_groups(source, groups, min_overlap)
     local register <close> = axis_register.new(source.rows, source.cols, source.device,
         source.transmission)
@@ -201,34 +220,39 @@ function center.register_groups(source, groups, min_overlap)
             axis_register.fail(first, opposite, "tomo.find_center_pair")
         end
     end
-    local noise = found.uncertainty > NOISY and 2 * found.uncertainty or 0
-    found.open = miss * source.cols / 16 + noise
+    found.open = miss * source.cols / 16
+    found.doubt = doubt_of(found, source.angles, source.cols)
     found.groups = #groups
     found.frames = #groups * #groups[1].left.weights
     return found
 end
 
---- Weighs the registration of opposite projections (`found`; nil if there are none) against trial
--- slices (`metric`: their axis; `trial`: what find_center_metric says about it). `width`: columns.
+--- Weighs the registration of opposite projections (`found`; nil if there are none) against
+-- `others`: slices (the axis of trial slices), edge (at the end of their range) and mass (the axis
+-- by centers of mass, nil where they do not tell). `width`: columns of the detector.
 --
 -- Opposite projections decide. That one is the mirror image of the other about the axis holds for
--- every object, also for one that is larger than the field of view. Trial slices are judged by
--- their looks. They move the axis only within `found.open`, what the registration leaves open.
--- Returns the axis and a verdict: that of the registration ("found", "ambiguous", "edge", "flat");
--- "differ" if trial slices are further off than center.AGREEMENT; without a registration "slices",
--- or "edge" if their axis lies at the end of their range.
-function center.decide(found, metric, trial, width)
+-- every object, also for one that is larger than the field of view. The others move the axis only
+-- within `found.open`, what the registration leaves open. Centers of mass know all angles of an
+-- object that is seen whole. Trial slices are judged by their looks, and do not count where it is
+-- known that these mislead (`found.doubt`). Returns the axis, a verdict, and the name of the other
+-- that was weighed. Verdicts: that of the registration ("found", "ambiguous", "edge", "flat");
+-- "differ" if the other is further off than center.AGREEMENT; without a registration "mass", else
+-- "slices", or "edge" of their range.
+function center.decide(found, others, width)
     if not found then
-        return metric, trial.edge and "edge" or "slices"
+        local verdict = others.mass and "mass" or others.edge and "edge" or "slices"
+        return others.mass or others.slices, verdict
     elseif found.verdict ~= "found" then
         return found.column, found.verdict
     end
-    local off = metric - found.column
+    local name = others.mass and "mass" or not found.doubt and "slices" or nil
+    local off = name and others[name] - found.column or 0
     local agreement = math.max(center.AGREEMENT, width * center.AGREEMENT_PART)
-    if trial.edge or math.abs(off) > found.open + agreement then
-        return found.column, "differ"
+    if math.abs(off) > found.open + agreement or name == "slices" and others.edge then
+        return found.column, "differ", name
     end
-    return found.column + math.max(-found.open, math.min(found.open, off)), "found"
+    return found.column + math.max(-found.open, math.min(found.open, off)), "found", name
 end
 
 -- Registers projections in memory; nil without opposite ones. Also which two are closest to half a
@@ -236,7 +260,8 @@ end
 local function registered(projections, angles, min_overlap)
     local groups, first, other, miss = axis_pairs.groups(angles, projections.shape[3])
     local found = groups and center.register_groups({rows = projections.shape[2],
-        cols = projections.shape[3], device = projections.device, frames = function(from, to)
+        cols = projections.shape[3], angles = angles, device = projections.device,
+        frames = function(from, to)
             local view <close> = projections:view({from, to}, mb.all, mb.all)
             return view:copy()
         end}, groups, min_overlap)
@@ -285,7 +310,9 @@ function center.find_center(projections, angles, options)
     search.range = options.range or (details.pair and center.PAIR_RANGE) or nil
     local trial, column
     details.metric, trial = center.find_center_metric(sino, angles, search)
-    column, details.verdict = center.decide(found, details.metric, trial, projections.shape[3])
+    details.mass = method ~= "metric" and axis_moments.find(sino, angles) or nil
+    column, details.verdict = center.decide(found, {slices = details.metric, edge = trial.edge,
+        mass = details.mass}, projections.shape[3])
     return column, details
 end
 

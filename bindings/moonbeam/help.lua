@@ -91,7 +91,7 @@ local topics = {
         "scan:projections([rows [, {angles =, device =}]]), flats, darks", "raw frames (angle, row, column); rows {first, last}",
         "scan.angles, scan.rows, scan.cols, scan.n_angles", "angles in radians; also pixel_size (m), warnings, scan:describe()",
         "mb.tomo.line_integrals(raw [, {flats =, darks =}])", "flat field and -ln; and counts of what was mended",
-        "mb.tomo.find_center(projections, angles)", "the rotation axis, a 0-based column; find_center_pair, find_center_metric",
+        "mb.tomo.find_center(projections, angles)", "the rotation axis, a 0-based column, and how it came about",
         "mb.tomo.reconstruct(sinograms, angles [, {center =}])", "slices (row, y, x), by the method that suits (choose_method)",
         "mb.tomo.fbp(sinograms, angles [, {filter =, mode =}])", "filtered back-projection; memory modes, half acquisition, leaning axes",
         "mb.fourier_reconstruct, ramp_filter, backproject, project", "the operators: mb.help(\"backproject\")",

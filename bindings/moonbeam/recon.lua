@@ -176,16 +176,18 @@ function recon.expected_values(scan, options)
     return scan_values.kind(scan, options_of(options, "recon.expected_values", OPTIONS))
 end
 
---- Rotation axis of a scan: registration of opposite projections, and trial slices as a check.
+--- Rotation axis of a scan: registration of opposite projections, checked by other ways.
 --
--- Half a turn has opposite projections at its two ends, a whole turn everywhere. They decide; trial slices
--- of a few rows move the axis only within what they leave open (center.decide), or tell alone where no
--- projections are opposite. Reads a few frames and a band of rows (see scan_center.lua). A half acquisition
--- has no trial slices. The axis of a scan with an `axis_tilt` is the one at half the detector's height.
--- Returns the 0-based column, a line of text that says how it was found, and a table: verdict ("found";
--- "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns match; "flat":
--- opposite projections have nothing in common; "slices": there are none), remedy (a sentence, where the
--- verdict asks for one), pair and slices (the column of each way), residual (0: opposite projections match;
+-- Half a turn has opposite projections at its two ends, a whole turn everywhere. They decide.
+-- Centers of mass, or trial slices of a few rows, are the check. They move the axis only within
+-- what opposite projections leave open (center.decide), or tell alone where no projections are
+-- opposite. Reads a few frames and a band of rows (see scan_center.lua). A half acquisition has no
+-- trial slices. The axis of a scan with an `axis_tilt` is the one at half the detector's height.
+-- Returns the 0-based column, a line of text that says how it was found, and a table: verdict
+-- ("found"; "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns
+-- match; "flat": opposite projections have nothing in common; "mass": there are none, centers of
+-- mass tell; "slices": trial slices alone tell), remedy (a sentence, where the verdict asks for
+-- one), pair, mass and slices (the column of each way), residual (0: opposite projections match;
 -- about 1: they have nothing in common), uncertainty (px), curve (of residuals over columns).
 function recon.find_center(scan, options)
     options = options_of(options, "recon.find_center", OPTIONS)

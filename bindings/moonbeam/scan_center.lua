@@ -7,6 +7,7 @@
 -- the scan and the options, never from what the frames hold, so a dry run takes the same.
 
 local mb = require "moonbeam"
+local axis_moments = require "moonbeam.axis_moments"
 local axis_pairs = require "moonbeam.axis_pairs"
 local center = require "moonbeam.center"
 local lean = require "moonbeam.lean"
@@ -71,7 +72,8 @@ local function registered(scan, device, rows, options)
     end
     local references <close> = scan_frames.references(scan, device, rows)
     local found = center.register_groups({rows = rows[2] - rows[1] + 1, cols = scan.cols,
-        device = device, transmission = options.log ~= false, frames = function(from, to)
+        angles = scan.angles, device = device,
+        transmission = options.log ~= false, frames = function(from, to)
             local frames = scan_frames.transmissions(scan, device, rows, {from, to}, references,
                 options)
             return unshifted(frames, from, to, options)
@@ -121,8 +123,9 @@ local function band_of(rows, middle, match, common)
     return first, first + count - 1
 end
 
--- Trial slices of the mean of some rows: the axis at half the height, and what the search says.
-local function trial_slices(scan, device, band, found, options)
+-- What the mean of a band of rows tells about the axis at half the height (`others` of
+-- center.decide).
+local function others_of(scan, device, band, found, options)
     local lines <close> = scan_frames.integrals_only(scan, device, band, nil, options)
     local mean <close> = mb.reduce(lines, "mean", {axis = 2})
     local sinogram <close> = mean:cast("f32")
@@ -135,7 +138,8 @@ local function trial_slices(scan, device, band, found, options)
         cutoff = TRIAL_CUTOFF,
         accuracy = options.accuracy,
     })
-    return column - leaning, trial
+    local mass = axis_moments.find(sinogram, scan.angles)
+    return {slices = column - leaning, edge = trial.edge, mass = mass and mass - leaning}
 end
 
 local remedies = {}
@@ -162,29 +166,44 @@ function remedies.flat(found)
         .. "anywhere; give --center"):format(found.residual)
 end
 
-function remedies.differ(found, metric)
-    return ("two ways to find the axis differ by %.2f px: opposite projections give %.2f, trial "
-        .. "slices %.2f. The former is taken; compare with --center %.2f"):format(
-        math.abs(metric - found.column), found.column, metric, metric)
+function remedies.slices()
+    return "no projections are opposite, and trial slices alone are a weak sign of the axis; "
+        .. "compare slices, and give --center"
+end
+
+local NAMES = {slices = "trial slices", mass = "centers of mass"}
+
+function remedies.differ(found, others, _, name)
+    return ("two ways to find the axis differ by %.2f px: opposite projections give %.2f, "
+        .. "%s %.2f. The former is taken; compare with --center %.2f"):format(
+        math.abs(others[name] - found.column), found.column, NAMES[name], others[name],
+        others[name])
 end
 
 -- How the axis was found, in words.
-local function words_of(found, metric, band)
-    local slices
-    if metric then
+local function words_of(found, others, band)
+    local words = {}
+    if not found then
+        words[1] = "no opposite projections"
+    elseif found.frames > 1 then
+        words[1] = ("%d pairs of opposite projections give %.2f (residual %.2g)"):format(
+            found.frames, found.column, found.residual)
+    else
+        words[1] = ("projections %d and %d give %.2f (residual %.2g)"):format(found.first,
+            found.last, found.column, found.residual)
+    end
+    if others.mass then
+        words[#words + 1] = ("centers of mass give %.2f"):format(others.mass)
+    end
+    if others.slices then
         local rows = band[1] == band[2] and "row " .. band[1]
             or ("rows %d to %d"):format(band[1], band[2])
-        slices = ("trial slices of %s give %.2f"):format(rows, metric)
+        words[#words + 1] = ("trial slices of %s give %.2f"):format(rows, others.slices)
+        if found and found.doubt and math.abs(others.slices - found.column) > center.AGREEMENT then
+            words[#words] = words[#words] .. (", which does not count: %s"):format(found.doubt)
+        end
     end
-    if not found then
-        return "no opposite projections; " .. slices
-    end
-    local pairs = ("projections %d and %d"):format(found.first, found.last)
-    if found.frames > 1 then
-        pairs = ("%d pairs of opposite projections"):format(found.frames)
-    end
-    return ("%s give %.2f (residual %.2g)%s"):format(pairs, found.column, found.residual,
-        slices and ", " .. slices or "")
+    return table.concat(words, ", ")
 end
 
 -- Public as mb.recon.find_center.
@@ -197,7 +216,8 @@ function scan_center.find(scan, options)
     local device = mb.device(options.device or "host")
     local rows, middle = rows_of(scan, options)
     local found = registered(scan, device, rows, options)
-    local column, verdict, metric, trial, band
+    local column, verdict, name, band
+    local others = {}
     if not options.half_acquisition then
         local match, common
         if found then
@@ -206,22 +226,22 @@ function scan_center.find(scan, options)
             match, common = attenuation_of(scan, device, rows, options)
         end
         band = {band_of(rows, middle, match, common)}
-        metric, trial = trial_slices(scan, device, band, found, options)
-        column, verdict = center.decide(found, metric, trial, scan.cols)
+        others = others_of(scan, device, band, found, options)
+        column, verdict, name = center.decide(found, others, scan.cols)
     elseif found then
         column, verdict = found.column, found.verdict
     else
         mb.raise("argument", "no two projections are half a turn apart; give the centre",
             {op = "recon.find_center", arg = "center"})
     end
-    column = bounded(column, scan, options)
+    local words = words_of(found, others, band)
     local turn = axis_pairs.is_turn(scan.angles) and not options.half_acquisition
-    local words = words_of(found, metric, band)
-    local remedy = remedies[verdict] and remedies[verdict](found, metric, turn) or nil
+    local remedy = remedies[verdict] and remedies[verdict](found, others, turn, name) or nil
+    column = bounded(column, scan, options)
     found = found or {}
     return column, words, {column = column, verdict = verdict, remedy = remedy, pair = found.column,
-        residual = found.residual, uncertainty = found.uncertainty, slices = metric,
-        curve = found.curve}
+        residual = found.residual, uncertainty = found.uncertainty, slices = others.slices,
+        mass = others.mass, curve = found.curve}
 end
 
 -- ---- picture ----

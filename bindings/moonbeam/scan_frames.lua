@@ -40,7 +40,8 @@ local function raw_of(scan, device, rows, angles, carrier)
         dtype = read_as(scan.data)})
 end
 
--- Darks, flats and raw projections of some rows (angles nil: all projections); by a carrier if there is one.
+-- Darks, flats and raw projections of some rows (angles nil: all projections); by a carrier if
+-- there is one.
 function scan_frames.read(scan, device, rows, angles, carrier)
     local frames = scan_frames.references(scan, device, rows, carrier)
     local _ <close> = on_error(function() frames:release() end)
@@ -48,8 +49,9 @@ function scan_frames.read(scan, device, rows, angles, carrier)
     return frames
 end
 
--- Raw frames, which are gone when it returns, as line integrals, and the counts of mended values: what is
--- not finite becomes no attenuation, a transmission of 1 or, where the frames are line integrals already, 0.
+-- Raw frames, which are gone when it returns, as line integrals, and the counts of mended values:
+-- what is not finite becomes no attenuation, a transmission of 1 or, where the frames are line
+-- integrals already, 0.
 local function normalized(raw, references, settings, log)
     local _ <close> = on_error(function() raw:release() end)
     return mb.tomo.line_integrals(raw, {darks = references.darks, flats = references.flats,
@@ -57,8 +59,8 @@ local function normalized(raw, references, settings, log)
         nonfinite = settings.log == false and not references.flats and 0 or nil})
 end
 
--- Transmissions of the frames {first, last} of some rows, whose references (darks and flats) stay; line
--- integrals where the frames are that already.
+-- Transmissions of the frames {first, last} of some rows, whose references (darks and flats) stay;
+-- line integrals where the frames are that already.
 function scan_frames.transmissions(scan, device, rows, angles, references, settings)
     local raw = raw_of(scan, device, rows, angles)
     local frames, counts = normalized(raw, references, settings, false)
@@ -76,7 +78,8 @@ end
 
 -- The same of a scan, without the counts.
 function scan_frames.integrals_only(scan, device, rows, angles, settings)
-    local projections, counts = scan_frames.integrals(scan_frames.read(scan, device, rows, angles), settings)
+    local frames = scan_frames.read(scan, device, rows, angles)
+    local projections, counts = scan_frames.integrals(frames, settings)
     counts:release()
     return projections
 end
