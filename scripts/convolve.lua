@@ -70,6 +70,11 @@ local format_bytes = mb.device.format_bytes
 local function load_psf()
     if options.psf then
         local loaded <close> = mb.images.read(options.psf, "host")
+        local found = mb.psf.background(loaded)
+        if found.flat then
+            cli.tell(("convolve.lua: the PSF stands on a background of %.4g, %.3g %% of its sum, which is convolved too; "
+                .. "mb.psf.subtract_background takes it off"):format(found.level, 100 * found.share))
+        end
         local real <close> = loaded:cast("f32")
         finite.check_sum(mb.bound(0, real.sum, real), real, "convolve", "the PSF")
         return real:to(id)

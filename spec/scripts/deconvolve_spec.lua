@@ -253,6 +253,9 @@ describe("deconvolve.lua", function()
         for _, array in ipairs { got, want, same, blurred } do
             array:release()
         end
+        local convolved = must(("scripts/convolve.lua -d host -i %s/image.tif --psf %s/measured.npy -o %s/offset.npy --overwrite")
+            :format(folder, folder, folder))
+        assert.truthy(convolved:find(("the PSF stands on a background of 100, %.3g %% of its sum"):format(share), 1, true), convolved)
         -- Light that reaches the faces is no offset: kept, with a warning that is heard under -q too.
         local cut <close> = mb.psf_gaussian({ 5, 7, 7 }, { 2, 2, 2 })
         mb.npy.write(folder .. "/cut.npy", cut)
