@@ -5,6 +5,7 @@
 */
 #include "lua_moonbeam.h"
 #include "files/target.h"
+#include <limits.h>
 
 /* check(path [, overwrite]): raises unless such a file could be created now. Creates nothing. */
 static int target_check(lua_State *L)
@@ -22,6 +23,17 @@ static int target_scavenge(lua_State *L)
     const char *path = mbl_check_string(L, 1, "path");
     mb_target_scavenge(path, mbl_check_string(L, 2, "current"));
     return 0;
+}
+
+/* dead_swap(path): the name of a file that a dead process has exchanged, or was about to exchange, with
+** `path`; or nil. */
+static int target_dead_swap(lua_State *L)
+{
+    char name[PATH_MAX];
+    if (!mb_target_dead_swap(mbl_check_string(L, 1, "path"), name))
+        return 0;
+    lua_pushstring(L, name);
+    return 1;
 }
 
 /* remove_folder(folder): a slices folder that nothing refers to any more. */
@@ -51,6 +63,7 @@ int mbl_open_target(lua_State *L)
     static const luaL_Reg functions[] = {
         {"check", target_check},
         {"scavenge", target_scavenge},
+        {"dead_swap", target_dead_swap},
         {"remove_folder", target_remove_folder},
         {"inject", target_inject},
         {"steps", target_steps},

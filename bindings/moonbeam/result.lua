@@ -471,10 +471,7 @@ function methods:finish()
     if self.parts then
         self.parts:finish()
     end
-    local noted = result_parts.note_replaced(self.file, self.path)
-    local held = self.file:finish("/entry/end_time", {hold = true})
-    result_parts.remove_replaced(self.path, noted, held)
-    self.file:close()
+    result_parts.publish(self.file, self.path)
     return self.path
 end
 

@@ -17,22 +17,18 @@ local DATASET = "/data"
 -- A file that is written takes three descriptors; some are left for the rest of the program.
 local DESCRIPTORS, OTHERS = 3, 64
 
--- Root attributes of a result's file: its folder, and that of the result which it replaced.
-local FOLDER, REPLACED = "slices_folder", "replaced_slices_folder"
+-- Root attribute of a result's file: the name of its folder.
+local FOLDER = "slices_folder"
 
-local function folder_path(path, name)
-    return (path:match("^.*/") or "") .. name
-end
-
---- The name of the folder that the result `path` has (attribute `what`, by default its own), or nil: only a name that a result
--- of this name gets. `file`: where its contents are, if that is elsewhere.
-local function folder_of(path, file, what)
+-- The name of the folder that the result `path` has, or nil: only a name that a result of this name gets. `file`: where its
+-- contents are, if that is elsewhere.
+local function folder_of(path, file)
     local opened = core.system.stat(file or path) and core.h5.open(file or path)
     if not opened then
         return nil
     end
     local contents <close> = opened
-    local ok, name = pcall(contents.attribute, contents, "/", what or FOLDER)
+    local ok, name = pcall(contents.attribute, contents, "/", FOLDER)
     local stem = path:match("[^/]*$"):gsub("%.[^.]*$", "") .. "-slices-"
     if ok and type(name) == "string" and name:sub(1, #stem) == stem and name:match("^%x+$", #stem + 1) then
         return name
@@ -40,31 +36,34 @@ local function folder_of(path, file, what)
     return nil
 end
 
+-- Removes a folder of the result `path` which that does not refer to (any more).
+local function remove_folder(path, name)
+    if name and name ~= folder_of(path) then
+        core.target.remove_folder((path:match("^.*/") or "") .. name)
+    end
+end
+
 --- Removes what killed runs have left of the result `path`.
 function parts.scavenge(path)
     core.target.scavenge(path, folder_of(path) or "")
-end
-
---- Notes in `file`, which will be the result `path`, whose folder that replaces. To be called before the file is finished: a
--- killed run may not come to remove that folder.
-function parts.note_replaced(file, path)
-    local name = folder_of(path)
-    if name then
-        file:set_attribute("/", REPLACED, name)
-    end
-    return name
-end
-
---- Removes the folders of the result that `path` has replaced: `noted` is what note_replaced gave, `held` the file itself, where
--- it is still there.
-function parts.remove_replaced(path, noted, held)
-    local current = folder_of(path)
-    local names = {noted or false, held and folder_of(path, held) or false, held and folder_of(path, held, REPLACED) or false}
-    for _, name in ipairs(names) do
-        if name and name ~= current then
-            core.target.remove_folder(folder_path(path, name))
+    for swap in core.target.dead_swap, path do
+        remove_folder(path, folder_of(path, swap))
+        if not os.remove(swap) then
+            break
         end
     end
+end
+
+--- Gives `file`, the complete result `path`, its name, and removes the folder of the result which that replaces.
+function parts.publish(file, path)
+    local before = folder_of(path)
+    local held = file:finish("/entry/end_time", {hold = true})
+    -- What was replaced, to the letter; on some file systems what was there a moment before.
+    if held then
+        before = folder_of(path, held)
+    end
+    remove_folder(path, before)
+    file:close()
 end
 
 --- Prepares the parts of a volume {nz, ny, nx} in files of `count` slices beside `file`, which is being written. Nothing is

@@ -353,13 +353,25 @@ static mb_status check_part(const mb_target *target, int64_t bytes)
     return MB_STATUS_OK;
 }
 
-/* The rename itself; true where the replaced file has the temporary name now. */
-static mb_status rename_part(mb_target *target, bool hold, bool *holds)
+/* Exchanges the part with the file that it replaces, whose name is then "<part>.swap". The part has
+** that name before, too: a dead process's "<part>" was never published, its "<part>.swap" may be. */
+static bool swap(mb_target *target)
 {
+    char name[PATH_MAX];
     struct stat facts;
-    *holds = hold && target->overwrite && lstat(target->path, &facts) == 0 &&
-             mb_step_exchange(target->now, target->path) == 0;
-    if (*holds || mb_step_rename(target->now, target->path, target->overwrite) == 0)
+    if (lstat(target->path, &facts) != 0)
+        return false;
+    snprintf(name, sizeof name, "%s.swap", target->now);
+    if (mb_step_rename(target->now, name, false) != 0)
+        return false;
+    strcpy(target->now, name);
+    return mb_step_exchange(target->now, target->path) == 0;
+}
+
+static mb_status rename_part(mb_target *target, bool hold)
+{
+    target->holds = hold && target->overwrite && swap(target);
+    if (target->holds || mb_step_rename(target->now, target->path, target->overwrite) == 0)
         return MB_STATUS_OK;
     const int cause = errno;
     if (cause == EEXIST)
@@ -382,7 +394,7 @@ mb_status mb_target_name(mb_target *target, int64_t bytes, bool sync, const char
                                mb_fail(MB_STATUS_IO, NULL, "cannot write '%s' to the disk: %s",
                                        target->path, strerror(errno)));
     MB_TRY(mb_target_latch(target, check_part(target, bytes)));
-    MB_TRY(rename_part(target, held != NULL, &target->holds));
+    MB_TRY(rename_part(target, held != NULL));
     if (!target->holds)
         delist(target);
     target->state = MB_TARGET_NAMED;

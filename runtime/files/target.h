@@ -15,7 +15,8 @@
 **
 ** A killed process leaves its part. A later target for the same path removes that part, but only
 ** where its owner is provably dead and it is ours: the same <host>, a PID that does not exist, our
-** own user, an ordinary file with one link, and no lock.
+** own user, an ordinary file with one link, and no lock. What was killed while it replaced a file
+** whose slices folder goes with it leaves "<part>.swap" (mb_target_dead_swap).
 **
 ** A target may have a slices folder, "<path without extension>-slices-<id>": files beside the main
 ** file that the main file refers to. The folder has a name of its own in every run, so neither a
@@ -87,6 +88,10 @@ mb_status mb_target_scratch(const char *folder, int *fd);
 ** the slices folder that the file `path` refers to, or "". NULL: unknown; what belongs to a slices
 ** folder is then left alone. */
 void mb_target_scavenge(const char *path, const char *current);
+
+/* The name of a file that a dead process of ours has exchanged, or was about to exchange, with `path`
+** (mb_target_name with `held`), in `name` of PATH_MAX bytes. Whoever calls this removes it. */
+bool mb_target_dead_swap(const char *path, char *name);
 
 /* Removes a slices folder that nothing refers to any more. It loses its name first. Files in it that
 ** are no slices stay, and the folder with them. */

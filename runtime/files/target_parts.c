@@ -111,15 +111,15 @@ static const char *digits(const char *text, bool hexadecimal, int least)
     return count >= least ? text + count : NULL;
 }
 
-/* Reads ".part-<pid>-<host>-<id>"; the host and the id are copied. */
-static bool parse_part(const char *text, long *pid, char of_host[9], char id[9])
+/* Reads ".part-<pid>-<host>-<id>" and what may follow it; the host and the id are copied. */
+static bool parse_part(const char *text, const char *after, long *pid, char of_host[9], char id[9])
 {
     static const char MARK[] = ".part-";
     if (strncmp(text, MARK, sizeof MARK - 1) != 0)
         return false;
     const char *number = text + sizeof MARK - 1, *at = digits(number, false, 1);
     if (at == NULL || *at != '-' || digits(at + 1, true, 8) != at + 9 || at[9] != '-' ||
-        digits(at + 10, true, 8) != at + 18 || at[18] != '\0')
+        digits(at + 10, true, 8) != at + 18 || strcmp(at + 18, after) != 0)
         return false;
     *pid = strtol(number, NULL, 10);
     snprintf(of_host, 9, "%.8s", at + 1);
@@ -195,7 +195,6 @@ void mb_target_remove_folder(const char *folder)
 
 typedef struct leftovers {
     const char *path, *current;
-    char folder[PATH_MAX]; /* of path */
 } leftovers;
 
 /* Does the entry's name begin with that of `path`, or of one of its slices folders? Then its rest. */
@@ -238,46 +237,59 @@ static bool owner_is_dead(long pid, const char *of_host, const char *id)
     return (kill((pid_t)pid, 0) != 0 && errno == ESRCH) || is_zombie(pid);
 }
 
-/* The part of a dead process: locks it, so that two scavengers do not meet, and removes it. */
+/* An ordinary file of ours with one link and without a lock: open and locked, so that two scavengers
+** do not meet; or -1. */
+static int take(const char *name)
+{
+    struct stat facts, named;
+    const int fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == geteuid() &&
+        facts.st_nlink == 1 && flock(fd, LOCK_EX | LOCK_NB) == 0 && lstat(name, &named) == 0 &&
+        named.st_dev == facts.st_dev && named.st_ino == facts.st_ino)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* The part of a dead process, with its slices folder. */
 static void remove_dead_part(const leftovers *l, const char *part, const char *id)
 {
     char folder[PATH_MAX];
-    struct stat facts, named;
-    const int fd = open(part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int fd = take(part);
     if (fd < 0)
         return;
-    if (fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == geteuid() &&
-        facts.st_nlink == 1 && flock(fd, LOCK_EX | LOCK_NB) == 0 && lstat(part, &named) == 0 &&
-        named.st_dev == facts.st_dev && named.st_ino == facts.st_ino) {
-        mb_slices_name(l->path, id, folder, sizeof folder);
-        const bool has_folder = is_folder(folder);
-        if (has_folder && l->current != NULL && strcmp(mb_base_of(folder), l->current) != 0)
-            mb_remove_slices(folder);
-        if (!has_folder || l->current != NULL)
-            mb_step_unlink(part);
-    }
+    mb_slices_name(l->path, id, folder, sizeof folder);
+    const bool has_folder = is_folder(folder);
+    if (has_folder && l->current != NULL && strcmp(mb_base_of(folder), l->current) != 0)
+        mb_remove_slices(folder);
+    if (!has_folder || l->current != NULL)
+        mb_step_unlink(part);
     close(fd);
+}
+
+/* The path of an entry in the folder of `path`; false where it is too long. */
+static bool beside(const char *path, const char *entry, char *name)
+{
+    const int head = (int)(mb_base_of(path) - path); /* "" or the folder with its slash */
+    return snprintf(name, PATH_MAX, "%.*s%s", head, path, entry) < PATH_MAX;
 }
 
 void mb_target_scavenge(const char *path, const char *current)
 {
-    leftovers l = {.path = path, .current = current};
+    const leftovers l = {.path = path, .current = current};
     char buffer[PATH_MAX], name[PATH_MAX], of_host[9], id[9];
     bool is_slices_folder;
     long pid;
     if (strlen(path) >= PATH_MAX - PART_EXTRA)
         return;
-    snprintf(l.folder, sizeof l.folder, "%s", mb_folder_of(path, buffer));
-    DIR *list = opendir(l.folder);
+    DIR *list = opendir(mb_folder_of(path, buffer));
     if (list == NULL)
         return;
     for (struct dirent *entry = readdir(list); entry != NULL; entry = readdir(list)) {
         const char *rest = rest_of(&l, entry->d_name, &is_slices_folder);
-        if (rest == NULL || !parse_part(rest, &pid, of_host, id) ||
-            !owner_is_dead(pid, of_host, id))
-            continue;
-        const int head = (int)(mb_base_of(path) - path); /* "" or the folder with its slash */
-        if ((size_t)snprintf(name, sizeof name, "%.*s%s", head, path, entry->d_name) >= sizeof name)
+        if (rest == NULL || !parse_part(rest, "", &pid, of_host, id) ||
+            !owner_is_dead(pid, of_host, id) || !beside(path, entry->d_name, name))
             continue;
         if (!is_slices_folder)
             remove_dead_part(&l, name, id);
@@ -285,4 +297,27 @@ void mb_target_scavenge(const char *path, const char *current)
             mb_remove_slices(name);
     }
     closedir(list);
+}
+
+bool mb_target_dead_swap(const char *path, char *name)
+{
+    const leftovers l = {.path = path};
+    char buffer[PATH_MAX], of_host[9], id[9];
+    bool found = false, is_slices_folder;
+    long pid;
+    DIR *list = strlen(path) < PATH_MAX - PART_EXTRA ? opendir(mb_folder_of(path, buffer)) : NULL;
+    if (list == NULL)
+        return false;
+    for (struct dirent *entry = readdir(list); entry != NULL && !found; entry = readdir(list)) {
+        const char *rest = rest_of(&l, entry->d_name, &is_slices_folder);
+        if (rest == NULL || is_slices_folder || !parse_part(rest, ".swap", &pid, of_host, id) ||
+            !owner_is_dead(pid, of_host, id) || !beside(path, entry->d_name, name))
+            continue;
+        const int fd = take(name);
+        found = fd >= 0;
+        if (found)
+            close(fd);
+    }
+    closedir(list);
+    return found;
 }

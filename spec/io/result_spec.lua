@@ -411,7 +411,6 @@ with h5py.File("%s") as f:
                 do
                     local f <close> = mb.h5.create(path, {overwrite = true})
                     f:set_attribute("/", "slices_folder", name)
-                    f:set_attribute("/", "replaced_slices_folder", name)
                     f:finish()
                 end
                 for _, there in ipairs {"other", "other-slices-12345678", "volume-slices", "volume-slices-12345678"} do
