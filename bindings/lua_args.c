@@ -3,6 +3,7 @@
 ** what came. Everything here may raise and holds no resources.
 */
 #include "lua_moonbeam.h"
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,10 +131,20 @@ bool mbl_option(lua_State *L, int index, const char *name)
     return false;
 }
 
+lua_Unsigned mbl_length(lua_State *L, int index)
+{
+    const lua_Integer length = luaL_len(L, index);
+    if (length < 0 || length > INT_MAX)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                 "a list says that it has %lld elements; 0 to %d are possible", (long long)length,
+                 INT_MAX);
+    return (lua_Unsigned)length;
+}
+
 int64_t mbl_range_member(lua_State *L, int table, int member, int64_t initial)
 {
     int64_t value = initial;
-    if (lua_rawgeti(L, table, member) != LUA_TNIL)
+    if (lua_geti(L, table, member) != LUA_TNIL)
         value = mbl_check_integer(L, -1, "range");
     lua_pop(L, 1);
     return value;
@@ -260,13 +271,13 @@ mb_shape mbl_check_shape(lua_State *L, int index, const char *arg)
                  "%s must be a table of extents such as {64, 512, 512}, not a %s", arg,
                  mbl_type_name(L, index));
     index = lua_absindex(L, index);
-    lua_Unsigned rank = lua_rawlen(L, index);
+    lua_Unsigned rank = mbl_length(L, index);
     if (rank > MB_MAX_RANK)
         mbl_fail(L, MB_STATUS_SHAPE, arg, "%s has %llu axes; at most %d are possible", arg,
                  (unsigned long long)rank, MB_MAX_RANK);
     shape.rank = (int)rank;
     for (int axis = 0; axis < shape.rank; axis++) {
-        lua_rawgeti(L, index, axis + 1);
+        lua_geti(L, index, axis + 1);
         shape.dims[axis] = check_extent(L, -1, arg);
         lua_pop(L, 1);
     }

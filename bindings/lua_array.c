@@ -72,7 +72,7 @@ static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
                  "axis %d: a range is an integer, mb.all or {first, last [, step]}, not a %s",
                  axis + 1, mbl_type_name(L, index));
-    if (lua_rawlen(L, index) > 3)
+    if (mbl_length(L, index) > 3)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "axis %d: a range has at most first, last and step",
                  axis + 1);
     int64_t step = mbl_range_member(L, index, 3, 1);
@@ -119,10 +119,10 @@ static int array_view(lua_State *L)
 static int spread_arguments(lua_State *L)
 {
     if (lua_gettop(L) == 2 && lua_istable(L, 2)) {
-        int count = (int)lua_rawlen(L, 2);
+        const int count = (int)mbl_length(L, 2);
         luaL_checkstack(L, count, "too many axes");
         for (int i = 1; i <= count; i++)
-            lua_rawgeti(L, 2, i);
+            lua_geti(L, 2, i);
         lua_remove(L, 2);
     }
     return lua_gettop(L) - 1;

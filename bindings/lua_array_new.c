@@ -102,14 +102,14 @@ static mb_shape table_shape(lua_State *L, int index, bool complex)
     while (lua_istable(L, -1)) {
         if (shape.rank == MB_MAX_RANK + complex)
             mbl_fail(L, MB_STATUS_SHAPE, NULL, "tables nested more than %d deep", MB_MAX_RANK);
-        lua_Unsigned extent = lua_rawlen(L, -1);
+        lua_Unsigned extent = mbl_length(L, -1);
         if (shape.rank < MB_MAX_RANK)
             shape.dims[shape.rank] = (int64_t)extent;
         shape.rank++;
         luaL_checkstack(L, 2, "tables nested too deep");
         if (extent == 0)
             break;
-        lua_rawgeti(L, -1, 1);
+        lua_geti(L, -1, 1);
     }
     if (complex && shape.rank > 0) {
         if (!lua_isnumber(L, -1))
@@ -149,13 +149,13 @@ static void write_table(writer *w, const mb_shape *shape, int axis, int64_t *pat
     if (axis == shape->rank) {
         double real, imag = 0;
         if (complex && lua_istable(L, -1)) {
-            if (lua_rawlen(L, -1) != 2)
+            if (mbl_length(L, -1) != 2)
                 mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
                          "element %s: complex elements are written {re, im}",
                          path_text(L, path, axis));
-            lua_rawgeti(L, -1, 1);
+            lua_geti(L, -1, 1);
             real = table_number(L, path, axis);
-            lua_rawgeti(L, -2, 2);
+            lua_geti(L, -2, 2);
             imag = table_number(L, path, axis);
             lua_pop(L, 2);
         } else {
@@ -164,9 +164,9 @@ static void write_table(writer *w, const mb_shape *shape, int axis, int64_t *pat
         writer_put(w, real, imag);
         return;
     }
-    if (!lua_istable(L, -1) || (int64_t)lua_rawlen(L, -1) != shape->dims[axis]) {
+    if (!lua_istable(L, -1) || (int64_t)mbl_length(L, -1) != shape->dims[axis]) {
         bool table = lua_istable(L, -1);
-        int64_t count = table ? (int64_t)lua_rawlen(L, -1) : 0;
+        int64_t count = table ? (int64_t)mbl_length(L, -1) : 0;
         const char *type = luaL_typename(L, -1);
         const char *where = path_text(L, path, axis);
         if (table)
@@ -179,7 +179,7 @@ static void write_table(writer *w, const mb_shape *shape, int axis, int64_t *pat
     }
     for (int64_t i = 1; i <= shape->dims[axis]; i++) {
         path[axis] = i;
-        lua_rawgeti(L, -1, i);
+        lua_geti(L, -1, i);
         write_table(w, shape, axis + 1, path);
         lua_pop(L, 1);
     }

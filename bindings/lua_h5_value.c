@@ -108,8 +108,8 @@ static mb_h5_value check_value(lua_State *L, int index, const char *arg)
     index = lua_absindex(L, index);
     if (lua_istable(L, index)) {
         value.rank = 1;
-        value.count = value.dims[0] = (int64_t)lua_rawlen(L, index);
-        lua_rawgeti(L, index, 1);
+        value.count = value.dims[0] = (int64_t)mbl_length(L, index);
+        lua_geti(L, index, 1);
         value.text = lua_type(L, -1) == LUA_TSTRING;
         lua_pop(L, 1);
     } else {
@@ -123,7 +123,7 @@ static mb_h5_value check_value(lua_State *L, int index, const char *arg)
         value.numbers = lua_newuserdatauv(L, room * sizeof *value.numbers, 0);
     for (int64_t i = 0; i < value.count; i++) {
         if (value.rank == 1)
-            lua_rawgeti(L, index, i + 1);
+            lua_geti(L, index, i + 1);
         else
             lua_pushvalue(L, index);
         const int type = lua_type(L, -1);

@@ -61,6 +61,8 @@ static void stop_soon(lua_State *L)
 /* Only what a signal handler may do. */
 static void on_interrupt(int number)
 {
+    if (stop_signal != 0 && number == SIGPIPE)
+        return;             /* on the way out, too, things are printed */
     if (stop_signal != 0) { /* the default action comes when the handler returns */
         mb_target_remove_parts();
         signal(number, SIG_DFL);

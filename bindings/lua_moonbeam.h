@@ -90,6 +90,8 @@ void mbl_push_shape(lua_State *L, const mb_shape *shape);
 
 /* Member 1, 2 or 3 of a range {first, last [, step]}. */
 int64_t mbl_range_member(lua_State *L, int table, int member, int64_t initial);
+/* The length of a list that a user gave, which may be a proxy with __len and __index: read its elements by lua_geti. */
+lua_Unsigned mbl_length(lua_State *L, int index);
 
 /*
 ** lua_table.c

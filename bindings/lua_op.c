@@ -207,14 +207,14 @@ static void set_vector(lua_State *L, const mb_op *op, const mb_op_arg *arg, mb_v
     if (type != LUA_TNUMBER && type != LUA_TTABLE)
         wrong_type(L, op, arg, "a table of numbers, a number or a 1-D array");
     int value = lua_absindex(L, -1);
-    lua_Unsigned count = type == LUA_TNUMBER ? 1 : lua_rawlen(L, value);
+    lua_Unsigned count = type == LUA_TNUMBER ? 1 : mbl_length(L, value);
     double *values = lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * sizeof *values, 0);
     if (type == LUA_TNUMBER)
         values[0] = lua_tonumber(L, value);
     if (type == LUA_TTABLE)
         mbl_check_known(L, value);
     for (lua_Unsigned i = 0; type == LUA_TTABLE && i < count; i++) {
-        lua_rawgeti(L, value, (lua_Integer)i + 1);
+        lua_geti(L, value, (lua_Integer)i + 1);
         mbl_check_known(L, -1);
         if (lua_type(L, -1) != LUA_TNUMBER)
             mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s[%llu] is a %s, not a number",

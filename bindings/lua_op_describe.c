@@ -170,17 +170,17 @@ static mb_spec check_spec(lua_State *L, const mb_op *op, const mb_op_arg *arg)
         return spec;
     }
     lua_pop(L, 1);
-    const int named = lua_rawgeti(L, table, 1) == LUA_TSTRING;
+    const int named = lua_geti(L, table, 1) == LUA_TSTRING;
     if (named)
         spec.dtype = mbl_check_dtype(L, -1, arg->name);
     lua_pop(L, 1);
-    lua_Unsigned rank = lua_rawlen(L, table) - (lua_Unsigned)named;
+    lua_Unsigned rank = mbl_length(L, table) - (lua_Unsigned)named;
     if (rank > MB_MAX_RANK)
         mbl_op_fail(L, op, MB_STATUS_SHAPE, arg->name, "%s has %llu axes; at most %d are possible",
                     arg->name, (unsigned long long)rank, MB_MAX_RANK);
     spec.shape.rank = (int)rank;
     for (int axis = 0; axis < spec.shape.rank; axis++) {
-        lua_rawgeti(L, table, axis + 1 + named);
+        lua_geti(L, table, axis + 1 + named);
         spec.shape.dims[axis] = mbl_check_integer(L, -1, arg->name);
         if (spec.shape.dims[axis] < 0)
             mbl_op_fail(L, op, MB_STATUS_SHAPE, arg->name, "%s has a negative extent", arg->name);
@@ -202,7 +202,7 @@ static void parse_inputs(lua_State *L, const mb_op *op, int inputs, mb_spec *arr
         position++;
         if (lua_getfield(L, inputs, arg->name) == LUA_TNIL) {
             lua_pop(L, 1);
-            lua_rawgeti(L, inputs, position);
+            lua_geti(L, inputs, position);
         }
         if (lua_toboolean(L, -1))
             arrays[mbl_op_array_index(op, arg)] = check_spec(L, op, arg);

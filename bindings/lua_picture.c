@@ -100,10 +100,10 @@ static int picture_percentiles(lua_State *L)
         lua_pushinteger(L, 0);
         return 2;
     }
-    const int n = (int)lua_rawlen(L, 2);
+    const int n = (int)mbl_length(L, 2);
     lua_createtable(L, n, 0);
     for (int i = 1; i <= n; i++) {
-        lua_rawgeti(L, 2, i);
+        lua_geti(L, 2, i);
         const double percent = mbl_check_number(L, -1, "percentiles");
         lua_pop(L, 1);
         if (!(percent >= 0 && percent <= 100))

@@ -606,6 +606,8 @@ static int protected_main(lua_State *L)
     mbl_open_print(L);
     mbl_release_at_close(L);
     mbl_open_coroutines(L);
+    mbl_open_error(L); /* a script that does not load the module can be interrupted, too */
+    lua_pop(L, 1);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     lua_pushcfunction(L, luaopen_moonbeam_core);
     lua_setfield(L, -2, "moonbeam.core");

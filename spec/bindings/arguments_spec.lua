@@ -115,3 +115,48 @@ describe("arguments of functions in Lua", function()
         refuses("size is the string 'x'", mb.deconv.layout, { 9, 9, 9 }, psf, { size = "x" })
     end)
 end)
+
+describe("lists that are proxies (__len and __index)", function()
+    local function proxy(list)
+        return setmetatable({}, {
+            __len = function() return #list end,
+            __index = function(_, i) return type(list[i]) == "table" and proxy(list[i]) or list[i] end,
+        })
+    end
+
+    it("are shapes, tables of numbers, ranges, axes and vectors like any other", function()
+        local function same(expected, made)
+            local a <close> = made
+            assert.same(expected, a:to_table())
+        end
+        local z <close> = mb.zeros(proxy { 2, 3 })
+        assert.same({ 2, 3 }, z.shape)
+        same({ { 1, 2 }, { 3, 4 } }, mb.array(proxy { { 1, 2 }, { 3, 4 } }))
+        same({ { 1, 2 }, { 3, 4 } }, mb.array(proxy { { { 1, 2 }, { 3, 4 } } }, { dtype = "c64" }):view(1))
+        local a <close> = mb.array { { 1, 2, 3 }, { 4, 5, 6 } }
+        same({ { 2, 3 }, { 5, 6 } }, a:view(nil, proxy { 2, 3 }))
+        same({ { 1, 4 }, { 2, 5 }, { 3, 6 } }, a:permute(proxy { 2, 1 }))
+        same({ 6, 4, 2 }, mb.pad(mb.array { 6, 4, 2 }, { before = proxy { 0 } }))
+        local sino <close> = mb.ones { 3, 16 }
+        local expected <close> = mb.backproject(sino, { 0, 1, 2 })
+        local got <close> = mb.backproject(sino, proxy { 0, 1, 2 })
+        assert.same(expected:to_table(), got:to_table())
+        assert.equal(mb.op.estimate("backproject", { { 3, 16 } }, { angles = { 0, 1, 2 } }).peak,
+            mb.op.estimate("backproject", proxy { proxy { 3, 16 } }, { angles = proxy { 0, 1, 2 } }).peak)
+    end)
+
+    it("that say nonsense of their length are refused", function()
+        local function refuses(f, ...)
+            local text, err = helper.failure(f, ...)
+            assert.matches("a list says that it has %-?%d+ elements", text)
+            assert.equal("argument", err.code)
+        end
+        for _, length in ipairs { -1, 1 << 40, 1 << 61 } do
+            local list = setmetatable({}, { __len = function() return length end })
+            refuses(mb.zeros, list)
+            refuses(mb.array, list)
+            local sino <close> = mb.ones { 3, 16 }
+            refuses(mb.backproject, sino, list)
+        end
+    end)
+end)

@@ -323,6 +323,12 @@ describe("a signal", function()
         assert.equal(143, (select(2, stopped("coroutine.wrap(forever)()", "TERM"))))
     end)
 
+    it("stops a script that does not load the module, too", function()
+        local output, status = helper.run_program("-", "io.popen('kill -INT $PPID'):close() while true do end")
+        assert.matches("^[^\n]*: interrupted by Ctrl%-C\n$", output)
+        assert.equal(130, status)
+    end)
+
     it("closes the variables of the coroutine that it stops", function()
         local output = stopped([[
             coroutine.wrap(function()
