@@ -241,11 +241,14 @@ function cli.checked(fn, ...)
         return table.unpack(results, 2, results.n)
     end
     local problem = results[2]
-    if type(problem) == "table" and problem.code == "argument" then
-        problem.where = nil -- a line of the recipe
+    if type(problem) ~= "table" then
+        error(problem, 0)
+    end
+    speak(problem, {})
+    if problem.code == "argument" then
         cli.wrong("%s", tostring(problem))
     end
-    error(problem, 0)
+    cli.stop(tostring(problem))
 end
 
 -- FILE.h5:/path -> FILE.h5
