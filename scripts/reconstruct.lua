@@ -85,7 +85,10 @@ end
 
 local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.h5"
 if not options.plan then
-    local inputs = {options.scan, options.vertical_shifts}
+    local inputs = {scan = options.scan}
+    for _, name in ipairs {"vertical_shifts", "flats_path", "darks_path", "angles_path", "image_key_path"} do
+        inputs[name] = options[name]
+    end
     cli.output("output", output, {inputs = inputs, replace = options.overwrite, extensions = file_name.HDF5,
         what = "results are HDF5 files"})
     cli.output("preview", options.preview, {inputs = inputs, replace = options.overwrite, extensions = file_name.PNG})

@@ -62,6 +62,12 @@ local function units_of(file, path)
     return units ~= "" and units or nil
 end
 
+-- What is not found may have been lost: where the index of a group is damaged, its members are still
+-- listed, and the listing fails at those that cannot be opened.
+local function confirm_absence(s)
+    s.walked = s.walked or s.file:walk("/") ~= nil
+end
+
 -- A number, from a scalar or a list of one; nil where something else is stored. What cannot be read
 -- is an error: damage is not absence.
 local function number_at(file, path)
@@ -133,6 +139,15 @@ local function pick(values, indices)
     return picked
 end
 
+-- The elements of a dataset as one list. Where there are more than `most`, they are not read: {count =}.
+local function numbers_of(file, path, most)
+    local count = 1
+    for _, extent in ipairs(file:dataset(path).shape) do
+        count = count * extent
+    end
+    return count <= most and flatten(file:value(path), {}) or { count = count }
+end
+
 -- Angles that the caller gave as numbers: one for each projection, or {first, last}.
 local function given_angles(s, given, options)
     local projections = s.n_projections
@@ -166,7 +181,7 @@ local function stored_angles(s, layout, options)
         fail("io", ("there is no '%s' in '%s': name the angles by the option angles = PATH"):format(path,
             file.path), "angles")
     end
-    local all = flatten(file:value(path), {})
+    local all = numbers_of(file, path, s.n_frames)
     local values
     if #all == s.n_projections then
         values = pick(all, s.positions)
@@ -178,7 +193,7 @@ local function stored_angles(s, layout, options)
         local frames = s.n_frames == #s.frames and ("%d frames"):format(s.n_frames)
             or ("%d frames (%d projections)"):format(s.n_frames, #s.frames)
         fail("shape", ("'%s' has %d angles in '%s' for %s: the file is incomplete, or angles names "
-            .. "the wrong dataset"):format(file.path, #all, path, frames), "angles")
+            .. "the wrong dataset"):format(file.path, all.count or #all, path, frames), "angles")
     end
 
     local stored = units_of(file, path)
@@ -266,11 +281,11 @@ local function sort_frames(s, layout)
         if not file:exists(path) then
             fail("io", ("there is no '%s' in '%s'"):format(path, file.path), "image_key")
         end
-        keys = flatten(file:value(path), {})
+        keys = numbers_of(file, path, s.n_frames)
     end
     if #keys ~= s.n_frames then
-        fail("shape", ("'%s' has %d image keys for %d frames"):format(s.path, #keys, s.n_frames),
-            "image_key")
+        fail("shape", ("'%s' has %d image keys for %d frames"):format(s.path, keys.count or #keys,
+            s.n_frames), "image_key")
     end
     for i, key in ipairs(keys) do
         local list = key == 0 and projections or key == 1 and flats or key == 2 and darks
@@ -358,6 +373,7 @@ local function find_reference(s, layout, options, what, keyed)
         path = layout[what]
     end
     if not path then
+        confirm_absence(s)
         return nil
     end
     -- Some files keep the place of flats or darks with nothing in it.
@@ -421,6 +437,7 @@ local function find_pixel_size(s, layout, options)
                 place.path, problem))
         end
     end
+    confirm_absence(s)
     if not found then
         s:warn("no pixel size was found: the volume is attenuation per pixel, not per metre; give "
             .. "the option pixel_size")

@@ -488,6 +488,45 @@ describe("scan", function()
         end
     end)
 
+    it("does not take damage for absence", function()
+        local place = "/measurement/instrument/detector/pixel_size"
+        data_exchange { [place] = { value = 2, attributes = { units = "um" } } }
+        local whole = files.read(path)
+        local tree = whole:find("TREE", 1, true)
+        -- The first key of every B-tree of a group: where its names begin.
+        local lost = 0
+        while tree do
+            files.write(path, whole:sub(1, tree + 23) .. "\255" .. whole:sub(tree + 25))
+            local s, err = mb.scan.open(path)
+            if s then
+                assert.equal(2e-6, s.pixel_size)
+                assert.same({ 2, 1 }, { s.n_flats, s.n_darks })
+                s:close()
+            else
+                assert.matches("damaged", tostring(err))
+                lost = lost + 1
+            end
+            tree = whole:find("TREE", tree + 4, true)
+        end
+        assert.is_true(lost >= 2)
+    end)
+
+    it("counts frames before it lists them", function()
+        local space <close> = mb.zeros({ 1, 1, 1 }, { dtype = "u8" })
+        do
+            local file <close> = mb.h5.create(path, { overwrite = true })
+            file:write("/exchange/theta", angles(6, 30), { attributes = { units = "deg" } })
+            local data = file:create_dataset("/exchange/data", { shape = { 1 << 21, 1, 1 }, dtype = "u8",
+                chunks = { 1 << 21, 1, 1 }, deflate = 1 })
+            data:write(space, { 1, 1 })
+            data:close()
+            file:finish()
+        end
+        local text, code = refused()
+        assert.is_truthy(text:find("has 2097152 frames, and at most 1048576 can be read", 1, true), text)
+        assert.equal("shape", code)
+    end)
+
     it("has units that are one text, and are cut short in messages", function()
         for units, words in pairs { [5] = "the number 5", [{ "deg", "rad" }] = "a list of 2" } do
             data_exchange { ["/exchange/theta"] = { value = angles(6, 30), attributes = { units = units } } }
