@@ -9,6 +9,8 @@
 #include <string.h>
 #include <zlib.h>
 
+#define BLOCK_BYTES 32768 /* decoded at a time: even, and a multiple of every element */
+
 /* The filters of a dataset in the order of writing; false when others are among them. */
 static bool known_filters(const mb_h5_dataset *dataset, int *shuffle, int *deflate)
 {
@@ -49,7 +51,7 @@ bool mb_h5_packed_possible(mb_h5_dataset *dataset, mb_dtype dtype)
 }
 
 /* The stored bytes of the chunk that begins at a frame, in memory to be freed; NULL where there is no chunk. */
-static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, unsigned char **stored,
+static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, uint64_t most, unsigned char **stored,
                        hsize_t *bytes, uint32_t *skipped, int *shuffle, int *deflate)
 {
     MB_H5_GUARD;
@@ -61,6 +63,11 @@ static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, unsigned char **st
         return mb_h5_failure(dataset->file, dataset->path, "find a chunk of");
     if (*bytes == 0)
         return MB_STATUS_OK;
+    if (*bytes > most + most / 100 + 4096) /* deflate makes nothing that much larger */
+        return mb_fail(MB_STATUS_IO, NULL,
+                       "cannot read '%s': a chunk of %llu bytes takes %llu in the "
+                       "file, which is damaged",
+                       dataset->path, (unsigned long long)most, (unsigned long long)*bytes);
     *stored = malloc(*bytes);
     if (*stored == NULL)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to read '%s'", dataset->path);
@@ -69,67 +76,130 @@ static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, unsigned char **st
     return mb_h5_check_whole(dataset, NULL);
 }
 
-/* Byte k of every element is stored together: k-th plane of n bytes. */
-static void unshuffle(const unsigned char *from, unsigned char *to, uint64_t bytes, size_t size)
+/* Where the bytes of a decoded chunk go, as they come: a chunk is nowhere as a whole, for it may be as large as its file says. */
+typedef struct sink {
+    uint64_t element;     /* bytes */
+    uint64_t elements;    /* of the chunk */
+    uint64_t frame;       /* elements */
+    bool shuffled;        /* byte k of all elements comes before byte k + 1 of all */
+    int64_t first, last;  /* frames of the chunk that are wanted, without the last */
+    uint64_t begin, rows; /* in each of them: the first element, and how many */
+    unsigned char *to;
+    uint64_t at; /* bytes that have come */
+} sink;
+
+/* Byte k of each of n elements; 0 comes first. Memory of arrays is aligned, and the processor's lowest byte is the first, as
+** mb_h5_same_type has seen. */
+static void scatter(const unsigned char *byte, uint64_t n, uint64_t k, size_t size, void *to)
 {
-    const uint64_t n = bytes / size;
     if (size == 2) {
-        for (uint64_t i = 0; i < n; i++) {
-            to[2 * i] = from[i];
-            to[2 * i + 1] = from[n + i];
-        }
-    } else {
-        for (size_t k = 0; k < size; k++)
+        uint16_t *words = to;
+        if (k == 0)
             for (uint64_t i = 0; i < n; i++)
-                to[i * size + k] = from[k * n + i];
+                words[i] = byte[i];
+        else
+            for (uint64_t i = 0; i < n; i++)
+                words[i] = (uint16_t)(words[i] | byte[i] << 8);
+    } else if (size == 4) {
+        uint32_t *words = to;
+        for (uint64_t i = 0; i < n; i++)
+            words[i] = (k == 0 ? 0 : words[i]) | (uint32_t)byte[i] << 8 * k;
+    } else {
+        for (uint64_t i = 0; i < n; i++)
+            ((unsigned char *)to)[i * size + k] = byte[i];
     }
 }
 
-static mb_status inflate_chunk(const mb_h5_dataset *dataset, const unsigned char *from,
-                               uint64_t stored, unsigned char *to, uint64_t bytes)
+/* Bytes k of elements [first, first + count) of the chunk, where they are wanted; k == element: all bytes of each. */
+static void put(sink *s, const unsigned char *from, uint64_t first, uint64_t count, uint64_t k)
 {
-    z_stream z = {0};
-    if (stored > UINT32_MAX || bytes > UINT32_MAX || inflateInit(&z) != Z_OK)
-        return mb_fail(MB_STATUS_MEMORY, NULL, "cannot decode a chunk of '%s'", dataset->path);
-    z.next_in = (unsigned char *)from; /* not written to */
-    z.avail_in = (uInt)stored;
-    z.next_out = to;
-    z.avail_out = (uInt)bytes;
-    const int result = inflate(&z, Z_FINISH);
-    inflateEnd(&z);
-    return result == Z_STREAM_END && z.avail_out == 0
-               ? MB_STATUS_OK
-               : mb_fail(MB_STATUS_IO, NULL,
-                         "cannot read '%s': a compressed chunk is damaged: copy the file again",
-                         dataset->path);
+    const uint64_t size = s->element, end = first + count;
+    for (uint64_t f = first / s->frame; f * s->frame < end && (int64_t)f < s->last; f++) {
+        if ((int64_t)f < s->first)
+            continue;
+        const uint64_t wanted = f * s->frame + s->begin;
+        const uint64_t low = wanted > first ? wanted : first;
+        const uint64_t high = wanted + s->rows < end ? wanted + s->rows : end;
+        if (low >= high)
+            continue;
+        unsigned char *to = s->to + ((f - (uint64_t)s->first) * s->rows + (low - wanted)) * size;
+        if (k == size) {
+            memcpy(to, from + (low - first) * size, (high - low) * size);
+            continue;
+        }
+        scatter(from + (low - first), high - low, k, size, to);
+    }
 }
 
-/* Decodes one chunk; `work` has room for it, `to` gets it. */
-static mb_status decode(mb_h5_dataset *dataset, int64_t frame, uint64_t bytes, unsigned char *work,
-                        unsigned char *to)
+/* The next bytes of the decoded chunk. Where they are not shuffled they are whole elements. */
+static void take(sink *s, const unsigned char *bytes, uint64_t count)
+{
+    if (!s->shuffled) {
+        put(s, bytes, s->at / s->element, count / s->element, s->element);
+        s->at += count;
+        return;
+    }
+    while (count > 0) {
+        const uint64_t k = s->at / s->elements, first = s->at % s->elements;
+        const uint64_t now = s->elements - first < count ? s->elements - first : count;
+        put(s, bytes, first, now, k);
+        s->at += now;
+        bytes += now;
+        count -= now;
+    }
+}
+
+static mb_status damaged(const mb_h5_dataset *dataset)
+{
+    return mb_fail(MB_STATUS_IO, NULL,
+                   "cannot read '%s': a compressed chunk is damaged: copy the file again",
+                   dataset->path);
+}
+
+static mb_status inflate_chunk(const mb_h5_dataset *dataset, unsigned char *from, uint64_t stored,
+                               sink *s)
+{
+    unsigned char block[BLOCK_BYTES];
+    const uint64_t bytes = s->elements * s->element;
+    z_stream z = {.next_in = from, .avail_in = (uInt)stored};
+    int result = Z_OK;
+    if (stored > UINT32_MAX || inflateInit(&z) != Z_OK)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "cannot decode a chunk of '%s'", dataset->path);
+    while (result == Z_OK) {
+        z.next_out = block;
+        z.avail_out = sizeof block;
+        result = inflate(&z, Z_NO_FLUSH);
+        const uint64_t count = sizeof block - z.avail_out;
+        if (count > bytes - s->at || (result == Z_OK && z.avail_out != 0))
+            break; /* more than there can be, or less */
+        take(s, block, count);
+    }
+    inflateEnd(&z);
+    return result == Z_STREAM_END && s->at == bytes ? MB_STATUS_OK : damaged(dataset);
+}
+
+/* Decodes what is wanted of the chunk that begins at a frame. */
+static mb_status decode(mb_h5_dataset *dataset, int64_t frame, sink *s)
 {
     unsigned char *stored = NULL;
+    const uint64_t bytes = s->elements * s->element;
     hsize_t count = 0;
     uint32_t skipped = 0;
     int shuffle = -1, deflate = -1;
-    mb_status status = fetch(dataset, frame, &stored, &count, &skipped, &shuffle, &deflate);
+    mb_status status = fetch(dataset, frame, bytes, &stored, &count, &skipped, &shuffle, &deflate);
     const bool deflated = deflate >= 0 && !(skipped & 1u << deflate);
-    const bool shuffled = shuffle >= 0 && !(skipped & 1u << shuffle);
+    s->shuffled = shuffle >= 0 && !(skipped & 1u << shuffle);
+    s->at = 0;
     if (status == MB_STATUS_OK && stored == NULL)
         status = mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': a chunk was never written",
                          dataset->path);
     else if (status == MB_STATUS_OK && !deflated && count != bytes)
         status = mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': a chunk has %llu bytes, not %llu",
                          dataset->path, (unsigned long long)count, (unsigned long long)bytes);
-    else if (status == MB_STATUS_OK) {
-        unsigned char *flat = shuffled ? work : to;
-        if (deflated)
-            status = inflate_chunk(dataset, stored, count, flat, bytes);
-        else
-            memcpy(flat, stored, bytes);
-        if (status == MB_STATUS_OK && shuffled)
-            unshuffle(flat, to, bytes, mb_dtype_bytes(dataset->info.dtype));
-    }
+    else if (status == MB_STATUS_OK && deflated)
+        status = inflate_chunk(dataset, stored, count, s);
+    else if (status == MB_STATUS_OK)
+        take(s, stored, bytes);
     free(stored);
     return status;
 }
@@ -138,26 +208,23 @@ mb_status mb_h5_packed_read(mb_h5_dataset *dataset, const mb_range *ranges, int6
                             int64_t frames, void *host)
 {
     const mb_h5_info *info = &dataset->info;
-    const int64_t depth = info->chunks[0], rows = ranges[1].count;
-    const uint64_t row = mb_bytes_mul((uint64_t)info->dims[2], mb_dtype_bytes(info->dtype));
-    const uint64_t frame_bytes = mb_bytes_mul(row, (uint64_t)info->dims[1]);
-    const uint64_t chunk_bytes = mb_bytes_mul(frame_bytes, (uint64_t)depth);
-    unsigned char *memory = malloc(mb_bytes_mul(2, chunk_bytes)), *to = host;
-    if (memory == NULL)
-        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to decode '%s'", dataset->path);
+    const int64_t depth = info->chunks[0];
+    const uint64_t row = (uint64_t)info->dims[2];
+    sink s = {.element = mb_dtype_bytes(info->dtype), .to = host};
+    s.frame = mb_bytes_mul(row, (uint64_t)info->dims[1]);
+    s.elements = mb_bytes_mul(s.frame, (uint64_t)depth);
+    s.begin = (uint64_t)ranges[1].first * row;
+    s.rows = (uint64_t)ranges[1].count * row;
     mb_status status = MB_STATUS_OK;
     for (int64_t at = ranges[0].first + first, end = at + frames;
          at < end && status == MB_STATUS_OK;) {
         const int64_t chunk = at / depth * depth;
         const int64_t next = chunk + depth < end ? chunk + depth : end;
-        status = decode(dataset, chunk, chunk_bytes, memory, memory + chunk_bytes);
-        for (; at < next && status == MB_STATUS_OK; at++, to += (uint64_t)rows * row)
-            memcpy(to,
-                   memory + chunk_bytes + (uint64_t)(at - chunk) * frame_bytes +
-                       (uint64_t)ranges[1].first * row,
-                   (uint64_t)rows * row);
+        s.first = at - chunk;
+        s.last = next - chunk;
+        status = decode(dataset, chunk, &s);
+        s.to += (uint64_t)(next - at) * s.rows * s.element;
         at = next;
     }
-    free(memory);
     return status;
 }
