@@ -34,7 +34,12 @@ do
         return
     end
 end
-local truth <close> = mb.ellipsoid_volume(flat:to_table(), mb.phantom.heights(nz), {ny, nx})
+-- A dry run has no values: any ellipsoids, as many.
+local any = {}
+for i = 1, flat.elements do
+    any[i] = (i - 1) % 8 < 4 and 1 or 0
+end
+local truth <close> = mb.ellipsoid_volume(mb.bound(any, flat.to_table, flat), mb.phantom.heights(nz), {ny, nx})
 -- The volume may be per metre; the phantom is per pixel.
 local pixel = result:attribute("/entry/data/data", "units") == "1/m" and result:attribute("/entry/data/data", "pixel_size") or 1
 mb.binary(volume, "mul", {scalar = pixel, out = volume})
@@ -45,4 +50,4 @@ local difference <close> = volume - truth
 mb.binary(difference, "mul", {b = disc, out = difference})
 mb.binary(truth, "mul", {b = disc, out = truth})
 cli.print(("error      %.4f relative L2 against the analytic phantom inside %g of the radius"):format(
-    difference:norm() / truth:norm(), options.radius))
+    mb.bound(1, difference.norm, difference) / mb.bound(1, truth.norm, truth), options.radius))

@@ -6,7 +6,7 @@ local file_name = require "moonbeam.file_name"
 
 local options = cli.parse(arg, {
     usage = "reconstruct.lua SCAN [-o RESULT] [options]",
-    summary = "Reconstructs a parallel-beam tomography scan by filtered back-projection.",
+    summary = "Reconstructs a parallel-beam tomography scan by the direct Fourier method or filtered back-projection.",
     {"scan", positional = true, required = true, doc = "HDF5 file, Data Exchange or NXtomo"},
     {"output", short = "o", value = "FILE", doc = "result file (default: SCAN with -volume.h5)"},
     {"overwrite", doc = "replace an existing result and pictures"},
@@ -26,9 +26,10 @@ local options = cli.parse(arg, {
     {"half-acquisition", doc = "a whole turn with the axis near an edge of the detector: a field of view of up to twice its width"},
     {"vertical-shifts", value = "FILE|PATH", doc = "rows to shift each projection by: a text file, a dataset of SCAN, or FILE:/PATH"},
     {"method", value = "NAME", type = cli.choice("auto", "fbp", "fourier"), default = "auto",
-        doc = "filtered back-projection, the direct Fourier method, or the faster that fits"},
+        doc = "fourier: direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and "
+            .. "noise a little; auto: fourier, or fbp where only it can do what is asked"},
     {"mode", value = "NAME", type = cli.choice("auto", "fast", "in_place"), default = "auto",
-        doc = "in_place needs less memory than fast and is slower; auto: fast if it fits"},
+        doc = "of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits"},
     {"rows", short = "r", value = "A:B", type = cli.range, doc = "rows to reconstruct, 1-based, inclusive (default: all)"},
     {"circle", value = "PART", type = cli.number, default = 1, doc = "circular mask as a part of the half-width, 0: none"},
     {"accuracy", value = "NAME", type = cli.choice("fast", "exact"), default = "fast", doc = "fast: error about 1e-4; exact: about 1e-6"},
@@ -226,21 +227,21 @@ local function find_center(source)
     return center
 end
 
--- The axis of a half acquisition makes the size of the volume; otherwise it can wait until the result file is open. Compressed
--- frames are decoded once, for the axis and the slices.
-local frames <close> = options.half_acquisition and not options.plan and mb.recon.decoded(scan, settings, nil, not settings.center)
-if options.half_acquisition and not settings.center then
-    if options.plan then
-        cli.wrong("--plan reads no frames: with --half-acquisition it needs the axis, --center X")
-    end
-    settings.center = find_center(frames)
-end
 local plan = cli.checked(mb.recon.plan, scan, settings)
 if options.plan then
     cli.print(mb.recon.describe(plan))
     return
 end
 phase("plan")
+
+-- The axis of a half acquisition makes the size of the volume; otherwise it can wait until the result file is open. Compressed
+-- frames are decoded once, for the axis and the slices.
+local taken <close> = mb.pool.scope(plan.device)
+local searched = not plan.exact
+local frames <close> = options.half_acquisition and mb.recon.decoded(scan, settings, plan, searched)
+if options.half_acquisition and searched then
+    plan = mb.recon.settle(frames, plan, {center = find_center(frames)})
+end
 
 local result <close> = mb.result.create(output, {
     shape = plan.volume,
@@ -270,19 +271,14 @@ local result <close> = mb.result.create(output, {
     },
 })
 
-local source <close> = mb.recon.decoded(frames or scan, settings, plan, not settings.center)
-settings.center = settings.center or find_center(source)
-plan.settings.center = settings.center
-result:parameters {center = settings.center}
+local source <close> = mb.recon.decoded(frames or scan, settings, plan, not plan.exact)
+plan = cli.checked(mb.recon.settle, source, plan, {center = not plan.exact and find_center(source) or nil})
+result:parameters {center = plan.settings.center}
 if dtype ~= "f32" then
-    if settings.range then
-        local codes = cli.checked(mb.recon.range_codes, source, plan.settings)
-        if codes < 256 then
-            warn("--output-range is so wide that the values use about %.0f of the 65536 codes", codes)
-        end
+    if plan.codes and plan.codes < 256 then
+        warn("--output-range is so wide that the values use about %.0f of the 65536 codes", plan.codes)
     end
-    range = settings.range or mb.recon.find_range(source, plan.settings)
-    plan.settings.range = range
+    range = plan.settings.range
     result:scaling((range[2] - range[1]) / (dtype == "u16" and 65535 or 1), range[1])
     say("stored     %.6g as 0, %.6g as %d", range[1], range[2], dtype == "u16" and 65535 or 1)
 end
@@ -303,11 +299,14 @@ for _, text in ipairs(report.warnings) do
     warn("%s", text)
 end
 phase("run")
+local measured = taken:finish()
+local as_planned = mb.recon.check_bytes("the reconstruction", measured, plan.peak) and report.as_planned
 result:provenance {
     clipped_below = below,
     clipped_above = above,
     not_numbers = nan,
-    center = settings.center,
+    upper_bound_peak_bytes = plan.at_most,
+    center = plan.settings.center,
     center_verdict = axis.verdict or "given",
     center_pairs = axis.pair,
     center_pairs_residual = axis.residual,
@@ -315,7 +314,8 @@ result:provenance {
     center_mass = axis.mass,
     center_slices = axis.slices,
     predicted_peak_bytes = plan.peak,
-    measured_peak_bytes = report.peak,
+    measured_peak_bytes = measured,
+    measured_as_predicted = as_planned,
     nonfinite_values = nonfinite,
     clamped_pixels = clamped,
     nonpositive_values = nonpositive,
@@ -328,7 +328,8 @@ result:finish()
 phase("completion")
 say("%s", mb.stream.describe(report.times))
 say("process    %s", table.concat(phases, ", "))
-say("memory     predicted %d bytes, measured %d bytes", plan.peak, report.peak)
+say("memory     predicted %d bytes, measured %d bytes%s", plan.peak, measured, searched
+    and (" (at most %d before the axis was found)"):format(plan.at_most) or "")
 say("pinned     predicted %d bytes, measured %d bytes", plan.pinned, report.pinned)
 say("wrote      %s", output)
 if options.preview then

@@ -114,6 +114,44 @@ function ledger.bound(bound, fn, ...)
     error(results[2], 0)
 end
 
+-- Values that a real run finds and that decide what later steps take: {list =, at = (of the next), replay = are they known?}.
+local finds
+
+--- ledger.found(bound, value): the value that a real run has found; in a dry run, which cannot find it, the bound: of the values
+-- that are possible the one for which what follows takes most. A dry run inside `replay` gets what was found in `observe`.
+function ledger.found(bound, value)
+    if not core.device.dry() then
+        if finds then
+            finds.list[#finds.list + 1] = {value}
+        end
+        return value
+    end
+    if not finds then
+        return bound
+    end
+    finds.at = finds.at + 1
+    local known = finds.list[finds.at]
+    return known and known[1] or bound
+end
+
+local function with_finds(list, fn, ...)
+    local before = finds
+    local _ <close> = setmetatable({}, {__close = function()
+        finds = before
+    end})
+    finds = {list = list, at = 0}
+    return fn(...)
+end
+
+--- ledger.observe(fn, ...): calls fn(...). Returns the values that it found, for `replay`, then what it returned.
+function ledger.observe(fn, ...)
+    local list = {}
+    return list, with_finds(list, fn, ...)
+end
+
+--- ledger.replay(finds, fn, ...): calls fn(...), whose dry runs know these values.
+ledger.replay = with_finds
+
 --- The rows: {kind, device, label, owner, keep, temp, work, live, peak}. Bytes, rounded as the pool rounds them.
 function methods:rows()
     return self.list

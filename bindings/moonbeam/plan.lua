@@ -199,99 +199,13 @@ function plan.max_count(fn, options)
     return low * granularity, low_peak
 end
 
--- ---------------------------------------------------------------------------------------------
--- Whole reconstructions
-
--- A scan of which only the shape is known.
-local function scan_of(options)
-    local shape = type(options) == "table" and options.shape
-    if type(shape) ~= "table" or #shape ~= 3 then
-        core.error.raise("argument", "shape must be {angles, rows, columns}", { op = "plan", arg = "shape" })
-    end
-    options_of(options, "plan", { "shape", "darks", "flats" }, require("moonbeam.recon").OPTIONS)
-    local scan = { n_angles = shape[1], rows = shape[2], cols = shape[3], dtype = options.dtype or "u16", angles = {} }
-    for i = 1, shape[1] do
-        scan.angles[i] = (i - 1) * (options.half_acquisition and 2 or 1) * math.pi / shape[1]
-    end
-    local function frames(n, rows, device)
-        return core.array.empty({ n, rows[2] - rows[1] + 1, scan.cols }, { dtype = scan.dtype, device = device })
-    end
-    function scan.darks(_, rows, read)
-        return frames(options.darks or 10, rows, read.device)
-    end
-    function scan.flats(_, rows, read)
-        return frames(options.flats or 10, rows, read.device)
-    end
-    function scan.projections(_, rows, read)
-        return frames(scan.n_angles, rows, read.device)
-    end
-    return scan, frames
-end
-
-local PARTS = { "all", "projection", "sinogram" }
-
--- The parts of a reconstruction as functions of (device, count).
-local function reconstruction(options)
-    local mb = require "moonbeam"
-    local scan, frames = scan_of(options)
-    return {
-        all = function(device, count)
-            local slices, counts = mb.recon.chunk(scan, device, 1, count, options)
-            slices:release()
-            counts:release()
-        end,
-        projection = function(device, count)
-            local rows = { 1, scan.rows }
-            local darks <close> = scan:darks(rows, { device = device })
-            local flats <close> = scan:flats(rows, { device = device })
-            local raw = frames(count, rows, device)
-            local projections, counts = mb.tomo.line_integrals(raw, { darks = darks, flats = flats, mode = options.flat_mode,
-                log = options.log, consume = true })
-            projections:release()
-            counts:release()
-        end,
-        sinogram = function(device, count)
-            local sinograms <close> = core.array.empty({ count, scan.n_angles, scan.cols }, { device = device })
-            local fbp = { consume = true }
-            for _, name in ipairs { "mode", "center", "half_acquisition", "filter", "cutoff", "padding", "pad_width", "circle",
-                "size", "scale", "accuracy" } do
-                fbp[name] = options[name]
-            end
-            mb.tomo.fbp(sinograms, scan.angles, fbp):release()
-        end,
-    }, { all = scan.rows, projection = scan.n_angles, sinogram = scan.rows }
-end
-
--- The peaks of a reconstruction by filtered back-projection, in bytes: {all, projection, sinogram}, and
--- on a planned device `basis`: what they rest on.
--- `all` is the whole chain for a chunk of `count` rows; `projection` the projection-wise part (flat
--- field, logarithm) for `count` whole frames; `sinogram` the sinogram-wise part (filtering,
--- back-projection) for `count` rows. Options: shape = {angles, rows, columns}, dtype (default
--- "u16"), flats and darks (numbers of frames, default 10), device, and those of recon.run.
+-- The peaks of a whole reconstruction, and how much of it fits: see scan_memory.lua.
 function plan.required_memory(count, options)
-    local parts = reconstruction(options)
-    local peaks = {}
-    for _, part in ipairs(PARTS) do
-        local need = plan.peak(parts[part], options.device, count)
-        peaks[part], peaks.basis = need.peak, need.basis
-    end
-    return peaks
+    return require("moonbeam.scan_memory").required(count, options)
 end
 
--- The largest counts for which those parts fit: {all = rows, projection = frames, sinogram = rows},
--- at most what the scan has; and their peaks, each with `basis` on a planned device. Options as for
--- required_memory, and available (bytes or "8G"; default: what the budget leaves).
 function plan.max_chunk(options)
-    local parts, limits = reconstruction(options)
-    local counts, peaks = {}, {}
-    for _, part in ipairs(PARTS) do
-        local count, peak = plan.max_count(parts[part],
-            { device = options.device, available = options.available, limit = limits[part] })
-        counts[part], peaks[part] = count, count > 0 and peak or 0
-    end
-    local basis = core.device.open(options.device or core.device.default()).basis
-    counts.basis, peaks.basis = basis, basis
-    return counts, peaks
+    return require("moonbeam.scan_memory").max_chunk(options)
 end
 
 -- max_slices(fn, make_input, available [, device]): the largest n for which fn(make_input(n, device),

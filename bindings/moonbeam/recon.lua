@@ -4,29 +4,36 @@
 -- on a shadow of the device and so knows the peak of every chunk to the byte before a frame is read.
 
 local mb = require "moonbeam"
-local arguments = require "moonbeam.arguments"
-local lean = require "moonbeam.lean"
-local on_error = require "moonbeam.on_error"
+local ledger = require "moonbeam.ledger"
 local options_of = require "moonbeam.options"
 local progress = require "moonbeam.progress"
 local scan_center = require "moonbeam.scan_center"
+local scan_plan = require "moonbeam.scan_plan"
 local scan_values = require "moonbeam.scan_values"
-local scan_frames = require "moonbeam.scan_frames"
-local stream = require "moonbeam.stream"
+local scan_work = require "moonbeam.scan_work"
 local unpack = require "moonbeam.unpack"
 local whole_call = require "moonbeam.whole"
 
 local recon = {}
 
-local ITEM_BYTES = {u8 = 1, u16 = 2, i32 = 4, f16 = 2, f32 = 4, f64 = 8}
 local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cutoff", "padding", "circle", "accuracy",
     "size", "scale", "flat_mode", "log", "quiet", "pad_width", "mode", "half_acquisition", "vertical_shifts", "method",
     "axis_tilt", "overlap", "threads", "pinned", "dtype", "range", "slices_per_file", "out"}
 
+--- The names of the options of recon.plan and its kin.
 recon.OPTIONS = OPTIONS
 
---- Rows per chunk beyond which nothing gets faster: what the back-projection kernels take at a time.
-recon.CHUNK_ROWS = 64
+--- Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need more than its own): the input of
+-- `recon.slices`. `recon.frames(scan, device, first, last, settings [, carrier])`: without a carrier it is there at once.
+recon.frames = scan_work.frames
+
+--- `recon.slices(scan, frames, first, last, settings)`: the slices of a chunk of rows from its frames, which it releases:
+-- normalises, shifts and reconstructs them (settings as of `recon.plan`, whose method and mode are what counts; without them
+-- those of `tomo.reconstruct`). Returns the slices (z, y, x) on the device and the counts of mended values (of all rows read).
+recon.slices = scan_work.slices
+
+--- One chunk of rows, read and reconstructed: `recon.chunk(scan, device, first, last, settings)`.
+recon.chunk = scan_work.chunk
 
 -- ---- vertical shifts ----
 
@@ -104,65 +111,6 @@ function recon.read_shifts(scan, where)
     return values
 end
 
--- The rows to read so that rows first .. last are complete after the vertical shifts, as far as the scan has them.
-local function rows_to_read(scan, first, last, settings)
-    local low, high = 0, 0
-    for _, shift in ipairs(settings.vertical_shifts or {}) do
-        low, high = math.min(low, math.floor(shift)), math.max(high, math.ceil(shift))
-    end
-    return math.max(1, math.tointeger(first + low)), math.min(scan.rows, math.tointeger(last + high))
-end
-
---- Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need more than its own): the input of
--- `recon.slices`. Without a carrier it is there at once.
-function recon.frames(scan, device, first, last, settings, carrier)
-    return scan_frames.read(scan, device, {rows_to_read(scan, first, last, settings)}, nil, carrier)
-end
-
---- The slices of a chunk of rows from its frames, which it releases: normalises, shifts and reconstructs them (settings as of
--- `recon.plan`, whose method and mode are what counts; without them filtered back-projection, "fast").
--- Returns the slices (z, y, x) on the device and the counts of mended values (of all rows read).
-function recon.slices(scan, frames, first, last, settings)
-    local projections <close>, counts = scan_frames.integrals(frames, settings)
-    local _ <close> = on_error(function() counts:release() end)
-    local low = rows_to_read(scan, first, last, settings)
-    if settings.vertical_shifts then
-        mb.vertical_shift(projections, settings.vertical_shifts, {out = projections})
-    end
-    local own <close> = projections:view(mb.all, {first - low + 1, last - low + 1}, mb.all)
-    local sinograms <close> = own:permute(2, 1, 3)
-    local of_slices, of_angles = lean.shifts(scan, first, last, settings)
-    local slices = mb.tomo.reconstruct(sinograms, scan.angles, {method = settings.method or "fbp",
-        mode = settings.mode or "fast", consume = true, center = settings.center, slice_shifts = of_slices, shifts = of_angles,
-        half_acquisition = settings.half_acquisition, filter = settings.filter, cutoff = settings.cutoff,
-        padding = settings.padding, pad_width = settings.pad_width, circle = settings.circle, size = settings.size,
-        scale = settings.scale, accuracy = settings.accuracy})
-    return slices, counts
-end
-
---- One chunk of rows, read and reconstructed.
-function recon.chunk(scan, device, first, last, settings)
-    return recon.slices(scan, recon.frames(scan, device, first, last, settings), first, last, settings)
-end
-
--- Half acquisition: the width of the whole field of view. Raises where the scan is none.
-local function extended_width(scan, settings)
-    if not settings.center then
-        mb.raise("argument", "half acquisition needs the rotation centre before it can be planned", {op = "recon.plan",
-            arg = "center"})
-    end
-    local least, most = math.huge, -math.huge
-    for _, angle in ipairs(scan.angles) do
-        least, most = math.min(least, angle), math.max(most, angle)
-    end
-    if (most - least) * scan.n_angles < 2 * math.pi * 0.95 * (scan.n_angles - 1) then
-        mb.raise("argument", ("half acquisition needs a whole turn; the angles cover %.0f degrees"):format(math.deg(most - least)),
-            {op = "recon.plan", arg = "half_acquisition"})
-    end
-    return mb.op.estimate("half_acquisition_weight", {{"f32", scan.cols}}, {center = settings.center, extend = true}).results[1]
-        .shape[1]
-end
-
 --- Looks at a few frames of a scan before anything is made of them: {kind = "flats", "transmission" or
 -- "line integrals", text, warnings}. Raises where a volume would be made of nothing: counts without
 -- flats, values that are all not finite, all saturated, or all one number in float32. The options rows,
@@ -212,32 +160,16 @@ end
 -- quarters of the height (the middle alone may be empty), and a quarter more on both sides; "f16", {0, the power of two that
 -- brings them to half floats}, 1 where they fit as they are. The options as of recon.run, with the centre.
 function recon.find_range(scan, options)
-    options = options_of(options, "recon.find_range", OPTIONS)
-    local low, high = options.rows and options.rows[1] or 1, options.rows and options.rows[2] or scan.rows
-    local least, most, before = math.huge, -math.huge, nil
-    for quarter = 1, 3 do
-        local row = low + quarter * (high - low) // 4
-        if row ~= before then
-            local slices <close>, counts = recon.chunk(scan, mb.device(options.device or "host"), row, row, options)
-            counts:release()
-            least = math.min(least, mb.bound(0, slices.min, slices))
-            most = math.max(most, mb.bound(0, slices.max, slices))
-            before = row
-        end
-    end
-    if options.dtype == "f16" then
-        local largest = math.max(math.abs(least), math.abs(most))
-        local fits = largest == 0 or largest > 2 ^ -4 and largest < 2 ^ 13
-        return {0, fits and 1 or 2.0 ^ math.ceil(math.log(largest, 2) - 11)}
-    end
-    local margin = (most - least) / 4
-    return margin > 0 and {least - margin, most + margin} or {least - 1, least + 1}
+    return scan_work.find_range(scan, options_of(options, "recon.find_range", OPTIONS))
 end
 
 --- How many of the 65536 codes of u16 the slices use when they are stored by `options.range`; fewer than one is an error.
 function recon.range_codes(scan, options)
     options = options_of(options, "recon.range_codes", OPTIONS)
     local own, range = recon.find_range(scan, options), options.range
+    if mb.device.dry() then
+        return 65536 -- there are no values to judge
+    end
     local codes = 65535 * (own[2] - own[1]) / 1.5 / (range[2] - range[1]) -- without find_range's margins
     if codes < 1 or codes ~= codes then
         mb.raise("argument", ("the range %g to %g is so wide that all values, about %.4g to %.4g, are stored as one"):format(
@@ -246,288 +178,107 @@ function recon.range_codes(scan, options)
     return codes
 end
 
--- The chunks of `count` rows: a list of {first, last}.
-local function chunks_of(first, last, count)
-    local list = {}
-    for from = first, last, count do
-        list[#list + 1] = {from, math.min(from + count - 1, last)}
-    end
-    return list
-end
-
--- The ranges of rows that chunks read.
-local function ranges_of(scan, chunks, settings)
-    local list = {}
-    for i, rows in ipairs(chunks) do
-        list[i] = {rows_to_read(scan, rows[1], rows[2], settings)}
-    end
-    return list
-end
-
--- Fewer chunks that take as much: of a run of chunks that have and read as many rows, four are enough, because no more than
--- three are on the device at a time.
-local function shortened(scan, chunks, settings)
-    local list, same, before = {}, 0, nil
-    for _, rows in ipairs(chunks) do
-        local low, high = rows_to_read(scan, rows[1], rows[2], settings)
-        local kind = ("%d %d %d"):format(rows[2] - rows[1], rows[1] - low, high - rows[2])
-        same = kind == before and same + 1 or 1
-        before = kind
-        if same <= 4 then
-            list[#list + 1] = rows
-        end
-    end
-    return list
-end
-
--- Sums over chunks, on the device: {mended values, values that did not fit the stored type}, three counts each.
-local function tallies(device)
-    local sums = setmetatable({}, scan_frames.metatable)
-    local _ <close> = on_error(function() sums:release() end)
-    for _, name in ipairs {"mended", "clipped"} do
-        sums[name] = mb.zeros({3}, {dtype = "f64", device = device})
-    end
-    return sums
-end
-
-local function add(sum, counts)
-    local _ <close> = counts
-    mb.binary(sum, "add", {b = counts, out = sum})
-end
-
--- Slices as they are stored; the f32 ones are released.
-local function stored(slices, settings, clipped)
-    if not settings.dtype or settings.dtype == "f32" then
-        return slices
-    end
-    local _ <close> = slices
-    local range = settings.range or {0, 1} -- a plan needs none
-    local result, counts = mb.quantize(slices, settings.dtype, {low = range[1], high = range[2]})
-    local _ <close> = on_error(function() result:release() end)
-    add(clipped, counts)
-    return result
-end
-
--- The whole work on some chunks, as it is run and as it is planned. `steps` are {prepare, write, done} of stream.run. Returns the
--- tallies as tables, and the times.
-local function work(scan, device, chunks, settings, steps, writes)
-    local sums <close> = tallies(device)
-    local times = stream.run(device, chunks, {
-        read = function(rows, carrier)
-            return recon.frames(scan, device, rows[1], rows[2], settings, carrier)
-        end,
-        compute = function(frames, rows)
-            local slices, counts = recon.slices(scan, frames, rows[1], rows[2], settings)
-            local _ <close> = on_error(function() slices:release() end)
-            add(sums.mended, counts)
-            return stored(slices, settings, sums.clipped)
-        end,
-        prepare = steps.prepare,
-        write = steps.write or function() end,
-        done = steps.done,
-    }, {overlap = settings.overlap, threads = settings.threads, pinned = settings.pinned, writes = writes,
-        files = settings.slices_per_file, source = scan.arrays, sink = settings.out})
-    local totals = {}
-    for _, name in ipairs {"mended", "clipped"} do
-        totals[name] = device.dry and {0, 0, 0} or mb.bound({0, 0, 0}, sums[name].to_table, sums[name])
-        for i, count in ipairs(totals[name]) do
-            totals[name][i] = math.tointeger(count)
-        end
-    end
-    return totals, times
-end
-
--- Ways to reconstruct chunks of so many rows, the fastest first (see `tomo.choose_method`).
-local function ways_of(scan, device, rows, options)
-    local first = options.rows and options.rows[1] or 1
-    local asked = {device = device, available = 1 << 60, slice_shifts = lean.shifts(scan, first, first + rows - 1, options)}
-    for _, name in ipairs {"method", "mode", "half_acquisition", "center", "filter", "cutoff", "padding", "pad_width", "circle",
-        "size", "accuracy"} do
-        asked[name] = options[name]
-    end
-    local _, ways = mb.tomo.choose_method({rows, scan.n_angles, scan.cols}, scan.angles, asked)
-    table.sort(ways, function(a, b) return a.seconds < b.seconds end)
-    return ways
-end
-
 --- The scan with its compressed frames decoded (see unpack.lua), to be closed (<close>), where the chunks of `plan`, and before them
 -- the search for the axis if there is one (`searched`), would decode them more than once; else as it is. `plan` nil: all rows of
 -- the options.
 function recon.decoded(scan, options, plan, searched)
     options = options_of(options, "recon.decoded", OPTIONS)
     local rows = plan and plan.rows or options.rows or {1, scan.rows}
-    local chunks = chunks_of(rows[1], rows[2], plan and plan.chunk or rows[2] - rows[1] + 1)
-    local ranges = ranges_of(scan, chunks, options)
+    local chunks = scan_work.chunks(rows[1], rows[2], plan and plan.chunk or rows[2] - rows[1] + 1)
+    local ranges = scan_work.ranges(scan, chunks, options)
     if searched then
         table.insert(ranges, 1, ranges[1]) -- it goes through the frames as well
     end
     return unpack.if_needed(scan, ranges) or setmetatable({}, {__index = scan, __close = function() end})
 end
 
--- Raises where rows, chunk, size or threads are no such numbers.
-local function check_extents(scan, options)
-    local rows = options.rows
-    if rows then
-        local first, last = type(rows) == "table" and rows[1], type(rows) == "table" and rows[2]
-        if math.type(first) ~= "integer" or math.type(last) ~= "integer" then
-            mb.raise("argument", "rows must be {first, last}, whole numbers", {op = "recon.plan", arg = "rows"})
-        elseif first < 1 or last > scan.rows or first > last then
-            mb.raise("argument", ("rows %d to %d; the scan has rows 1 to %d"):format(first, last, scan.rows),
-                {op = "recon.plan", arg = "rows"})
-        end
-    end
-    local circle = options.circle
-    if type(circle) == "number" and circle > 0 and circle * (options.size or scan.cols) < 1 then
-        mb.raise("argument", ("circle is %g, less than a pixel, which leaves nothing; 0 leaves the "
-            .. "mask out"):format(circle), {op = "recon.plan", arg = "circle"})
-    end
-    arguments.count(options.chunk or nil, "recon.plan", "chunk", 1, 1 << 31)
-    arguments.count(options.size or nil, "recon.plan", "size", 1, 1 << 20)
-    arguments.count(options.threads or nil, "recon.plan", "threads", 1, 64)
-end
-
--- Raises unless `out` is nil or an array on the host that has room for the volume.
-local function check_out(out, shape, dtype)
-    if out and (out.device.kind ~= "host" or out.dtype ~= dtype or table.concat(out.shape, " x ") ~= table.concat(shape, " x ")) then
-        mb.raise("shape", ("out is %s %s on %s; it must be %s %s on the host"):format(out.dtype, table.concat(out.shape, " x "),
-            out.device.id, dtype, table.concat(shape, " x ")), {op = "recon.plan", arg = "out"})
-    end
-end
-
 --- What a reconstruction will take: method, chunk height, number of chunks, bytes. Reads nothing.
--- Options as `recon.run`; `method` and `mode` become the fastest way that fits with one row at least.
--- Without a `center` the search for it is planned too (search_peak). `overlap` (reading and writing beside the computing, which
+-- Options as `recon.run`. The method follows from the scan and the options alone (see `tomo.reconstruct`); `mode` becomes the
+-- faster one that fits with one row at least, as long as the values stay the same.
+-- Without a `center` the plan is an upper bound (exact = false): it holds for every axis that the search may return, and counts
+-- the search (search_peak) and, where `dtype` needs a `range`, finding that (range_peak). `recon.settle` makes it exact.
+-- `overlap` (reading and writing beside the computing, which
 -- takes a second set of chunks on the device) "auto" becomes true where that fits with one row at least. `dtype` "f16" or "u16"
 -- stores the slices as that, `range` = {low, high} being its low and high (see op quantize); `slices_per_file` is the result's;
 -- `out` is the array on the host that the slices go to, where that is no result. `pinned` is the pinned host memory that it may
 -- take (none for arrays that are pinned themselves), `threads` how many threads read, and how many write.
--- Returns {rows = {first, last}, method, mode, reason, chunk, chunks, peak, search_peak, overlap, pinned, budget,
--- device, volume = {nz, ny, nx}, settings, ...}.
+-- Returns {rows = {first, last}, method, mode, reason, chunk, chunks, peak (of everything), run_peak, search_peak, range_peak,
+-- exact, at_most, worst_axis, overlap, pinned, budget, device, volume = {nz, ny, nx}, settings, ...}.
 function recon.plan(scan, options)
-    options = options_of(options, "recon.plan", OPTIONS)
-    local device = mb.device(options.device or "host")
-    check_extents(scan, options)
-    local first = options.rows and options.rows[1] or 1
-    local last = options.rows and options.rows[2] or scan.rows
-    lean.of(options) -- raises where the tilt is out of the question
-    local settings = {}
-    for name, value in pairs(options) do
-        settings[name] = value
-    end
-    local width = options.half_acquisition and extended_width(scan, options) or scan.cols
-    local total = last - first + 1
-    local function dry_work(shadow, count)
-        work(scan, shadow, shortened(scan, chunks_of(first, last, count), settings), settings, {})
-    end
-    local stats = mb.pool.stats(device)
-    local available = options.available or stats.budget - stats.live
-    -- More rows than this at a time gain no speed; fewer show progress, and obey Ctrl-C, sooner. Files are written with fewer
-    -- halts in larger chunks; in memory the first upload and the last download, which nothing hides, are shorter in smaller ones.
-    local most = math.min(total, math.max(recon.CHUNK_ROWS, total // (options.out and 32 or 16)))
-    local function choose()
-        if options.chunk then
-            local chunk = math.min(options.chunk, total)
-            local peak = mb.plan.peak(dry_work, device, chunk).peak
-            return peak <= available and chunk or 0, peak
+    return scan_plan.make(scan, options_of(options, "recon.plan", OPTIONS))
+end
+
+--- The exact plan, once what a plan without `center` leaves open is known: the same method and chunks, `peak` to the byte, never
+-- more than `at_most`, the peak of the plan before. Looks for the axis unless the plan has it or `found.center` gives it, and for
+-- the range of the values where one is needed; `codes` of the plan is how many codes of u16 the range that was given leaves (see
+-- recon.range_codes). Returns the plan, and how the axis was found: what find_center says, {center, how, details}.
+function recon.settle(scan, plan, found)
+    found = options_of(found, "recon.settle", {"center", "how", "details"})
+    if not plan.exact then
+        if not found.center then
+            local center, how, details = recon.find_center(scan, plan.settings)
+            found = {center = center, how = how, details = details}
         end
-        return mb.plan.max_count(dry_work, {device = device, available = available, limit = most})
+        -- A dry run has no frames to find it in: it goes on with the axis that takes most.
+        plan = scan_plan.settle(scan, plan, ledger.found(plan.worst_axis, found.center))
     end
-    local search = not options.center and mb.plan.peak(function(shadow)
-        settings.device = shadow
-        scan_center.find(scan, settings)
-        settings.device = options.device
-    end, device).peak or nil
-    local chunk, peak, way
-    local ways = ways_of(scan, device, math.min(total, recon.CHUNK_ROWS), options)
-    local function choose_way()
-        for i, candidate in ipairs(ways) do
-            way, settings.method, settings.mode = candidate, candidate.method, candidate.mode
-            chunk, peak = choose()
-            if chunk > 0 then
-                way.reason = i > 1 and way.name .. " (the faster way takes more than there is)" or way.reason
-                return
-            end
+    if plan.range_peak and not plan.ranged then
+        plan.ranged = true
+        if plan.settings.range then
+            plan.codes = recon.range_codes(scan, plan.settings)
+        else
+            plan.settings.range = recon.find_range(scan, plan.settings)
         end
     end
-    settings.overlap = options.overlap ~= false
-    choose_way()
-    if chunk == 0 and settings.overlap and options.overlap ~= true then
-        settings.overlap = false
-        choose_way()
-    end
-    if chunk == 0 and options.chunk then
-        mb.raise("budget", ("a chunk of %d rows needs %s, %s are available; smaller chunks need less (leave --chunk out "
-            .. "to have it chosen)"):format(math.min(options.chunk, total), mb.device.format_bytes(peak),
-            mb.device.format_bytes(available)), {op = "recon.plan", arg = "chunk"})
-    elseif chunk == 0 or search and search > available then
-        local least = math.huge
-        for _, candidate in ipairs(ways) do
-            settings.method, settings.mode = candidate.method, candidate.mode
-            least = math.min(least, mb.plan.peak(dry_work, device, 1).peak)
-        end
-        least = math.max(least, search or 0)
-        local problem = ("one row of this scan%s needs %s, %s are available"):format(
-            search == least and ", with the search for its axis," or "", mb.device.format_bytes(least),
-            mb.device.format_bytes(available))
-        local enough = options.available and least or least + stats.live
-        local err = mb.error("budget", ("%s; give a budget of at least %d bytes"):format(problem, enough), {op = "recon.plan"})
-        err.problem, err.enough, err.device = problem, enough, device.id
-        error(err, 0)
-    end
-    -- Even chunks: the same number of them, but none much smaller than the others; whole packets of slices if they fit.
-    if not options.chunk then
-        local even = math.ceil(total / math.ceil(total / chunk))
-        chunk = math.min(chunk, (even + 7) // 8 * 8)
-        peak = mb.plan.peak(dry_work, device, chunk).peak
-    end
-    width = options.size or width
-    check_out(options.out, {total, width, width}, options.dtype or "f32")
-    return {
-        device = device,
-        rows = {first, last},
-        chunk = chunk,
-        chunks = math.ceil(total / chunk),
-        peak = peak,
-        search_peak = search,
-        budget = stats.budget,
-        available = available,
-        overlap = settings.overlap,
-        pinned = stream.pinned_bytes(device, {threads = options.threads, pinned = options.pinned,
-            files = options.slices_per_file, source = scan.arrays, sink = options.out}),
-        volume = {total, width, width},
-        dtype = options.dtype or "f32",
-        volume_bytes = total * width * width * ITEM_BYTES[options.dtype or "f32"],
-        input_bytes = scan.n_angles * total * scan.cols * ITEM_BYTES[scan.dtype],
-        method = way.method,
-        mode = way.mode,
-        reason = way.reason,
-        lean = {lean.at(scan, first, settings), lean.at(scan, last, settings)},
-        settings = settings,
-    }
+    return plan, found
 end
 
 --- Text of a plan, for people.
-function recon.describe(plan)
-    local bytes = mb.device.format_bytes
-    local lines = {
-        ("device     %s (%s)"):format(plan.device.id, plan.device.name),
-        ("input      %s in rows %d to %d"):format(bytes(plan.input_bytes), plan.rows[1], plan.rows[2]),
-        ("volume     %d x %d x %d %s, %s"):format(plan.volume[1], plan.volume[2], plan.volume[3], plan.dtype,
-            bytes(plan.volume_bytes)),
-        ("method     %s"):format(plan.reason),
-        ("chunks     %d of %d rows%s"):format(plan.chunks, plan.chunk, plan.overlap and ", reading and writing beside" or ""),
-        ("peak       %s (%d bytes) of %s available"):format(bytes(plan.peak), plan.peak, bytes(plan.available)),
-        ("pinned     %s (%d bytes) of host memory"):format(bytes(plan.pinned), plan.pinned),
-    }
-    if plan.search_peak then
-        lines[#lines + 1] = ("axis       its search takes %s (%d bytes)"):format(bytes(plan.search_peak), plan.search_peak)
+recon.describe = scan_plan.describe
+
+--- `recon.check_bytes(what, bytes, promised)`: says loudly, on the standard error, that a promise was broken. Where the
+-- environment has MOONBEAM_STRICT, as in specs, that is an error. Returns whether the promise was kept.
+recon.check_bytes = scan_plan.check_bytes
+
+-- What functions that are not part of the plan take while it runs.
+local function others_of(device)
+    local others = {bytes = 0}
+    function others.call(fn, ...)
+        local scope <close> = mb.pool.scope(device)
+        fn(...)
+        others.bytes = math.max(others.bytes, (scope:finish()))
     end
-    if plan.lean[1] ~= 0 then
-        lines[#lines + 1] = ("axis       leans from %+.2f columns at row %d to %+.2f at row %d"):format(plan.lean[1], plan.rows[1],
-            plan.lean[2], plan.rows[2])
-    end
-    lines[#lines + 1] = plan.device.basis
-    return table.concat(lines, "\n")
+    return others
+end
+
+-- The steps of a run beside reading and computing.
+local function steps_of(plan, sink, each, others, bar)
+    local out = not sink and plan.settings.out or nil
+    local beside = type(sink) ~= "function"
+    return {
+        prepare = function(rows)
+            if beside and not out then
+                sink:prepare(rows[1] - plan.rows[1] + 1, rows[2] - plan.rows[1] + 1)
+            end
+        end,
+        write = function(slices, rows, carrier)
+            local z = rows[1] - plan.rows[1] + 1
+            if each then
+                others.call(each, slices, z)
+            end
+            if out then
+                local own <close> = out:view({z, z + slices.shape[1] - 1})
+                carrier:carry(own, slices)
+            elseif beside then
+                sink:carry(carrier, slices, z)
+            else
+                others.call(sink, slices, z)
+            end
+        end,
+        done = function(rows)
+            bar:step(rows[2] - rows[1] + 1)
+        end,
+    }, beside
 end
 
 -- How many values, detector pixels and voxels a run goes through, rows that are read twice counted twice.
@@ -540,52 +291,43 @@ local function sizes_of(scan, plan, ranges)
         voxels = plan.volume[1] * plan.volume[2] * plan.volume[3]}
 end
 
---- Runs a plan. `sink` gets the slices: a result (mb.result) or the plan's `out` (left out here), either written to while the
--- next chunk is computed, or a function (slices, z), z counting from 1, which is done with the slices when it returns. `each`, a
--- function like that, sees the slices before. Returns {seconds, peak, pinned (both measured), counts = {nonfinite, clamped,
+--- Runs a plan; one that is not exact is settled first. `sink` gets the slices: a result (mb.result) or the plan's `out` (left out
+-- here), either written to while the next chunk is computed, or a function (slices, z), z counting from 1, which is done with the
+-- slices when it returns. `each`, a function like that, sees the slices before. Memory that these functions take comes on top of
+-- the plan. Measured bytes that are not those of the plan are an error in specs, and a loud warning otherwise (check_bytes).
+-- Returns {seconds, peak, pinned (both measured), as_planned (were they those of the plan?), plan, counts = {nonfinite, clamped,
 -- nonpositive}, clipped = {below, above, NaN} of the values stored as another type than f32, times (see stream.describe),
 -- warnings: what was lost}. Raises where all was: nothing finite, no beam, everything clipped.
 function recon.run(scan, plan, sink, each)
     scan_values.check(scan, plan.settings)
+    plan = recon.settle(scan, plan)
     local bar = progress.new("reconstructing", plan.rows[2] - plan.rows[1] + 1, {unit = "slices",
         quiet = plan.settings.quiet or mb.device.dry()})
-    local out = not sink and plan.settings.out or nil
-    local beside = type(sink) ~= "function"
-    local chunks = chunks_of(plan.rows[1], plan.rows[2], plan.chunk)
-    local ranges = ranges_of(scan, chunks, plan.settings)
+    local chunks = scan_work.chunks(plan.rows[1], plan.rows[2], plan.chunk)
+    local ranges = scan_work.ranges(scan, chunks, plan.settings)
     local unpacked <close> = unpack.if_needed(scan, ranges)
     mb.collect()
     local scope <close> = mb.pool.scope(plan.device)
-    local totals, times = work(unpacked or scan, plan.device, chunks, plan.settings, {
-        prepare = function(rows)
-            if beside and not out then
-                sink:prepare(rows[1] - plan.rows[1] + 1, rows[2] - plan.rows[1] + 1)
-            end
-        end,
-        write = function(slices, rows, carrier)
-            local z = rows[1] - plan.rows[1] + 1
-            if each then
-                each(slices, z)
-            end
-            if out then
-                local own <close> = out:view({z, z + slices.shape[1] - 1})
-                carrier:carry(own, slices)
-            elseif beside then
-                sink:carry(carrier, slices, z)
-            else
-                sink(slices, z)
-            end
-        end,
-        done = function(rows)
-            bar:step(rows[2] - rows[1] + 1)
-        end,
-    }, beside)
+    local others = others_of(plan.device)
+    local steps, beside = steps_of(plan, sink, each, others, bar)
+    local totals, times = scan_work.run(unpacked or scan, plan.device, chunks, plan.settings, steps, beside)
     local peak = scope:finish()
     times.unpack = (unpacked or scan).unpack_seconds
-    local warnings = mb.device.dry() and {} or scan_values.losses(totals.mended, totals.clipped,
+    local report = {seconds = bar:finish(), peak = peak, pinned = times.pinned, counts = totals.mended, clipped = totals.clipped,
+        times = times, plan = plan}
+    report.warnings = mb.device.dry() and {} or scan_values.losses(totals.mended, totals.clipped,
         sizes_of(scan, plan, ranges), plan.settings.log ~= false)
-    return {seconds = bar:finish(), peak = peak, pinned = times.pinned, counts = totals.mended, clipped = totals.clipped,
-        times = times, warnings = warnings}
+    report.as_planned = scan_plan.check_bytes("the run", peak, plan.run_peak, peak == plan.run_peak
+        or others.bytes > 0 and peak > plan.run_peak and peak <= plan.run_peak + others.bytes)
+    if beside then
+        report.as_planned = scan_plan.check_bytes("the run's pinned memory", times.pinned, plan.pinned) and report.as_planned
+    end
+    return report
+end
+
+-- The width of the slices, where it is known before the axis.
+local function width_of(scan, settings)
+    return settings.size or settings.half_acquisition and scan_work.extended_width(scan, settings) or scan.cols
 end
 
 --- Reconstructs projections that are in host memory into a volume in host memory, in chunks of rows that fit the device, moved
@@ -604,13 +346,15 @@ function recon.reconstruct(projections, angles, options)
         settings[name] = value
     end
     local scan = mb.scan.of_arrays(projections, angles, {flats = options.flats, darks = options.darks})
-    check_extents(scan, settings)
+    scan_plan.check_extents(scan, settings)
     settings.flats, settings.darks = nil, nil
     scan_values.check(scan, settings)
-    settings.center = options.center or recon.find_center(scan, settings)
+    if settings.half_acquisition and not settings.size and not settings.center then
+        settings.center = recon.settle(scan, recon.plan(scan, settings)).settings.center -- it makes the width of the volume
+    end
     local made
     if not options.out then
-        local width = settings.size or settings.half_acquisition and extended_width(scan, settings) or scan.cols
+        local width = width_of(scan, settings)
         local rows = settings.rows and settings.rows[2] - settings.rows[1] + 1 or scan.rows
         made = mb.empty({rows, width, width}, {dtype = settings.dtype, device = "host"})
         settings.out = made
@@ -620,18 +364,13 @@ function recon.reconstruct(projections, angles, options)
             made:release()
         end
     end})
-    if settings.dtype and settings.dtype ~= "f32" and not settings.range then
-        settings.range = recon.find_range(scan, settings)
-    end
-    local plan = recon.plan(scan, settings)
-    local report = recon.run(scan, plan)
-    report.plan = plan
+    local report = recon.run(scan, recon.plan(scan, settings))
     return settings.out, report
 end
 
 -- What functions take before their options.
 local SCAN, PLAN = {"scan", "mb.scan.open or mb.scan.of_arrays returned"}, {"plan", "recon.plan returned"}
-local objects = {run = {SCAN, PLAN}, chunk = {SCAN}, frames = {SCAN}, slices = {SCAN}}
+local objects = {run = {SCAN, PLAN}, settle = {SCAN, PLAN}, describe = {PLAN}, chunk = {SCAN}, frames = {SCAN}, slices = {SCAN}}
 for _, name in ipairs {"plan", "find_center", "find_range", "range_codes", "center_bounds", "check_values", "expected_values", "decoded",
     "read_shifts"} do
     objects[name] = {SCAN}

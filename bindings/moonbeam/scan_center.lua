@@ -208,11 +208,6 @@ end
 
 -- Public as mb.recon.find_center.
 function scan_center.find(scan, options)
-    if mb.device.dry() and options.half_acquisition then
-        mb.raise("dry_run", "the centre of a half acquisition makes the size of the volume, and is "
-            .. "found in the data, which a dry run does not have; give it (center =, --center)",
-            {op = "recon.find_center"})
-    end
     local device = mb.device(options.device or "host")
     local rows, middle = rows_of(scan, options)
     local found = registered(scan, device, rows, options)
@@ -230,6 +225,9 @@ function scan_center.find(scan, options)
         column, verdict, name = center.decide(found, others, scan.cols)
     elseif found then
         column, verdict = found.column, found.verdict
+        if mb.device.dry() then -- which has no frames: the axis of the widest volume
+            column = scan_center.bounds(scan, options)[2]
+        end
     else
         mb.raise("argument", "no two projections are half a turn apart; give the centre",
             {op = "recon.find_center", arg = "center"})

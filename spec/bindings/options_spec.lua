@@ -10,7 +10,8 @@ local ZZZ = {zzz = 1}
 -- Modules that are parts of others; their options come from those.
 local INTERNAL = {}
 for name in ([[arguments axis_pairs axis_register center cli deconv_grid fbp file_name finite gradient_consensus init lean method
-    on_error op_functions options pick result_parts sandbox scan_angles scan_arrays scan_center scan_frames scan_layout scan_values
+    on_error op_functions options pick result_parts sandbox scan_angles scan_arrays scan_center scan_frames scan_layout
+    scan_memory scan_plan scan_values scan_work
     script tiff_metadata tiled_deconv_blocks unknown unpack whole]]):gmatch "%S+" do
     INTERNAL[name] = true
 end
@@ -66,6 +67,7 @@ end
 for _, name in ipairs {"center_bounds", "check_values", "expected_values", "find_center", "find_range", "plan", "range_codes"} do
     CALLS["recon." .. name] = function(f, s) f(s.scan, ZZZ) end
 end
+CALLS["recon.settle"] = function(f, s) f(s.scan, mb.recon.plan(s.scan, {log = false}), ZZZ) end
 CALLS["recon.reconstruct"] = function(f, s) f(s.v, s.angles, ZZZ) end
 for _, name in ipairs {"convolution.convolve", "convolution.correlate", "deconv.gradient_consensus", "deconv.landweber",
     "deconv.richardson_lucy", "deconv.tikhonov", "deconv.wiener", "tiled_deconv.richardson_lucy", "tiles.convolve"} do

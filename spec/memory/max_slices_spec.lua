@@ -152,18 +152,16 @@ describe("plan", function()
         local options = {shape = {30, 20, 48}, center = 23.5}
         local need = mb.plan.required_memory(6, options)
         -- The parts are what they say, measured.
-        local raw = mb.random({30, 6, 48}, {dtype = "u16", low = 1, high = 100})
-        raw:release()
-        local angles = {}
-        for i = 1, 30 do
-            angles[i] = (i - 1) * math.pi / 30
+        local angles = mb.tomo.angles(30)
+        for _, method in ipairs {"fourier", "fbp"} do
+            local measured = mb.pool.peak(function()
+                local sinograms <close> = mb.zeros {6, 30, 48}
+                mb.tomo.reconstruct(sinograms, angles, {method = method, center = 23.5, consume = true}):release()
+            end)
+            assert.equal(measured, mb.plan.required_memory(6, {shape = {30, 20, 48}, center = 23.5, method = method}).sinogram)
+            assert.is_true(method == "fbp" or measured == need.sinogram)
         end
         local measured = mb.pool.peak(function()
-            local sinograms <close> = mb.zeros {6, 30, 48}
-            mb.tomo.fbp(sinograms, angles, {center = 23.5, consume = true}):release()
-        end)
-        assert.equal(measured, need.sinogram)
-        measured = mb.pool.peak(function()
             local darks <close> = mb.zeros({10, 20, 48}, {dtype = "u16"})
             local flats <close> = mb.ones({10, 20, 48}, {dtype = "u16"})
             local frames = mb.ones({6, 20, 48}, {dtype = "u16"})
@@ -186,5 +184,55 @@ describe("plan", function()
         assert.is_true(fewer.all < 6 or mb.plan.required_memory(fewer.all, options).all < need.all)
         assert.equal(0, (mb.plan.max_chunk {shape = {30, 20, 48}, center = 23.5, available = 1024}).all)
         assert.matches("shape", (helper.failure(mb.plan.required_memory, 1, {})))
+    end)
+
+    -- Frames, flats and darks, released together.
+    local function arrays()
+        local raw = mb.random({30, 20, 48}, {seed = 1, dtype = "u16", low = 500, high = 900})
+        local flats = mb.random({10, 20, 48}, {seed = 2, dtype = "u16", low = 1000, high = 1100})
+        local made = {raw = raw, flats = flats, darks = mb.ones({10, 20, 48}, {dtype = "u16"})}
+        return setmetatable(made, {__close = function()
+            for _, array in pairs(made) do
+                array:release()
+            end
+        end})
+    end
+
+    it("says of a whole reconstruction what recon.plan says, and the run takes", function()
+        local scan <close> = arrays()
+        local angles = mb.tomo.angles(30)
+        for _, case in ipairs {{}, {method = "fbp"}, {method = "fbp", mode = "in_place"}, {overlap = false}, {output_dtype = "u16",
+            range = {-1, 1}}, {center = false}, {padding = "zero", circle = 0.9, method = "fourier", accuracy = "exact"},
+            {axis_tilt = 0.02}} do
+            local own, run = {shape = {30, 20, 48}}, {quiet = true, flats = scan.flats, darks = scan.darks, pinned = "1Mi"}
+            for name, value in pairs(case) do
+                own[name] = value
+                run[name == "output_dtype" and "dtype" or name] = value
+            end
+            own.center = case.center == nil and 20.25 or nil
+            run.center = own.center
+            run.overlap = case.overlap == nil and true or case.overlap
+            for _, chunk in ipairs {3, 20} do
+                run.chunk = chunk
+                local volume, report = mb.recon.reconstruct(scan.raw, angles, run)
+                local need = mb.plan.required_memory(chunk, own)
+                assert.equal(need.all, report.plan.at_most)
+                assert.equal(report.peak, report.plan.run_peak)
+                if own.center then
+                    assert.equal(need.all, report.plan.peak)
+                    assert.equal(need.all, math.max(report.peak, report.plan.range_peak or 0))
+                end
+                volume:release()
+            end
+        end
+    end)
+
+    it("takes no option that a reconstruction does not have", function()
+        for _, f in ipairs {mb.plan.max_chunk, function(options) return mb.plan.required_memory(2, options) end} do
+            local message, err = helper.failure(f, {shape = {30, 20, 48}, overlapp = true})
+            assert.matches("unknown option 'overlapp'; did you mean 'overlap'", message, 1, true)
+            assert.equal("argument", err.code)
+        end
+        assert.matches("count", (helper.failure(mb.plan.required_memory, 0, {shape = {30, 20, 48}})))
     end)
 end)

@@ -151,19 +151,96 @@ describe("whole scripts", function()
         assert.equal(planned, tonumber(text:match("peak: predicted (%d+), measured %d+ bytes")))
         assert.equal(planned, tonumber(text:match("measured (%d+) bytes\n"))) -- what the script itself says
         assert.is_true(exists "volume.h5" and exists "slice.png")
-        -- The search for the axis takes the same steps whatever it finds.
-        text, status = helper.run_program("--ledger scripts/reconstruct.lua -d host -o " .. folder .. "/x.h5 " .. scan)
-        assert.equal(0, status, text)
-        assert.matches("difference 0; 0 of %d+ steps differ\n$", text)
-        text, status = helper.run_program("--plan scripts/reconstruct.lua --half-acquisition -d host -o " .. folder .. "/y.h5 " .. scan)
-        assert.equal(1, status)
-        assert.matches("%-%-center", text)
         text, status = helper.run_program("--plan --device planned:h200 scripts/reconstruct.lua -o " .. folder .. "/y.h5 " .. scan)
         assert.equal(0, status, text)
         assert.matches("\nestimate: recorded on NVIDIA H200", text) -- "auto" is the chosen device
         text, status = helper.run_program("--plan scripts/reconstruct.lua --nonsense")
         assert.equal(2, status)
         assert.matches("unknown option", text)
+    end)
+end)
+
+describe("shipped scripts with default options", function()
+    local place
+
+    setup(function()
+        place = os.tmpname()
+        os.remove(place)
+        assert(os.execute(("mkdir '%s'"):format(place)))
+    end)
+
+    teardown(function()
+        os.execute(("rm -r '%s'"):format(place))
+    end)
+
+    -- What `moonbeam --ledger scripts/...` prints; the figures of the plan, of the run and of the plan before.
+    local function ledger(arguments)
+        local text, status = helper.run_program("--ledger scripts/" .. arguments)
+        assert.equal(0, status, text:sub(-2000))
+        assert.matches("difference 0; 0 of %d+ steps differ\n$", text)
+        local planned, measured = text:match("peak: predicted (%d+), measured (%d+) bytes")
+        return tonumber(planned), tonumber(measured), tonumber(text:match("before it, at most (%d+) bytes")), text
+    end
+
+    -- The axis is found in the frames, and decides what the run takes.
+    local function reconstruct(scan, more)
+        local planned, measured, most, text = ledger(("reconstruct.lua %s -d host -q --overwrite -o %s/v.h5 %s"):format(scan, place,
+            more or ""))
+        assert.equal(planned, measured)
+        assert.is_true(most >= measured)
+        return measured, most, text
+    end
+
+    it("have the ledgers that are planned, wherever the axis is", function()
+        local seen = 0
+        for name, arguments in pairs {
+            right = "--size 96 --rows 5 --angles 97 --center 54.5", left = "--size 75 --rows 7 --angles 61 --center 30.25",
+            noisy = "--size 64 --rows 3 --angles 46 --center 36 --photons 200", row = "--size 50 --rows 1 --angles 40 --center 22",
+        } do
+            local scan = ("%s/%s.h5"):format(place, name)
+            ledger(("simulate.lua %s %s -q -d host"):format(scan, arguments))
+            local measured, most = reconstruct(scan)
+            seen = seen + (most > measured and 1 or 0)
+        end
+        assert.is_true(seen > 0) -- the bound was one, at least once
+        local scan = place .. "/right.h5"
+        for _, more in ipairs {"--output-dtype uint16", "--output-dtype float16 --no-overlap", "--axis-tilt 1", "--method fbp -b 1M",
+            "--circle 0 --accuracy exact --chunk 2", "--output-dtype uint16 --output-range=-1:1e6"} do
+            reconstruct(scan, more)
+        end
+        ledger(("compare_phantom.lua %s %s/v.h5"):format(scan, place))
+    end)
+
+    it("have the ledgers that are planned for a half acquisition, whose axis makes the volume", function()
+        local scan = place .. "/half.h5"
+        ledger(("simulate.lua %s --size 64 --rows 3 --angles 90 --span 360 --center 47 -q -d host"):format(scan))
+        for _, more in ipairs {"", "--mode in_place --output-dtype uint16"} do
+            local measured, most = reconstruct(scan, "--half-acquisition " .. more)
+            assert.is_true(most > measured)
+        end
+    end)
+
+    it("have the ledgers that are planned on a real scan", function()
+        local name = (os.getenv "MOONBEAM_DATA" or "../shared/data") .. "/tooth.h5"
+        local file <close> = io.open(name)
+        if not file then
+            pending("no " .. name)
+        end
+        local measured, most, text = reconstruct(name)
+        assert.is_true(most > measured)
+        assert.matches("fourier_reconstruct", text)
+    end)
+
+    it("run in the budget that is planned, where the axis decides whether they do", function()
+        local scan = place .. "/c.h5"
+        assert.equal(0, select(2, helper.run_program(
+            ("scripts/simulate.lua %s --center 245 --size 512 --rows 32 --angles 512 -q -d host"):format(scan))))
+        local text, status = helper.run_program(("scripts/reconstruct.lua %s -b 95M -d host -o %s/c-v.h5"):format(scan, place))
+        assert.equal(0, status, text)
+        local planned, measured, bound = text:match("memory +predicted (%d+) bytes, measured (%d+) bytes "
+            .. "%(at most (%d+) before the axis was found%)")
+        assert.equal(planned, measured)
+        assert.is_true(tonumber(bound) >= tonumber(measured) and tonumber(bound) <= 95e6)
     end)
 end)
 

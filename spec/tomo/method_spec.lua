@@ -51,71 +51,77 @@ describe("tomo.reconstruct", function()
         end)
     end)
 
-    it("takes the faster method", function()
-        local few = mb.tomo.choose_method({4, 60, 64}, mb.tomo.angles(60), {device = "host"})
-        assert.equal("fbp", few.method)
-        assert.matches("times as fast as the other", few.reason)
-        local many = mb.tomo.choose_method({8, 3000, 2048}, mb.tomo.angles(3000), {device = "host"})
-        assert.equal("fourier", many.method)
-    end)
-
-    -- Within a tenth of the faster one, in every case that was measured.
-    for kind, times in pairs(require "spec.fixtures.method_times") do
-        it("takes the faster method where both were measured: " .. kind, function()
-            local device = kind == "host" and "host" or "planned:h200"
-            for _, case in ipairs(times) do
-                local slices, count, cols, accuracy, fbp, fourier = table.unpack(case)
-                local way, ways = mb.tomo.choose_method({slices, count, cols}, mb.tomo.angles(count),
-                    {device = device, accuracy = accuracy, available = "1TiB"})
-                local taken = way.method == "fbp" and fbp or fourier
-                local what = ("%d x %d x %d, %s"):format(slices, count, cols, accuracy)
-                assert.is_true(taken <= 1.1 * math.min(fbp, fourier), what)
-                assert.equal("fast", way.mode, what)
-                for _, other in ipairs(ways) do -- and not by accident
-                    local measured = other.mode == "fast" and (other.method == "fbp" and fbp or fourier)
-                    local ratio = measured and other.seconds * slices * 1e3 / measured or 1
-                    assert.is_true(ratio > 0.4 and ratio < 1.6, ("%s: %s, %.2f of what was measured"):format(what, other.name, ratio))
-                end
-            end
-        end)
-    end
-
-    it("knows from how many angles on back-projection on a GPU has its fast kernels", function()
-        local device = mb.device "planned:h200"
-        local function at(count)
-            local angles = mb.tomo.angles(count)
-            local scratch = mb.op.estimate("backproject", {{64, count, 1024}}, {angles = angles, accuracy = "fast"},
-                {device = device}).scratch
-            local _, ways = mb.tomo.choose_method({64, count, 1024}, angles, {device = device, accuracy = "fast"})
-            for _, way in ipairs(ways) do
-                if way.method == "fbp" and way.mode == "fast" then
-                    return scratch, way.seconds
+    it("is one method for all shapes, devices and budgets", function()
+        for _, shape in ipairs {{4, 60, 64}, {1, 19, 32}, {8, 1500, 1024}, {64, 3000, 2048}} do
+            for _, device in ipairs {"host", "planned:h200"} do
+                for _, available in ipairs {1, "1GiB", "1TiB"} do
+                    local way = mb.tomo.choose_method(shape, mb.tomo.angles(shape[2]), {device = device, available = available})
+                    assert.equal("fourier", way.method)
+                    assert.equal("direct Fourier method (the default)", way.reason)
                 end
             end
         end
-        local count, scratch, seconds = 500, at(500)
-        repeat -- the operator packs less for them
-            count = count + 1
-            local last_scratch, last_seconds = scratch, seconds
-            scratch, seconds = at(count)
-            assert.equal(scratch < last_scratch, seconds < 0.8 * last_seconds, count .. " angles")
-        until scratch < last_scratch or count == 800
-        assert.is_true(count < 800)
     end)
 
-    it("takes what fits the budget, and the least when nothing does", function()
-        local angles = mb.tomo.angles(1500)
-        local best, ways = mb.tomo.choose_method({8, 1500, 1024}, angles, {device = "host", consume = true})
-        assert.equal("fourier", best.method)
-        assert.equal(3, #ways)
-        table.sort(ways, function(a, b) return a.peak < b.peak end)
-        assert.is_true(ways[1].peak < best.peak)
-        local other = mb.tomo.choose_method({8, 1500, 1024}, angles, {device = "host", consume = true, available = best.peak - 1})
-        assert.equal("fbp", other.method)
-        assert.matches("faster but takes", other.reason)
-        local none = mb.tomo.choose_method({8, 1500, 1024}, angles, {device = "host", consume = true, available = 1})
-        assert.equal(ways[1].peak, none.peak)
-        assert.is_false(none.fits)
+    it("takes mode in_place by itself only where that changes no value", function()
+        local angles = mb.tomo.angles(700)
+        local function way(options)
+            options.method, options.available, options.consume = "fbp", 1, true
+            return (mb.tomo.choose_method({8, 700, 256}, angles, options))
+        end
+        local function modes(options)
+            local _, ways = mb.tomo.choose_method({8, 700, 256}, angles, options)
+            local taken = {}
+            for _, each in ipairs(ways) do
+                taken[#taken + 1] = each.taken and each.mode or nil
+            end
+            return taken
+        end
+        assert.same({"fast", "in_place"}, modes {method = "fbp", device = "host"})
+        assert.same({"fast"}, modes {method = "fbp", device = "planned:h200"}) -- half floats there, but not in place
+        assert.same({"fast", "in_place"}, modes {method = "fbp", device = "planned:h200", accuracy = "exact"})
+        assert.equal("fast", way({device = "planned:h200"}).mode)
+        local sino <close>, few = sinograms(5, 30, 64, "host")
+        local fbp = require "moonbeam.fbp"
+        local before = fbp.BATCH_BYTES
+        fbp.BATCH_BYTES = 1 -- as small parts as there are
+        local _ <close> = setmetatable({}, {__close = function() fbp.BATCH_BYTES = before end})
+        local fast <close> = mb.tomo.fbp(sino, few, {center = 30.25})
+        local in_place <close> = mb.tomo.fbp(sino, few, {center = 30.25, mode = "in_place"})
+        assert.same(fast:to_table(), in_place:to_table())
+    end)
+
+    it("knows from how many angles on back-projection on a GPU has half floats", function()
+        local same = require("moonbeam.fbp").same_in_place
+        local device, changes, last = mb.device "planned:h200", 0, true
+        for count = 500, 800 do
+            local now = same(device, count, 1024, {})
+            changes = changes + (now ~= last and 1 or 0)
+            last = now
+        end
+        assert.equal(1, changes)
+        assert.is_false(last)
+    end)
+
+    it("names the other method where the one that is taken does not fit", function()
+        local sino <close>, angles = sinograms(6, 60, 96, "host")
+        local device = mb.device "host"
+        local fourier = mb.tomo.choose_method(sino.shape, angles, {device = device, consume = true})
+        local fbp = mb.tomo.choose_method(sino.shape, angles, {device = device, consume = true, method = "fbp", mode = "in_place"})
+        assert.is_true(fbp.peak < fourier.peak)
+        local budget = device:budget()
+        device:budget(mb.pool.stats(device).live + fourier.peak - 512)
+        local ok, err = pcall(mb.tomo.reconstruct, sino, angles, {consume = true})
+        device:budget(budget)
+        assert.is_false(ok)
+        assert.equal("budget", err.code)
+        assert.matches("the direct Fourier method needs ", err.message, 1, true)
+        assert.matches("method = \"fbp\", mode = \"in_place\" takes", err.message, 1, true)
+        device:budget(mb.pool.stats(device).live + fourier.peak)
+        local slices <close>, way = mb.tomo.reconstruct(sino, angles, {consume = true})
+        device:budget(budget)
+        assert.equal("fourier", way.method)
+        assert.equal(3, slices.rank)
     end)
 
     it("says which option needs which method", function()
