@@ -26,7 +26,7 @@ local options = cli.parse(arg, {
     {"python", value = "PROGRAM", default = "python3", doc = "the Python that has them (CuPy; SciPy, scikit-image)"},
 })
 
-local device = mb.device(options.device)
+local device = cli.device(options.device)
 
 --- What the groups work with: `options`, `device` and the functions below.
 local bench = {options = options, device = device}

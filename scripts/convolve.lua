@@ -23,13 +23,13 @@ local options = cli.parse(arg, {
         doc = "of the PSF; the last two take the optics below"},
     {"psf-size", value = "Z,Y,X", type = cli.extents(3), default = {33, 33, 33}, doc = "extents of the model"},
     {"sigma", value = "Z,Y,X", type = cli.numbers, default = {6, 2, 2}, doc = "standard deviations of the Gaussian in px"},
-    {"na", value = "X", type = cli.number, default = 1.4, doc = "numerical aperture"},
-    {"index", value = "X", type = cli.number, default = 1.515, doc = "refractive index of the immersion"},
-    {"index-sample", value = "X", type = cli.number, default = 1.33, doc = "gibson_lanni: that of the sample"},
+    {"na", value = "X", type = cli.between(0), default = 1.4, doc = "numerical aperture"},
+    {"index", value = "X", type = cli.between(0), default = 1.515, doc = "refractive index of the immersion"},
+    {"index-sample", value = "X", type = cli.between(0), default = 1.33, doc = "gibson_lanni: that of the sample"},
     {"depth", value = "NM", type = cli.number, default = 5000, doc = "gibson_lanni: depth of the spheres under the coverslip"},
-    {"wavelength", value = "NM", type = cli.number, default = 520, doc = "emission wavelength"},
-    {"pixel", value = "NM", type = cli.number, default = 100, doc = "lateral pixel"},
-    {"step", value = "NM", type = cli.number, default = 200, doc = "axial step"},
+    {"wavelength", value = "NM", type = cli.between(0), default = 520, doc = "emission wavelength"},
+    {"pixel", value = "NM", type = cli.between(0), default = 100, doc = "lateral pixel"},
+    {"step", value = "NM", type = cli.between(0), default = 200, doc = "axial step"},
     {"boundary", short = "b", value = "NAME", type = cli.choice("circular", "zero", "reflect", "mirror", "replicate"),
         doc = "what lies beyond the edges (default circular; with --image zero)"},
     {"mode", short = "m", value = "NAME", type = cli.choice("same", "full", "valid"), default = "same",
@@ -46,7 +46,7 @@ local options = cli.parse(arg, {
     {"png", short = "p", value = "FILE", doc = "maximum projections of the result: XY, ZY, XZ"},
     {"png-image", value = "FILE", doc = "the same of the image"},
     {"sz", value = "N", type = cli.count, default = 1, doc = "stretch of z in the pictures"},
-    {"gamma", value = "G", type = cli.number, default = 1.5, doc = "of the pictures; above 1 is brighter"},
+    {"gamma", value = "G", type = cli.between(0), default = 1.5, doc = "of the pictures; above 1 is brighter"},
     {"output", short = "o", value = "FILE", doc = "write the result: .npy, .tif or .h5"},
     {"seed", value = "N", type = cli.count, default = 1, doc = "of the spheres"},
     notes = "With --boundary circular a sphere near an edge comes back at the opposite one; with the others it does not.\n"
@@ -60,10 +60,10 @@ if not options.plan then
     cli.output("png-image", options.png_image, {inputs = inputs, replace = replace, extensions = file_name.PNG})
 end
 
-local device = mb.device(options.device, options.budget and {budget = options.budget} or nil)
+local device = cli.device(options.device, options.budget)
 local id = device.id
 if options.host_budget and device.kind ~= "host" then
-    mb.device("host", {budget = options.host_budget})
+    cli.device("host", options.host_budget)
 end
 local format_bytes = mb.device.format_bytes
 

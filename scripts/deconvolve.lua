@@ -29,11 +29,11 @@ local options = cli.parse(arg, {
         doc = "rl: default 20; landweber: 50; gradient_consensus: 100 at most"},
     {"acceleration", short = "a", value = "NAME", type = cli.choice("none", "heavy_ball", "biggs_andrews"), default = "none",
         doc = "of rl: fewer iterations for 4 or 8 bytes per voxel more"},
-    {"total-variation", value = "X", type = cli.number, doc = "of rl: weight of that regularisation, such as 0.002"},
-    {"tolerance", value = "PART", type = cli.number, doc = "rl, landweber: stop when an iteration changes less than this part"},
+    {"total-variation", value = "X", type = cli.at_least(0), doc = "of rl: weight of that regularisation, such as 0.002"},
+    {"tolerance", value = "PART", type = cli.at_least(0), doc = "rl, landweber: stop when an iteration changes less than this part"},
     {"metrics", doc = "print the misfit and the change of every iteration"},
-    {"lambda", value = "X", type = cli.number, doc = "regularisation of wiener (default 0.001) and tikhonov (0.01)"},
-    {"relaxation", value = "X", type = cli.number, doc = "landweber: length of a step, 0 to 2 (default 1)"},
+    {"lambda", value = "X", type = cli.at_least(0), doc = "regularisation of wiener (default 0.001) and tikhonov (0.01)"},
+    {"relaxation", value = "X", type = cli.between(0, 2), doc = "landweber: length of a step, 0 to 2 (default 1)"},
     {"seed", value = "N", type = cli.number, doc = "gradient_consensus: how the photons are dealt out (default 0)"},
     {"offset", value = "X", type = cli.number, doc = "the camera's offset: subtracted from the image, which becomes f32"},
     {"gain", value = "X", type = cli.between(0), doc = "counts per photon: the image is divided by it, and becomes f32"},
@@ -49,13 +49,13 @@ local options = cli.parse(arg, {
     {"psf-spacing", value = "Z,Y,X", type = cli.numbers, doc = "distance of a measured PSF's samples: resampled to --step and --pixel"},
     {"model", value = "NAME", type = cli.choice("born_wolf", "gibson_lanni"), default = "born_wolf",
         doc = "without a PSF file; gibson_lanni: sample and immersion differ"},
-    {"na", value = "X", type = cli.number, doc = "model: numerical aperture"},
-    {"index", value = "X", type = cli.number, default = 1.515, doc = "model: refractive index of the immersion"},
-    {"index-sample", value = "X", type = cli.number, doc = "gibson_lanni: refractive index of the sample"},
+    {"na", value = "X", type = cli.between(0), doc = "model: numerical aperture"},
+    {"index", value = "X", type = cli.between(0), default = 1.515, doc = "model: refractive index of the immersion"},
+    {"index-sample", value = "X", type = cli.between(0), doc = "gibson_lanni: refractive index of the sample"},
     {"depth", value = "NM", type = cli.number, doc = "gibson_lanni: depth of the object under the coverslip"},
-    {"wavelength", value = "NM", type = cli.number, doc = "model: emission wavelength"},
-    {"pixel", value = "NM", type = cli.number, doc = "lateral pixel of the image"},
-    {"step", value = "NM", type = cli.number, doc = "axial step of the image"},
+    {"wavelength", value = "NM", type = cli.between(0), doc = "model: emission wavelength"},
+    {"pixel", value = "NM", type = cli.between(0), doc = "lateral pixel of the image"},
+    {"step", value = "NM", type = cli.between(0), doc = "axial step of the image"},
     {"psf-size", value = "N", type = cli.count, default = 65, doc = "model: lateral extent in px"},
     {"channel", value = "N", type = cli.count, doc = "of a TIFF hyperstack only this channel (default: all, one after another)"},
     {"frame", value = "N", type = cli.count, doc = "of a TIFF hyperstack only this time"},
@@ -94,10 +94,10 @@ if not options.plan then
     cli.output("preview-image", options.preview_image, {inputs = inputs, replace = replace, extensions = file_name.PNG})
 end
 
-local device = mb.device(options.device, options.budget and {budget = options.budget} or nil)
+local device = cli.device(options.device, options.budget)
 local id = device.id
 if options.host_budget and device.kind ~= "host" then
-    mb.device("host", {budget = options.host_budget})
+    cli.device("host", options.host_budget)
 end
 
 -- The volumes of a hyperstack are deconvolved one after another; `source` is the first.

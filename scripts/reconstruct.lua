@@ -44,7 +44,8 @@ local options = cli.parse(arg, {
         .. "them as one; faster on fast disks"},
     {"no-overlap", doc = "read, compute and write one after the other: half the memory, and slower"},
     {"threads", value = "N", type = cli.up_to(64), doc = "threads that read, and as many that write (default: by the processors)"},
-    {"pinned", value = "SIZE", type = cli.bytes, doc = "pinned host memory for reading and writing (default: 256 MiB)"},
+    {"pinned", value = "SIZE", type = cli.at_least(1 << 20, cli.bytes, "a size of 1Mi or more"),
+        doc = "pinned host memory for reading and writing (default: 256 MiB)"},
     {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean", doc = "how flats and darks are averaged"},
     {"no-log", doc = "the data are line integrals already: flats and darks are left out"},
     {"preview", short = "p", value = "FILE", doc = "PNG of the middle slice"},
@@ -106,7 +107,7 @@ local function phase(name)
 end
 phases[1] = mb.system.age() and ("program %.2f s"):format(mb.system.age())
 
-local device_id = mb.device(options.device, options.budget and {budget = options.budget} or nil).id
+local device_id = cli.device(options.device, options.budget).id
 
 if options.no_log and (options.flats_path or options.darks_path) then
     cli.wrong("--no-log is for line integrals, which need no flats and darks: leave --flats-path and --darks-path out")

@@ -22,7 +22,7 @@ local options = cli.parse(arg, {
     {"part", value = "K:N", type = cli.range, doc = "be one of these processes: print the codes of sizes K, K + N, ..."},
 })
 
-local device = mb.device(options.device)
+local device = cli.device(options.device)
 local free = device:memory()
 local DIGITS <const> = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 local POINTS <const>, COLUMNS <const> = 1 << 26, 512

@@ -34,7 +34,7 @@ local options = cli.parse(arg, {
 })
 
 cli.output("OUT", options.out, {replace = options.overwrite, extensions = file_name.HDF5, what = "scans are HDF5 files"})
-local device = mb.device(options.device)
+local device = cli.device(options.device)
 local cols = options.size
 local rows = options.rows or math.max(1, cols // 4)
 local count = options.angles or math.ceil(1.5 * cols)

@@ -9,6 +9,7 @@
 -- A type is a function from text to a value, or nil and what is wrong. An option without `value` is a switch.
 
 local core = require "moonbeam.core"
+local device = require "moonbeam.device"
 local file_name = require "moonbeam.file_name"
 
 local cli = {}
@@ -37,6 +38,18 @@ function cli.between(low, high)
     return function(text)
         local value = cli.number(text)
         if not value or low and value <= low or high and value >= high then
+            return nil, words
+        end
+        return value
+    end
+end
+
+--- Type: a number, or what `of` makes of the text, that is `low` or more. `words` say so in messages.
+function cli.at_least(low, of, words)
+    words = words or ("a number, %g or more"):format(low)
+    return function(text)
+        local value = (of or cli.number)(text)
+        if not value or value < low then
             return nil, words
         end
         return value
@@ -249,6 +262,11 @@ function cli.checked(fn, ...)
         cli.wrong("%s", tostring(problem))
     end
     cli.stop(tostring(problem))
+end
+
+--- The device of --device (nil: the default device) with the budget of --budget (bytes, or nil).
+function cli.device(id, budget)
+    return cli.checked(device, id, budget and {budget = budget} or nil)
 end
 
 -- FILE.h5:/path -> FILE.h5
