@@ -197,7 +197,8 @@ mb_status mb_h5_raw_write(mb_h5_dataset *dataset, const mb_range *ranges, uint64
 ** shuffled or not. */
 bool mb_h5_packed_possible(mb_h5_dataset *dataset, mb_dtype dtype);
 /* Frames [first, first + frames) of a slab whose steps are 1 and whose last axis is whole; any thread. libhdf5's lock is held
-** only while it hands out stored bytes. Every call decodes the chunks it touches. */
+** only while it hands out stored bytes. Every call decodes the chunks it touches, and takes
+** memory for the stored bytes of one. */
 mb_status mb_h5_packed_read(mb_h5_dataset *dataset, const mb_range *ranges, int64_t first,
                             int64_t frames, void *host);
 /* Has the disk take what was written. */

@@ -205,6 +205,35 @@ describe("a hostile HDF5 scan", function()
         assert.equal(777, all:min())
     end)
 
+    it("of NXtomo names the part that is a link to nothing", function()
+        local path = scan .. "/n.h5"
+        local f <close> = mb.h5.create(path)
+        f:group("/entry", "NXentry")
+        f:write("/entry/definition", "NXtomo")
+        f:group("/entry/instrument/detector", "NXdetector")
+        f:link("/gone", "/entry/instrument/detector/data", { soft = true })
+        f:finish()
+        local _, err = mb.scan.open(path)
+        assert.matches("there is no '/entry/instrument/detector/data' in '[^']*/n.h5'", err.message)
+    end)
+
+    it("of thousands of small chunks does not wait for all of them to be looked up", function()
+        local path = scan .. "/c.h5"
+        local f <close> = mb.h5.create(path)
+        local a <close> = mb.ones({ 30000, 1, 4 }, { dtype = "u16" })
+        f:write("/d", a, { chunks = { 1, 1, 4 } })
+        f:finish()
+        local carrier <close> = core.carrier.open { device = "host", pinned = 1 << 20 }
+        local g <close> = assert(mb.h5.open(path))
+        local d <close> = g:dataset "/d"
+        local got <close> = mb.zeros({ 100, 1, 4 }, { dtype = "u16" })
+        local begun = os.clock()
+        carrier:carry(d, got, { 101, 200 }, mb.all)
+        carrier:wait()
+        assert.equal(400, got:sum())
+        assert.is_true(os.clock() - begun < 5) -- of this process's own time; 30 s where each is looked up
+    end)
+
     for _, kind in ipairs { "sound", "virtual-sound" } do
         it("that is cut off after it was opened is an error, not zeros: " .. kind, function()
             local s <close> = assert(mb.scan.open(make(kind)))
