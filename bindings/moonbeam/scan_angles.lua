@@ -1,5 +1,5 @@
--- The angles of a scan, in a file or in memory, examined before anything is made of them: what would make garbage is an error,
--- what is merely odd is one warning.
+-- The angles of a scan, in a file or in memory, examined before anything is made of them: what would
+-- make garbage is an error, what is merely odd is one warning.
 
 local core = require "moonbeam.core"
 
@@ -8,7 +8,8 @@ local TURN = 2 * math.pi
 -- Degrees beyond which an angle has lost its precision, and nobody has turned so far.
 local MOST = 1e9
 
-local REMEDY = "mend the file, or give the option angles (the first and the last) and the option angle_unit"
+local REMEDY = "mend the file, or give the option angles (the first and the last) and the option "
+    .. "angle_unit"
 
 local function number(value)
     return ("%.7g"):format(value)
@@ -58,12 +59,14 @@ local function check_magnitude(degrees, fail)
         if angle ~= angle or math.abs(angle) == math.huge then
             fail(("angle %d is not a finite number: %s"):format(i, REMEDY), "angles")
         elseif math.abs(angle) > MOST then
-            fail(("angle %d is %g degrees, which is no place that a scan turns to: %s"):format(i, angle, REMEDY), "angles")
+            fail(("angle %d is %g degrees, which is no place that a scan turns to: %s"):format(i,
+                angle, REMEDY), "angles")
         end
     end
 end
 
--- One value that is there much more often than others: angles that were never written, or a record that stopped.
+-- One value that is there much more often than others: angles that were never written, or a record
+-- that stopped.
 local function check_repeats(values, counts, total, fail)
     local most, where = 0, nil
     for i, count in ipairs(counts) do
@@ -72,9 +75,11 @@ local function check_repeats(values, counts, total, fail)
         end
     end
     if most == total then
-        fail(("all %d angles are %s degrees; were they never written? %s"):format(total, number(where), REMEDY), "angles")
+        fail(("all %d angles are %s degrees; were they never written? %s"):format(total,
+            number(where), REMEDY), "angles")
     elseif most >= 4 and most >= total / 4 and most > 4 * median(counts) then
-        fail(("%d of %d angles are %s degrees; were they not all written? %s"):format(most, total, number(where), REMEDY), "angles")
+        fail(("%d of %d angles are %s degrees; were they not all written? %s"):format(most, total,
+            number(where), REMEDY), "angles")
     end
 end
 
@@ -88,8 +93,8 @@ local function check_wild(degrees, list, fail)
     local reach = 360 + 4 * (high - low)
     for i, angle in ipairs(degrees) do
         if angle < low - reach or angle > high + reach then
-            fail(("angle %d is %s degrees, far from the others (half of them lie from %s to %s): %s"):format(i, number(angle),
-                number(low), number(high), REMEDY), "angles")
+            fail(("angle %d is %s degrees, far from the others (half of them lie from %s to %s): %s")
+                :format(i, number(angle), number(low), number(high), REMEDY), "angles")
         end
     end
 end
@@ -103,26 +108,31 @@ local function near(value, targets, part)
     return false
 end
 
--- Radians that are degrees, and degrees that are radians. `facts.given`: the caller has named the unit.
+-- Radians that are degrees, and degrees that are radians. `facts.given`: the caller has named the
+-- unit.
 local function check_unit(span, step, facts, fail)
     local radians = math.rad(span)
     if facts.unit == "rad" and radians > 2 * TURN * (1 + 1e-9) then
-        local looks = near(radians, {180, 360}, 0.02) or near(radians + math.rad(step), {180, 360}, 0.02)
+        local looks = near(radians, {180, 360}, 0.02)
+            or near(radians + math.rad(step), {180, 360}, 0.02)
         if looks or step > 90 or not facts.given then
-            fail(("the angles%s span %s rad, %.1f turns: are they degrees? Give the option angle_unit ('deg'%s)"):format(
-                facts.where, number(radians), radians / TURN, facts.given and "" or ", or 'rad' if they are what they say"),
+            local other = facts.given and "" or ", or 'rad' if they are what they say"
+            fail(("the angles%s span %s rad, %.1f turns: are they degrees? Give the option angle_unit "
+                .. "('deg'%s)"):format(facts.where, number(radians), radians / TURN, other),
                 "angle_unit")
         end
-    elseif facts.unit == "deg" and not facts.given and step < 1 and (near(span, {math.pi, TURN}, 0.01)
-        or near(span + step, {math.pi, TURN}, 0.01)) then
-        fail(("the angles%s span %s degrees: are they in radians? Give the option angle_unit ('rad', or 'deg' if they are what "
-            .. "they say)"):format(facts.where, number(span)), "angle_unit")
+    elseif facts.unit == "deg" and not facts.given and step < 1
+        and (near(span, {math.pi, TURN}, 0.01) or near(span + step, {math.pi, TURN}, 0.01)) then
+        fail(("the angles%s span %s degrees: are they in radians? Give the option angle_unit ('rad', "
+            .. "or 'deg' if they are what they say)"):format(facts.where, number(span)),
+            "angle_unit")
     end
 end
 
 -- ---- what is odd ----
 
--- Do the angles cover 180 degrees or whole turns, with the last step or without? Of steps so large everything may.
+-- Do the angles cover 180 degrees or whole turns, with the last step or without? Of large steps
+-- everything may.
 local function covers(span, step)
     if step > 30 then
         return true
@@ -137,7 +147,8 @@ local function covers(span, step)
     return false
 end
 
--- The largest gap between directions, which repeat after half a turn: {from, to}, or nil where it is as the others.
+-- The largest gap between directions, which repeat after half a turn: from, to and the usual step, or
+-- nil where it is as the others.
 local function largest_gap(list)
     local within = {}
     for i, angle in ipairs(list) do
@@ -161,22 +172,23 @@ local function oddities(list, values, span, step)
         warnings[1] = ("the angles span %.3f degrees, neither 180 nor whole turns%s"):format(span,
             span < 10 and ": are they in radians?" or "")
     elseif from then
-        warnings[1] = ("no projection looks from %s to %s degrees (modulo 180), a gap of %s where %s is usual"):format(number(from),
-            number(to), number(to - from), number(usual))
+        warnings[1] = ("no projection looks from %s to %s degrees (modulo 180), a gap of %s where "
+            .. "%s is usual"):format(number(from), number(to), number(to - from), number(usual))
     end
     if #values > 2 and math.abs(span - 360) < step / 4 then
-        warnings[#warnings + 1] = ("the views at %s and %s degrees are the same, and count twice"):format(number(values[1]),
-            number(values[#values]))
+        warnings[#warnings + 1] = ("the views at %s and %s degrees are the same, and count twice")
+            :format(number(values[1]), number(values[#values]))
     end
     if #values < #list then
-        warnings[#warnings + 1] = ("%d of %d angles are there more than once"):format(#list - #values, #list)
+        warnings[#warnings + 1] = ("%d of %d angles are there more than once"):format(
+            #list - #values, #list)
     end
     return warnings
 end
 
---- Examines angles in radians: {angles, warnings, span_deg, step_deg, turns}; `angles` are those given, or, where they span more
--- than two turns, those modulo a turn. `facts`: op, code (of errors), unit ("deg" or "rad", as stored), given (the caller has named
--- the unit), where (text after "the angles").
+--- Examines angles in radians: {angles, warnings, span_deg, step_deg, turns}; `angles` are those given,
+-- or, where they span more than two turns, those modulo a turn. `facts`: op, code (of errors), unit
+-- ("deg" or "rad", as stored), given (the caller has named the unit), where (text after "the angles").
 return function(radians, facts)
     local function fail(message, arg)
         core.error.raise(facts.code or "io", message, {op = facts.op, arg = arg})
@@ -202,5 +214,6 @@ return function(radians, facts)
             angles[i] = angle % TURN
         end
     end
-    return {angles = angles, warnings = oddities(list, values, span, step), span_deg = span, step_deg = step, turns = span / 360}
+    return {angles = angles, warnings = oddities(list, values, span, step), span_deg = span,
+        step_deg = step, turns = span / 360}
 end

@@ -1,0 +1,61 @@
+--- What a few frames of a scan tell before anything is made of them.
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+
+-- Values, offset + 0, 1, 2, 3 and again, as a scan in memory: {6, 2, 8}.
+local function frames(offset, dtype)
+    local values = {}
+    for i = 1, 96 do
+        values[i] = offset + i % 4
+    end
+    local list <close> = mb.array(values, {dtype = dtype})
+    return list:reshape(6, 2, 8)
+end
+
+local function look(array, options)
+    options = options or {}
+    options.log = options.log or false
+    return mb.recon.check_values(mb.scan.of_arrays(array, mb.tomo.angles(6)), options)
+end
+
+describe("values of a scan", function()
+    it("that float32 makes one number are refused, and those that it rounds are warned of", function()
+        local lost <close> = frames(2 ^ 40, "f64")
+        assert.matches("from 1099511627776 to 1099511627779, which are one number in float32",
+            (helper.failure(look, lost)))
+        local coarse <close> = frames(2 ^ 25, "i32")
+        assert.matches("float32 rounds them by up to %d+ %% of that range", look(coarse).warnings[1])
+        local fine <close> = frames(2 ^ 23, "i32")
+        assert.same({}, look(fine).warnings)
+    end)
+
+    it("are looked at in the rows that are asked for", function()
+        local array <close> = mb.full({6, 4, 8}, 0.5)
+        local bad <close> = array:view(mb.all, {3, 4}, mb.all)
+        bad:fill(0 / 0)
+        assert.equal("line integrals", look(array, {rows = {1, 2}}).kind)
+        assert.matches("none of the values that were looked at is finite", (helper.failure(look, array, {rows = {3, 4}})))
+    end)
+
+    it("are looked at in the same steps when dry", function()
+        local array <close> = mb.random({6, 4, 8}, {seed = 1, low = 0.2, high = 1})
+        local function job()
+            mb.recon.check_values(mb.scan.of_arrays(array, mb.tomo.angles(6)), {})
+        end
+        assert.same({}, mb.ledger_diff(mb.dry_run(job), mb.ledger(job)))
+    end)
+
+    it("say what a run has lost", function()
+        local losses = require("moonbeam.scan_values").losses
+        local sizes = {values = 100, pixels = 10, voxels = 50}
+        assert.same({}, losses({0, 0, 0}, {0, 0, 0}, sizes, true))
+        assert.equal("3 values were not finite and count as no attenuation (3 %)",
+            losses({3, 0, 0}, {0, 0, 0}, sizes, true)[1])
+        assert.matches("^MOST OF THE DATA IS LOST: 5 detector pixels", losses({0, 5, 0}, {0, 0, 0}, sizes, true)[1])
+        assert.same({}, losses({0, 0, 100}, {0, 0, 0}, sizes, false))
+        for _, case in ipairs {{{100, 0, 0}, {0, 0, 0}}, {{0, 10, 0}, {0, 0, 0}}, {{0, 0, 100}, {0, 0, 0}},
+            {{60, 0, 40}, {0, 0, 0}}, {{0, 0, 0}, {20, 25, 5}}} do
+            assert.matches("nothing is left", (helper.failure(losses, case[1], case[2], sizes, true)))
+        end
+    end)
+end)
