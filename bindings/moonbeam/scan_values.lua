@@ -68,25 +68,41 @@ local function rows_of(scan, settings)
     return math.max(1, first), math.min(scan.rows, last)
 end
 
+-- What to read of a frame: of a file all at once, because compressed frames are decoded for each
+-- reading; of arrays row by row, because a device takes no strided parts.
+local function parts_of(scan, first, last)
+    local step = math.max(1, (last - first + 1) // ROWS)
+    local final = math.min(last, first + step * (ROWS - 1))
+    if not scan.arrays then
+        return {{first, final, step}}
+    end
+    local parts = {}
+    for row = first, final, step do
+        parts[#parts + 1] = {row, row}
+    end
+    return parts
+end
+
 -- Values of some rows of some frames, as they are stored. In a dry run: none, by the same steps.
 local function sample(scan, settings)
     local list = {}
-    local first, last = rows_of(scan, settings)
-    local step = math.max(1, (last - first + 1) // ROWS)
-    local wanted = {first, math.min(last, first + step * (ROWS - 1)), step}
+    local parts = parts_of(scan, rows_of(scan, settings))
     for _, frame in ipairs(spread(1, scan.n_angles, FRAMES)) do
-        local part <close> = scan:projections(wanted, {device = settings.device or "host",
-            angles = {frame, frame}})
-        collect(mb.bound({}, part.to_table, part), list)
+        for _, rows in ipairs(parts) do
+            local part <close> = scan:projections(rows, {device = settings.device or "host",
+                angles = {frame, frame}})
+            collect(mb.bound({}, part.to_table, part), list)
+        end
     end
     return list
 end
 
--- The middle row of the flats.
+-- The middle row of the flats; of arrays that of the first.
 local function sample_flats(scan, settings)
     local first, last = rows_of(scan, settings)
     local middle, list = (first + last) // 2, {}
-    local part <close> = scan:flats({middle, middle}, {device = settings.device or "host"})
+    local part <close> = scan:flats({middle, middle}, {device = settings.device or "host",
+        angles = scan.arrays and {1, 1} or nil})
     collect(mb.bound({}, part.to_table, part), list)
     return list
 end

@@ -116,7 +116,9 @@ helper.each_device(function(device, test)
             end)
             helper.assert_close(expected, seen, 0)
             assert.equal(plan.peak, report.peak)
-            local name = os.tmpname()
+            local base = os.tmpname()
+            local name = base .. ".h5"
+            os.remove(base)
             do
                 local result <close> = mb.result.create(name, {shape = plan.volume, overwrite = true})
                 mb.recon.run(scan, plan, result)
