@@ -274,6 +274,8 @@ local function file_of(name)
     return (name:gsub("^(.+):/.*$", "%1"))
 end
 
+local outputs = {} -- the option by the file that it has this run write
+
 -- Device and inode of a file that is read: FILE, or the file of FILE:/PATH.
 local function facts_of_input(name)
     return core.system.stat(name) or core.system.stat(file_of(name))
@@ -296,6 +298,10 @@ function cli.output(name, path, options)
     if problem then
         cli.wrong("%s: %s", name, problem)
     end
+    if outputs[file] and outputs[file] ~= name then
+        cli.wrong("%s and %s are the same file, %s", outputs[file], name, file)
+    end
+    outputs[file] = name
     local facts = core.system.stat(file)
     for _, input in pairs(options.inputs or {}) do
         local read = facts_of_input(input)

@@ -301,12 +301,12 @@ local formats = { csv = to_csv, json = to_json, chrome = to_chrome }
 -- The pool's latest events (up to 16384), oldest first: {action = "alloc", "free" or "refused",
 -- ns, offset, bytes, live, owner, tag, thread, end, block}. options (instead of a device): device,
 -- format = "csv" (RMM's replay log), "json" or "chrome" (a timeline for Chrome and Perfetto) gives
--- text instead; file: writes the text there and returns the number of events.
+-- text instead; file: writes the text there and returns the number of events; overwrite = true: it may replace a file.
 function pool.trace(options)
     if type(options) ~= "table" then
         return core.pool.events(options)
     end
-    options_of(options, "pool.trace", {"device", "format", "file"})
+    options_of(options, "pool.trace", {"device", "format", "file", "overwrite"})
     local events = core.pool.events(options.device)
     if not options.format and not options.file then
         return events
@@ -319,15 +319,10 @@ function pool.trace(options)
     if not options.file then
         return text
     end
-    local file, problem = io.open(options.file, "w")
-    if not file then
-        raise("io", problem, { op = "pool.trace", arg = "file" })
-    end
-    local ok
-    ok, problem = file:write(text)
-    local closed, close_problem = file:close()
-    if not (ok and closed) then
-        raise("io", problem or close_problem, { op = "pool.trace", arg = "file" })
+    if not core.device.dry() then
+        local file <close> = core.rawfile.create(options.file, options.overwrite or false)
+        file:put(0, text)
+        file:finish()
     end
     return #events
 end

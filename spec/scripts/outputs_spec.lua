@@ -48,6 +48,8 @@ describe("outputs", function()
         end
         refuses(2, "must end in .png", "reconstruct.lua %s -o %s -d host --preview %s", path "scan.h5", path "v.h5", path "x.jpg")
         refuses(2, "must end in .png", "convolve.lua -n 4,8,8 -d host --png -")
+        refuses(2, "%-%-png and %-%-png%-image are the same file", "convolve.lua -n 4,8,8 -d host --png %s --png-image %s",
+            path "x.png", path "x.png")
         assert.same(before, files.list(folder))
         assert.is_nil(mb.system.stat "-")
     end)
