@@ -4,8 +4,8 @@
 **
 ** libhdf5 opens such files with the rights of the reader, wherever they are; a stranger's file could so
 ** have any file of the reader end up in a result, or have a pipe wait for ever. Only ordinary files are
-** opened, and only those in the folder of the file that refers to them, or below, unless its owner
-** allows more. "In the folder" is said of real paths: symbolic links do not lead out.
+** opened, and only those in the folder of the file that refers to them, or below, unless the reader
+** allows more; external storage, which makes bytes of any file, only if the reader allows it. "In the folder" is said of real paths: symbolic links do not lead out.
 **
 ** libhdf5 looks for a relative name in several places, and goes on to the next when it cannot open a
 ** file. mb_h5_resolve looks in the same order, and takes the first that is there: one that cannot be
@@ -214,6 +214,16 @@ static bool check_storage_file(mb_h5 *file, hid_t properties, unsigned index,
     struct stat status;
     if (H5Pget_external(properties, index, sizeof name - 1, name, &offset, &bytes) < 0) {
         snprintf(gaps->problem, sizeof gaps->problem, "the files with its bytes cannot be listed");
+        return false;
+    }
+    /* Any file can be taken for raw bytes, so being in the folder, which may be the reader's home, is no excuse. */
+    if (!file->allow_external) {
+        snprintf(
+            gaps->problem, H5_PROBLEM_BYTES,
+            "its bytes are in another file, '%.300s' (external storage): if you trust the file, "
+            "give the option allow_external",
+            name);
+        gaps->forbidden = true;
         return false;
     }
     const char *prefix = getenv("HDF5_EXTFILE_PREFIX");
