@@ -4,6 +4,7 @@
 -- vector in pixels that the operators take.
 
 local mb = require "moonbeam"
+local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local whole_call = require "moonbeam.whole"
 
@@ -114,6 +115,7 @@ function phantom.spheres(size, options)
     end
     local volume = mb.ellipsoid_volume(flat, phantom.heights(nz), {ny, nx}, {subsamples = subsamples, subslices = subsamples,
         device = options.device})
+    local _ <close> = on_error(function() volume:release() end)
     if options.background and options.background ~= 0 then
         mb.binary(volume, "add", {scalar = options.background, out = volume})
     end

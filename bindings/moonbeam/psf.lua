@@ -5,6 +5,7 @@
 -- the origin of even extents one voxel further, at n / 2: say center = "fft" for those.
 
 local mb = require "moonbeam"
+local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local whole_call = require "moonbeam.whole"
 
@@ -172,6 +173,7 @@ end
 function psf.subtract_background(a, level)
     level = level or psf.background(a).level
     local result = a:cast("f32")
+    local _ <close> = on_error(function() result:release() end)
     mb.binary(result, "sub", {scalar = level, out = result})
     return mb.binary(result, "max", {scalar = level ~= 0 and 0 or -LARGEST, out = result}), level
 end
@@ -179,6 +181,7 @@ end
 --- A copy, f32, that sums to 1.
 function psf.normalise(a)
     local result = a:cast("f32")
+    local _ <close> = on_error(function() result:release() end)
     return mb.binary(result, "div", {scalar = psf.sum(result), out = result})
 end
 
@@ -349,6 +352,7 @@ local function scalar(what, size, options, limit, path, even)
         rows[#rows + 1] = table.concat(values)
     end
     local raw = mb.from_string(table.concat(rows), size, {device = options.device})
+    local _ <close> = on_error(function() raw:release() end)
     return mb.binary(raw, "div", {scalar = total, out = raw})
 end
 
@@ -492,6 +496,7 @@ function psf.resample(a, from, to, options)
         parts[i] = string.pack("<f", values and values[i] or 0)
     end
     local result = mb.from_string(table.concat(parts), size, {device = a.device})
+    local _ <close> = on_error(function() result:release() end)
     return mb.binary(result, "div", {scalar = psf.sum(result), out = result})
 end
 

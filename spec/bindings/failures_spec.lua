@@ -1,7 +1,8 @@
 -- Library functions whose n-th allocation fails, for every n: nothing of the call stays live, not even garbage.
 
-local mb = require "moonbeam"
+local files = require "spec.io.files"
 local helper = require "spec.helper"
+local mb = require "moonbeam"
 
 describe("after an error, nothing is left by", function()
     local made = {}
@@ -11,11 +12,13 @@ describe("after an error, nothing is left by", function()
         return array
     end
 
-    local image, psf, volume, psf3, sino, angles, turn, raw, flats, darks, p
+    local image, psf, volume, psf3, weights, sino, angles, turn, raw, flats, darks, p, folder
 
     setup(function()
         image, psf = keep(mb.random({20, 24}, {seed = 1})), keep(mb.random({5, 7}, {seed = 2}))
         volume, psf3 = keep(mb.random({8, 10, 12}, {seed = 5})), keep(mb.random({3, 3, 5}, {seed = 6}))
+        weights = keep(mb.ones {20, 24})
+        folder = files.folder()
         sino, angles, turn = keep(mb.random({3, 30, 48}, {seed = 3})), mb.tomo.angles(30), {}
         for i = 1, 30 do
             turn[i] = (i - 1) * 2 * math.pi / 30
@@ -31,6 +34,7 @@ describe("after an error, nothing is left by", function()
         for _, array in ipairs(made) do
             array:release()
         end
+        files.remove(folder)
         helper.keep_live()
     end)
 
@@ -88,8 +92,39 @@ describe("after an error, nothing is left by", function()
     test("convolution.correlate", function()
         return {{image, psf}}
     end)
+    test("convolution.transfer", function()
+        return {{psf, {32, 32}}, {psf, {32, 32}, {center = "mass", normalise = true}}}
+    end)
     test("deconv.richardson_lucy", function()
-        return {{image, psf, {iterations = 2}}, {volume, psf3, {iterations = 2, acceleration = "biggs_andrews"}}}
+        local calls = {{volume, psf3, {iterations = 2, acceleration = "biggs_andrews"}}}
+        for _, options in ipairs {{}, {acceleration = "biggs_andrews"}, {acceleration = "heavy_ball", metrics = true},
+            {total_variation = 0.01, tolerance = 1e-9}, {weights = weights}, {boundary = "circular", center = "mass"},
+            {boundary = "mirror", start = image}, {boundary = "circular", weights = weights, start = "image"}} do
+            options.iterations = 2
+            calls[#calls + 1] = {image, psf, options}
+        end
+        return calls
+    end)
+    test("deconv.gradient_consensus", function()
+        return {{image, psf, {iterations = 2}}, {image, psf, {iterations = 2, weights = weights, metrics = true, smooth = true}},
+            {volume, psf3, {iterations = 2, boundary = "mirror"}}}
+    end)
+    test("deconv.transfer", function()
+        return {{psf, {20, 24}}}
+    end)
+    test("tiled_deconv.richardson_lucy", function()
+        local calls = {}
+        for _, options in ipairs {{tile = {9, 11}, metrics = true}, {tile = {9, 11}, acceleration = "heavy_ball"},
+            {place = "host"}, {place = "file", scratch = folder .. "/x"},
+            {mode = "blended", tile = {9, 11}, acceleration = "biggs_andrews"},
+            {mode = "blended", tile = {9, 11}, total_variation = 0.01}} do
+            options.iterations = 2
+            calls[#calls + 1] = {image, psf, options}
+        end
+        return calls
+    end)
+    test("tiles.convolve", function()
+        return {{image, psf, {tile = {7, 9}}}, {volume, psf3, {boundary = "reflect", correlate = true, normalise = true}}}
     end)
     for _, name in ipairs {"wiener", "tikhonov"} do
         test("deconv." .. name, function()
@@ -111,6 +146,40 @@ describe("after an error, nothing is left by", function()
                 pixel = 0.1, step = 0.3}}}
         end)
     end
+    test("psf.gibson_lanni", function()
+        return {{{3, 8, 8}, {na = 1.2, wavelength = 0.5, index = 1.5, index_sample = 1.33, pixel = 0.1, step = 0.3}}}
+    end)
+    for name, more in pairs {center = {"mass"}, sum = {}, background = {}, subtract_background = {}, normalise = {}, crop = {},
+        recentre = {}, resample = {{1, 1}, {0.5, 2}}} do
+        test("psf." .. name, function()
+            return {{psf, table.unpack(more)}}
+        end)
+    end
+    test("phantom.spheres", function()
+        return {{{6, 12, 12}, {count = 2, background = 1}}}
+    end)
+    test("view.projections", function()
+        return {{folder .. "/p.png", volume, {overwrite = true}}, {nil, volume, {sxy = 2}}}
+    end)
+    for _, kind in ipairs {"tif", "npy", "h5"} do
+        test("images.write", function()
+            local part = keep(volume:view(nil, {2, 9}, {1, 12, 2}))
+            return {{("%s/%s.%s"):format(folder, "written", kind), part, {overwrite = true}}}
+        end)
+        test("images.read", function()
+            local name = ("%s/read.%s"):format(folder, kind)
+            mb.images.write(name, volume)
+            return {{name}}
+        end)
+    end
+    for _, name in ipairs {"fftn", "ifftn", "rfftn", "fftshift", "ifftshift"} do
+        test("fft." .. name, function()
+            return {{image}, {volume, {axes = {1, 3}}}}
+        end)
+    end
+    test("metrics.i_divergence", function()
+        return {{image, image}}
+    end)
     for _, name in ipairs {"rmse", "psnr", "ssim", "ncc"} do
         test("metrics." .. name, function()
             return {{image, image}}
