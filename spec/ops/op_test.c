@@ -99,6 +99,11 @@ static void is_refused_elsewhere(const char *id)
 
 int main(int argc, char **argv)
 {
+    const char *slash = strrchr(argv[0], '/');
+    char folder[4000] = "."; /* the plug-in is beside the program */
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - argv[0]), argv[0]);
+    mb_device_set_plugin_folder(folder);
     runs_on_the_host();
     for (int i = 1; i < argc; i++)
         is_refused_elsewhere(argv[i]);
