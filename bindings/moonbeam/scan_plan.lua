@@ -136,12 +136,12 @@ local function search_peak(job)
     end, job.device).peak or nil
 end
 
--- What a look at the values takes (see scan_values.lua); nil where it has been done.
+-- What a look at the values takes (see scan_values.lua); nil where it has been done. Of arrays some rows are copied on the host.
 local function look_peak(job)
     local unseen = setmetatable({values_planned = false}, {__index = job.scan})
-    return not job.scan.values_found and job.scan.n_flats and mb.plan.peak(function(shadow)
+    return not job.scan.values_found and job.scan.n_flats and mb.plan.peaks(function(shadow)
         scan_values.check(unseen, with(job.settings, {device = shadow}))
-    end, job.device).peak or nil
+    end, {job.device}).peak[job.device.id] or nil
 end
 
 -- What finding the range of the values takes that are stored as another type, or judging one that was given for u16; nil where
