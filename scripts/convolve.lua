@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
+local process_memory = require "moonbeam.process_memory"
 local file_name = require "moonbeam.file_name"
 local finite = require "moonbeam.finite"
 local progress = require "moonbeam.progress"
@@ -49,7 +50,9 @@ local options = cli.parse(arg, {
     {"gamma", value = "G", type = cli.between(0), default = 1.5, doc = "of the pictures; above 1 is brighter"},
     {"output", short = "o", value = "FILE", doc = "write the result: .npy, .tif or .h5"},
     {"seed", value = "N", type = cli.count, default = 1, doc = "of the spheres"},
-    notes = "With --boundary circular a sphere near an edge comes back at the opposite one; with the others it does not.\n"
+    notes = "--budget limits the pool of arrays and scratch. The process takes the program, its libraries and buffers beside. "
+        .. "With --image, what it takes at most is printed: what to give a batch system (Slurm's --mem).\n"
+        .. "With --boundary circular a sphere near an edge comes back at the opposite one; with the others it does not.\n"
         .. "With --image the image may be larger than the memory of the device and of the host.",
 })
 if not options.plan then
@@ -136,9 +139,12 @@ local function from_file_to_file()
     end
     cli.print(("predicted peak %s (%d bytes)%s"):format(format_bytes(live + known), live + known, tiled and device.kind ~= "host"
         and (", on the host %s (%d bytes)"):format(format_bytes(plan.host_peak), plan.host_peak) or ""))
+    local on_host = device.kind == "host" and known or tiled and plan.host_peak or 0
+    cli.print(process_memory.text(process_memory.bound(mb.pool.stats("host").live + on_host, 0)))
     if options.plan then
         return
     end
+    local _ <close> = process_memory.hold(device, known)
     local out <close> = mb.images.create(options.output, {shape = source.shape, dtype = "f32", meta = meta,
         overwrite = options.overwrite or false})
     mb.collect()

@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
+local process_memory = require "moonbeam.process_memory"
 local file_name = require "moonbeam.file_name"
 local progress = require "moonbeam.progress"
 
@@ -71,7 +72,9 @@ local options = cli.parse(arg, {
     {"preview-image", value = "FILE", doc = "the same of the image"},
     {"sz", value = "N", type = cli.count, default = 1, doc = "stretch of z in the pictures"},
     {"quiet", short = "q", doc = "no progress, only warnings and errors"},
-    notes = "Images larger than the memory are worked on in tiles; the result is the same (--tiles exact). Scratch files go\n"
+    notes = "--budget limits the pool of arrays and scratch. The process takes the program, its libraries and buffers beside. "
+        .. "What it takes at most is printed: what to give a batch system (Slurm's --mem).\n"
+        .. "Images larger than the memory are worked on in tiles; the result is the same (--tiles exact). Scratch files go\n"
         .. "beside OUT and have no names. Spacing, units and the order of channels and times of a TIFF are kept.\n"
         .. "With --tolerance, and for gradient_consensus, plans count all iterations: the data decide when it stops.\n"
         .. "Exit status: 0 done, 1 failed, 2 wrong use. A result file that exists is complete.",
@@ -299,7 +302,9 @@ if mode == "auto" then
         elseif options.mask then
             why = why .. "; tiles have no --mask"
         elseif options.acceleration == "biggs_andrews" or options.total_variation or (options.boundary or "zero") ~= "zero" then
-            mode, why = "blended", why .. "; exact tiles have no biggs_andrews, no total variation, and boundary zero"
+            -- Blended tiles have other values near their seams: the budget does not choose them.
+            cli.stop(why .. "; exact tiles have no biggs_andrews, no total variation, and boundary zero; give a larger --budget, "
+                .. "or --tiles blended, whose values differ a little near the seams")
         else
             mode = "exact"
         end
@@ -339,10 +344,15 @@ else
         say("host       peak %s (%d bytes)", format_bytes(plan.host_peak), plan.host_peak)
     end
 end
+-- The pool of the host, and pinned memory: what the process takes beside itself.
+local own = plan and plan.peak or known.device
+local on_host = device.kind == "host" and own or plan and plan.host_peak or known.host or 0
+say("%s", process_memory.text(process_memory.bound(mb.pool.stats("host").live + on_host, 0)))
 if options.plan then
     return
 end
 
+local _ <close> = process_memory.hold(device, own)
 local out <close> = mb.images.create(options.output, {shape = shape, dtype = options.dtype, channels = channels, frames = frames,
     meta = meta, overwrite = options.overwrite or false})
 

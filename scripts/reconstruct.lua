@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.cli"
+local process_memory = require "moonbeam.process_memory"
 local file_name = require "moonbeam.file_name"
 
 local options = cli.parse(arg, {
@@ -62,7 +63,9 @@ local options = cli.parse(arg, {
     {"allow-missing", doc = "leave out frames that SCAN says it has and that were never written, as of a broken-off acquisition"},
     {"allow-external", doc = "read data that SCAN refers to outside its own folder; only for files that you trust"},
     {"quiet", short = "q", doc = "no progress, only warnings and errors"},
-    notes = "The volume is attenuation per metre where the pixel size is known, else per pixel.\n"
+    notes = "--budget limits the pool of arrays and scratch. The process takes more: --pinned, the program and its libraries, "
+        .. "buffers. --plan says how much at most: what to give a batch system (Slurm's --mem).\n"
+        .. "The volume is attenuation per metre where the pixel size is known, else per pixel.\n"
         .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted. A result file that exists is complete.\n"
         .. "A run that is killed (not by Ctrl-C or SIGTERM) leaves RESULT.part-*, which the next run removes.",
 })
@@ -238,6 +241,7 @@ phase("plan")
 -- The axis of a half acquisition makes the size of the volume; otherwise it can wait until the result file is open. Compressed
 -- frames are decoded once, for the axis and the slices.
 local taken <close> = mb.pool.scope(plan.device)
+local _ <close> = process_memory.hold(plan.device, plan.at_most)
 local searched = not plan.exact
 local frames <close> = options.half_acquisition and mb.recon.decoded(scan, settings, plan, searched)
 if options.half_acquisition and searched then
@@ -332,6 +336,8 @@ say("process    %s", table.concat(phases, ", "))
 say("memory     predicted %d bytes, measured %d bytes%s", plan.peak, measured, searched
     and (" (at most %d before the axis was found)"):format(plan.at_most) or "")
 say("pinned     predicted %d bytes, measured %d bytes", plan.pinned, report.pinned)
+local _, resident = process_memory.resident()
+say("resident   %s at most in the process", mb.device.format_bytes(resident))
 say("wrote      %s", output)
 if options.preview then
     say("picture    %s", options.preview)

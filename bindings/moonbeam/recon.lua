@@ -203,7 +203,8 @@ end
 -- `out` is the array on the host that the slices go to, where that is no result. `pinned` is the pinned host memory that it may
 -- take (none for arrays that are pinned themselves), `threads` how many threads read, and how many write.
 -- Returns {rows = {first, last}, method, mode, reason, chunk, chunks, peak (of everything), run_peak, search_peak, range_peak,
--- exact, at_most, worst_axis, overlap, pinned, budget, device, volume = {nz, ny, nx}, settings, ...}.
+-- exact, at_most, worst_axis, process (a bound for the resident bytes of the whole process, if the host's budget is no more than
+-- at_most; nil for a device that is not here), overlap, pinned, budget, device, volume = {nz, ny, nx}, settings, ...}.
 function recon.plan(scan, options)
     return scan_plan.make(scan, options_of(options, "recon.plan", OPTIONS))
 end

@@ -9,6 +9,7 @@ local mb = require "moonbeam"
 local arguments = require "moonbeam.arguments"
 local lean = require "moonbeam.lean"
 local methods = require "moonbeam.method"
+local process_memory = require "moonbeam.process_memory"
 local scan_center = require "moonbeam.scan_center"
 local scan_values = require "moonbeam.scan_values"
 local scan_work = require "moonbeam.scan_work"
@@ -307,6 +308,17 @@ local function measure(plan, job)
     plan.exact = settings.center ~= nil
 end
 
+-- A bound for the process, where the pool of the host has no more than the plan needs as its budget. Threads that decode frames
+-- hold one each, packed and unpacked.
+local function process_bytes(scan, plan)
+    if plan.device.planned then
+        return nil -- what is on another machine is not known here
+    end
+    local threads = plan.settings.threads or 8
+    local frames = not scan.chunk_rows and 0 or 2 * threads * math.min(scan.rows * scan.cols * ITEM_BYTES[scan.dtype], 64 << 20)
+    return process_memory.bound(plan.device.kind == "host" and plan.at_most or 0, plan.pinned, frames)
+end
+
 function scan_plan.make(scan, options)
     local device = mb.device(options.device or "host")
     scan_plan.check_extents(scan, options)
@@ -359,6 +371,7 @@ function scan_plan.make(scan, options)
     }
     measure(plan, job)
     plan.at_most = plan.peak
+    plan.process = process_bytes(scan, plan)
     if plan.exact or not settings.half_acquisition then
         check_out(options.out, plan.volume, plan.dtype)
     end
@@ -420,6 +433,7 @@ function scan_plan.describe(plan)
                 bytes(plan.available)),
         ("pinned     %s (%d bytes) of host memory"):format(bytes(plan.pinned), plan.pinned),
     }
+    lines[#lines + 1] = plan.process and process_memory.text(plan.process) or nil
     if plan.search_peak then
         lines[#lines + 1] = ("axis       its search takes %s (%d bytes)"):format(bytes(plan.search_peak), plan.search_peak)
     end

@@ -10,7 +10,7 @@ local ZZZ = {zzz = 1}
 -- Modules that are parts of others; their options come from those.
 local INTERNAL = {}
 for name in ([[arguments axis_pairs axis_register center cli deconv_grid fbp file_name finite gradient_consensus init lean method
-    on_error op_functions options pick result_parts sandbox scan_angles scan_arrays scan_center scan_frames scan_layout
+    on_error op_functions options pick process_memory result_parts sandbox scan_angles scan_arrays scan_center scan_frames scan_layout
     scan_memory scan_plan scan_values scan_work
     script tiff_metadata tiled_deconv_blocks unknown unpack whole]]):gmatch "%S+" do
     INTERNAL[name] = true

@@ -331,6 +331,10 @@ describe("deconvolve.lua", function()
             text = must(("--ledger %s --overwrite -q -o %s/l.npy %s"):format(command, folder, more))
             assert.matches("difference 0; 0 of", text)
         end
+        local status
+        text, status = run(command .. ("--budget 90000 -a biggs_andrews -o %s/never.npy"):format(folder))
+        assert.equal(1, status) -- the budget does not choose other values
+        assert.matches("the whole takes [^\n]+ or %-%-tiles blended, whose values differ", text)
         assert.matches("for %-%-method rl", (run(command .. ("--tiles exact -m wiener -o %s/w.npy"):format(folder))))
     end)
 
