@@ -6,11 +6,17 @@
 #define _GNU_SOURCE
 #include "io/h5internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #define MAX_VALUE ((int64_t)1 << 20)
 #define MAX_VALUE_BYTES ((uint64_t)16 << 20)
+#define ATTRIBUTE_ROOM                                                                             \
+    ((rlim_t)128                                                                                   \
+     << 20) /* more than 64 KiB of descriptors refer to, and other threads need for a moment */
 
 static void free_value(mb_h5_value *value)
 {
@@ -60,11 +66,36 @@ static void drop_string(void *memory, void *left)
     free(memory);
 }
 
+/* Reads an attribute of strings of variable length. libhdf5 takes memory by the lengths that stand in the file, or, in a damaged one,
+** beyond what it has read of it, which differ from process to process; no property limits it for attributes. So the data of
+** the process may not grow by more than ATTRIBUTE_ROOM meanwhile. */
+static herr_t read_limited(const source *from, hid_t type, void *buffer)
+{
+    struct rlimit before;
+    unsigned long long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    const bool known = statm != NULL && getrlimit(RLIMIT_DATA, &before) == 0 &&
+                       fscanf(statm, "%*u %*u %*u %*u %*u %llu", &pages) == 1;
+    if (statm != NULL)
+        fclose(statm);
+    if (known) {
+        struct rlimit now = before;
+        const rlim_t most = pages * (rlim_t)sysconf(_SC_PAGESIZE) + ATTRIBUTE_ROOM;
+        now.rlim_cur = most < before.rlim_cur ? most : before.rlim_cur;
+        setrlimit(RLIMIT_DATA, &now);
+    }
+    const herr_t result = H5Aread(from->id, type, buffer);
+    if (known)
+        setrlimit(RLIMIT_DATA, &before);
+    return result;
+}
+
 static herr_t read_raw(const source *from, hid_t type, void *buffer)
 {
     uint64_t room = MAX_VALUE_BYTES;
     if (from->attribute)
-        return H5Aread(from->id, type, buffer);
+        return H5Tis_variable_str(type) > 0 ? read_limited(from, type, buffer)
+                                            : H5Aread(from->id, type, buffer);
     const hid_t transfer = H5Pcreate(H5P_DATASET_XFER);
     H5Pset_vlen_mem_manager(transfer, take_string, &room, drop_string, &room);
     const herr_t result = H5Dread(from->id, type, H5S_ALL, H5S_ALL, transfer, buffer);

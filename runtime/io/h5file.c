@@ -89,6 +89,7 @@ static const struct {
     {"corrupt", DAMAGED},
     {"not aligned", DAMAGED},
     {"addr overflow", DAMAGED},
+    {"allocation failed", DAMAGED},
     {"past end of", DAMAGED},
     {"invalid name length", DAMAGED},
 };
