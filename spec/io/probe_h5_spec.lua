@@ -40,6 +40,17 @@ describe("the probe of an HDF5 file", function()
         assert.matches("libhdf5 does not come to an end with it, so it is damaged", err.message)
     end)
 
+    it("ends with an error where libhdf5 takes gigabytes for a text", function()
+        local bytes = files.read(path)
+        -- The attribute holds the length of its text, 6, and its place in the heap.
+        local place = string.pack("<I8", assert(bytes:find("GCOL", 1, true)) - 1)
+        local at = assert(bytes:find(string.pack("<I4", 6) .. place, 1, true))
+        files.write(path, bytes:sub(1, at - 1) .. string.pack("<I4", 0x7fffffff) .. bytes:sub(at + 4))
+        local file, err = mb.h5.open(path)
+        assert.is_nil(file)
+        assert.matches("its structure takes libhdf5 more than 160 MiB", err.message)
+    end)
+
     it("is stopped by Ctrl-C", function()
         damage_heap(0)
         files.write(folder .. "/s.lua", ("local mb = require 'moonbeam'\nprint(mb.h5.open '%s')\n"):format(path))
