@@ -177,14 +177,22 @@ mb_dtype mbl_option_dtype(lua_State *L, int index, mb_dtype initial)
     return dtype;
 }
 
+/* Raises: the argument must be `what`, and is something else or missing. */
+static void refuse(lua_State *L, int index, const char *arg, const char *what)
+{
+    if (lua_isnoneornil(L, index))
+        mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s is missing; give %s", arg, what);
+    mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be %s, not a %s", arg, what,
+             mbl_type_name(L, index));
+}
+
 int64_t mbl_check_integer(lua_State *L, int index, const char *arg)
 {
     int isnum = 0;
     lua_Integer value = lua_tointegerx(L, index, &isnum);
     mbl_check_known(L, index);
     if (lua_type(L, index) != LUA_TNUMBER)
-        mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be an integer, not a %s", arg,
-                 mbl_type_name(L, index));
+        refuse(L, index, arg, "an integer");
     if (!isnum)
         mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be an integer, not %g", arg,
                  lua_tonumber(L, index));
@@ -195,17 +203,26 @@ double mbl_check_number(lua_State *L, int index, const char *arg)
 {
     mbl_check_known(L, index);
     if (lua_type(L, index) != LUA_TNUMBER)
-        mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be a number, not a %s", arg,
-                 mbl_type_name(L, index));
+        refuse(L, index, arg, "a number");
     return lua_tonumber(L, index);
 }
 
 const char *mbl_check_string(lua_State *L, int index, const char *arg)
 {
     if (lua_type(L, index) != LUA_TSTRING)
-        mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be a string, not a %s", arg,
-                 mbl_type_name(L, index));
+        refuse(L, index, arg, "a string");
     return lua_tostring(L, index);
+}
+
+void *mbl_check_object(lua_State *L, int index, const char *kind)
+{
+    void *object = luaL_testudata(L, index, kind);
+    if (object == NULL)
+        mbl_fail(
+            L, MB_STATUS_ARGUMENT, "self",
+            "self must be a %s, not a %s; a method is called with a colon, as in object:method()",
+            kind, mbl_type_name(L, index));
+    return object;
 }
 
 /* "8G" -> 8e9. Negative when it is not a number of bytes. */

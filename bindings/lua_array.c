@@ -326,7 +326,7 @@ static int array_index(lua_State *L)
         if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
             return 1; /* a method, which checks what it is given */
         const char *key = lua_tostring(L, 2);
-        mb_array **slot = luaL_checkudata(L, 1, MBL_ARRAY);
+        mb_array **slot = mbl_check_object(L, 1, MBL_ARRAY);
         if (strcmp(key, "released") == 0) {
             lua_pushboolean(L, *slot == NULL);
             return 1;
@@ -374,7 +374,7 @@ static int array_length(lua_State *L)
 static int array_tostring(lua_State *L)
 {
     char shape[160], bytes[40];
-    mb_array **slot = luaL_checkudata(L, 1, MBL_ARRAY);
+    mb_array **slot = mbl_check_object(L, 1, MBL_ARRAY);
     const mb_array *a = *slot;
     if (a == NULL) {
         lua_pushliteral(L, "released array");

@@ -17,7 +17,7 @@ typedef struct carrier_box {
 
 static mb_carrier *check_carrier(lua_State *L)
 {
-    carrier_box *box = luaL_checkudata(L, 1, CARRIER);
+    carrier_box *box = mbl_check_object(L, 1, CARRIER);
     if (box->carrier == NULL)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "this carrier has been closed");
     mb_error_clear();
@@ -157,7 +157,7 @@ static int carrier_stats(lua_State *L)
 
 static int carrier_close(lua_State *L)
 {
-    carrier_box *box = luaL_checkudata(L, 1, CARRIER);
+    carrier_box *box = mbl_check_object(L, 1, CARRIER);
     mb_carrier *carrier = box->carrier;
     box->carrier = NULL;
     if (carrier == NULL)

@@ -193,7 +193,7 @@ static int device_shadow(lua_State *L)
 /* Closes a shadow; other devices stay open until the process ends. */
 static int device_close(lua_State *L)
 {
-    device_box *box = luaL_checkudata(L, 1, MBL_DEVICE);
+    device_box *box = mbl_check_object(L, 1, MBL_DEVICE);
     mb_device *device = box->device;
     if (device == NULL || !device->dry)
         return 0;
@@ -207,7 +207,7 @@ static int device_close(lua_State *L)
 
 static int device_tostring(lua_State *L)
 {
-    device_box *box = luaL_checkudata(L, 1, MBL_DEVICE);
+    device_box *box = mbl_check_object(L, 1, MBL_DEVICE);
     if (box->device == NULL)
         lua_pushliteral(L, "closed shadow device");
     else
@@ -232,7 +232,7 @@ static int device_index(lua_State *L)
         "id",    "name",       "kind",    "dry",    "closed", "threads",     "index",
         "total", "capability", "planned", "basis",  "l2",     "granularity", "memory",
         "sync",  "overhead",   "budget",  "pinned", "shadow", "close",       NULL};
-    device_box *box = luaL_checkudata(L, 1, MBL_DEVICE);
+    device_box *box = mbl_check_object(L, 1, MBL_DEVICE);
     lua_settop(L, 2);
     if (lua_type(L, 2) == LUA_TSTRING) {
         const char *key = lua_tostring(L, 2);

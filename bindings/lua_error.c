@@ -278,11 +278,15 @@ static int error_tostring(lua_State *L)
 
 static mb_status code_of(lua_State *L, int index)
 {
-    const char *name = luaL_checkstring(L, index);
-    for (int code = MB_STATUS_OK + 1; code < MB_STATUS_COUNT; code++)
-        if (strcmp(mb_status_name((mb_status)code), name) == 0)
+    const char *name = mbl_check_string(L, index, "code");
+    char names[400] = "";
+    for (int code = MB_STATUS_OK + 1; code < MB_STATUS_COUNT; code++) {
+        const char *known = mb_status_name((mb_status)code);
+        if (strcmp(known, name) == 0)
             return (mb_status)code;
-    luaL_argerror(L, index, "not an error code");
+        add_line(names, sizeof names, "%s%s", names[0] != '\0' ? ", " : "", known);
+    }
+    mbl_fail(L, MB_STATUS_ARGUMENT, "code", "code is '%s'; there are %s", name, names);
     return MB_STATUS_INTERNAL;
 }
 
@@ -292,7 +296,7 @@ static int error_new(lua_State *L)
 {
     static const char *const names[] = {"op", "arg", NULL};
     mb_status code = code_of(L, 1);
-    const char *message = luaL_checkstring(L, 2);
+    const char *message = mbl_check_string(L, 2, "message");
     const char *op = NULL, *arg = NULL;
     mbl_check_options(L, 3, names, "error");
     lua_settop(L, 3);

@@ -67,7 +67,7 @@ mb_array **mbl_array_slot(lua_State *L, int index)
 static array_box *check_box(lua_State *L, int index)
 {
     mb_array **slot = mbl_array_slot(L, index);
-    return slot != NULL ? (array_box *)slot : luaL_checkudata(L, index, MBL_ARRAY);
+    return slot != NULL ? (array_box *)slot : mbl_check_object(L, index, MBL_ARRAY);
 }
 
 mb_array **mbl_new_array(lua_State *L)

@@ -140,7 +140,7 @@ static int file_finish(lua_State *L)
 
 static int file_close(lua_State *L)
 {
-    file_box *box = luaL_checkudata(L, 1, MBL_H5);
+    file_box *box = mbl_check_object(L, 1, MBL_H5);
     if (box->file == NULL)
         return 0;
     mb_error_clear();
@@ -150,7 +150,7 @@ static int file_close(lua_State *L)
 
 static int file_gc(lua_State *L)
 {
-    file_box *box = luaL_checkudata(L, 1, MBL_H5);
+    file_box *box = mbl_check_object(L, 1, MBL_H5);
     mb_h5 *file = box->file;
     box->file = NULL;
     mb_h5_destroy(file);
@@ -643,7 +643,7 @@ static int file_write(lua_State *L)
 
 static int file_index(lua_State *L)
 {
-    file_box *box = luaL_checkudata(L, 1, MBL_H5);
+    file_box *box = mbl_check_object(L, 1, MBL_H5);
     const char *key = mbl_check_string(L, 2, "name");
     lua_pushvalue(L, 2);
     if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
@@ -664,7 +664,7 @@ static int file_index(lua_State *L)
 
 static int file_tostring(lua_State *L)
 {
-    file_box *box = luaL_checkudata(L, 1, MBL_H5);
+    file_box *box = mbl_check_object(L, 1, MBL_H5);
     if (box->file == NULL)
         lua_pushliteral(L, "h5 file (closed)");
     else
@@ -732,7 +732,7 @@ static int dataset_tostring(lua_State *L)
 
 static int dataset_gc(lua_State *L)
 {
-    dataset_box *box = luaL_checkudata(L, 1, MBL_H5_DATASET);
+    dataset_box *box = mbl_check_object(L, 1, MBL_H5_DATASET);
     mb_h5_dataset *dataset = box->dataset;
     box->dataset = NULL;
     mb_h5_dataset_destroy(dataset);

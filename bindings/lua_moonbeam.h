@@ -76,6 +76,7 @@ mb_dtype mbl_option_dtype(lua_State *L, int index, mb_dtype initial);
 int64_t mbl_check_integer(lua_State *L, int index, const char *arg);
 double mbl_check_number(lua_State *L, int index, const char *arg);
 const char *mbl_check_string(lua_State *L, int index, const char *arg);
+void *mbl_check_object(lua_State *L, int index, const char *kind); /* kind: its metatable's name */
 /* A number of bytes: 8000000, "8M", "8Mi", "1.5G" (K, M, G, T are powers of 1000; Ki, Mi, Gi, Ti of
 ** 1024). */
 uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg);

@@ -384,7 +384,7 @@ static void end_scope(lua_State *L, scope *s)
 /* finish(): peak above entry, and the live bytes at entry. May be called again. */
 static int scope_finish(lua_State *L)
 {
-    scope *s = luaL_checkudata(L, 1, SCOPE);
+    scope *s = mbl_check_object(L, 1, SCOPE);
     end_scope(L, s);
     lua_pushinteger(L, (lua_Integer)(s->peak - s->entry));
     lua_pushinteger(L, (lua_Integer)s->entry);
@@ -393,7 +393,7 @@ static int scope_finish(lua_State *L)
 
 static int scope_close(lua_State *L)
 {
-    end_scope(L, luaL_checkudata(L, 1, SCOPE));
+    end_scope(L, mbl_check_object(L, 1, SCOPE));
     return 0;
 }
 
@@ -420,7 +420,7 @@ static int pool_tag(lua_State *L)
 
 static int tag_close(lua_State *L)
 {
-    tag *t = luaL_checkudata(L, 1, TAG);
+    tag *t = mbl_check_object(L, 1, TAG);
     if (t->open)
         mb_pool_tag(t->before);
     t->open = false;

@@ -162,7 +162,7 @@ static int file_keep(lua_State *L)
 
 static int file_close(lua_State *L)
 {
-    rawfile_box *box = luaL_checkudata(L, 1, MBL_RAWFILE);
+    rawfile_box *box = mbl_check_object(L, 1, MBL_RAWFILE);
     if (box->file != NULL)
         mb_rawfile_close(box->file);
     return 0;
@@ -170,7 +170,7 @@ static int file_close(lua_State *L)
 
 static int file_gc(lua_State *L)
 {
-    rawfile_box *box = luaL_checkudata(L, 1, MBL_RAWFILE);
+    rawfile_box *box = mbl_check_object(L, 1, MBL_RAWFILE);
     mb_rawfile *file = box->file;
     box->file = NULL;
     mb_rawfile_destroy(file);
@@ -256,7 +256,7 @@ static int tiff_scratch_bytes(lua_State *L)
 
 static int file_tostring(lua_State *L)
 {
-    const rawfile_box *box = luaL_checkudata(L, 1, MBL_RAWFILE);
+    const rawfile_box *box = mbl_check_object(L, 1, MBL_RAWFILE);
     if (box->file == NULL)
         lua_pushliteral(L, "file (closed)");
     else

@@ -32,7 +32,8 @@ static int system_stop_signal(lua_State *L)
 /* call(f, ...): like pcall, interruptible and with tracebacks. */
 static int system_call(lua_State *L)
 {
-    luaL_checkany(L, 1);
+    if (lua_isnone(L, 1))
+        return mbl_fail(L, MB_STATUS_ARGUMENT, "f", "f is missing; give a function");
     int status = mbl_call(L, lua_gettop(L) - 1, LUA_MULTRET);
     lua_pushboolean(L, status == LUA_OK);
     lua_insert(L, 1);
@@ -99,8 +100,13 @@ static int system_sleep(lua_State *L)
 /* The file descriptor of "stdin", "stdout", "stderr" (default stdout). */
 static int check_descriptor(lua_State *L, int index)
 {
-    static const char *const names[] = {"stdin", "stdout", "stderr", NULL};
-    return luaL_checkoption(L, index, "stdout", names);
+    static const char *const names[] = {"stdin", "stdout", "stderr"};
+    const char *name = lua_isnoneornil(L, index) ? "stdout" : mbl_check_string(L, index, "stream");
+    for (int i = 0; i < 3; i++)
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    return mbl_fail(L, MB_STATUS_ARGUMENT, "stream",
+                    "stream is '%s'; it is stdin, stdout or stderr", name);
 }
 
 static int system_isatty(lua_State *L)

@@ -20,7 +20,7 @@ typedef struct timer {
 
 static timer *check_timer(lua_State *L)
 {
-    timer *t = luaL_checkudata(L, 1, TIMER);
+    timer *t = mbl_check_object(L, 1, TIMER);
     if (!t->dry && t->begin[0] == NULL)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "this timer has been closed");
     mb_error_clear();
@@ -92,7 +92,7 @@ static int timer_seconds(lua_State *L)
 
 static int timer_close(lua_State *L)
 {
-    timer *t = luaL_checkudata(L, 1, TIMER);
+    timer *t = mbl_check_object(L, 1, TIMER);
     for (int i = 0; i < PAIRS; i++) {
         if (t->begin[i] != NULL)
             t->device->backend->event_destroy(t->device->self, t->begin[i]);

@@ -109,4 +109,114 @@ function arguments.blurred(image, psf, op, options)
     end
 end
 
+-- ---------------------------------------------------------------------------------------------
+-- Signatures of public functions
+
+-- A test of tables that have these fields, of these types.
+local function with(fields)
+    return function(value)
+        if type(value) ~= "table" then
+            return false
+        end
+        for name, kind in pairs(fields) do
+            if type(value[name]) ~= kind then
+                return false
+            end
+        end
+        return true
+    end
+end
+
+local function of_type(name)
+    return function(value)
+        return type(value) == name
+    end
+end
+
+local function named(value)
+    return (debug.getmetatable(value) or {}).__name
+end
+
+-- What an argument may be: a test, and what the error says to give.
+local KINDS = {
+    any = {function(value) return value ~= nil end, "a value"},
+    array = {function(value) return debug.getmetatable(value) == array_metatable end, "an array"},
+    callable = {function(value)
+        return type(value) == "function" or (debug.getmetatable(value) or {}).__call ~= nil
+    end, "a function"},
+    count = {function(value)
+        return type(value) == "number" and math.tointeger(value) ~= nil and value >= 0
+    end, "a whole number"},
+    device = {function(value)
+        return type(value) == "string" or named(value) == "moonbeam.device"
+    end, "a device or its name"},
+    extents = {function(value)
+        for i = 1, type(value) == "table" and #value or 0 do
+            if not math.tointeger(value[i]) then
+                return false
+            end
+        end
+        return type(value) == "table" and #value > 0
+    end, "a table of whole numbers, one for each axis"},
+    ledger = {with {list = "table"}, "a ledger (mb.ledger, mb.dry_run)"},
+    number = {of_type "number", "a number"},
+    plan = {with {settings = "table", rows = "table"}, "a plan (mb.recon.plan)"},
+    progress = {with {started = "number", done = "number"}, "what mb.progress.new returned"},
+    scan = {with {rows = "number", cols = "number", n_angles = "number"}, "a scan (mb.scan.open, mb.scan.of_arrays)"},
+    string = {of_type "string", "a string"},
+    table = {of_type "table", "a table"},
+    tiling = {with {candidates = "table"}, "a plan (mb.tiles.plan, mb.tiled_deconv.plan)"},
+    times = {with {wall = "number", compute = "number"}, "what mb.stream.run returned"},
+    volume = {with {shape = "table", dtype = "string"}, "a volume (mb.volumes.of_array, mb.images.open)"},
+}
+
+--- The check of a function's arguments that a signature describes, "image: array, options: table?" (? may be left out):
+-- check(...) raises, in the name `op`, unless they are that. What depends on more than one argument is the function's to check.
+function arguments.signature(op, text)
+    local list = {}
+    for name, kind, optional in text:gmatch("([%w_]+): (%w+)(%??)") do
+        local test, what = table.unpack(KINDS[kind])
+        list[#list + 1] = {name = name, test = test, what = what, optional = optional ~= ""}
+    end
+    return function(...)
+        for i, arg in ipairs(list) do
+            local value = select(i, ...)
+            if not (value == nil and arg.optional) and not arg.test(value) then
+                fail("argument", op, arg.name, "%s is %s; give %s", arg.name, described(value), arg.what)
+            end
+        end
+    end
+end
+
+-- By the function that stands before it: the one that was written.
+local originals = setmetatable({}, {__mode = "k"})
+
+--- Notes that `public` stands before f; returns it.
+function arguments.stands_before(public, f)
+    originals[public] = f
+    return public
+end
+
+--- The function that this one stands before, or itself.
+function arguments.original(f)
+    return originals[f] or f
+end
+
+--- f behind the check of its signature.
+function arguments.checked(f, op, text)
+    local check = arguments.signature(op, text)
+    return arguments.stands_before(function(...)
+        check(...)
+        return f(...)
+    end, f)
+end
+
+--- The module, with every function that has a signature in the list {name = text} behind its check.
+function arguments.module(module, name, signatures)
+    for key, text in pairs(signatures) do
+        module[key] = arguments.checked(module[key], name .. "." .. key, text)
+    end
+    return module
+end
+
 return arguments

@@ -2,6 +2,7 @@
 -- releasing are in C (lua_array*.c). This module can be called: array(nested table or number,
 -- options).
 
+local arguments = require "moonbeam.arguments"
 local core = require "moonbeam.core"
 
 local new = core.array
@@ -43,7 +44,7 @@ end
 -- Takes (last), (first, last) or (first, last, step), and options after them.
 function array.arange(...)
     local count = select("#", ...)
-    local options = select(count, ...)
+    local options = (select(math.max(count, 1), ...))
     if type(options) ~= "table" then
         options = nil
     else
@@ -190,6 +191,10 @@ function methods.slices(a)
     end
     return step, nil, 0, guard
 end
+
+arguments.module(methods, "array", {
+    copy = "self: array", dense = "self: array", to = "self: array", slices = "self: array",
+})
 
 return setmetatable(array, {
     __call = function(_, values, options)

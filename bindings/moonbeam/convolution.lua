@@ -179,7 +179,10 @@ function convolution.correlate(image, psf, options)
     return convolution.convolve(image, psf, copy)
 end
 
-return setmetatable(whole_call.module(convolution, "convolution"), {
+return setmetatable(whole_call.module(convolution, "convolution", {
+    layout = "shape: extents, kernel: extents, center: table", transfer = "psf: array, grid: extents",
+    forward = "grid: array, n: count", apply = "grid: array, otf: array, n: count", ranges = "first: extents, shape: extents",
+}), {
     __call = function(_, ...)
         return convolution.convolve(...)
     end,

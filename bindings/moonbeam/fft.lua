@@ -2,6 +2,7 @@
 -- be called: it is the operator `fft`. The operators fft, rfft and irfft transform the last one to three axes and are what to use
 -- where memory counts; the functions here take any axes, for which they may need a copy with those axes last.
 
+local arguments = require "moonbeam.arguments"
 local core = require "moonbeam.core"
 local op = require "moonbeam.op"
 local options_of = require "moonbeam.options"
@@ -213,7 +214,12 @@ function fft.ifftshift(a, options)
     return shift("fft.ifftshift", a, options, -1)
 end
 
-return setmetatable(fft, {
+local signatures = {}
+for _, name in ipairs { "fftn", "ifftn", "rfftn", "irfftn", "fftshift", "ifftshift" } do
+    signatures[name] = "a: array"
+end
+
+return setmetatable(arguments.module(fft, "fft", signatures), {
     __call = function(_, ...)
         return op.run("fft", ...)
     end,

@@ -2,6 +2,7 @@
 -- running: the devices are replaced by images in the same state, on which operators are planned and accounted for, but
 -- there is no data. Both give the same rows.
 
+local arguments = require "moonbeam.arguments"
 local core = require "moonbeam.core"
 local options_of = require "moonbeam.options"
 local unknown = require "moonbeam.unknown"
@@ -183,6 +184,7 @@ function ledger.diff(a, b)
     return list
 end
 
+ledger.diff = arguments.checked(ledger.diff, "ledger_diff", "a: ledger, b: ledger")
 methods.diff = ledger.diff
 
 function metatable.__eq(a, b)
@@ -315,5 +317,10 @@ function ledger.comparison(predicted, measured)
         measured.peak, measured.peak - predicted.peak, #differing, math.max(#predicted.list, #measured.list))
     return table.concat(lines, "\n"), #differing
 end
+
+ledger.comparison = arguments.checked(ledger.comparison, "ledger.comparison", "predicted: ledger, measured: ledger")
+ledger.record = arguments.checked(ledger.record, "ledger", "fn: callable")
+ledger.dry_run = arguments.checked(ledger.dry_run, "dry_run", "fn: callable")
+ledger.bound = arguments.checked(ledger.bound, "bound", "bound: any, fn: callable")
 
 return ledger

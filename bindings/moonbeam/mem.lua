@@ -107,6 +107,9 @@ end
 -- views. `bytes` of the list is the sum. What nobody refers to any more is freed before. `env`: where to look for names
 -- besides the variables of running functions (default: the globals).
 function mem.list(env)
+    if env ~= nil and type(env) ~= "table" then
+        core.error.raise("argument", ("env is a %s; give a table"):format(type(env)), {op = "mem", arg = "env"})
+    end
     local names = find_names(env)
     local rows, seen = core.garbage.arrays(), {}
     local list = setmetatable({bytes = 0}, metatable)

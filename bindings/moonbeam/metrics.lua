@@ -2,6 +2,7 @@
 -- number; differences are f32, sums double. Definitions are those of skimage.metrics.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.arguments"
 local options_of = require "moonbeam.options"
 
 local metrics = {}
@@ -116,4 +117,7 @@ function metrics.ssim(a, b, options)
     return inside:mean()
 end
 
-return metrics
+return arguments.module(metrics, "metrics", {
+    rmse = "a: array, b: array", psnr = "a: array, b: array", ncc = "a: array, b: array",
+    i_divergence = "a: array, y: array", ssim = "a: array, b: array",
+})

@@ -1,6 +1,7 @@
 --- NumPy's .npy files (format versions 1 to 3, little-endian, C order), whole and by blocks (moonbeam.volumes).
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.arguments"
 local core = require "moonbeam.core"
 local file_name = require "moonbeam.file_name"
 local on_error = require "moonbeam.on_error"
@@ -97,4 +98,4 @@ function npy.write(name, array, options)
     file:finish()
 end
 
-return npy
+return arguments.module(npy, "npy", {write = "name: string, array: array"})

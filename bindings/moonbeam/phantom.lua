@@ -122,4 +122,7 @@ function phantom.spheres(size, options)
     return volume, list
 end
 
-return whole_call.module(phantom, "phantom")
+return whole_call.module(phantom, "phantom", {
+    ball = "density: number, radius: number, x: number?, y: number?, z: number?",
+    scale = "ellipsoids: table, half_width: number, half_height: number?, density: number?", heights = "rows: count",
+})

@@ -1,6 +1,7 @@
 --- Progress of long work: on a terminal one line redrawn with bar, rate and remaining time; elsewhere one line at most
 -- every ten seconds, so that a log does not flood.
 
+local arguments = require "moonbeam.arguments"
 local core = require "moonbeam.core"
 local options_of = require "moonbeam.options"
 
@@ -74,4 +75,4 @@ function progress:finish()
     return elapsed
 end
 
-return progress
+return arguments.module(progress, "progress", {step = "self: progress, count: number", finish = "self: progress"})

@@ -500,4 +500,7 @@ function psf.resample(a, from, to, options)
     return mb.binary(result, "div", {scalar = psf.sum(result), out = result})
 end
 
-return whole_call.module(psf, "psf")
+return whole_call.module(psf, "psf", {
+    center = "a: array", sum = "a: array", background = "a: array", subtract_background = "a: array, level: number?",
+    normalise = "a: array", crop = "a: array", recentre = "a: array", bessel_j0 = "x: number", resample = "a: array",
+})

@@ -370,11 +370,12 @@ function recon.reconstruct(projections, angles, options)
 end
 
 -- What functions take before their options.
-local SCAN, PLAN = {"scan", "mb.scan.open or mb.scan.of_arrays returned"}, {"plan", "recon.plan returned"}
-local objects = {run = {SCAN, PLAN}, settle = {SCAN, PLAN}, describe = {PLAN}, chunk = {SCAN}, frames = {SCAN}, slices = {SCAN}}
-for _, name in ipairs {"plan", "find_center", "find_range", "range_codes", "center_bounds", "check_values", "expected_values", "decoded",
-    "read_shifts"} do
-    objects[name] = {SCAN}
-end
-
-return whole_call.module(recon, "recon", objects)
+return whole_call.module(recon, "recon", {
+    frames = "scan: scan, device: device, first: count, last: count, settings: table",
+    slices = "scan: scan, frames: table, first: count, last: count, settings: table",
+    chunk = "scan: scan, device: device, first: count, last: count, settings: table",
+    read_shifts = "scan: scan", check_values = "scan: scan", expected_values = "scan: scan", find_center = "scan: scan",
+    center_bounds = "scan: scan", center_picture = "path: string, details: table", find_range = "scan: scan",
+    range_codes = "scan: scan", decoded = "scan: scan", plan = "scan: scan", settle = "scan: scan, plan: plan",
+    describe = "plan: plan", check_bytes = "plan: plan", run = "scan: scan, plan: plan",
+})

@@ -2,6 +2,7 @@
 -- unfinished statements go on in the next line. Reading and writing can be replaced, so that specs
 -- drive it. The module is there as the global `mb`, help as `help`.
 
+local arguments = require "moonbeam.arguments"
 local core = require "moonbeam.core"
 local options_of = require "moonbeam.options"
 local sandbox = require "moonbeam.sandbox"
@@ -321,7 +322,7 @@ function repl.complete(word, before, env)
             add_matching(found, members(value, separator == ":"), prefix, path .. separator)
         end
     else
-        local operator = open_call(before)
+        local operator = open_call(before or "")
         local known = operator and require("moonbeam.op").functions[operator]
         if known then
             for _, arg in ipairs(core.op.describe(operator).args) do
@@ -513,4 +514,6 @@ function repl.run(options)
     write("\n")
 end
 
-return repl
+return arguments.module(repl, "repl", {
+    array_text = "a: array", compile = "text: string, env: table?", complete = "word: string, before: string?, env: table?",
+})

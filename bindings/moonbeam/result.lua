@@ -1,6 +1,7 @@
 -- Reconstructed volumes as NXtomoproc files: viewers open the volume at once, and how it came about
 -- is inside. The file gets its name only when it is complete (runtime/files/target.h).
 
+local arguments = require "moonbeam.arguments"
 local core = require "moonbeam.core"
 local file_name = require "moonbeam.file_name"
 local options_of = require "moonbeam.options"
@@ -490,4 +491,4 @@ function metatable:__tostring()
     return ("result '%s' (%d x %d x %d)"):format(self.path, table.unpack(self.shape))
 end
 
-return result
+return arguments.module(result, "result", {unwritten = "path: string, options: table"})

@@ -6,6 +6,7 @@
 -- of input and two of output are on the device at a time. With `overlap = false` there is one of each, and every step waits
 -- for the one before; what is computed is the same.
 
+local arguments = require "moonbeam.arguments"
 local core = require "moonbeam.core"
 local options_of = require "moonbeam.options"
 
@@ -226,4 +227,7 @@ function stream.describe(times)
     return table.concat(lines, "\n")
 end
 
-return stream
+return arguments.module(stream, "stream", {
+    pinned_bytes = "device: device", run = "device: device, blocks: table, steps: table", summary = "times: times",
+    describe = "times: times",
+})

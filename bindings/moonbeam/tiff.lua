@@ -6,6 +6,7 @@
 -- Here is what files consist of; the pixels are moved by runtime/io/tiff_segments.c and rawfile.c.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.arguments"
 local core = require "moonbeam.core"
 local file_name = require "moonbeam.file_name"
 local metadata = require "moonbeam.tiff_metadata"
@@ -403,4 +404,4 @@ function tiff.write(name, array, options)
     file:finish()
 end
 
-return tiff
+return arguments.module(tiff, "tiff", {write = "name: string, array: array"})

@@ -16,7 +16,7 @@ local finite = require "moonbeam.finite"
 local on_error = require "moonbeam.on_error"
 local options_of = require "moonbeam.options"
 local psf_tools = require "moonbeam.psf"
-local tiles = require "moonbeam.tiles"
+local search = require "moonbeam.tile_search"
 local volumes = require "moonbeam.volumes"
 local whole_call = require "moonbeam.whole"
 
@@ -97,7 +97,7 @@ local function placed(source, settings, cut, device, host, kinds)
     local array = mb.empty(source.shape, {dtype = source.dtype, device = on})
     local copy = volumes.of_array(array)
     local guard = owned(copy)
-    local ok, problem = pcall(tiles.each, cut, function(tile)
+    local ok, problem = pcall(search.each, cut, function(tile)
         local block <close> = source:read(tile.first, tile.extents, on, host)
         copy:write(tile.first, block, host)
     end, kinds)
@@ -111,7 +111,7 @@ end
 -- The mean of a volume over its tiles; 1 in a dry run.
 local function mean_of(volume, cut, device, host, kinds)
     local total, dry = 0, device.dry
-    tiles.each(cut, function(tile)
+    search.each(cut, function(tile)
         local block <close> = volume:read(tile.first, tile.extents, device, host)
         local sum <close> = mb.reduce(block, "sum")
         dry = dry or sum.device.dry
@@ -140,7 +140,7 @@ local function ratio_tile(x, y, ratio, otf, plan, tile, settings, device, host, 
     convolution.apply(grid, otf, n)
     local part <close> = grid:view(convolution.ranges(settings.zero, tile.extents))
     do
-        local image <close> = tiles.read(y, tile.first, tile.extents, device, host)
+        local image <close> = search.read(y, tile.first, tile.extents, device, host)
         local _, metric = mb.rl_tile_ratio(part, image, {eps = eps, metrics = settings.measure})
         add(misfit, metric)
     end
@@ -188,9 +188,9 @@ end
 -- The iterations. Planned with one tile of every kind, run with all.
 local function exact(source, psf, sink, plan, settings, device, host, kinds)
     local shape, estimate, kernel = settings.shape, settings.estimate, settings.kernel
-    local own = tiles.cut(shape, shape, kernel, settings.zero, plan.counts)
-    local one = tiles.cut(shape, estimate, kernel, settings.zero, plan.counts)
-    local two = tiles.cut(estimate, shape, kernel, settings.back, plan.counts)
+    local own = search.cut(shape, shape, kernel, settings.zero, plan.counts)
+    local one = search.cut(shape, estimate, kernel, settings.zero, plan.counts)
+    local two = search.cut(estimate, shape, kernel, settings.back, plan.counts)
     local report = {iterations = 0, metrics = {}}
     local x = state(settings, estimate, device, host)
     local _ <close> = owned(x)
@@ -208,7 +208,7 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
             if volume.array then
                 volume.array:fill(flat)
             else
-                tiles.each(two, function(tile)
+                search.each(two, function(tile)
                     local block <close> = mb.full(tile.extents, flat, {device = host})
                     volume:write(tile.first, block, host)
                 end, kinds)
@@ -227,12 +227,12 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
                 end
             end
             local done = told(0)
-            tiles.each(one, function(tile)
+            search.each(one, function(tile)
                 ratio_tile(x, y, ratio, otf, plan, tile, settings, device, host, eps, misfit)
                 done(tile.number, plan.total)
             end, kinds)
             done = told(plan.total)
-            tiles.each(two, function(tile)
+            search.each(two, function(tile)
                 update_tile(x, previous, ratio, otf, sums_of, plan, tile, settings, device, host, sums, (k - 1) / (k + 2))
                 done(tile.number, plan.total)
             end, kinds)
@@ -257,7 +257,7 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
     if type(sink) == "function" then
         sink = sink()
     end
-    tiles.each(own, function(tile)
+    search.each(own, function(tile)
         local from = {}
         for i, at in ipairs(tile.first) do
             from[i] = at + settings.lead[i]
@@ -296,14 +296,14 @@ local function drop(sink, made)
     end
 end
 
-local function search(source, psf, sink, settings, options, device, work)
-    local available, host_available = tiles.available(device, options.budget, options.host_budget)
-    return tiles.search {
+local function best_plan(source, psf, sink, settings, options, device, work)
+    local available, host_available = search.available(device, options.budget, options.host_budget)
+    return search.best {
         what = WHAT, device = device, shape = work.shape,
         kernel = work.kernel, most = work.most or least_one(work.shape), tile = options.tile,
         available = available, host_available = host_available, advice = work.advice, seconds = work.seconds,
         peaks = function(made)
-            local peaks = tiles.peaks(device, function(on, host, mirror)
+            local peaks = search.peaks(device, function(on, host, mirror)
                 local from, spread <close> = mirror(source), mirror(psf)
                 local _, result = work.run(from, spread, made_by(sink, mirror, on, host), made, settings, on, host, true)
                 drop(sink, result)
@@ -322,13 +322,13 @@ local PLACE_ADVICE = {
 local function plan_exact(source, psf, sink, settings, options, device)
     local voxels, on = convolution.product(settings.estimate), {device = device.id, host = "host", file = "file"}
     local place = on[settings.place]
-    local plan = search(source, psf, sink, settings, options, device, {
+    local plan = best_plan(source, psf, sink, settings, options, device, {
         -- The estimate is the larger of what is cut.
         shape = settings.estimate, kernel = settings.kernel, run = exact, advice = PLACE_ADVICE[settings.place],
         seconds = function(made)
             local moved = 4 * voxels * made.work + (volumes.bytes(source) + (settings.momentum and 5 or 3) * 4 * voxels)
-            return settings.iterations * (2 * made.total * tiles.convolution_seconds(device, made.points)
-                + tiles.transfer_seconds(device, place, moved))
+            return settings.iterations * (2 * made.total * search.convolution_seconds(device, made.points)
+                + search.transfer_seconds(device, place, moved))
         end,
     })
     plan.mode, plan.place, plan.iterations = "exact", settings.place, settings.iterations
@@ -408,7 +408,7 @@ local function blend_tile(source, psf, sink, tile, settings, device, host)
         inside[i] = first[i] - from[i]
     end
     local estimate <close> = (function()
-        local piece <close> = tiles.read(source, from, take, device, host)
+        local piece <close> = search.read(source, from, take, device, host)
         local dense <close> = not piece.contiguous and piece:copy() or nil
         return (deconv.richardson_lucy(dense or piece, psf, settings.rl))
     end)()
@@ -464,11 +464,11 @@ local function differences(block, axis, face)
     return at_face, face_count, total - at_face, count - face_count
 end
 
---- The seam metric of a volume cut by `axes` (tiles.cut): mean |difference| of neighbours across tile faces over that of
+--- The seam metric of a volume cut by `axes` (tile_search.cut): mean |difference| of neighbours across tile faces over that of
 -- neighbours within tiles. 1 where nothing shows; nil where there are no faces or no differences.
 function tiled.seam(volume, axes, device, host, kinds)
     local face_sum, face_count, sum, count = 0, 0, 0, 0
-    tiles.each(axes, function(tile)
+    search.each(axes, function(tile)
         local first, extents = {}, {}
         for i, at in ipairs(tile.first) do
             first[i] = at > 0 and at - 1 or 0
@@ -493,7 +493,7 @@ local function blended(source, psf, sink, plan, settings, device, host, kinds)
     if sink.array then
         sink.array:fill(0)
     end
-    local axes = tiles.cut(settings.shape, settings.shape, settings.kernel, settings.margin, plan.counts)
+    local axes = search.cut(settings.shape, settings.shape, settings.kernel, settings.margin, plan.counts)
     -- The kinds of tiles here: by where their pieces end.
     local pieces = {}
     for i, parts in ipairs(axes) do
@@ -505,7 +505,7 @@ local function blended(source, psf, sink, plan, settings, device, host, kinds)
                 take = math.min(settings.shape[i], part.first + part.extent + settings.margin[i]) - from}
         end
     end
-    tiles.each(pieces, function(tile)
+    search.each(pieces, function(tile)
         blend_tile(source, psf, sink, tile, settings, device, host)
         if settings.on_tile and not kinds then
             settings.on_tile(1, tile.number, plan.total)
@@ -524,11 +524,11 @@ local function plan_blended(source, psf, sink, settings, options, device)
     local iterations = settings.rl.iterations or 10
     local bytes = volumes.bytes(source)
     settings.rl.iterations = math.min(iterations, 2)
-    local ok, plan = pcall(search, source, psf, sink, settings, options, device, {
+    local ok, plan = pcall(best_plan, source, psf, sink, settings, options, device, {
         shape = settings.shape, kernel = reach, most = settings.most, run = blended,
         seconds = function(made)
-            return made.total * 2 * iterations * tiles.convolution_seconds(device, made.points)
-                + tiles.transfer_seconds(device, source.place, bytes * made.work + 4 * convolution.product(settings.shape))
+            return made.total * 2 * iterations * search.convolution_seconds(device, made.points)
+                + search.transfer_seconds(device, source.place, bytes * made.work + 4 * convolution.product(settings.shape))
         end,
     })
     settings.rl.iterations = iterations
@@ -622,4 +622,9 @@ function tiled.richardson_lucy(image, psf, options)
     return result, report, plan
 end
 
-return whole_call.module(tiled, "tiled_deconv")
+return whole_call.module(tiled, "tiled_deconv", {
+    seam = "volume: volume, axes: table, device: device, host: device",
+    plan = "source: volume, psf: array, sink: volume?, options: table?",
+    richardson_lucy_volume = "source: volume, psf: array, sink: volume, options: table?",
+    richardson_lucy = "image: array, psf: array, options: table?",
+})

@@ -1,5 +1,6 @@
 -- Looking at arrays: pictures of slices. Elements stay in C (lua_picture.c); this is the policy.
 
+local arguments = require "moonbeam.arguments"
 local core = require "moonbeam.core"
 local file_name = require "moonbeam.file_name"
 local options_of = require "moonbeam.options"
@@ -135,4 +136,6 @@ function view.projections(path, volume, options)
         gamma = options.gamma, legend = options.legend, overwrite = options.overwrite })
 end
 
-return view
+return arguments.module(view, "view", {
+    window = "array: array", save = "path: any, array: array", projections = "path: any?, volume: array",
+})

@@ -5,6 +5,7 @@
 -- It costs a call nothing but a small table, until it fails. Where the call cannot be repeated (an argument is a function, which
 -- may do anything, or an array that is gone by now), the error keeps what it says of the request.
 
+local arguments = require "moonbeam.arguments"
 local core = require "moonbeam.core"
 
 local whole = {}
@@ -13,8 +14,6 @@ local UNIT = core.pool.round(1)
 
 -- How deep arguments are looked through.
 local DEPTH = 4
-
-local originals = setmetatable({}, {__mode = "k"})
 
 -- Coroutines in which a public function runs: inner ones are part of the outermost.
 local active = setmetatable({}, {__mode = "k"})
@@ -106,20 +105,10 @@ local call = {__close = function(self, err)
     end, self.name)
 end}
 
--- Raises unless the first arguments, by these names, are tables.
-local function check(name, names, ...)
-    for i, what in ipairs(names) do
-        local value = select(i, ...)
-        if type(value) ~= "table" then
-            core.error.raise("argument", ("%s is %s; it is what %s"):format(what[1], value == nil and "missing" or "a "
-                .. type(value), what[2]), {op = name, arg = what[1]})
-        end
-    end
-end
-
-local function wrapped(f, name, names)
-    local function public(...)
-        check(name, names, ...)
+local function wrapped(f, name, signature)
+    local check = arguments.signature(name, signature)
+    return arguments.stands_before(function(...)
+        check(...)
         local thread = coroutine.running()
         if active[thread] then
             return f(...)
@@ -127,25 +116,18 @@ local function wrapped(f, name, names)
         active[thread] = true
         local _ <close> = setmetatable({f = f, name = name, thread = thread, n = select("#", ...), ...}, call)
         return f(...)
-    end
-    originals[public] = f
-    return public
+    end, f)
 end
 
---- The module, with every function of it replaced by one whose budget errors are of the whole call. `objects`: by function, what
--- its first arguments must be, {{name, text}, ...}, where they are tables.
-function whole.module(module, name, objects)
+--- The module, with every function of it replaced by one whose budget errors are of the whole call. `signatures`: by
+-- function, what it is given (arguments.signature).
+function whole.module(module, name, signatures)
     for key, f in pairs(module) do
         if type(f) == "function" then
-            module[key] = wrapped(f, name .. "." .. key, objects and objects[key] or {})
+            module[key] = wrapped(f, name .. "." .. key, signatures and signatures[key] or "")
         end
     end
     return module
-end
-
---- The function that was replaced by this one; any other function itself.
-function whole.original(f)
-    return originals[f] or f
 end
 
 return whole

@@ -3,20 +3,13 @@
 
 local helper = require "spec.helper"
 local mb = require "moonbeam"
-local whole = require "moonbeam.whole"
+local arguments = require "moonbeam.arguments"
+local internal = require "moonbeam.internal"
 
 local ZZZ = {zzz = 1}
 
--- Modules that are parts of others; their options come from those.
-local INTERNAL = {}
-for name in ([[arguments axis_pairs axis_register center cli deconv_grid fbp file_name finite gradient_consensus init lean method
-    on_error op_functions options pick process_memory result_parts sandbox scan_angles scan_arrays scan_center scan_frames scan_layout
-    scan_memory scan_plan scan_values scan_work
-    script tiff_metadata tiled_deconv_blocks unknown unpack whole]]):gmatch "%S+" do
-    INTERNAL[name] = true
-end
-
--- How to get as far as the options. `a` and `b` are images, `v` a volume, `scan` is one in memory, `path` a name of no file.
+-- How to get as far as the options. `a` and `b` are images, `image` is `a` as a volume, `v` is a stack, `scan` is one in memory,
+-- `path` a name of no file.
 local CALLS = {
     ["array.empty"] = function(f) f({1}, ZZZ) end, ["array.zeros"] = function(f) f({1}, ZZZ) end,
     ["array.ones"] = function(f) f({1}, ZZZ) end, ["array.random"] = function(f) f({1}, ZZZ) end,
@@ -54,9 +47,10 @@ local CALLS = {
     ["stream.run"] = function(f) f(mb.device("host"), {}, {}, ZZZ) end, ["stream.carrier"] = function(f) f(ZZZ) end,
     ["progress.new"] = function(f) f("x", 1, ZZZ) end, ["repl.run"] = function(f) f(ZZZ) end,
     ["scan.open"] = function(f, s) f(s.path, ZZZ) end, ["scan.of_arrays"] = function(f, s) f(s.v, s.angles, ZZZ) end,
-    ["tiles.plan"] = function(f, s) f(s.a, s.b, s.a, ZZZ) end, ["tiles.convolve_volume"] = function(f, s) f(s.a, s.b, s.a, ZZZ) end,
-    ["tiled_deconv.plan"] = function(f, s) f(s.a, s.b, s.a, ZZZ) end,
-    ["tiled_deconv.richardson_lucy_volume"] = function(f, s) f(s.a, s.b, s.a, ZZZ) end,
+    ["tiles.plan"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
+    ["tiles.convolve_volume"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
+    ["tiled_deconv.plan"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
+    ["tiled_deconv.richardson_lucy_volume"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
 }
 for _, name in ipairs {"fbp", "find_center", "reconstruct"} do
     CALLS["tomo." .. name] = function(f, s) f(s.v, s.angles, ZZZ) end
@@ -103,7 +97,7 @@ local function public_functions()
     local folder = package.searchpath("moonbeam", package.path):match("^(.*)init%.lua$")
     for _, file in ipairs(mb.system.folder(folder)) do
         local name = file:match("^([%w_]+)%.lua$")
-        local module = name and not INTERNAL[name] and mb[name]
+        local module = name and not internal[name] and mb[name]
         for key, f in pairs(type(module) == "table" and module or {}) do
             if type(f) == "function" and (name ~= "array" or key ~= "methods") then
                 list[name .. "." .. key] = f
@@ -120,6 +114,7 @@ describe("unknown options", function()
         s = {a = mb.ones {8, 8}, b = mb.ones {3, 3}, v = mb.ones {4, 6, 8}, angles = mb.tomo.angles(6), path = os.tmpname()}
         os.remove(s.path)
         s.angles = mb.tomo.angles(s.v.shape[1])
+        s.image = mb.volumes.of_array(s.a)
         s.scan = mb.scan.of_arrays(s.v, s.angles, {})
     end)
 
@@ -132,7 +127,7 @@ describe("unknown options", function()
     it("are refused by name, by every public function", function()
         local tried, wrong = 0, {}
         for name, f in pairs(public_functions()) do
-            local original = whole.original(f)
+            local original = arguments.original(f)
             local is_c = debug.getinfo(original, "S").what == "C"
             if CALLS[name] then
                 local ok, err = pcall(CALLS[name], f, s)
@@ -183,11 +178,14 @@ describe("arguments that are nothing of the kind", function()
     it("are errors that say so, not faults of the library", function()
         local endless = setmetatable({}, {__len = function() return 1 << 40 end, __index = function() return 1 end})
         assert.equal(1, mb.convolution.product(endless))
+        local projections <close> = mb.ones {4, 3, 8}
+        local scan = mb.scan.of_arrays(projections, mb.tomo.angles(4))
         for _, call in ipairs {
             {"name is missing", mb.images.open}, {"name is a table", mb.images.read, {}}, {"name is missing", mb.images.create},
             {"options must be a table", mb.images.create, "x.tif"}, {"array is 5", mb.images.write, "x.tif", 5},
-            {"scan is missing", mb.recon.plan}, {"scan is a number", mb.recon.find_center, 5}, {"plan is missing", mb.recon.run, {}},
-            {"scan is missing", mb.recon.chunk}, {"scan is missing", mb.recon.read_shifts}, {"where is", mb.recon.read_shifts, {}},
+            {"scan is missing", mb.recon.plan}, {"scan is 5", mb.recon.find_center, 5},
+            {"scan is a table", mb.recon.run, {}}, {"plan is missing", mb.recon.run, scan},
+            {"scan is missing", mb.recon.chunk}, {"scan is missing", mb.recon.read_shifts}, {"where is", mb.recon.read_shifts, scan},
             {"fn must be a function", mb.pool.peak}, {"block is a table", mb.pool.free, {}},
             {"shape must be", mb.plan.required_memory}, {"shape must be", mb.plan.max_chunk}, {"fn must be a function or", mb.plan},
             {"parameters of unary are a table", mb.op.estimate, "unary", {{"f32", 4}}, 5}, {"", mb.op.estimate},
