@@ -133,7 +133,12 @@ bool mbl_option(lua_State *L, int index, const char *name)
 
 lua_Unsigned mbl_length(lua_State *L, int index)
 {
-    const lua_Integer length = luaL_len(L, index);
+    int is_integer = 0;
+    lua_len(L, index);
+    const lua_Integer length = lua_tointegerx(L, -1, &is_integer);
+    lua_pop(L, 1);
+    if (!is_integer)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "a list says that its length is no whole number");
     if (length < 0 || length > INT_MAX)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
                  "a list says that it has %lld elements; 0 to %d are possible", (long long)length,

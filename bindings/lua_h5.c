@@ -571,7 +571,7 @@ static int file_create_virtual(lua_State *L)
         return mbl_fail(L, MB_STATUS_ARGUMENT, "sources",
                         "h5:create_virtual needs a list of sources");
     const int list = lua_gettop(L);
-    const lua_Integer count = luaL_len(L, list);
+    const lua_Integer count = (lua_Integer)mbl_length(L, list);
     mb_h5_source *sources =
         lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * sizeof *sources, 0);
     int64_t next = 1;

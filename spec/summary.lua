@@ -1,6 +1,5 @@
--- The output of scripts/test, as a busted output handler: one line for each spec file, every
--- failure in full where it happens, the skipped specs with their reasons, and a closing line
--- "N passed, N failed, N skipped" in which errors count as failures.
+-- The output of a spec file, as a busted output handler: every failure in full where it happens,
+-- one line for the file, and notes for spec/run, which closes with what all files came to.
 
 local pretty = require "pl.pretty"
 local system = require "system"
@@ -8,8 +7,6 @@ local system = require "system"
 -- busted isolates spec files by restoring package.loaded; what is needed here is fetched now.
 local write = io.write
 local format = string.format
-
-local skipped_names = 3 -- shown for each reason
 
 -- Error objects know best how to show themselves.
 local function message_text(message)
@@ -99,46 +96,27 @@ return function(options)
         return nil, true
     end
 
-    -- Skipped specs by reason: three hundred of them for want of a GPU are one short paragraph
-    -- (--verbose names all).
-    local function show_skipped()
-        local reasons, names = {}, {}
-        for _, item in ipairs(handler.pendings) do
-            local reason = item.message and message_text(item.message) or "no reason given"
-            reason = reason:gsub("^[%w_./-]+:%d+: ", "")
-            if not names[reason] then
-                names[reason] = {}
-                table.insert(reasons, reason)
+    local function list_of(items, kind)
+        local lines = {}
+        for i, item in ipairs(items) do
+            local text = format("%s (%s)", item.name, place(item))
+            if kind == "skipped" then
+                local reason = item.message and message_text(item.message) or "no reason given"
+                text = reason:gsub("^[%w_./-]+:%d+: ", "") .. "\t" .. text
             end
-            table.insert(names[reason], format("%s (%s)", item.name, place(item)))
+            lines[i] = format("%s\t%s\n", kind, (text:gsub("\n", " ")))
         end
-        for _, reason in ipairs(reasons) do
-            local list = names[reason]
-            local shown = options.verbose and #list or math.min(#list, skipped_names)
-            write(format("\n%d skipped: %s\n", #list, reason))
-            for i = 1, shown do
-                write("  ", list[i], "\n")
-            end
-            if shown < #list then
-                write(format("  and %d more\n", #list - shown))
-            end
-        end
+        return table.concat(lines)
     end
 
+    -- Counts, names and reasons go where spec/run adds those of all files up.
     local function suite_end()
         show_new_failures()
-        show_skipped()
-        if failed_count() > 0 then
-            write("\nfailed:\n")
-            for _, list in ipairs { handler.failures, handler.errors } do
-                for _, item in ipairs(list) do
-                    write(format("  %s (%s)\n", item.name, place(item)))
-                end
-            end
-        end
-        write(format("\n%.1f s\n%d passed, %d failed, %d skipped\n", handler.getDuration(),
-            handler.successesCount, failed_count(), handler.pendingsCount))
-        io.flush()
+        local notes = assert(io.open(os.getenv("MOONBEAM_SPEC_NOTES") or "/dev/stdout", "w"))
+        notes:write(format("passed\t%d\n", handler.successesCount),
+            list_of(handler.failures, "failed"), list_of(handler.errors, "failed"),
+            list_of(handler.pendings, "skipped"), "end\n")
+        notes:close()
         return nil, true
     end
 

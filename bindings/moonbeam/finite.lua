@@ -6,6 +6,7 @@ local mb = require "moonbeam"
 local finite = {}
 
 local LARGEST = 3.4028234663852886e38
+local SLOW = 1 << 22 -- values that are not looked at one by one
 
 local function is_number(value)
     return value == value and math.abs(value) < math.huge
@@ -26,10 +27,35 @@ local function count_of(image)
     return count, first
 end
 
+-- The same of a small image without any memory of the pool; nil of a large one, which would take long.
+local function count_by_values(image)
+    if image.elements > SLOW then
+        return nil
+    end
+    local count, first, plane = 0, nil, 0
+    local function visit(values, depth)
+        for _, value in ipairs(values) do
+            plane = depth == 3 and plane + 1 or plane
+            if type(value) == "table" then
+                visit(value, depth - 1)
+            elseif not is_number(value) then
+                count, first = count + 1, first or plane
+            end
+        end
+    end
+    visit(image:to_table(), image.rank)
+    return count, first
+end
+
 --- Raises: `image`, an argument of `op` that `name` tells in words, or a part of it, has values that are not finite, or so large
 -- that their sum is not.
 function finite.fail(image, op, name)
-    local counted, count, first = pcall(count_of, image) -- it takes memory for a plane, which there may not be
+    -- Counting takes memory for a plane, which there may not be.
+    local counted, count, first = pcall(count_of, image)
+    if not counted then
+        count, first = count_by_values(image)
+        counted = count ~= nil
+    end
     local where = {op = op}
     if counted and count == 0 then
         mb.raise("argument", ("the values of %s are finite, but too large for f32: scale them"):format(name), where)

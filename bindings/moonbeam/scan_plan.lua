@@ -117,12 +117,18 @@ local function dry_run(job, shadow, count, axis)
 end
 
 -- The peak of the run in chunks of so many rows, and the axis that has it.
+-- The bytes that fn(device) takes on the job's device. Of scans in memory some rows are copied on the host
+-- meanwhile, which is planned with it.
+local function device_peak(job, fn)
+    return mb.plan.peaks(fn, {job.device}).peak[job.device.id]
+end
+
 local function run_peak(job, count)
     local most, worst = -1, nil
     for _, axis in ipairs(axes_for(job, count)) do
-        local peak = mb.plan.peak(function(shadow)
+        local peak = device_peak(job, function(shadow)
             dry_run(job, shadow, count, axis)
-        end, job.device).peak
+        end)
         if peak > most then
             most, worst = peak, axis
         end
@@ -132,17 +138,17 @@ end
 
 -- What the search for the axis takes, in bytes; nil where the axis is given.
 local function search_peak(job)
-    return not job.settings.center and mb.plan.peak(function(shadow)
+    return not job.settings.center and device_peak(job, function(shadow)
         scan_center.find(job.scan, with(job.settings, {device = shadow}))
-    end, job.device).peak or nil
+    end) or nil
 end
 
--- What a look at the values takes (see scan_values.lua); nil where it has been done. Of arrays some rows are copied on the host.
+-- What a look at the values takes (see scan_values.lua); nil where it has been done.
 local function look_peak(job)
     local unseen = setmetatable({values_planned = false}, {__index = job.scan})
-    return not job.scan.values_found and job.scan.n_flats and mb.plan.peaks(function(shadow)
+    return not job.scan.values_found and job.scan.n_flats and device_peak(job, function(shadow)
         scan_values.check(unseen, with(job.settings, {device = shadow}))
-    end, {job.device}).peak[job.device.id] or nil
+    end) or nil
 end
 
 -- What finding the range of the values takes that are stored as another type, or judging one that was given for u16; nil where
@@ -152,11 +158,11 @@ local function range_peak(job)
     if not (dtype == "u16" or dtype == "f16" and not job.settings.range) then
         return nil
     end
-    return mb.plan.peak(function(shadow)
+    return device_peak(job, function(shadow)
         for _, axis in ipairs(deciding_axes(job.scan, job.device, job.settings, {1}, job.memo)) do
             scan_work.find_range(job.scan, with(job.settings, {device = shadow, center = axis}))
         end
-    end, job.device).peak
+    end)
 end
 
 -- ---- checks ----

@@ -151,9 +151,11 @@ local RECIPE = "scripts/reconstruct.lua"
 
 -- The two runs of a scan: planned, and for real.
 local function try_scan(campaign, seed, path)
-    local planned = run(campaign, RECIPE, path, "--plan", "--center", "7.5")
+    local planned = run(campaign, RECIPE, path, "--plan", "--center", "7.5",
+        "--device", "host")
     local result_path = campaign.folder .. "/result.h5"
-    local result = run(campaign, RECIPE, path, "-o", result_path, "--center", "7.5", "-q")
+    local result = run(campaign, RECIPE, path, "-o", result_path, "--center", "7.5", "-q",
+        "--device", "host")
     local first, second, names = verdict(campaign, planned), verdict(campaign, result), nil
     if second == "accepted" then
         second, names = judge_scan(campaign, seed, path, result)
@@ -186,7 +188,7 @@ function files.prepare(campaign, seeds)
             result.err), 0)
         if seed.kind == "scan" then
             local made = run(campaign, RECIPE, path, "-o", campaign.folder .. "/result.h5",
-                "--center", "7.5", "-q")
+                "--center", "7.5", "-q", "--device", "host")
             if made.code ~= 0 then
                 error(("the undamaged %s fails: %s"):format(seed.name, made.err), 0)
             end

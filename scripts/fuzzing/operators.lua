@@ -36,8 +36,9 @@ local function junk()
     elseif kind == 11 then
         return {x = one_of(JUNK)}
     end
-    return setmetatable({}, {__len = function() return one_of(JUNK) end,
-        __index = function() return one_of(JUNK) end})
+    local length, value = one_of(JUNK), one_of(JUNK)
+    return setmetatable({}, {__len = function() return length end,
+        __index = function() return value end})
 end
 
 -- Changes an extent or the type of an input, sometimes.
@@ -148,7 +149,10 @@ end
 
 -- A call that succeeded, with its first results: what it took, and whether it does the same again.
 local function check_success(index, call, results, peak, arrays)
-    local changes_inputs = call.options.out ~= nil
+    local changes_inputs = call.options.out ~= nil or call.options.consume
+    for _, array in ipairs(arrays) do
+        changes_inputs = changes_inputs or array.released -- consumed
+    end
     for _, argument in ipairs(mb.op.describe(call.name).args) do
         changes_inputs = changes_inputs or argument.kind == "inout"
     end
