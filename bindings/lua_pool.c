@@ -168,23 +168,36 @@ static int pool_note_pitch(lua_State *L)
     return 0;
 }
 
+/* The argument `n`, of which there cannot be less than none. */
+static uint64_t check_count(lua_State *L, int index)
+{
+    int64_t n = mbl_check_integer(L, index, "n");
+    if (n < 0)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "n", "n is %lld; it must not be negative", (long long)n);
+    return (uint64_t)n;
+}
+
 /* fail_nth(n [, device]) */
 static int pool_fail_nth(lua_State *L)
 {
-    int64_t n = mbl_check_integer(L, 1, "n");
-    if (n < 0)
-        mbl_fail(L, MB_STATUS_ARGUMENT, "n", "n is %lld; it must not be negative", (long long)n);
-    mb_pool_fail_nth(mbl_opt_device(L, 2)->pool, (uint64_t)n);
+    uint64_t n = check_count(L, 1);
+    mb_pool_fail_nth(mbl_opt_device(L, 2)->pool, n);
     return 0;
 }
 
 /* refuse_commits(n [, device]) */
 static int pool_refuse_commits(lua_State *L)
 {
-    int64_t n = mbl_check_integer(L, 1, "n");
-    if (n < 0)
-        mbl_fail(L, MB_STATUS_ARGUMENT, "n", "n is %lld; it must not be negative", (long long)n);
-    mb_pool_refuse_commits(mbl_opt_device(L, 2)->pool, (uint64_t)n);
+    uint64_t n = check_count(L, 1);
+    mb_pool_refuse_commits(mbl_opt_device(L, 2)->pool, n);
+    return 0;
+}
+
+/* refuse_pins(n [, device]) */
+static int pool_refuse_pins(lua_State *L)
+{
+    uint64_t n = check_count(L, 1);
+    mb_pinned_refuse(mbl_opt_device(L, 2), n);
     return 0;
 }
 
@@ -443,6 +456,7 @@ int mbl_open_pool(lua_State *L)
                                          {"tag", pool_tag},
                                          {"fail_nth", pool_fail_nth},
                                          {"refuse_commits", pool_refuse_commits},
+                                         {"refuse_pins", pool_refuse_pins},
                                          {"check", pool_check},
                                          {"blocks", pool_blocks},
                                          {"scope", pool_scope},

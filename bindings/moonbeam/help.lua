@@ -71,6 +71,7 @@ local topics = {
         "mb.ledger(fn, ...)", "runs fn(...): its ledger, then its results",
         "l:print(), l:to_json(), l:rows(), l.peak, l:diff(other)", "what can be done with a ledger; == compares rows",
         "mb.bound(bound, fn, ...)", "fn(...); in a dry run, which has no values, the bound",
+        "v:min() == 0 in a dry run or plan", "false without a word, whatever the number; other comparisons are errors: mb.bound",
         "moonbeam --plan script.lua, --ledger script.lua", "whole scripts: planned; planned, run and compared",
         "moonbeam --plan --device planned:h200 script.lua", "for a GPU that is not here; the ledger says what it rests on",
     },

@@ -89,7 +89,9 @@ function ledger.record(fn, ...)
 end
 
 --- mb.dry_run(fn, ...): the ledger that mb.ledger(fn, ...) would give, without running. Arrays that exist have shape and
--- place but no values; those that fn makes are gone afterwards. File reads give shapes, results are not written.
+-- place but no values; those that fn makes are gone afterwards. File reads give shapes, results are not written. What asks
+-- for a value gets one that can be printed and scales arrays, and is an error elsewhere; only its equality with a number
+-- (v:min() == 0) cannot be noticed: that is false without a word. mb.bound gives plans a value.
 function ledger.dry_run(fn, ...)
     local made = run(true, fn, ...)
     made.results = nil

@@ -3,7 +3,8 @@
 --
 -- While a function is planned, nothing is done for real: the devices that are named give memory of which only the bytes exist,
 -- the first of them is the default device, and arrays that the function captured have shapes but no values. Memory that is asked
--- for on any other device is an error.
+-- for on any other device is an error. That a value which does not exist equals a number (v:min() == 0) cannot be noticed: it is
+-- false; other comparisons are errors (moonbeam.unknown).
 
 local core = require "moonbeam.core"
 local options_of = require "moonbeam.options"
@@ -83,7 +84,8 @@ end
 -- The memory that fn needs: plans fn(device, ...), on the default device unless one is given. Returns {peak =, live =, pinned =,
 -- results =, basis =}: the most bytes that it has at a time beyond those that are live already, those that are left at the end,
 -- the most pinned host memory, what fn returned (arrays as {dtype, shape, bytes}), and on a planned device what the figures rest
--- on. An error of fn is raised; one that asks for memory on another device is an error (see plan.peaks).
+-- on. An error of fn is raised; one that asks for memory on another device is an error (see plan.peaks). There are no values:
+-- v:min() == 0 is false without a word (see mb.dry_run).
 function plan.peak(fn, device, ...)
     device = open(device)
     local made, err = dry_run(fn, {device}, nil, ...)

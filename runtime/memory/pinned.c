@@ -47,6 +47,19 @@ static mb_status fail_refused(const mb_pinned *p, uint64_t bytes)
     return MB_STATUS_BUDGET;
 }
 
+static mb_status pin(mb_device *device, uint64_t bytes, void **address)
+{
+    if (device->pinned.refuse && device->pinned.refuse--)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "the system refused %llu bytes: as a test wants",
+                       (unsigned long long)bytes);
+    return device->backend->pin(device->self, bytes, address);
+}
+
+void mb_pinned_refuse(mb_device *device, uint64_t n)
+{
+    device->pinned.refuse = n;
+}
+
 mb_status mb_pinned_alloc(mb_device *device, uint64_t bytes, const char *owner, void **address)
 {
     mb_pinned *p = &device->pinned;
@@ -56,7 +69,7 @@ mb_status mb_pinned_alloc(mb_device *device, uint64_t bytes, const char *owner, 
     if (p->live > p->limit || bytes > p->limit - p->live)
         return fail_limit(device, bytes);
     if (!device->dry) {
-        mb_status status = device->backend->pin(device->self, bytes, address);
+        mb_status status = pin(device, bytes, address);
         if (status != MB_STATUS_OK)
             return status == MB_STATUS_MEMORY ? fail_refused(p, bytes) : status;
     } else {

@@ -18,7 +18,8 @@ typedef struct mb_device mb_device;
 
 typedef struct mb_pinned {
     uint64_t limit, live, peak;
-    uint64_t placed;     /* of a shadow: addresses handed out so far */
+    uint64_t refuse; /* so many requests are refused as the system would: see mb_pinned_refuse */
+    uint64_t placed; /* of a shadow: addresses handed out so far */
     const char *refusal; /* of a shadow that only looks on: why every request fails; else NULL */
 } mb_pinned;
 
@@ -27,6 +28,9 @@ typedef struct mb_pinned {
 ** different for different pieces, and nothing is behind them. */
 mb_status mb_pinned_alloc(mb_device *device, uint64_t bytes, const char *owner, void **address);
 void mb_pinned_free(mb_device *device, void *address, uint64_t bytes, const char *owner);
+
+/* Failure injection for specs: the next n times that memory is to be pinned, the system refuses. */
+void mb_pinned_refuse(mb_device *device, uint64_t n);
 
 #ifdef __cplusplus
 }

@@ -69,6 +69,48 @@ helper.each_device(function(device, test)
             assert.equal(live, pinned_bytes())
         end)
 
+        test("is asked for again after a collection where the system refuses it", function()
+            local before = pinned_bytes()
+            mb.pool.refuse_pins(1, device)
+            local a <close> = mb.full({250}, 2, {pinned = device})
+            assert.equal(500, a:sum())
+            assert.equal(before + 1000, pinned_bytes())
+        end)
+
+        test("that the system refuses for good is a budget error, and nothing is on the account", function()
+            local d = mb.device(device)
+            local before, live = pinned_bytes(), mb.pool.stats("host").live
+            for _, make in ipairs {
+                function() return mb.zeros({250}, {pinned = device}) end,
+                function() return mb.full({250}, 2, {pinned = device}) end,
+                function() return mb.array({1, 2, 3}, {pinned = device}) end,
+                function() return mb.random({250}, {pinned = device}) end,
+                function() return mb.stream.carrier {device = d, threads = 1, pinned = 1 << 20} end,
+            } do
+                mb.pool.refuse_pins(1000, device)
+                local text, err = helper.failure(make)
+                mb.pool.refuse_pins(0, device)
+                assert.equal("budget", err.code)
+                assert.matches("of pinned host memory are within the limit, but not to be had: the system refused %d+ bytes", text)
+                assert.matches("; end the programs that hold the rest, or ask for less", text, 1, true)
+                assert.is_nil(err.enough)
+                assert.is_nil(text:find("\n"))
+                assert.equal(before, pinned_bytes())
+                assert.equal(live, mb.pool.stats("host").live)
+            end
+            mb.zeros({250}, {pinned = device}):release()
+            assert.matches("n is %-1", (helper.failure(mb.pool.refuse_pins, -1, device)))
+        end)
+
+        test("is planned whatever the system refuses: a plan asks it for nothing", function()
+            mb.pool.refuse_pins(1000, device)
+            local planned = mb.dry_run(function()
+                mb.zeros({250}, {pinned = device}):release()
+            end)
+            mb.pool.refuse_pins(0, device)
+            assert.equal(pinned_bytes() + 1000, planned.pinned_peak)
+        end)
+
         test("is in the ledger as its dry run predicts", function()
             local kept <close> = mb.full({1000}, 1, {pinned = device})
             local before = pinned_bytes()
@@ -119,5 +161,25 @@ helper.each_device(function(device, test)
                 assert.matches("in host memory", (helper.failure(mb.empty, {4}, {device = device, pinned = device})))
             end
         end)
+    end)
+end)
+
+describe("an array pinned for a device that is not here", function()
+    it("is planned, within a limit, and never made", function()
+        local d = mb.device("planned:h200")
+        local live, _, limit = d:pinned()
+        local function job()
+            mb.zeros({250}, {pinned = d}):release()
+        end
+        assert.equal("unsupported", select(2, helper.failure(job)).code)
+        mb.pool.refuse_pins(1000, d)
+        assert.equal(live + 1000, mb.dry_run(job).pinned_peak)
+        mb.pool.refuse_pins(0, d)
+        d:pinned(live + 999)
+        local text, err = helper.failure(mb.dry_run, job)
+        d:pinned(limit)
+        assert.equal("budget", err.code)
+        assert.matches(("raise the limit (device:pinned(%d))"):format(live + 1000), text, 1, true)
+        assert.equal(live, (d:pinned()))
     end)
 end)

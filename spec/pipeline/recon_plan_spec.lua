@@ -126,6 +126,44 @@ describe("a plan before the axis is known", function()
         assert.equal(search.peak, mb.recon.plan(large, options).peak)
     end)
 
+    it("names a budget that does, with what is live already, and none smaller does", function()
+        local raw <close> = mb.random({40, 6, 64}, {dtype = "u16", low = 100, high = 200, seed = 3})
+        local flats <close> = mb.full({2, 6, 64}, 300, {dtype = "u16"})
+        local darks <close> = mb.zeros({2, 6, 64}, {dtype = "u16"})
+        local other <close> = mb.ones({12345})
+        local host, angles = mb.device("host"), mb.tomo.angles(40)
+        local whole, before = host:budget(), mb.pool.stats("host").live
+        local _ <close> = setmetatable({}, {__close = function() host:budget(whole) end})
+        local function in_one(options)
+            return mb.recon.reconstruct(raw, angles, options)
+        end
+        local function in_two(options)
+            local scan = mb.scan.of_arrays(raw, angles, {flats = flats, darks = darks})
+            mb.recon.run(scan, mb.recon.plan(scan, {method = options.method, center = 31, out = options.out, quiet = true}))
+        end
+        for _, case in ipairs {{in_one, "fbp", 31}, {in_one, "fourier", 31.5}, {in_one, "fbp"}, {in_two, "fbp", 31},
+            {in_two, "fourier", 31}} do
+            local out <close> = mb.empty({6, 64, 64})
+            local call, method, center = table.unpack(case)
+            local options = {method = method, center = center, flats = flats, darks = darks, quiet = true, device = "host",
+                out = out}
+            local live = mb.pool.stats("host").live
+            host:budget(live + 1024)
+            local text, err = helper.failure(call, options)
+            assert.equal("budget", err.code, text)
+            assert.matches(("give a budget of at least [^\n]*%d bytes"):format(err.enough), text)
+            host:budget(err.enough - 512)
+            assert.equal("budget", select(2, helper.failure(call, options)).code)
+            host:budget(err.enough)
+            call(options)
+            assert.is_true(out:max() > 0)
+            host:budget(whole)
+            assert.equal(live, mb.pool.stats("host").live)
+        end
+        assert.equal(before, mb.pool.stats("host").live)
+        assert.equal(12345, other:sum())
+    end)
+
     it("has one method, whatever the budget; chunks are whole pairs of slices", function()
         local scan = scan_of(60, 31, 64)
         local all = mb.recon.plan(scan, {device = "host", center = 30})
