@@ -377,5 +377,5 @@ return whole_call.module(recon, "recon", {
     read_shifts = "scan: scan", check_values = "scan: scan", expected_values = "scan: scan", find_center = "scan: scan",
     center_bounds = "scan: scan", center_picture = "path: string, details: table", find_range = "scan: scan",
     range_codes = "scan: scan", decoded = "scan: scan", plan = "scan: scan", settle = "scan: scan, plan: plan",
-    describe = "plan: plan", check_bytes = "plan: plan", run = "scan: scan, plan: plan",
+    describe = "plan: plan", check_bytes = "what: string, bytes: count, promised: count", run = "scan: scan, plan: plan",
 })
