@@ -49,8 +49,8 @@ hid_t mb_h5_type_of(mb_dtype dtype)
     return -1;
 }
 
-/* Is this an element of a size that computers have, with its bits inside? libhdf5 believes what a
-** file says. */
+/* Is this an element of a size that computers have, with its bits inside and, of floats, the exponent's bias of
+** IEEE 754? libhdf5 believes what a file says; a damaged bias scales every value by a power of two. */
 static bool sound_number(hid_t type)
 {
     size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
@@ -63,7 +63,9 @@ static bool sound_number(hid_t type)
         return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
     return class == H5T_FLOAT && (bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16) &&
            H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0 &&
-           sign < bits && exponent + exponent_bits <= bits && mantissa + mantissa_bits <= bits;
+           sign < bits && exponent + exponent_bits <= bits && mantissa + mantissa_bits <= bits &&
+           exponent_bits > 0 && exponent_bits < 32 &&
+           H5Tget_ebias(type) == ((size_t)1 << (exponent_bits - 1)) - 1;
 }
 
 static bool is_complex(hid_t type, size_t *bytes)

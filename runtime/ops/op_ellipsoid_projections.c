@@ -10,6 +10,7 @@
 ** rays.
 */
 #include "ops/op_ellipsoid_projections.h"
+#include "ops/parallel_geometry.h"
 
 typedef mb_ellipsoid_projections_params projections_params;
 
@@ -46,11 +47,15 @@ static const mb_op_arg args[] = {
      .kind = MB_ARG_FLOAT,
      .initial = NAN,
      .offset = MEMBER(center),
+     .min = -MB_FARTHEST_PX,
+     .max = MB_FARTHEST_PX,
      .unit = "px",
      .doc = "0-based column of the rotation axis; default (cols - 1)/2"},
     {.name = "shifts",
      .kind = MB_ARG_VECTOR,
      .offset = MEMBER(shifts),
+     .min = -MB_FARTHEST_PX,
+     .max = MB_FARTHEST_PX,
      .unit = "px",
      .doc = "horizontal shift of each projection"},
     {.name = "subrays",

@@ -163,6 +163,14 @@ static void huge_element(hid_t file)
     H5Dclose(dataset(file, DATA, type, 3, extent, H5P_DEFAULT));
 }
 
+/* Floats four times as large as they look. */
+static void odd_bias(hid_t file)
+{
+    const hid_t type = H5Tcopy(H5T_NATIVE_FLOAT);
+    H5Tset_ebias(type, 129);
+    H5Dclose(dataset(file, DATA, type, 3, EXTENT, H5P_DEFAULT));
+}
+
 static const char *storage_file;
 
 static void external_storage(hid_t file)
@@ -391,6 +399,7 @@ static const struct {
     {"half-packed", half_packed},
     {"huge-extent", huge_extent},
     {"huge-element", huge_element},
+    {"odd-bias", odd_bias},
     {"bomb", bomb},
     {"long-text", long_text},
     {"external-storage", external_storage},

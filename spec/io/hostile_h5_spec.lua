@@ -20,6 +20,7 @@ local refused = {
     ["half-packed"] = "12 of the 24 frames of .* the first of them is 13: of its 12 chunks 6 were ever written",
     ["huge-extent"] = "has 2147483648 frames, and at most 1048576 can be read: the file is damaged",
     ["huge-element"] = "'/exchange/data' in '[^']*' holds u8388608, not numbers",
+    ["odd-bias"] = "'/exchange/data' in '[^']*' holds [^']*, not numbers",
     ["bomb"] = "a chunk of '/exchange/data' of '[^']*' takes 1073741824 bytes, and all its data 3072",
     ["long-text"] = "pixel_size' in '[^']*' takes 67108864 bytes, too many for a value",
     ["link-outside"] = "it refers to '[^']*/outside.h5', which is outside the file's folder '[^']*': if you trust the file, give "

@@ -179,6 +179,26 @@ describe("backproject", function()
         assert.equal(with.peak, without.peak)
     end)
 
+    it("refuses an axis so far away that positions overflow", function()
+        local sino <close> = mb.ones {3, 31}
+        local angles, limits = {0, 1, 2}, " is .*; it must lie in %[%-1e%+06, 1e%+06%] px"
+        for _, far in ipairs {math.maxinteger, math.mininteger, 1e300, -1e7} do
+            local function refuses(arg, f, options)
+                assert.matches(arg .. limits, helper.failure(f, sino, angles, options))
+            end
+            refuses("center", mb.backproject, {center = far})
+            assert.matches("element 2 of shifts is .*, outside its range",
+                helper.failure(mb.backproject, sino, angles, {shifts = {0, far, 0}}))
+            refuses("center", mb.fourier_reconstruct, {center = far})
+            refuses("center", mb.project, {center = far, cols = 31})
+        end
+        -- What is allowed is nothing but far: the slice is empty.
+        for _, accuracy in ipairs {"fast", "exact"} do
+            local slice <close> = mb.backproject(sino, angles, {center = 1e6, accuracy = accuracy})
+            assert.equal(0, slice:max())
+        end
+    end)
+
     it("says what is wrong", function()
         local sino <close> = mb.zeros { 4, 10 }
         local angles = { 0, 1, 2, 3 }
