@@ -319,11 +319,13 @@ local function archive_of(name)
 end
 
 local function runtime_libraries(fftw_threads, openmp)
-    return { "runtime", "hdf5_serial", "png", "z", fftw_threads, "fftw3f", openmp, "pthread", "dl", "m" }
+    return { "runtime", "hdf5_serial", "png", "z", fftw_threads, "fftw3f", openmp, "pthread", "dl",
+        "m" }
 end
 local shared_openmp = runtime_libraries("fftw3f_omp", "gomp")
--- The program must set the wait policy before libgomp reads it, and a shared libgomp reads it before
--- anything of the program runs (bindings/main.c). FFTW's threads are libgomp's: both or none.
+-- The program must set the wait policy before libgomp reads it, and a shared libgomp reads it
+-- before anything of the program runs (bindings/main.c). FFTW's threads are libgomp's: both or
+-- none.
 local own_openmp = archive_of("gomp") ~= "gomp" and archive_of("fftw3f_omp") ~= "fftw3f_omp"
     and runtime_libraries(archive_of("fftw3f_omp"), archive_of("gomp")) or shared_openmp
 
@@ -349,10 +351,11 @@ per_config(buildoptions, compile_flags)
 per_config(linkoptions, link_flags)
 
 -- ---------------------------------------------------------------------------------------------
--- pool_test, op_test and h5_hostile: what specs of the pool, of operators and of HDF5 files cannot do from
--- Lua. The specs run them.
+-- pool_test, op_test and h5_hostile: what specs of the pool, of operators and of HDF5 files
+-- cannot do from Lua. The specs run them.
 
-for _, source in ipairs({ "spec/memory/pool_test.c", "spec/ops/op_test.c", "spec/io/h5_hostile.c" }) do
+for _, source in ipairs({ "spec/memory/pool_test.c", "spec/ops/op_test.c",
+    "spec/io/h5_hostile.c" }) do
     start_project(base_name(source), "ConsoleApp", "bin", { source }, c_flags)
     includedirs { "runtime", hdf5_include }
     links(shared_openmp)

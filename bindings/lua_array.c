@@ -205,7 +205,8 @@ static int array_broadcast_to(lua_State *L)
     return 1;
 }
 
-/* reinterpret(dtype): the same bytes as other elements, along a dense last axis: pairs of f32 as c64, bytes as f32. */
+/* reinterpret(dtype): the same bytes as other elements, along a dense last axis: pairs of f32 as
+** c64, bytes as f32. */
 static int array_reinterpret(lua_State *L)
 {
     mb_array *array = mbl_check_array(L, 1);

@@ -1,11 +1,12 @@
 /*
-** Dry runs. While one goes on, every device stands for an image of itself (a shadow in the same state), and every array for its
-** image there: programs see the devices and the arrays that they had, whichever way they refer to them, and nothing is done for
-** real. Dry runs nest: the inner one stands on images of the outer one's images.
+** Dry runs. While one goes on, every device stands for an image of itself (a shadow in the same
+** state), and every array for its image there: programs see the devices and the arrays that they
+** had, whichever way they refer to them, and nothing is done for real. Dry runs nest: the inner
+** one stands on images of the outer one's images.
 **
-** A dry run that plans (plan.peak) names its devices. They give what fits the room that it is given, whatever their budgets; the
-** first is the default one. Every other device looks on: its arrays have shapes, and it refuses memory. Nothing of it gets into
-** a ledger.
+** A dry run that plans (plan.peak) names its devices. They give what fits the room that it is
+** given, whatever their budgets; the first is the default one. Every other device looks on: its
+** arrays have shapes, and it refuses memory. Nothing of it gets into a ledger.
 **
 ** Dry runs are begun and ended by one thread, in pairs.
 */
@@ -125,7 +126,8 @@ mb_device *mbl_dry_default(mb_device *device)
     return NULL;
 }
 
-/* Ends the innermost dry run. Arrays of one device may be pinned for another, so all arrays go before the first device does. */
+/* Ends the innermost dry run. Arrays of one device may be pinned for another, so all arrays go
+** before the first device does. */
 static void end_level(void)
 {
     level *l = levels[depth - 1];
@@ -179,9 +181,10 @@ static mb_status begin_level(lua_State *L, level *l)
     return MB_STATUS_OK;
 }
 
-/* dry_begin([devices [, room [, others]]]): until the matching dry_end() nothing is done for real. With devices, they are
-** planned: each has `room` bytes beyond what is live (nil: what can be addressed). `others`: all other devices, and which one is
-** the default, stay as they are. Begins with a pool point, as a recording does. */
+/* dry_begin([devices [, room [, others]]]): until the matching dry_end() nothing is done for
+** real. With devices, they are planned: each has `room` bytes beyond what is live (nil: what can
+** be addressed). `others`: all other devices, and which one is the default, stay as they are.
+** Begins with a pool point, as a recording does. */
 static int dry_begin(lua_State *L)
 {
     lua_settop(L, 3);

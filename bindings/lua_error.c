@@ -19,7 +19,8 @@ static void set_text(lua_State *L, const char *key, const char *text)
     }
 }
 
-/* The message of the budget error on the top of the stack, from its other fields: what is wrong, then what to do. */
+/* The message of the budget error on the top of the stack, from its other fields: what is wrong,
+** then what to do. */
 static void compose_budget(lua_State *L)
 {
     char enough_text[40], total_text[40];
@@ -213,7 +214,8 @@ static void anatomy(lua_State *L, char *text, size_t room)
     lua_settop(L, top);
 }
 
-/* Has the budget error lines below its first one? Not where the request is out of all proportion: nothing there would help. */
+/* Has the budget error lines below its first one? Not where the request is out of all proportion:
+** nothing there would help. */
 static bool has_anatomy(lua_State *L)
 {
     const long long enough = count_field(L, 1, "enough"), total = count_field(L, 1, "total");
@@ -229,7 +231,8 @@ void mbl_push_printable(lua_State *L, const char *text, size_t length, bool line
     luaL_pushresultsize(&b, mb_text_printable(text, length, lines, out));
 }
 
-/* printable(text [, lines]): text of files and names as a terminal may see it; with lines, line ends stay. */
+/* printable(text [, lines]): text of files and names as a terminal may see it; with lines, line
+** ends stay. */
 static int error_printable(lua_State *L)
 {
     size_t length;

@@ -27,7 +27,8 @@
 #define POINT_BYTES ((uint64_t)256 << 20)
 #define MAX_COUNTERS 64
 
-/* An array that a dry run has replaced by its image, which is in the box; `below` is what that was the image of in its turn. */
+/* An array that a dry run has replaced by its image, which is in the box; `below` is what that
+** was the image of in its turn. */
 typedef struct replaced {
     mb_array *array;
     struct replaced *below;
@@ -220,7 +221,8 @@ void mbl_garbage_drain(void)
     free(list);
 }
 
-/* Frees what userdata hold: those made by other finalizers, for which a closing state calls none. */
+/* Frees what userdata hold: those made by other finalizers, for which a closing state calls none.
+** */
 static int release_all(lua_State *L)
 {
     (void)L;
@@ -333,7 +335,8 @@ void mbl_pool_point(lua_State *L)
     pthread_mutex_unlock(&lock);
 }
 
-/* What the ladder did for the request that failed last, for its error (see mbl_describe_budget); no device: nothing. */
+/* What the ladder did for the request that failed last, for its error (see mbl_describe_budget);
+** no device: nothing. */
 static _Thread_local struct {
     mb_device *device;
     const char *owner;

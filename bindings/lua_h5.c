@@ -58,8 +58,8 @@ static bool option_flag(lua_State *L, int options, const char *name)
     return mbl_option(L, options, name) && lua_toboolean(L, -1);
 }
 
-/* open(path [, {mode = "r" | "r+", allow_external = false, allow_missing = false}]): the file, or nil
-** and an error object. */
+/* open(path [, {mode = "r" | "r+", allow_external = false, allow_missing = false}]): the file, or
+** nil and an error object. */
 static int h5_open(lua_State *L)
 {
     static const char *const names[] = {"mode", "allow_external", "allow_missing", NULL};
@@ -121,9 +121,9 @@ static int file_make_folder(lua_State *L)
     return 1;
 }
 
-/* finish([marker [, {sync = true, hold = false}]]): completes a created file; `marker` is the path of
-** its completion time; sync = false: the disk is the caller's to wait for; hold: returns the name
-** that the file which it replaced has until close(), or nil. */
+/* finish([marker [, {sync = true, hold = false}]]): completes a created file; `marker` is the
+** path of its completion time; sync = false: the disk is the caller's to wait for; hold: returns
+** the name that the file which it replaced has until close(), or nil. */
 static int file_finish(lua_State *L)
 {
     static const char *const names[] = {"sync", "hold", NULL};
@@ -447,8 +447,8 @@ static int dataset_read(lua_State *L)
     return read_dataset(L, dataset, 2, last, options != 0 ? options : lua_gettop(L) + 1);
 }
 
-/* dataset:missing(): a list of {first, last}, the indices of axis 1 that were never written, and why, or
-** an empty list. Raises where the data would come from a file that may not be read. */
+/* dataset:missing(): a list of {first, last}, the indices of axis 1 that were never written, and
+** why, or an empty list. Raises where the data would come from a file that may not be read. */
 static int dataset_missing(lua_State *L)
 {
     mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 1);

@@ -1,16 +1,18 @@
 /*
 ** Signals that stop Lua code.
 **
-** `mbl_call` is the one place where code runs interruptibly (scripts from main.c, statements from the REPL). The first
-** SIGINT sets the runtime's cancel flag, so that an operator stops between chunks, and a Lua hook, so that Lua code stops at
-** its next instruction with a "cancelled" error object. SIGTERM, with which batch systems end a job, and SIGHUP do the same
-** where they are not ignored: unfinished files are removed on the way out. A second signal ends a process that does not
-** react (it may be in a long C function, such as string.rep): it removes what the exit handlers would, then has its default
-** action.
+** `mbl_call` is the one place where code runs interruptibly (scripts from main.c, statements from
+** the REPL). The first SIGINT sets the runtime's cancel flag, so that an operator stops between
+** chunks, and a Lua hook, so that Lua code stops at its next instruction with a "cancelled" error
+** object. SIGTERM, with which batch systems end a job, and SIGHUP do the same where they are not
+** ignored: unfinished files are removed on the way out. A second signal ends a process that does
+** not react (it may be in a long C function, such as string.rep): it removes what the exit
+** handlers would, then has its default action.
 **
-** A hook belongs to one Lua thread, so the handler must know which coroutine runs: the program has its own
-** coroutine.resume and coroutine.wrap, which say so. An error in a coroutine ends there, so the stop is raised again in
-** whoever resumed it, up to the state that mbl_call was given.
+** A hook belongs to one Lua thread, so the handler must know which coroutine runs: the program
+** has its own coroutine.resume and coroutine.wrap, which say so. An error in a coroutine ends
+** there, so the stop is raised again in whoever resumed it, up to the state that mbl_call was
+** given.
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
@@ -130,8 +132,8 @@ int mbl_stop_signal(void)
 
 /* ---- coroutines ---- */
 
-/* Runs the coroutine with the arguments on top of L's stack. The number of results on top of L's stack, or -1 and an error
-** there. As lcorolib.c has it, but for the running state. */
+/* Runs the coroutine with the arguments on top of L's stack. The number of results on top of L's
+** stack, or -1 and an error there. As lcorolib.c has it, but for the running state. */
 static int resume(lua_State *L, lua_State *co, int arguments)
 {
     const bool known = running_state == L; /* else nothing here can be interrupted */
@@ -161,7 +163,8 @@ static int resume(lua_State *L, lua_State *co, int arguments)
     return results;
 }
 
-/* After a call that goes on in L: a stop that was raised in the coroutine, or came as it ended, is raised here too. */
+/* After a call that goes on in L: a stop that was raised in the coroutine, or came as it ended,
+** is raised here too. */
 static void pass_stop_on(lua_State *L)
 {
     if (running_state == L && stop_signal != 0 && !raised)

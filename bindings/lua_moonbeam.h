@@ -91,7 +91,8 @@ void mbl_push_shape(lua_State *L, const mb_shape *shape);
 
 /* Member 1, 2 or 3 of a range {first, last [, step]}. */
 int64_t mbl_range_member(lua_State *L, int table, int member, int64_t initial);
-/* The length of a list that a user gave, which may be a proxy with __len and __index: read its elements by lua_geti. */
+/* The length of a list that a user gave, which may be a proxy with __len and __index: read its
+** elements by lua_geti. */
 lua_Unsigned mbl_length(lua_State *L, int index);
 
 /*
@@ -133,16 +134,16 @@ void mbl_allocated(mb_device *device, uint64_t bytes);
 /* Adds to the error table on the top of the stack what there is to say about the last request that
 ** climbed the ladder in vain: live, peak, free, largest_hole, tried, owners. Once. */
 void mbl_describe_budget(lua_State *L);
-/* Replaces the arrays on `device` by their images on `shadow`, its image; puts them back. In pairs: what has been replaced can
-** be replaced again. */
+/* Replaces the arrays on `device` by their images on `shadow`, its image; puts them back. In
+** pairs: what has been replaced can be replaced again. */
 mb_status mbl_mirror_arrays(mb_device *device, mb_device *shadow);
 void mbl_unmirror_arrays(mb_device *device);
 /* A full collection, then the garbage list is freed. */
 void mbl_pool_point(lua_State *L);
 /* Releases what is on the garbage list now. */
 void mbl_garbage_drain(void);
-/* Has a closing state free the arrays that finalizers made while it closed. Call when the state is new: the first object
-** with a finalizer is finalized last. */
+/* Has a closing state free the arrays that finalizers made while it closed. Call when the state
+** is new: the first object with a finalizer is finalized last. */
 void mbl_release_at_close(lua_State *L);
 /* Before a device goes away: releases every array on it, whoever refers to it. */
 void mbl_forget_device(mb_device *device);
@@ -185,7 +186,8 @@ mb_device *mbl_option_device(lua_State *L, int index);
 void mbl_push_device(lua_State *L, mb_device *device);
 /* What the figures of a planned device rest on, as text; nil for a device that is here. */
 void mbl_push_basis(lua_State *L, const mb_device *device);
-/* The devices that this process has opened through Lua, in order, into a list of MBL_MOST_DEVICES; how many. */
+/* The devices that this process has opened through Lua, in order, into a list of
+** MBL_MOST_DEVICES; how many. */
 #define MBL_MOST_DEVICES 64
 int mbl_opened_devices(mb_device **list);
 bool mbl_is_opened(const mb_device *device);
@@ -234,7 +236,8 @@ extern const luaL_Reg mbl_op_describe_functions[];
 int mbl_call(lua_State *L, int arguments, int results);
 /* The signal that stopped the last mbl_call, or 0. */
 int mbl_stop_signal(void);
-/* Has coroutine.resume and coroutine.wrap of the state tell mbl_call which coroutine runs, so that it can be stopped. */
+/* Has coroutine.resume and coroutine.wrap of the state tell mbl_call which coroutine runs, so
+** that it can be stopped. */
 void mbl_open_coroutines(lua_State *L);
 
 /* Sub-modules: each pushes its table. */

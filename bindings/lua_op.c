@@ -167,7 +167,8 @@ static void vector_from_array(lua_State *L, const mb_op *op, const mb_op_arg *ar
     member->count = count;
 }
 
-/* A list of lists of equally many numbers, where the argument may be one, in place of it: one list, at the top. */
+/* A list of lists of equally many numbers, where the argument may be one, in place of it: one
+** list, at the top. */
 static void flatten(lua_State *L, const mb_op *op, const mb_op_arg *arg)
 {
     const int lists = lua_absindex(L, -1);

@@ -152,7 +152,8 @@ static const char *check_png_name(lua_State *L, int index)
 }
 
 /* write_png(path, array [, {bits = 8 | 16, low =, high =, gamma = 1, text =, overwrite = false}]):
-** (row, column), or (row, column, 3) for RGB. Without low and high, u8 and u16 are written as they are. */
+** (row, column), or (row, column, 3) for RGB. Without low and high, u8 and u16 are written as
+** they are. */
 static int picture_write_png(lua_State *L)
 {
     static const char *const names[] = {"bits", "low", "high", "gamma", "text", "overwrite", NULL};

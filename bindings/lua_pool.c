@@ -55,8 +55,8 @@ static int pool_element_bytes(lua_State *L)
     return 1;
 }
 
-/* alloc(bytes [, device or {device =, dtype =}]): a block, as an array of one axis, of u8 by default. 0 bytes are legal
-** and take no memory. */
+/* alloc(bytes [, device or {device =, dtype =}]): a block, as an array of one axis, of u8 by
+** default. 0 bytes are legal and take no memory. */
 static int pool_alloc(lua_State *L)
 {
     static const char *const names[] = {"device", "dtype", NULL};

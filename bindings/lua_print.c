@@ -1,6 +1,7 @@
 /*
 ** The program's `print`: Lua's own, but what cannot be written is an error. A reader that has gone
-** (`| head -1`) or a full disk then ends a script as any failure does: what is unfinished is removed.
+** (`| head -1`) or a full disk then ends a script as any failure does: what is unfinished is
+** removed.
 */
 #include "lua_moonbeam.h"
 

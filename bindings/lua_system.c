@@ -248,9 +248,10 @@ static void set_limit(lua_State *L, const char *name, uint64_t bytes)
     lua_setfield(L, -2, name);
 }
 
-/* memory_limits([root]): what the control groups and resource limits of the process allow, {most, left, name}: the smallest
-** limit, what the limits leave by now (page cache counts as left), and the limit that decides that. nil where nothing limits
-** the process. With `root`, a folder, only the groups are read, in ROOT/proc/self/cgroup and ROOT/sys/fs/cgroup. */
+/* memory_limits([root]): what the control groups and resource limits of the process allow, {most,
+** left, name}: the smallest limit, what the limits leave by now (page cache counts as left), and
+** the limit that decides that. nil where nothing limits the process. With `root`, a folder, only
+** the groups are read, in ROOT/proc/self/cgroup and ROOT/sys/fs/cgroup. */
 static int system_memory_limits(lua_State *L)
 {
     mb_host_limits limits;

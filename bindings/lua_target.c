@@ -16,8 +16,8 @@ static int target_check(lua_State *L)
     return 0;
 }
 
-/* scavenge(path, current): removes what dead processes have left of `path`; `current` is the name of
-** the slices folder that it refers to, or "". */
+/* scavenge(path, current): removes what dead processes have left of `path`; `current` is the name
+** of the slices folder that it refers to, or "". */
 static int target_scavenge(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");
@@ -25,8 +25,8 @@ static int target_scavenge(lua_State *L)
     return 0;
 }
 
-/* dead_swap(path): the name of a file that a dead process has exchanged, or was about to exchange, with
-** `path`; or nil. */
+/* dead_swap(path): the name of a file that a dead process has exchanged, or was about to
+** exchange, with `path`; or nil. */
 static int target_dead_swap(lua_State *L)
 {
     char name[PATH_MAX];

@@ -83,11 +83,13 @@ static void print_version(void)
 /* ---- threads ---- */
 
 /*
-** OpenMP threads that wait for work sleep, unless the user says otherwise: threads that spin take the processor from other
-** programs, and from this one where there are more threads than free processors (ten times slower on a busy machine).
-** libgomp reads the environment once, in a constructor. The program contains a libgomp of its own (premake5.lua), whose
-** constructor has no priority, so this one runs before it. A shared libgomp, which a stock Lua loads with our module, is
-** ready before anything of ours runs: there the policy is the user's (OMP_WAIT_POLICY=passive).
+** OpenMP threads that wait for work sleep, unless the user says otherwise: threads that spin take
+** the processor from other programs, and from this one where there are more threads than free
+** processors (ten times slower on a busy machine). libgomp reads the environment once, in a
+** constructor. The program contains a libgomp of its own (premake5.lua), whose constructor has no
+** priority, so this one runs before it. A shared libgomp, which a stock Lua loads with our
+** module, is ready before anything of ours runs: there the policy is the user's
+** (OMP_WAIT_POLICY=passive).
 */
 static bool policy_is_ours;
 
@@ -106,8 +108,9 @@ static void restore_environment(void)
 
 /* ---- standard streams ---- */
 
-/* A file that is opened later must not become the standard output because that was closed: whatever is printed would go
-** into it. What stands in for a closed stream refuses to be written. */
+/* A file that is opened later must not become the standard output because that was closed:
+** whatever is printed would go into it. What stands in for a closed stream refuses to be written.
+** */
 static void occupy_standard_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -136,8 +139,9 @@ static void stay_alive(int number)
     (void)number;
 }
 
-/* A reader that has gone, and a limit on the size of files (ulimit -f): the write fails, and that ends the program in order,
-** not the signal. By handlers, which the programs that are started do not inherit. */
+/* A reader that has gone, and a limit on the size of files (ulimit -f): the write fails, and that
+** ends the program in order, not the signal. By handlers, which the programs that are started do
+** not inherit. */
 static void outlive_failed_writes(void)
 {
     static const int SIGNALS[] = {SIGPIPE, SIGXFSZ};
@@ -371,7 +375,8 @@ static int set_device(lua_State *L, const char *id, const char *budget)
     return status;
 }
 
-/* The value of the option NAME at argv[*i], NAME=VALUE or NAME VALUE (then *i moves on to it), or NULL. */
+/* The value of the option NAME at argv[*i], NAME=VALUE or NAME VALUE (then *i moves on to it), or
+** NULL. */
 static const char *option_value(char **argv, int *i, const char *name)
 {
     const size_t length = strlen(name);
@@ -382,7 +387,8 @@ static const char *option_value(char **argv, int *i, const char *name)
     return argv[*i][length] == '\0' ? argv[++*i] : NULL;
 }
 
-/* Statements of -e that are not run but planned, or recorded, as the beginning of the script: a list in the registry. */
+/* Statements of -e that are not run but planned, or recorded, as the beginning of the script: a
+** list in the registry. */
 static const char statements_key = 0;
 
 static void keep_statement(lua_State *L, const char *text)
@@ -398,7 +404,8 @@ static void keep_statement(lua_State *L, const char *text)
     lua_pop(L, 1);
 }
 
-/* The options that do something: the device first, then the rest in order. False after the first failure. */
+/* The options that do something: the device first, then the rest in order. False after the first
+** failure. */
 static bool run_options(lua_State *L, char **argv, int count, bool recorded)
 {
     const char *device = NULL, *budget = NULL;

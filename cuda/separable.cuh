@@ -1,10 +1,11 @@
 /*
 ** Separable filters on CUDA: one pass along an axis, from one array to another. Neighbouring threads take neighbouring
-** elements, whatever the axis. Weighted sums: a thread makes eight elements along the axis, so that each value it loads
-** counts for all of them; along the last axis it loads from a copy of the row's part in shared memory. Means: running
-** sums, over a segment of a line by a thread, along the last axis by a warp that scans it 32 elements at a time.
-** Lines are found by mb_separable_lines, in what is read (`source`) and by `store` in what is written: store.line(o, c)
-** is a functor (index in the line, value).
+** elements, whatever the axis. Weighted sums: a thread makes eight elements along the axis, so
+** that each value it loads counts for all of them; along the last axis it loads from a copy of
+** the row's part in shared memory. Means: running sums, over a segment of a line by a thread,
+** along the last axis by a warp that scans it 32 elements at a time. Lines are found by
+** mb_separable_lines, in what is read (`source`) and by `store` in what is written: store.line(o,
+** c) is a functor (index in the line, value).
 */
 #ifndef MB_CUDA_SEPARABLE_CUH
 #define MB_CUDA_SEPARABLE_CUH
@@ -303,7 +304,8 @@ static mb_separable_source<T> mb_separable_reads(const mb_separable_passes *pass
             passes->s->mode, passes->s->value};
 }
 
-/* Pass `number`, from `a` of any of the three element types, or from what the passes before have made. */
+/* Pass `number`, from `a` of any of the three element types, or from what the passes before have
+** made. */
 template <class Store>
 static mb_status mb_separable_pass_to(const mb_separable_passes *passes, int number, Store store)
 {
@@ -357,8 +359,8 @@ static inline mb_status mb_separable_upload(const mb_op_call *call, const mb_sep
     return MB_STATUS_OK;
 }
 
-/* All passes but the last go to and fro between `a`, dense scratch, and `b` of these strides (NULL: dense), such that the
-** last one, which is the caller's, reads what is not `b`. */
+/* All passes but the last go to and fro between `a`, dense scratch, and `b` of these strides
+** (NULL: dense), such that the last one, which is the caller's, reads what is not `b`. */
 static inline mb_status mb_separable_but_last(mb_separable_passes *passes, float *a, float *b,
                                               const int64_t *strides)
 {

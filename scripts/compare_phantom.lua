@@ -13,7 +13,8 @@ local options = cli.parse(arg, {
 
 local scan <close> = cli.must(mb.h5.open(options.scan))
 if not scan:exists("/simulation/ellipsoids") then
-    cli.print(("error      not known: %s was not simulated, so there is no phantom to compare with"):format(options.scan))
+    cli.print(("error      not known: %s was not simulated, so there is no phantom to compare "
+        .. "with"):format(options.scan))
     return
 end
 local result <close> = cli.must(mb.h5.open(options.volume))
@@ -30,7 +31,8 @@ local nz, ny, nx = table.unpack(volume.shape)
 do
     local simulated <close> = cli.must(mb.scan.open(options.scan))
     if nz ~= simulated.rows then
-        cli.print(("error      not compared: the volume has %d of the scan's %d rows"):format(nz, simulated.rows))
+        cli.print(("error      not compared: the volume has %d of the scan's %d rows"):format(nz,
+            simulated.rows))
         return
     end
 end
@@ -39,7 +41,8 @@ local any = {}
 for i = 1, flat.elements do
     any[i] = (i - 1) % 8 < 4 and 1 or 0
 end
-local truth <close> = mb.ellipsoid_volume(mb.bound(any, flat.to_table, flat), mb.phantom.heights(nz), {ny, nx})
+local truth <close> = mb.ellipsoid_volume(mb.bound(any, flat.to_table, flat),
+    mb.phantom.heights(nz), {ny, nx})
 -- The volume may be per metre; the phantom is per pixel.
 local pixel = result:attribute("/entry/data/data", "units") == "1/m" and result:attribute("/entry/data/data", "pixel_size") or 1
 mb.binary(volume, "mul", {scalar = pixel, out = volume})

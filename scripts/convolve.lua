@@ -25,8 +25,10 @@ local options = cli.parse(arg, {
     {"psf-size", value = "Z,Y,X", type = cli.extents(3), default = {33, 33, 33}, doc = "extents of the model"},
     {"sigma", value = "Z,Y,X", type = cli.numbers, default = {6, 2, 2}, doc = "standard deviations of the Gaussian in px"},
     {"na", value = "X", type = cli.between(0), default = 1.4, doc = "numerical aperture"},
-    {"index", value = "X", type = cli.between(0), default = 1.515, doc = "refractive index of the immersion"},
-    {"index-sample", value = "X", type = cli.between(0), default = 1.33, doc = "gibson_lanni: that of the sample"},
+    {"index", value = "X", type = cli.between(0), default = 1.515,
+        doc = "refractive index of the immersion"},
+    {"index-sample", value = "X", type = cli.between(0), default = 1.33,
+        doc = "gibson_lanni: that of the sample"},
     {"depth", value = "NM", type = cli.number, default = 5000, doc = "gibson_lanni: depth of the spheres under the coverslip"},
     {"wavelength", value = "NM", type = cli.between(0), default = 520, doc = "emission wavelength"},
     {"pixel", value = "NM", type = cli.between(0), default = 100, doc = "lateral pixel"},
@@ -47,20 +49,26 @@ local options = cli.parse(arg, {
     {"png", short = "p", value = "FILE", doc = "maximum projections of the result: XY, ZY, XZ"},
     {"png-image", value = "FILE", doc = "the same of the image"},
     {"sz", value = "N", type = cli.count, default = 1, doc = "stretch of z in the pictures"},
-    {"gamma", value = "G", type = cli.between(0), default = 1.5, doc = "of the pictures; above 1 is brighter"},
+    {"gamma", value = "G", type = cli.between(0), default = 1.5,
+        doc = "of the pictures; above 1 is brighter"},
     {"output", short = "o", value = "FILE", doc = "write the result: .npy, .tif or .h5"},
     {"seed", value = "N", type = cli.count, default = 1, doc = "of the spheres"},
-    notes = "--budget limits the pool of arrays and scratch. The process takes the program, its libraries and buffers beside. "
-        .. "With --image, what it takes at most is printed: what to give a batch system (Slurm's --mem).\n"
-        .. "With --boundary circular a sphere near an edge comes back at the opposite one; with the others it does not.\n"
+    notes = "--budget limits the pool of arrays and scratch. The process takes the program, its "
+    .. "libraries and buffers beside. "
+        .. "With --image, what it takes at most is printed: what to give a batch system (Slurm's "
+            .. "--mem).\n"
+        .. "With --boundary circular a sphere near an edge comes back at the opposite one; with "
+            .. "the others it does not.\n"
         .. "With --image the image may be larger than the memory of the device and of the host.",
 })
 if not options.plan then
     local inputs = {options.image, options.psf}
     local replace = options.overwrite
-    cli.output("output", options.output, {inputs = inputs, replace = replace, extensions = file_name.IMAGES, member = true})
+    cli.output("output", options.output, {inputs = inputs, replace = replace,
+        extensions = file_name.IMAGES, member = true})
     cli.output("png", options.png, {inputs = inputs, replace = replace, extensions = file_name.PNG})
-    cli.output("png-image", options.png_image, {inputs = inputs, replace = replace, extensions = file_name.PNG})
+    cli.output("png-image", options.png_image, {inputs = inputs, replace = replace,
+        extensions = file_name.PNG})
 end
 
 local device = cli.device(options.device, options.budget)
@@ -75,8 +83,10 @@ local function load_psf()
         local loaded <close> = mb.images.read(options.psf, "host")
         local found = mb.psf.background(loaded)
         if found.flat then
-            cli.tell(("convolve.lua: the PSF stands on a background of %.4g, %.3g %% of its sum, which is convolved too; "
-                .. "mb.psf.subtract_background takes it off"):format(found.level, 100 * found.share))
+            cli.tell(("convolve.lua: the PSF stands on a background of %.4g, %.3g %% of its sum, "
+                .. "which is convolved too; "
+                .. "mb.psf.subtract_background takes it off"):format(found.level,
+                    100 * found.share))
         end
         local real <close> = loaded:cast("f32")
         finite.check_sum(mb.bound(0, real.sum, real), real, "convolve", "the PSF")
@@ -125,19 +135,22 @@ local function from_file_to_file()
         whole(spread, on, host):release()
     end).device
     local tiled = options.tiles == "always" or options.tiles ~= "none" and boundary ~= "circular" and live + known > limit
-    cli.print(("image %s %s, %s; PSF %s; boundary %s; on %s"):format(table.concat(source.shape, " x "), source.dtype, options.image,
+    cli.print(("image %s %s, %s; PSF %s; boundary %s; on %s"):format(table.concat(source.shape,
+        " x "), source.dtype, options.image,
         table.concat(psf.shape, " x "), boundary, id))
     local plan
     if tiled then
         settings.tile, settings.device = options.tile, id
         plan = mb.tiles.plan(source, psf, mb.volumes.planned(source.shape, "f32"), settings)
         settings.plan = plan
-        cli.print(("%d tiles%s"):format(plan.total, live + known > limit and ("; the whole takes %s, the budget is %s"):format(
+        cli.print(("%d tiles%s"):format(plan.total, live + known > limit
+            and ("; the whole takes %s, the budget is %s"):format(
             format_bytes(live + known), format_bytes(limit)) or ""))
         cli.print(mb.tiles.table(plan))
         known = plan.peak
     end
-    cli.print(("predicted peak %s (%d bytes)%s"):format(format_bytes(live + known), live + known, tiled and device.kind ~= "host"
+    cli.print(("predicted peak %s (%d bytes)%s"):format(format_bytes(live + known), live + known,
+        tiled and device.kind ~= "host"
         and (", on the host %s (%d bytes)"):format(format_bytes(plan.host_peak), plan.host_peak) or ""))
     local on_host = device.kind == "host" and known or tiled and plan.host_peak or 0
     cli.print(process_memory.text(process_memory.bound(mb.pool.stats("host").live + on_host, 0)))
@@ -172,7 +185,8 @@ local function from_file_to_file()
         peak, host_peak = live + scope:finish(), host_scope and host_scope:finish()
     end
     out:finish()
-    cli.print(("measured peak %s (%d bytes)%s, %.3g s: %s"):format(format_bytes(peak), peak, host_peak
+    cli.print(("measured peak %s (%d bytes)%s, %.3g s: %s"):format(format_bytes(peak), peak,
+        host_peak
         and (", on the host %s (%d bytes)"):format(format_bytes(host_peak), host_peak) or "", mb.system.clock() - started,
         options.output))
 end
@@ -196,13 +210,15 @@ local function step(name, f, ...)
     local peak = before + scope:finish()
     local live = mb.pool.stats(device).live
     highest = math.max(highest, peak)
-    cli.print(("  %-28s live %8.5f GiB   peak %8.5f GiB   %5.2f B/voxel"):format(name, live / 2 ^ 30, peak / 2 ^ 30, peak / voxels))
+    cli.print(("  %-28s live %8.5f GiB   peak %8.5f GiB   %5.2f B/voxel"):format(name,
+        live / 2 ^ 30, peak / 2 ^ 30, peak / voxels))
     return table.unpack(results, 1, results.n)
 end
 
 local function picture(name, volume)
     if name then
-        mb.view.projections(name, volume, {sz = options.sz, gamma = options.gamma, percentiles = {0, 100},
+        mb.view.projections(name, volume, {sz = options.sz, gamma = options.gamma,
+            percentiles = {0, 100},
             overwrite = options.overwrite})
     end
 end
@@ -286,7 +302,8 @@ elseif options.tiles == "always" or options.tiles == "auto" and not fits() then
     end
     local plan
     result, plan = step("convolution in tiles", mb.tiles.convolve, image, psf, {boundary = options.boundary, tile = options.tile})
-    cli.print(("  %d tiles of at most %s on a grid of %s, %d bytes each; %.2f voxels transformed for each of the image"):format(
+    cli.print(("  %d tiles of at most %s on a grid of %s, %d bytes each; %.2f voxels transformed "
+        .. "for each of the image"):format(
         plan.total, table.concat(plan.tile, " x "), table.concat(plan.grid, " x "), plan.peak, plan.work))
     cli.print(mb.tiles.table(plan))
 else

@@ -30,11 +30,15 @@ local options = cli.parse(arg, {
         doc = "rl: default 20; landweber: 50; gradient_consensus: 100 at most"},
     {"acceleration", short = "a", value = "NAME", type = cli.choice("none", "heavy_ball", "biggs_andrews"), default = "none",
         doc = "of rl: fewer iterations for 4 or 8 bytes per voxel more"},
-    {"total-variation", value = "X", type = cli.at_least(0), doc = "of rl: weight of that regularisation, such as 0.002"},
-    {"tolerance", value = "PART", type = cli.at_least(0), doc = "rl, landweber: stop when an iteration changes less than this part"},
+    {"total-variation", value = "X", type = cli.at_least(0),
+        doc = "of rl: weight of that regularisation, such as 0.002"},
+    {"tolerance", value = "PART", type = cli.at_least(0),
+        doc = "rl, landweber: stop when an iteration changes less than this part"},
     {"metrics", doc = "print the misfit and the change of every iteration"},
-    {"lambda", value = "X", type = cli.at_least(0), doc = "regularisation of wiener (default 0.001) and tikhonov (0.01)"},
-    {"relaxation", value = "X", type = cli.between(0, 2), doc = "landweber: length of a step, 0 to 2 (default 1)"},
+    {"lambda", value = "X", type = cli.at_least(0), doc =
+        "regularisation of wiener (default 0.001) and tikhonov (0.01)"},
+    {"relaxation", value = "X", type = cli.between(0, 2),
+        doc = "landweber: length of a step, 0 to 2 (default 1)"},
     {"seed", value = "N", type = cli.number, doc = "gradient_consensus: how the photons are dealt out (default 0)"},
     {"offset", value = "X", type = cli.number, doc = "the camera's offset: subtracted from the image, which becomes f32"},
     {"gain", value = "X", type = cli.between(0), doc = "counts per photon: the image is divided by it, and becomes f32"},
@@ -44,15 +48,18 @@ local options = cli.parse(arg, {
     {"center", short = "c", value = "NAME", type = cli.choice("middle", "fft", "maximum", "mass"), default = "maximum",
         doc = "where the origin of a measured PSF is"},
     {"psf-background", value = "LEVEL", type = background, default = "auto",
-        doc = "to subtract from a measured PSF: auto (the median of its faces where these are flat, as a camera's offset is), "
+        doc = "to subtract from a measured PSF: auto (the median of its faces where these are "
+            .. "flat, as a camera's offset is), "
             .. "faces (their median), none, or a number"},
     {"psf-crop", value = "PART", type = cli.number, doc = "keep the box of the PSF that holds this part of its sum, e.g. 0.99"},
     {"psf-spacing", value = "Z,Y,X", type = cli.numbers, doc = "distance of a measured PSF's samples: resampled to --step and --pixel"},
     {"model", value = "NAME", type = cli.choice("born_wolf", "gibson_lanni"), default = "born_wolf",
         doc = "without a PSF file; gibson_lanni: sample and immersion differ"},
     {"na", value = "X", type = cli.between(0), doc = "model: numerical aperture"},
-    {"index", value = "X", type = cli.between(0), default = 1.515, doc = "model: refractive index of the immersion"},
-    {"index-sample", value = "X", type = cli.between(0), doc = "gibson_lanni: refractive index of the sample"},
+    {"index", value = "X", type = cli.between(0), default = 1.515,
+        doc = "model: refractive index of the immersion"},
+    {"index-sample", value = "X", type = cli.between(0),
+        doc = "gibson_lanni: refractive index of the sample"},
     {"depth", value = "NM", type = cli.number, doc = "gibson_lanni: depth of the object under the coverslip"},
     {"wavelength", value = "NM", type = cli.between(0), doc = "model: emission wavelength"},
     {"pixel", value = "NM", type = cli.between(0), doc = "lateral pixel of the image"},
@@ -72,9 +79,11 @@ local options = cli.parse(arg, {
     {"preview-image", value = "FILE", doc = "the same of the image"},
     {"sz", value = "N", type = cli.count, default = 1, doc = "stretch of z in the pictures"},
     {"quiet", short = "q", doc = "no progress, only warnings and errors"},
-    notes = "--budget limits the pool of arrays and scratch. The process takes the program, its libraries and buffers beside. "
+    notes = "--budget limits the pool of arrays and scratch. The process takes the program, its "
+    .. "libraries and buffers beside. "
         .. "What it takes at most is printed: what to give a batch system (Slurm's --mem).\n"
-        .. "Images larger than the memory are worked on in tiles; the result is the same (--tiles exact). Scratch files go\n"
+        .. "Images larger than the memory are worked on in tiles; the result is the same "
+            .. "(--tiles exact). Scratch files go\n"
         .. "beside OUT and have no names. Spacing, units and the order of channels and times of a TIFF are kept.\n"
         .. "With --tolerance, and for gradient_consensus, plans count all iterations: the data decide when it stops.\n"
         .. "Exit status: 0 done, 1 failed, 2 wrong use. A result file that exists is complete.",
@@ -92,9 +101,12 @@ if not options.plan then
     end
     local inputs = {options.image, options.psf, options.mask}
     local replace = options.overwrite
-    cli.output("output", options.output, {inputs = inputs, replace = replace, extensions = file_name.IMAGES, member = true})
-    cli.output("preview", options.preview, {inputs = inputs, replace = replace, extensions = file_name.PNG})
-    cli.output("preview-image", options.preview_image, {inputs = inputs, replace = replace, extensions = file_name.PNG})
+    cli.output("output", options.output, {inputs = inputs, replace = replace,
+        extensions = file_name.IMAGES, member = true})
+    cli.output("preview", options.preview, {inputs = inputs, replace = replace,
+        extensions = file_name.PNG})
+    cli.output("preview-image", options.preview_image,
+        {inputs = inputs, replace = replace, extensions = file_name.PNG})
 end
 
 local device = cli.device(options.device, options.budget)
@@ -156,14 +168,17 @@ local function model()
     return mb.psf[options.model]({2 * shape[1] - 1, options.psf_size, options.psf_size}, settings)
 end
 
--- The level to subtract from a measured PSF: what lies under it is said, or warned about where it stays.
+-- The level to subtract from a measured PSF: what lies under it is said, or warned about where it
+-- stays.
 local function background_of(psf)
     local choice, found = options.psf_background, mb.psf.background(psf)
     if type(choice) == "number" then
-        say("background %.6g subtracted from the PSF (the median of its faces is %.6g)", choice, found.level)
+        say("background %.6g subtracted from the PSF (the median of its faces is %.6g)", choice,
+            found.level)
         return choice
     elseif found.level > 0 and (choice == "faces" or choice == "auto" and found.flat) then
-        say("background %.6g subtracted from the PSF: the median of its faces, %.3g %% of its sum (--psf-background)",
+        say("background %.6g subtracted from the PSF: the median of its faces, %.3g %% of its "
+            .. "sum (--psf-background)",
             found.level, 100 * found.share)
         return found.level
     elseif choice == "auto" and found.share > 0.1 then
@@ -303,7 +318,8 @@ if mode == "auto" then
             why = why .. "; tiles have no --mask"
         elseif options.acceleration == "biggs_andrews" or options.total_variation or (options.boundary or "zero") ~= "zero" then
             -- Blended tiles have other values near their seams: the budget does not choose them.
-            cli.stop(why .. "; exact tiles have no biggs_andrews, no total variation, and boundary zero; give a larger --budget, "
+            cli.stop(why .. "; exact tiles have no biggs_andrews, no total variation, and "
+                .. "boundary zero; give a larger --budget, "
                 .. "or --tiles blended, whose values differ a little near the seams")
         else
             mode = "exact"
@@ -454,7 +470,8 @@ local function preview(name, volume)
     if name then
         local opened <close> = volume
         local picture <close> = mb.volumes.load(opened, "host")
-        mb.view.projections(name, picture, {sz = options.sz, percentiles = {0.5, 99.95}, overwrite = options.overwrite})
+        mb.view.projections(name, picture, {sz = options.sz, percentiles = {0.5, 99.95},
+            overwrite = options.overwrite})
     end
 end
 if options.preview_image then

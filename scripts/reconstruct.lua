@@ -7,15 +7,18 @@ local file_name = require "moonbeam.file_name"
 
 local options = cli.parse(arg, {
     usage = "reconstruct.lua SCAN [-o RESULT] [options]",
-    summary = "Reconstructs a parallel-beam tomography scan by the direct Fourier method or filtered back-projection.",
+    summary = "Reconstructs a parallel-beam tomography scan by the direct Fourier method or "
+    .. "filtered back-projection.",
     {"scan", positional = true, required = true, doc = "HDF5 file, Data Exchange or NXtomo"},
     {"output", short = "o", value = "FILE", doc = "result file (default: SCAN with -volume.h5)"},
     {"overwrite", doc = "replace an existing result and pictures"},
     {"plan", doc = "print chunks, bytes and peak, read no frames, write nothing"},
     {"center", short = "c", value = "X|TOP,BOTTOM|auto", default = "auto",
-        doc = "0-based column of the rotation axis: halfway down the detector, or those at its first and last row; "
+        doc = "0-based column of the rotation axis: halfway down the detector, or those at its "
+            .. "first and last row; "
             .. "auto: by opposite projections, checked by centers of mass and trial slices"},
-    {"center-picture", value = "FILE", doc = "PNG of how well opposite projections match over the columns of the axis"},
+    {"center-picture", value = "FILE",
+        doc = "PNG of how well opposite projections match over the columns of the axis"},
     {"axis-tilt", value = "DEG", type = cli.between(-45, 45),
         doc = "lean of the axis in the detector's plane; positive: further right in lower rows, like a backslash"},
     {"filter", short = "f", value = "NAME", type = cli.choice("ram-lak", "shepp-logan", "cosine", "hamming", "hann", "tukey",
@@ -27,7 +30,8 @@ local options = cli.parse(arg, {
     {"half-acquisition", doc = "a whole turn with the axis near an edge of the detector: a field of view of up to twice its width"},
     {"vertical-shifts", value = "FILE|PATH", doc = "rows to shift each projection by: a text file, a dataset of SCAN, or FILE:/PATH"},
     {"method", value = "NAME", type = cli.choice("auto", "fbp", "fourier"), default = "auto",
-        doc = "fourier: direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and "
+        doc = "fourier: direct Fourier method, sharp and fast; fbp: filtered back-projection, "
+            .. "less memory, smooths fine detail and "
             .. "noise a little; auto: fourier, or fbp where only it can do what is asked"},
     {"mode", value = "NAME", type = cli.choice("auto", "fast", "in_place"), default = "auto",
         doc = "of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits"},
@@ -38,7 +42,8 @@ local options = cli.parse(arg, {
     {"budget", short = "b", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
     {"chunk", value = "ROWS", type = cli.count, doc = "rows per chunk (default: as many as fit the budget)"},
     {"output-dtype", value = "NAME", type = cli.choice("float32", "float16", "uint16"), default = "float32",
-        doc = "type of the stored values; the volume says how they are scaled, as CF (scale_factor, add_offset) and NeXus do"},
+        doc = "type of the stored values; the volume says how they are scaled, as CF "
+            .. "(scale_factor, add_offset) and NeXus do"},
     {"output-range", value = "LOW:HIGH", type = cli.pair "LOW:HIGH",
         doc = "values stored as 0 and 65535 (default: what three slices have, and a quarter more)"},
     {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N slices, beside RESULT, which shows "
@@ -53,21 +58,27 @@ local options = cli.parse(arg, {
     {"angles", value = "FIRST:LAST", type = cli.pair "FIRST:LAST", doc = "angles of the first and the last projection, the others "
         .. "evenly between, where the file has none; needs --angle-unit"},
     {"angle-unit", value = "UNIT", type = cli.choice("deg", "rad"), doc = "unit of the angles, where the file does not say"},
-    {"pixel-size", value = "UM", type = cli.between(1e-7, 1e6), doc = "detector pixel size in micrometres, where the file does not say"},
+    {"pixel-size", value = "UM", type = cli.between(1e-7, 1e6),
+        doc = "detector pixel size in micrometres, where the file does not say"},
     {"data-path", value = "PATH", doc = "dataset with the projections"},
-    {"flats-path", value = "[FILE:]/PATH", doc = "dataset with the flats, of SCAN or of another file"},
+    {"flats-path", value = "[FILE:]/PATH",
+        doc = "dataset with the flats, of SCAN or of another file"},
     {"darks-path", value = "[FILE:]/PATH", doc = "dataset with the darks"},
     {"angles-path", value = "[FILE:]/PATH", doc = "dataset with the angles"},
     {"image-key-path", value = "[FILE:]/PATH", doc = "dataset with the image keys"},
     {"entry", value = "PATH", doc = "the NXtomo entry, where SCAN has several"},
-    {"allow-missing", doc = "leave out frames that SCAN says it has and that were never written, as of a broken-off acquisition"},
-    {"allow-external", doc = "read data that SCAN refers to outside its own folder; only for files that you trust"},
+    {"allow-missing", doc = "leave out frames that SCAN says it has and that were never written, "
+        .. "as of a broken-off acquisition"},
+    {"allow-external", doc =
+        "read data that SCAN refers to outside its own folder; only for files that you trust"},
     {"quiet", short = "q", doc = "no progress, only warnings and errors"},
-    notes = "--budget limits the pool of arrays and scratch. The process takes more: --pinned, the program and its libraries, "
+    notes = "--budget limits the pool of arrays and scratch. The process takes more: --pinned, "
+    .. "the program and its libraries, "
         .. "buffers. --plan says how much at most: what to give a batch system (Slurm's --mem).\n"
         .. "The volume is attenuation per metre where the pixel size is known, else per pixel.\n"
         .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted. A result file that exists is complete.\n"
-        .. "A run that is killed (not by Ctrl-C or SIGTERM) leaves RESULT.part-*, which the next run removes.",
+        .. "A run that is killed (not by Ctrl-C or SIGTERM) leaves RESULT.part-*, which the next "
+            .. "run removes.",
 })
 
 local function say(...)
@@ -78,8 +89,10 @@ end
 
 -- What the library calls by other names.
 local OPTION_NAMES = {
-    data = "--data-path", flats = "--flats-path", darks = "--darks-path", image_key = "--image-key-path",
-    angles = "--angles", ["angles = PATH"] = "--angles-path PATH", angle_unit = "--angle-unit", pixel_size = "--pixel-size",
+    data = "--data-path", flats = "--flats-path", darks = "--darks-path",
+        image_key = "--image-key-path",
+    angles = "--angles", ["angles = PATH"] = "--angles-path PATH", angle_unit = "--angle-unit",
+        pixel_size = "--pixel-size",
     entry = "--entry", allow_missing = "--allow-missing", allow_external = "--allow-external",
     log = "--no-log", ["log = false"] = "--no-log",
 }
@@ -91,12 +104,15 @@ end
 local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.h5"
 if not options.plan then
     local inputs = {scan = options.scan}
-    for _, name in ipairs {"vertical_shifts", "flats_path", "darks_path", "angles_path", "image_key_path"} do
+    for _, name in ipairs {"vertical_shifts", "flats_path", "darks_path", "angles_path",
+        "image_key_path"} do
         inputs[name] = options[name]
     end
-    cli.output("output", output, {inputs = inputs, replace = options.overwrite, extensions = file_name.HDF5,
+    cli.output("output", output, {inputs = inputs, replace = options.overwrite,
+        extensions = file_name.HDF5,
         what = "results are HDF5 files"})
-    cli.output("preview", options.preview, {inputs = inputs, replace = options.overwrite, extensions = file_name.PNG})
+    cli.output("preview", options.preview, {inputs = inputs, replace = options.overwrite,
+        extensions = file_name.PNG})
     cli.output("center-picture", options.center_picture, {inputs = inputs,
         replace = options.overwrite, extensions = file_name.PNG})
 end
@@ -194,10 +210,12 @@ for _, column in ipairs {top or settings.center, bottom} do
 end
 
 if options.center_picture and options.center ~= "auto" then
-    cli.wrong("--center-picture shows the search for the axis, which --center %s leaves out", options.center)
+    cli.wrong("--center-picture shows the search for the axis, which --center %s leaves out",
+        options.center)
 end
 
--- Counts without flats, or nothing but NaN, give a complete volume of nothing: found before the work begins.
+-- Counts without flats, or nothing but NaN, give a complete volume of nothing: found before the
+-- work begins.
 local values = {warnings = {}}
 if options.plan then
     values.kind, values.text = cli.tried(OPTION_NAMES, mb.recon.expected_values, scan, settings)
@@ -238,8 +256,8 @@ if options.plan then
 end
 phase("plan")
 
--- The axis of a half acquisition makes the size of the volume; otherwise it can wait until the result file is open. Compressed
--- frames are decoded once, for the axis and the slices.
+-- The axis of a half acquisition makes the size of the volume; otherwise it can wait until the
+-- result file is open. Compressed frames are decoded once, for the axis and the slices.
 local taken <close> = mb.pool.scope(plan.device)
 local _ <close> = process_memory.hold(plan.device, plan.at_most)
 local searched = not plan.exact
@@ -277,11 +295,13 @@ local result <close> = mb.result.create(output, {
 })
 
 local source <close> = mb.recon.decoded(frames or scan, settings, plan, not plan.exact)
-plan = cli.checked(mb.recon.settle, source, plan, {center = not plan.exact and find_center(source) or nil})
+plan = cli.checked(mb.recon.settle, source, plan, {center = not plan.exact and find_center(source)
+    or nil})
 result:parameters {center = plan.settings.center}
 if dtype ~= "f32" then
     if plan.codes and plan.codes < 256 then
-        warn("--output-range is so wide that the values use about %.0f of the 65536 codes", plan.codes)
+        warn("--output-range is so wide that the values use about %.0f of the 65536 codes",
+            plan.codes)
     end
     range = plan.settings.range
     result:scaling((range[2] - range[1]) / (dtype == "u16" and 65535 or 1), range[1])
@@ -305,7 +325,8 @@ for _, text in ipairs(report.warnings) do
 end
 phase("run")
 local measured = taken:finish()
-local as_planned = mb.recon.check_bytes("the reconstruction", measured, plan.peak) and report.as_planned
+local as_planned = mb.recon.check_bytes("the reconstruction", measured, plan.peak)
+    and report.as_planned
 result:provenance {
     clipped_below = below,
     clipped_above = above,

@@ -23,7 +23,8 @@ local options = cli.parse(arg, {
         doc = "lean of the axis: further right in lower rows where positive; rows stay level (a shear)"},
     {"photons", value = "N", type = cli.number, default = 20000, doc = "counts of the open beam; 0: no noise, exact counts"},
     {"transmission", value = "T", type = cli.between(0, 1), default = 0.2, doc = "least transmission of the object, sets the contrast"},
-    {"pixel-size", value = "UM", type = cli.between(1e-7, 1e6), default = 1, doc = "pixel size in micrometres"},
+    {"pixel-size", value = "UM", type = cli.between(1e-7, 1e6), default = 1,
+        doc = "pixel size in micrometres"},
     {"flats", value = "N", type = cli.up_to(MOST), default = 10, doc = "flat frames"},
     {"darks", value = "N", type = cli.up_to(MOST), default = 10, doc = "dark frames"},
     {"rings", value = "PART", type = cli.number, default = 0, doc = "drift of column gains between flats and scan, causes rings"},
@@ -33,7 +34,8 @@ local options = cli.parse(arg, {
     {"quiet", short = "q", doc = "no progress"},
 })
 
-cli.output("OUT", options.out, {replace = options.overwrite, extensions = file_name.HDF5, what = "scans are HDF5 files"})
+cli.output("OUT", options.out, {replace = options.overwrite, extensions = file_name.HDF5,
+    what = "scans are HDF5 files"})
 local device = cli.device(options.device)
 local cols = options.size
 local rows = options.rows or math.max(1, cols // 4)
@@ -203,6 +205,7 @@ if scan_gains ~= gains then
 end
 file:finish()
 bar:finish()
-cli.print(("%s: %d projections of %d x %d over %g degrees, %d flats, %d darks, axis at column %g%s"):format(options.out, count,
+cli.print(("%s: %d projections of %d x %d over %g degrees, %d flats, %d darks, axis at column "
+    .. "%g%s"):format(options.out, count,
     rows, cols, options.span, options.flats, options.darks, center,
     options.axis_tilt ~= 0 and (", leaning %g degrees"):format(options.axis_tilt) or ""))

@@ -260,8 +260,9 @@ local function check_out(descriptor, sample, device)
     release_all(inputs)
 end
 
--- A view of the array's shape in a larger one of zeros: every second element along the axes of `steps` ({[axis] = true}),
--- and with `inside` neither the first nor the last elements of any axis. The larger one belongs to the caller too.
+-- A view of the array's shape in a larger one of zeros: every second element along the axes of
+-- `steps` ({[axis] = true}), and with `inside` neither the first nor the last elements of any
+-- axis. The larger one belongs to the caller too.
 local function roomy(array, steps, inside)
     local shape, ranges = array.shape, {}
     for axis, extent in ipairs(shape) do
@@ -283,19 +284,22 @@ local function stretched(array, steps, inside)
     return mb.convert(array, array.dtype, { out = view })
 end
 
--- What is tried with every array of a call: {axes with gaps, in the middle of a larger array, accepted}. For rows at a
--- stride, every axis but the last at once, beginning where no address is aligned.
+-- What is tried with every array of a call: {axes with gaps, in the middle of a larger array,
+-- accepted}. For rows at a stride, every axis but the last at once, beginning where no address is
+-- aligned.
 local function layouts(descriptor, array)
     local list, rank, all = {}, array.rank, {}
     for axis = 1, rank do
         local accepted = descriptor.strides == "any" or descriptor.strides == "rows" and axis < rank
         all[axis] = accepted or nil
         if array.shape[axis] > 1 then
-            list[#list + 1] = { steps = { [axis] = true }, accepted = accepted, what = "strided along axis " .. axis }
+            list[#list + 1] = { steps = { [axis] = true }, accepted = accepted,
+                what = "strided along axis " .. axis }
         end
     end
     if rank > 0 and descriptor.strides ~= "contiguous" then
-        list[#list + 1] = { steps = all, inside = true, accepted = true, what = "a part of a larger array" }
+        list[#list + 1] = { steps = all, inside = true, accepted = true,
+            what = "a part of a larger array" }
     end
     return list
 end
@@ -328,10 +332,12 @@ local function check_strides(descriptor, sample, device)
                 return stretched(value, layout.steps, layout.inside)
             end)
             local ok, got = pcall(call, descriptor, sample, strided, device)
-            assert.equal(layout.accepted or strided[name].contiguous, ok, ("%s %s: %s"):format(name, layout.what, got))
+            assert.equal(layout.accepted or strided[name].contiguous, ok,
+                ("%s %s: %s"):format(name, layout.what, got))
             if ok then
                 for i, value in ipairs(result_values(got)) do
-                    helper.assert_close(expected[i], value, math.max(descriptor.tolerance, 1e-6), name .. " " .. layout.what)
+                    helper.assert_close(expected[i], value, math.max(descriptor.tolerance, 1e-6),
+                        name .. " " .. layout.what)
                 end
                 release_results(got, strided)
             else
@@ -352,7 +358,8 @@ local function is_zero(array)
     return true
 end
 
--- Given results that are views receive the same values, and what lies around them stays 0; or they are refused.
+-- Given results that are views receive the same values, and what lies around them stays 0; or
+-- they are refused.
 local function check_strided_results(descriptor, sample, device)
     local out, number = first_out(descriptor)
     local inputs = make_inputs(descriptor, sample, device)
@@ -362,10 +369,13 @@ local function check_strided_results(descriptor, sample, device)
     for _, layout in ipairs(made and layouts(descriptor, made) or {}) do
         local fresh = copies_of(inputs)
         local view, large = roomy(made, layout.steps, layout.inside)
-        local ok, got = pcall(call, descriptor, sample, fresh, device, { out = { [out.name] = view } })
-        assert.equal(layout.accepted or view.contiguous, ok, ("%s %s: %s"):format(out.name, layout.what, got))
+        local ok, got = pcall(call, descriptor, sample, fresh, device,
+            { out = { [out.name] = view } })
+        assert.equal(layout.accepted or view.contiguous, ok,
+            ("%s %s: %s"):format(out.name, layout.what, got))
         if ok then
-            helper.assert_close(made, view, math.max(descriptor.tolerance, 1e-6), out.name .. " " .. layout.what)
+            helper.assert_close(made, view, math.max(descriptor.tolerance, 1e-6), out.name .. " "
+                .. layout.what)
             local kept = { [out] = view }
             for name, array in pairs(fresh) do
                 kept[name] = array
@@ -469,7 +479,8 @@ local function cut(array, axis, first, last)
     return array:view(table.unpack(ranges))
 end
 
--- The inputs of a piece: the first one and those with as many axes are cut alike, the others stay whole.
+-- The inputs of a piece: the first one and those with as many axes are cut alike, the others stay
+-- whole.
 local function cut_inputs(descriptor, inputs, rank, axis, first, last)
     local parts = {}
     for name, array in pairs(inputs) do
@@ -483,12 +494,14 @@ local function cut_inputs(descriptor, inputs, rank, axis, first, last)
     return parts
 end
 
--- One piece: its part of the first result is that of the whole, its other results are added to `sums`.
+-- One piece: its part of the first result is that of the whole, its other results are added to
+-- `sums`.
 local function compare_piece(descriptor, sample, device, piece, whole, sums)
     local split = piece.split
     local parts = cut_inputs(descriptor, piece.inputs, piece.rank, split.axis, piece.from, piece.to)
     local results = call(descriptor, sample, parts, device)
-    local got <close> = cut(results[1], split.result_axis, piece.low - piece.from + 1, piece.high - piece.from + 1)
+    local got <close> = cut(results[1], split.result_axis, piece.low - piece.from + 1,
+        piece.high - piece.from + 1)
     local expected <close> = cut(whole[1], split.result_axis, piece.low, piece.high)
     helper.assert_close(expected, got, math.max(descriptor.tolerance, 1e-6),
         ("axis %d, elements %d to %d"):format(split.axis, piece.low, piece.high))
@@ -501,8 +514,8 @@ local function compare_piece(descriptor, sample, device, piece, whole, sums)
     release_all(parts)
 end
 
--- All pieces of `size` elements along an axis, each with its halo. Returns how many were smaller than the whole: the
--- others prove nothing.
+-- All pieces of `size` elements along an axis, each with its halo. Returns how many were smaller
+-- than the whole: the others prove nothing.
 local function compare_pieces(descriptor, sample, device, split, size, inputs, first, whole)
     local extent, rank, proper = inputs[first].shape[split.axis], inputs[first].rank, 0
     local sums = {}
@@ -511,7 +524,8 @@ local function compare_pieces(descriptor, sample, device, split, size, inputs, f
         sums[i] = {}
     end
     for low = 1, extent, size do
-        local piece = { inputs = inputs, split = split, rank = rank, low = low, high = math.min(low + size - 1, extent) }
+        local piece = { inputs = inputs, split = split, rank = rank, low = low,
+            high = math.min(low + size - 1, extent) }
         piece.from = math.max(1, low - split.before)
         piece.to = math.min(extent, piece.high + split.after)
         compare_piece(descriptor, sample, device, piece, whole, sums)
@@ -523,7 +537,8 @@ local function compare_pieces(descriptor, sample, device, split, size, inputs, f
     return proper
 end
 
--- Pieces along every declared axis give the whole result. Adds to compared[axis] how many pieces there were.
+-- Pieces along every declared axis give the whole result. Adds to compared[axis] how many pieces
+-- there were.
 local function check_chunks(descriptor, sample, device, compared)
     local inputs = make_inputs(descriptor, sample, device)
     local first
@@ -535,9 +550,11 @@ local function check_chunks(descriptor, sample, device, compared)
     local whole = call(descriptor, sample, inputs, device)
     for _, split in ipairs(estimate(descriptor, sample, inputs, device).split) do
         local extent = inputs[first].shape[split.axis]
-        -- Where every piece needs the whole axis (a single slice, the detector's axis) there is nothing to cut.
+        -- Where every piece needs the whole axis (a single slice, the detector's axis) there is
+        -- nothing to cut.
         if split.before < extent or split.after < extent then
-            assert.equal(extent, whole[1].shape[split.result_axis], "extent in the result of an axis that is cut")
+            assert.equal(extent, whole[1].shape[split.result_axis],
+                "extent in the result of an axis that is cut")
             for _, size in ipairs { 1, 2, 7 } do
                 compared[split.axis] = compared[split.axis]
                     + compare_pieces(descriptor, sample, device, split, size, inputs, first, whole)
@@ -548,8 +565,9 @@ local function check_chunks(descriptor, sample, device, compared)
     release_all(inputs)
 end
 
--- How many pieces check_chunks compares for each operator that can be cut, by axis, over all its samples. A number that
--- changes without a change of the samples or of the split is a comparison that was lost.
+-- How many pieces check_chunks compares for each operator that can be cut, by axis, over all its
+-- samples. A number that changes without a change of the samples or of the split is a comparison
+-- that was lost.
 local PIECES = {
     adaptive_threshold = { 84, 150, 86, 16, 2, 19 },
     backproject = { 35 },
@@ -662,7 +680,8 @@ describe("the pieces that are compared", function()
             end
             for axis, count in pairs(PIECES[name] or {}) do
                 counted[#counted + 1] = axis
-                assert.is_true(count > 0, ("nothing is compared along axis %d of %s"):format(axis, name))
+                assert.is_true(count > 0, ("nothing is compared along axis %d of %s"):format(axis,
+                    name))
             end
             table.sort(axes)
             table.sort(counted)

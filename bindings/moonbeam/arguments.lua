@@ -76,8 +76,9 @@ function arguments.list(value, op, arg, what, count)
     end
 end
 
---- `value` must be angles in radians, a table or an array of one axis, `count` of them where that is given. What the operators say
--- of them (a span of more than two turns is taken for degrees) is said before anything has run.
+--- `value` must be angles in radians, a table or an array of one axis, `count` of them where that
+-- is given. What the operators say of them (a span of more than two turns is taken for degrees)
+-- is said before anything has run.
 function arguments.angles(value, op, arg, count)
     local is_array = debug.getmetatable(value) == array_metatable
     if is_array then
@@ -162,16 +163,19 @@ local KINDS = {
     number = {of_type "number", "a number"},
     plan = {with {settings = "table", rows = "table"}, "a plan (mb.recon.plan)"},
     progress = {with {started = "number", done = "number"}, "what mb.progress.new returned"},
-    scan = {with {rows = "number", cols = "number", n_angles = "number"}, "a scan (mb.scan.open, mb.scan.of_arrays)"},
+    scan = {with {rows = "number", cols = "number", n_angles = "number"},
+    "a scan (mb.scan.open, mb.scan.of_arrays)"},
     string = {of_type "string", "a string"},
     table = {of_type "table", "a table"},
     tiling = {with {candidates = "table"}, "a plan (mb.tiles.plan, mb.tiled_deconv.plan)"},
     times = {with {wall = "number", compute = "number"}, "what mb.stream.run returned"},
-    volume = {with {shape = "table", dtype = "string"}, "a volume (mb.volumes.of_array, mb.images.open)"},
+    volume = {with {shape = "table", dtype = "string"},
+    "a volume (mb.volumes.of_array, mb.images.open)"},
 }
 
---- The check of a function's arguments that a signature describes, "image: array, options: table?" (? may be left out):
--- check(...) raises, in the name `op`, unless they are that. What depends on more than one argument is the function's to check.
+--- The check of a function's arguments that a signature describes, "image: array, options:
+-- table?" (? may be left out): check(...) raises, in the name `op`, unless they are that. What
+-- depends on more than one argument is the function's to check.
 function arguments.signature(op, text)
     local list = {}
     for name, kind, optional in text:gmatch("([%w_]+): (%w+)(%??)") do
@@ -182,7 +186,8 @@ function arguments.signature(op, text)
         for i, arg in ipairs(list) do
             local value = select(i, ...)
             if not (value == nil and arg.optional) and not arg.test(value) then
-                fail("argument", op, arg.name, "%s is %s; give %s", arg.name, described(value), arg.what)
+                fail("argument", op, arg.name, "%s is %s; give %s", arg.name, described(value),
+                    arg.what)
             end
         end
     end

@@ -135,7 +135,8 @@ for _, fn in ipairs { "abs", "exp", "log", "sqrt", "square", "reciprocal" } do
     end
 end
 
--- A number for an array's arithmetic: the bytes do not depend on it, so what a dry run does not know may be any.
+-- A number for an array's arithmetic: the bytes do not depend on it, so what a dry run does not
+-- know may be any.
 local function scalar_of(value)
     return unknown.is(value) and 1 or value
 end

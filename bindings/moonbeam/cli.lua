@@ -44,7 +44,8 @@ function cli.between(low, high)
     end
 end
 
---- Type: a number, or what `of` makes of the text, that is `low` or more. `words` say so in messages.
+--- Type: a number, or what `of` makes of the text, that is `low` or more. `words` say so in
+-- messages.
 function cli.at_least(low, of, words)
     words = words or ("a number, %g or more"):format(low)
     return function(text)
@@ -204,8 +205,8 @@ function cli.wrong(format, ...)
     cli.stop(("%s (--help lists the options)"):format(format:format(...)), 2)
 end
 
---- Text of a library function as a shell user understands it: "the option NAME" and "the option NAME = VALUE" become what `names`
--- has for NAME, or for "NAME = VALUE".
+--- Text of a library function as a shell user understands it: "the option NAME" and "the option
+-- NAME = VALUE" become what `names` has for NAME, or for "NAME = VALUE".
 function cli.spoken(text, names)
     text = text:gsub("the option ([%w_]+) = (%w+)", function(name, value)
         local option = names[name]
@@ -221,8 +222,8 @@ local function speak(problem, names)
     problem.where, problem.message = nil, message
 end
 
---- The first of its arguments; where it is nil or false, the second is why, and the program ends: for what `open` returns. `names`,
--- if given, are those of cli.spoken.
+--- The first of its arguments; where it is nil or false, the second is why, and the program ends:
+-- for what `open` returns. `names`, if given, are those of cli.spoken.
 function cli.must(value, problem, names)
     if not value then
         if type(problem) == "table" then
@@ -282,9 +283,10 @@ local function facts_of_input(name)
 end
 
 --- Checks a file to be written before anything else is done, so that work is not lost on a wrong name, and no input by its own
--- result. Creates nothing. `name` is that of the option (or OUT, an argument), `path` may be nil. Options: inputs, a list of
--- files that are read; replace = true: an existing file may be replaced; extensions, what the name may end in
--- (moonbeam.file_name); what, what is written; member = true: FILE.h5:/PATH names a dataset.
+-- result. Creates nothing. `name` is that of the option (or OUT, an argument), `path` may be nil.
+-- Options: inputs, a list of files that are read; replace = true: an existing file may be
+-- replaced; extensions, what the name may end in (moonbeam.file_name); what, what is written;
+-- member = true: FILE.h5:/PATH names a dataset.
 function cli.output(name, path, options)
     if not path or core.device.dry() then
         return
@@ -317,7 +319,8 @@ function cli.output(name, path, options)
     end
     local ok, refused = pcall(core.target.check, file, true)
     if not ok then
-        cli.stop(("%s %s cannot be written: %s"):format(name, path, (refused.message:gsub("^cannot create '.-': ", ""))))
+        cli.stop(("%s %s cannot be written: %s"):format(name, path,
+            (refused.message:gsub("^cannot create '.-': ", ""))))
     end
 end
 

@@ -180,8 +180,10 @@ function convolution.correlate(image, psf, options)
 end
 
 return setmetatable(whole_call.module(convolution, "convolution", {
-    layout = "shape: extents, kernel: extents, center: table", transfer = "psf: array, grid: extents",
-    forward = "grid: array, n: count", apply = "grid: array, otf: array, n: count", ranges = "first: extents, shape: extents",
+    layout = "shape: extents, kernel: extents, center: table",
+        transfer = "psf: array, grid: extents",
+    forward = "grid: array, n: count", apply = "grid: array, otf: array, n: count",
+        ranges = "first: extents, shape: extents",
 }), {
     __call = function(_, ...)
         return convolution.convolve(...)

@@ -73,8 +73,8 @@ local function job_of(sino, angles, options)
         job.half_center = options.center
         job.back.center = options.center < (job.cols - 1) / 2 and options.center + wide - job.cols or options.center
         job.back.scale = options.scale or 2 * math.pi / job.n_angles
-        -- The parts are chosen for the widest field of view that an axis on this detector gives. So a wider field never takes
-        -- less, and what holds for the outermost axis holds for all.
+        -- The parts are chosen for the widest field of view that an axis on this detector gives.
+        -- So a wider field never takes less, and what holds for the outermost axis holds for all.
         job.widest = setmetatable({cols = 2 * job.cols - 1}, {__index = job})
         job.cols = wide
     end
@@ -237,7 +237,8 @@ local function run_in_place(job)
     local shape, slices = whole.results[1].shape, job.back.out
     local single = backproject_cost(job, 1)
     local group = largest(job.rows, fbp.BATCH_BYTES, function(rows)
-        local own = job.consume and not job.half_center and 0 or 4 * rows * job.n_angles * job.widest.cols
+        local own = job.consume and not job.half_center and 0
+            or 4 * rows * job.n_angles * job.widest.cols
         return own + backproject_cost(job.widest, rows).scratch
     end)
     -- Filtering may take what back-projection takes afterwards anyway.
@@ -281,11 +282,13 @@ local function fast_fits(job)
     return fits()
 end
 
---- Does mode "in_place" give the values of mode "fast" (but for rounding)? Not where "fast" computes with half floats: on a GPU,
--- for many angles, unless the accuracy is "exact". Half floats take less scratch.
+--- Does mode "in_place" give the values of mode "fast" (but for rounding)? Not where "fast"
+-- computes with half floats: on a GPU, for many angles, unless the accuracy is "exact". Half
+-- floats take less scratch.
 function fbp.same_in_place(device, n_angles, cols, options)
     local function scratch(accuracy)
-        return mb.op.estimate("backproject", {{"f32", 64, n_angles, cols}}, {accuracy = accuracy}, {device = device}).scratch
+        return mb.op.estimate("backproject", {{"f32", 64, n_angles, cols}}, {accuracy = accuracy},
+            {device = device}).scratch
     end
     return options.accuracy == "exact" or scratch "fast" == scratch "exact"
 end
@@ -304,8 +307,10 @@ end
 --                     (COPY_BYTES above). "in_place": in parts, for the least memory, at the cost of speed:
 --                     filtering in batches of detector rows, back-projection of a few slices at a time or of one, unpacked
 --                     (and exact). With consume the peak is sinogram + slices + one small batch (BATCH_BYTES above, or one
---                     slice's need); without, one copy of a slice's sinogram more. "auto": fast, or in_place where fast does
---                     not fit the budget of the sinogram's device (in a dry run: of the shadow) and the values are the same.
+--                     slice's need); without, one copy of a slice's sinogram more. "auto": fast,
+--                     or in_place where fast does
+--                     not fit the budget of the sinogram's device (in a dry run: of the shadow)
+--                     and the values are the same.
 --   half_acquisition  true: a whole turn with the axis, `center`, near an edge of the detector. The slices cover the whole
 --                     field of view, E = floor(2a) + 1 pixels for an axis a columns from the far edge; the default scale
 --                     is 2 pi / number of angles. Columns that are seen twice are weighted (half_acquisition_weight), rows
@@ -323,7 +328,8 @@ function fbp.reconstruct(sino, angles, options)
     end
     local job = job_of(sino, angles, options)
     if mode == "auto" then
-        mode = fast_fits(job) and "fast" or fbp.same_in_place(job.device, job.n_angles, job.cols, options) and "in_place" or "fast"
+        mode = fast_fits(job) and "fast" or fbp.same_in_place(job.device, job.n_angles, job.cols,
+            options) and "in_place" or "fast"
     end
     return (mode == "fast" and run_fast or run_in_place)(job)
 end

@@ -1,4 +1,5 @@
--- What names of files say about their format: a file is never written under a name that promises another one.
+-- What names of files say about their format: a file is never written under a name that promises
+-- another one.
 
 local core = require "moonbeam.core"
 
@@ -12,7 +13,8 @@ file_name.PNG = {"png"}
 file_name.IMAGES = {"tif", "tiff", "npy", "h5", "hdf5"}
 
 -- Names of other formats, which readers go by: no HDF5 file of any kind is written under them.
-local FOREIGN = {tif = 1, tiff = 1, npy = 1, npz = 1, zarr = 1, png = 1, jpg = 1, jpeg = 1, gif = 1, bmp = 1, pdf = 1, mrc = 1,
+local FOREIGN = {tif = 1, tiff = 1, npy = 1, npz = 1, zarr = 1, png = 1, jpg = 1, jpeg = 1,
+    gif = 1, bmp = 1, pdf = 1, mrc = 1,
     raw = 1, vol = 1, txt = 1, csv = 1, zip = 1, edf = 1, cbf = 1}
 
 --- The extension of a file name in lower case, or nil.
@@ -21,7 +23,8 @@ function file_name.extension(path)
     return extension and extension:lower()
 end
 
---- nil where the name ends in one of these extensions; else what is wrong with it. what: "results are HDF5 files".
+--- nil where the name ends in one of these extensions; else what is wrong with it. what: "results
+-- are HDF5 files".
 function file_name.problem(path, extensions, what)
     local own = file_name.extension(path)
     for _, extension in ipairs(extensions) do
@@ -36,7 +39,8 @@ end
 --- Raises where the name does not end in one of these extensions.
 function file_name.check(path, extensions, what, op)
     if type(path) ~= "string" then
-        core.error.raise("argument", ("a file name is a string, not a %s"):format(type(path)), {op = op, arg = "path"})
+        core.error.raise("argument", ("a file name is a string, not a %s"):format(type(path)),
+            {op = op, arg = "path"})
     end
     local problem = file_name.problem(path, extensions, what)
     if problem then
@@ -47,7 +51,8 @@ end
 --- Raises where an HDF5 file would have the name of another format.
 function file_name.check_hdf5(path, op)
     if type(path) == "string" and (path == "-" or FOREIGN[file_name.extension(path)]) then
-        core.error.raise("argument", ("'%s' is no name for an HDF5 file; give one that ends in .h5"):format(path),
+        core.error.raise("argument",
+            ("'%s' is no name for an HDF5 file; give one that ends in .h5"):format(path),
             {op = op, arg = "path"})
     end
 end

@@ -27,7 +27,8 @@ local function count_of(image)
     return count, first
 end
 
--- The same of a small image without any memory of the pool; nil of a large one, which would take long.
+-- The same of a small image without any memory of the pool; nil of a large one, which would take
+-- long.
 local function count_by_values(image)
     if image.elements > SLOW then
         return nil

@@ -59,7 +59,8 @@ local topics = {
     },
     plan = {
         "mb.plan.peak(fn, device, ...)", "peak of fn(device, ...), which takes no memory",
-        "mb.plan.peaks(fn, {devices}, ...)", "the same of several devices, the host and pinned memory",
+        "mb.plan.peaks(fn, {devices}, ...)",
+            "the same of several devices, the host and pinned memory",
         "mb.plan.max_count(fn, {device =, available =, limit =})", "the largest n that fits",
         "mb.plan.max_slices(fn, make_input, available)", "the largest n for which fn(make_input(n, device)) fits",
         "mb.plan.required_memory(count, {shape =, ...})", "peaks of a reconstruction: all, projection, sinogram",
@@ -71,7 +72,8 @@ local topics = {
         "mb.ledger(fn, ...)", "runs fn(...): its ledger, then its results",
         "l:print(), l:to_json(), l:rows(), l.peak, l:diff(other)", "what can be done with a ledger; == compares rows",
         "mb.bound(bound, fn, ...)", "fn(...); in a dry run, which has no values, the bound",
-        "v:min() == 0 in a dry run or plan", "false without a word, whatever the number; other comparisons are errors: mb.bound",
+        "v:min() == 0 in a dry run or plan",
+            "false without a word, whatever the number; other comparisons are errors: mb.bound",
         "moonbeam --plan script.lua, --ledger script.lua", "whole scripts: planned; planned, run and compared",
         "moonbeam --plan --device planned:h200 script.lua", "for a GPU that is not here; the ledger says what it rests on",
     },
@@ -81,7 +83,8 @@ local topics = {
         "mb.deconv.gradient_consensus(image, psf [, {seed =}])", "stops by itself where two halves of the photons disagree",
         "mb.deconv.landweber, wiener, tikhonov", "least squares with positivity; one transform each way",
         "mb.psf.gaussian, born_wolf, gibson_lanni", "models; lengths in one unit",
-        "mb.psf.center, normalise, background, subtract_background, crop, recentre, resample", "what measured PSFs need",
+        "mb.psf.center, normalise, background, subtract_background, crop, recentre, resample",
+            "what measured PSFs need",
         "mb.phantom.spheres({nz, ny, nx} [, {count =, seed =}])", "a volume to try things on; mb.poisson adds photon noise",
         "mb.metrics.rmse, psnr, ssim, ncc, i_divergence", "(image, reference): a number",
         "mb.box_filter, gaussian_filter, adaptive_threshold", "operators: mb.help(\"box_filter\")",
@@ -92,7 +95,8 @@ local topics = {
         "scan:projections([rows [, {angles =, device =}]]), flats, darks", "raw frames (angle, row, column); rows {first, last}",
         "scan.angles, scan.rows, scan.cols, scan.n_angles", "angles in radians; also pixel_size (m), warnings, scan:describe()",
         "mb.tomo.line_integrals(raw [, {flats =, darks =}])", "flat field and -ln; and counts of what was mended",
-        "mb.tomo.find_center(projections, angles)", "the rotation axis, a 0-based column, and how it came about",
+        "mb.tomo.find_center(projections, angles)",
+            "the rotation axis, a 0-based column, and how it came about",
         "mb.tomo.reconstruct(sinograms, angles [, {center =}])", "slices (row, y, x), by the method that suits (choose_method)",
         "mb.tomo.fbp(sinograms, angles [, {filter =, mode =}])", "filtered back-projection; memory modes, half acquisition, leaning axes",
         "mb.fourier_reconstruct, ramp_filter, backproject, project", "the operators: mb.help(\"backproject\")",
@@ -103,7 +107,8 @@ local topics = {
     files = {
         "mb.h5.open(file), mb.h5.create(file)", "HDF5: read, write, walk; a created file gets its name when it is finished",
         "mb.result.create(file, {shape =})", "a volume slice by slice, with its provenance, for silx and h5web",
-        "mb.images.read(file), mb.images.write(file, array)", "whole images: .tif, .npy, .h5; overwrite = true replaces",
+        "mb.images.read(file), mb.images.write(file, array)",
+            "whole images: .tif, .npy, .h5; overwrite = true replaces",
         "mb.images.open(file), mb.volumes", "images larger than memory, block by block",
         "mb.npy.read, write, mb.tiff", "one format each",
         "mb.view.save(png, slice), mb.view.projections(png, volume)", "pictures",
@@ -193,7 +198,8 @@ local function split_text(descriptor)
     for i, split in ipairs(descriptor.split) do
         parts[i] = ("axis %d%s"):format(split.axis, split.halo and " with a halo" or "")
     end
-    local sum = #parts > 0 and descriptor.split[1].combine == "sum" and " (results but the first are summed)" or ""
+    local sum = #parts > 0 and descriptor.split[1].combine == "sum"
+        and " (results but the first are summed)" or ""
     return #parts > 0 and table.concat(parts, "; ") .. sum or "not at all"
 end
 

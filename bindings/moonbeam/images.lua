@@ -106,7 +106,8 @@ kinds.hdf, kinds.nxs = {open = open_hdf5}, {open = open_hdf5}
 
 local function kind_of(name, what)
     if type(name) ~= "string" then
-        mb.raise("argument", ("name is %s; give the name of a file"):format(name == nil and "missing" or "a " .. type(name)),
+        mb.raise("argument", ("name is %s; give the name of a file"):format(name == nil
+            and "missing" or "a " .. type(name)),
             {op = "images." .. what, arg = "name"})
     end
     local extension = (name:gsub(":/.*$", ""):match("%.(%w+)$") or ""):lower()
@@ -128,12 +129,14 @@ function images.read(name, device)
 end
 
 --- A new image file to be written block by block; its name decides the format: an object with volume(channel, frame),
--- finish() and close(); without finish nothing is left. Options: shape and dtype of a volume, overwrite (default false); for
--- TIFF also channels, frames, meta (of the file it was made from), spacing and unit.
+-- finish() and close(); without finish nothing is left. Options: shape and dtype of a volume,
+-- overwrite (default false); for TIFF also channels, frames, meta (of the file it was made from),
+-- spacing and unit.
 function images.create(name, options)
     local create, problem = kind_of(name, "create")
     if type(options) ~= "table" then
-        mb.raise("argument", "options must be a table with a shape", {op = "images.create", arg = "options"})
+        mb.raise("argument", "options must be a table with a shape",
+            {op = "images.create", arg = "options"})
     end
     if create and (options.channels or 1) * (options.frames or 1) > 1 and create ~= kinds.tif.create then
         fail(("%s: several channels or frames go into a .tif"):format(name), "name")
@@ -141,7 +144,8 @@ function images.create(name, options)
     return (create or fail(problem, "name"))(name, options)
 end
 
---- Writes an image; its name decides the format. Options: overwrite (default false); spacing, unit and meta (TIFF).
+--- Writes an image; its name decides the format. Options: overwrite (default false); spacing,
+-- unit and meta (TIFF).
 function images.write(name, array, options)
     options = options_of(options, "images.write", {"spacing", "unit", "meta", "overwrite"})
     arguments.array(array, "images.write", "array", 1, 8, "an image")

@@ -63,8 +63,8 @@ end
 
 local ENOENT, ENOTDIR <const> = 2, 20
 
--- Whether there is a module of this name. A file that is there but cannot be opened (too many open files, no permission) is
--- an error: the system's reason is what the caller must know.
+-- Whether there is a module of this name. A file that is there but cannot be opened (too many
+-- open files, no permission) is an error: the system's reason is what the caller must know.
 local function has_module(name)
     if package.searchpath(name, package.path) then
         return true
@@ -96,7 +96,8 @@ return setmetatable(mb, {
         if type(name) ~= "string" then
             return nil
         end
-        if name:match("^[%l_][%w_]*$") and not internal[name] and has_module("moonbeam." .. name) then
+        if name:match("^[%l_][%w_]*$") and not internal[name]
+            and has_module("moonbeam." .. name) then
             local module = require("moonbeam." .. name)
             rawset(mb, name, module)
             return module

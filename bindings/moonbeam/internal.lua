@@ -1,4 +1,5 @@
---- Modules that are parts of others. The library's files reach them by require; scripts do not, as mb.<name>.
+--- Modules that are parts of others. The library's files reach them by require; scripts do not,
+-- as mb.<name>.
 
 local internal = {}
 for name in ([[arguments axis_moments axis_pairs axis_register center cli deconv_grid fbp file_name finite gradient_consensus init

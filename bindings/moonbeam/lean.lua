@@ -1,9 +1,10 @@
 --- An axis that leans in the plane of the detector.
 --
--- `axis_tilt` (rad) is the angle between the axis and the detector's columns, in its plane: the axis stands at `center` in the
--- middle of the detector's height and tan(axis_tilt) columns further right for each row further down, like a backslash. Every
--- row is reconstructed about its own column. That is the lean's shear; the rows of the object stay level, so that d columns
--- from the axis a slice is d sin(axis_tilt) rows off. Where that matters, turn the projections first.
+-- `axis_tilt` (rad) is the angle between the axis and the detector's columns, in its plane: the
+-- axis stands at `center` in the middle of the detector's height and tan(axis_tilt) columns
+-- further right for each row further down, like a backslash. Every row is reconstructed about its
+-- own column. That is the lean's shear; the rows of the object stay level, so that d columns from
+-- the axis a slice is d sin(axis_tilt) rows off. Where that matters, turn the projections first.
 
 local mb = require "moonbeam"
 
@@ -13,10 +14,14 @@ local lean = {}
 function lean.of(settings)
     local tilt = settings.axis_tilt or 0
     if tilt ~= 0 and settings.half_acquisition then
-        mb.raise("argument", "half acquisition weighs all rows about one axis: it does not go with axis_tilt", {op = "recon",
+        mb.raise("argument",
+            "half acquisition weighs all rows about one axis: it does not go with axis_tilt",
+            {op = "recon",
             arg = "axis_tilt"})
     elseif tilt ~= tilt or math.abs(tilt) >= math.pi / 4 then
-        mb.raise("argument", ("axis_tilt is %g rad; it must be less than pi / 4 either way"):format(tilt), {op = "recon",
+        mb.raise("argument",
+            ("axis_tilt is %g rad; it must be less than pi / 4 either way"):format(tilt),
+            {op = "recon",
             arg = "axis_tilt"})
     end
     return math.tan(tilt)
@@ -27,8 +32,9 @@ function lean.at(scan, row, settings)
     return lean.of(settings) * (row - (scan.rows + 1) / 2)
 end
 
--- The shifts that a chunk needs for a leaning axis: those of its slices and, since a vertically shifted projection shows its
--- rows elsewhere, those of the projections; nil where there are none.
+-- The shifts that a chunk needs for a leaning axis: those of its slices and, since a vertically
+-- shifted projection shows its rows elsewhere, those of the projections; nil where there are
+-- none.
 function lean.shifts(scan, first, last, settings)
     local slope, of_slices, of_angles = lean.of(settings), nil, nil
     if slope ~= 0 then

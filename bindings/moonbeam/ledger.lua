@@ -89,9 +89,10 @@ function ledger.record(fn, ...)
 end
 
 --- mb.dry_run(fn, ...): the ledger that mb.ledger(fn, ...) would give, without running. Arrays that exist have shape and
--- place but no values; those that fn makes are gone afterwards. File reads give shapes, results are not written. What asks
--- for a value gets one that can be printed and scales arrays, and is an error elsewhere; only its equality with a number
--- (v:min() == 0) cannot be noticed: that is false without a word. mb.bound gives plans a value.
+-- place but no values; those that fn makes are gone afterwards. File reads give shapes, results
+-- are not written. What asks for a value gets one that can be printed and scales arrays, and is
+-- an error elsewhere; only its equality with a number (v:min() == 0) cannot be noticed: that is
+-- false without a word. mb.bound gives plans a value.
 function ledger.dry_run(fn, ...)
     local made = run(true, fn, ...)
     made.results = nil
@@ -117,11 +118,13 @@ function ledger.bound(bound, fn, ...)
     error(results[2], 0)
 end
 
--- Values that a real run finds and that decide what later steps take: {list =, at = (of the next), replay = are they known?}.
+-- Values that a real run finds and that decide what later steps take: {list =, at = (of the
+-- next), replay = are they known?}.
 local finds
 
---- ledger.found(bound, value): the value that a real run has found; in a dry run, which cannot find it, the bound: of the values
--- that are possible the one for which what follows takes most. A dry run inside `replay` gets what was found in `observe`.
+--- ledger.found(bound, value): the value that a real run has found; in a dry run, which cannot
+-- find it, the bound: of the values that are possible the one for which what follows takes most.
+-- A dry run inside `replay` gets what was found in `observe`.
 function ledger.found(bound, value)
     if not core.device.dry() then
         if finds then
@@ -146,7 +149,8 @@ local function with_finds(list, fn, ...)
     return fn(...)
 end
 
---- ledger.observe(fn, ...): calls fn(...). Returns the values that it found, for `replay`, then what it returned.
+--- ledger.observe(fn, ...): calls fn(...). Returns the values that it found, for `replay`, then
+-- what it returned.
 function ledger.observe(fn, ...)
     local list = {}
     return list, with_finds(list, fn, ...)
@@ -320,7 +324,8 @@ function ledger.comparison(predicted, measured)
     return table.concat(lines, "\n"), #differing
 end
 
-ledger.comparison = arguments.checked(ledger.comparison, "ledger.comparison", "predicted: ledger, measured: ledger")
+ledger.comparison = arguments.checked(ledger.comparison, "ledger.comparison",
+    "predicted: ledger, measured: ledger")
 ledger.record = arguments.checked(ledger.record, "ledger", "fn: callable")
 ledger.dry_run = arguments.checked(ledger.dry_run, "dry_run", "fn: callable")
 ledger.bound = arguments.checked(ledger.bound, "bound", "bound: any, fn: callable")

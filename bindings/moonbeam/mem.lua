@@ -108,7 +108,8 @@ end
 -- besides the variables of running functions (default: the globals).
 function mem.list(env)
     if env ~= nil and type(env) ~= "table" then
-        core.error.raise("argument", ("env is a %s; give a table"):format(type(env)), {op = "mem", arg = "env"})
+        core.error.raise("argument", ("env is a %s; give a table"):format(type(env)),
+            {op = "mem", arg = "env"})
     end
     local names = find_names(env)
     local rows, seen = core.garbage.arrays(), {}

@@ -1,9 +1,12 @@
---- The two methods of reconstruction, and which one is taken: `tomo.reconstruct` and `tomo.choose_method`.
+--- The two methods of reconstruction, and which one is taken: `tomo.reconstruct` and
+-- `tomo.choose_method`.
 --
--- Both methods invert the same transform with the same filters, geometry and scale, but their values differ. Filtered
--- back-projection interpolates linearly, which smooths a little. The direct Fourier method interpolates by the rows'
--- trigonometric polynomial, which keeps the highest frequencies, and with them more of the noise. So the choice follows from
--- what is asked alone, never from budget, device or speed: the direct Fourier method, unless only the other one can do it.
+-- Both methods invert the same transform with the same filters, geometry and scale, but their
+-- values differ. Filtered back-projection interpolates linearly, which smooths a little. The
+-- direct Fourier method interpolates by the rows' trigonometric polynomial, which keeps the
+-- highest frequencies, and with them more of the noise. So the choice follows from what is asked
+-- alone, never from budget, device or speed: the direct Fourier method, unless only the other one
+-- can do it.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.arguments"
@@ -87,15 +90,17 @@ local function decided(options)
     return "fourier", words and words .. " needs it" or "the default"
 end
 
--- The ways that options allow: those of the method that is taken, in the order in which they are tried, and then those of the
--- other method, which may be named but not taken. `same` says whether mode "in_place" gives the values of "fast".
+-- The ways that options allow: those of the method that is taken, in the order in which they are
+-- tried, and then those of the other method, which may be named but not taken. `same` says
+-- whether mode "in_place" gives the values of "fast".
 local function ways_of(options, same)
     local taken, why = decided(options)
     local mine, others = {}, {}
     for _, way in ipairs(WAYS) do
         local modes = options.mode == nil or options.mode == "auto" or options.mode == way.mode
         if modes and not excluded(way.method, options) then
-            local own = way.method == taken and (way.mode == "fast" or same or options.mode == "in_place")
+            local own = way.method == taken and (way.mode == "fast" or same
+                or options.mode == "in_place")
             local entry = {method = way.method, mode = way.mode, name = way.name, taken = own,
                 reason = own and ("%s (%s)"):format(way.name, why) or way.name}
             table.insert(own and mine or others, entry)
@@ -110,7 +115,8 @@ local function peak_of(way, shape, angles, options, device)
     for key, value in pairs(options) do
         own[key] = value
     end
-    local given = mb.pool.round(4 * (#shape == 3 and shape[1] or 1) * shape[#shape - 1] * shape[#shape])
+    local given = mb.pool.round(4 * (#shape == 3 and shape[1]
+        or 1) * shape[#shape - 1] * shape[#shape])
         + (options.out and mb.pool.round(options.out.bytes) or 0)
     return mb.plan.peak(function(shadow)
         local sino <close> = mb.empty(shape, {device = shadow})
@@ -119,8 +125,8 @@ local function peak_of(way, shape, angles, options, device)
     end, device).peak - given
 end
 
--- The first way that fits, or where none does the one that takes least; with their peaks. Ways that may not be taken are looked
--- at where `all` is true or none of the others fits.
+-- The first way that fits, or where none does the one that takes least; with their peaks. Ways
+-- that may not be taken are looked at where `all` is true or none of the others fits.
 local function choose(shape, angles, options, device, available, all)
     local same = fbp.same_in_place(device, shape[#shape - 1], shape[#shape], options)
     local ways, best = ways_of(options, same), nil
@@ -140,9 +146,9 @@ local function choose(shape, angles, options, device, available, all)
     return best, ways
 end
 
---- The ways to reconstruct with these options on a device, in the order in which they are tried: {method, mode, name, reason,
--- taken}. One that is not `taken` would give other values: it may be named where no other fits. Runs nothing. Raises where no
--- method does what is asked.
+--- The ways to reconstruct with these options on a device, in the order in which they are tried:
+-- {method, mode, name, reason, taken}. One that is not `taken` would give other values: it may be
+-- named where no other fits. Runs nothing. Raises where no method does what is asked.
 function method.ways(n_angles, cols, options, device)
     checked(options, "tomo.choose_method")
     return ways_of(options, fbp.same_in_place(device, n_angles, cols, options))
@@ -151,10 +157,11 @@ end
 --- Which way `tomo.reconstruct` takes for sinograms of `shape`, {rows, angles, columns} or {angles, columns}. Nothing runs.
 --
 -- `angles` and options as for reconstruct, and `device` (default: the default device) and `available` (bytes beside the
--- sinograms; default what the budget leaves when they are there). The method follows from the options alone; the mode is the
--- faster one that fits, as long as the values stay the same.
--- Returns {method = "fbp" or "fourier", mode = "fast" or "in_place", reason = text, peak (bytes beside the sinograms, exact),
--- fits} and the list of all ways that the options allow, with the same fields and `taken`: whether that way may be taken.
+-- sinograms; default what the budget leaves when they are there). The method follows from the
+-- options alone; the mode is the faster one that fits, as long as the values stay the same.
+-- Returns {method = "fbp" or "fourier", mode = "fast" or "in_place", reason = text, peak (bytes
+-- beside the sinograms, exact), fits} and the list of all ways that the options allow, with the
+-- same fields and `taken`: whether that way may be taken.
 function method.choose(shape, angles, options)
     local rest = {}
     for key, value in pairs(options or {}) do
@@ -175,7 +182,8 @@ function method.choose(shape, angles, options)
     arguments.angles(angles, "tomo.choose_method", "angles", shape[rank - 1])
     if not available then
         local stats = mb.pool.stats(device)
-        available = stats.budget - stats.live - mb.pool.round(4 * (rank == 3 and shape[1] or 1) * shape[rank - 1] * shape[rank])
+        available = stats.budget - stats.live - mb.pool.round(4 * (rank == 3 and shape[1]
+            or 1) * shape[rank - 1] * shape[rank])
     end
     return choose(shape, angles, rest, device, available, true)
 end
@@ -185,13 +193,16 @@ local function fail_budget(best, ways, available)
     local remedies = {}
     for _, way in ipairs(ways) do
         if way.fits and not way.taken then
-            remedies[#remedies + 1] = ("method = \"%s\", mode = \"%s\" takes %s and gives slightly other values"):format(way.method,
+            remedies[#remedies + 1] = ("method = \"%s\", mode = \"%s\" takes %s and gives "
+                .. "slightly other values"):format(way.method,
                 way.mode, mb.device.format_bytes(way.peak))
         end
     end
     remedies[#remedies + 1] = "fewer slices at a time take less"
-    mb.raise("budget", ("the %s needs %s beside the sinograms, %s are available; %s"):format(best.name,
-        mb.device.format_bytes(best.peak), mb.device.format_bytes(available), table.concat(remedies, "; ")),
+    mb.raise("budget",
+        ("the %s needs %s beside the sinograms, %s are available; %s"):format(best.name,
+        mb.device.format_bytes(best.peak), mb.device.format_bytes(available),
+        table.concat(remedies, "; ")),
         {op = "tomo.reconstruct"})
 end
 
@@ -199,15 +210,18 @@ end
 --
 -- `sino` (rows, angles, columns) or (angles, columns), f32; `angles` in radians, in any order. Options: `method` "auto"
 -- (default), "fbp" or "fourier"; those of `tomo.fbp` and `fourier_reconstruct`. What only one of them can do chooses it
--- (half_acquisition, slice_shifts and mode "in_place": fbp; weights, pairs: fourier); otherwise it is the Fourier method, on
--- every device and with every budget, because the values of the two differ: back-projection interpolates linearly, which smooths
--- fine detail and noise a little. `consume` = true gives the sinogram up: fbp filters it in place, the Fourier method releases it.
--- Formula: f(x, y) = scale * sum over angles of q(X cos t + Y sin t + center), q the ramp-filtered line integrals (Kak and
--- Slaney 1988, ch. 3.3; the Fourier method: see fourier_reconstruct). Line integrals have no unit, so that with the default
--- scale, pi / number of angles, the slices are attenuation per pixel; divide by the pixel size for attenuation per metre.
--- Returns the slices (row, y, x), or (y, x), f32, and the way taken as `tomo.choose_method` describes it.
--- Errors: argument (an unknown option, two that no method does together, an angle that is not finite), dtype, shape (sino has
--- not these axes, or not one row per angle), budget (no way fits; the error says what would).
+-- (half_acquisition, slice_shifts and mode "in_place": fbp; weights, pairs: fourier); otherwise
+-- it is the Fourier method, on every device and with every budget, because the values of the two
+-- differ: back-projection interpolates linearly, which smooths fine detail and noise a little.
+-- `consume` = true gives the sinogram up: fbp filters it in place, the Fourier method releases
+-- it. Formula: f(x, y) = scale * sum over angles of q(X cos t + Y sin t + center), q the
+-- ramp-filtered line integrals (Kak and Slaney 1988, ch. 3.3; the Fourier method: see
+-- fourier_reconstruct). Line integrals have no unit, so that with the default scale, pi / number
+-- of angles, the slices are attenuation per pixel; divide by the pixel size for attenuation per
+-- metre. Returns the slices (row, y, x), or (y, x), f32, and the way taken as
+-- `tomo.choose_method` describes it. Errors: argument (an unknown option, two that no method does
+-- together, an angle that is not finite), dtype, shape (sino has not these axes, or not one row
+-- per angle), budget (no way fits; the error says what would).
 function method.reconstruct(sino, angles, options)
     options = checked(options, "tomo.reconstruct")
     arguments.array(sino, "tomo.reconstruct", "sino", 2, 3, "sinograms (row, angle, column), or one (angle, column)")

@@ -90,10 +90,12 @@ function npy.create(name, options)
     return made
 end
 
---- Writes an array (any device) as a .npy file; the file gets its name when it is complete. Options: overwrite (default false).
+--- Writes an array (any device) as a .npy file; the file gets its name when it is complete.
+-- Options: overwrite (default false).
 function npy.write(name, array, options)
     options = options_of(options, "npy.write", {"overwrite"})
-    local file <close> = npy.create(name, {shape = array.shape, dtype = array.dtype, overwrite = options.overwrite})
+    local file <close> = npy.create(name, {shape = array.shape, dtype = array.dtype,
+        overwrite = options.overwrite})
     volumes.store(file:volume(), array)
     file:finish()
 end

@@ -45,7 +45,8 @@ local function check_options(name, options)
     elseif type(options.dims) ~= "table" or axis < 1 or axis > #options.dims + 1 then
         fail("argument", "dims", "dims are the extents of the axes that are not cut, in their order")
     elseif options.inputs ~= nil and type(options.inputs) ~= "table" then
-        fail("argument", "inputs", "inputs is a table of the other inputs, {dtype, extent, ...} by name or number")
+        fail("argument", "inputs",
+            "inputs is a table of the other inputs, {dtype, extent, ...} by name or number")
     elseif not options.available then
         fail("argument", "available", "give the bytes available")
     end
@@ -110,9 +111,9 @@ end
 --   inputs       its other inputs by name or number, {dtype, extent, ...}; -1 stands for n
 --   granularity  1: bare bytes are counted. Otherwise (default) what the pool really takes
 --   device       whose FFT work areas count (default: the default device)
--- Returns n (0: not even one), the dtype of the first result, the bytes that n slices take, for a planned device what that
--- rests on (else nil), and how many of the n a piece needs before and after its own slices: inside an array n slices give
--- n - before - after slices of the result.
+-- Returns n (0: not even one), the dtype of the first result, the bytes that n slices take, for a
+-- planned device what that rests on (else nil), and how many of the n a piece needs before and
+-- after its own slices: inside an array n slices give n - before - after slices of the result.
 function op.max_slices(name, options)
     local axis = check_options(name, options)
     local available = core.device.bytes(options.available)

@@ -124,5 +124,6 @@ end
 
 return whole_call.module(phantom, "phantom", {
     ball = "density: number, radius: number, x: number?, y: number?, z: number?",
-    scale = "ellipsoids: table, half_width: number, half_height: number?, density: number?", heights = "rows: count",
+    scale = "ellipsoids: table, half_width: number, half_height: number?, density: number?",
+    heights = "rows: count",
 })

@@ -1,10 +1,11 @@
--- Knowing before running: functions over operators are dry-run on devices that have the same allocator and the same operators'
--- plans, but no data. What is counted is what a run will take.
+-- Knowing before running: functions over operators are dry-run on devices that have the same
+-- allocator and the same operators' plans, but no data. What is counted is what a run will take.
 --
--- While a function is planned, nothing is done for real: the devices that are named give memory of which only the bytes exist,
--- the first of them is the default device, and arrays that the function captured have shapes but no values. Memory that is asked
--- for on any other device is an error. That a value which does not exist equals a number (v:min() == 0) cannot be noticed: it is
--- false; other comparisons are errors (moonbeam.unknown).
+-- While a function is planned, nothing is done for real: the devices that are named give memory
+-- of which only the bytes exist, the first of them is the default device, and arrays that the
+-- function captured have shapes but no values. Memory that is asked for on any other device is an
+-- error. That a value which does not exist equals a number (v:min() == 0) cannot be noticed: it
+-- is false; other comparisons are errors (moonbeam.unknown).
 
 local core = require "moonbeam.core"
 local options_of = require "moonbeam.options"
@@ -23,7 +24,8 @@ end}
 local function described(value, depth)
     if debug.getmetatable(value) == core.array.metatable then
         return value.released and value
-            or setmetatable({dtype = value.dtype, shape = value.shape, bytes = value.bytes}, description)
+            or setmetatable({dtype = value.dtype, shape = value.shape, bytes = value.bytes},
+                description)
     elseif type(value) ~= "table" or getmetatable(value) ~= nil or depth == 0 then
         return value
     end
@@ -53,11 +55,13 @@ local function taken(devices, before)
     return peak, live
 end
 
--- Calls fn(devices ..., ...) while they are planned, each with `room` bytes beyond what is live there (nil: as many as it takes).
--- Returns {peak = bytes by device id and "pinned", live =, results =}; or nil and the error.
+-- Calls fn(devices ..., ...) while they are planned, each with `room` bytes beyond what is live
+-- there (nil: as many as it takes). Returns {peak = bytes by device id and "pinned", live =,
+-- results =}; or nil and the error.
 local function dry_run(fn, devices, room, ...)
     if type(fn) ~= "function" and not (getmetatable(fn) or {}).__call then
-        core.error.raise("argument", ("fn must be a function of a device, not %s"):format(fn == nil and "missing" or "a "
+        core.error.raise("argument", ("fn must be a function of a device, not %s"):format(fn == nil
+            and "missing" or "a "
             .. type(fn)), {op = "plan", arg = "fn"})
     end
     core.device.dry_begin(devices, room)
@@ -81,27 +85,32 @@ local function dry_run(fn, devices, room, ...)
     return {peak = peak, live = live, results = table.pack(table.unpack(results, 2, results.n))}
 end
 
--- The memory that fn needs: plans fn(device, ...), on the default device unless one is given. Returns {peak =, live =, pinned =,
--- results =, basis =}: the most bytes that it has at a time beyond those that are live already, those that are left at the end,
--- the most pinned host memory, what fn returned (arrays as {dtype, shape, bytes}), and on a planned device what the figures rest
--- on. An error of fn is raised; one that asks for memory on another device is an error (see plan.peaks). There are no values:
--- v:min() == 0 is false without a word (see mb.dry_run).
+-- The memory that fn needs: plans fn(device, ...), on the default device unless one is given.
+-- Returns {peak =, live =, pinned =, results =, basis =}: the most bytes that it has at a time
+-- beyond those that are live already, those that are left at the end, the most pinned host
+-- memory, what fn returned (arrays as {dtype, shape, bytes}), and on a planned device what the
+-- figures rest on. An error of fn is raised; one that asks for memory on another device is an
+-- error (see plan.peaks). There are no values: v:min() == 0 is false without a word (see
+-- mb.dry_run).
 function plan.peak(fn, device, ...)
     device = open(device)
     local made, err = dry_run(fn, {device}, nil, ...)
     if not made then
         error(err, 0)
     end
-    return {peak = made.peak[device.id], live = made.live[device.id], pinned = made.peak.pinned, results = made.results,
+    return {peak = made.peak[device.id], live = made.live[device.id], pinned = made.peak.pinned,
+        results = made.results,
         basis = device.basis}
 end
 
--- The memory that fn needs on several devices: plans fn(device, ..., ...) on those of the list and the host. The first of the
--- list is the default device. Returns {peak =, live =, results =, basis =} as plan.peak, where peak and live are tables of bytes
--- by device: {["cuda:0"] = 4096, host = 512}, and peak.pinned is that of pinned host memory.
+-- The memory that fn needs on several devices: plans fn(device, ..., ...) on those of the list
+-- and the host. The first of the list is the default device. Returns {peak =, live =, results =,
+-- basis =} as plan.peak, where peak and live are tables of bytes by device: {["cuda:0"] = 4096,
+-- host = 512}, and peak.pinned is that of pinned host memory.
 function plan.peaks(fn, devices, ...)
     if type(devices) ~= "table" or #devices == 0 then
-        core.error.raise("argument", "devices must be a list of one device or more", {op = "plan.peaks", arg = "devices"})
+        core.error.raise("argument", "devices must be a list of one device or more",
+            {op = "plan.peaks", arg = "devices"})
     end
     local list, seen, basis = {}, {}, {}
     for i, device in ipairs(devices) do
@@ -146,12 +155,14 @@ local function count_options(options)
     local granularity, limit = options.granularity or 1, options.limit or 1 << 31
     for name, value in pairs {granularity = granularity, limit = limit} do
         if math.type(value) ~= "integer" or value < 1 then
-            core.error.raise("argument", ("%s must be an integer of at least 1, not %s"):format(name, tostring(value)),
+            core.error.raise("argument",
+                ("%s must be an integer of at least 1, not %s"):format(name, tostring(value)),
                 {op = "plan.max_count", arg = name})
         end
     end
     if limit < granularity then
-        core.error.raise("argument", ("limit is %d, below the granularity of %d"):format(limit, granularity),
+        core.error.raise("argument", ("limit is %d, below the granularity of %d"):format(limit,
+            granularity),
             {op = "plan.max_count", arg = "limit"})
     end
     return device, available, limit // granularity, granularity
@@ -215,7 +226,8 @@ end
 function plan.max_slices(fn, make_input, available, device)
     for name, value in pairs {fn = fn or false, make_input = make_input or false} do
         if type(value) ~= "function" then
-            core.error.raise("argument", ("%s must be a function, not %s"):format(name, value and "a " .. type(value)
+            core.error.raise("argument", ("%s must be a function, not %s"):format(name, value
+                and "a " .. type(value)
                 or "missing"), {op = "plan.max_slices", arg = name})
         end
     end
@@ -231,7 +243,8 @@ end
 return setmetatable(plan, {
     __call = function(_, fn, ...)
         if type(fn) ~= "function" and type(fn) ~= "string" then
-            core.error.raise("argument", ("fn must be a function or a text, not %s"):format(fn == nil and "missing" or "a "
+            core.error.raise("argument",
+                ("fn must be a function or a text, not %s"):format(fn == nil and "missing" or "a "
                 .. type(fn)), {op = "plan", arg = "fn"})
         elseif type(fn) == "string" then
             local text, problem = fn, nil

@@ -54,7 +54,8 @@ end
 -- fn returned. The garbage of earlier code is freed first, so that it does not count.
 function pool.peak(fn, device, ...)
     if type(fn) ~= "function" then
-        fail("peak", "fn", ("fn must be a function, not %s"):format(fn == nil and "missing" or "a " .. type(fn)))
+        fail("peak", "fn", ("fn must be a function, not %s"):format(fn == nil and "missing" or "a "
+            .. type(fn)))
     end
     core.garbage.collect()
     local scope <close> = core.pool.scope(device)
@@ -166,7 +167,8 @@ function pool.shutdown(device)
 end
 
 -- ---------------------------------------------------------------------------------------------
--- Blocks by hand. One block can hold many pitched images, which every filter takes, and several blocks of different types:
+-- Blocks by hand. One block can hold many pitched images, which every filter takes, and several
+-- blocks of different types:
 --
 --   local width, height = 1920, 1080
 --   local rows <close> = mb.pool.alloc_pitched(width, 2 * height, {dtype = "f32"})
@@ -179,8 +181,8 @@ end
 --       mb.adaptive_threshold(smooth, 11, {out = mask})
 --   end
 --
--- After the first turn of that loop the pool commits nothing more. block:reinterpret(dtype) is a view of the same bytes as
--- other elements.
+-- After the first turn of that loop the pool commits nothing more. block:reinterpret(dtype) is a
+-- view of the same bytes as other elements.
 
 -- What a block of that many bytes takes: whole units of 512.
 function pool.ceil_1d(bytes)
@@ -200,12 +202,13 @@ end
 
 -- element_bytes(dtype): what one element takes.
 
--- alloc(bytes [, device]), alloc(bytes, {device =, dtype =}): a block, as an array of one axis; of u8 without dtype, of
--- bytes / element_bytes(dtype) elements with it. A block of 0 bytes is legal and takes no memory.
+-- alloc(bytes [, device]), alloc(bytes, {device =, dtype =}): a block, as an array of one axis;
+-- of u8 without dtype, of bytes / element_bytes(dtype) elements with it. A block of 0 bytes is
+-- legal and takes no memory.
 pool.alloc = core.pool.alloc
 
--- Rows at a pitch: an array (height, width), and the pitch in bytes. options: dtype (default u8), device, pitch (bytes,
--- whole elements; default: a row's bytes rounded up to 512).
+-- Rows at a pitch: an array (height, width), and the pitch in bytes. options: dtype (default u8),
+-- device, pitch (bytes, whole elements; default: a row's bytes rounded up to 512).
 function pool.alloc_pitched(width, height, options)
     options = options_of(options, "pool.alloc_pitched", {"device", "dtype", "pitch"})
     local dtype = options.dtype or "u8"
@@ -213,15 +216,18 @@ function pool.alloc_pitched(width, height, options)
     check_count(width, "alloc_pitched", "width", 0)
     check_count(height, "alloc_pitched", "height", 0)
     if width > math.maxinteger // 2 // size then
-        fail("alloc_pitched", "width", ("%d elements of %s are more than can be addressed"):format(width, dtype))
+        fail("alloc_pitched", "width",
+            ("%d elements of %s are more than can be addressed"):format(width, dtype))
     end
     local pitch = options.pitch or core.pool.round(width * size)
     check_count(pitch, "alloc_pitched", "pitch", width * size)
     if pitch % size ~= 0 then
-        fail("alloc_pitched", "pitch", ("a pitch of %d bytes is no whole number of %s (%d bytes each)"):format(pitch,
+        fail("alloc_pitched", "pitch",
+            ("a pitch of %d bytes is no whole number of %s (%d bytes each)"):format(pitch,
             dtype, size))
     end
-    local whole <close> = core.array.empty({ height, pitch // size }, { dtype = dtype, device = options.device })
+    local whole <close> = core.array.empty({ height, pitch // size },
+        { dtype = dtype, device = options.device })
     core.pool.note_pitch(whole, (pitch - width * size) * height)
     return whole:view(core.array.all, { 1, width }), pitch
 end
@@ -229,7 +235,8 @@ end
 -- free(block): releases it. One that was released before is an error that names both places.
 function pool.free(block)
     if not is_array(block) then
-        fail("free", "block", ("block is %s; give what pool.alloc returned"):format(block == nil and "missing" or "a " .. type(block)))
+        fail("free", "block", ("block is %s; give what pool.alloc returned"):format(block == nil
+            and "missing" or "a " .. type(block)))
     end
     return core.garbage.free(block)
 end
@@ -301,7 +308,8 @@ local formats = { csv = to_csv, json = to_json, chrome = to_chrome }
 -- The pool's latest events (up to 16384), oldest first: {action = "alloc", "free" or "refused",
 -- ns, offset, bytes, live, owner, tag, thread, end, block}. options (instead of a device): device,
 -- format = "csv" (RMM's replay log), "json" or "chrome" (a timeline for Chrome and Perfetto) gives
--- text instead; file: writes the text there and returns the number of events; overwrite = true: it may replace a file.
+-- text instead; file: writes the text there and returns the number of events; overwrite = true:
+-- it may replace a file.
 function pool.trace(options)
     if type(options) ~= "table" then
         return core.pool.events(options)

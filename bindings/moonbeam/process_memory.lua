@@ -1,14 +1,17 @@
---- What the process takes in all, beside the pools: what a batch system's memory limit must leave room for.
+--- What the process takes in all, beside the pools: what a batch system's memory limit must leave
+-- room for.
 --
--- A pool never commits more than its budget, but for parts of pages at the edges of its holes. So the process takes the budget of
--- the host's pool, pinned memory, what it has now (program, libraries, the context of a GPU, Lua tables), and what reading and
--- writing files need: a bound, not a figure to the byte.
+-- A pool never commits more than its budget, but for parts of pages at the edges of its holes. So
+-- the process takes the budget of the host's pool, pinned memory, what it has now (program,
+-- libraries, the context of a GPU, Lua tables), and what reading and writing files need: a bound,
+-- not a figure to the byte.
 
 local mb = require "moonbeam"
 
 local process_memory = {}
 
--- File buffers and caches of HDF5, tables of FFT plans, stacks of threads, pages at the edges of holes.
+-- File buffers and caches of HDF5, tables of FFT plans, stacks of threads, pages at the edges of
+-- holes.
 process_memory.OTHER = 48 << 20
 
 -- A field of /proc/self/status, in bytes; nil where the system has none.
@@ -18,21 +21,25 @@ local function status_field(name)
     return kilobytes and math.tointeger(kilobytes) * 1024
 end
 
---- The bytes that the process has now, and the most that it has had so far. 0 where the system does not say.
+--- The bytes that the process has now, and the most that it has had so far. 0 where the system
+-- does not say.
 function process_memory.resident()
     return status_field("VmRSS") or 0, status_field("VmHWM") or 0
 end
 
---- A bound for the resident bytes of the process: `pool` bytes of the host's pool (its budget, or a peak that is made its budget),
--- `pinned` bytes of pinned host memory, and `buffers`, what else the work is known to take.
+--- A bound for the resident bytes of the process: `pool` bytes of the host's pool (its budget, or
+-- a peak that is made its budget), `pinned` bytes of pinned host memory, and `buffers`, what else
+-- the work is known to take.
 function process_memory.bound(pool, pinned, buffers)
     local now = process_memory.resident()
     local committed = mb.pool.stats("host").committed
-    return math.max(0, now - committed) + math.max(pool, committed) + pinned + (buffers or 0) + process_memory.OTHER
+    return math.max(0, now - committed) + math.max(pool, committed) + pinned + (buffers
+        or 0) + process_memory.OTHER
 end
 
---- Makes `bytes` more than what is live the budget of a device, if that is the host and its budget is larger, until the returned
--- value is closed: a plan is exact, so the work needs no more, and the process does not take more than its bound.
+--- Makes `bytes` more than what is live the budget of a device, if that is the host and its
+-- budget is larger, until the returned value is closed: a plan is exact, so the work needs no
+-- more, and the process does not take more than its bound.
 function process_memory.hold(device, bytes)
     local before = device:budget()
     if device.kind == "host" then

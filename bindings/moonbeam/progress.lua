@@ -75,4 +75,5 @@ function progress:finish()
     return elapsed
 end
 
-return arguments.module(progress, "progress", {step = "self: progress, count: number", finish = "self: progress"})
+return arguments.module(progress, "progress", {step = "self: progress, count: number",
+    finish = "self: progress"})

@@ -147,11 +147,12 @@ end
 
 local FEWEST = 32 -- elements of faces of which quantiles say something
 
---- What lies under a measured PSF, such as a camera's offset: {level, the median of its faces; share, the part of the PSF's
--- sum that a background of this level is; flat, whether the faces are a pedestal}. They are where there are enough of them,
--- a twentieth at most lies below half of the level and a quarter above 1.5 times the level, and the level is at most half of
--- the maximum: out-of-focus light, which belongs to the PSF, has dark rings and dark edges in focus. In a dry run
--- {0, 0, false}.
+--- What lies under a measured PSF, such as a camera's offset: {level, the median of its faces;
+-- share, the part of the PSF's sum that a background of this level is; flat, whether the faces
+-- are a pedestal}. They are where there are enough of them, a twentieth at most lies below half
+-- of the level and a quarter above 1.5 times the level, and the level is at most half of the
+-- maximum: out-of-focus light, which belongs to the PSF, has dark rings and dark edges in focus.
+-- In a dry run {0, 0, false}.
 function psf.background(a)
     local values = face_values(a)
     local sum <close> = mb.reduce(a, "sum")
@@ -164,12 +165,14 @@ function psf.background(a)
     local level = (values[(n + 1) // 2] + values[n // 2 + 1]) / 2
     local low, high = values[(n + 19) // 20], values[n + 1 - (n + 3) // 4]
     local total = sum:item()
-    return {level = level, share = total > 0 and level * a.elements / total or 0, flat = n >= FEWEST and level > 0
+    return {level = level, share = total > 0 and level * a.elements / total or 0,
+        flat = n >= FEWEST and level > 0
         and low >= 0.5 * level and high <= 1.5 * level and level <= 0.5 * max:item()}
 end
 
---- A PSF without its background: subtracts `level` (default that of psf.background), negative values become 0. Returns an f32
--- array and the level. A level of 0 leaves all values as they are, in the same memory and steps.
+--- A PSF without its background: subtracts `level` (default that of psf.background), negative
+-- values become 0. Returns an f32 array and the level. A level of 0 leaves all values as they
+-- are, in the same memory and steps.
 function psf.subtract_background(a, level)
     level = level or psf.background(a).level
     local result = a:cast("f32")
@@ -263,9 +266,10 @@ end
 local MOST_TERMS, MOST_VALUES = 5e9, 1 << 24
 local COARSEST = 20 -- pixels, in wavelengths over numerical apertures; a light spot is half of one
 
--- Points of Simpson's rule in u, from 0 to 1: lists of rho and of the weights of f(rho) rho drho (but for a factor), 0 to
--- `count`. Paths through layers end in a square root where NA exceeds an index, at which the rule is off by up to 1 %; in u,
--- rho = limit sin(pi u / 2), they are smooth. `linear`: rho = limit u, for paths that are polynomials.
+-- Points of Simpson's rule in u, from 0 to 1: lists of rho and of the weights of f(rho) rho drho
+-- (but for a factor), 0 to `count`. Paths through layers end in a square root where NA exceeds an
+-- index, at which the rule is off by up to 1 %; in u, rho = limit sin(pi u / 2), they are smooth.
+-- `linear`: rho = limit u, for paths that are polynomials.
 local function nodes(count, limit, linear)
     local rho, weights = {}, {}
     for m = 0, count do
@@ -279,7 +283,8 @@ local function nodes(count, limit, linear)
 end
 
 -- |integral over rho from 0 to `limit` of J0(k NA r rho) exp(i k path(rho, z)) rho drho|^2 at pixel centres about the
--- middle, sum 1, f32 (z, y, x). `even`: planes at z and -z are equal, and paths are polynomials of rho.
+-- middle, sum 1, f32 (z, y, x). `even`: planes at z and -z are equal, and paths are polynomials
+-- of rho.
 local function scalar(what, size, options, limit, path, even)
     if type(size) ~= "table" or #size ~= 3 then
         fail("size is {nz, ny, nx}", "size", what)
@@ -501,6 +506,8 @@ function psf.resample(a, from, to, options)
 end
 
 return whole_call.module(psf, "psf", {
-    center = "a: array", sum = "a: array", background = "a: array", subtract_background = "a: array, level: number?",
-    normalise = "a: array", crop = "a: array", recentre = "a: array", bessel_j0 = "x: number", resample = "a: array",
+    center = "a: array", sum = "a: array", background = "a: array",
+        subtract_background = "a: array, level: number?",
+    normalise = "a: array", crop = "a: array", recentre = "a: array", bessel_j0 = "x: number",
+        resample = "a: array",
 })

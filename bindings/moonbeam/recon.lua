@@ -23,13 +23,15 @@ local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cu
 --- The names of the options of recon.plan and its kin.
 recon.OPTIONS = OPTIONS
 
---- Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need more than its own): the input of
--- `recon.slices`. `recon.frames(scan, device, first, last, settings [, carrier])`: without a carrier it is there at once.
+--- Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need
+-- more than its own): the input of `recon.slices`. `recon.frames(scan, device, first, last,
+-- settings [, carrier])`: without a carrier it is there at once.
 recon.frames = scan_work.frames
 
---- `recon.slices(scan, frames, first, last, settings)`: the slices of a chunk of rows from its frames, which it releases:
--- normalises, shifts and reconstructs them (settings as of `recon.plan`, whose method and mode are what counts; without them
--- those of `tomo.reconstruct`). Returns the slices (z, y, x) on the device and the counts of mended values (of all rows read).
+--- `recon.slices(scan, frames, first, last, settings)`: the slices of a chunk of rows from its
+-- frames, which it releases: normalises, shifts and reconstructs them (settings as of
+-- `recon.plan`, whose method and mode are what counts; without them those of `tomo.reconstruct`).
+-- Returns the slices (z, y, x) on the device and the counts of mended values (of all rows read).
 recon.slices = scan_work.slices
 
 --- One chunk of rows, read and reconstructed: `recon.chunk(scan, device, first, last, settings)`.
@@ -76,7 +78,8 @@ end
 -- a comment), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
 function recon.read_shifts(scan, where)
     if type(where) ~= "string" then
-        mb.raise("argument", "where is a file, a dataset or both, FILE:/PATH", {op = "recon.read_shifts", arg = "where"})
+        mb.raise("argument", "where is a file, a dataset or both, FILE:/PATH",
+            {op = "recon.read_shifts", arg = "where"})
     end
     local values = not where:match("^(.+):(/.*)$") and numbers_of_text(where) or nil
     if not values then
@@ -89,7 +92,8 @@ function recon.read_shifts(scan, where)
         end
         local shape = file:dataset(path or where).shape
         if #shape > 1 then
-            mb.raise("shape", ("%s has %d axes; vertical shifts are a list, one number a projection"):format(where, #shape),
+            mb.raise("shape", ("%s has %d axes; vertical shifts are a list, one number a "
+                .. "projection"):format(where, #shape),
                 {op = "recon.read_shifts", arg = "where"})
         elseif (shape[1] or 1) == scan.n_angles then -- else there is no need to read it
             local array <close> = file:read(path or where, {device = "host"})
@@ -100,7 +104,8 @@ function recon.read_shifts(scan, where)
     end
     if type(values) ~= "table" or #values ~= scan.n_angles then
         mb.raise("shape", ("%s has %s vertical shifts; the scan has %d projections"):format(where,
-            type(values) == "table" and (values.n or #values) or 1, scan.n_angles), {op = "recon.read_shifts", arg = "where"})
+            type(values) == "table" and (values.n or #values) or 1, scan.n_angles),
+                {op = "recon.read_shifts", arg = "where"})
     end
     for i, value in ipairs(values) do
         if value ~= value or math.abs(value) > scan.rows then
@@ -111,10 +116,11 @@ function recon.read_shifts(scan, where)
     return values
 end
 
---- Looks at a few frames of a scan before anything is made of them: {kind = "flats", "transmission" or
--- "line integrals", text, warnings}. Raises where a volume would be made of nothing: counts without
--- flats, values that are all not finite, all saturated, or all one number in float32. The options rows,
--- log and device count. A scan is looked at once; find_center and run do so where nobody did.
+--- Looks at a few frames of a scan before anything is made of them: {kind = "flats",
+-- "transmission" or "line integrals", text, warnings}. Raises where a volume would be made of
+-- nothing: counts without flats, values that are all not finite, all saturated, or all one number
+-- in float32. The options rows, log and device count. A scan is looked at once; find_center and
+-- run do so where nobody did.
 function recon.check_values(scan, options)
     return scan_values.check(scan, options_of(options, "recon.check_values", OPTIONS))
 end
@@ -143,14 +149,14 @@ function recon.find_center(scan, options)
     return scan_center.find(scan, options)
 end
 
---- The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns its axis, whatever
--- the frames of this scan hold (options as there). Reads nothing.
+--- The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns its
+-- axis, whatever the frames of this scan hold (options as there). Reads nothing.
 function recon.center_bounds(scan, options)
     return scan_center.bounds(scan, options_of(options, "recon.center_bounds", OPTIONS))
 end
 
---- Writes a PNG of how well opposite projections match over the columns of the axis, from the table that
--- `recon.find_center` returned. Red is the axis, blue the axis by trial slices.
+--- Writes a PNG of how well opposite projections match over the columns of the axis, from the
+-- table that `recon.find_center` returned. Red is the axis, blue the axis by trial slices.
 -- Errors: argument (a scan without opposite projections), io.
 function recon.center_picture(path, details)
     scan_center.picture(path, details)
@@ -163,16 +169,19 @@ function recon.find_range(scan, options)
     return scan_work.find_range(scan, options_of(options, "recon.find_range", OPTIONS))
 end
 
---- How many of the 65536 codes of u16 the slices use when they are stored by `options.range`; fewer than one is an error.
+--- How many of the 65536 codes of u16 the slices use when they are stored by `options.range`;
+-- fewer than one is an error.
 function recon.range_codes(scan, options)
     options = options_of(options, "recon.range_codes", OPTIONS)
     local own, range = recon.find_range(scan, options), options.range
     if mb.device.dry() then
         return 65536 -- there are no values to judge
     end
-    local codes = 65535 * (own[2] - own[1]) / 1.5 / (range[2] - range[1]) -- without find_range's margins
+    -- without find_range's margins
+    local codes = 65535 * (own[2] - own[1]) / 1.5 / (range[2] - range[1])
     if codes < 1 or codes ~= codes then
-        mb.raise("argument", ("the range %g to %g is so wide that all values, about %.4g to %.4g, are stored as one"):format(
+        mb.raise("argument", ("the range %g to %g is so wide that all values, about %.4g to "
+            .. "%.4g, are stored as one"):format(
             range[1], range[2], own[1], own[2]), {op = "recon.range_codes", arg = "range"})
     end
     return codes
@@ -193,26 +202,31 @@ function recon.decoded(scan, options, plan, searched)
 end
 
 --- What a reconstruction will take: method, chunk height, number of chunks, bytes. Reads nothing.
--- Options as `recon.run`. The method follows from the scan and the options alone (see `tomo.reconstruct`); `mode` becomes the
--- faster one that fits with one row at least, as long as the values stay the same.
--- Without a `center` the plan is an upper bound (exact = false): it holds for every axis that the search may return, and counts
--- the search (search_peak) and, where `dtype` needs a `range`, finding that (range_peak). `recon.settle` makes it exact.
--- `overlap` (reading and writing beside the computing, which
--- takes a second set of chunks on the device) "auto" becomes true where that fits with one row at least. `dtype` "f16" or "u16"
--- stores the slices as that, `range` = {low, high} being its low and high (see op quantize); `slices_per_file` is the result's;
--- `out` is the array on the host that the slices go to, where that is no result. `pinned` is the pinned host memory that it may
--- take (none for arrays that are pinned themselves), `threads` how many threads read, and how many write.
--- Returns {rows = {first, last}, method, mode, reason, chunk, chunks, peak (of everything), run_peak, search_peak, range_peak,
--- exact, at_most, worst_axis, process (a bound for the resident bytes of the whole process, if the host's budget is no more than
--- at_most; nil for a device that is not here), overlap, pinned, budget, device, volume = {nz, ny, nx}, settings, ...}.
+-- Options as `recon.run`. The method follows from the scan and the options alone (see
+-- `tomo.reconstruct`); `mode` becomes the faster one that fits with one row at least, as long as
+-- the values stay the same. Without a `center` the plan is an upper bound (exact = false): it
+-- holds for every axis that the search may return, and counts the search (search_peak) and, where
+-- `dtype` needs a `range`, finding that (range_peak). `recon.settle` makes it exact. `overlap`
+-- (reading and writing beside the computing, which takes a second set of chunks on the device)
+-- "auto" becomes true where that fits with one row at least. `dtype` "f16" or "u16" stores the
+-- slices as that, `range` = {low, high} being its low and high (see op quantize);
+-- `slices_per_file` is the result's; `out` is the array on the host that the slices go to, where
+-- that is no result. `pinned` is the pinned host memory that it may take (none for arrays that
+-- are pinned themselves), `threads` how many threads read, and how many write. Returns {rows =
+-- {first, last}, method, mode, reason, chunk, chunks, peak (of everything), run_peak,
+-- search_peak, range_peak, exact, at_most, worst_axis, process (a bound for the resident bytes of
+-- the whole process, if the host's budget is no more than at_most; nil for a device that is not
+-- here), overlap, pinned, budget, device, volume = {nz, ny, nx}, settings, ...}.
 function recon.plan(scan, options)
     return scan_plan.make(scan, options_of(options, "recon.plan", OPTIONS))
 end
 
---- The exact plan, once what a plan without `center` leaves open is known: the same method and chunks, `peak` to the byte, never
--- more than `at_most`, the peak of the plan before. Looks for the axis unless the plan has it or `found.center` gives it, and for
--- the range of the values where one is needed; `codes` of the plan is how many codes of u16 the range that was given leaves (see
--- recon.range_codes). Returns the plan, and how the axis was found: what find_center says, {center, how, details}.
+--- The exact plan, once what a plan without `center` leaves open is known: the same method and
+-- chunks, `peak` to the byte, never more than `at_most`, the peak of the plan before. Looks for
+-- the axis unless the plan has it or `found.center` gives it, and for the range of the values
+-- where one is needed; `codes` of the plan is how many codes of u16 the range that was given
+-- leaves (see recon.range_codes). Returns the plan, and how the axis was found: what find_center
+-- says, {center, how, details}.
 function recon.settle(scan, plan, found)
     found = options_of(found, "recon.settle", {"center", "how", "details"})
     if not plan.exact then
@@ -237,8 +251,9 @@ end
 --- Text of a plan, for people.
 recon.describe = scan_plan.describe
 
---- `recon.check_bytes(what, bytes, promised)`: says loudly, on the standard error, that a promise was broken. Where the
--- environment has MOONBEAM_STRICT, as in specs, that is an error. Returns whether the promise was kept.
+--- `recon.check_bytes(what, bytes, promised)`: says loudly, on the standard error, that a promise
+-- was broken. Where the environment has MOONBEAM_STRICT, as in specs, that is an error. Returns
+-- whether the promise was kept.
 recon.check_bytes = scan_plan.check_bytes
 
 -- What functions that are not part of the plan take while it runs.
@@ -282,7 +297,8 @@ local function steps_of(plan, sink, each, others, bar)
     }, beside
 end
 
--- How many values, detector pixels and voxels a run goes through, rows that are read twice counted twice.
+-- How many values, detector pixels and voxels a run goes through, rows that are read twice
+-- counted twice.
 local function sizes_of(scan, plan, ranges)
     local rows = 0
     for _, range in ipairs(ranges) do
@@ -292,13 +308,16 @@ local function sizes_of(scan, plan, ranges)
         voxels = plan.volume[1] * plan.volume[2] * plan.volume[3]}
 end
 
---- Runs a plan; one that is not exact is settled first. `sink` gets the slices: a result (mb.result) or the plan's `out` (left out
--- here), either written to while the next chunk is computed, or a function (slices, z), z counting from 1, which is done with the
--- slices when it returns. `each`, a function like that, sees the slices before. Memory that these functions take comes on top of
--- the plan. Measured bytes that are not those of the plan are an error in specs, and a loud warning otherwise (check_bytes).
--- Returns {seconds, peak, pinned (both measured), as_planned (were they those of the plan?), plan, counts = {nonfinite, clamped,
--- nonpositive}, clipped = {below, above, NaN} of the values stored as another type than f32, times (see stream.describe),
--- warnings: what was lost}. Raises where all was: nothing finite, no beam, everything clipped.
+--- Runs a plan; one that is not exact is settled first. `sink` gets the slices: a result
+-- (mb.result) or the plan's `out` (left out here), either written to while the next chunk is
+-- computed, or a function (slices, z), z counting from 1, which is done with the slices when it
+-- returns. `each`, a function like that, sees the slices before. Memory that these functions take
+-- comes on top of the plan. Measured bytes that are not those of the plan are an error in specs,
+-- and a loud warning otherwise (check_bytes). Returns {seconds, peak, pinned (both measured),
+-- as_planned (were they those of the plan?), plan, counts = {nonfinite, clamped, nonpositive},
+-- clipped = {below, above, NaN} of the values stored as another type than f32, times (see
+-- stream.describe), warnings: what was lost}. Raises where all was: nothing finite, no beam,
+-- everything clipped.
 function recon.run(scan, plan, sink, each)
     scan_values.check(scan, plan.settings)
     plan = recon.settle(scan, plan)
@@ -311,24 +330,28 @@ function recon.run(scan, plan, sink, each)
     local scope <close> = mb.pool.scope(plan.device)
     local others = others_of(plan.device)
     local steps, beside = steps_of(plan, sink, each, others, bar)
-    local totals, times = scan_work.run(unpacked or scan, plan.device, chunks, plan.settings, steps, beside)
+    local totals, times = scan_work.run(unpacked or scan, plan.device, chunks, plan.settings,
+        steps, beside)
     local peak = scope:finish()
     times.unpack = (unpacked or scan).unpack_seconds
-    local report = {seconds = bar:finish(), peak = peak, pinned = times.pinned, counts = totals.mended, clipped = totals.clipped,
+    local report = {seconds = bar:finish(), peak = peak, pinned = times.pinned,
+        counts = totals.mended, clipped = totals.clipped,
         times = times, plan = plan}
     report.warnings = mb.device.dry() and {} or scan_values.losses(totals.mended, totals.clipped,
         sizes_of(scan, plan, ranges), plan.settings.log ~= false)
     report.as_planned = scan_plan.check_bytes("the run", peak, plan.run_peak, peak == plan.run_peak
         or others.bytes > 0 and peak > plan.run_peak and peak <= plan.run_peak + others.bytes)
     if beside then
-        report.as_planned = scan_plan.check_bytes("the run's pinned memory", times.pinned, plan.pinned) and report.as_planned
+        report.as_planned = scan_plan.check_bytes("the run's pinned memory", times.pinned,
+            plan.pinned) and report.as_planned
     end
     return report
 end
 
 -- The width of the slices, where it is known before the axis.
 local function width_of(scan, settings)
-    return settings.size or settings.half_acquisition and scan_work.extended_width(scan, settings) or scan.cols
+    return settings.size or settings.half_acquisition and scan_work.extended_width(scan, settings)
+        or scan.cols
 end
 
 --- Reconstructs projections that are in host memory into a volume in host memory, in chunks of rows that fit the device, moved
@@ -351,7 +374,8 @@ function recon.reconstruct(projections, angles, options)
     settings.flats, settings.darks = nil, nil
     scan_values.check(scan, settings)
     if settings.half_acquisition and not settings.size and not settings.center then
-        settings.center = recon.settle(scan, recon.plan(scan, settings)).settings.center -- it makes the width of the volume
+        -- it makes the width of the volume
+        settings.center = recon.settle(scan, recon.plan(scan, settings)).settings.center
     end
     local made
     if not options.out then
@@ -374,8 +398,12 @@ return whole_call.module(recon, "recon", {
     frames = "scan: scan, device: device, first: count, last: count, settings: table",
     slices = "scan: scan, frames: table, first: count, last: count, settings: table",
     chunk = "scan: scan, device: device, first: count, last: count, settings: table",
-    read_shifts = "scan: scan", check_values = "scan: scan", expected_values = "scan: scan", find_center = "scan: scan",
-    center_bounds = "scan: scan", center_picture = "path: string, details: table", find_range = "scan: scan",
-    range_codes = "scan: scan", decoded = "scan: scan", plan = "scan: scan", settle = "scan: scan, plan: plan",
-    describe = "plan: plan", check_bytes = "what: string, bytes: count, promised: count", run = "scan: scan, plan: plan",
+    read_shifts = "scan: scan", check_values = "scan: scan", expected_values = "scan: scan",
+    find_center = "scan: scan",
+    center_bounds = "scan: scan", center_picture = "path: string, details: table",
+    find_range = "scan: scan",
+    range_codes = "scan: scan", decoded = "scan: scan", plan = "scan: scan",
+    settle = "scan: scan, plan: plan",
+    describe = "plan: plan", check_bytes = "what: string, bytes: count, promised: count",
+    run = "scan: scan, plan: plan",
 })

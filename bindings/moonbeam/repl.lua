@@ -411,8 +411,8 @@ local function watch_memory()
     end
 end
 
--- Reads one complete statement. Returns the function and the text, or nil at the end of input; false
--- and a message when it does not compile; false alone when Ctrl-C dropped it.
+-- Reads one complete statement. Returns the function and the text, or nil at the end of input;
+-- false and a message when it does not compile; false alone when Ctrl-C dropped it.
 local function read_statement(reader, env)
     local text
     while true do
@@ -515,5 +515,6 @@ function repl.run(options)
 end
 
 return arguments.module(repl, "repl", {
-    array_text = "a: array", compile = "text: string, env: table?", complete = "word: string, before: string?, env: table?",
+    array_text = "a: array", compile = "text: string, env: table?",
+        complete = "word: string, before: string?, env: table?",
 })

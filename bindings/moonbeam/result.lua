@@ -169,8 +169,9 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Creation
 
--- Which way the axes go. Viewers that place rows by the values of an axis draw larger ones further up, those that do not draw
--- the first row at the top, as PNG files have it: with y going down along the rows, both show the same.
+-- Which way the axes go. Viewers that place rows by the values of an axis draw larger ones
+-- further up, those that do not draw the first row at the top, as PNG files have it: with y going
+-- down along the rows, both show the same.
 local DIRECTIONS = {
     z = "rows of the detector, from its top downwards",
     y = "upwards: the first row of a slice is its top, with the largest y",
@@ -189,7 +190,8 @@ local function write_axes(file, options)
         end
         file:write("/entry/data/" .. name, values, {
             dtype = "f64",
-            attributes = { units = unit, long_name = ("%s [%s]"):format(name, unit), description = DIRECTIONS[name] },
+            attributes = { units = unit, long_name = ("%s [%s]"):format(name, unit),
+            description = DIRECTIONS[name] },
         })
     end
 end
@@ -239,7 +241,9 @@ local function check_options(options)
     end
     local row = options.first_row
     if row ~= nil and (math.type(row) ~= "integer" or row < 1) then
-        fail("argument", ("first_row is a row of the detector, 1 or more, not %s"):format(tostring(row)), "first_row")
+        fail("argument",
+            ("first_row is a row of the detector, 1 or more, not %s"):format(tostring(row)),
+            "first_row")
     end
     local pixel = options.pixel_size
     if pixel ~= nil and not (type(pixel) == "number" and pixel >= 1e-13 and pixel <= 1) then
@@ -304,13 +308,16 @@ local function fill(file, options, parts)
 end
 
 --- A new result file for a volume (z, y, x). Options:
---   shape = {nz, ny, nx} (required), dtype (default f32), units, pixel_size (m); first_row: the row of the detector that slice 1
+--   shape = {nz, ny, nx} (required), dtype (default f32), units, pixel_size (m); first_row: the
+--   row of the detector that slice 1
 --     is of, counted from 1 (default 1)
 --   parameters: a table of what the reconstruction was done with
 --   input: the scan's file; script: a file name or text (default: the running script)
 --   overwrite, chunks, deflate, title, sample
---   slices_per_file: the volume goes to files of that many slices in a folder "<path without .h5>-slices-<8 digits>", a new one
---     in every run; the result's file shows them as one dataset. Several files are written faster than one.
+--   slices_per_file: the volume goes to files of that many slices in a folder "<path without
+--   .h5>-slices-<8 digits>", a new one
+--     in every run; the result's file shows them as one dataset. Several files are written faster
+--     than one.
 -- Write all slices, then call finish(). A result that is closed before has left nothing behind.
 function result.create(path, options)
     options = options_of(options, "result.create", create_names)
@@ -414,17 +421,19 @@ function methods:carry(carrier, array, z_first)
 end
 
 --- Says what the stored integers mean: value = stored * scale + offset. Before the first slice is written. Attributes as CF has
--- them, in the files of a volume in several files too; and the fields of NeXus, where value = (stored + data_offset) *
--- data_scaling_factor.
+-- them, in the files of a volume in several files too; and the fields of NeXus, where value =
+-- (stored + data_offset) * data_scaling_factor.
 function methods:scaling(scale, offset)
     for name, value in pairs { scale = scale, offset = offset } do
         if type(value) ~= "number" or value ~= value or math.abs(value) == math.huge then
-            fail("argument", ("%s is %s; give a finite number"):format(name, tostring(value)), name, "result:scaling")
+            fail("argument", ("%s is %s; give a finite number"):format(name, tostring(value)),
+                name, "result:scaling")
         end
     end
     local shift = offset / scale
     if shift ~= shift or math.abs(shift) == math.huge then
-        fail("argument", ("a scale of %g cannot be undone; give one that is larger"):format(scale), "scale", "result:scaling")
+        fail("argument", ("a scale of %g cannot be undone; give one that is larger"):format(scale),
+            "scale", "result:scaling")
     end
     local attributes = { scale_factor = scale, add_offset = offset }
     for name, value in pairs(attributes) do
@@ -437,7 +446,8 @@ function methods:scaling(scale, offset)
     end
 end
 
---- Adds to the parameters of the reconstruction, such as what was found on the way: a table as `provenance` takes it.
+--- Adds to the parameters of the reconstruction, such as what was found on the way: a table as
+-- `provenance` takes it.
 function methods:parameters(values)
     if type(values) ~= "table" then
         fail("argument", "parameters takes a table", nil, "result:parameters")

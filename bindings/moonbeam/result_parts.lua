@@ -1,10 +1,12 @@
 -- The volume of a result spread over files: a folder beside the result's own file, which shows them as one dataset.
 --
 -- One file takes bytes from one writer at a time, whatever the number of threads; several files take as many times more. Each
--- file has some slices, is complete when it has its name (runtime/files/target.h), and opens by itself. The disk has taken their
--- data when a carrier has ended them, and is made to take the rest of all of them at once, in the end. The folder has a name of
--- its own in every run, "<result without .h5>-slices-<8 digits>", to which the result's file refers: so the rename of that file
--- replaces the whole result, and no kill and no second process can mix two. The folder of a replaced result goes after that.
+-- file has some slices, is complete when it has its name (runtime/files/target.h), and opens by
+-- itself. The disk has taken their data when a carrier has ended them, and is made to take the
+-- rest of all of them at once, in the end. The folder has a name of its own in every run,
+-- "<result without .h5>-slices-<8 digits>", to which the result's file refers: so the rename of
+-- that file replaces the whole result, and no kill and no second process can mix two. The folder
+-- of a replaced result goes after that.
 
 local core = require "moonbeam.core"
 
@@ -20,8 +22,8 @@ local DESCRIPTORS, OTHERS = 3, 64
 -- Root attribute of a result's file: the name of its folder.
 local FOLDER = "slices_folder"
 
--- The name of the folder that the result `path` has, or nil: only a name that a result of this name gets. `file`: where its
--- contents are, if that is elsewhere.
+-- The name of the folder that the result `path` has, or nil: only a name that a result of this
+-- name gets. `file`: where its contents are, if that is elsewhere.
 local function folder_of(path, file)
     local opened = core.system.stat(file or path) and core.h5.open(file or path)
     if not opened then
@@ -30,7 +32,8 @@ local function folder_of(path, file)
     local contents <close> = opened
     local ok, name = pcall(contents.attribute, contents, "/", FOLDER)
     local stem = path:match("[^/]*$"):gsub("%.[^.]*$", "") .. "-slices-"
-    if ok and type(name) == "string" and name:sub(1, #stem) == stem and name:match("^%x+$", #stem + 1) then
+    if ok and type(name) == "string" and name:sub(1, #stem) == stem
+        and name:match("^%x+$", #stem + 1) then
         return name
     end
     return nil
@@ -54,7 +57,8 @@ function parts.scavenge(path)
     end
 end
 
---- Gives `file`, the complete result `path`, its name, and removes the folder of the result which that replaces.
+--- Gives `file`, the complete result `path`, its name, and removes the folder of the result which
+-- that replaces.
 function parts.publish(file, path)
     local before = folder_of(path)
     local held = file:finish("/entry/end_time", {hold = true})
@@ -66,8 +70,8 @@ function parts.publish(file, path)
     file:close()
 end
 
---- Prepares the parts of a volume {nz, ny, nx} in files of `count` slices beside `file`, which is being written. Nothing is
--- written yet but the folder.
+--- Prepares the parts of a volume {nz, ny, nx} in files of `count` slices beside `file`, which is
+-- being written. Nothing is written yet but the folder.
 function parts.create(file, options)
     local shape, count = options.shape, options.slices_per_file
     local self = setmetatable({ folder = file:make_folder(), list = {}, open = {}, opened = 0,
@@ -174,7 +178,8 @@ function methods:finish()
     core.system.sync_folder(self.folder)
 end
 
---- Closes the files; what is not complete goes, and the folder goes with the result's own file. Any number of times.
+--- Closes the files; what is not complete goes, and the folder goes with the result's own file.
+-- Any number of times.
 function methods:close()
     for _, part in ipairs(self.list) do
         if part.file then

@@ -1,7 +1,9 @@
---- Names for a statement that is run a second time, to plan it: what it does to variables and tables must end with it.
+--- Names for a statement that is run a second time, to plan it: what it does to variables and
+-- tables must end with it.
 --
--- sandbox(env) -> names of their own: assignments stay among them, tables are copies, values of the module and functions of Lua
--- and the module are themselves. Anything else, of which nobody knows what it does, is an error when it is used.
+-- sandbox(env) -> names of their own: assignments stay among them, tables are copies, values of
+-- the module and functions of Lua and the module are themselves. Anything else, of which nobody
+-- knows what it does, is an error when it is used.
 
 local core = require "moonbeam.core"
 

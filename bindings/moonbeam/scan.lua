@@ -62,8 +62,8 @@ local function units_of(file, path)
     return units ~= "" and units or nil
 end
 
--- What is not found may have been lost: where the index of a group is damaged, its members are still
--- listed, and the listing fails at those that cannot be opened.
+-- What is not found may have been lost: where the index of a group is damaged, its members are
+-- still listed, and the listing fails at those that cannot be opened.
 local function confirm_absence(s)
     s.walked = s.walked or s.file:walk("/") ~= nil
 end
@@ -91,7 +91,8 @@ local function open_file(s, path)
     return file
 end
 
--- The file and the path in it that a name means: "/path" in the scan's file, "FILE:/path" elsewhere.
+-- The file and the path in it that a name means: "/path" in the scan's file, "FILE:/path"
+-- elsewhere.
 local function locate(s, name)
     local other, path = name:match("^(.+):(/.*)$")
     if not other or s.file:exists(name) then
@@ -139,7 +140,8 @@ local function pick(values, indices)
     return picked
 end
 
--- The elements of a dataset as one list. Where there are more than `most`, they are not read: {count =}.
+-- The elements of a dataset as one list. Where there are more than `most`, they are not read:
+-- {count =}.
 local function numbers_of(file, path, most)
     local count = 1
     for _, extent in ipairs(file:dataset(path).shape) do
@@ -178,7 +180,8 @@ local function stored_angles(s, layout, options)
     end
     local file, path = locate(s, layout.angles)
     if not file:exists(path) then
-        fail("io", ("there is no '%s' in '%s': name the angles by the option angles = PATH"):format(path,
+        fail("io",
+            ("there is no '%s' in '%s': name the angles by the option angles = PATH"):format(path,
             file.path), "angles")
     end
     local all = numbers_of(file, path, s.n_frames)
@@ -240,7 +243,8 @@ local function find_angles(s, layout, options)
         end
         radians[i] = unit == "deg" and math.rad(value) or value
     end
-    local found = examine(radians, { op = "scan.open", unit = unit, given = options.angle_unit ~= nil,
+    local found = examine(radians, { op = "scan.open", unit = unit,
+        given = options.angle_unit ~= nil,
         where = (" of '%s'"):format(s.angle_source == layout.angles and layout.angles or s.path) })
     s.angles, s.n_angles = found.angles, #radians
     s.span_deg, s.step_deg, s.turns = found.span_deg, found.step_deg, found.turns
@@ -670,7 +674,8 @@ function methods:describe()
     line("reference", "%d flats, %d darks", self.n_flats, self.n_darks)
     line("angles", "%.4f to %.4f degrees%s%s, read as %s%s", self.angle_ends[1], self.angle_ends[2],
         self.step_deg and (", step %.4f, span %.3f"):format(self.step_deg, self.span_deg) or "",
-        self.turns and self.turns > 2 and (" (%.1f turns, taken within one)"):format(self.turns) or "",
+        self.turns and self.turns > 2 and (" (%.1f turns, taken within one)"):format(self.turns)
+        or "",
         self.angle_unit == "deg" and "degrees" or "radians",
         self.angle_note and " (" .. self.angle_note .. ")" or "")
     line("pixel", self.pixel_size and "%.6g m" or "size not known", self.pixel_size)

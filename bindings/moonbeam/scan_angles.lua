@@ -1,5 +1,5 @@
--- The angles of a scan, in a file or in memory, examined before anything is made of them: what would
--- make garbage is an error, what is merely odd is one warning.
+-- The angles of a scan, in a file or in memory, examined before anything is made of them: what
+-- would make garbage is an error, what is merely odd is one warning.
 
 local core = require "moonbeam.core"
 
@@ -93,7 +93,8 @@ local function check_wild(degrees, list, fail)
     local reach = 360 + 4 * (high - low)
     for i, angle in ipairs(degrees) do
         if angle < low - reach or angle > high + reach then
-            fail(("angle %d is %s degrees, far from the others (half of them lie from %s to %s): %s")
+            fail(("angle %d is %s degrees, far from the others (half of them lie from %s to %s): "
+                .. "%s")
                 :format(i, number(angle), number(low), number(high), REMEDY), "angles")
         end
     end
@@ -117,13 +118,15 @@ local function check_unit(span, step, facts, fail)
             or near(radians + math.rad(step), {180, 360}, 0.02)
         if looks or step > 90 or not facts.given then
             local other = facts.given and "" or ", or 'rad' if they are what they say"
-            fail(("the angles%s span %s rad, %.1f turns: are they degrees? Give the option angle_unit "
+            fail(("the angles%s span %s rad, %.1f turns: are they degrees? Give the option "
+                .. "angle_unit "
                 .. "('deg'%s)"):format(facts.where, number(radians), radians / TURN, other),
                 "angle_unit")
         end
     elseif facts.unit == "deg" and not facts.given and step < 1
         and (near(span, {math.pi, TURN}, 0.01) or near(span + step, {math.pi, TURN}, 0.01)) then
-        fail(("the angles%s span %s degrees: are they in radians? Give the option angle_unit ('rad', "
+        fail(("the angles%s span %s degrees: are they in radians? Give the option angle_unit "
+            .. "('rad', "
             .. "or 'deg' if they are what they say)"):format(facts.where, number(span)),
             "angle_unit")
     end
@@ -147,8 +150,8 @@ local function covers(span, step)
     return false
 end
 
--- The largest gap between directions, which repeat after half a turn: from, to and the usual step, or
--- nil where it is as the others.
+-- The largest gap between directions, which repeat after half a turn: from, to and the usual
+-- step, or nil where it is as the others.
 local function largest_gap(list)
     local within = {}
     for i, angle in ipairs(list) do
@@ -186,9 +189,10 @@ local function oddities(list, values, span, step)
     return warnings
 end
 
---- Examines angles in radians: {angles, warnings, span_deg, step_deg, turns}; `angles` are those given,
--- or, where they span more than two turns, those modulo a turn. `facts`: op, code (of errors), unit
--- ("deg" or "rad", as stored), given (the caller has named the unit), where (text after "the angles").
+--- Examines angles in radians: {angles, warnings, span_deg, step_deg, turns}; `angles` are those
+-- given, or, where they span more than two turns, those modulo a turn. `facts`: op, code (of
+-- errors), unit ("deg" or "rad", as stored), given (the caller has named the unit), where (text
+-- after "the angles").
 return function(radians, facts)
     local function fail(message, arg)
         core.error.raise(facts.code or "io", message, {op = facts.op, arg = arg})

@@ -43,9 +43,11 @@ function scan_arrays.new(projections, angles, options)
         fail("shape", ("%s angles for %d projections"):format(type(angles) == "table" and #angles or "no", n_angles), "angles")
     end
     arguments.angles(angles, "scan.of_arrays", "angles", n_angles)
-    local found = examine(angles, { op = "scan.of_arrays", code = "argument", unit = "rad", given = true, where = "" })
+    local found = examine(angles, { op = "scan.of_arrays", code = "argument", unit = "rad",
+        given = true, where = "" })
     local self = { frames = projections, arrays = { projections }, angles = angles, n_angles = n_angles, rows = rows, cols = cols,
-        dtype = projections.dtype, pixel_size = options.pixel_size, warnings = found.warnings, format = "arrays", n_flats = 0, n_darks = 0 }
+        dtype = projections.dtype, pixel_size = options.pixel_size, warnings = found.warnings,
+            format = "arrays", n_flats = 0, n_darks = 0 }
     for _, name in ipairs { "flats", "darks" } do
         local array = options[name]
         if array then

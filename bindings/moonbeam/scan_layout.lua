@@ -141,8 +141,8 @@ local function find_named(objects, by_path, entry, names, class)
     return nil
 end
 
--- Raises where the entry has one of these names and it is a link that leads nowhere, with the link's
--- own error.
+-- Raises where the entry has one of these names and it is a link that leads nowhere, with the
+-- link's own error.
 local function refuse_lost(file, objects, entry, names)
     for _, object in ipairs(below(objects, entry)) do
         for _, name in ipairs(names) do
@@ -247,7 +247,8 @@ local function find(file, options)
     if entry then
         local layout = nxtomo(file, objects, entry, options)
         if #entries > 1 and not options.entry and not options.data then
-            layout.warnings[#layout.warnings + 1] = ("the file has %d scans (%s); %s was taken; choose by "
+            layout.warnings[#layout.warnings + 1] =
+                ("the file has %d scans (%s); %s was taken; choose by "
                 .. "the option entry"):format(#entries, names_of(entries), entry)
         end
         if layout.data or options.data then

@@ -1,5 +1,5 @@
---- What the reconstruction of a scan takes of which only the shape is known: `mb.plan.required_memory` and `max_chunk`. The whole
--- is what recon.plan says of that scan.
+--- What the reconstruction of a scan takes of which only the shape is known:
+-- `mb.plan.required_memory` and `max_chunk`. The whole is what recon.plan says of that scan.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.arguments"
@@ -26,13 +26,15 @@ local function scan_of(options, op)
     local dtype = options.dtype or "u16"
     arguments.name(dtype, op, "dtype", INPUT_DTYPES)
     local stored = {dtype = dtype}
-    local scan = {n_angles = shape[1], rows = shape[2], cols = shape[3], dtype = dtype, data = stored, angles = {},
+    local scan = {n_angles = shape[1], rows = shape[2], cols = shape[3], dtype = dtype,
+        data = stored, angles = {},
         flat_source = {dataset = stored}, dark_source = {dataset = stored}}
     for i = 1, shape[1] do
         scan.angles[i] = (i - 1) * (options.half_acquisition and 2 or 1) * math.pi / shape[1]
     end
     local function frames(n, rows, read)
-        return n > 0 and mb.empty({n, rows[2] - rows[1] + 1, scan.cols}, {dtype = read.dtype or dtype, device = read.device}) or nil
+        return n > 0 and mb.empty({n, rows[2] - rows[1] + 1, scan.cols},
+            {dtype = read.dtype or dtype, device = read.device}) or nil
     end
     function scan.darks(_, rows, read)
         return frames(options.darks or 10, rows, read)
@@ -63,8 +65,10 @@ local function projection_work(scan, settings, device, count)
     local read = {device = device, dtype = scan.dtype == "f64" and "f32" or nil}
     local darks <close> = scan:darks(rows, read)
     local flats <close> = scan:flats(rows, read)
-    local raw = mb.empty({count, scan.rows, scan.cols}, {dtype = read.dtype or scan.dtype, device = device})
-    local projections, counts = mb.tomo.line_integrals(raw, {darks = darks, flats = flats, mode = settings.flat_mode,
+    local raw = mb.empty({count, scan.rows, scan.cols},
+        {dtype = read.dtype or scan.dtype, device = device})
+    local projections, counts = mb.tomo.line_integrals(raw,
+        {darks = darks, flats = flats, mode = settings.flat_mode,
         log = settings.log, consume = true})
     projections:release()
     counts:release()
@@ -75,7 +79,8 @@ local function sinogram_work(scan, settings, device, count, memo)
     for _, center in ipairs(scan_plan.deciding_axes(scan, device, settings, {count}, memo)) do
         local sinograms = mb.empty({count, scan.n_angles, scan.cols}, {device = device})
         local options = {consume = true, center = center}
-        for _, name in ipairs {"method", "mode", "half_acquisition", "filter", "cutoff", "padding", "pad_width", "circle", "size",
+        for _, name in ipairs {"method", "mode", "half_acquisition", "filter", "cutoff", "padding",
+            "pad_width", "circle", "size",
             "scale", "accuracy"} do
             options[name] = settings[name]
         end
@@ -108,15 +113,16 @@ local function parts_of(options, op)
     }, {all = job.last - job.first + 1, projection = scan.n_angles, sinogram = scan.rows}, device
 end
 
---- mb.plan.required_memory(count, options): the peaks of a reconstruction, in bytes: {all, projection, sinogram}, and on a planned
--- device `basis`: what they rest on.
+--- mb.plan.required_memory(count, options): the peaks of a reconstruction, in bytes: {all,
+-- projection, sinogram}, and on a planned device `basis`: what they rest on.
 --
--- `all` is the whole run of a scan in chunks of `count` rows: what recon.plan says with that chunk. `projection` is the
--- projection-wise part (flat field, logarithm) for `count` whole frames, `sinogram` the sinogram-wise part (filtering,
--- back-projection) for `count` rows. Without a `center` they hold for every axis that the search may return, and the search is
--- part of `all`. Options: shape = {angles, rows, columns}, dtype of the frames (default "u16"), flats and darks (numbers of
--- frames, default 10, 0: none), output_dtype (the `dtype` of recon.plan), and the others of recon.plan.
--- Errors: argument (an unknown option, a value out of range).
+-- `all` is the whole run of a scan in chunks of `count` rows: what recon.plan says with that
+-- chunk. `projection` is the projection-wise part (flat field, logarithm) for `count` whole
+-- frames, `sinogram` the sinogram-wise part (filtering, back-projection) for `count` rows.
+-- Without a `center` they hold for every axis that the search may return, and the search is part
+-- of `all`. Options: shape = {angles, rows, columns}, dtype of the frames (default "u16"), flats
+-- and darks (numbers of frames, default 10, 0: none), output_dtype (the `dtype` of recon.plan),
+-- and the others of recon.plan. Errors: argument (an unknown option, a value out of range).
 function scan_memory.required(count, options)
     local parts, limits, device = parts_of(options, "plan.required_memory")
     arguments.required(count, "plan.required_memory", "count", "rows or frames at a time")
@@ -128,7 +134,8 @@ function scan_memory.required(count, options)
     return peaks
 end
 
--- The largest count up to `limit` whose peak is within the available bytes, and its peak; 0 where there is none.
+-- The largest count up to `limit` whose peak is within the available bytes, and its peak; 0 where
+-- there is none.
 local function largest(peak_of, limit, available)
     local low, low_peak, high = 0, 0, limit + 1
     local n = 1
@@ -144,9 +151,10 @@ local function largest(peak_of, limit, available)
     return low, low_peak
 end
 
---- mb.plan.max_chunk(options): the largest counts for which those parts fit: {all = rows, projection = frames, sinogram = rows}, at
--- most what the scan has; and their peaks, each with `basis` on a planned device. Options as for required_memory, and available
--- (bytes or "8G"; default: what the budget leaves).
+--- mb.plan.max_chunk(options): the largest counts for which those parts fit: {all = rows,
+-- projection = frames, sinogram = rows}, at most what the scan has; and their peaks, each with
+-- `basis` on a planned device. Options as for required_memory, and available (bytes or "8G";
+-- default: what the budget leaves).
 function scan_memory.max_chunk(options)
     local parts, limits, device = parts_of(options, "plan.max_chunk")
     local available = options.available and mb.device.bytes(options.available)

@@ -1,6 +1,7 @@
--- Frames that a scan says it has, and has not. An acquisition that was broken off leaves frames that
--- were never written, and HDF5 reads zeros for them; so it does where a virtual dataset refers to files
--- that are missing. Such frames are left out if the caller allows it, and are an error else.
+-- Frames that a scan says it has, and has not. An acquisition that was broken off leaves frames
+-- that were never written, and HDF5 reads zeros for them; so it does where a virtual dataset
+-- refers to files that are missing. Such frames are left out if the caller allows it, and are an
+-- error else.
 
 local core = require "moonbeam.core"
 
@@ -16,7 +17,8 @@ end
 --- Raises where a dataset has more frames than a scan can have.
 function missing.check_count(file, path, frames)
     if frames > MOST_FRAMES then
-        fail("shape", ("'%s' in '%s' has %d frames, and at most %d can be read: the file is damaged")
+        fail("shape",
+            ("'%s' in '%s' has %d frames, and at most %d can be read: the file is damaged")
             :format(path, file.path, frames, MOST_FRAMES), "data")
     end
 end
@@ -36,8 +38,8 @@ local function rest_of(gaps, count)
     return runs
 end
 
---- Runs {first, last} of the frames of a dataset (frame, row, column) or (row, column) that are there.
--- Raises where some are missing, or, with `allow`, all; warns where some are left out.
+--- Runs {first, last} of the frames of a dataset (frame, row, column) or (row, column) that are
+-- there. Raises where some are missing, or, with `allow`, all; warns where some are left out.
 function missing.present(s, dataset, file, allow)
     local gaps, why = dataset:missing()
     local count = #dataset.shape == 3 and dataset.shape[1] or 1

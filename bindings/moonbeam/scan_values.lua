@@ -1,7 +1,9 @@
---- What the values of a scan are: counts with flats, transmission, or line integrals; and whether anything is left in them.
+--- What the values of a scan are: counts with flats, transmission, or line integrals; and whether
+-- anything is left in them.
 --
--- A few rows of a few frames are read before the work begins, because a scan without flats, a saturated or an unreadable one
--- gives a complete volume of nothing. What the whole scan lost is counted while it runs, and judged at the end (`losses`).
+-- A few rows of a few frames are read before the work begins, because a scan without flats, a
+-- saturated or an unreadable one gives a complete volume of nothing. What the whole scan lost is
+-- counted while it runs, and judged at the end (`losses`).
 
 local mb = require "moonbeam"
 
@@ -24,8 +26,8 @@ local function whole(scan)
     return stored:match("^[ui]%d+$") ~= nil
 end
 
---- How the frames become line integrals, without reading any: "flats", "line integrals" or "transmission", and a line of text.
--- Counts without flats are an error.
+--- How the frames become line integrals, without reading any: "flats", "line integrals" or
+-- "transmission", and a line of text. Counts without flats are an error.
 function scan_values.kind(scan, settings)
     if settings.log == false then
         return "line integrals", "the frames are taken for line integrals"
@@ -109,7 +111,8 @@ end
 
 -- Of numbers: {count, finite, inside, top, low, high, rounded}.
 local function facts_of(list, top)
-    local facts = {count = #list, finite = 0, inside = 0, top = 0, low = math.huge, high = -math.huge}
+    local facts = {count = #list, finite = 0, inside = 0, top = 0, low = math.huge,
+        high = -math.huge}
     for _, value in ipairs(list) do
         if value == value and math.abs(value) < math.huge then
             facts.finite = facts.finite + 1
@@ -189,9 +192,10 @@ local function check(scan, settings)
     return found
 end
 
---- Looks at a few frames of a scan before anything is made of them: {kind = "flats", "transmission" or "line integrals", text,
--- warnings}. Raises where a volume would be made of nothing: counts without flats, values that are all not finite, all
--- saturated, or all the same number in float32. Settings: rows, log, device. Looked at once for a scan.
+--- Looks at a few frames of a scan before anything is made of them: {kind = "flats",
+-- "transmission" or "line integrals", text, warnings}. Raises where a volume would be made of
+-- nothing: counts without flats, values that are all not finite, all saturated, or all the same
+-- number in float32. Settings: rows, log, device. Looked at once for a scan.
 function scan_values.check(scan, settings)
     local dry = mb.device.dry() -- which judges nothing
     local found = scan.values_found or dry and scan.values_planned or check(scan, settings)
@@ -206,8 +210,8 @@ local function nothing_left(format, ...)
 end
 
 --- What a run has lost, as warnings; raises where everything was. `counts` = {nonfinite, clamped,
--- nonpositive}, `clipped` = {below, above, NaN}; `sizes` = {values, pixels, voxels} that the run went
--- through; `log`: was the logarithm taken?
+-- nonpositive}, `clipped` = {below, above, NaN}; `sizes` = {values, pixels, voxels} that the run
+-- went through; `log`: was the logarithm taken?
 function scan_values.losses(counts, clipped, sizes, log)
     local warnings = {}
     local function lose(part, of, words)

@@ -65,7 +65,8 @@ local function quiet_changes()
     }
 end
 
---- Until the returned value is closed, nothing is printed, and no file is written, removed or renamed.
+--- Until the returned value is closed, nothing is printed, and no file is written, removed or
+-- renamed.
 function script.quiet()
     return replaced(quiet_changes())
 end
@@ -78,7 +79,8 @@ local function copy(t)
     return result
 end
 
--- The statements and then the script (either may be missing) as functions, or nil and what is wrong with them.
+-- The statements and then the script (either may be missing) as functions, or nil and what is
+-- wrong with them.
 local function load_all(name, statements, globals)
     local chunks = {}
     for i, text in ipairs(statements or {}) do
@@ -135,8 +137,8 @@ local function run(name, statements, how, changes)
     return status, made
 end
 
---- Prints what the script would take, or the statements, a list of texts, and then the script. Returns the exit status: the
--- script's own, 1 after an error.
+--- Prints what the script would take, or the statements, a list of texts, and then the script.
+-- Returns the exit status: the script's own, 1 after an error.
 function script.plan(name, statements)
     local status, made = run(name, statements, ledger.dry_run, quiet_changes())
     if made and (status == 0 or #made > 0) then
@@ -145,9 +147,10 @@ function script.plan(name, statements)
     return status
 end
 
---- Plans the script, runs it, and prints both side by side, unless it fails. Where the run has found what the plan could only
--- bound (the rotation axis), the script is planned once more with what was found: that plan must be equal, and the first one must
--- not be exceeded. Returns the script's exit status, or 1 when they differ.
+--- Plans the script, runs it, and prints both side by side, unless it fails. Where the run has
+-- found what the plan could only bound (the rotation axis), the script is planned once more with
+-- what was found: that plan must be equal, and the first one must not be exceeded. Returns the
+-- script's exit status, or 1 when they differ.
 function script.ledger(name, statements)
     local seed = table.pack(math.randomseed())
     local status, predicted = run(name, statements, ledger.dry_run, quiet_changes())
@@ -161,7 +164,8 @@ function script.ledger(name, statements)
     if measured and status == 0 and #finds > 0 and predicted ~= measured then
         core.garbage.collect()
         math.randomseed(seed[1], seed[2])
-        predicted = select(2, ledger.replay(finds, run, name, statements, ledger.dry_run, quiet_changes()))
+        predicted = select(2, ledger.replay(finds, run, name, statements, ledger.dry_run,
+            quiet_changes()))
     end
     if measured and status ~= 0 then
         io.stderr:write(("moonbeam: no comparison: the script ended with status %d, which its plan did not\n"):format(status))

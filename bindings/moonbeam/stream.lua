@@ -228,6 +228,7 @@ function stream.describe(times)
 end
 
 return arguments.module(stream, "stream", {
-    pinned_bytes = "device: device", run = "device: device, blocks: table, steps: table", summary = "times: times",
+    pinned_bytes = "device: device", run = "device: device, blocks: table, steps: table",
+        summary = "times: times",
     describe = "times: times",
 })

@@ -372,7 +372,8 @@ end
 
 --- A new stack to be written block by block: an object with volume(channel, frame), finish() and close(); without finish
 -- nothing is left. Options: shape ({z, y, x} or {y, x}) and dtype (u8, u16, f32) of one volume; channels and frames (default
--- 1); meta, of the file it was made from (tiff.open); spacing and unit, where that does not tell; overwrite (default false).
+-- 1); meta, of the file it was made from (tiff.open); spacing and unit, where that does not tell;
+-- overwrite (default false).
 function tiff.create(name, options)
     options = options_of(options, "tiff.create", {"shape", "dtype", "channels", "frames", "meta", "spacing", "unit", "overwrite"})
     file_name.check(name, file_name.TIFF, nil, "tiff.create")

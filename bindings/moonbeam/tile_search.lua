@@ -1,17 +1,18 @@
---- How volumes are cut into tiles: the parts of the axes, what a way to cut costs, and the search for the best one. What
--- moonbeam.tiles and moonbeam.tiled_deconv have in common.
+--- How volumes are cut into tiles: the parts of the axes, what a way to cut costs, and the search
+-- for the best one. What moonbeam.tiles and moonbeam.tiled_deconv have in common.
 --
--- It is a search over the numbers of tiles along the axes: for each the grid is known, and a cost model tells the time. The
--- quickest whose memory fits is taken; that memory is not modelled: the very function that will run is dry-run with every
--- kind of tile that occurs.
+-- It is a search over the numbers of tiles along the axes: for each the grid is known, and a cost
+-- model tells the time. The quickest whose memory fits is taken; that memory is not modelled: the
+-- very function that will run is dry-run with every kind of tile that occurs.
 
 local mb = require "moonbeam"
 local volumes = require "moonbeam.volumes"
 
 local search = {}
 
--- One axis: `count` nearly equal parts of 0 ... out - 1; part i needs input first + shift ... first + shift + extent + reach - 1,
--- of which 0 ... input - 1 exist. Parts: {first, extent, from, take, before}; before: what is missing in front.
+-- One axis: `count` nearly equal parts of 0 ... out - 1; part i needs input first + shift ...
+-- first + shift + extent + reach - 1, of which 0 ... input - 1 exist. Parts: {first, extent,
+-- from, take, before}; before: what is missing in front.
 local function cut_axis(out, input, count, shift, reach)
     local parts = {}
     for j = 0, count - 1 do
@@ -19,14 +20,16 @@ local function cut_axis(out, input, count, shift, reach)
         local extent = out * (j + 1) // count - first
         local low = first + shift
         local from = math.max(0, low)
-        parts[j + 1] = {first = first, extent = extent, from = from, take = math.min(input, low + extent + reach) - from,
+        parts[j + 1] = {first = first, extent = extent, from = from,
+            take = math.min(input, low + extent + reach) - from,
             before = from - low}
     end
     return parts
 end
 
---- The tiles of a result of extents `out` from an input of extents `input`: a list per axis of parts, for search.each.
--- kernel: extents of the PSF; shift: where, before a tile's first element (negative), what it needs begins.
+--- The tiles of a result of extents `out` from an input of extents `input`: a list per axis of
+-- parts, for search.each. kernel: extents of the PSF; shift: where, before a tile's first element
+-- (negative), what it needs begins.
 function search.cut(out, input, kernel, shift, counts)
     local axes = {}
     for i, n in ipairs(out) do
@@ -48,8 +51,9 @@ local function kinds_of(parts)
     return kinds
 end
 
---- Calls fn(tile) for every tile: {first, extents, from, take, before, number}, lists with a number per axis, 0-based. With
--- kinds = true only for one tile of every kind: as far as memory goes, that is all of them.
+--- Calls fn(tile) for every tile: {first, extents, from, take, before, number}, lists with a
+-- number per axis, 0-based. With kinds = true only for one tile of every kind: as far as memory
+-- goes, that is all of them.
 function search.each(axes, fn, kinds)
     local lists, total = {}, 1
     for i, parts in ipairs(axes) do
@@ -57,7 +61,8 @@ function search.each(axes, fn, kinds)
         total = total * #lists[i]
     end
     for number = 0, total - 1 do
-        local rest, tile = number, {first = {}, extents = {}, from = {}, take = {}, before = {}, number = number + 1}
+        local rest, tile = number, {first = {}, extents = {}, from = {}, take = {}, before = {},
+            number = number + 1}
         for i = #lists, 1, -1 do
             local part = lists[i][rest % #lists[i] + 1]
             rest = rest // #lists[i]
@@ -72,17 +77,20 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- The cost model
 
---- Rates of the cost model. Convolutions: seconds for each voxel of the grid with what surrounds the transforms, on a GPU as
--- measured on an H200 (memory-bound), on the host for each thread and factor of two of the grid (FFTW on an EPYC); and for
--- each tile. Bytes per second: between blocks of the host and a GPU, and of files. Other machines are slower or faster as a
--- whole; the order of the candidates hardly changes.
-search.rates = {gpu_voxel = 45e-12, host_voxel = 2.2e-9, gpu_tile = 4e-4, host_tile = 1e-4, link = 12e9, file = 1.5e9}
+--- Rates of the cost model. Convolutions: seconds for each voxel of the grid with what surrounds
+-- the transforms, on a GPU as measured on an H200 (memory-bound), on the host for each thread and
+-- factor of two of the grid (FFTW on an EPYC); and for each tile. Bytes per second: between
+-- blocks of the host and a GPU, and of files. Other machines are slower or faster as a whole; the
+-- order of the candidates hardly changes.
+search.rates = {gpu_voxel = 45e-12, host_voxel = 2.2e-9, gpu_tile = 4e-4, host_tile = 1e-4,
+    link = 12e9, file = 1.5e9}
 
 --- Seconds of one convolution on a grid of `points` on the device.
 function search.convolution_seconds(device, points)
     local rates = search.rates
     if device.kind == "host" then
-        return rates.host_tile + rates.host_voxel * points * math.log(math.max(2, points), 2) / device.threads
+        return rates.host_tile + rates.host_voxel * points * math.log(math.max(2, points),
+            2) / device.threads
     end
     return rates.gpu_tile + rates.gpu_voxel * points
 end
@@ -90,14 +98,15 @@ end
 --- Seconds that it takes to move bytes between a volume's place and the device.
 function search.transfer_seconds(device, place, bytes)
     local seconds = place == "file" and bytes / search.rates.file or 0
-    return seconds + (place ~= device.id and device.kind ~= "host" and bytes / search.rates.link or 0)
+    return seconds + (place ~= device.id and device.kind ~= "host" and bytes / search.rates.link
+        or 0)
 end
 
 -- ---------------------------------------------------------------------------------------------
 -- The search
 
--- Numbers of tiles along an axis that are worth looking at: {count, extent, size of the grid}. A larger number with the same
--- grid is not.
+-- Numbers of tiles along an axis that are worth looking at: {count, extent, size of the grid}. A
+-- larger number with the same grid is not.
 local function choices_of(n, kernel, most, wanted, device, axis)
     local list, count, last = {}, 1, nil
     if wanted then
@@ -121,7 +130,8 @@ local function candidate_of(choice, shape)
     local voxels = 1
     for i, axis in ipairs(choice) do
         made.counts[i], made.tile[i], made.grid[i] = axis.count, axis.extent, axis.size
-        made.total, made.points, voxels = made.total * axis.count, made.points * axis.size, voxels * shape[i]
+        made.total, made.points, voxels = made.total * axis.count, made.points * axis.size,
+            voxels * shape[i]
     end
     -- In place: rows of the grid with room for the spectrum, twice (tile and transfer function).
     made.least = 8 * made.points // made.grid[#made.grid] * 2 * (made.grid[#made.grid] // 2 + 1)
@@ -129,10 +139,11 @@ local function candidate_of(choice, shape)
     return made
 end
 
---- How to cut. `job`: device, shape (to be cut), kernel, most (largest numbers of tiles), tile (wanted extents, or nil),
--- available and host_available (bytes), seconds(candidate), peaks(candidate) -> device bytes, host bytes, and `what`.
--- Returns the candidate {counts, tile, grid, total, points, work, seconds, peak, host_peak}, with `candidates`, the ones that
--- were looked at, quickest first. Raises a budget error where none fits.
+--- How to cut. `job`: device, shape (to be cut), kernel, most (largest numbers of tiles), tile
+-- (wanted extents, or nil), available and host_available (bytes), seconds(candidate),
+-- peaks(candidate) -> device bytes, host bytes, and `what`. Returns the candidate {counts, tile,
+-- grid, total, points, work, seconds, peak, host_peak}, with `candidates`, the ones that were
+-- looked at, quickest first. Raises a budget error where none fits.
 function search.best(job)
     local lists, all, at = {}, {}, {}
     for i, n in ipairs(job.shape) do
@@ -172,7 +183,8 @@ function search.best(job)
         -- What is larger than one that did not fit does not fit.
         if made.least <= job.available and made.least < cap then
             made.peak, made.host_peak = job.peaks(made)
-            made.fits = made.peak <= job.available and made.host_peak <= (job.host_available or math.huge)
+            made.fits = made.peak <= job.available and made.host_peak <= (job.host_available
+                or math.huge)
             seen[#seen + 1] = made
             if made.fits then
                 chosen = made
@@ -190,21 +202,25 @@ function search.best(job)
         local bytes, short = mb.device.format_bytes, smallest.peak > job.available
         mb.raise("budget", ("the smallest tiles (%s) take %s%s; %s are available%s"):format(table.concat(smallest.tile, " x "),
             bytes(short and smallest.peak or smallest.host_peak), short and "" or " on the host",
-            bytes(math.max(0, short and job.available or job.host_available)), job.advice or ""), {op = job.what, arg = "budget"})
+            bytes(math.max(0, short and job.available or job.host_available)), job.advice or ""),
+            {op = job.what, arg = "budget"})
     end
     chosen.candidates = seen
     return chosen
 end
 
---- The table of the candidates that the search looked at, as text: tiles, block, bytes, work, seconds.
+--- The table of the candidates that the search looked at, as text: tiles, block, bytes, work,
+-- seconds.
 function search.table(plan)
     local rows, widths = {{"tiles", "tile", "block", "bytes", "host", "work", "predicted", ""}}, {}
     local list, first = plan.candidates, math.max(1, #plan.candidates - 7)
     for i = first, #list do
         local made = list[i]
-        rows[#rows + 1] = {table.concat(made.counts, " x "), table.concat(made.tile, " x "), table.concat(made.grid, " x "),
+        rows[#rows + 1] = {table.concat(made.counts, " x "), table.concat(made.tile, " x "),
+            table.concat(made.grid, " x "),
             (made.peak and "" or "> ") .. mb.device.format_bytes(made.peak or made.least),
-            made.host_peak and made.host_peak > 0 and mb.device.format_bytes(made.host_peak) or "-", ("%.2f"):format(made.work),
+            made.host_peak and made.host_peak > 0 and mb.device.format_bytes(made.host_peak)
+            or "-", ("%.2f"):format(made.work),
             ("%.3g s"):format(made.seconds), made.fits and "<- taken" or "does not fit"}
     end
     local lines = {}
@@ -226,8 +242,9 @@ function search.table(plan)
     return table.concat(lines, "\n")
 end
 
---- Plans fn(device, host, mirror): what it takes on both, {device =, host =} in bytes beyond the volumes, and the PSF, that
--- mirror has made images of. A file stays itself: of a plan nothing of it is moved.
+--- Plans fn(device, host, mirror): what it takes on both, {device =, host =} in bytes beyond the
+-- volumes, and the PSF, that mirror has made images of. A file stays itself: of a plan nothing of
+-- it is moved.
 function search.peaks(device, fn)
     device = mb.device(device)
     local host = mb.device("host")
@@ -243,7 +260,8 @@ function search.peaks(device, fn)
         local function image_of(array, on)
             local image = mb.empty(array.shape, {dtype = array.dtype, device = on})
             made[#made + 1] = image
-            base.device, base.host = mb.pool.stats(device).live - on_device, mb.pool.stats(host).live - on_host
+            base.device, base.host = mb.pool.stats(device).live - on_device,
+                mb.pool.stats(host).live - on_host
             return image
         end
         fn(device, host, function(volume)
@@ -255,7 +273,8 @@ function search.peaks(device, fn)
             end
             local on = volume.place == device.id and device or volume.place == host.id and host
             if not on then
-                mb.raise("argument", ("the volume is on %s, the tiles on %s"):format(volume.place, device.id),
+                mb.raise("argument", ("the volume is on %s, the tiles on %s"):format(volume.place,
+                    device.id),
                     {op = "tiles.peaks", arg = "device"})
             end
             return volumes.of_array(image_of(volume, on))

@@ -327,7 +327,8 @@ local function plan_exact(source, psf, sink, settings, options, device)
         shape = settings.estimate, kernel = settings.kernel, run = exact, advice = PLACE_ADVICE[settings.place],
         seconds = function(made)
             local moved = 4 * voxels * made.work + (volumes.bytes(source) + (settings.momentum and 5 or 3) * 4 * voxels)
-            return settings.iterations * (2 * made.total * search.convolution_seconds(device, made.points)
+            return settings.iterations * (2 * made.total * search.convolution_seconds(device,
+                made.points)
                 + search.transfer_seconds(device, place, moved))
         end,
     })
@@ -464,8 +465,9 @@ local function differences(block, axis, face)
     return at_face, face_count, total - at_face, count - face_count
 end
 
---- The seam metric of a volume cut by `axes` (tile_search.cut): mean |difference| of neighbours across tile faces over that of
--- neighbours within tiles. 1 where nothing shows; nil where there are no faces or no differences.
+--- The seam metric of a volume cut by `axes` (tile_search.cut): mean |difference| of neighbours
+-- across tile faces over that of neighbours within tiles. 1 where nothing shows; nil where there
+-- are no faces or no differences.
 function tiled.seam(volume, axes, device, host, kinds)
     local face_sum, face_count, sum, count = 0, 0, 0, 0
     search.each(axes, function(tile)
@@ -493,7 +495,8 @@ local function blended(source, psf, sink, plan, settings, device, host, kinds)
     if sink.array then
         sink.array:fill(0)
     end
-    local axes = search.cut(settings.shape, settings.shape, settings.kernel, settings.margin, plan.counts)
+    local axes = search.cut(settings.shape, settings.shape, settings.kernel, settings.margin,
+        plan.counts)
     -- The kinds of tiles here: by where their pieces end.
     local pieces = {}
     for i, parts in ipairs(axes) do
@@ -528,7 +531,8 @@ local function plan_blended(source, psf, sink, settings, options, device)
         shape = settings.shape, kernel = reach, most = settings.most, run = blended,
         seconds = function(made)
             return made.total * 2 * iterations * search.convolution_seconds(device, made.points)
-                + search.transfer_seconds(device, source.place, bytes * made.work + 4 * convolution.product(settings.shape))
+                + search.transfer_seconds(device, source.place,
+                    bytes * made.work + 4 * convolution.product(settings.shape))
         end,
     })
     settings.rl.iterations = iterations

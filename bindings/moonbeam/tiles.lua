@@ -1,4 +1,5 @@
---- Convolution by tiles that fit a budget: overlap-save, whose result is the untiled one, to rounding.
+--- Convolution by tiles that fit a budget: overlap-save, whose result is the untiled one, to
+-- rounding.
 --
 -- A tile of S elements along an axis needs S + k - 1 of the input (k: the PSF's extent). What lies outside the input comes
 -- from the boundary, the rest from the neighbours. All tiles share one grid and one transfer function. Input and result are
@@ -51,7 +52,8 @@ local function run(source, psf, sink, plan, settings, device, host, kinds)
         shift[i] = -below
     end
     local otf <close> = convolution.transfer(psf, plan.grid, {center = settings.center, normalise = settings.normalise})
-    search.each(search.cut(source.shape, source.shape, psf.shape, shift, plan.counts), function(tile)
+    search.each(search.cut(source.shape, source.shape, psf.shape, shift, plan.counts),
+        function(tile)
         process(source, sink, otf, plan, tile, settings, device, host)
         if settings.on_tile and not kinds then
             settings.on_tile(tile.number, plan.total)
@@ -91,7 +93,8 @@ local function plan_of(source, psf, sink, settings, options, device)
         what = "tiles.convolve", device = device, shape = source.shape, kernel = psf.shape, most = settings.most, tile = options.tile,
         available = available, host_available = host_available,
         seconds = function(made)
-            return (made.total + 0.5) * search.convolution_seconds(device, made.points) -- the half: the transfer function
+            -- the half: the transfer function
+            return (made.total + 0.5) * search.convolution_seconds(device, made.points)
                 + search.transfer_seconds(device, source.place, dense * made.work)
                 + search.transfer_seconds(device, sink.place, volumes.bytes(sink))
         end,

@@ -26,13 +26,15 @@ local tomo = {
     PAIR_RANGE = center.PAIR_RANGE,
 }
 
---- `count` angles equally spaced over `span` (rad, up to two turns; default pi), the end left out: a table of numbers.
+--- `count` angles equally spaced over `span` (rad, up to two turns; default pi), the end left
+-- out: a table of numbers.
 function tomo.angles(count, span)
     arguments.required(count, "tomo.angles", "count", "the number of angles")
     arguments.count(count, "tomo.angles", "count", 1, 1 << 24)
     arguments.number(span, "tomo.angles", "span", -math.huge, math.huge)
     if math.abs(span or 0) > 4 * math.pi then
-        mb.raise("argument", ("span is %.6g rad, %.1f turns: is it in degrees? math.rad(span) are the radians that are needed"):format(
+        mb.raise("argument", ("span is %.6g rad, %.1f turns: is it in degrees? math.rad(span) "
+            .. "are the radians that are needed"):format(
             span, math.abs(span) / (2 * math.pi)), {op = "tomo.angles", arg = "span"})
     end
     local angles = {}
@@ -42,8 +44,9 @@ function tomo.angles(count, span)
     return angles
 end
 
---- Angles within one turn: each of `angles` (rad, a table) modulo 2 pi, as a new table. A scan of many turns is reconstructed from
--- these; angles that span more than two turns are refused, because degrees look like them.
+--- Angles within one turn: each of `angles` (rad, a table) modulo 2 pi, as a new table. A scan of
+-- many turns is reconstructed from these; angles that span more than two turns are refused,
+-- because degrees look like them.
 function tomo.wrapped(angles)
     arguments.list(angles, "tomo.wrapped", "angles", "one per projection")
     local within = {}

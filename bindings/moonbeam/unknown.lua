@@ -1,6 +1,7 @@
---- The value of an element in a dry run, where arrays have no data. It can be printed ("?"), put into texts, and it scales arrays;
--- whatever else is done with it (arithmetic, a comparison by size, an index) is an error that says how to supply a bound. One thing
--- cannot be noticed: that it equals a number (==) is just false.
+--- The value of an element in a dry run, where arrays have no data. It can be printed ("?"), put
+-- into texts, and it scales arrays; whatever else is done with it (arithmetic, a comparison by
+-- size, an index) is an error that says how to supply a bound. One thing cannot be noticed: that
+-- it equals a number (==) is just false.
 
 local core = require "moonbeam.core"
 
@@ -15,7 +16,8 @@ local metatable = {__name = "moonbeam.unknown", __tostring = function()
 end, __concat = function(a, b)
     return tostring(a) .. tostring(b)
 end}
-for _, name in ipairs {"add", "sub", "mul", "div", "mod", "pow", "unm", "idiv", "band", "bor", "bxor", "bnot", "shl", "shr", "len", "eq",
+for _, name in ipairs {"add", "sub", "mul", "div", "mod", "pow", "unm", "idiv", "band", "bor",
+    "bxor", "bnot", "shl", "shr", "len", "eq",
     "lt", "le", "index", "newindex", "call"} do
     metatable["__" .. name] = fail
 end
@@ -56,7 +58,8 @@ function unknown.formatted()
     end})
 end
 
---- The error of a function of Lua's that got an unknown value, as one that says what to do; any other as it is.
+--- The error of a function of Lua's that got an unknown value, as one that says what to do; any
+-- other as it is.
 function unknown.explained(err)
     if type(err) ~= "string" or not err:find("moonbeam.unknown", 1, true) then
         return err

@@ -1,7 +1,8 @@
 --- Compressed frames, decoded once: where a scan stores whole frames compressed and is wanted by blocks of rows, every block
 -- would decode all frames again. So they are decoded first, by as many threads as there are processors, into a temporary file
--- without compression, from which rows are read at any rate. The file is in the folder that TMPDIR names (default /tmp) and has no
--- name, so it is gone when the unpacked scan is closed, and with the process, however that ends.
+-- without compression, from which rows are read at any rate. The file is in the folder that
+-- TMPDIR names (default /tmp) and has no name, so it is gone when the unpacked scan is closed,
+-- and with the process, however that ends.
 
 local core = require "moonbeam.core"
 local stream = require "moonbeam.stream"

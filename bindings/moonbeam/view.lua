@@ -35,8 +35,8 @@ end
 --- Writes a slice (row, column) as a grey PNG, or (row, column, 3) of u8 as a coloured one.
 -- Black is `range[1]`, white is `range[2]`; without a range they are the values at the
 -- `percentiles` (default {0.5, 99.5}). bits: 8 or 16 (default 8). gamma: above 1 is brighter.
--- legend: a line that is kept inside the file, beside the window. overwrite: an existing file may be
--- replaced. The name ends in .png. Returns black and white.
+-- legend: a line that is kept inside the file, beside the window. overwrite: an existing file may
+-- be replaced. The name ends in .png. Returns black and white.
 function view.save(path, array, options)
     options = options_of(options, "view.save", names)
     file_name.check(path, file_name.PNG, "pictures are PNG files", "view.save")
@@ -48,7 +48,8 @@ function view.save(path, array, options)
     end
     local rank = #array.shape
     if rank == 3 and array.shape[3] == 3 and array.dtype == "u8" then
-        core.picture.write_png(path, array, { text = options.legend, overwrite = options.overwrite })
+        core.picture.write_png(path, array, { text = options.legend,
+            overwrite = options.overwrite })
         return 0, 255
     elseif rank ~= 2 then
         core.error.raise("shape", ("a picture is (row, column); this array has %d axes: take one "
@@ -77,7 +78,8 @@ function view.save(path, array, options)
     return low, high
 end
 
-local projection_names = { "sxy", "sz", "gamma", "range", "percentiles", "bits", "legend", "gap", "overwrite" }
+local projection_names = { "sxy", "sz", "gamma", "range", "percentiles", "bits", "legend", "gap",
+    "overwrite" }
 
 --- Maximum projections of a volume (z, y, x) as one picture: XY, at its right ZY, below it XZ.
 -- sxy, sz: whole factors that stretch the plane and the axis (default 1 and 1); gap: pixels between (default 4); the other
@@ -137,5 +139,6 @@ function view.projections(path, volume, options)
 end
 
 return arguments.module(view, "view", {
-    window = "array: array", save = "path: any, array: array", projections = "path: any?, volume: array",
+    window = "array: array", save = "path: any, array: array",
+        projections = "path: any?, volume: array",
 })

@@ -340,9 +340,13 @@ function volumes.store(volume, array, host)
 end
 
 return arguments.module(volumes, "volumes", {
-    bytes = "volume: volume", of_array = "array: array", file_class = "methods: table", writer_class = "methods: table",
-    dense_steps = "shape: table, dtype: string", raw = "facts: volume", planned = "shape: table, dtype: string",
-    scratch = "beside: string, shape: table, dtype: string", hdf5 = "file: any, dataset: any?, shape: table, dtype: string",
-    map = "volume: volume, dtype: string, fn: callable", watch = "volume: volume", load = "volume: volume, device: device?",
+    bytes = "volume: volume", of_array = "array: array", file_class = "methods: table",
+        writer_class = "methods: table",
+    dense_steps = "shape: table, dtype: string", raw = "facts: volume",
+        planned = "shape: table, dtype: string",
+    scratch = "beside: string, shape: table, dtype: string",
+        hdf5 = "file: any, dataset: any?, shape: table, dtype: string",
+    map = "volume: volume, dtype: string, fn: callable", watch = "volume: volume",
+        load = "volume: volume, device: device?",
     store = "volume: volume, array: array",
 })

@@ -1,9 +1,12 @@
---- Budget errors of a whole call. The request that fails first is seldom the largest: what it needs is not what the call needs.
--- A public function of the library that a budget error leaves is therefore planned, in the state that it has left and with the
--- arguments that it got, and the error says with which budget it runs: it does with that one, and with 512 bytes less it does not.
+--- Budget errors of a whole call. The request that fails first is seldom the largest: what it
+-- needs is not what the call needs. A public function of the library that a budget error leaves
+-- is therefore planned, in the state that it has left and with the arguments that it got, and the
+-- error says with which budget it runs: it does with that one, and with 512 bytes less it does
+-- not.
 --
--- It costs a call nothing but a small table, until it fails. Where the call cannot be repeated (an argument is a function, which
--- may do anything, or an array that is gone by now), the error keeps what it says of the request.
+-- It costs a call nothing but a small table, until it fails. Where the call cannot be repeated
+-- (an argument is a function, which may do anything, or an array that is gone by now), the error
+-- keeps what it says of the request.
 
 local arguments = require "moonbeam.arguments"
 local core = require "moonbeam.core"
@@ -20,8 +23,8 @@ local active = setmetatable({}, {__mode = "k"})
 
 local end_dry_run = setmetatable({}, {__close = core.device.dry_end})
 
--- Runs run() without doing it, in so much room beyond what is live on the device (nil: whatever it takes). Returns what was live
--- before and the most that was; nil when it does not fit.
+-- Runs run() without doing it, in so much room beyond what is live on the device (nil: whatever
+-- it takes). Returns what was live before and the most that was; nil when it does not fit.
 local function planned(run, device, room)
     core.device.dry_begin({device}, room, true)
     local _ <close> = end_dry_run
@@ -34,7 +37,8 @@ local function planned(run, device, room)
     end
 end
 
---- The least budget of the device with which run() runs, found by planning it; nil where that cannot be told.
+--- The least budget of the device with which run() runs, found by planning it; nil where that
+-- cannot be told.
 function whole.least_budget(run, device)
     local live, peak = planned(run, device)
     local low = core.pool.stats(device).budget // UNIT * UNIT -- does not do
@@ -77,9 +81,11 @@ local function repeatable(value, depth)
     return true
 end
 
---- Makes the budget error say with which budget run() runs; `what` is what that is. Leaves it as it is where that cannot be told.
+--- Makes the budget error say with which budget run() runs; `what` is what that is. Leaves it as
+-- it is where that cannot be told.
 function whole.explain(err, run, what)
-    if type(err) ~= "table" or err.code ~= "budget" or not err.enough or not err.device or core.device.planning() then
+    if type(err) ~= "table" or err.code ~= "budget" or not err.enough or not err.device
+        or core.device.planning() then
         return
     end
     local ok, bytes = pcall(function()
@@ -114,13 +120,14 @@ local function wrapped(f, name, signature)
             return f(...)
         end
         active[thread] = true
-        local _ <close> = setmetatable({f = f, name = name, thread = thread, n = select("#", ...), ...}, call)
+        local _ <close> = setmetatable({f = f, name = name, thread = thread, n = select("#", ...),
+            ...}, call)
         return f(...)
     end, f)
 end
 
---- The module, with every function of it replaced by one whose budget errors are of the whole call. `signatures`: by
--- function, what it is given (arguments.signature).
+--- The module, with every function of it replaced by one whose budget errors are of the whole
+-- call. `signatures`: by function, what it is given (arguments.signature).
 function whole.module(module, name, signatures)
     for key, f in pairs(module) do
         if type(f) == "function" then

@@ -43,8 +43,8 @@ mb_status mb_array_permute(const mb_array *array, const int *axes, mb_array **ou
 mb_status mb_array_reshape(const mb_array *array, const mb_shape *shape, mb_array **out);
 /* Broadcast to a larger shape: new leading axes, and extents of 1 stretched. */
 mb_status mb_array_broadcast(const mb_array *array, const mb_shape *shape, mb_array **out);
-/* The same bytes as another element type, along a dense last axis: as numpy's view(dtype). Rows, their pitch and the
-** offset must be whole numbers of the new elements. */
+/* The same bytes as another element type, along a dense last axis: as numpy's view(dtype). Rows,
+** their pitch and the offset must be whole numbers of the new elements. */
 mb_status mb_array_reinterpret(const mb_array *array, mb_dtype dtype, mb_array **out);
 
 bool mb_array_contiguous(const mb_array *array);

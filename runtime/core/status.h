@@ -58,8 +58,8 @@ mb_status mb_fail(mb_status code, const char *arg, const char *format, ...) MB_P
 /* The same with the bytes that were needed and the limit they hit. */
 mb_status mb_fail_bytes(mb_status code, uint64_t need, uint64_t limit, const char *format, ...)
     MB_PRINTF(4, 5);
-/* Add to a budget failure what was asked for; the budget that would do on a device of so many bytes; what to do where no
-** budget helps. They do nothing when the record is of another kind. */
+/* Add to a budget failure what was asked for; the budget that would do on a device of so many
+** bytes; what to do where no budget helps. They do nothing when the record is of another kind. */
 void mb_error_describe(const char *request);
 void mb_error_enough(uint64_t enough, uint64_t total);
 void mb_error_remedy(const char *text);
@@ -73,8 +73,9 @@ void mb_error_clear(void);
 void mb_error_restore(const mb_error *error);
 
 /*
-** The cancel flag: one atomic for the process, set by the SIGINT handler. It is polled between launches and chunks, and by
-** host kernels between rows, tiles or blocks of some milliseconds: they skip what is left, and mb_op_run then fails.
+** The cancel flag: one atomic for the process, set by the SIGINT handler. It is polled between
+** launches and chunks, and by host kernels between rows, tiles or blocks of some milliseconds:
+** they skip what is left, and mb_op_run then fails.
 */
 void mb_cancel_set(bool cancelled);
 bool mb_cancelled(void);

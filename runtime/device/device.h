@@ -49,8 +49,8 @@ void mb_device_set_plugin_folder(const char *folder);
 
 /* A new shadow of `device` with the same budget (or `budget` when not 0). Shadows are owned by the caller. */
 mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **out);
-/* A shadow in the device's present state: its pool is a clone (mb_pool_clone, which has `room`), so blocks are where they are
-** on the device. Of a shadow, too. */
+/* A shadow in the device's present state: its pool is a clone (mb_pool_clone, which has `room`),
+** so blocks are where they are on the device. Of a shadow, too. */
 mb_status mb_device_open_image(mb_device *device, uint64_t room, mb_device **out);
 void mb_device_close_shadow(mb_device *shadow);
 

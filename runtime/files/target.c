@@ -3,7 +3,8 @@
 **
 ** Invariants: while a target is a part or kept, target->fd is open on its file, `now` is the file's
 ** name, and the file is locked where the file system can. Parts are on a list, guarded by a mutex;
-** what is on it goes when the process that made it exits (a forked child leaves its parent's alone).
+** what is on it goes when the process that made it exits (a forked child leaves its parent's
+** alone).
 */
 #define _GNU_SOURCE
 #include "files/target_internal.h"
@@ -354,7 +355,8 @@ static mb_status check_part(const mb_target *target, int64_t bytes)
 }
 
 /* Exchanges the part with the file that it replaces, whose name is then "<part>.swap". The part has
-** that name before, too: a dead process's "<part>" was never published, its "<part>.swap" may be. */
+** that name before, too: a dead process's "<part>" was never published, its "<part>.swap" may be.
+** */
 static bool swap(mb_target *target)
 {
     char name[PATH_MAX];

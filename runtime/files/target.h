@@ -6,7 +6,7 @@
 ** A target has one of four states.
 ** - part:  the file is "<path>.part-<pid>-<host>-<id>", created by this process alone (O_EXCL,
 **          O_NOFOLLOW) and locked. <host> names the running kernel, the host and the PID namespace,
-**          <id> is random: no other process, host or container makes the same name. A part goes when
+** <id> is random: no other process, host or container makes the same name. A part goes when
 **          its target is discarded and when the process exits.
 ** - kept:  the file is "<path>.unfinished", to be gone on with later. Nothing removes it but
 **          mb_target_discard: no exit handler, no scavenging.
@@ -69,10 +69,11 @@ mb_status mb_target_make_folder(mb_target *target, const char **out);
 mb_status mb_target_keep(mb_target *target);
 
 /* Gives the file its name: sync, check (it is still ours, and has `bytes` bytes unless that is -1),
-** rename, sync of the folder. Without `sync` the disk is not waited for: for a file among many whose
-** owner has the disk take them all before anything refers to them. `held` (may be NULL): the file that
-** this one replaces is to stay until mb_target_discard; *held is its name, or NULL where there was
-** none or the file system cannot do that. After a failure the target is as it was. */
+** rename, sync of the folder. Without `sync` the disk is not waited for: for a file among many
+** whose owner has the disk take them all before anything refers to them. `held` (may be NULL):
+** the file that this one replaces is to stay until mb_target_discard; *held is its name, or NULL
+** where there was none or the file system cannot do that. After a failure the target is as it
+** was. */
 mb_status mb_target_name(mb_target *target, int64_t bytes, bool sync, const char **held);
 
 /* Removes what has no final name, slices folder and held file included. Idempotent. */
@@ -84,25 +85,27 @@ void mb_target_destroy(mb_target *target);
 ** nothing of it stays behind. */
 mb_status mb_target_scratch(const char *folder, int *fd);
 
-/* Removes what dead processes of ours have left of `path`. `current` is the name (without folder) of
-** the slices folder that the file `path` refers to, or "". NULL: unknown; what belongs to a slices
-** folder is then left alone. */
+/* Removes what dead processes of ours have left of `path`. `current` is the name (without folder)
+** of the slices folder that the file `path` refers to, or "". NULL: unknown; what belongs to a
+** slices folder is then left alone. */
 void mb_target_scavenge(const char *path, const char *current);
 
-/* The name of a file that a dead process of ours has exchanged, or was about to exchange, with `path`
-** (mb_target_name with `held`), in `name` of PATH_MAX bytes. Whoever calls this removes it. */
+/* The name of a file that a dead process of ours has exchanged, or was about to exchange, with
+** `path` (mb_target_name with `held`), in `name` of PATH_MAX bytes. Whoever calls this removes
+** it. */
 bool mb_target_dead_swap(const char *path, char *name);
 
-/* Removes a slices folder that nothing refers to any more. It loses its name first. Files in it that
-** are no slices stay, and the folder with them. */
+/* Removes a slices folder that nothing refers to any more. It loses its name first. Files in it
+** that are no slices stay, and the folder with them. */
 void mb_target_remove_folder(const char *folder);
 
-/* Removes the parts of this process that have no slices folder. A signal handler may call it, if the
-** process ends then. */
+/* Removes the parts of this process that have no slices folder. A signal handler may call it, if
+** the process ends then. */
 void mb_target_remove_parts(void);
 
-/* For specs. Every change of a name (create, mkdir, rename, unlink, rmdir) and every sync is a step.
-** The n-th step from now kills the process (error == 0) or fails with that errno; 0 switches off. */
+/* For specs. Every change of a name (create, mkdir, rename, unlink, rmdir) and every sync is a
+** step. The n-th step from now kills the process (error == 0) or fails with that errno; 0
+** switches off. */
 void mb_target_inject(int64_t n, int error);
 int64_t mb_target_steps(void); /* since the process began */
 

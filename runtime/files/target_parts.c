@@ -1,9 +1,9 @@
 /*
 ** Names of parts, slices folders, and what dead processes have left of both.
 **
-** A part's name holds the PID of its owner, the host and a random id. The host is a hash of the host
-** name, the boot id and the PID namespace: two processes with the same one see the same PIDs, so a
-** PID that does not exist there proves that the owner is dead.
+** A part's name holds the PID of its owner, the host and a random id. The host is a hash of the
+** host name, the boot id and the PID namespace: two processes with the same one see the same
+** PIDs, so a PID that does not exist there proves that the owner is dead.
 */
 #define _GNU_SOURCE
 #include "files/target_internal.h"
@@ -102,7 +102,8 @@ void mb_slices_name(const char *path, const char *id, char *buffer, size_t bytes
     snprintf(buffer, bytes, "%.*s-slices-%s", stem_length(path), path, id);
 }
 
-/* Digits of that kind at `text`, `least` or more of them: the first character after them, or NULL. */
+/* Digits of that kind at `text`, `least` or more of them: the first character after them, or
+** NULL. */
 static const char *digits(const char *text, bool hexadecimal, int least)
 {
     int count = 0;
@@ -197,7 +198,8 @@ typedef struct leftovers {
     const char *path, *current;
 } leftovers;
 
-/* Does the entry's name begin with that of `path`, or of one of its slices folders? Then its rest. */
+/* Does the entry's name begin with that of `path`, or of one of its slices folders? Then its
+** rest. */
 static const char *rest_of(const leftovers *l, const char *name, bool *is_slices_folder)
 {
     const char *base = mb_base_of(l->path);
@@ -237,8 +239,8 @@ static bool owner_is_dead(long pid, const char *of_host, const char *id)
     return (kill((pid_t)pid, 0) != 0 && errno == ESRCH) || is_zombie(pid);
 }
 
-/* An ordinary file of ours with one link and without a lock: open and locked, so that two scavengers
-** do not meet; or -1. */
+/* An ordinary file of ours with one link and without a lock: open and locked, so that two
+** scavengers do not meet; or -1. */
 static int take(const char *name)
 {
     struct stat facts, named;

@@ -1,6 +1,6 @@
 /*
-** The steps of the target protocol: the system calls that change names or wait for the disk, counted,
-** so that a spec can kill the process before any of them, or have any of them fail.
+** The steps of the target protocol: the system calls that change names or wait for the disk,
+** counted, so that a spec can kill the process before any of them, or have any of them fail.
 */
 #define _GNU_SOURCE
 #include "files/target_internal.h"
@@ -95,7 +95,8 @@ int mb_step_sync(int fd)
     return refused() ? -1 : fsync(fd);
 }
 
-/* The names, too, shall survive a power cut. Some network file systems cannot; that is no failure. */
+/* The names, too, shall survive a power cut. Some network file systems cannot; that is no
+** failure. */
 void mb_step_sync_folder(const char *folder)
 {
     const int fd = refused() ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -66,9 +66,10 @@ static void drop_string(void *memory, void *left)
     free(memory);
 }
 
-/* Reads an attribute of strings of variable length. libhdf5 takes memory by the lengths that stand in the file, or, in a damaged one,
-** beyond what it has read of it, which differ from process to process; no property limits it for attributes. So the data of
-** the process may not grow by more than ATTRIBUTE_ROOM meanwhile. */
+/* Reads an attribute of strings of variable length. libhdf5 takes memory by the lengths that
+** stand in the file, or, in a damaged one, beyond what it has read of it, which differ from
+** process to process; no property limits it for attributes. So the data of the process may not
+** grow by more than ATTRIBUTE_ROOM meanwhile. */
 static herr_t read_limited(const source *from, hid_t type, void *buffer)
 {
     struct rlimit before;

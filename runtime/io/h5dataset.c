@@ -49,8 +49,9 @@ hid_t mb_h5_type_of(mb_dtype dtype)
     return -1;
 }
 
-/* Is this an element of a size that computers have, with its bits inside and, of floats, the exponent's bias of
-** IEEE 754? libhdf5 believes what a file says; a damaged bias scales every value by a power of two. */
+/* Is this an element of a size that computers have, with its bits inside and, of floats, the
+** exponent's bias of IEEE 754? libhdf5 believes what a file says; a damaged bias scales every
+** value by a power of two. */
 static bool sound_number(hid_t type)
 {
     size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;

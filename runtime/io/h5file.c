@@ -121,8 +121,8 @@ void mb_h5_quiet(void)
         /* After a failed write, HDF5's exit handler would try to flush again, and may crash. Files
         ** are closed by us. */
         H5dont_atexit();
-        /* A file names its filters, and libhdf5 would load every library in its plug-in folder to look
-        ** for one. Users who want that name the folder. */
+        /* A file names its filters, and libhdf5 would load every library in its plug-in folder to
+        ** look for one. Users who want that name the folder. */
         const char *plugins = getenv("HDF5_PLUGIN_PATH");
         if (plugins == NULL || plugins[0] == '\0')
             H5PLset_loading_state(0);

@@ -7,7 +7,8 @@
 ** - Files opened for reading are not locked, so a file that a detector still writes can be looked
 **   at.
 ** - A created file has a temporary name (files/target.h) until mb_h5_finish has flushed, closed,
-**   verified and synced it; only then it gets its name. (libhdf5 reports success on closing a file that a
+** verified and synced it; only then it gets its name. (libhdf5 reports success on closing a file
+** that a
 **   full disk has cut off.) The first failure is latched: later calls fail with that first cause. A
 **   file that is closed without mb_h5_finish leaves nothing behind.
 ** - Handles of datasets stay valid pointers after their file was closed, and then fail cleanly.
@@ -80,7 +81,8 @@ typedef struct mb_h5_access {
     bool allow_missing;  /* what was never written reads as the fill value, instead of failing */
 } mb_h5_access;
 
-/* Opens an ordinary file. One that is not known yet is probed before (h5probe.h). NULL: for reading. */
+/* Opens an ordinary file. One that is not known yet is probed before (h5probe.h). NULL: for
+** reading. */
 mb_status mb_h5_open(const char *path, const mb_h5_access *how, mb_h5 **out);
 /* Fails at once where the folder cannot be written, and where `path` exists unless `overwrite`. */
 mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out);
@@ -90,7 +92,8 @@ mb_status mb_h5_scratch(const char *folder, mb_h5 **out);
 ** as attribute "end_time" of the root when it is NULL; flush, close, sync, reopen and verify,
 ** rename. Whatever fails, the temporary file is gone and nothing has the final name. Without `sync` the disk is not waited for: for
 ** a file among many, whose owner has the disk take them all before anything refers to them. `held`
-** (may be NULL): the file that this one replaces stays until mb_h5_close; *held is its name, or NULL. */
+** (may be NULL): the file that this one replaces stays until mb_h5_close; *held is its name, or
+** NULL. */
 mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync, const char **held);
 /* Closes; a created and unfinished file is abandoned. Idempotent. */
 mb_status mb_h5_close(mb_h5 *file);
@@ -107,9 +110,9 @@ const char *mb_h5_version(void); /* of libhdf5 */
 
 /* ---- structure (h5walk.c) ---- */
 
-/* Does `path` lead to an object? It does not where a name is missing, or a soft link leads nowhere. A
-** damaged group, a link that is refused, and one into a file that is missing are failures: what they
-** hide is not absent. */
+/* Does `path` lead to an object? It does not where a name is missing, or a soft link leads
+** nowhere. A damaged group, a link that is refused, and one into a file that is missing are
+** failures: what they hide is not absent. */
 mb_status mb_h5_find(mb_h5 *file, const char *path, bool *found);
 mb_status mb_h5_describe(mb_h5 *file, const char *path, mb_h5_info *info);
 /* All objects below `path` in name order, parents first. A group that is reached twice is listed
@@ -171,8 +174,9 @@ mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *range
 /* The checks of read and write, without moving anything. */
 mb_status mb_h5_dataset_check(mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array,
                               bool reading);
-/* What was never written of a dataset: pairs of indices of axis 0, first and last, that belong to the
-** file, and why (NULL: nothing). Frames of a virtual dataset whose source is missing are among them. */
+/* What was never written of a dataset: pairs of indices of axis 0, first and last, that belong to
+** the file, and why (NULL: nothing). Frames of a virtual dataset whose source is missing are
+** among them. */
 mb_status mb_h5_dataset_missing(mb_h5_dataset *dataset, const int64_t (**runs)[2], int64_t *count,
                                 const char **why);
 /* +1: another thread will move data of this dataset; -1: it has. Destroying a dataset in use closes it at once, and frees it

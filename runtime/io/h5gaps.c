@@ -1,10 +1,10 @@
 /*
-** What was never written of a dataset. libhdf5 reads fill values there, zeros mostly, without a word;
-** an acquisition that was broken off leaves such files. A gap is a run of indices of axis 0 (frames): a
-** frame that lacks one chunk counts as missing.
+** What was never written of a dataset. libhdf5 reads fill values there, zeros mostly, without a
+** word; an acquisition that was broken off leaves such files. A gap is a run of indices of axis 0
+** (frames): a frame that lacks one chunk counts as missing.
 **
-** Only files that are open for reading are asked: chunks of others may be in libhdf5's memory yet. The
-** gaps of a dataset are found once, and belong to its file.
+** Only files that are open for reading are asked: chunks of others may be in libhdf5's memory
+** yet. The gaps of a dataset are found once, and belong to its file.
 */
 #define _GNU_SOURCE
 #include "io/h5internal.h"

@@ -152,8 +152,8 @@ void mb_h5_end_outside(mb_h5 *file);
 /* A list of class `kind` by which links are followed as file->links says; to be closed. */
 hid_t mb_h5_link_access(mb_h5 *file, hid_t kind);
 /* Finds the file that libhdf5 will take for `name`, which the file `parent` refers to: its name in
-** `found` (PATH_MAX bytes). `prefixes` is the environment variable with folders to look in. `problem`
-** (H5_PROBLEM_BYTES) says what is wrong where it is not found. */
+** `found` (PATH_MAX bytes). `prefixes` is the environment variable with folders to look in.
+** `problem` (H5_PROBLEM_BYTES) says what is wrong where it is not found. */
 h5_verdict mb_h5_resolve(mb_h5 *file, const char *parent, const char *name, const char *prefixes,
                          char *found, char *problem);
 /* Checks the files in which a dataset has its bytes by H5Pset_external. */
@@ -161,8 +161,8 @@ bool mb_h5_check_storage(mb_h5 *file, hid_t id, const mb_h5_info *info, h5_gaps 
 /* Finds what virtual dataset `id`, in a file that is called `name`, does not get. */
 mb_status mb_h5_find_virtual_gaps(mb_h5 *file, hid_t id, const char *name, const mb_h5_info *info,
                                   h5_gaps *gaps, int depth);
-/* Fails where something of a virtual dataset is missing; it is open as `id` in a file that is called
-** `name`, and has the path `path`. */
+/* Fails where something of a virtual dataset is missing; it is open as `id` in a file that is
+** called `name`, and has the path `path`. */
 /* Remembers what a virtual dataset that was just made shows (h5virtual.c). */
 mb_status mb_h5_remember_sources(h5_made *made, const mb_h5_source *sources, int64_t count);
 void mb_h5_forget_sources(h5_made *made);

@@ -1,15 +1,16 @@
 /*
-** What an HDF5 file refers to in other files: external links and external storage. (Virtual datasets:
-** h5sources.c.)
+** What an HDF5 file refers to in other files: external links and external storage. (Virtual
+** datasets: h5sources.c.)
 **
-** libhdf5 opens such files with the rights of the reader, wherever they are; a stranger's file could so
-** have any file of the reader end up in a result, or have a pipe wait for ever. Only ordinary files are
-** opened, and only those in the folder of the file that refers to them, or below, unless the reader
-** allows more; external storage, which makes bytes of any file, only if the reader allows it. "In the folder" is said of real paths: symbolic links do not lead out.
+** libhdf5 opens such files with the rights of the reader, wherever they are; a stranger's file
+** could so have any file of the reader end up in a result, or have a pipe wait for ever. Only
+** ordinary files are opened, and only those in the folder of the file that refers to them, or
+** below, unless the reader allows more; external storage, which makes bytes of any file, only if
+** the reader allows it. "In the folder" is said of real paths: symbolic links do not lead out.
 **
-** libhdf5 looks for a relative name in several places, and goes on to the next when it cannot open a
-** file. mb_h5_resolve looks in the same order, and takes the first that is there: one that cannot be
-** opened is an error then, so that libhdf5 does not get to the next.
+** libhdf5 looks for a relative name in several places, and goes on to the next when it cannot
+** open a file. mb_h5_resolve looks in the same order, and takes the first that is there: one that
+** cannot be opened is an error then, so that libhdf5 does not get to the next.
 */
 #define _GNU_SOURCE
 #include "io/h5internal.h"
@@ -75,7 +76,8 @@ static h5_verdict examine_in(const search *s, const char *folder, size_t length,
     return wrote < (int)sizeof candidate ? examine(s, candidate) : H5_ABSENT;
 }
 
-/* The folders of an environment variable, separated by colons; ${ORIGIN} is the folder of the parent. */
+/* The folders of an environment variable, separated by colons; ${ORIGIN} is the folder of the
+** parent. */
 static h5_verdict examine_prefixes(const search *s, const char *list, const char *origin,
                                    const char *name)
 {
@@ -216,7 +218,8 @@ static bool check_storage_file(mb_h5 *file, hid_t properties, unsigned index,
         snprintf(gaps->problem, sizeof gaps->problem, "the files with its bytes cannot be listed");
         return false;
     }
-    /* Any file can be taken for raw bytes, so being in the folder, which may be the reader's home, is no excuse. */
+    /* Any file can be taken for raw bytes, so being in the folder, which may be the reader's
+    ** home, is no excuse. */
     if (!file->allow_external) {
         snprintf(
             gaps->problem, H5_PROBLEM_BYTES,

@@ -76,7 +76,8 @@ static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, uint64_t most, uns
     return mb_h5_check_whole(dataset, NULL);
 }
 
-/* Where the bytes of a decoded chunk go, as they come: a chunk is nowhere as a whole, for it may be as large as its file says. */
+/* Where the bytes of a decoded chunk go, as they come: a chunk is nowhere as a whole, for it may
+** be as large as its file says. */
 typedef struct sink {
     uint64_t element;     /* bytes */
     uint64_t elements;    /* of the chunk */
@@ -88,8 +89,8 @@ typedef struct sink {
     uint64_t at; /* bytes that have come */
 } sink;
 
-/* Byte k of each of n elements; 0 comes first. Memory of arrays is aligned, and the processor's lowest byte is the first, as
-** mb_h5_same_type has seen. */
+/* Byte k of each of n elements; 0 comes first. Memory of arrays is aligned, and the processor's
+** lowest byte is the first, as mb_h5_same_type has seen. */
 static void scatter(const unsigned char *byte, uint64_t n, uint64_t k, size_t size, void *to)
 {
     if (size == 2) {
@@ -110,7 +111,8 @@ static void scatter(const unsigned char *byte, uint64_t n, uint64_t k, size_t si
     }
 }
 
-/* Bytes k of elements [first, first + count) of the chunk, where they are wanted; k == element: all bytes of each. */
+/* Bytes k of elements [first, first + count) of the chunk, where they are wanted; k == element:
+** all bytes of each. */
 static void put(sink *s, const unsigned char *from, uint64_t first, uint64_t count, uint64_t k)
 {
     const uint64_t size = s->element, end = first + count;

@@ -1,9 +1,9 @@
 /*
 ** The probe of HDF5 files (h5probe.h): both ends.
 **
-** The verdict is the way in which the other process ends. Errors that libhdf5 reports are none: they
-** come up again, and are told, where this process meets them, if it does. A file's verdict is kept by
-** its identity (device, inode, size, times).
+** The verdict is the way in which the other process ends. Errors that libhdf5 reports are none:
+** they come up again, and are told, where this process meets them, if it does. A file's verdict
+** is kept by its identity (device, inode, size, times).
 **
 ** Threads: the list of known files has a lock of its own; the wait is without any.
 */
@@ -399,7 +399,8 @@ static void limit(int what, rlim_t soft, rlim_t hard)
 static void set_limits(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* What libhdf5 takes from beyond its memory is no small number that happens to be harmless here. */
+    /* What libhdf5 takes from beyond its memory is no small number that happens to be harmless
+    ** here. */
     mallopt(M_PERTURB, 0x55);
     limit(RLIMIT_CORE, 0, 0);
     limit(RLIMIT_CPU, CPU_SECONDS, CPU_SECONDS + 2);

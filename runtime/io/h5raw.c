@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* libhdf5 1.10 goes through all chunks, 35 ns each, to find one of them. Up to FEW_CHUNKS that is nothing, and beyond
-** worth it where it takes less time than reading the data at 4 GB/s. */
+/* libhdf5 1.10 goes through all chunks, 35 ns each, to find one of them. Up to FEW_CHUNKS that is
+** nothing, and beyond worth it where it takes less time than reading the data at 4 GB/s. */
 #define FEW_CHUNKS 2048
 #define MOST_CHUNKS 100000
 #define BYTES_FOR_LOOKUP 140
@@ -95,8 +95,8 @@ static bool find_chunks(h5_raw *raw, const mb_h5_dataset *dataset)
     return true;
 }
 
-/* Do the chunks lie within the file? Where they do not, reading by libhdf5 tells (mb_h5_check_written,
-** mb_h5_check_whole). */
+/* Do the chunks lie within the file? Where they do not, reading by libhdf5 tells
+** (mb_h5_check_written, mb_h5_check_whole). */
 static bool within_file(const h5_raw *raw)
 {
     struct stat status;

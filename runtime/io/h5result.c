@@ -1,6 +1,6 @@
 /*
-** Created HDF5 files: the first failure latched, verification; then the target gives them their name
-** (files/target.h).
+** Created HDF5 files: the first failure latched, verification; then the target gives them their
+** name (files/target.h).
 **
 ** Why so careful: on a full disk H5Dwrite fails, but H5Fclose succeeds, and the file then opens and
 ** reads, with zeros where data should be. So nothing here trusts H5Fclose: what the disk refused is

@@ -59,8 +59,8 @@ static mb_status check_types(const mb_h5_dataset *dataset, mb_dtype dtype, bool 
     return MB_STATUS_OK;
 }
 
-/* libhdf5 decodes a whole chunk for any part of it. Those of a sound file are not larger than all the
-** data, unless they are small. */
+/* libhdf5 decodes a whole chunk for any part of it. Those of a sound file are not larger than all
+** the data, unless they are small. */
 mb_status mb_h5_check_chunk(const mb_h5_dataset *dataset)
 {
     const mb_h5_info *info = &dataset->info;

@@ -1,11 +1,12 @@
 /*
 ** The sources of virtual datasets. libhdf5 reads the fill value, without a word, for what no source
-** gives: where a file or a dataset is missing or cannot be read, where it is smaller than its part, is
-** itself incomplete, and where no part of another file belongs. So all of them are looked at first.
+** gives: where a file or a dataset is missing or cannot be read, where it is smaller than its
+** part, is itself incomplete, and where no part of another file belongs. So all of them are
+** looked at first.
 **
-** A mapping gives a selection of the source to a selection of the virtual dataset. What matters here is
-** how many elements each index of axis 0 (a frame, mostly) gets. A name may hold "%b", the number of a
-** block, where the selection repeats without end along one axis; "%%" is "%".
+** A mapping gives a selection of the source to a selection of the virtual dataset. What matters
+** here is how many elements each index of axis 0 (a frame, mostly) gets. A name may hold "%b",
+** the number of a block, where the selection repeats without end along one axis; "%%" is "%".
 */
 #define _GNU_SOURCE
 #include "io/h5internal.h"
@@ -148,8 +149,9 @@ static uint64_t elements_of(const part *p, int rank)
     return elements;
 }
 
-/* Does the source reach as far as the selection of it? A file does not store the extents that belong to
-** the selection of all; then the source must have as many elements as the part takes. */
+/* Does the source reach as far as the selection of it? A file does not store the extents that
+** belong to the selection of all; then the source must have as many elements as the part takes.
+** */
 static bool reaches(hid_t selection, const mb_h5_info *info, const part *p, int rank)
 {
     hsize_t first[MB_H5_MAX_RANK] = {0}, last[MB_H5_MAX_RANK] = {0};
@@ -317,8 +319,8 @@ done:
 
 /* ---- all of them ---- */
 
-/* Turns what each frame gets into gaps. With allow_missing, frames that get something count as there:
-** detectors of several modules have places in between that nothing belongs to. */
+/* Turns what each frame gets into gaps. With allow_missing, frames that get something count as
+** there: detectors of several modules have places in between that nothing belongs to. */
 static mb_status collect_gaps(virtual_map *v)
 {
     int64_t whole = 1;

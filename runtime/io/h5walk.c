@@ -62,8 +62,8 @@ static bool is_group(mb_h5 *file, const char *path)
     return group;
 }
 
-/* Finds the components of `path`, which is a copy of our own, one after the other: H5Lexists fails when
-** a parent is missing. */
+/* Finds the components of `path`, which is a copy of our own, one after the other: H5Lexists
+** fails when a parent is missing. */
 static mb_status find_components(mb_h5 *file, char *path, bool *found)
 {
     for (char *at = path + strspn(path, "/"); *at != '\0' && *found;) {

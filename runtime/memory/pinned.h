@@ -23,9 +23,9 @@ typedef struct mb_pinned {
     const char *refusal; /* of a shadow that only looks on: why every request fails; else NULL */
 } mb_pinned;
 
-/* Zeroed memory. `owner` as for mb_pool_alloc. Fails with MB_STATUS_BUDGET beyond the limit, and where
-** the system refuses it. The addresses of a shadow are
-** different for different pieces, and nothing is behind them. */
+/* Zeroed memory. `owner` as for mb_pool_alloc. Fails with MB_STATUS_BUDGET beyond the limit, and
+** where the system refuses it. The addresses of a shadow are different for different pieces, and
+** nothing is behind them. */
 mb_status mb_pinned_alloc(mb_device *device, uint64_t bytes, const char *owner, void **address);
 void mb_pinned_free(mb_device *device, void *address, uint64_t bytes, const char *owner);
 

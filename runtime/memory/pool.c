@@ -277,7 +277,8 @@ fail:
     return status;
 }
 
-/* The budget of a clone that has so much room; its addresses grow, in the gap, while nothing lies behind that. */
+/* The budget of a clone that has so much room; its addresses grow, in the gap, while nothing lies
+** behind that. */
 static void set_room(mb_pool *twin, uint64_t room)
 {
     const uint64_t most = (uint64_t)(UINT32_MAX - 1) * MB_POOL_UNIT;

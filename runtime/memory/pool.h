@@ -97,22 +97,26 @@ uint64_t mb_pool_destroy(mb_pool *pool);
 
 /* A pool in the same state (the same blocks at the same addresses, under the same handles; the same holes and budget)
 ** that has no memory: what is then allocated in it is placed exactly as it would be in the original. Scopes and failure
-** injection are not copied. `source` needs only self and unreserve; nothing is reserved. `room` is what the budget leaves
-** beyond what is live: MB_POOL_SAME as in the original, MB_POOL_UNLIMITED all that can be addressed. */
+** injection are not copied. `source` needs only self and unreserve; nothing is reserved. `room`
+** is what the budget leaves beyond what is live: MB_POOL_SAME as in the original,
+** MB_POOL_UNLIMITED all that can be addressed. */
 #define MB_POOL_SAME UINT64_MAX
 #define MB_POOL_UNLIMITED (UINT64_MAX - 1)
 mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, uint64_t room, mb_pool **out);
-/* From now on every request fails with MB_STATUS_ARGUMENT and this text, which is not copied; NULL: no longer. */
+/* From now on every request fails with MB_STATUS_ARGUMENT and this text, which is not copied;
+** NULL: no longer. */
 void mb_pool_refuse(mb_pool *pool, const char *text);
 
 /* Rounded size of a request: the amount by which `live` will grow. UINT64_MAX on overflow. */
 uint64_t mb_pool_round(uint64_t bytes);
 
 /* `owner` is a short static or interned text for reports (operator or source line); it may be NULL.
-** Fails with MB_STATUS_BUDGET when the budget, the address range or the driver does not allow it (see mb_error). */
+** Fails with MB_STATUS_BUDGET when the budget, the address range or the driver does not allow it
+** (see mb_error). */
 mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner,
                         mb_block *out);
-/* Fails as mb_pool_alloc does when so many bytes do not fit the budget at once, whatever holes there are. */
+/* Fails as mb_pool_alloc does when so many bytes do not fit the budget at once, whatever holes
+** there are. */
 mb_status mb_pool_fits(mb_pool *pool, uint64_t bytes, const char *owner);
 /* A double or foreign free is an error that names both sites (that of a double free as far as the trace reaches back), and
 ** changes nothing. A zero block is fine. */
@@ -181,7 +185,8 @@ uint64_t mb_pool_broken_guards(mb_pool *pool);
 
 /* Failure injection for specs: the n-th next allocation fails with MB_STATUS_MEMORY (0 switches it off). */
 void mb_pool_fail_nth(mb_pool *pool, uint64_t n);
-/* The next n times that memory is asked of the system or driver, it is refused, as when another process has taken it. */
+/* The next n times that memory is asked of the system or driver, it is refused, as when another
+** process has taken it. */
 void mb_pool_refuse_commits(mb_pool *pool, uint64_t n);
 
 /* Visits live blocks in address order; `visit` must not call the pool. */

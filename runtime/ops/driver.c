@@ -27,8 +27,9 @@ static mb_status check_number(const mb_op_arg *arg, double value)
     return MB_STATUS_OK;
 }
 
-/* Angles are radians everywhere. Nothing tells degrees from radians in so small a range as 0 to 10; a span of more than two turns
-** does: it is degrees, or a scan of many turns, of which only the directions matter. */
+/* Angles are radians everywhere. Nothing tells degrees from radians in so small a range as 0 to
+** 10; a span of more than two turns does: it is degrees, or a scan of many turns, of which only
+** the directions matter. */
 static mb_status check_angles(const mb_op_arg *arg, const mb_vector *vector)
 {
     const double turn = 6.283185307179586, most = 1e9;
@@ -156,7 +157,8 @@ mb_status mb_op_check(const mb_op *op, const void *params, mb_spec *arrays)
     return status;
 }
 
-/* The kernel, asked for before anything is planned: a plan for a device that then refuses the call is none. */
+/* The kernel, asked for before anything is planned: a plan for a device that then refuses the
+** call is none. */
 static mb_status find_kernel(const mb_op *op, mb_device *device, mb_op_kernel *kernel)
 {
     *kernel =
@@ -312,7 +314,8 @@ static mb_status launch(const mb_op *op, const void *params, mb_array **arrays, 
     mb_status status = kernel(&call);
     if (status == MB_STATUS_DEVICE)
         device->dead = true;
-    /* Host kernels skip the rest of their work when the flag is raised: what they leave is no result. */
+    /* Host kernels skip the rest of their work when the flag is raised: what they leave is no
+    ** result. */
     if (status == MB_STATUS_OK && device->backend == &mb_host_backend)
         status = mb_cancel_check();
     return status;
@@ -332,7 +335,8 @@ static uint64_t need_of(const mb_op *op, const mb_spec *specs, mb_array *const *
     return need;
 }
 
-/* Adds to the failure of a call that does not fit as a whole which part of it is the first that does not. */
+/* Adds to the failure of a call that does not fit as a whole which part of it is the first that
+** does not. */
 static void describe_refused(const mb_op *op, const mb_spec *specs, mb_array *const *arrays,
                              uint64_t room)
 {

@@ -1,6 +1,6 @@
 /*
-** What pad adds around an array, and crop takes off: amounts for each axis, or the extents that shall result and where
-** the array is in them.
+** What pad adds around an array, and crop takes off: amounts for each axis, or the extents that
+** shall result and where the array is in them.
 */
 #ifndef MB_OPS_MARGINS_H
 #define MB_OPS_MARGINS_H
@@ -16,7 +16,8 @@ typedef struct mb_margins {
     int where;               /* of the smaller array in the larger one */
 } mb_margins;
 
-/* The arguments of both, in this order; `member` is the mb_margins of the parameter structure `type`. */
+/* The arguments of both, in this order; `member` is the mb_margins of the parameter structure
+** `type`. */
 #define MB_MARGIN_ARG(type, member, name_, unit_, doc_)                                            \
     {                                                                                              \
         .name = #name_, .kind = MB_ARG_VECTOR, .min = 0, .max = 1e12,                              \

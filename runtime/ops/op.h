@@ -72,8 +72,8 @@ typedef enum mb_op_strides {
 
 typedef enum mb_op_combine { MB_COMBINE_NONE, MB_COMBINE_SUM } mb_op_combine;
 
-/* How the operator may be cut along an axis of its first input. Other inputs with as many axes are cut alike. The
-** conformance spec compares pieces with the whole and pins how many. */
+/* How the operator may be cut along an axis of its first input. Other inputs with as many axes
+** are cut alike. The conformance spec compares pieces with the whole and pins how many. */
 typedef struct mb_op_split {
     int axis;        /* 0-based axis of the first input; -1 ends the list */
     int result_axis; /* the corresponding axis of the first result, of the same extent */
@@ -119,8 +119,8 @@ struct mb_op {
     mb_status (*infer)(const void *params, mb_spec *arrays);
     /* Declares scratch. NULL: none. Pure with respect to memory. */
     void (*plan)(const void *params, const mb_spec *arrays, mb_planner *planner);
-    /* Polls mb_cancelled() every few milliseconds and skips the rest of its work when the flag is raised: the driver then
-    ** fails, and nobody sees the result. */
+    /* Polls mb_cancelled() every few milliseconds and skips the rest of its work when the flag is
+    ** raised: the driver then fails, and nobody sees the result. */
     mb_op_kernel run_host;
 };
 

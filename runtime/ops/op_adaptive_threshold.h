@@ -1,8 +1,9 @@
 /*
-** adaptive_threshold: what the host and the CUDA kernel share. Arrays: a (in, u8, u16 or f32), result (out u8), rows at any stride.
-** Slots: MB_ADAPTIVE_THRESHOLD_WEIGHTS, the table of weights (method gaussian); MB_ADAPTIVE_THRESHOLD_LOCAL, the local
-** level, f32 (on CUDA the last pass compares what it makes: none for one axis, and MB_ADAPTIVE_THRESHOLD_OTHER, a second
-** one, from three axes on); MB_ADAPTIVE_THRESHOLD_BUFFERS, the host's line buffers.
+** adaptive_threshold: what the host and the CUDA kernel share. Arrays: a (in, u8, u16 or f32),
+** result (out u8), rows at any stride. Slots: MB_ADAPTIVE_THRESHOLD_WEIGHTS, the table of weights
+** (method gaussian); MB_ADAPTIVE_THRESHOLD_LOCAL, the local level, f32 (on CUDA the last pass
+** compares what it makes: none for one axis, and MB_ADAPTIVE_THRESHOLD_OTHER, a second one, from
+** three axes on); MB_ADAPTIVE_THRESHOLD_BUFFERS, the host's line buffers.
 */
 #ifndef MB_OPS_OP_ADAPTIVE_THRESHOLD_H
 #define MB_OPS_OP_ADAPTIVE_THRESHOLD_H

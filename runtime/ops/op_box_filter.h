@@ -1,7 +1,7 @@
 /*
-** box_filter: what the host and the CUDA kernel share. Arrays: a (in, u8, u16 or f32), result (out f32), rows at any stride.
-** Slot MB_BOX_FILTER_SCRATCH: on the host the threads' line buffers (separable.h), on CUDA an array like the result where
-** two axes or more are filtered.
+** box_filter: what the host and the CUDA kernel share. Arrays: a (in, u8, u16 or f32), result
+** (out f32), rows at any stride. Slot MB_BOX_FILTER_SCRATCH: on the host the threads' line
+** buffers (separable.h), on CUDA an array like the result where two axes or more are filtered.
 */
 #ifndef MB_OPS_OP_BOX_FILTER_H
 #define MB_OPS_OP_BOX_FILTER_H

@@ -1,6 +1,7 @@
 /*
 ** crop: what the host and the CUDA kernel share. Arrays: a (in), result (out). No scratch.
-** The result is the strided copy of a starting at a->data + sum(mb_crop_front(i) * a->strides[i]) elements.
+** The result is the strided copy of a starting at a->data + sum(mb_crop_front(i) * a->strides[i])
+** elements.
 */
 #ifndef MB_OPS_OP_CROP_H
 #define MB_OPS_OP_CROP_H

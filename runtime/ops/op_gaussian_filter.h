@@ -1,7 +1,7 @@
 /*
-** gaussian_filter: what the host and the CUDA kernel share. Arrays: a (in, u8, u16 or f32), result (out f32), rows at any stride.
-** Slots: MB_GAUSSIAN_FILTER_WEIGHTS, the table of all axes' weights (separable.h); MB_GAUSSIAN_FILTER_SCRATCH as in
-** op_box_filter.h.
+** gaussian_filter: what the host and the CUDA kernel share. Arrays: a (in, u8, u16 or f32),
+** result (out f32), rows at any stride. Slots: MB_GAUSSIAN_FILTER_WEIGHTS, the table of all axes'
+** weights (separable.h); MB_GAUSSIAN_FILTER_SCRATCH as in op_box_filter.h.
 */
 #ifndef MB_OPS_OP_GAUSSIAN_FILTER_H
 #define MB_OPS_OP_GAUSSIAN_FILTER_H

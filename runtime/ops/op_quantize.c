@@ -1,6 +1,6 @@
 /*
-** quantize: f32 values as fewer bits for files, and how many did not fit. a (any shape and strides) -> result of the same
-** shape, u8, u16 or f16; counts f64[3].
+** quantize: f32 values as fewer bits for files, and how many did not fit. a (any shape and
+** strides) -> result of the same shape, u8, u16 or f16; counts f64[3].
 */
 #include "ops/op_quantize.h"
 #include "ops/strided.h"

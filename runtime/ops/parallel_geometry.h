@@ -14,7 +14,8 @@
 #include <math.h>
 #include <stdint.h>
 
-/* Centers and shifts are at most this far from column 0: positions are integers of 32 bits in places. */
+/* Centers and shifts are at most this far from column 0: positions are integers of 32 bits in
+** places. */
 #define MB_FARTHEST_PX 1e6
 
 typedef struct mb_parallel_geometry {

@@ -2,10 +2,11 @@
 ** Separable filters: one pass along each filtered axis. What box_filter, gaussian_filter and adaptive_threshold share, on
 ** the host and in CUDA kernels.
 **
-** A pass sees an array as (outer, n, inner), n along its axis: element (o, i, c) becomes the mean, or the weighted sum
-** with a sampled Gaussian, of elements i - before ... i + after of its line. What lies beyond a line comes from
-** mb_pad_source, so boundaries are those of `pad`. Between passes values are f32. Inputs and results may have any row
-** strides (mb_separable_lines); scratch is dense.
+** A pass sees an array as (outer, n, inner), n along its axis: element (o, i, c) becomes the
+** mean, or the weighted sum with a sampled Gaussian, of elements i - before ... i + after of its
+** line. What lies beyond a line comes from mb_pad_source, so boundaries are those of `pad`.
+** Between passes values are f32. Inputs and results may have any row strides
+** (mb_separable_lines); scratch is dense.
 **
 ** Memory. Host: a pass reads MB_SEPARABLE_LINES whole lines into a thread's own buffer and writes them back, so it may run
 ** in place: the only scratch is one buffer per thread. CUDA: passes go from one array to another, hence one array of
@@ -43,13 +44,15 @@ typedef struct mb_separable {
     float value;
 } mb_separable;
 
-/* Several axes as one index: those that lie close are joined, so a dense array and a plain pitch need no division. */
+/* Several axes as one index: those that lie close are joined, so a dense array and a plain pitch
+** need no division. */
 typedef struct mb_separable_axes {
     int count; /* at least 1 */
     int64_t dims[MB_MAX_RANK], strides[MB_MAX_RANK];
 } mb_separable_axes;
 
-/* Where an array has the lines of a pass: element (o, i, c) is at offset(outer, o) + offset(inner, c) + i * step. */
+/* Where an array has the lines of a pass: element (o, i, c) is at offset(outer, o) +
+** offset(inner, c) + i * step. */
 typedef struct mb_separable_lines {
     int64_t step;
     mb_separable_axes outer, inner;

@@ -27,7 +27,8 @@ describe("arguments of functions in Lua", function()
             refuses("sino is a table; give an array", f, { 1, 2 }, angles)
             refuses("sino is 5; give an array", f, 5, angles)
             refuses("angles.*missing", f, sino)
-            refuses("element 1 of angles is NaN", f, sino, { 0 / 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 })
+            refuses("element 1 of angles is NaN", f, sino,
+                { 0 / 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 })
             local empty <close> = mb.empty { 0, 12, 16 }
             refuses("sino is empty %(0 x 12 x 16%)", f, empty, angles)
             local line <close> = mb.ones { 16 }
@@ -120,7 +121,8 @@ describe("lists that are proxies (__len and __index)", function()
     local function proxy(list)
         return setmetatable({}, {
             __len = function() return #list end,
-            __index = function(_, i) return type(list[i]) == "table" and proxy(list[i]) or list[i] end,
+            __index = function(_, i) return type(list[i]) == "table" and proxy(list[i])
+            or list[i] end,
         })
     end
 
@@ -132,7 +134,8 @@ describe("lists that are proxies (__len and __index)", function()
         local z <close> = mb.zeros(proxy { 2, 3 })
         assert.same({ 2, 3 }, z.shape)
         same({ { 1, 2 }, { 3, 4 } }, mb.array(proxy { { 1, 2 }, { 3, 4 } }))
-        same({ { 1, 2 }, { 3, 4 } }, mb.array(proxy { { { 1, 2 }, { 3, 4 } } }, { dtype = "c64" }):view(1))
+        same({ { 1, 2 }, { 3, 4 } }, mb.array(proxy { { { 1, 2 }, { 3, 4 } } },
+            { dtype = "c64" }):view(1))
         local a <close> = mb.array { { 1, 2, 3 }, { 4, 5, 6 } }
         same({ { 2, 3 }, { 5, 6 } }, a:view(nil, proxy { 2, 3 }))
         same({ { 1, 4 }, { 2, 5 }, { 3, 6 } }, a:permute(proxy { 2, 1 }))
@@ -142,7 +145,8 @@ describe("lists that are proxies (__len and __index)", function()
         local got <close> = mb.backproject(sino, proxy { 0, 1, 2 })
         assert.same(expected:to_table(), got:to_table())
         assert.equal(mb.op.estimate("backproject", { { 3, 16 } }, { angles = { 0, 1, 2 } }).peak,
-            mb.op.estimate("backproject", proxy { proxy { 3, 16 } }, { angles = proxy { 0, 1, 2 } }).peak)
+            mb.op.estimate("backproject", proxy { proxy { 3, 16 } },
+                { angles = proxy { 0, 1, 2 } }).peak)
     end)
 
     it("that say nonsense of their length are refused", function()

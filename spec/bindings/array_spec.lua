@@ -178,12 +178,14 @@ describe("views", function()
         assert.same({ 3, 4 }, { complex:item(1, 2) })
     end)
 
-    it("see the same bytes as other elements, where rows, pitch and offset are whole ones", function()
+    it("see the same bytes as other elements, where rows, pitch and offset are whole ones",
+        function()
         local block <close> = mb.pool.alloc(3 * 16)
         local floats <close> = block:reinterpret("f32")
         assert.same({ 12 }, floats.shape)
         floats:fill(1) -- 0x3F800000
-        assert.same({ 0, 0, 128, 63 }, { block:item(1), block:item(2), block:item(3), block:item(4) })
+        assert.same({ 0, 0, 128, 63 }, { block:item(1), block:item(2), block:item(3),
+            block:item(4) })
         local rows <close> = block:reshape(3, 16)
         local middle <close> = rows:view(mb.all, { 5, 12 })
         local pairs_of_rows <close> = middle:reinterpret("f32")

@@ -52,15 +52,18 @@ describe("error objects", function()
     end)
 
     it("cannot steer a terminal, nor add lines", function()
-        local err = mb.error("io", "unit '\27]0;title\7\27[2J' of\r\n'\194\155x\255\226\128\174' µ é ∞", { op = "a\27b" })
-        assert.equal("a\\x1bb: unit '\\x1b]0;title\\x07\\x1b[2J' of\\r\\n'\\xc2\\x9bx\\xff\\xe2\\x80\\xae' µ é ∞",
+        local err = mb.error("io",
+            "unit '\27]0;title\7\27[2J' of\r\n'\194\155x\255\226\128\174' µ é ∞", { op = "a\27b" })
+        assert.equal("a\\x1bb: unit '\\x1b]0;title\\x07\\x1b[2J' "
+            .. "of\\r\\n'\\xc2\\x9bx\\xff\\xe2\\x80\\xae' µ é ∞",
             (tostring(err):gsub("^[^ ]*: ", "")))
         local printable = require("moonbeam.core").error.printable
         assert.equal("a\\tb\\nc", printable "a\tb\nc")
         assert.equal("a\tb\nc\\x1b", printable("a\tb\nc\27", true))
         assert.equal("\\x00", printable "\0")
         -- Cut-off characters, overlong ones and surrogates are no text.
-        for _, wrong in ipairs { "\226\128", "\192\175", "\237\160\128", "\244\144\128\128", "\128" } do
+        for _, wrong in ipairs { "\226\128", "\192\175", "\237\160\128", "\244\144\128\128",
+            "\128" } do
             assert.matches("^[\\x%x]+$", printable(wrong))
         end
     end)

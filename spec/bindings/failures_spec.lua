@@ -1,4 +1,5 @@
--- Library functions whose n-th allocation fails, for every n: nothing of the call stays live, not even garbage.
+-- Library functions whose n-th allocation fails, for every n: nothing of the call stays live, not
+-- even garbage.
 
 local files = require "spec.io.files"
 local helper = require "spec.helper"
@@ -16,7 +17,8 @@ describe("after an error, nothing is left by", function()
 
     setup(function()
         image, psf = keep(mb.random({20, 24}, {seed = 1})), keep(mb.random({5, 7}, {seed = 2}))
-        volume, psf3 = keep(mb.random({8, 10, 12}, {seed = 5})), keep(mb.random({3, 3, 5}, {seed = 6}))
+        volume, psf3 = keep(mb.random({8, 10, 12}, {seed = 5})),
+            keep(mb.random({3, 3, 5}, {seed = 6}))
         weights = keep(mb.ones {20, 24})
         folder = files.folder()
         sino, angles, turn = keep(mb.random({3, 30, 48}, {seed = 3})), mb.tomo.angles(30), {}
@@ -38,7 +40,8 @@ describe("after an error, nothing is left by", function()
         helper.keep_live()
     end)
 
-    -- Calls f(...) with the n-th allocation failing, n = 1, 2, ..., until it succeeds. Returns how often it failed.
+    -- Calls f(...) with the n-th allocation failing, n = 1, 2, ..., until it succeeds. Returns
+    -- how often it failed.
     local function failures(f, ...)
         local n, ok = 0, false
         while not ok do
@@ -70,8 +73,10 @@ describe("after an error, nothing is left by", function()
     end
 
     test("tomo.fbp", function()
-        return {{sino, angles}, {sino, angles, {mode = "in_place"}}, {sino, angles, {mode = "auto"}},
-            {sino, turn, {half_acquisition = true, center = 40}}, {sino, angles, {slice_shifts = {0, 1, 2}}},
+        return {{sino, angles}, {sino, angles, {mode = "in_place"}},
+            {sino, angles, {mode = "auto"}},
+            {sino, turn, {half_acquisition = true, center = 40}},
+                {sino, angles, {slice_shifts = {0, 1, 2}}},
             {sino, turn, {half_acquisition = true, center = 40, mode = "in_place"}}}
     end)
     test("tomo.reconstruct", function()
@@ -97,16 +102,20 @@ describe("after an error, nothing is left by", function()
     end)
     test("deconv.richardson_lucy", function()
         local calls = {{volume, psf3, {iterations = 2, acceleration = "biggs_andrews"}}}
-        for _, options in ipairs {{}, {acceleration = "biggs_andrews"}, {acceleration = "heavy_ball", metrics = true},
-            {total_variation = 0.01, tolerance = 1e-9}, {weights = weights}, {boundary = "circular", center = "mass"},
-            {boundary = "mirror", start = image}, {boundary = "circular", weights = weights, start = "image"}} do
+        for _, options in ipairs {{}, {acceleration = "biggs_andrews"},
+            {acceleration = "heavy_ball", metrics = true},
+            {total_variation = 0.01, tolerance = 1e-9}, {weights = weights},
+                {boundary = "circular", center = "mass"},
+            {boundary = "mirror", start = image}, {boundary = "circular", weights = weights,
+                start = "image"}} do
             options.iterations = 2
             calls[#calls + 1] = {image, psf, options}
         end
         return calls
     end)
     test("deconv.gradient_consensus", function()
-        return {{image, psf, {iterations = 2}}, {image, psf, {iterations = 2, weights = weights, metrics = true, smooth = true}},
+        return {{image, psf, {iterations = 2}}, {image, psf,
+            {iterations = 2, weights = weights, metrics = true, smooth = true}},
             {volume, psf3, {iterations = 2, boundary = "mirror"}}}
     end)
     test("deconv.transfer", function()
@@ -114,7 +123,8 @@ describe("after an error, nothing is left by", function()
     end)
     test("tiled_deconv.richardson_lucy", function()
         local calls = {}
-        for _, options in ipairs {{tile = {9, 11}, metrics = true}, {tile = {9, 11}, acceleration = "heavy_ball"},
+        for _, options in ipairs {{tile = {9, 11}, metrics = true},
+            {tile = {9, 11}, acceleration = "heavy_ball"},
             {place = "host"}, {place = "file", scratch = folder .. "/x"},
             {mode = "blended", tile = {9, 11}, acceleration = "biggs_andrews"},
             {mode = "blended", tile = {9, 11}, total_variation = 0.01}} do
@@ -124,7 +134,8 @@ describe("after an error, nothing is left by", function()
         return calls
     end)
     test("tiles.convolve", function()
-        return {{image, psf, {tile = {7, 9}}}, {volume, psf3, {boundary = "reflect", correlate = true, normalise = true}}}
+        return {{image, psf, {tile = {7, 9}}}, {volume, psf3,
+            {boundary = "reflect", correlate = true, normalise = true}}}
     end)
     for _, name in ipairs {"wiener", "tikhonov"} do
         test("deconv." .. name, function()
@@ -142,14 +153,17 @@ describe("after an error, nothing is left by", function()
     end)
     for _, name in ipairs {"gaussian", "born_wolf"} do
         test("psf." .. name, function()
-            return {name == "gaussian" and {{5, 7}, {1, 1.5}} or {{3, 8, 8}, {na = 0.8, wavelength = 0.5, index = 1,
+            return {name == "gaussian" and {{5, 7}, {1, 1.5}}
+                or {{3, 8, 8}, {na = 0.8, wavelength = 0.5, index = 1,
                 pixel = 0.1, step = 0.3}}}
         end)
     end
     test("psf.gibson_lanni", function()
-        return {{{3, 8, 8}, {na = 1.2, wavelength = 0.5, index = 1.5, index_sample = 1.33, pixel = 0.1, step = 0.3}}}
+        return {{{3, 8, 8}, {na = 1.2, wavelength = 0.5, index = 1.5, index_sample = 1.33,
+            pixel = 0.1, step = 0.3}}}
     end)
-    for name, more in pairs {center = {"mass"}, sum = {}, background = {}, subtract_background = {}, normalise = {}, crop = {},
+    for name, more in pairs {center = {"mass"}, sum = {}, background = {},
+        subtract_background = {}, normalise = {}, crop = {},
         recentre = {}, resample = {{1, 1}, {0.5, 2}}} do
         test("psf." .. name, function()
             return {{psf, table.unpack(more)}}
@@ -193,10 +207,12 @@ describe("sizes in bytes", function()
         for _, part in ipairs {0.5, "0.5", 1e-9} do
             local text, err = helper.failure(mb.device, "host", {budget = part})
             assert.equal("argument", err.code)
-            assert.matches("budget is [%d.e-]+, less than a byte; it is a number of bytes such as 8000000", text)
+            assert.matches("budget is [%d.e-]+, less than a byte; it is a number of bytes such "
+                .. "as 8000000", text)
         end
         assert.matches('not 50%%', (helper.failure(mb.device, "host", {budget = "50%"})))
-        assert.matches("less than a byte", (helper.failure(mb.plan.max_count, print, {available = 0.25})))
+        assert.matches("less than a byte", (helper.failure(mb.plan.max_count, print,
+            {available = 0.25})))
         assert.equal(before, mb.device("host"):budget())
     end)
 end)

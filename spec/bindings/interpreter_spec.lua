@@ -171,7 +171,8 @@ describe("the command line", function()
             assert.matches(lost:format(1), ends(program .. " --help " .. to))
             assert.matches(lost:format(1), ends(program .. " -e 'print(1)' " .. to))
             assert.matches(lost:format(1), ends(program .. " -e 'print(1) os.exit(0)' " .. to))
-            assert.matches(lost:format(7), ends(program .. " -e 'io.write(1) os.exit(7, true)' " .. to))
+            assert.matches(lost:format(7), ends(program .. " -e 'io.write(1) os.exit(7, true)' "
+                .. to))
             assert.matches(lost:format(1), ends(("%s --plan %s 0 %s"):format(program, name, to)))
             assert.equal("status 0\n", ends(program .. " -e 'local _ = 1' " .. to))
         end
@@ -200,8 +201,10 @@ describe("the command line", function()
             for _, f in ipairs(open) do if f then f:close() end end
             print(type(mb.recon), pcall(function() return mb.no_such_module end))
         ]], "ulimit -n 20; " .. helper.program)
-        assert.matches("^false\tio\t[^\n]*cannot open the module 'moonbeam.recon': [^\n]*recon.lua: "
-            .. "Too many open files\ntable\tfalse\t[^\n]*moonbeam has no 'no_such_module'\n$", output)
+        assert.matches("^false\tio\t[^\n]*cannot open the module 'moonbeam.recon': "
+            .. "[^\n]*recon.lua: "
+            .. "Too many open files\ntable\tfalse\t[^\n]*moonbeam has no 'no_such_module'\n$",
+                output)
     end)
 
     it("lets finalizers make arrays while the state closes", function()
@@ -289,7 +292,8 @@ describe("the command line", function()
 end)
 
 describe("a signal", function()
-    -- Output and status of a program that stops itself while `code` runs. `stop()` sends the signal.
+    -- Output and status of a program that stops itself while `code` runs. `stop()` sends the
+    -- signal.
     local function stopped(code, signal)
         return helper.run_program("-", ([[
             local mb = require "moonbeam"
@@ -308,11 +312,13 @@ describe("a signal", function()
         for _, code in ipairs {
             "coroutine.wrap(forever)()",
             "coroutine.resume(coroutine.create(forever))",
-            "while true do coroutine.resume(coroutine.create(forever)) end", -- a scheduler that ignores errors
+            -- a scheduler that ignores errors
+            "while true do coroutine.resume(coroutine.create(forever)) end",
             "coroutine.wrap(function() coroutine.wrap(forever)() end)()",
             "coroutine.wrap(function() coroutine.resume(coroutine.create(forever)) end)()",
             "coroutine.wrap(function() pcall(coroutine.wrap(forever)) end)() for _ = 1, 10 do end",
-            "local f = coroutine.wrap(function() stop() coroutine.yield() end) while true do f() end",
+            "local f = coroutine.wrap(function() stop() coroutine.yield() end) while true do f() "
+                .. "end",
             "for _ in coroutine.wrap(forever) do end",
         } do
             local output, status = stopped(code)
@@ -324,7 +330,8 @@ describe("a signal", function()
     end)
 
     it("stops a script that does not load the module, too", function()
-        local output, status = helper.run_program("-", "io.popen('kill -INT $PPID'):close() while true do end")
+        local output, status = helper.run_program("-",
+            "io.popen('kill -INT $PPID'):close() while true do end")
         assert.matches("^[^\n]*: interrupted by Ctrl%-C\n$", output)
         assert.equal(130, status)
     end)
@@ -387,7 +394,8 @@ describe("threads that wait", function()
     -- What libgomp says of itself when it starts, and what the program's environment then holds.
     local function policy(environment)
         local output = helper.run_program([[-e 'print("left", os.getenv("OMP_WAIT_POLICY"))']], "",
-            "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT OMP_DISPLAY_ENV=verbose " .. environment .. " "
+            "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT OMP_DISPLAY_ENV=verbose " .. environment
+                .. " "
             .. helper.program)
         return output:match("OMP_WAIT_POLICY = '(%w+)'"), output:match("GOMP_SPINCOUNT = '(%d+)'"),
             output:match("left\t(%w+)")
@@ -415,7 +423,8 @@ describe("every script", function()
         end
         for _, name in ipairs { "build", "bundle", "demo", "setup", "test" } do
             for _, option in ipairs { "-h", "--help" } do
-                local output, status = helper.run_program(option, "", ("cd /; '%s/%s'"):format(folder, name))
+                local output, status = helper.run_program(option, "",
+                    ("cd /; '%s/%s'"):format(folder, name))
                 assert.equal(0, status, output)
                 assert.matches("scripts/" .. name, output)
                 assert.not_matches("set %-euo", output)

@@ -1,5 +1,6 @@
--- Every public function, called with nothing and with things it is not made for, returns or raises an error object: never a
--- fault in a line of the library. The calls change budgets, switches and files, so a process of its own makes them.
+-- Every public function, called with nothing and with things it is not made for, returns or
+-- raises an error object: never a fault in a line of the library. The calls change budgets,
+-- switches and files, so a process of its own makes them.
 
 local helper = require "spec.helper"
 local files = require "spec.io.files"
@@ -12,10 +13,13 @@ os.exit = function() error(mb.error("internal", "the end")) end
 print = function() end
 io.stdout:setvbuf "full"
 local out = io.stderr
-local SKIPPED = {["repl.run"] = "reads a terminal", ["pool.break_guard"] = "breaks memory to be found"}
+local SKIPPED = {["repl.run"] = "reads a terminal", ["pool.break_guard"] =
+    "breaks memory to be found"}
 -- These change what others do: after all others.
-local LAST = {["pool.budget"] = true, ["pool.activate"] = true, ["pool.shutdown"] = true, ["pool.refuse_commits"] = true,
-    ["pool.refuse_pins"] = true, ["pool.fail_nth"] = true, ["pool.set_guards"] = true, ["pool.debug"] = true,
+local LAST = {["pool.budget"] = true, ["pool.activate"] = true, ["pool.shutdown"] = true,
+    ["pool.refuse_commits"] = true,
+    ["pool.refuse_pins"] = true, ["pool.fail_nth"] = true, ["pool.set_guards"] = true,
+    ["pool.debug"] = true,
     ["system.cancel"] = true}
 
 local calls, first, last = {}, {}, {}
@@ -59,7 +63,8 @@ end
 table.sort(first, function(a, b) return a[1] < b[1] end)
 table.sort(last, function(a, b) return a[1] < b[1] end)
 
-for _, object in ipairs {mb.device "host", (select(2, mb.pool.tag "x")), mb.random({4}), mb.fft.plans and mb.ledger(function() end),
+for _, object in ipairs {mb.device "host", (select(2, mb.pool.tag "x")), mb.random({4}),
+    mb.fft.plans and mb.ledger(function() end),
     mb.progress.new("x", 1, {quiet = true}), mb.volumes.of_array(mb.ones {4, 6})} do
     local index = (debug.getmetatable(object) or {}).__index
     for key, method in pairs(type(index) == "table" and index or {}) do
@@ -74,13 +79,17 @@ local function try(name, f)
     mb.pool.refuse_commits(0)
     mb.pool.budget(1 << 30, "host")
     local array = mb.ones {4, 6}
-    for _, arguments in ipairs {{n = 0}, {n = 1}, {1, n = 1}, {"x", n = 1}, {{}, n = 1}, {array, n = 1}} do
+    for _, arguments in ipairs {{n = 0}, {n = 1}, {1, n = 1}, {"x", n = 1}, {{}, n = 1},
+        {array, n = 1}} do
         local ok, err = pcall(f, table.unpack(arguments, 1, arguments.n))
         calls[#calls + 1] = name
-        if not ok and (type(err) ~= "table" or (getmetatable(err) or {}).__name ~= "moonbeam.error") then
-            out:write(("WRONG %s(%s): %s\n"):format(name, arguments.n == 0 and "" or type(arguments[1]), tostring(err)))
+        if not ok and (type(err) ~= "table" or (getmetatable(err)
+            or {}).__name ~= "moonbeam.error") then
+            out:write(("WRONG %s(%s): %s\n"):format(name, arguments.n == 0 and ""
+                or type(arguments[1]), tostring(err)))
         elseif not ok and tostring(err):match "^[^\n]*attempt to" then
-            out:write(("WRONG %s(%s): %s\n"):format(name, arguments.n == 0 and "" or type(arguments[1]), tostring(err)))
+            out:write(("WRONG %s(%s): %s\n"):format(name, arguments.n == 0 and ""
+                or type(arguments[1]), tostring(err)))
         end
     end
     pcall(array.release, array)
@@ -113,7 +122,8 @@ describe("nonsense", function()
         local calls, modules = output:match "made (%d+) calls of (%d+) modules"
         assert.is_not_nil(calls, output:sub(-2000))
         assert.equal(0, status)
-        assert.is_true(tonumber(calls) > 2000 and tonumber(modules) > 25, ("%s calls, %s modules"):format(calls, modules))
+        assert.is_true(tonumber(calls) > 2000 and tonumber(modules) > 25,
+            ("%s calls, %s modules"):format(calls, modules))
     end)
 
     it("of modules that are parts of others is out of reach", function()

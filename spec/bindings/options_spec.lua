@@ -1,5 +1,5 @@
--- Every public function that takes a table of options refuses one that it does not have, and names it. A new public function that
--- is in none of the lists below fails this spec.
+-- Every public function that takes a table of options refuses one that it does not have, and
+-- names it. A new public function that is in none of the lists below fails this spec.
 
 local helper = require "spec.helper"
 local mb = require "moonbeam"
@@ -8,45 +8,61 @@ local internal = require "moonbeam.internal"
 
 local ZZZ = {zzz = 1}
 
--- How to get as far as the options. `a` and `b` are images, `image` is `a` as a volume, `v` is a stack, `scan` is one in memory,
--- `path` a name of no file.
+-- How to get as far as the options. `a` and `b` are images, `image` is `a` as a volume, `v` is a
+-- stack, `scan` is one in memory, `path` a name of no file.
 local CALLS = {
     ["array.empty"] = function(f) f({1}, ZZZ) end, ["array.zeros"] = function(f) f({1}, ZZZ) end,
     ["array.ones"] = function(f) f({1}, ZZZ) end, ["array.random"] = function(f) f({1}, ZZZ) end,
     ["array.full"] = function(f) f({1}, 2, ZZZ) end, ["array.arange"] = function(f) f(3, ZZZ) end,
-    ["array.linspace"] = function(f) f(1, 2, 3, ZZZ) end, ["array.from_string"] = function(f) f("abcd", {1}, ZZZ) end,
+    ["array.linspace"] = function(f) f(1, 2, 3, ZZZ) end,
+    ["array.from_string"] = function(f) f("abcd", {1}, ZZZ) end,
     ["device.open"] = function(f) f("host", ZZZ) end,
     ["op.estimate"] = function(f) f("unary", {{"f32", 4}}, {fn = "exp"}, ZZZ) end,
-    ["op.max_slices"] = function(f) f("unary", ZZZ) end, ["op.run"] = function(f, s) f("unary", s.a, "exp", ZZZ) end,
+    ["op.max_slices"] = function(f) f("unary", ZZZ) end,
+    ["op.run"] = function(f, s) f("unary", s.a, "exp", ZZZ) end,
     ["pool.alloc_pitched"] = function(f) f(1, 1, ZZZ) end, ["pool.trace"] = function(f) f(ZZZ) end,
     ["fft.good_size"] = function(f) f(5, ZZZ) end, ["fft.good_grid"] = function(f) f({5}, ZZZ) end,
     ["fft.work"] = function(f) f("c2c", {8}, ZZZ) end,
-    ["h5.create"] = function(f, s) f(s.path, ZZZ) end, ["h5.open"] = function(f, s) f(s.path, ZZZ) end,
+    ["h5.create"] = function(f, s) f(s.path, ZZZ) end,
+    ["h5.open"] = function(f, s) f(s.path, ZZZ) end,
     ["picture.write_png"] = function(f, s) f(s.path .. ".png", s.a, ZZZ) end,
     ["tomo.choose_method"] = function(f, s) f({2, 3, 4}, s.angles, ZZZ) end,
     ["tomo.find_center_metric"] = function(f, s) f(s.v, s.angles, ZZZ) end,
-    ["tomo.find_center_pair"] = function(f, s) f(s.a, s.b, ZZZ) end, ["tomo.line_integrals"] = function(f, s) f(s.v, ZZZ) end,
-    ["convolution.layout"] = function(f) f({8}, {3}, {1}, ZZZ) end, ["convolution.transfer"] = function(f, s) f(s.a, {8, 8}, ZZZ) end,
-    ["deconv.layout"] = function(f, s) f({8, 8}, s.b, ZZZ) end, ["deconv.transfer"] = function(f, s) f(s.b, {8, 8}, ZZZ) end,
-    ["psf.gaussian"] = function(f) f({3, 3}, {1, 1}, ZZZ) end, ["psf.born_wolf"] = function(f) f({1, 3, 3}, ZZZ) end,
-    ["psf.gibson_lanni"] = function(f) f({1, 3, 3}, ZZZ) end, ["psf.resample"] = function(f, s) f(s.b, {1, 1}, {2, 2}, ZZZ) end,
+    ["tomo.find_center_pair"] = function(f, s) f(s.a, s.b, ZZZ) end,
+    ["tomo.line_integrals"] = function(f, s) f(s.v, ZZZ) end,
+    ["convolution.layout"] = function(f) f({8}, {3}, {1}, ZZZ) end,
+    ["convolution.transfer"] = function(f, s) f(s.a, {8, 8}, ZZZ) end,
+    ["deconv.layout"] = function(f, s) f({8, 8}, s.b, ZZZ) end,
+    ["deconv.transfer"] = function(f, s) f(s.b, {8, 8}, ZZZ) end,
+    ["psf.gaussian"] = function(f) f({3, 3}, {1, 1}, ZZZ) end,
+    ["psf.born_wolf"] = function(f) f({1, 3, 3}, ZZZ) end,
+    ["psf.gibson_lanni"] = function(f) f({1, 3, 3}, ZZZ) end,
+    ["psf.resample"] = function(f, s) f(s.b, {1, 1}, {2, 2}, ZZZ) end,
     ["phantom.spheres"] = function(f) f({8, 8, 8}, ZZZ) end,
     ["view.projections"] = function(f, s) f(s.path .. ".png", s.v, ZZZ) end,
     ["view.save"] = function(f, s) f(s.path .. ".png", s.a, ZZZ) end,
-    ["images.create"] = function(f, s) f(s.path .. ".tif", ZZZ) end, ["images.open"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
+    ["images.create"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
+    ["images.open"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
     ["images.write"] = function(f, s) f(s.path .. ".tif", s.a, ZZZ) end,
-    ["tiff.create"] = function(f, s) f(s.path .. ".tif", ZZZ) end, ["tiff.open"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
-    ["tiff.read"] = function(f, s) f(s.path .. ".tif", ZZZ) end, ["tiff.write"] = function(f, s) f(s.path .. ".tif", s.a, ZZZ) end,
-    ["npy.create"] = function(f, s) f(s.path .. ".npy", ZZZ) end, ["npy.write"] = function(f, s) f(s.path .. ".npy", s.a, ZZZ) end,
-    ["metrics.i_divergence"] = function(f, s) f(s.a, s.a, ZZZ) end, ["metrics.psnr"] = function(f, s) f(s.a, s.a, ZZZ) end,
+    ["tiff.create"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
+    ["tiff.open"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
+    ["tiff.read"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
+    ["tiff.write"] = function(f, s) f(s.path .. ".tif", s.a, ZZZ) end,
+    ["npy.create"] = function(f, s) f(s.path .. ".npy", ZZZ) end,
+    ["npy.write"] = function(f, s) f(s.path .. ".npy", s.a, ZZZ) end,
+    ["metrics.i_divergence"] = function(f, s) f(s.a, s.a, ZZZ) end,
+    ["metrics.psnr"] = function(f, s) f(s.a, s.a, ZZZ) end,
     ["metrics.ssim"] = function(f, s) f(s.a, s.a, ZZZ) end,
-    ["plan.max_chunk"] = function(f) f {zzz = 1, shape = {4, 4, 4}} end, ["plan.max_count"] = function(f) f(print, ZZZ) end,
+    ["plan.max_chunk"] = function(f) f {zzz = 1, shape = {4, 4, 4}} end,
+    ["plan.max_count"] = function(f) f(print, ZZZ) end,
     ["plan.required_memory"] = function(f) f(1, {zzz = 1, shape = {4, 4, 4}}) end,
     ["result.create"] = function(f, s) f(s.path .. ".h5", ZZZ) end,
     ["stream.pinned_bytes"] = function(f) f(mb.device("host"), ZZZ) end,
-    ["stream.run"] = function(f) f(mb.device("host"), {}, {}, ZZZ) end, ["stream.carrier"] = function(f) f(ZZZ) end,
+    ["stream.run"] = function(f) f(mb.device("host"), {}, {}, ZZZ) end,
+    ["stream.carrier"] = function(f) f(ZZZ) end,
     ["progress.new"] = function(f) f("x", 1, ZZZ) end, ["repl.run"] = function(f) f(ZZZ) end,
-    ["scan.open"] = function(f, s) f(s.path, ZZZ) end, ["scan.of_arrays"] = function(f, s) f(s.v, s.angles, ZZZ) end,
+    ["scan.open"] = function(f, s) f(s.path, ZZZ) end,
+    ["scan.of_arrays"] = function(f, s) f(s.v, s.angles, ZZZ) end,
     ["tiles.plan"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
     ["tiles.convolve_volume"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
     ["tiled_deconv.plan"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
@@ -58,21 +74,24 @@ end
 for _, name in ipairs {"fftn", "fftshift", "ifftn", "ifftshift", "irfftn", "rfftn"} do
     CALLS["fft." .. name] = function(f, s) f(s.a, ZZZ) end
 end
-for _, name in ipairs {"center_bounds", "check_values", "expected_values", "find_center", "find_range", "plan", "range_codes"} do
+for _, name in ipairs {"center_bounds", "check_values", "expected_values", "find_center",
+    "find_range", "plan", "range_codes"} do
     CALLS["recon." .. name] = function(f, s) f(s.scan, ZZZ) end
 end
 CALLS["recon.settle"] = function(f, s) f(s.scan, mb.recon.plan(s.scan, {log = false}), ZZZ) end
 CALLS["recon.reconstruct"] = function(f, s) f(s.v, s.angles, ZZZ) end
-for _, name in ipairs {"convolution.convolve", "convolution.correlate", "deconv.gradient_consensus", "deconv.landweber",
-    "deconv.richardson_lucy", "deconv.tikhonov", "deconv.wiener", "tiled_deconv.richardson_lucy", "tiles.convolve"} do
+for _, name in ipairs {"convolution.convolve", "convolution.correlate",
+    "deconv.gradient_consensus", "deconv.landweber",
+    "deconv.richardson_lucy", "deconv.tikhonov", "deconv.wiener", "tiled_deconv.richardson_lucy",
+        "tiles.convolve"} do
     CALLS[name] = function(f, s) f(s.a, s.b, ZZZ) end
 end
 for _, name in ipairs {"crop", "recentre"} do
     CALLS["psf." .. name] = function(f, s) f(s.b, ZZZ) end
 end
 
--- Functions that take no table of options, though they are in C or have a parameter of that name; or take settings that another
--- function has checked.
+-- Functions that take no table of options, though they are in C or have a parameter of that name;
+-- or take settings that another function has checked.
 local WITHOUT = {}
 for name in ([[array.is_array device.bytes device.cuda_problem device.default device.dry device.format_bytes device.list
     device.opened device.planned op.describe op.list op.supported pool.alloc pool.blocks pool.break_guard pool.check pool.collect
@@ -111,7 +130,8 @@ describe("unknown options", function()
     local s
 
     before_each(function()
-        s = {a = mb.ones {8, 8}, b = mb.ones {3, 3}, v = mb.ones {4, 6, 8}, angles = mb.tomo.angles(6), path = os.tmpname()}
+        s = {a = mb.ones {8, 8}, b = mb.ones {3, 3}, v = mb.ones {4, 6, 8},
+            angles = mb.tomo.angles(6), path = os.tmpname()}
         os.remove(s.path)
         s.angles = mb.tomo.angles(s.v.shape[1])
         s.image = mb.volumes.of_array(s.a)
@@ -131,12 +151,14 @@ describe("unknown options", function()
             local is_c = debug.getinfo(original, "S").what == "C"
             if CALLS[name] then
                 local ok, err = pcall(CALLS[name], f, s)
-                if ok or type(err) ~= "table" or err.code ~= "argument" or not tostring(err):find("zzz", 1, true) then
+                if ok or type(err) ~= "table" or err.code ~= "argument"
+                    or not tostring(err):find("zzz", 1, true) then
                     wrong[#wrong + 1] = name .. ": " .. tostring(err)
                 end
                 tried = tried + 1
             else
-                local takes = is_c and name:match("^[^.]+") ~= "system" or parameters(original).options
+                local takes = is_c and name:match("^[^.]+") ~= "system"
+                    or parameters(original).options
                 if takes and not WITHOUT[name] then
                     wrong[#wrong + 1] = name .. " is new: say here how it is given its options"
                 end
@@ -155,8 +177,10 @@ describe("unknown options", function()
     it("are refused by name, by methods and calls of modules", function()
         local ledger = mb.dry_run(function() end)
         for _, call in ipairs {
-            function() ledger:text(ZZZ) end, function() ledger:print(ZZZ) end, function() mb.array({1}, ZZZ) end,
-            function() mb.convolution(s.a, s.b, ZZZ) end, function() s.a:cast("f64", ZZZ) end, function() s.a:abs(ZZZ) end,
+            function() ledger:text(ZZZ) end, function() ledger:print(ZZZ) end,
+                function() mb.array({1}, ZZZ) end,
+            function() mb.convolution(s.a, s.b, ZZZ) end, function() s.a:cast("f64", ZZZ) end,
+                function() s.a:abs(ZZZ) end,
             function() mb.device("host", ZZZ) end,
         } do
             local text, err = helper.failure(call)
@@ -169,31 +193,41 @@ describe("unknown options", function()
                 required[#required + 1] = arg.required and arg.kind ~= "out" and s.a or nil
             end
             required[#required + 1] = ZZZ
-            assert.matches("has no option 'zzz'", (helper.failure(mb.op.run, name, table.unpack(required))))
+            assert.matches("has no option 'zzz'", (helper.failure(mb.op.run, name,
+                table.unpack(required))))
         end
     end)
 end)
 
 describe("arguments that are nothing of the kind", function()
     it("are errors that say so, not faults of the library", function()
-        local endless = setmetatable({}, {__len = function() return 1 << 40 end, __index = function() return 1 end})
+        local endless = setmetatable({}, {__len = function() return 1 << 40 end,
+            __index = function() return 1 end})
         assert.equal(1, mb.convolution.product(endless))
         local projections <close> = mb.ones {4, 3, 8}
         local scan = mb.scan.of_arrays(projections, mb.tomo.angles(4))
         for _, call in ipairs {
-            {"name is missing", mb.images.open}, {"name is a table", mb.images.read, {}}, {"name is missing", mb.images.create},
-            {"options must be a table", mb.images.create, "x.tif"}, {"array is 5", mb.images.write, "x.tif", 5},
+            {"name is missing", mb.images.open}, {"name is a table", mb.images.read, {}},
+                {"name is missing", mb.images.create},
+            {"options must be a table", mb.images.create, "x.tif"},
+                {"array is 5", mb.images.write, "x.tif", 5},
             {"scan is missing", mb.recon.plan}, {"scan is 5", mb.recon.find_center, 5},
             {"scan is a table", mb.recon.run, {}}, {"plan is missing", mb.recon.run, scan},
-            {"scan is missing", mb.recon.chunk}, {"scan is missing", mb.recon.read_shifts}, {"where is", mb.recon.read_shifts, scan},
+            {"scan is missing", mb.recon.chunk}, {"scan is missing", mb.recon.read_shifts},
+                {"where is", mb.recon.read_shifts, scan},
             {"fn must be a function", mb.pool.peak}, {"block is a table", mb.pool.free, {}},
-            {"shape must be", mb.plan.required_memory}, {"shape must be", mb.plan.max_chunk}, {"fn must be a function or", mb.plan},
-            {"parameters of unary are a table", mb.op.estimate, "unary", {{"f32", 4}}, 5}, {"", mb.op.estimate},
-            {"", mb.op.estimate, "unary", 5}, {"", mb.op.estimate, "unary", {5}}, {"total must be", mb.progress.new, "x", {}},
+            {"shape must be", mb.plan.required_memory}, {"shape must be", mb.plan.max_chunk},
+                {"fn must be a function or", mb.plan},
+            {"parameters of unary are a table", mb.op.estimate, "unary", {{"f32", 4}}, 5},
+                {"", mb.op.estimate},
+            {"", mb.op.estimate, "unary", 5}, {"", mb.op.estimate, "unary", {5}},
+                {"total must be", mb.progress.new, "x", {}},
             {"", mb.op.estimate, "unary", {{"f32", "x"}}}, {"", mb.op.estimate, 5, {}},
-            {"inputs is a table", mb.op.max_slices, "unary", {dim = 1, dims = {4}, available = 5, inputs = 5}},
+            {"inputs is a table", mb.op.max_slices, "unary",
+                {dim = 1, dims = {4}, available = 5, inputs = 5}},
             {"image is missing", mb.tiles.convolve}, {"values is 5", mb.convolution.product, 5},
-            {"element 2 of values", mb.convolution.product, {1, "x"}}, {"", mb.fft.good_grid}, {"", mb.fft.good_size, "x"},
+            {"element 2 of values", mb.convolution.product, {1, "x"}}, {"", mb.fft.good_grid},
+                {"", mb.fft.good_size, "x"},
         } do
             local text, err = helper.failure(table.unpack(call, 2))
             assert.equal("moonbeam.error", (getmetatable(err) or {}).__name, text)

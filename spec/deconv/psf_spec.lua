@@ -36,7 +36,8 @@ describe("psf", function()
             local owned <close> = array
             return psf.background(owned)
         end
-        -- Offset 100 with noise of a few counts below a spot of 1500: 96 % of the sum is background.
+        -- Offset 100 with noise of a few counts below a spot of 1500: 96 % of the sum is
+        -- background.
         local noise <close> = mb.random({ 17, 33, 33 }, { seed = 3, low = 97, high = 104 })
         local spot <close> = mb.psf_gaussian({ 17, 33, 33 }, 1.5, { normalise = false })
         local light <close> = spot * 1500
@@ -57,7 +58,8 @@ describe("psf", function()
         local signed <close> = mb.array { { -1, 2 }, { 3, -4 } }
         local same <close> = psf.subtract_background(signed, 0)
         assert.same({ { -1, 2 }, { 3, -4 } }, same:to_table())
-        -- Out-of-focus light, cut off by the volume, is no pedestal, nor are a box, a line or a dark frame.
+        -- Out-of-focus light, cut off by the volume, is no pedestal, nor are a box, a line or a
+        -- dark frame.
         for _, na in ipairs { 0.6, 1.2 } do
             local optics = { na = na, wavelength = 0.5, pixel = 0.1, step = 0.4, index = 1.33 }
             assert.is_false(under(psf.born_wolf({ 21, 25, 25 }, optics)).flat)
@@ -114,11 +116,14 @@ describe("psf", function()
         helper.assert_close(same, deep, 1e-5)
     end)
 
-    -- Another rule in another variable: the midpoint rule in t, rho = limit (1 - t^2), and Bessel's function by its integral.
+    -- Another rule in another variable: the midpoint rule in t, rho = limit (1 - t^2), and
+    -- Bessel's function by its integral.
     it("is Gibson and Lanni's integral where NA exceeds the sample's index", function()
-        local optics = { na = 1.4, wavelength = 0.5, pixel = 0.06, step = 0.15, index = 1.515, index_sample = 1.33, depth = 2 }
+        local optics = { na = 1.4, wavelength = 0.5, pixel = 0.06, step = 0.15, index = 1.515,
+            index_sample = 1.33, depth = 2 }
         local got <close> = psf.gibson_lanni({ 5, 9, 9 }, optics)
-        local k, limit, points = 2 * math.pi / optics.wavelength, optics.index_sample / optics.na, 600
+        local k, limit, points = 2 * math.pi / optics.wavelength, optics.index_sample / optics.na,
+            600
         local function bessel(x)
             local sum = 0
             for m = 1, 64 do -- exact to the last digits for x below 60: the integrand is periodic
@@ -139,7 +144,8 @@ describe("psf", function()
                     local rho = limit * (1 - t * t)
                     local path = optics.depth * along(optics.index_sample, rho)
                         + (z * optics.step - optics.depth * optics.index / optics.index_sample) * along(optics.index, rho)
-                    local part = bessel(k * optics.na * optics.pixel * math.sqrt(distance) * rho) * rho * t
+                    local part =
+                        bessel(k * optics.na * optics.pixel * math.sqrt(distance) * rho) * rho * t
                     re, im = re + part * math.cos(k * path), im + part * math.sin(k * path)
                 end
                 cache[key] = re * re + im * im

@@ -233,7 +233,8 @@ describe("tiled_deconv", function()
 
     it("measures seams: 1 without any, more where faces show", function()
         local smooth <close> = mb.random({ 12, 20, 24 }, { seed = 3 })
-        local axes = cutting.cut({ 12, 20, 24 }, { 12, 20, 24 }, { 1, 1, 1 }, { 0, 0, 0 }, { 2, 2, 3 })
+        local axes = cutting.cut({ 12, 20, 24 }, { 12, 20, 24 }, { 1, 1, 1 }, { 0, 0, 0 },
+            { 2, 2, 3 })
         local host = mb.device "host"
         assert.near(1, tiled.seam(volumes.of_array(smooth), axes, host, host), 0.1)
         cutting.each(axes, function(tile)
@@ -245,7 +246,8 @@ describe("tiled_deconv", function()
             mb.binary(part, "add", { scalar = tile.number % 2, out = part })
         end)
         assert.is_true(tiled.seam(volumes.of_array(smooth), axes, host, host) > tiled.SEAM_LIMIT)
-        local one = cutting.cut({ 12, 20, 24 }, { 12, 20, 24 }, { 1, 1, 1 }, { 0, 0, 0 }, { 1, 1, 1 })
+        local one = cutting.cut({ 12, 20, 24 }, { 12, 20, 24 }, { 1, 1, 1 }, { 0, 0, 0 },
+            { 1, 1, 1 })
         assert.is_nil(tiled.seam(volumes.of_array(smooth), one, host, host))
     end)
 

@@ -108,7 +108,8 @@ describe("tiles.convolve", function()
     it("cuts what it is told to, whole and without overlap", function()
         local seen = mb.zeros { 7, 11 }
         local _ <close> = seen
-        cutting.each(cutting.cut({ 7, 11 }, { 7, 11 }, { 3, 4 }, { -1, -2 }, { 3, 4 }), function(tile)
+        cutting.each(cutting.cut({ 7, 11 }, { 7, 11 }, { 3, 4 }, { -1, -2 }, { 3, 4 }),
+            function(tile)
             local part <close> = seen:view({ tile.first[1] + 1, tile.first[1] + tile.extents[1] },
                 { tile.first[2] + 1, tile.first[2] + tile.extents[2] })
             mb.binary(part, "add", { scalar = 1, out = part })

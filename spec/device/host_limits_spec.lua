@@ -1,4 +1,5 @@
--- The limits of a batch job, a container or a shell: control groups (read from made-up trees) and ulimit.
+-- The limits of a batch job, a container or a shell: control groups (read from made-up trees) and
+-- ulimit.
 
 local mb = require "moonbeam"
 local helper = require "spec.helper"
@@ -34,45 +35,58 @@ describe("limits of control groups", function()
         write("/proc/self/cgroup", "0::" .. job .. "/step_0/user/task_0")
         group("", { ["memory.stat"] = "inactive_file 0" }) -- the root has no limit
         group("/system.slice", { ["memory.max"] = "max", ["memory.current"] = 9000 * MIB })
-        group(job, { ["memory.max"] = 4000 * MIB, ["memory.high"] = "max", ["memory.current"] = 1000 * MIB,
+        group(job, { ["memory.max"] = 4000 * MIB, ["memory.high"] = "max",
+            ["memory.current"] = 1000 * MIB,
             ["memory.stat"] = "anon 5\ninactive_file 0\nactive_file 0" })
         group(job .. "/step_0", { ["memory.max"] = 3500 * MIB, ["memory.high"] = "max",
             ["memory.current"] = 100 * MIB })
-        assert.same({ most = 3500 * MIB, left = 3000 * MIB, name = "/sys/fs/cgroup" .. job .. "/memory.max" },
+        assert.same({ most = 3500 * MIB, left = 3000 * MIB, name = "/sys/fs/cgroup" .. job
+            .. "/memory.max" },
             mb.system.memory_limits(root))
-        group(job .. "/step_0", { ["memory.high"] = 1100 * MIB }) -- above it the group is slowed down
+        -- above it the group is slowed down
+        group(job .. "/step_0", { ["memory.high"] = 1100 * MIB })
         assert.same({ most = 1100 * MIB, left = 1000 * MIB,
-            name = "/sys/fs/cgroup" .. job .. "/step_0/memory.high" }, mb.system.memory_limits(root))
+            name = "/sys/fs/cgroup" .. job .. "/step_0/memory.high" },
+                mb.system.memory_limits(root))
     end)
 
     it("do not count page cache as used", function()
         write("/proc/self/cgroup", "0::/job")
-        group("/job", { ["memory.max"] = 1000 * MIB, ["memory.current"] = 990 * MIB, ["memory.stat"] =
+        group("/job", { ["memory.max"] = 1000 * MIB, ["memory.current"] = 990 * MIB,
+            ["memory.stat"] =
             ("anon 1\ninactive_file %d\nactive_file %d\nslab 3"):format(600 * MIB, 300 * MIB) })
         assert.equal(910 * MIB, mb.system.memory_limits(root).left)
         write("/proc/self/cgroup", "5:memory:/job")
-        group("/memory/job", { ["memory.limit_in_bytes"] = 1000 * MIB, ["memory.usage_in_bytes"] = 990 * MIB,
+        group("/memory/job", { ["memory.limit_in_bytes"] = 1000 * MIB,
+            ["memory.usage_in_bytes"] = 990 * MIB,
             ["memory.stat"] = ("inactive_file 7\ntotal_inactive_file %d\ntotal_active_file %d")
                 :format(600 * MIB, 300 * MIB) })
         assert.equal(910 * MIB, mb.system.memory_limits(root).left)
     end)
 
     it("bind in version 1, whichever controllers share the tree", function()
-        write("/proc/self/cgroup", "12:pids:/a\n4:cpuset,memory:/slurm/uid_7/job_9/step_batch\n1:name=systemd:/b")
-        group("/memory", { ["memory.limit_in_bytes"] = "9223372036854771712", ["memory.usage_in_bytes"] = 5 })
+        write("/proc/self/cgroup",
+            "12:pids:/a\n4:cpuset,memory:/slurm/uid_7/job_9/step_batch\n1:name=systemd:/b")
+        group("/memory", { ["memory.limit_in_bytes"] = "9223372036854771712",
+            ["memory.usage_in_bytes"] = 5 })
         group("/memory/slurm/uid_7/job_9", { ["memory.limit_in_bytes"] = 2000 * MIB,
             ["memory.usage_in_bytes"] = 500 * MIB })
-        group("/memory/slurm/uid_7/job_9/step_batch", { ["memory.limit_in_bytes"] = "9223372036854771712" })
-        group("/memory/a", { ["memory.limit_in_bytes"] = 1, ["memory.usage_in_bytes"] = 1 }) -- not ours
+        group("/memory/slurm/uid_7/job_9/step_batch",
+            { ["memory.limit_in_bytes"] = "9223372036854771712" })
+        -- not ours
+        group("/memory/a", { ["memory.limit_in_bytes"] = 1, ["memory.usage_in_bytes"] = 1 })
         assert.same({ most = 2000 * MIB, left = 1500 * MIB,
             name = "/sys/fs/cgroup/memory/slurm/uid_7/job_9/memory.limit_in_bytes" },
             mb.system.memory_limits(root))
     end)
 
-    it("are those of the root where a container hides the path, and the smaller of both versions", function()
+    it("are those of the root where a container hides the path, and the smaller of both versions",
+        function()
         write("/proc/self/cgroup", "3:memory:/docker/0123\n0::/../../elsewhere")
-        group("/memory", { ["memory.limit_in_bytes"] = 800 * MIB, ["memory.usage_in_bytes"] = 900 * MIB })
-        assert.same({ most = 800 * MIB, left = 0, name = "/sys/fs/cgroup/memory/memory.limit_in_bytes" },
+        group("/memory", { ["memory.limit_in_bytes"] = 800 * MIB,
+            ["memory.usage_in_bytes"] = 900 * MIB })
+        assert.same({ most = 800 * MIB, left = 0,
+            name = "/sys/fs/cgroup/memory/memory.limit_in_bytes" },
             mb.system.memory_limits(root))
         group("/unified", { ["memory.max"] = 700 * MIB, ["memory.current"] = 0 })
         assert.equal(700 * MIB, mb.system.memory_limits(root).most)
@@ -88,7 +102,8 @@ describe("limits of control groups", function()
 end)
 
 describe("a limit of the shell", function()
-    -- AddressSanitizer reserves terabytes of addresses, so that its programs start under no such limit.
+    -- AddressSanitizer reserves terabytes of addresses, so that its programs start under no such
+    -- limit.
     local sanitized = helper.program:match("/sanitize/") ~= nil
     local script = [[-e '
         local mb = require "moonbeam"
@@ -119,7 +134,8 @@ describe("a limit of the shell", function()
             assert.truthy(budget > limit // 4 or budget > mb.device("host").total // 2, budget)
             assert.truthy(budget <= limit - 128 * MIB, budget)
             assert.truthy(reserved >= budget and reserved <= limit - 128 * MIB, reserved)
-            budget = run("-v " .. kib, "--budget 64M") -- as before the limit was looked at: nothing started
+            -- as before the limit was looked at: nothing started
+            budget = run("-v " .. kib, "--budget 64M")
             assert.equal(64000000, budget)
         end)
     end
@@ -145,7 +161,8 @@ describe("a limit of the shell", function()
             local mb = require "moonbeam"
             print(mb.device("host", { budget = "900G" }))']], "", "ulimit -v 4000000; " .. helper.program)
         assert.equal(1, status)
-        assert.matches("a budget of 838%.2 GiB is more than the [%d.]+ GiB of addresses that the pool has", output)
+        assert.matches("a budget of 838%.2 GiB is more than the [%d.]+ GiB of addresses that the "
+            .. "pool has", output)
         assert.matches("ulimit %-v", output)
     end)
 end)

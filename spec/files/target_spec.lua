@@ -1,6 +1,8 @@
--- How files get their names: nobody else's file is ever touched, a kill leaves the old or the new, and nothing is left behind.
+-- How files get their names: nobody else's file is ever touched, a kill leaves the old or the
+-- new, and nothing is left behind.
 --
--- MOONBEAM_REPEAT=100 repeats what is left to chance (kills and pairs of processes) that often; by default a few times.
+-- MOONBEAM_REPEAT=100 repeats what is left to chance (kills and pairs of processes) that often;
+-- by default a few times.
 local core = require "moonbeam.core"
 local files = require "spec.io.files"
 local helper = require "spec.helper"
@@ -10,7 +12,8 @@ local REPEAT = tonumber(os.getenv "MOONBEAM_REPEAT" or 2)
 local PART = "%.part%-(%d+)%-(%x%x%x%x%x%x%x%x)%-(%x%x%x%x%x%x%x%x)$"
 local program = os.getenv "MOONBEAM_BIN" or mb.system.program()
 
--- What a script says first: write(value, slices_per_file) makes a result of 4 slices that are all `value`.
+-- What a script says first: write(value, slices_per_file) makes a result of 4 slices that are all
+-- `value`.
 local WRITE = [[
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
@@ -65,15 +68,20 @@ describe("target", function()
     describe("of a killed run", function()
         for _, case in ipairs { { false, false }, { 2, false }, { 2, 2 } } do
             local old, new = case[1], case[2]
-            it(("%s over %s is the old or the new, wherever the kill comes"):format(new and "in files" or "in one",
+            it(("%s over %s is the old or the new, wherever the kill comes"):format(new
+                and "in files" or "in one",
                 old and "files" or "one"), function()
-                local output = run(("write(1, %s) local before = core.target.steps() write(2, %s) print(core.target.steps() - before)")
+                local output = run(("write(1, %s) local before = core.target.steps() write(2, "
+                    .. "%s) print(core.target.steps() - before)")
                     :format(old, new))
                 local steps = assert(tonumber(output:match("(%d+)%s*$")), output)
                 assert.is_true(steps >= 4, output)
                 local seen = {}
                 for n = 1, steps do
-                    local _, _, status = run(("write(1, %s) core.target.inject(%d) write(2, %s)"):format(old, n, new))
+                    local _, _,
+                        status =
+                        run(("write(1, %s) core.target.inject(%d) write(2, %s)"):format(old, n,
+                        new))
                     assert.is_true(status == 137 or status == 9, tostring(status))
                     seen[#seen + 1] = value_of()
                 end
@@ -91,7 +99,8 @@ describe("target", function()
             for i = 1, REPEAT do
                 local new = i % 2 == 0 and 2 or false
                 run "write(1, 2)"
-                files.write(folder .. "/script.lua", (WRITE:gsub("PATH", path)) .. ("io.stderr:write 'x' write(2, %s)"):format(new))
+                files.write(folder .. "/script.lua", (WRITE:gsub("PATH", path))
+                    .. ("io.stderr:write 'x' write(2, %s)"):format(new))
                 os.execute(("timeout -s KILL 0.0%d '%s' '%s/script.lua' >/dev/null 2>&1"):format(20 + i * 37 % 60, program, folder))
                 local value = value_of()
                 assert.is_true(value == 1 or value == 2)
@@ -120,7 +129,8 @@ describe("target", function()
         for i = 1, REPEAT do
             local first, second = i % 2 == 0 and 2 or false, i % 3 ~= 0 and 2 or false
             for j, count in ipairs { first, second } do
-                files.write(("%s/%d.lua"):format(folder, j), (WRITE:gsub("PATH", path)) .. ("write(%d, %s)"):format(j, count))
+                files.write(("%s/%d.lua"):format(folder, j), (WRITE:gsub("PATH", path))
+                    .. ("write(%d, %s)"):format(j, count))
             end
             local output, ok = files.run(("'%s' %s/1.lua & one=$!; '%s' %s/2.lua && wait $one"):format(program, folder, program, folder))
             assert.is_true(ok, output)
@@ -133,7 +143,8 @@ describe("target", function()
     end)
 
     it("that nobody finishes leaves nothing, however the program ends", function()
-        for _, ending in ipairs { "os.exit(3)", "os.exit(3, true)", "error 'no'", "os.execute('kill $PPID') mb.system.sleep(5)", "" } do
+        for _, ending in ipairs { "os.exit(3)", "os.exit(3, true)", "error 'no'",
+            "os.execute('kill $PPID') mb.system.sleep(5)", "" } do
             run([[
                 local v <close> = mb.zeros {1, 3, 2}
                 r = mb.result.create(path, {shape = {4, 3, 2}, slices_per_file = 2})
@@ -166,7 +177,8 @@ describe("target", function()
             assert.same({ "volume.h5.part" }, names())
         end)
 
-        it("of anybody else stays: another host, a living process, another file, a link, a lock", function()
+        it("of anybody else stays: another host, a living process, another file, a link, a lock",
+            function()
             local part = killed()
             local pid, host, id = part:match(PART)
             local function kept(name, command)
@@ -191,7 +203,8 @@ describe("target", function()
             assert.is_nil(mb.system.stat(part))
         end)
 
-        it("is not that of another process, whatever its PID: nothing with its name is touched", function()
+        it("is not that of another process, whatever its PID: nothing with its name is touched",
+            function()
             files.write(folder .. "/precious", "precious")
             assert(mb.system.mkdir(folder .. "/victim"))
             files.write(folder .. "/victim/slices-0001-0001.h5", "precious")
@@ -219,7 +232,8 @@ describe("target", function()
             assert(os.remove(part))
             files.write(part, "another")
             local text = helper.failure(f.finish, f)
-            assert.is_truthy(text:find("replaced by another file", 1, true) or text:find("cannot verify", 1, true), text)
+            assert.is_truthy(text:find("replaced by another file", 1, true)
+                or text:find("cannot verify", 1, true), text)
             assert.equal("another", files.read(part))
             assert.is_nil(mb.system.stat(path))
         end)
@@ -249,7 +263,8 @@ describe("target", function()
         it("is gone on with, by one process at a time, and gets the name", function()
             local f <close> = core.rawfile.resume(path)
             assert.equal(13, f:bytes())
-            assert.matches("another process is at work on it", (helper.failure(core.rawfile.resume, path)))
+            assert.matches("another process is at work on it",
+                (helper.failure(core.rawfile.resume, path)))
             f:put(13, "third")
             f:finish()
             assert.equal("first second third", files.read(path))

@@ -1,11 +1,13 @@
 /*
-** Makes HDF5 scans that are damaged, incomplete, or lead elsewhere; for spec/io/hostile_h5_spec.lua.
+** Makes HDF5 scans that are damaged, incomplete, or lead elsewhere; for
+** spec/io/hostile_h5_spec.lua.
 **
 **   h5_hostile KIND FOLDER        writes FOLDER/s.h5, and what it refers to, into FOLDER
 **   h5_hostile measure PROGRAM [ARGUMENT ...]
 **
-** The scan is Data Exchange: 24 projections of 4 x 16, u16; KIND says what is wrong with it. "measure"
-** runs a program and prints, after what that prints, "STATUS KIBIBYTES" of its largest resident size.
+** The scan is Data Exchange: 24 projections of 4 x 16, u16; KIND says what is wrong with it.
+** "measure" runs a program and prints, after what that prints, "STATUS KIBIBYTES" of its largest
+** resident size.
 */
 #define _GNU_SOURCE
 #include <hdf5.h>

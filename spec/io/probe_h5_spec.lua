@@ -1,4 +1,5 @@
--- The probe of HDF5 files: what libhdf5 does not survive, or does not end with, happens in a process of its own.
+-- The probe of HDF5 files: what libhdf5 does not survive, or does not end with, happens in a
+-- process of its own.
 
 local core = require "moonbeam.core"
 local mb = require "moonbeam"
@@ -22,7 +23,8 @@ describe("the probe of an HDF5 file", function()
         files.remove(folder)
     end)
 
-    -- Writes `value` over the size of the free space, the object 0, of the global heap: with 0 libhdf5 looks for its end for ever.
+    -- Writes `value` over the size of the free space, the object 0, of the global heap: with 0
+    -- libhdf5 looks for its end for ever.
     local function damage_heap(value)
         local bytes = files.read(path)
         local at = assert(bytes:find("GCOL", 1, true)) + 16
@@ -45,7 +47,8 @@ describe("the probe of an HDF5 file", function()
         -- The attribute holds the length of its text, 6, and its place in the heap.
         local place = string.pack("<I8", assert(bytes:find("GCOL", 1, true)) - 1)
         local at = assert(bytes:find(string.pack("<I4", 6) .. place, 1, true))
-        files.write(path, bytes:sub(1, at - 1) .. string.pack("<I4", 0x7fffffff) .. bytes:sub(at + 4))
+        files.write(path, bytes:sub(1, at - 1) .. string.pack("<I4", 0x7fffffff)
+            .. bytes:sub(at + 4))
         local file, err = mb.h5.open(path)
         assert.is_nil(file)
         assert.matches("its structure takes libhdf5 more than 160 MiB", err.message)
@@ -53,7 +56,8 @@ describe("the probe of an HDF5 file", function()
 
     it("is stopped by Ctrl-C", function()
         damage_heap(0)
-        files.write(folder .. "/s.lua", ("local mb = require 'moonbeam'\nprint(mb.h5.open '%s')\n"):format(path))
+        files.write(folder .. "/s.lua",
+            ("local mb = require 'moonbeam'\nprint(mb.h5.open '%s')\n"):format(path))
         local _, _, status = files.run(("timeout --preserve-status -s INT 0.7 %s %s/s.lua"):format(helper.program, folder))
         assert.equal(130, status)
     end)
@@ -64,7 +68,8 @@ describe("the probe of an HDF5 file", function()
         assert.is_nil((mb.h5.open(path)))
     end)
 
-    it("leaves the errors that libhdf5 reports to whoever meets them: what is damaged is not absent", function()
+    it("leaves the errors that libhdf5 reports to whoever meets them: what is damaged is not "
+        .. "absent", function()
         local bytes = files.read(path)
         -- A link message of an object header, as in damaged_h5_spec.lua.
         local links = 0
@@ -80,7 +85,8 @@ describe("the probe of an HDF5 file", function()
                 else
                     failures = failures + 1
                     assert.equal("io", found.code)
-                    assert.matches("cannot look up '[^']*' of .*; the file is damaged", found.message)
+                    assert.matches("cannot look up '[^']*' of .*; the file is damaged",
+                        found.message)
                 end
             end
             assert.is_true(failures >= 1)
@@ -104,7 +110,8 @@ describe("HDF5", function()
         local f <close> = mb.h5.create(folder .. "/a.h5")
         for _, call in ipairs { "write", "group", "create_dataset", "exists", "link" } do
             local _, err = helper.failure(f[call], f, call == "link" and "/" or "",
-                call == "link" and "" or call == "create_dataset" and { shape = { 2 } } or call == "write" and 1 or nil)
+                call == "link" and "" or call == "create_dataset" and { shape = { 2 } }
+                    or call == "write" and 1 or nil)
             assert.equal("argument", err.code, call)
         end
         f:write("/a", 1)
@@ -151,16 +158,20 @@ describe("HDF5", function()
         -- The filter's number, 1, becomes one that nobody has.
         local bytes = files.read(folder .. "/p.h5")
         local at = assert(bytes:find("\1\0\8\0\1\0\1\0deflate\0", 1, true))
-        files.write(folder .. "/p.h5", bytes:sub(1, at - 1) .. string.pack("<I2", 31999) .. bytes:sub(at + 2))
+        files.write(folder .. "/p.h5", bytes:sub(1, at - 1) .. string.pack("<I2", 31999)
+            .. bytes:sub(at + 2))
         files.write(folder .. "/libnone.so", "no library")
         files.write(folder .. "/s.lua", ([[
             local mb = require "moonbeam"
             local f <close> = assert(mb.h5.open("%s/p.h5"))
             print(pcall(f.read, f, "/d"))
         ]]):format(folder))
-        for variables, asked in pairs { ["-u HDF5_PLUGIN_PATH"] = false, ["HDF5_PLUGIN_PATH=" .. folder] = true } do
-            local output = files.run(("env %s LD_DEBUG=files %s %s/s.lua"):format(variables, helper.program, folder))
-            assert.matches("compressed by filter 31999 .* name the plug%-in's folder in HDF5_PLUGIN_PATH", output)
+        for variables, asked in pairs { ["-u HDF5_PLUGIN_PATH"] = false,
+            ["HDF5_PLUGIN_PATH=" .. folder] = true } do
+            local output = files.run(("env %s LD_DEBUG=files %s %s/s.lua"):format(variables,
+                helper.program, folder))
+            assert.matches("compressed by filter 31999 .* name the plug%-in's folder in "
+                .. "HDF5_PLUGIN_PATH", output)
             assert.equal(asked, output:find("libnone.so", 1, true) ~= nil)
         end
     end)

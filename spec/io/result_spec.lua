@@ -70,9 +70,11 @@ describe("result", function()
         assert.equal("1/m", data.units)
         assert.equal("NXprocess", f:attribute("/entry/reconstruction", "NX_class"))
         assert.same({ 0, 2e-6, 4e-6 }, f:value "/entry/data/z")
-        assert.same({ 3 * 2e-6, 2 * 2e-6, 2e-6, 0 }, f:value "/entry/data/y") -- y is up: the first row is the top
+        -- y is up: the first row is the top
+        assert.same({ 3 * 2e-6, 2 * 2e-6, 2e-6, 0 }, f:value "/entry/data/y")
         assert.same({ 0, 2e-6, 2 * 2e-6, 3 * 2e-6, 4 * 2e-6 }, f:value "/entry/data/x")
-        assert.matches("the first row of a slice is its top", f:attribute("/entry/data/y", "description"))
+        assert.matches("the first row of a slice is its top",
+            f:attribute("/entry/data/y", "description"))
         assert.equal("m", f:attribute("/entry/data/x", "units"))
         assert.equal(5, #f:value "/entry/data/x")
         assert.is_true(f:exists "/entry/end_time")
@@ -123,7 +125,8 @@ describe("result", function()
             inner = inner.x
         end
         for words, value in pairs {
-            ["the table 'z' lies in itself"] = itself, ["lies in itself"] = a, ["more than 16 deep"] = deep,
+            ["the table 'z' lies in itself"] = itself, ["lies in itself"] = a,
+                ["more than 16 deep"] = deep,
         } do
             assert.matches(words, (helper.failure(r.provenance, r, value)))
             assert.matches(words, (helper.failure(mb.result.create, folder .. "/other.h5",
@@ -250,7 +253,8 @@ describe("result", function()
 
     it("refuses a scale that cannot be undone", function()
         local r <close> = mb.result.create(path, {shape = {3, 4, 5}, dtype = "u16"})
-        for _, case in ipairs {{0, 1}, {0 / 0, 1}, {math.huge, 0}, {1e-320, 1}, {1, 1 / 0}, {"1", 2}} do
+        for _, case in ipairs {{0, 1}, {0 / 0, 1}, {math.huge, 0}, {1e-320, 1}, {1, 1 / 0},
+            {"1", 2}} do
             assert.matches("scal", (helper.failure(r.scaling, r, case[1], case[2])))
         end
     end)
@@ -262,7 +266,8 @@ describe("result", function()
             local step = pixel or 1
             assert.same({9 * step, 10 * step, 11 * step}, f:value "/entry/data/z")
         end
-        assert.matches("first_row", (helper.failure(mb.result.create, path, {shape = {1, 1, 1}, first_row = 0})))
+        assert.matches("first_row", (helper.failure(mb.result.create, path,
+            {shape = {1, 1, 1}, first_row = 0})))
     end)
 
     describe("in several files", function()
@@ -283,7 +288,8 @@ describe("result", function()
         it("shows the volume as one dataset", function()
             local expected = write_parts()
             assert.same({"volume-slices", "volume.h5"}, names_in(folder))
-            assert.same({"slices-0001-0003.h5", "slices-0004-0006.h5", "slices-0007-0007.h5"}, files.list(slices_of(folder)))
+            assert.same({"slices-0001-0003.h5", "slices-0004-0006.h5", "slices-0007-0007.h5"},
+                files.list(slices_of(folder)))
             local f <close> = assert(mb.h5.open(path))
             local got <close> = f:read "/entry/data/data"
             assert.same(expected, got:to_table())
@@ -386,42 +392,50 @@ with h5py.File("%s") as f:
             assert.same(old, stored())
             local new = write_parts {overwrite = true, slices_per_file = 4}
             assert.same(new, stored())
-            assert.same({"slices-0001-0004.h5", "slices-0005-0007.h5"}, files.list(slices_of(folder)))
+            assert.same({"slices-0001-0004.h5", "slices-0005-0007.h5"},
+                files.list(slices_of(folder)))
             assert.same({"volume-slices", "volume.h5"}, names_in(folder))
         end)
 
-        it("removes the folder of the result that it replaces, but nothing that is not its own", function()
+        it("removes the folder of the result that it replaces, but nothing that is not its own",
+            function()
             for _, count in ipairs {2, false} do
                 write_parts {overwrite = true}
                 local old = slices_of(folder)
                 files.write(old .. "/notes.txt", "precious")
                 files.write(old .. "/slices-of-bread.h5", "precious")
-                local r <close> = mb.result.create(path, {shape = {1, 4, 5}, slices_per_file = count or nil, overwrite = true})
+                local r <close> = mb.result.create(path,
+                    {shape = {1, 4, 5}, slices_per_file = count or nil, overwrite = true})
                 local one <close> = mb.zeros {1, 4, 5}
                 r:write(one, 1)
                 r:finish()
                 assert.same({"notes.txt", "slices-of-bread.h5"}, files.list(old))
                 files.remove(old)
-                assert.same(count and {"volume-slices", "volume.h5"} or {"volume.h5"}, names_in(folder))
+                assert.same(count and {"volume-slices", "volume.h5"} or {"volume.h5"},
+                    names_in(folder))
             end
         end)
 
         it("never takes a folder for its own that its name does not claim", function()
-            for _, name in ipairs {"../other", "other-slices-12345678", "volume-slices-", "volume-slices-12345678/..", "volume-slices"} do
+            for _, name in ipairs {"../other", "other-slices-12345678", "volume-slices-",
+                "volume-slices-12345678/..", "volume-slices"} do
                 do
                     local f <close> = mb.h5.create(path, {overwrite = true})
                     f:set_attribute("/", "slices_folder", name)
                     f:finish()
                 end
-                for _, there in ipairs {"other", "other-slices-12345678", "volume-slices", "volume-slices-12345678"} do
+                for _, there in ipairs {"other", "other-slices-12345678", "volume-slices",
+                    "volume-slices-12345678"} do
                     assert(mb.system.mkdir(folder .. "/" .. there))
                     files.write(folder .. "/" .. there .. "/slices-0001-0001.h5", "precious")
                 end
                 local before = files.list(folder)
                 write {overwrite = true}
                 assert.same(before, files.list(folder))
-                for _, there in ipairs {"other", "other-slices-12345678", "volume-slices", "volume-slices-12345678"} do
-                    assert.equal("precious", files.read(folder .. "/" .. there .. "/slices-0001-0001.h5"))
+                for _, there in ipairs {"other", "other-slices-12345678", "volume-slices",
+                    "volume-slices-12345678"} do
+                    assert.equal("precious", files.read(folder .. "/" .. there
+                        .. "/slices-0001-0001.h5"))
                 end
             end
         end)

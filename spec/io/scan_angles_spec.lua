@@ -25,16 +25,21 @@ end
 
 describe("angles of a scan", function()
     it("that are usual pass without a word", function()
-        for _, values in ipairs {even(180, 0, 1), even(181, 0, 1), even(181, -90, 1), even(720, 0, 0.5), even(3, 0, 60), {0, 60, 120, 180},
-            even(1440, 0, 1), even(181, 180, -1), even(61, 0, 360 * (math.sqrt(5) - 1) / 2), {17, 107}} do
+        for _, values in ipairs {even(180, 0, 1), even(181, 0, 1), even(181, -90, 1),
+            even(720, 0, 0.5), even(3, 0, 60), {0, 60, 120, 180},
+            even(1440, 0, 1), even(181, 180, -1), even(61, 0, 360 * (math.sqrt(5) - 1) / 2),
+            {17, 107}} do
             assert.same({}, look(values).warnings)
         end
     end)
 
-    it("in degrees called radians are refused, few or many, and whatever the caller says", function()
+    it("in degrees called radians are refused, few or many, and whatever the caller says",
+        function()
         for _, count in ipairs {24, 60, 91, 181, 721, 1801} do
-            assert.matches("rad, [%d.]+ turns: are they degrees%?", refused(even(count, 0, 180 / count), "rad"))
-            assert.matches("are they degrees%?", refused(even(count, 0, 360 / (count - 1)), "rad", true))
+            assert.matches("rad, [%d.]+ turns: are they degrees%?",
+                refused(even(count, 0, 180 / count), "rad"))
+            assert.matches("are they degrees%?", refused(even(count, 0, 360 / (count - 1)), "rad",
+                true))
         end
     end)
 
@@ -58,7 +63,8 @@ describe("angles of a scan", function()
     end)
 
     it("in radians called degrees are refused unless the unit is named", function()
-        for _, values in ipairs {even(180, 0, math.pi / 180), even(181, 0, math.pi / 180), even(360, 0, math.pi / 180)} do
+        for _, values in ipairs {even(180, 0, math.pi / 180), even(181, 0, math.pi / 180),
+            even(360, 0, math.pi / 180)} do
             assert.matches("are they in radians%?", refused(values))
             assert.matches("are they in radians%?", look(values, "deg", true).warnings[1])
         end
@@ -92,7 +98,8 @@ describe("angles of a scan", function()
     end)
 
     it("with both ends of a turn, repeats or a gap are warned of, in one line each", function()
-        assert.same({"the views at 0 and 360 degrees are the same, and count twice"}, look(even(361, 0, 1)).warnings)
+        assert.same({"the views at 0 and 360 degrees are the same, and count twice"},
+            look(even(361, 0, 1)).warnings)
         local values = even(180, 0, 1)
         values[90] = 30
         assert.same({"1 of 180 angles are there more than once"}, look(values).warnings)
@@ -102,6 +109,7 @@ describe("angles of a scan", function()
         end
         local warnings = look(values).warnings
         assert.equal(1, #warnings)
-        assert.matches("no projection looks from 10 to 170 degrees %(modulo 180%), a gap of 160", warnings[1])
+        assert.matches("no projection looks from 10 to 170 degrees %(modulo 180%), a gap of 160",
+            warnings[1])
     end)
 end)

@@ -139,7 +139,8 @@ describe("scan", function()
 
     -- Asserts that nothing is odd but the missing pixel size.
     local function check_unwarned(s)
-        assert.same({ "no pixel size was found: the volume is attenuation per pixel, not per metre; "
+        assert.same({ "no pixel size was found: the volume is attenuation per pixel, not per "
+            .. "metre; "
             .. "give the option pixel_size" }, s.warnings)
     end
 
@@ -248,7 +249,8 @@ describe("scan", function()
         it("tells what is wrong", function()
             data_exchange { ["/exchange/theta"] = false }
             local text, code, argument = refused()
-            assert.is_truthy(text:find("give the option angles (the first and the last)", 1, true), text)
+            assert.is_truthy(text:find("give the option angles (the first and the last)", 1, true),
+                text)
             assert.same({ "argument", "angles" }, { code, argument })
             local s <close> = opened { angles = { 0, 150 }, angle_unit = "deg" }
             assert.near(math.rad(30), s.angles[2], 1e-12)
@@ -458,11 +460,13 @@ describe("scan", function()
         assert.equal(4, u.cols)
         assert.is_false(warned(u, "2 scans"))
         local text = refused { flats = other .. ":/wide", angles = other .. ":/theta" }
-        assert.is_truthy(text:find("flats '/wide' in '" .. other .. "' have 2 x 4 pixels, the projections 2 x 3",
+        assert.is_truthy(text:find("flats '/wide' in '" .. other
+            .. "' have 2 x 4 pixels, the projections 2 x 3",
             1, true), text)
         assert.is_truthy(refused({ flats = other .. ":/none", angles = other .. ":/theta" }):find(
             "there is no '/none' in '" .. other, 1, true))
-        assert.is_truthy(refused({ flats = folder .. "/no.h5:/x", angles = other .. ":/theta" }):find(
+        assert.is_truthy(refused({ flats = folder .. "/no.h5:/x", angles = other
+            .. ":/theta" }):find(
             "No such file", 1, true))
     end)
 
@@ -471,12 +475,14 @@ describe("scan", function()
         for _, value in ipairs { math.huge, 1e308, 1e-300 } do
             data_exchange { [place] = { value = value, attributes = { units = "um" } } }
             local text, code, argument = refused()
-            assert.is_truthy(text:find("which no detector has: give the option pixel_size", 1, true), text)
+            assert.is_truthy(text:find("which no detector has: give the option pixel_size", 1,
+                true), text)
             assert.same({ "io", "pixel_size" }, { code, argument })
             local s <close> = opened { pixel_size = 1e-6 }
             assert.equal(1e-6, s.pixel_size)
         end
-        for value, words in pairs { [0] = "is 0 and was not used", [-3] = "is -3", abc = "is no number" } do
+        for value, words in pairs { [0] = "is 0 and was not used", [-3] = "is -3",
+            abc = "is no number" } do
             data_exchange { [place] = { value = value, attributes = { units = "um" } } }
             local s <close> = opened()
             assert.is_nil(s.pixel_size)
@@ -484,7 +490,8 @@ describe("scan", function()
         end
         for _, wrong in ipairs { 1e308, 1e-320, 0, -1, 0 / 0, "1" } do
             data_exchange()
-            assert.is_truthy(refused({ pixel_size = wrong }):find("a length in metres, from", 1, true))
+            assert.is_truthy(refused({ pixel_size = wrong }):find("a length in metres, from", 1,
+                true))
         end
     end)
 
@@ -516,20 +523,23 @@ describe("scan", function()
         do
             local file <close> = mb.h5.create(path, { overwrite = true })
             file:write("/exchange/theta", angles(6, 30), { attributes = { units = "deg" } })
-            local data = file:create_dataset("/exchange/data", { shape = { 1 << 21, 1, 1 }, dtype = "u8",
+            local data = file:create_dataset("/exchange/data",
+                { shape = { 1 << 21, 1, 1 }, dtype = "u8",
                 chunks = { 1 << 21, 1, 1 }, deflate = 1 })
             data:write(space, { 1, 1 })
             data:close()
             file:finish()
         end
         local text, code = refused()
-        assert.is_truthy(text:find("has 2097152 frames, and at most 1048576 can be read", 1, true), text)
+        assert.is_truthy(text:find("has 2097152 frames, and at most 1048576 can be read", 1, true),
+            text)
         assert.equal("shape", code)
     end)
 
     it("has units that are one text, and are cut short in messages", function()
         for units, words in pairs { [5] = "the number 5", [{ "deg", "rad" }] = "a list of 2" } do
-            data_exchange { ["/exchange/theta"] = { value = angles(6, 30), attributes = { units = units } } }
+            data_exchange { ["/exchange/theta"] = { value = angles(6, 30),
+                attributes = { units = units } } }
             local text = refused()
             assert.is_truthy(text:find("units of '/exchange/theta' is " .. words, 1, true), text)
         end

@@ -1,4 +1,5 @@
--- Writes TIFF files of the kinds that no library of ours writes: byte orders, tiles, compressions, predictors.
+-- Writes TIFF files of the kinds that no library of ours writes: byte orders, tiles,
+-- compressions, predictors.
 
 -- Bits, most significant first, as bytes.
 local function bit_writer()
@@ -50,7 +51,8 @@ function encoders.lzw(text)
             if next_code == 4094 then
                 clear()
             else
-                width = next_code >= 2048 and 12 or next_code >= 1024 and 11 or next_code >= 512 and 10 or 9
+                width = next_code >= 2048 and 12 or next_code >= 1024 and 11 or next_code >= 512
+                    and 10 or 9
             end
             held = c
         end
@@ -86,7 +88,8 @@ function encoders.deflate(text)
     local parts, a, b = { "\x78\x01" }, 1, 0
     for at = 1, #text, 65535 do
         local block = text:sub(at, at + 65534)
-        parts[#parts + 1] = string.pack("<I1I2I2", at + 65535 > #text and 1 or 0, #block, ~#block & 0xffff) .. block
+        parts[#parts + 1] = string.pack("<I1I2I2", at + 65535 > #text and 1 or 0, #block,
+            ~#block & 0xffff) .. block
     end
     for i = 1, #text do
         a = (a + text:byte(i)) % 65521
@@ -97,10 +100,12 @@ function encoders.deflate(text)
 end
 
 local METHODS = { none = 1, lzw = 5, deflate = 8, packbits = 32773 }
-local FORMATS = { u8 = { "I1", 1, 1 }, u16 = { "I2", 2, 1 }, i32 = { "i4", 4, 2 }, f32 = { "f", 4, 3 } }
+local FORMATS = { u8 = { "I1", 1, 1 }, u16 = { "I2", 2, 1 }, i32 = { "i4", 4, 2 },
+    f32 = { "f", 4, 3 } }
 
--- A file with the values [page][row][column]. Options: dtype, order ("<", ">"), big, method, predictor, rows (per strip), tile
--- ({rows, columns}), text, extra (entries, tag -> {kind, value}).
+-- A file with the values [page][row][column]. Options: dtype, order ("<", ">"), big, method,
+-- predictor, rows (per strip), tile ({rows, columns}), text, extra (entries, tag -> {kind,
+-- value}).
 local function encode(values, options)
     local order, big = options.order or "<", options.big
     local format, size, sample = table.unpack(FORMATS[options.dtype])
@@ -108,7 +113,8 @@ local function encode(values, options)
     local tile = options.tile
     local high, wide = tile and tile[1] or options.rows or rows, tile and tile[2] or columns
     local word, long = order .. (big and "I8" or "I4"), big and 16 or 4
-    local body, directories = { (order == "<" and "II" or "MM") .. string.pack(order .. "I2", big and 43 or 42)
+    local body, directories = { (order == "<" and "II" or "MM")
+        .. string.pack(order .. "I2", big and 43 or 42)
         .. (big and string.pack(order .. "I2I2", 8, 0) or "") .. string.pack(word, 0) }, {}
     local at = #body[1]
     local function add(text)
@@ -129,7 +135,8 @@ local function encode(values, options)
                         if options.predictor == 2 then
                             stored, before = (value - before) & ((1 << 8 * size) - 1), value
                         end
-                        line[#line + 1] = string.pack(order .. (options.predictor == 2 and "I" .. size or format), stored)
+                        line[#line + 1] = string.pack(order
+                            .. (options.predictor == 2 and "I" .. size or format), stored)
                     end
                     lines[#lines + 1] = table.concat(line)
                 end
@@ -137,10 +144,13 @@ local function encode(values, options)
                 offsets[#offsets + 1], counts[#counts + 1] = add(packed), #packed
             end
         end
-        local entries = { [256] = { long, { columns } }, [257] = { long, { rows } }, [258] = { 3, { 8 * size } },
-            [259] = { 3, { METHODS[options.method or "none"] } }, [262] = { 3, { 1 } }, [277] = { 3, { 1 } },
+        local entries = { [256] = { long, { columns } }, [257] = { long, { rows } },
+            [258] = { 3, { 8 * size } },
+            [259] = { 3, { METHODS[options.method or "none"] } }, [262] = { 3, { 1 } },
+            [277] = { 3, { 1 } },
             [317] = { 3, { options.predictor or 1 } }, [339] = { 3, { sample } } }
-        entries[tile and 324 or 273], entries[tile and 325 or 279] = { long, offsets }, { long, counts }
+        entries[tile and 324 or 273], entries[tile and 325 or 279] = { long, offsets },
+            { long, counts }
         if tile then
             entries[322], entries[323] = { long, { wide } }, { long, { high } }
         else
@@ -168,13 +178,15 @@ local function encode(values, options)
             if type(value) == "table" then
                 local parts = {}
                 for k, v in ipairs(value) do
-                    parts[k] = string.pack(order .. (kind == 3 and "I2" or kind == 16 and "I8" or "I4"), v)
+                    parts[k] = string.pack(order .. (kind == 3 and "I2" or kind == 16 and "I8"
+                        or "I4"), v)
                 end
                 data = table.concat(parts)
             end
             local room = big and 8 or 4
             records[i] = string.pack(order .. "I2I2", tag, kind) .. string.pack(word, count)
-                .. (#data > room and string.pack(word, add(data)) or data .. ("\0"):rep(room - #data))
+                .. (#data > room and string.pack(word, add(data)) or data
+                    .. ("\0"):rep(room - #data))
         end
         links[#links + 1] = at
         add(string.pack(order .. (big and "I8" or "I2"), #tags) .. table.concat(records))
@@ -202,7 +214,8 @@ local function sample(pages, rows, columns, dtype)
             for x = 1, columns do
                 state = (state * 1103515245 + 12345) & 0x7fffffff
                 local value = x % 7 < 4 and 40 + p or state >> 16 & (dtype == "u8" and 255 or 65535)
-                values[p][y][x] = dtype == "i32" and value - 30000 or dtype == "f32" and value / 8 or value
+                values[p][y][x] = dtype == "i32" and value - 30000 or dtype == "f32" and value / 8
+                    or value
             end
         end
     end

@@ -1,4 +1,5 @@
--- What budget errors say: enough for the whole call, and to the unit; the address range in pieces; memory that the system refuses.
+-- What budget errors say: enough for the whole call, and to the unit; the address range in
+-- pieces; memory that the system refuses.
 
 local mb = require "moonbeam"
 local helper = require "spec.helper"
@@ -51,7 +52,8 @@ describe("the budget that an error names", function()
 
     it("is that of a whole operator, results and scratch, asked at once", function()
         local live = mb.pool.stats().live
-        for _, call in ipairs {{mb.ramp_filter, sino}, {mb.reduce, image, "sum"}, {mb.rfft, image}, {mb.convert, sino, "f64"}} do
+        for _, call in ipairs {{mb.ramp_filter, sino}, {mb.reduce, image, "sum"}, {mb.rfft, image},
+            {mb.convert, sino, "f64"}} do
             local err = check(live, nil, table.unpack(call))
             assert.equal(live, err.live)
             assert.matches("for this request$", err.message)
@@ -71,19 +73,23 @@ describe("the budget that an error names", function()
         local darks <close> = mb.zeros({2, 3, 48}, {dtype = "u16"})
         local live = mb.pool.stats().live
         local calls = {
-            {"tomo.fbp", mb.tomo.fbp, sino, angles}, {"tomo.fbp", mb.tomo.fbp, sino, angles, {mode = "in_place"}},
+            {"tomo.fbp", mb.tomo.fbp, sino, angles}, {"tomo.fbp", mb.tomo.fbp, sino, angles,
+                {mode = "in_place"}},
             {"tomo.fbp", mb.tomo.fbp, sino, angles, {mode = "auto"}},
             {"tomo.reconstruct", mb.tomo.reconstruct, sino, angles, {method = "fourier"}},
             {"tomo.line_integrals", mb.tomo.line_integrals, raw, {flats = flats, darks = darks}},
-            {"convolution.convolve", mb.convolution, image, psf}, {"convolution.correlate", mb.convolution.correlate, image, psf},
+            {"convolution.convolve", mb.convolution, image, psf},
+                {"convolution.correlate", mb.convolution.correlate, image, psf},
             {"deconv.richardson_lucy", mb.deconv.richardson_lucy, image, psf, {iterations = 3}},
             {"deconv.wiener", mb.deconv.wiener, image, psf},
-            {"recon.reconstruct", arrays, raw, angles, {flats = flats, darks = darks, center = 23.5, quiet = true}},
+            {"recon.reconstruct", arrays, raw, angles,
+                {flats = flats, darks = darks, center = 23.5, quiet = true}},
         }
         for _, call in ipairs(calls) do
             local name = call[1]
             local first = check(live, name, table.unpack(call, 2))
-            -- Of all requests that can be the first that is refused, every one gives the same answer.
+            -- Of all requests that can be the first that is refused, every one gives the same
+            -- answer.
             for _, part in ipairs {0.3, 0.6, 0.9} do
                 local budget = live + math.floor(part * (first.enough - live)) // 512 * 512
                 local ok, err = try(budget, table.unpack(call, 2))
@@ -101,7 +107,8 @@ describe("the budget that an error names", function()
         local function each()
             called = called + 1
         end
-        local ok, err = try(mb.pool.stats().live, mb.deconv.richardson_lucy, image, psf, {iterations = 1, on_iteration = each})
+        local ok, err = try(mb.pool.stats().live, mb.deconv.richardson_lucy, image, psf,
+            {iterations = 1, on_iteration = each})
         assert.is_false(ok)
         assert.is_nil(err.enough_for)
         assert.equal(0, called)
@@ -112,19 +119,22 @@ describe("the budget that an error names", function()
         local output = {}
         local function session(lines, env)
             local i = 0
-            require("moonbeam.repl").run {env = env, write = function(text) output[#output + 1] = text end, read = function()
+            require("moonbeam.repl").run {env = env, write = function(text) output[#output + 1] =
+                text end, read = function()
                 i = i + 1
                 return lines[i]
             end}
         end
-        local env = setmetatable({sino = sino, angles = angles, list = {}, printed = 0}, {__index = _G})
+        local env = setmetatable({sino = sino, angles = angles, list = {}, printed = 0},
+            {__index = _G})
         env.count = function() env.printed = env.printed + 1 end
         mb.collect()
         host:budget(mb.pool.stats().live + 512)
         local statement = "list[#list + 1], keep = mb.tomo.fbp(sino, angles), sino * 2"
         session({statement}, env)
         local text = table.concat(output)
-        local enough = math.tointeger(tonumber(text:match("budget of (%d+) bytes %([^)]*%) for this statement\n")))
+        local enough = math.tointeger(tonumber(text:match("budget of (%d+) bytes %([^)]*%) for "
+            .. "this statement\n")))
         assert.is_not_nil(enough, text)
         assert.equal(0, #env.list)
         assert.is_nil(rawget(env, "keep"))
@@ -151,7 +161,8 @@ describe("the budget that an error names", function()
     it("is not named where the device has less, in one line", function()
         local text, err = helper.failure(mb.zeros, {1000000, 1000000})
         assert.equal("budget", err.code)
-        assert.matches("^[^\n]*3.638 TiB do not fit: 12 KiB live[^\n]*, and the device has [^\n]+ in all; work in smaller chunks",
+        assert.matches("^[^\n]*3.638 TiB do not fit: 12 KiB live[^\n]*, and the device has "
+            .. "[^\n]+ in all; work in smaller chunks",
             (text:gsub("[%d.]+ KiB live", "12 KiB live")))
         assert.is_nil(text:find("give a budget", 1, true))
         assert.is_nil(text:find("\n"))
@@ -187,10 +198,12 @@ describe("memory that there is", function()
         kept[#kept + 1] = block(30)
         low:release()
         local one <close> = kept[1]:view({1, 1}):broadcast_to {44 * unit}
-        for what, call in pairs {array = {mb.empty, {44 * unit}, {dtype = "u8", device = d}}, operator = {one.copy, one}} do
+        for what, call in pairs {array = {mb.empty, {44 * unit}, {dtype = "u8", device = d}},
+            operator = {one.copy, one}} do
             local text, err = helper.failure(table.unpack(call))
             assert.equal("budget", err.code, what)
-            assert.matches("fit the budget of [%d.]+ GiB, but the address range is in pieces: the largest hole is [%d.]+ GiB; release "
+            assert.matches("fit the budget of [%d.]+ GiB, but the address range is in pieces: "
+                .. "the largest hole is [%d.]+ GiB; release "
                 .. "arrays that were made in between\n", text)
             assert.is_nil(err.enough)
             assert.is_nil(text:find("enough", 1, true))
@@ -237,7 +250,8 @@ describe("memory that there is", function()
             local text, err = helper.failure(make)
             mb.pool.refuse_commits(0)
             assert.equal("budget", err.code)
-            assert.matches("fit the budget, of which 512 B of [%d.]+ %a+ are live, but not what the device has left: the system "
+            assert.matches("fit the budget, of which 512 B of [%d.]+ %a+ are live, but not what "
+                .. "the device has left: the system "
                 .. "refused %d+ bytes", text)
             assert.matches("end the programs that hold the rest", text)
             assert.matches("tried    a full collection", text)
@@ -259,8 +273,10 @@ describe("README", function()
 
     -- What differs between machines and moments.
     local function plain(text)
-        return (text:gsub("/[%d.]+ GiB>", "/N GiB>"):gsub("device host %([^\n]*%)", "device host (N)"):gsub("[%d.]+ m?s ", "T "):gsub(
-            "FFT plans %(%d+%)", "FFT plans (N)"):gsub("peak so far [%d.]+ MiB", "peak so far N"):gsub(" +", " "))
+        return (text:gsub("/[%d.]+ GiB>", "/N GiB>"):gsub("device host %([^\n]*%)",
+            "device host (N)"):gsub("[%d.]+ m?s ", "T "):gsub(
+            "FFT plans %(%d+%)", "FFT plans (N)"):gsub("peak so far [%d.]+ MiB",
+                "peak so far N"):gsub(" +", " "))
     end
 
     it("shows what the prompt shows", function()

@@ -347,11 +347,14 @@ describe("a dry run", function()
     it("says how to supply a bound when a value is asked for, and takes it", function()
         local a <close> = mb.full({5}, 3)
         for _, read in ipairs {
-            function() return a:item(1) > 2 end, function() return a:to_table() end, function() return a:sum() + 1 end,
+            function() return a:item(1) > 2 end, function() return a:to_table() end,
+                function() return a:sum() + 1 end,
             function() return a:to_string() end, function() return math.floor(a:max()) end,
             function() return a:min() == a:max() end, function() return mb.zeros {a:max()} end,
-            function() return mb.gaussian_filter(a, a:max()) end, function() for _ = 1, a:max() do print() end end,
-            function() return a:max().x end, function() return mb.random({1}, {seed = a:item(1)}) end,
+            function() return mb.gaussian_filter(a, a:max()) end, function() for _ = 1,
+            a:max() do print() end end,
+            function() return a:max().x end, function() return mb.random({1},
+            {seed = a:item(1)}) end,
         } do
             local ok, err = pcall(mb.dry_run, read)
             assert.is_false(ok)
@@ -359,12 +362,14 @@ describe("a dry run", function()
             assert.matches("mb.bound", err.message, 1, true)
         end
         for _, read in ipairs {
-            function() return a:sum() end, function() return math.floor(a:sum()) end, function() return a:sum() == 0 and 1 or 2 end,
+            function() return a:sum() end, function() return math.floor(a:sum()) end,
+                function() return a:sum() == 0 and 1 or 2 end,
             function() return mb.bound(7, function() return a:sum() end) + a:sum() end,
         } do
             mb.dry_run(function()
                 assert.equal(15, mb.bound(15, read))
-                assert.equal(8, mb.bound(3, function() return 1 + mb.bound(7, read) end)) -- the inner one knows it all
+                -- the inner one knows it all
+                assert.equal(8, mb.bound(3, function() return 1 + mb.bound(7, read) end))
             end)
         end
         local function work()
@@ -386,7 +391,8 @@ describe("a dry run", function()
         local complex <close> = mb.zeros({2}, {dtype = "c64"})
         local function work()
             (a / a:max()):release()
-            local shown = {tostring(a:min()), "max " .. a:max() .. ".", ("%5.2f of %d%% %s"):format(a:sum(), 5, a:item(1)),
+            local shown = {tostring(a:min()), "max " .. a:max() .. ".",
+                ("%5.2f of %d%% %s"):format(a:sum(), 5, a:item(1)),
                 tostring(select(2, complex:item(2)))}
             return table.concat(shown, "; ")
         end
@@ -404,7 +410,8 @@ describe("a dry run", function()
         local name = os.tmpname()
         os.remove(name)
         mb.dry_run(function()
-            local r <close> = mb.result.create(name .. ".h5", {shape = {2, 4, 4}, parameters = {a = 1}})
+            local r <close> = mb.result.create(name .. ".h5",
+                {shape = {2, 4, 4}, parameters = {a = 1}})
             local slices <close> = mb.zeros({2, 4, 4})
             r:write(slices, 1)
             r:provenance {b = 2}

@@ -42,10 +42,12 @@ describe("op.max_slices", function()
         assert.same({3, 3}, {before, after})
         assert.is_nil(basis)
         assert.is_true(n > 6 and bytes <= 1 << 20)
-        options.params.mode = "wrap" -- what lies beyond an end is at the other one: a piece needs everything
+        -- what lies beyond an end is at the other one: a piece needs everything
+        options.params.mode = "wrap"
         n, _, _, _, before, after = mb.op.max_slices("box_filter", options)
         assert.same({n, n}, {before, after})
-        n, _, _, _, before, after = mb.op.max_slices("unary", {dim = 1, dims = {10, 20}, available = 1, params = {fn = "exp"}})
+        n, _, _, _, before, after = mb.op.max_slices("unary",
+            {dim = 1, dims = {10, 20}, available = 1, params = {fn = "exp"}})
         assert.same({0, 0, 0}, {n, before, after})
     end)
 
@@ -156,9 +158,11 @@ describe("plan", function()
         for _, method in ipairs {"fourier", "fbp"} do
             local measured = mb.pool.peak(function()
                 local sinograms <close> = mb.zeros {6, 30, 48}
-                mb.tomo.reconstruct(sinograms, angles, {method = method, center = 23.5, consume = true}):release()
+                mb.tomo.reconstruct(sinograms, angles,
+                    {method = method, center = 23.5, consume = true}):release()
             end)
-            assert.equal(measured, mb.plan.required_memory(6, {shape = {30, 20, 48}, center = 23.5, method = method}).sinogram)
+            assert.equal(measured, mb.plan.required_memory(6,
+                {shape = {30, 20, 48}, center = 23.5, method = method}).sinogram)
             assert.is_true(method == "fbp" or measured == need.sinogram)
         end
         local measured = mb.pool.peak(function()
@@ -201,10 +205,13 @@ describe("plan", function()
     it("says of a whole reconstruction what recon.plan says, and the run takes", function()
         local scan <close> = arrays()
         local angles = mb.tomo.angles(30)
-        for _, case in ipairs {{}, {method = "fbp"}, {method = "fbp", mode = "in_place"}, {overlap = false}, {output_dtype = "u16",
-            range = {-1, 1}}, {center = false}, {padding = "zero", circle = 0.9, method = "fourier", accuracy = "exact"},
+        for _, case in ipairs {{}, {method = "fbp"}, {method = "fbp", mode = "in_place"},
+            {overlap = false}, {output_dtype = "u16",
+            range = {-1, 1}}, {center = false}, {padding = "zero", circle = 0.9,
+            method = "fourier", accuracy = "exact"},
             {axis_tilt = 0.02}} do
-            local own, run = {shape = {30, 20, 48}}, {quiet = true, flats = scan.flats, darks = scan.darks, pinned = "1Mi"}
+            local own, run = {shape = {30, 20, 48}}, {quiet = true, flats = scan.flats,
+                darks = scan.darks, pinned = "1Mi"}
             for name, value in pairs(case) do
                 own[name] = value
                 run[name == "output_dtype" and "dtype" or name] = value
@@ -228,11 +235,13 @@ describe("plan", function()
     end)
 
     it("takes no option that a reconstruction does not have", function()
-        for _, f in ipairs {mb.plan.max_chunk, function(options) return mb.plan.required_memory(2, options) end} do
+        for _, f in ipairs {mb.plan.max_chunk, function(options) return mb.plan.required_memory(2,
+            options) end} do
             local message, err = helper.failure(f, {shape = {30, 20, 48}, overlapp = true})
             assert.matches("unknown option 'overlapp'; did you mean 'overlap'", message, 1, true)
             assert.equal("argument", err.code)
         end
-        assert.matches("count", (helper.failure(mb.plan.required_memory, 0, {shape = {30, 20, 48}})))
+        assert.matches("count", (helper.failure(mb.plan.required_memory, 0,
+            {shape = {30, 20, 48}})))
     end)
 end)

@@ -77,7 +77,8 @@ helper.each_device(function(device, test)
             assert.equal(before + 1000, pinned_bytes())
         end)
 
-        test("that the system refuses for good is a budget error, and nothing is on the account", function()
+        test("that the system refuses for good is a budget error, and nothing is on the account",
+            function()
             local d = mb.device(device)
             local before, live = pinned_bytes(), mb.pool.stats("host").live
             for _, make in ipairs {
@@ -91,8 +92,10 @@ helper.each_device(function(device, test)
                 local text, err = helper.failure(make)
                 mb.pool.refuse_pins(0, device)
                 assert.equal("budget", err.code)
-                assert.matches("of pinned host memory are within the limit, but not to be had: the system refused %d+ bytes", text)
-                assert.matches("; end the programs that hold the rest, or ask for less", text, 1, true)
+                assert.matches("of pinned host memory are within the limit, but not to be had: "
+                    .. "the system refused %d+ bytes", text)
+                assert.matches("; end the programs that hold the rest, or ask for less", text, 1,
+                    true)
                 assert.is_nil(err.enough)
                 assert.is_nil(text:find("\n"))
                 assert.equal(before, pinned_bytes())

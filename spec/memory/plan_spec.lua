@@ -1,4 +1,5 @@
--- Planning functions: nothing is done for real, whatever the function reaches for, and nothing counts as 0.
+-- Planning functions: nothing is done for real, whatever the function reaches for, and nothing
+-- counts as 0.
 
 local mb = require "moonbeam"
 local helper = require "spec.helper"
@@ -72,7 +73,8 @@ describe("plan.peak", function()
             local before = state()
             local text, err = helper.failure(mb.plan.peak, ask, OTHER)
             assert.equal("argument", err.code, text)
-            assert.matches("memory on host was asked for while planning planned:h200; plan both", text)
+            assert.matches("memory on host was asked for while planning planned:h200; plan both",
+                text)
             assert.same(before, state())
         end
     end)
@@ -129,14 +131,18 @@ describe("plan.peak", function()
         assert.is_false(mb.device.dry())
         assert.same(before, state())
         assert.equal(3, kept:item(1))
-        assert.matches("fn must be a function of a device, not missing", (helper.failure(mb.plan.peak)))
+        assert.matches("fn must be a function of a device, not missing",
+            (helper.failure(mb.plan.peak)))
     end)
 
-    it("tells what is needed whatever there is, and refuses what cannot be planned in one line", function()
+    it("tells what is needed whatever there is, and refuses what cannot be planned in one line",
+        function()
         assert.equal(1 << 40, mb.plan.peak(function() return mb.empty {1 << 19, 1 << 19} end).peak)
-        local text, err = helper.failure(mb.plan.peak, function() return mb.empty {1 << 22, 1 << 21} end)
+        local text, err = helper.failure(mb.plan.peak,
+            function() return mb.empty {1 << 22, 1 << 21} end)
         assert.equal("budget", err.code)
-        assert.matches("32 TiB and the 0 B that are live are more than the 2 TiB that can be planned for", text, 1, true)
+        assert.matches("32 TiB and the 0 B that are live are more than the 2 TiB that can be "
+            .. "planned for", text, 1, true)
         assert.is_nil(text:find("budget", 1, true))
         assert.is_nil(text:find("\n"))
     end)
@@ -158,7 +164,8 @@ describe("plan.max_count and plan.max_slices", function()
         assert.same(used, unused)
         assert.is_true(unused[1] > 1 and unused[2] > 9900000)
         assert.same(before, state())
-        assert.matches("memory on host was asked for while planning planned:h200", (helper.failure(mb.plan.max_count,
+        assert.matches("memory on host was asked for while planning planned:h200",
+            (helper.failure(mb.plan.max_count,
             function(_, n)
                 return mb.zeros({n}, {device = "host"})
             end, {device = OTHER})))
@@ -171,11 +178,16 @@ describe("plan.max_count and plan.max_slices", function()
             return text
         end
         local function fn() end
-        assert.matches("unknown option 'availble'; did you mean 'available'", failure(mb.plan.max_count, fn, {availble = 1}))
-        assert.matches("limit must be an integer of at least 1, not x", failure(mb.plan.max_count, fn, {limit = "x"}))
-        assert.matches("granularity must be an integer", failure(mb.plan.max_count, fn, {granularity = 0}))
-        assert.matches("limit is 5, below the granularity of 6", failure(mb.plan.max_count, fn, {granularity = 6, limit = 5}))
-        assert.matches("make_input must be a function, not missing", failure(mb.plan.max_slices, fn))
+        assert.matches("unknown option 'availble'; did you mean 'available'",
+            failure(mb.plan.max_count, fn, {availble = 1}))
+        assert.matches("limit must be an integer of at least 1, not x",
+            failure(mb.plan.max_count, fn, {limit = "x"}))
+        assert.matches("granularity must be an integer",
+            failure(mb.plan.max_count, fn, {granularity = 0}))
+        assert.matches("limit is 5, below the granularity of 6",
+            failure(mb.plan.max_count, fn, {granularity = 6, limit = 5}))
+        assert.matches("make_input must be a function, not missing",
+            failure(mb.plan.max_slices, fn))
     end)
 end)
 

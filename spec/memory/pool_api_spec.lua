@@ -63,7 +63,8 @@ describe("the pool by hand", function()
             (helper.failure(mb.pool.alloc, 1001, {dtype = "f32"})))
         assert.matches("a pitch of 42 bytes is no whole number of f32",
             (helper.failure(mb.pool.alloc_pitched, 10, 4, {dtype = "f32", pitch = 42})))
-        assert.matches("did you mean 'dtype'", (helper.failure(mb.pool.alloc_pitched, 10, 4, {dtyp = "f32"})))
+        assert.matches("did you mean 'dtype'", (helper.failure(mb.pool.alloc_pitched, 10, 4,
+            {dtyp = "f32"})))
         assert.matches("no_such", (helper.failure(mb.pool.alloc, 8, {no_such = 1})))
         assert.matches("more than can be addressed",
             (helper.failure(mb.pool.alloc_pitched, 1 << 61, 1, {dtype = "f32"})))
@@ -598,8 +599,10 @@ describe("the pool's trace", function()
         assert.equal(2, select(2, chrome:gsub('"ph":"e"', "")))
         assert.equal(6, select(2, chrome:gsub('"ph":"C"', "")))
         local name = os.tmpname()
-        assert.matches("exists already", (helper.failure(mb.pool.trace, {device = d, format = "chrome", file = name})))
-        assert.equal(6, mb.pool.trace {device = d, format = "chrome", file = name, overwrite = true})
+        assert.matches("exists already", (helper.failure(mb.pool.trace,
+            {device = d, format = "chrome", file = name})))
+        assert.equal(6, mb.pool.trace {device = d, format = "chrome", file = name,
+            overwrite = true})
         local file <close> = assert(io.open(name))
         assert.equal(chrome, file:read("a"))
         os.remove(name)

@@ -1,4 +1,5 @@
--- Ctrl-C during a long operator on the host: the kernel skips the rest of its work, the call fails, nothing of it is left.
+-- Ctrl-C during a long operator on the host: the kernel skips the rest of its work, the call
+-- fails, nothing of it is left.
 
 local mb = require "moonbeam"
 require "spec.helper"

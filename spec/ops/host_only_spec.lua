@@ -1,4 +1,5 @@
--- Operators without a CUDA kernel: stated as such, and refused on a GPU before anything is planned or allocated.
+-- Operators without a CUDA kernel: stated as such, and refused on a GPU before anything is
+-- planned or allocated.
 
 local mb = require "moonbeam"
 local helper = require "spec.helper"
@@ -13,13 +14,15 @@ end
 
 describe("an operator without CUDA kernel", function()
     it("runs on the host, and its plan for a GPU is an error as its run would be", function()
-        local line = "host_only: host_only runs on the host alone: it has no kernel for planned:h200; "
+        local line = "host_only: host_only runs on the host alone: it has no kernel for "
+            .. "planned:h200; "
             .. "move its inputs with a:to(\"host\")\n"
         assert.equal(line .. line .. "ok\n", refusals("planned:h200"))
     end)
 
     helper.gpu_it("is refused on a GPU", function()
-        assert.matches("host_only runs on the host alone: it has no kernel for cuda:0; move its inputs with a:to%(\"host\"%)",
+        assert.matches("host_only runs on the host alone: it has no kernel for cuda:0; move its "
+            .. "inputs with a:to%(\"host\"%)",
             refusals("cuda:0"))
     end)
 
@@ -36,7 +39,8 @@ describe("an operator without CUDA kernel", function()
             descriptor.host_only = true
             return descriptor
         end
-        assert.matches("\nRuns on the host alone: it has no CUDA kernel.\n", help.text("box_filter"), 1, true)
+        assert.matches("\nRuns on the host alone: it has no CUDA kernel.\n",
+            help.text("box_filter"), 1, true)
     end)
 
     it("is one whose file in cuda/ is missing", function()

@@ -1,6 +1,7 @@
 /*
-** An operator that has no CUDA kernel, which no shipped one may be: what the driver says where it cannot run. The build
-** makes this a program, spec/ops/host_only_spec.lua runs it. It prints the messages, or what went wrong with status 1.
+** An operator that has no CUDA kernel, which no shipped one may be: what the driver says where it
+** cannot run. The build makes this a program, spec/ops/host_only_spec.lua runs it. It prints the
+** messages, or what went wrong with status 1.
 */
 #include "ops/op.h"
 #include <stdio.h>

@@ -43,22 +43,28 @@ describe("pad", function()
     it("has a constant for every side, as numpy's constant_values", function()
         local abc = { 1, 2, 3 }
         assert.same({ 7, 7, 1, 2, 3, 8 }, padded(abc, { before = 2, after = 1, value = { 7, 8 } }))
-        assert.same({ 7, 7, 1, 2, 3, 8 }, padded(abc, { before = 2, after = 1, value = { { 7, 8 } } }))
-        -- numpy.pad([[5, 6], [7, 8]], 1, constant_values=((1, 2), (3, 4))): axes one after the other, the last one last.
+        assert.same({ 7, 7, 1, 2, 3, 8 }, padded(abc, { before = 2, after = 1,
+            value = { { 7, 8 } } }))
+        -- numpy.pad([[5, 6], [7, 8]], 1, constant_values=((1, 2), (3, 4))): axes one after the
+        -- other, the last one last.
         local square = { { 5, 6 }, { 7, 8 } }
         assert.same({ { 3, 1, 1, 4 }, { 3, 5, 6, 4 }, { 3, 7, 8, 4 }, { 3, 2, 2, 4 } },
             padded(square, { before = 1, after = 1, value = { { 1, 2 }, { 3, 4 } } }))
         assert.same({ { 9, 9, 9, 8 }, { 9, 5, 6, 8 }, { 9, 7, 8, 8 }, { 9, 8, 8, 8 } },
             padded(square, { before = 1, after = 1, value = { 9, 8 } }))
-        local list = padded(square, { before = 1, after = 1, value = { 1, 2, 3, 4 } }) -- the same pairs as one list
+        -- the same pairs as one list
+        local list = padded(square, { before = 1, after = 1, value = { 1, 2, 3, 4 } })
         assert.same({ 3, 1, 1, 4 }, list[1])
         -- Nothing but constants: an axis that is empty.
         local none <close> = mb.zeros { 0, 2 }
-        local filled <close> = mb.pad(none, { before = { 1, 1 }, after = { 2, 0 }, value = { { 1, 2 }, { 3, 4 } } })
+        local filled <close> = mb.pad(none, { before = { 1, 1 }, after = { 2, 0 },
+            value = { { 1, 2 }, { 3, 4 } } })
         assert.same({ { 3, 1, 1 }, { 3, 2, 2 }, { 3, 2, 2 } }, filled:to_table())
         local a <close> = mb.array(square)
-        for pattern, value in pairs { ["value has 3 numbers"] = { 1, 2, 3 }, ["value%[2%] is no list of 2 numbers"] = { { 1, 2 }, { 3 } },
-            ["value%[2%] is no list"] = { { 1, 2 }, 3 }, ["value%[3%] is a string"] = { 1, 2, "3" } } do
+        for pattern, value in pairs { ["value has 3 numbers"] = { 1, 2, 3 },
+            ["value%[2%] is no list of 2 numbers"] = { { 1, 2 }, { 3 } },
+            ["value%[2%] is no list"] = { { 1, 2 }, 3 },
+            ["value%[3%] is a string"] = { 1, 2, "3" } } do
             local text, err = helper.failure(mb.pad, a, { before = 1, value = value })
             assert.matches(pattern, text)
             assert.equal("value", err.arg)
@@ -70,7 +76,8 @@ describe("pad", function()
         assert.same({ 1, 2, 3, 0, 0 }, padded(abc, { shape = 5 }))
         assert.same({ 0, 0, 1, 2, 3 }, padded(abc, { shape = { 5 }, where = "end" }))
         assert.same({ 0, 1, 2, 3, 0 }, padded(abc, { shape = 5, where = "center" }))
-        for n = 0, 5 do -- the middle, (n - 1) / 2 rounded down, stays the middle; and crop is the inverse
+        -- the middle, (n - 1) / 2 rounded down, stays the middle; and crop is the inverse
+        for n = 0, 5 do
             for wide = math.max(n, 1), 8 do
                 local a <close> = mb.arange(1, n, 1)
                 local r <close> = mb.pad(a, { shape = wide, where = "center" })
@@ -94,7 +101,8 @@ describe("pad", function()
         } do
             assert.matches(pattern, (helper.failure(mb.pad, a, options)))
         end
-        assert.matches("cannot be cropped to 4; pad", (helper.failure(mb.crop, a, { shape = { 2, 4 } })))
+        assert.matches("cannot be cropped to 4; pad", (helper.failure(mb.crop, a,
+            { shape = { 2, 4 } })))
     end)
 
     it("goes on beyond the length of the axis", function()

@@ -194,7 +194,8 @@ describe("reconstruction in memory on a GPU that is not here", function()
         local ledger = mb.dry_run(function()
             local raw <close> = mb.empty({1500, 2048, 2048}, {dtype = "u16", pinned = device})
             local out <close> = mb.empty({2048, 2048, 2048}, {pinned = device})
-            mb.recon.reconstruct(raw, mb.tomo.angles(1500), {out = out, device = device, center = 1023.5, quiet = true,
+            mb.recon.reconstruct(raw, mb.tomo.angles(1500),
+                {out = out, device = device, center = 1023.5, quiet = true,
                 log = false})
         end)
         mb.device(device):pinned(limit)
@@ -209,9 +210,11 @@ describe("reconstruction in memory", function()
     it("takes no counts without flats, but transmission and line integrals", function()
         local theta = mb.tomo.angles(6)
         local counts <close> = mb.full({6, 2, 8}, 1000, {dtype = "u16"})
-        local text = helper.failure(mb.recon.reconstruct, counts, theta, {center = 3.5, quiet = true})
+        local text = helper.failure(mb.recon.reconstruct, counts, theta,
+            {center = 3.5, quiet = true})
         assert.matches("there are no flats, and counts %(u16%) mean nothing without them", text)
-        assert.matches("no flats", (helper.failure(mb.recon.find_center, mb.scan.of_arrays(counts, theta))))
+        assert.matches("no flats", (helper.failure(mb.recon.find_center,
+            mb.scan.of_arrays(counts, theta))))
         local large <close> = counts:cast("f32")
         text = helper.failure(mb.recon.reconstruct, large, theta, {center = 3.5, quiet = true})
         assert.matches("values from 1000 to 1000 are no transmission", text)

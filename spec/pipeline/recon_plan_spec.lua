@@ -1,5 +1,5 @@
--- Plans of whole reconstructions: an upper bound before the axis is known (plan A), exact bytes when it is (plan B), and what
--- happens where a run takes something else.
+-- Plans of whole reconstructions: an upper bound before the axis is known (plan A), exact bytes
+-- when it is (plan B), and what happens where a run takes something else.
 
 local helper = require "spec.helper"
 local mb = require "moonbeam"
@@ -7,11 +7,13 @@ local scan_plan = require "moonbeam.scan_plan"
 
 -- A scan of which only the shape is known, as dry runs see it.
 local function scan_of(n_angles, rows, cols, turn)
-    local scan = {n_angles = n_angles, rows = rows, cols = cols, dtype = "u16", n_flats = 3, n_darks = 3,
+    local scan = {n_angles = n_angles, rows = rows, cols = cols, dtype = "u16", n_flats = 3,
+        n_darks = 3,
         angles = mb.tomo.angles(n_angles, turn)}
     local function frames(n, range, options)
         local step = range[3] or 1
-        return mb.empty({n, (range[2] - range[1]) // step + 1, cols}, {dtype = "u16", device = options.device})
+        return mb.empty({n, (range[2] - range[1]) // step + 1, cols},
+            {dtype = "u16", device = options.device})
     end
     function scan.darks(_, range, options)
         return frames(3, range, options)
@@ -26,7 +28,8 @@ local function scan_of(n_angles, rows, cols, turn)
     return scan
 end
 
--- The plan before the axis is known holds for every axis, and no less would do. Returns the plan and how many peaks there are.
+-- The plan before the axis is known holds for every axis, and no less would do. Returns the plan
+-- and how many peaks there are.
 local function check_bound(scan, options, step)
     local plan = mb.recon.plan(scan, options)
     assert.is_false(plan.exact)
@@ -37,8 +40,10 @@ local function check_bound(scan, options, step)
         if not options.half_acquisition or math.abs(axis - middle) >= 1 then
             local settled = scan_plan.settle(scan, plan, axis)
             assert.is_true(settled.exact)
-            assert.is_true(settled.peak <= plan.peak, ("axis %g takes %d, at most %d"):format(axis, settled.peak, plan.peak))
-            assert.same({plan.method, plan.mode, plan.chunk, plan.overlap, plan.peak}, {settled.method, settled.mode, settled.chunk,
+            assert.is_true(settled.peak <= plan.peak, ("axis %g takes %d, at most %d"):format(axis,
+                settled.peak, plan.peak))
+            assert.same({plan.method, plan.mode, plan.chunk, plan.overlap, plan.peak},
+                {settled.method, settled.mode, settled.chunk,
                 settled.overlap, settled.at_most})
             most = math.max(most, settled.peak)
             different = different + (peaks[settled.peak] and 0 or 1)
@@ -59,11 +64,13 @@ describe("a plan before the axis is known", function()
             for _, case in ipairs {
                 {scan_of(60, 9, 96), {}, 0.5},
                 {scan_of(45, 6, 75), {circle = 0, accuracy = "exact"}, 0.5},
-                {scan_of(60, 5, 96), {pad_width = 384, size = 40, circle = 1}, 0.5}, -- short rows are not for the fused kernel
+                -- short rows are not for the fused kernel
+                {scan_of(60, 5, 96), {pad_width = 384, size = 40, circle = 1}, 0.5},
                 {scan_of(60, 5, 96), {method = "fbp", size = 80}, 4},
                 {scan_of(60, 5, 96), {axis_tilt = 0.01}, 4},
                 {scan_of(30, 20, 64), {chunk = 7, dtype = "u16"}, 1},
-                {scan_of(5500, 16, 1024), {chunk = 16, overlap = false, circle = 1}, 64}, -- batches of pairs become smaller on the way
+                -- batches of pairs become smaller on the way
+                {scan_of(5500, 16, 1024), {chunk = 16, overlap = false, circle = 1}, 64},
             } do
                 case[2].device = device
                 local _, different = check_bound(table.unpack(case))
@@ -89,7 +96,8 @@ describe("a plan before the axis is known", function()
             fbp.BATCH_BYTES = bytes
             for _, mode in ipairs {"fast", "in_place"} do
                 for _, device in ipairs {"host", "planned:h200"} do
-                    local plan = check_bound(scan_of(60, 9, 48, 2 * math.pi), {half_acquisition = true, mode = mode, device = device},
+                    local plan = check_bound(scan_of(60, 9, 48, 2 * math.pi),
+                        {half_acquisition = true, mode = mode, device = device},
                         0.5)
                     assert.is_true(plan.volume[3] > 48)
                     assert.matches("volume +at most 9 x", mb.recon.describe(plan))
@@ -105,13 +113,16 @@ describe("a plan before the axis is known", function()
             mb.recon.describe(plan))
         local exact = mb.recon.plan(scan, {device = "host", center = 40, chunk = plan.chunk})
         assert.is_true(exact.exact)
-        assert.matches(("peak +[%%d.]+ %%a+ %%(%d bytes%%) of"):format(exact.peak), mb.recon.describe(exact))
+        assert.matches(("peak +[%%d.]+ %%a+ %%(%d bytes%%) of"):format(exact.peak),
+            mb.recon.describe(exact))
         assert.equal(mb.recon.settle(scan, plan, {center = 40}).run_peak, exact.run_peak)
     end)
 
-    it("counts the search and finding the range, and refuses a budget that is too small for them", function()
+    it("counts the search and finding the range, and refuses a budget that is too small for them",
+        function()
         local scan = scan_of(40, 64, 64) -- two frames of the search are more than two rows of all
-        local plan = mb.recon.plan(scan, {device = "host", overlap = false, dtype = "u16", method = "fbp", chunk = 1})
+        local plan = mb.recon.plan(scan, {device = "host", overlap = false, dtype = "u16",
+            method = "fbp", chunk = 1})
         assert.equal(math.max(plan.run_peak, plan.search_peak, plan.range_peak), plan.peak)
         assert.is_true(plan.search_peak > 0 and plan.range_peak > 0)
         local large = scan_of(8, 256, 64)
@@ -139,13 +150,16 @@ describe("a plan before the axis is known", function()
         end
         local function in_two(options)
             local scan = mb.scan.of_arrays(raw, angles, {flats = flats, darks = darks})
-            mb.recon.run(scan, mb.recon.plan(scan, {method = options.method, center = 31, out = options.out, quiet = true}))
+            mb.recon.run(scan, mb.recon.plan(scan, {method = options.method, center = 31,
+                out = options.out, quiet = true}))
         end
-        for _, case in ipairs {{in_one, "fbp", 31}, {in_one, "fourier", 31.5}, {in_one, "fbp"}, {in_two, "fbp", 31},
+        for _, case in ipairs {{in_one, "fbp", 31}, {in_one, "fourier", 31.5}, {in_one, "fbp"},
+            {in_two, "fbp", 31},
             {in_two, "fourier", 31}} do
             local out <close> = mb.empty({6, 64, 64})
             local call, method, center = table.unpack(case)
-            local options = {method = method, center = center, flats = flats, darks = darks, quiet = true, device = "host",
+            local options = {method = method, center = center, flats = flats, darks = darks,
+                quiet = true, device = "host",
                 out = out}
             local live = mb.pool.stats("host").live
             host:budget(live + 1024)
@@ -170,7 +184,8 @@ describe("a plan before the axis is known", function()
         assert.equal("fourier", all.method)
         local fewer = 0
         for part = 2, 12 do
-            local ok, plan = pcall(mb.recon.plan, scan, {device = "host", center = 30, available = all.peak // part})
+            local ok, plan = pcall(mb.recon.plan, scan,
+                {device = "host", center = 30, available = all.peak // part})
             if ok then
                 assert.equal("fourier", plan.method)
                 assert.equal(0, plan.chunk % 2)
@@ -180,7 +195,8 @@ describe("a plan before the axis is known", function()
             end
         end
         assert.is_true(fewer > 1)
-        local message = helper.failure(mb.recon.plan, scan, {device = "host", center = 30, available = mb.recon.plan(scan,
+        local message = helper.failure(mb.recon.plan, scan,
+            {device = "host", center = 30, available = mb.recon.plan(scan,
             {device = "host", center = 30, chunk = 2, overlap = false}).peak - 512})
         assert.matches("a pair of rows of this scan needs", message, 1, true)
         assert.matches("or take method fbp, mode ", message, 1, true)
@@ -191,11 +207,14 @@ describe("a run", function()
     local function arrays(n, rows, cols, center, options)
         options = options or {}
         local angles = mb.tomo.angles(n, options.turn)
-        local body = mb.phantom.scale(mb.phantom.shepp_logan, cols / 2, math.max(rows / 2, 1), 2 / cols)
-        local lines <close> = mb.ellipsoid_projections(body, angles, mb.phantom.heights(rows), cols, {center = center})
+        local body = mb.phantom.scale(mb.phantom.shepp_logan, cols / 2, math.max(rows / 2, 1),
+            2 / cols)
+        local lines <close> = mb.ellipsoid_projections(body, angles, mb.phantom.heights(rows),
+            cols, {center = center})
         local minus <close> = -lines
         local transmission <close> = minus:exp()
-        local noise <close> = mb.random({n, rows, cols}, {seed = 5, low = -options.noise, high = options.noise})
+        local noise <close> = mb.random({n, rows, cols},
+            {seed = 5, low = -options.noise, high = options.noise})
         local scaled <close> = transmission * 1000
         local counts <close> = scaled + noise
         return counts:cast("u16"), angles
@@ -203,9 +222,12 @@ describe("a run", function()
 
     it("takes what the plan for its axis says, and never more than the one before", function()
         for _, case in ipairs {
-            {30, 5, 64, 36.5, {noise = 2}, {}}, {31, 4, 75, 30, {noise = 60}, {circle = 0}}, {31, 1, 51, 22, {noise = 5}, {}},
-            {40, 6, 64, 34, {noise = 2}, {dtype = "u16", chunk = 2}}, {40, 6, 64, 29, {noise = 2}, {dtype = "f16", overlap = false}},
-            {40, 6, 64, 34, {noise = 2}, {axis_tilt = 0.02}}, {40, 6, 64, 34, {noise = 2}, {method = "fbp", mode = "in_place"}},
+            {30, 5, 64, 36.5, {noise = 2}, {}}, {31, 4, 75, 30, {noise = 60}, {circle = 0}},
+                {31, 1, 51, 22, {noise = 5}, {}},
+            {40, 6, 64, 34, {noise = 2}, {dtype = "u16", chunk = 2}},
+                {40, 6, 64, 29, {noise = 2}, {dtype = "f16", overlap = false}},
+            {40, 6, 64, 34, {noise = 2}, {axis_tilt = 0.02}},
+                {40, 6, 64, 34, {noise = 2}, {method = "fbp", mode = "in_place"}},
             {60, 4, 64, 48, {noise = 2, turn = 2 * math.pi}, {half_acquisition = true}},
         } do
             local n, rows, cols, center, how, options = table.unpack(case)
@@ -247,13 +269,16 @@ describe("a run", function()
         local text, status = helper.run_program(name .. " 0")
         assert.equal(0, status, text)
         assert.matches("as planned:\ttrue", text)
-        text, status = helper.run_program(name .. " 1", nil, "env MOONBEAM_STRICT=1 " .. helper.program)
+        text, status = helper.run_program(name .. " 1", nil, "env MOONBEAM_STRICT=1 "
+            .. helper.program)
         assert.equal(1, status, text)
         assert.matches("the run takes %d+ bytes, but %d+ were promised: this is a defect", text)
         for _, more in ipairs {"1", "-1"} do
-            text, status = helper.run_program(name .. " " .. more, nil, "env -u MOONBEAM_STRICT " .. helper.program)
+            text, status = helper.run_program(name .. " " .. more, nil, "env -u MOONBEAM_STRICT "
+                .. helper.program)
             assert.equal(0, status, text)
-            assert.matches("WARNING: the run takes %d+ bytes, but %d+ were promised: this is a defect", text)
+            assert.matches("WARNING: the run takes %d+ bytes, but %d+ were promised: this is a "
+                .. "defect", text)
             assert.matches("as planned:\tfalse", text)
         end
     end)

@@ -144,7 +144,8 @@ helper.each_device(function(device, test)
                 local frames <close> = mb.zeros({40, 100, 200}, {dtype = "u16"})
                 local file <close> = mb.h5.create(big)
                 file:write("/exchange/data", frames, {chunks = {1, 100, 200}, deflate = 1})
-                file:write("/exchange/theta", mb.linspace(0, 175.5, 40, {dtype = "f64"}), {attributes = {units = "deg"}})
+                file:write("/exchange/theta", mb.linspace(0, 175.5, 40, {dtype = "f64"}),
+                    {attributes = {units = "deg"}})
                 file:finish()
             end
             local text = files.run(("TMPDIR='%s' '%s' scripts/reconstruct.lua '%s' -o '%s' --device host --center 99.5 --chunk 10 --no-log")

@@ -35,11 +35,14 @@ describe("reconstruct.lua on the axis", function()
     end)
 
     it("gives the verdict in the report and in the result, and a picture", function()
-        local text, status = run("reconstruct.lua", "%s -o %s -d host --center-picture %s", path "half.h5",
+        local text, status = run("reconstruct.lua", "%s -o %s -d host --center-picture %s",
+            path "half.h5",
             path "v.h5", path "axis.png")
         assert.equal(0, status, text)
-        assert.matches("axis +column 30%.%d%d, found %(%d pairs of opposite projections give 30.%d%d "
-            .. "%(residual [%d.e-]+%), centers of mass give 30.%d%d, trial slices of row %d give", text)
+        assert.matches("axis +column 30%.%d%d, found %(%d pairs of opposite projections give "
+            .. "30.%d%d "
+            .. "%(residual [%d.e-]+%), centers of mass give 30.%d%d, trial slices of row %d give",
+                text)
         assert.not_matches("warning", text)
         assert.is_true(exists(path "axis.png"))
         local file <close> = assert(mb.h5.open(path "v.h5"))
@@ -72,7 +75,8 @@ describe("reconstruct.lua on the axis", function()
         assert.equal(0, status, text)
         local file <close> = assert(mb.h5.open(path "given.h5"))
         assert.equal("given", file:value("/entry/provenance/center_verdict"))
-        text, status = run("reconstruct.lua", "%s -o %s -d host -c 31 --center-picture %s", path "half.h5",
+        text, status = run("reconstruct.lua", "%s -o %s -d host -c 31 --center-picture %s",
+            path "half.h5",
             path "none.h5", path "none.png")
         assert.equal(2, status)
         assert.matches("%-%-center 31 leaves out", text)

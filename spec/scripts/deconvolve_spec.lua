@@ -232,20 +232,23 @@ describe("deconvolve.lua", function()
         mb.npy.write(folder .. "/measured.npy", counts)
         mb.npy.write(folder .. "/light.npy", light)
         local function deconvolved(name, more)
-            local text = must(("scripts/deconvolve.lua %s/image.tif %s/%s.npy -o %s/offset.npy -d host -n 5 --overwrite %s"):format(
+            local text = must(("scripts/deconvolve.lua %s/image.tif %s/%s.npy -o %s/offset.npy "
+                .. "-d host -n 5 --overwrite %s"):format(
                 folder, folder, name, folder, more or ""))
             return text, mb.images.read(folder .. "/offset.npy")
         end
         local text, got = deconvolved("measured")
         local sum = light:sum()
         local share = 100 * 100 * counts.elements / (100 * counts.elements + sum)
-        assert.truthy(text:find(("background 100 subtracted from the PSF: the median of its faces, %.3g %% of its sum")
+        assert.truthy(text:find(("background 100 subtracted from the PSF: the median of its "
+            .. "faces, %.3g %% of its sum")
             :format(share), 1, true), text)
         local plain, want = deconvolved("light")
         assert.is_nil(plain:find("background", 1, true))
         helper.assert_close(want, got, 0)
         local told, same = deconvolved("measured", "--psf-background 100")
-        assert.matches("background 100 subtracted from the PSF %(the median of its faces is 100%)", told)
+        assert.matches("background 100 subtracted from the PSF %(the median of its faces is 100%)",
+            told)
         helper.assert_close(want, same, 0)
         local kept, blurred = deconvolved("measured", "--psf-background none")
         assert.is_nil(kept:find("background", 1, true))
@@ -253,16 +256,20 @@ describe("deconvolve.lua", function()
         for _, array in ipairs { got, want, same, blurred } do
             array:release()
         end
-        local convolved = must(("scripts/convolve.lua -d host -i %s/image.tif --psf %s/measured.npy -o %s/offset.npy --overwrite")
+        local convolved = must(("scripts/convolve.lua -d host -i %s/image.tif --psf "
+            .. "%s/measured.npy -o %s/offset.npy --overwrite")
             :format(folder, folder, folder))
         assert.truthy(convolved:find(("the PSF stands on a background of 100, %.3g %% of its sum"):format(share), 1, true), convolved)
-        -- Light that reaches the faces is no offset: kept, with a warning that is heard under -q too.
+        -- Light that reaches the faces is no offset: kept, with a warning that is heard under -q
+        -- too.
         local cut <close> = mb.psf_gaussian({ 5, 7, 7 }, { 2, 2, 2 })
         mb.npy.write(folder .. "/cut.npy", cut)
         local warned, result = deconvolved("cut", "-q")
-        assert.matches("the median of the PSF's faces is [%d.e-]+, %d+%.?%d* %% of its sum if that is a background", warned)
+        assert.matches("the median of the PSF's faces is [%d.e-]+, %d+%.?%d* %% of its sum if "
+            .. "that is a background", warned)
         result:release()
-        local wrong, status = run(("scripts/deconvolve.lua %s/image.tif %s/cut.npy --plan --psf-background low"):format(folder, folder))
+        local wrong, status = run(("scripts/deconvolve.lua %s/image.tif %s/cut.npy --plan "
+            .. "--psf-background low"):format(folder, folder))
         assert.equal(2, status)
         assert.matches("auto, faces, none or a number", wrong)
     end)
@@ -332,7 +339,8 @@ describe("deconvolve.lua", function()
             assert.matches("difference 0; 0 of", text)
         end
         local status
-        text, status = run(command .. ("--budget 90000 -a biggs_andrews -o %s/never.npy"):format(folder))
+        text, status = run(command
+            .. ("--budget 90000 -a biggs_andrews -o %s/never.npy"):format(folder))
         assert.equal(1, status) -- the budget does not choose other values
         assert.matches("the whole takes [^\n]+ or %-%-tiles blended, whose values differ", text)
         assert.matches("for %-%-method rl", (run(command .. ("--tiles exact -m wiener -o %s/w.npy"):format(folder))))

@@ -50,14 +50,16 @@ describe("whole scripts", function()
 
     it("are planned from the command line, with what -e says, which is not done", function()
         local file = folder .. "/by_statement"
-        local text, status = helper.run_program(([[--plan -e 'mb = require "moonbeam" io.open("%s", "w") n = 100 print("hello")' ]]
-            .. [[-e 'a = mb.zeros {n} print(a:sum())']]):format(file))
+        local statement = [[mb = require "moonbeam" io.open("%s", "w") n = 100 print("hello")]]
+        local text, status = helper.run_program(("--plan -e '" .. statement
+            .. "' -e 'a = mb.zeros {n} print(a:sum())'"):format(file))
         assert.equal(0, status, text)
         assert.matches("\n1 +zeros +%(command line%):1 +512 B", text)
         assert.matches("\npeak 1 KiB %(1024 bytes%), not run\n$", text)
         assert.is_nil(text:find("hello", 1, true))
         assert.is_false(exists "by_statement")
-        text, status = helper.run_program("--ledger -e 'given = require(\"moonbeam\").zeros {100}' " .. write("given.lua",
+        text, status = helper.run_program("--ledger -e 'given = require(\"moonbeam\").zeros "
+            .. "{100}' " .. write("given.lua",
             "print('sum', given:sum())"))
         assert.equal(0, status, text)
         assert.matches("^sum\t0.0\n", text)
@@ -67,15 +69,19 @@ describe("whole scripts", function()
         assert.matches("^moonbeam: %(command line%):1: [^\n]+\n$", text)
     end)
 
-    it("are planned where they are the README's first script: it runs, plans and has a ledger without differences", function()
+    it("are planned where they are the README's first script: it runs, plans and has a ledger "
+        .. "without differences", function()
         local readme <close> = assert(io.open("README.md"))
         local code = readme:read("a"):match("## A first script\n\n```lua\n(.-)```")
         assert(os.execute(("mkdir '%s/readme'"):format(folder)))
         write("readme/first.lua", code)
-        assert.equal(0, select(2, helper.run_program(("scripts/simulate.lua %s/readme/scan.h5 --size 32 --rows 4"):format(folder))))
-        local program = helper.program:match("^/") and helper.program or os.getenv("PWD") .. "/" .. helper.program
+        assert.equal(0, select(2, helper.run_program(("scripts/simulate.lua %s/readme/scan.h5 "
+            .. "--size 32 --rows 4"):format(folder))))
+        local program = helper.program:match("^/") and helper.program or os.getenv("PWD") .. "/"
+            .. helper.program
         local function run(arguments)
-            return helper.run_program(arguments, nil, ("cd '%s/readme' && '%s'"):format(folder, program))
+            return helper.run_program(arguments, nil, ("cd '%s/readme' && '%s'"):format(folder,
+                program))
         end
         local text, status = run "--plan first.lua"
         assert.equal(0, status, text)
@@ -173,18 +179,22 @@ describe("shipped scripts with default options", function()
         os.execute(("rm -r '%s'"):format(place))
     end)
 
-    -- What `moonbeam --ledger scripts/...` prints; the figures of the plan, of the run and of the plan before.
+    -- What `moonbeam --ledger scripts/...` prints; the figures of the plan, of the run and of the
+    -- plan before.
     local function ledger(arguments)
         local text, status = helper.run_program("--ledger scripts/" .. arguments)
         assert.equal(0, status, text:sub(-2000))
         assert.matches("difference 0; 0 of %d+ steps differ\n$", text)
         local planned, measured = text:match("peak: predicted (%d+), measured (%d+) bytes")
-        return tonumber(planned), tonumber(measured), tonumber(text:match("before it, at most (%d+) bytes")), text
+        return tonumber(planned), tonumber(measured),
+            tonumber(text:match("before it, at most (%d+) bytes")), text
     end
 
     -- The axis is found in the frames, and decides what the run takes.
     local function reconstruct(scan, more)
-        local planned, measured, most, text = ledger(("reconstruct.lua %s -d host -q --overwrite -o %s/v.h5 %s"):format(scan, place,
+        local planned, measured, most,
+            text = ledger(("reconstruct.lua %s -d host -q --overwrite -o %s/v.h5 %s"):format(scan,
+            place,
             more or ""))
         assert.equal(planned, measured)
         assert.is_true(most >= measured)
@@ -194,8 +204,10 @@ describe("shipped scripts with default options", function()
     it("have the ledgers that are planned, wherever the axis is", function()
         local seen = 0
         for name, arguments in pairs {
-            right = "--size 96 --rows 5 --angles 97 --center 54.5", left = "--size 75 --rows 7 --angles 61 --center 30.25",
-            noisy = "--size 64 --rows 3 --angles 46 --center 36 --photons 200", row = "--size 50 --rows 1 --angles 40 --center 22",
+            right = "--size 96 --rows 5 --angles 97 --center 54.5",
+                left = "--size 75 --rows 7 --angles 61 --center 30.25",
+            noisy = "--size 64 --rows 3 --angles 46 --center 36 --photons 200",
+                row = "--size 50 --rows 1 --angles 40 --center 22",
         } do
             local scan = ("%s/%s.h5"):format(place, name)
             ledger(("simulate.lua %s %s -q -d host"):format(scan, arguments))
@@ -204,14 +216,17 @@ describe("shipped scripts with default options", function()
         end
         assert.is_true(seen > 0) -- the bound was one, at least once
         local scan = place .. "/right.h5"
-        for _, more in ipairs {"--output-dtype uint16", "--output-dtype float16 --no-overlap", "--axis-tilt 1", "--method fbp -b 1M",
-            "--circle 0 --accuracy exact --chunk 2", "--output-dtype uint16 --output-range=-1:1e6"} do
+        for _, more in ipairs {"--output-dtype uint16", "--output-dtype float16 --no-overlap",
+            "--axis-tilt 1", "--method fbp -b 1M",
+            "--circle 0 --accuracy exact --chunk 2",
+                "--output-dtype uint16 --output-range=-1:1e6"} do
             reconstruct(scan, more)
         end
         ledger(("compare_phantom.lua %s %s/v.h5"):format(scan, place))
     end)
 
-    it("have the ledgers that are planned for a half acquisition, whose axis makes the volume", function()
+    it("have the ledgers that are planned for a half acquisition, whose axis makes the volume",
+        function()
         local scan = place .. "/half.h5"
         ledger(("simulate.lua %s --size 64 --rows 3 --angles 90 --span 360 --center 47 -q -d host"):format(scan))
         for _, more in ipairs {"", "--mode in_place --output-dtype uint16"} do
@@ -235,9 +250,11 @@ describe("shipped scripts with default options", function()
         local scan = place .. "/c.h5"
         assert.equal(0, select(2, helper.run_program(
             ("scripts/simulate.lua %s --center 245 --size 512 --rows 32 --angles 512 -q -d host"):format(scan))))
-        local text, status = helper.run_program(("scripts/reconstruct.lua %s -b 95M -d host -o %s/c-v.h5"):format(scan, place))
+        local text, status = helper.run_program(("scripts/reconstruct.lua %s -b 95M -d host -o "
+            .. "%s/c-v.h5"):format(scan, place))
         assert.equal(0, status, text)
-        local planned, measured, bound = text:match("memory +predicted (%d+) bytes, measured (%d+) bytes "
+        local planned, measured,
+            bound = text:match("memory +predicted (%d+) bytes, measured (%d+) bytes "
             .. "%(at most (%d+) before the axis was found%)")
         assert.equal(planned, measured)
         assert.is_true(tonumber(bound) >= tonumber(measured) and tonumber(bound) <= 95e6)

@@ -1,4 +1,5 @@
--- Names of what recipes and library functions write: the format that a name promises, files that are there already, and links.
+-- Names of what recipes and library functions write: the format that a name promises, files that
+-- are there already, and links.
 local files = require "spec.io.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
@@ -20,7 +21,8 @@ describe("outputs", function()
 
     setup(function()
         folder = files.folder()
-        local text, status = helper.run_program(("scripts/simulate.lua %s --size 16 --rows 3 --angles 12 -d host -q"):format(
+        local text, status = helper.run_program(("scripts/simulate.lua %s --size 16 --rows 3 "
+            .. "--angles 12 -d host -q"):format(
             path "scan.h5"))
         assert.equal(0, status, text)
         local image <close> = mb.random({ 4, 12, 12 }, { seed = 1 })
@@ -33,22 +35,30 @@ describe("outputs", function()
 
     it("of another format are refused by every recipe, before any work", function()
         local before = files.list(folder)
-        for _, name in ipairs { "out.tif", "out.zarr", "out.npy", "out", "out.h5.png", "./-", "-" } do
+        for _, name in ipairs { "out.tif", "out.zarr", "out.npy", "out", "out.h5.png", "./-",
+            "-" } do
             local where = name == "-" and name or path(name)
-            refuses(2, "must end in .h5, .hdf5, .hdf, .nxs or .nx: results are HDF5 files", "reconstruct.lua %s -o %s -d host",
+            refuses(2, "must end in .h5, .hdf5, .hdf, .nxs or .nx: results are HDF5 files",
+                "reconstruct.lua %s -o %s -d host",
                 path "scan.h5", where)
             if name ~= "-" then
-                refuses(2, "must end in .h5, .hdf5, .hdf, .nxs or .nx: scans are HDF5 files", "simulate.lua %s -d host", where)
+                refuses(2, "must end in .h5, .hdf5, .hdf, .nxs or .nx: scans are HDF5 files",
+                    "simulate.lua %s -d host", where)
             end
         end
-        for _, name in ipairs { path "out.zarr", path "out", path "out.nxs", path "out.jpg:/a", "-" } do
-            refuses(2, "must end in .tif, .tiff, .npy, .h5 or .hdf5", "convolve.lua -n 4,8,8 -d host -o %s", name)
-            refuses(2, "must end in .tif, .tiff, .npy, .h5 or .hdf5", "deconvolve.lua %s %s -d host -o %s", path "image.npy",
+        for _, name in ipairs { path "out.zarr", path "out", path "out.nxs", path "out.jpg:/a",
+            "-" } do
+            refuses(2, "must end in .tif, .tiff, .npy, .h5 or .hdf5",
+                "convolve.lua -n 4,8,8 -d host -o %s", name)
+            refuses(2, "must end in .tif, .tiff, .npy, .h5 or .hdf5",
+                "deconvolve.lua %s %s -d host -o %s", path "image.npy",
                 path "image.npy", name)
         end
-        refuses(2, "must end in .png", "reconstruct.lua %s -o %s -d host --preview %s", path "scan.h5", path "v.h5", path "x.jpg")
+        refuses(2, "must end in .png", "reconstruct.lua %s -o %s -d host --preview %s",
+            path "scan.h5", path "v.h5", path "x.jpg")
         refuses(2, "must end in .png", "convolve.lua -n 4,8,8 -d host --png -")
-        refuses(2, "%-%-png and %-%-png%-image are the same file", "convolve.lua -n 4,8,8 -d host --png %s --png-image %s",
+        refuses(2, "%-%-png and %-%-png%-image are the same file",
+            "convolve.lua -n 4,8,8 -d host --png %s --png-image %s",
             path "x.png", path "x.png")
         assert.same(before, files.list(folder))
         assert.is_nil(mb.system.stat "-")
@@ -60,9 +70,11 @@ describe("outputs", function()
         local plane <close> = mb.zeros { 3, 4 }
         for _, name in ipairs { "out.jpg", "out", "-", "out.png.zarr" } do
             for what, call in pairs {
-                ["view.save"] = { mb.view.save, plane }, ["view.projections"] = { mb.view.projections, cube },
+                ["view.save"] = { mb.view.save, plane },
+                    ["view.projections"] = { mb.view.projections, cube },
                 write_png = { mb.picture.write_png, plane, { low = 0, high = 1 } },
-                ["images.write"] = { mb.images.write, cube }, ["tiff.write"] = { mb.tiff.write, cube },
+                ["images.write"] = { mb.images.write, cube },
+                ["tiff.write"] = { mb.tiff.write, cube },
                 ["npy.write"] = { mb.npy.write, cube },
                 ["result.create"] = { mb.result.create, { shape = { 2, 3, 4 } } },
             } do
@@ -71,7 +83,8 @@ describe("outputs", function()
             end
         end
         for _, name in ipairs { "out.tif", "out.npy", "out.zarr", "out.png" } do
-            assert.matches("no name for an HDF5 file; give one that ends in .h5", (helper.failure(mb.h5.create, path(name))))
+            assert.matches("no name for an HDF5 file; give one that ends in .h5",
+                (helper.failure(mb.h5.create, path(name))))
         end
         assert.same(before, files.list(folder))
         mb.view.save(path "UPPER.PNG", plane)
@@ -83,14 +96,19 @@ describe("outputs", function()
             files.write(path(name), "old")
         end
         local scan = ("%s -o %s -d host -q --center 7.5"):format(path "scan.h5", path "v.h5")
-        refuses(1, "p.png exists already; .*%-%-overwrite", "reconstruct.lua %s --preview %s", scan, path "p.png")
-        refuses(1, "p.png exists already; .*%-%-overwrite", "convolve.lua -n 4,8,8 -d host --png %s", path "p.png")
-        refuses(1, "q.png exists already; .*%-%-overwrite", "convolve.lua -n 4,8,8 -d host --png-image %s", path "q.png")
-        refuses(1, "p.png exists already; .*%-%-overwrite", "deconvolve.lua %s %s -d host -o %s --preview %s", path "image.npy",
+        refuses(1, "p.png exists already; .*%-%-overwrite", "reconstruct.lua %s --preview %s",
+            scan, path "p.png")
+        refuses(1, "p.png exists already; .*%-%-overwrite",
+            "convolve.lua -n 4,8,8 -d host --png %s", path "p.png")
+        refuses(1, "q.png exists already; .*%-%-overwrite",
+            "convolve.lua -n 4,8,8 -d host --png-image %s", path "q.png")
+        refuses(1, "p.png exists already; .*%-%-overwrite",
+            "deconvolve.lua %s %s -d host -o %s --preview %s", path "image.npy",
             path "image.npy", path "d.npy", path "p.png")
         local cube <close> = mb.zeros { 2, 3, 4 }
         for _, name in ipairs { "there.npy", "there.tif", "there.h5" } do
-            assert.matches("exists already: .*overwrite = true", (helper.failure(mb.images.write, path(name), cube)))
+            assert.matches("exists already: .*overwrite = true",
+                (helper.failure(mb.images.write, path(name), cube)))
             assert.equal("old", files.read(path(name)))
             mb.images.write(path(name), cube, { overwrite = true })
             local back <close> = mb.images.read(path(name), "host")
@@ -106,25 +124,33 @@ describe("outputs", function()
         assert.matches("^\x89PNG", files.read(path "q.png"))
     end)
 
-    it("that are links to nothing, or in a folder that cannot be, are refused before any work", function()
+    it("that are links to nothing, or in a folder that cannot be, are refused before any work",
+        function()
         assert(os.execute(("ln -s nowhere '%s'"):format(path "L.h5")))
         assert(mb.system.mkdir(path "x:"))
         files.write(path "x:/y.h5", "old")
         local before, inside = files.list(folder), files.list(path "x:")
         for _, more in ipairs { "", "--overwrite" } do
-            refuses(1, "L.h5 cannot be written: it is a symbolic link to nothing", "reconstruct.lua %s -o %s %s", path "scan.h5",
+            refuses(1, "L.h5 cannot be written: it is a symbolic link to nothing",
+                "reconstruct.lua %s -o %s %s", path "scan.h5",
                 path "L.h5", more)
         end
-        assert.matches("symbolic link to nothing", (helper.failure(mb.result.create, path "L.h5", { shape = { 1, 1, 1 } })))
-        refuses(1, "x:/y.h5 exists already", "reconstruct.lua %s -o %s", path "scan.h5", path "x:/y.h5")
-        refuses(1, "no:/y.h5 cannot be written: folder .*No such file", "reconstruct.lua %s -o %s", path "scan.h5", path "no:/y.h5")
-        refuses(1, "no/p.png cannot be written: folder .*No such file", "reconstruct.lua %s -o %s -p %s", path "scan.h5",
+        assert.matches("symbolic link to nothing", (helper.failure(mb.result.create, path "L.h5",
+            { shape = { 1, 1, 1 } })))
+        refuses(1, "x:/y.h5 exists already", "reconstruct.lua %s -o %s", path "scan.h5",
+            path "x:/y.h5")
+        refuses(1, "no:/y.h5 cannot be written: folder .*No such file", "reconstruct.lua %s -o %s",
+            path "scan.h5", path "no:/y.h5")
+        refuses(1, "no/p.png cannot be written: folder .*No such file",
+            "reconstruct.lua %s -o %s -p %s", path "scan.h5",
             path "v2.h5", path "no/p.png")
         local long = ("n"):rep(200) .. ".h5"
-        refuses(1, "has 203 characters; give one of 159 at most", "reconstruct.lua %s -o %s", path "scan.h5", path(long))
+        refuses(1, "has 203 characters; give one of 159 at most", "reconstruct.lua %s -o %s",
+            path "scan.h5", path(long))
         assert.same(before, files.list(folder))
         assert.same(inside, files.list(path "x:"))
-        local text, status = helper.run_program(("scripts/reconstruct.lua %s -o %s --overwrite -d host -q --center 7.5"):format(
+        local text, status = helper.run_program(("scripts/reconstruct.lua %s -o %s --overwrite "
+            .. "-d host -q --center 7.5"):format(
             path "scan.h5", path "x:/y.h5"))
         assert.equal(0, status, text)
         assert.same({ "y.h5" }, files.list(path "x:"))
@@ -135,7 +161,8 @@ describe("outputs", function()
         local python = files.python "silx.io.nxdata"
         for format, signal in pairs { dx = "/exchange/data", nxtomo = "/entry/data/data" } do
             local name = path(format .. "-plot.h5")
-            local text, status = helper.run_program(("scripts/simulate.lua %s --size 16 --rows 3 --angles 12 --format %s -d host -q")
+            local text, status = helper.run_program(("scripts/simulate.lua %s --size 16 --rows 3 "
+                .. "--angles 12 --format %s -d host -q")
                 :format(name, format))
             assert.equal(0, status, text)
             local f <close> = assert(mb.h5.open(name))
@@ -157,19 +184,22 @@ assert d is not None and d.is_valid and len(d.signal.shape) == 3']]):format(pyth
         end
     end)
 
-    it("that cannot be written end the program with status 1 and one line, not by a signal, and leave nothing", function()
+    it("that cannot be written end the program with status 1 and one line, not by a signal, and "
+        .. "leave nothing", function()
         local out = path "cut"
         assert(mb.system.mkdir(out))
         local scan, image = path "scan.h5", path "image.npy"
         for _, case in ipairs {
             { "scripts/reconstruct.lua %s -o v.h5 -d host -q --center 7.5", scan },
-            { "scripts/reconstruct.lua %s -o v.h5 -d host -q --center 7.5 --slices-per-file 1", scan },
+            { "scripts/reconstruct.lua %s -o v.h5 -d host -q --center 7.5 --slices-per-file 1",
+                scan },
             { "scripts/convolve.lua -i %s -o v.npy -d host", image },
             { "scripts/convolve.lua -i %s -o v.tif -d host", image },
             { "scripts/simulate.lua s.h5 --size 64 -d host -q", "" },
             { "scripts/convolve.lua -n 4,128,128 -d host --png v.png", "" },
         } do
-            local command = case[1]:format(case[2]):gsub("scripts/", '"$0/scripts/') :gsub("%.lua ", '.lua" ', 1)
+            local command = case[1]:format(case[2]):gsub("scripts/",
+                '"$0/scripts/') :gsub("%.lua ", '.lua" ', 1)
             local text, ok, status = files.run(([[bash -c 'cd "%s"; ulimit -f 1; "$1" %s >/dev/null' "$PWD" "%s"]]):format(out, command,
                 os.getenv "MOONBEAM_BIN" or mb.system.program()))
             assert.is_false(ok)
@@ -179,7 +209,8 @@ assert d is not None and d.is_valid and len(d.signal.shape) == 3']]):format(pyth
         end
     end)
 
-    it("of text to a reader that has gone end the program with status 1 and one line, and leave nothing", function()
+    it("of text to a reader that has gone end the program with status 1 and one line, and leave "
+        .. "nothing", function()
         local out = path "gone"
         assert(mb.system.mkdir(out))
         local text, _, status = files.run(([[bash -c 'cd "%s"; exec 3> >(exit 0); wait $!
@@ -190,7 +221,8 @@ assert d is not None and d.is_valid and len(d.signal.shape) == 3']]):format(pyth
         assert.equal(1, select(2, text:gsub("\n", "")))
         assert.same({}, files.list(out))
         -- What the program starts is not kept alive by that.
-        local child = files.run_script(out, "os.execute [[bash -c 'yes | head -1; echo ${PIPESTATUS[0]}']]")
+        local child = files.run_script(out,
+            "os.execute [[bash -c 'yes | head -1; echo ${PIPESTATUS[0]}']]")
         assert.equal("y\n141\n", child)
     end)
 
@@ -203,11 +235,13 @@ assert d is not None and d.is_valid and len(d.signal.shape) == 3']]):format(pyth
             packed:write("/implements", "exchange")
             for _, name in ipairs { "data", "data_white", "data_dark" } do
                 local frames <close> = scan:read("/exchange/" .. name)
-                local dataset <close> = packed:create_dataset("/exchange/" .. name, { shape = frames.shape, dtype = frames.dtype,
+                local dataset <close> = packed:create_dataset("/exchange/" .. name,
+                    { shape = frames.shape, dtype = frames.dtype,
                     chunks = { 1, 3, 16 }, deflate = 1 })
                 dataset:write(frames)
             end
-            packed:write("/exchange/theta", scan:value "/exchange/theta", { attributes = { units = "deg" } })
+            packed:write("/exchange/theta", scan:value "/exchange/theta",
+                { attributes = { units = "deg" } })
             packed:finish()
         end
         -- A file that another run has left, or that another user has made, is in nobody's way.

@@ -27,21 +27,31 @@ describe("the process", function()
         assert.equal(0, status, text)
         local bound = tonumber(text:match("process +at most [^\n]+%-%-mem=(%d+)M")) * MIB
         local most = tonumber(text:match("most\t(%d+)"))
-        assert.is_true(most <= bound, ("%s takes %d bytes, at most %d are said"):format(arguments, most, bound))
-        assert.is_true(bound <= math.max(1.5 * most, most + 64 * MIB), ("%d bytes are said, %d taken"):format(bound, most))
+        assert.is_true(most <= bound, ("%s takes %d bytes, at most %d are said"):format(arguments,
+            most, bound))
+        assert.is_true(bound <= math.max(1.5 * most, most + 64 * MIB),
+            ("%d bytes are said, %d taken"):format(bound, most))
         return bound, text
     end
 
-    it("stays within what reconstruct.lua says, whatever the budget and the pinned memory", function()
+    it("stays within what reconstruct.lua says, whatever the budget and the pinned memory",
+        function()
         local scan = folder .. "/scan.h5"
-        local text, status = helper.run_program(("scripts/simulate.lua %s -n 256 --rows 48 -a 200 --center 120 -q -d host"):format(scan))
+        local text, status = helper.run_program(("scripts/simulate.lua %s -n 256 --rows 48 -a "
+            .. "200 --center 120 -q -d host"):format(scan))
         assert.equal(0, status, text)
-        for _, more in ipairs {"", "-b 30M", "-b 30M --method fbp --no-overlap --pinned 8M", "--output-dtype uint16 -b 60M"} do
+        for _, more in ipairs {"", "-b 30M", "-b 30M --method fbp --no-overlap --pinned 8M",
+            "--output-dtype uint16 -b 60M"} do
             local bound
-            bound, text = check(("reconstruct.lua %s -d host -o %s/v.h5 --overwrite %s"):format(scan, folder, more))
-            local plan = helper.run_program(("scripts/reconstruct.lua %s -d host --plan %s"):format(scan, more))
+            bound, text =
+                check(("reconstruct.lua %s -d host -o %s/v.h5 --overwrite %s"):format(scan, folder,
+                more))
+            local plan =
+                helper.run_program(("scripts/reconstruct.lua %s -d host --plan %s"):format(scan,
+                more))
             local planned = tonumber(plan:match("process +at most [^\n]+%-%-mem=(%d+)M")) * MIB
-            assert.is_true(math.abs(planned - bound) <= 8 * MIB) -- the program is as large, but for what it has loaded by then
+            -- the program is as large, but for what it has loaded by then
+            assert.is_true(math.abs(planned - bound) <= 8 * MIB)
             assert.matches("resident +[%d.]+ MiB at most", text)
         end
     end)
@@ -52,7 +62,8 @@ describe("the process", function()
         local psf <close> = mb.psf.gaussian({7, 7, 7}, {2, 2, 2})
         mb.npy.write(folder .. "/psf.npy", psf)
         for _, more in ipairs {"", "--budget 8M"} do
-            check(("deconvolve.lua %s/image.npy %s/psf.npy -d host -n 2 --overwrite -o %s/o.npy %s"):format(folder, folder, folder, more))
+            check(("deconvolve.lua %s/image.npy %s/psf.npy -d host -n 2 --overwrite -o %s/o.npy "
+                .. "%s"):format(folder, folder, folder, more))
             os.remove(folder .. "/c.npy")
             check(("convolve.lua --image %s/image.npy --psf %s/psf.npy -d host -o %s/c.npy %s"):format(folder, folder, folder, more))
         end

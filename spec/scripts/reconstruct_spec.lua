@@ -63,11 +63,13 @@ describe("scripts", function()
     end)
 
     it("gives the same volume for every chunk size", function()
-        for method, chunks in pairs {fbp = {1, 2, 7, 9}, fourier = {2, 4, 8, 9}} do -- which makes slices in pairs
+        -- which makes slices in pairs
+        for method, chunks in pairs {fbp = {1, 2, 7, 9}, fourier = {2, 4, 8, 9}} do
             local expected
             for _, chunk in ipairs(chunks) do
                 local name = ("%s%d.h5"):format(method, chunk)
-                must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --quiet --chunk %d --method %s"):format(
+                must("reconstruct.lua",
+                    ("%s -o %s --device host --center 31.5 --quiet --chunk %d --method %s"):format(
                     path("scan.h5"), path(name), chunk, method))
                 local volume = volume_of(name)
                 expected = expected or volume
@@ -91,7 +93,8 @@ describe("scripts", function()
 
     it("chooses smaller chunks for a smaller budget and keeps within it", function()
         for method, budget in pairs {fbp = 400, fourier = 1200} do
-            local text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --budget %dKi --method %s"):format(
+            local text = must("reconstruct.lua",
+                ("%s -o %s --device host --center 31.5 --budget %dKi --method %s"):format(
                 path("scan.h5"), path("small.h5"), budget, method))
             local chunks = tonumber(text:match("chunks%s+(%d+) of"))
             local measured = tonumber(text:match("measured (%d+) bytes"))
@@ -226,8 +229,10 @@ describe("scripts", function()
         end
 
         it("move whole rows exactly", function()
-            reconstruct("unshifted.h5", "--quiet --method fbp") -- no slice has a partner that is rounded with it
-            reconstruct("shifted.h5", "--quiet --method fbp --chunk 4 --vertical-shifts " .. shifts_file("two.txt", 2))
+            -- no slice has a partner that is rounded with it
+            reconstruct("unshifted.h5", "--quiet --method fbp")
+            reconstruct("shifted.h5", "--quiet --method fbp --chunk 4 --vertical-shifts "
+                .. shifts_file("two.txt", 2))
             local expected, got = volume_of("unshifted.h5"), volume_of("shifted.h5")
             for z = 1, 7 do
                 assert.same(expected[z + 2], got[z])
@@ -283,7 +288,8 @@ describe("scripts", function()
             local scan <close> = assert(mb.scan.open(path("scan.h5")))
             assert(os.execute(("mkfifo '%s'"):format(path("pipe"))))
             for _, name in ipairs {"/dev/zero", path("pipe")} do
-                assert.matches("is not an ordinary file", (helper.failure(mb.recon.read_shifts, scan, name)))
+                assert.matches("is not an ordinary file",
+                    (helper.failure(mb.recon.read_shifts, scan, name)))
             end
             os.remove(path("pipe"))
         end)
@@ -302,18 +308,23 @@ describe("scripts", function()
                 file:write(entry .. "/definition", "NXtomo")
                 file:group(entry .. "/det", "NXdetector")
                 file:write(entry .. "/det/data", frames[i])
-                file:write(entry .. "/rotation_angle", theta, {attributes = i == 2 and {units = "deg"} or nil})
+                file:write(entry .. "/rotation_angle", theta,
+                    {attributes = i == 2 and {units = "deg"} or nil})
                 frames[i]:release()
             end
             file:finish()
         end
-        local status, text = run("reconstruct.lua", ("%s --plan --device host -c 3.5"):format(path("two.h5")))
+        local status, text = run("reconstruct.lua",
+            ("%s --plan --device host -c 3.5"):format(path("two.h5")))
         assert.equal(1, status)
         assert.matches("have no unit, .*: give %-%-angle%-unit %('deg' or 'rad'%)", text)
-        text = must("reconstruct.lua", ("%s --plan --device host -c 3.5 --angle-unit deg"):format(path("two.h5")))
-        assert.matches("the file has 2 scans %(/first, /second%); /first was taken; choose by %-%-entry", text)
+        text = must("reconstruct.lua",
+            ("%s --plan --device host -c 3.5 --angle-unit deg"):format(path("two.h5")))
+        assert.matches("the file has 2 scans %(/first, /second%); /first was taken; choose by "
+            .. "%-%-entry", text)
         for _, option in ipairs {"--entry second", "--data-path /second/det/data"} do
-            text = must("reconstruct.lua", ("%s --plan --device host -c 3.5 %s"):format(path("two.h5"), option))
+            text = must("reconstruct.lua",
+                ("%s --plan --device host -c 3.5 %s"):format(path("two.h5"), option))
             assert.matches("2 rows x 16 columns", text)
             assert.is_nil(text:find("2 scans", 1, true))
         end
@@ -326,20 +337,23 @@ describe("scripts", function()
             local file <close> = mb.h5.create(path("evil.h5"))
             file:write("/exchange/data", data)
             file:write("/exchange/theta", {0, 30, 60, 90, 120, 150}, {attributes = {units = "deg"}})
-            file:write("/measurement/instrument/detector/pixel_size", 1, {attributes = {units = evil}})
+            file:write("/measurement/instrument/detector/pixel_size", 1,
+                {attributes = {units = evil}})
             file:finish()
         end
         local named = path(evil .. "\n.h5")
         assert(os.rename(path("evil.h5"), named))
         local quoted = ("'%s'"):format(named)
-        for _, arguments in ipairs {quoted .. " --plan -c 3.5", quoted .. " -c 99 --plan", quoted .. " -o " .. quoted,
+        for _, arguments in ipairs {quoted .. " --plan -c 3.5", quoted .. " -c 99 --plan", quoted
+            .. " -o " .. quoted,
             quoted .. " -c 3.5 -o " .. path("tame.h5")} do
             local _, text = run("reconstruct.lua", arguments .. " --device host")
             assert.is_nil(text:find("\27", 1, true), text)
         end
         local _, text = run("reconstruct.lua", quoted .. " --plan -c 3.5 --device host")
         assert.matches("has the unknown unit '\\x1b%]0;title\\x07\\x1b%[2j'", text)
-        assert.matches("\nscan       [^\n]*\\x1b%]0;title\\x07\\x1b%[2J\\n%.h5 %(Data Exchange%)\n", "\n" .. text)
+        assert.matches("\nscan       [^\n]*\\x1b%]0;title\\x07\\x1b%[2J\\n%.h5 %(Data "
+            .. "Exchange%)\n", "\n" .. text)
         os.remove(named)
     end)
 
@@ -360,9 +374,11 @@ describe("scripts", function()
             bare:write("/exchange/theta", degrees, {attributes = {units = "deg"}})
             bare:finish()
         end
-        local text = must("reconstruct.lua", ("%s -o %s --device host -c 31.5 --flats-path %s:/of/flats "
+        local text = must("reconstruct.lua",
+            ("%s -o %s --device host -c 31.5 --flats-path %s:/of/flats "
             .. "--darks-path %s:/exchange/data_dark")
-            :format(path("bare-counts.h5"), path("other-flats.h5"), path("flats-alone.h5"), path("scan.h5")))
+            :format(path("bare-counts.h5"), path("other-flats.h5"), path("flats-alone.h5"),
+                path("scan.h5")))
         assert.matches("10 flats, 10 darks", text)
     end)
 
@@ -378,7 +394,8 @@ describe("scripts", function()
         local volume = volume_of("half-volume.h5")
         assert.same({3, 97, 97}, {#volume, #volume[1], #volume[1][1]})
         must("simulate.lua", path("whole.h5") .. " --size 64 --rows 3 --angles 180 --span 360 --photons 0 --quiet")
-        must("reconstruct.lua", ("%s -o %s --device host --padding zero --center 31.5 --quiet --circle 0 --method fbp"):format(
+        must("reconstruct.lua", ("%s -o %s --device host --padding zero --center 31.5 --quiet "
+            .. "--circle 0 --method fbp"):format(
             path("whole.h5"), path("whole-volume.h5")))
         -- The same object, around the axis: pixel 48 of 97 lies between pixels 31 and 32 of 64.
         local whole, sum, square = volume_of("whole-volume.h5"), 0, 0
@@ -390,10 +407,12 @@ describe("scripts", function()
             end
         end
         assert.is_true(math.sqrt(sum / square) < 0.1, ("%g"):format(math.sqrt(sum / square)))
-        local planned = must("reconstruct.lua", path("half.h5") .. " --plan --half-acquisition --device host --padding zero")
+        local planned = must("reconstruct.lua", path("half.h5")
+            .. " --plan --half-acquisition --device host --padding zero")
         assert.matches("volume +at most 3 x %d+ x %d+ f32", planned) -- the axis makes its width
         assert.is_true(tonumber(planned:match("at most [%d.]+ %a+ %((%d+) bytes%)")) >= tonumber(predicted))
-        local status, message = run("reconstruct.lua", path("scan.h5") .. " --plan --half-acquisition --device host --center 48")
+        local status, message = run("reconstruct.lua", path("scan.h5")
+            .. " --plan --half-acquisition --device host --center 48")
         assert.equal(2, status)
         assert.matches("whole turn", message)
     end)
@@ -407,7 +426,8 @@ describe("scripts", function()
         local fast, in_place = plan("fast"), plan("in_place")
         assert.is_true(in_place <= fast)
         for _, mode in ipairs {"fast", "in_place", "auto"} do
-            local text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --method fbp --mode %s"):format(path("scan.h5"),
+            local text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --method "
+                .. "fbp --mode %s"):format(path("scan.h5"),
                 path(mode .. ".h5"), mode))
             local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+) bytes")
             assert.equal(predicted, measured)
@@ -436,7 +456,8 @@ describe("scripts", function()
         assert.same(expected, reconstruct("parts.h5", "--slices-per-file 2"))
         do
             local whole <close> = assert(mb.h5.open(path("parts.h5")))
-            assert.is_true(exists(path(whole:attribute("/", "slices_folder") .. "/slices-0009-0009.h5")))
+            assert.is_true(exists(path(whole:attribute("/", "slices_folder")
+                .. "/slices-0009-0009.h5")))
         end
         local file <close> = assert(mb.h5.open(path("beside.h5")))
         assert.is_string(file:value("/entry/provenance/steps/bottleneck"))
@@ -470,7 +491,8 @@ describe("scripts", function()
         end
         text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --quiet --output-dtype uint16 --output-range 0:1"):format(
             path("scan.h5"), path("narrow.h5")))
-        assert.matches("warning: MOST OF THE DATA IS LOST: %d+ values lay outside the range that is stored %(%d+ below, %d+ above, "
+        assert.matches("warning: MOST OF THE DATA IS LOST: %d+ values lay outside the range that "
+            .. "is stored %(%d+ below, %d+ above, "
             .. "0 not numbers%) and were clipped %(79 %%%)\n", text)
         for _, case in ipairs {{"--output-range 1:1 --output-dtype uint16", "LOW:HIGH"}, {"--output-range 0:1", "uint16"},
             {"--output-dtype int8", "float16"}, {"--pinned 1000", "pinned"}, {"--threads 1000", "threads"}} do
@@ -483,7 +505,8 @@ describe("scripts", function()
     end)
 
     it("say where the slices lie, and where the axis was found", function()
-        local text = must("reconstruct.lua", ("%s -o %s --device host --rows 3:5"):format(path("scan.h5"), path("rows.h5")))
+        local text = must("reconstruct.lua",
+            ("%s -o %s --device host --rows 3:5"):format(path("scan.h5"), path("rows.h5")))
         local pixel
         do
             local scan <close> = assert(mb.scan.open(path("scan.h5")))
@@ -663,7 +686,9 @@ describe("scripts", function()
                 local text = must("reconstruct.lua",
                     ("%s -o %s -c 3.5 -q --no-log --pixel-size 1"):format(path(name .. ".h5"),
                     path(name .. "-volume.h5")))
-                assert.equal(name == "flats" and "warning: 3 values were not finite and count as no attenuation (3.1 %)\n" or "", text)
+                assert.equal(name == "flats"
+                    and "warning: 3 values were not finite and count as no attenuation (3.1 %)\n"
+                    or "", text)
             end
             assert.same(volume_of("bare-volume.h5"), volume_of("flats-volume.h5"))
             refuses(path("flats.h5") .. " --no-log --flats-path /exchange/data_white -o " .. path("out.h5"), "need no flats", 2)
@@ -671,14 +696,19 @@ describe("scripts", function()
 
         it("counts without flats, also where only a plan is asked for", function()
             write_frames("noflats.h5", {["/exchange/data"] = frames(6, 2, 8), ["/exchange/theta"] = theta(6)})
-            local arguments = ("%s -o %s --center 3.5 --device host"):format(path("noflats.h5"), path("out.h5"))
-            local wanted = "no flats, and counts %(u16%) mean nothing without them: give them by %-%-flats%-path.*%-%-no%-log"
+            local arguments = ("%s -o %s --center 3.5 --device host"):format(path("noflats.h5"),
+                path("out.h5"))
+            local wanted = "no flats, and counts %(u16%) mean nothing without them: give them by "
+                .. "%-%-flats%-path.*%-%-no%-log"
             refuses(arguments, wanted)
             refuses(arguments .. " --plan", wanted)
-            write_frames("large.h5", {["/exchange/data"] = {value = mb.full({6, 2, 8}, 1000)}, ["/exchange/theta"] = theta(6)})
-            arguments = ("%s -o %s --center 3.5 --device host"):format(path("large.h5"), path("out.h5"))
+            write_frames("large.h5", {["/exchange/data"] = {value = mb.full({6, 2, 8}, 1000)},
+                ["/exchange/theta"] = theta(6)})
+            arguments = ("%s -o %s --center 3.5 --device host"):format(path("large.h5"),
+                path("out.h5"))
             refuses(arguments, "values from 1000 to 1000 are no transmission")
-            assert.matches("the frames must be transmission, from 0 to 1.5", must("reconstruct.lua", arguments .. " --plan"))
+            assert.matches("the frames must be transmission, from 0 to 1.5",
+                must("reconstruct.lua", arguments .. " --plan"))
             must("reconstruct.lua", arguments .. " --no-log -q")
             os.remove(path("out.h5"))
         end)
@@ -697,34 +727,45 @@ describe("scripts", function()
                 made:write("/entry/rotation_angle", all, {attributes = {units = "deg"}})
                 made:finish()
             end
-            refuses(path("nokey.h5") .. " -o " .. path("out.h5"), "name them by %-%-image%-key%-path")
+            refuses(path("nokey.h5") .. " -o " .. path("out.h5"),
+                "name them by %-%-image%-key%-path")
         end)
 
         it("but take transmission without flats, and say so", function()
             local data <close> = mb.random({6, 2, 8}, {seed = 1, low = 0.4, high = 1.01})
             write("through.h5", {["/exchange/data"] = data, ["/exchange/theta"] = theta(6)})
-            local text = must("reconstruct.lua", ("%s -o %s --center 3.5 --device host"):format(path("through.h5"),
+            local text = must("reconstruct.lua",
+                ("%s -o %s --center 3.5 --device host"):format(path("through.h5"),
                 path("through-volume.h5")))
-            assert.matches("warning: no flats; values from 0.4%d* to 1.0%d* are taken for transmission", text)
+            assert.matches("warning: no flats; values from 0.4%d* to 1.0%d* are taken for "
+                .. "transmission", text)
             local file <close> = assert(mb.h5.open(path("through-volume.h5")))
             assert.equal("transmission", file:value("/entry/reconstruction/parameters/values"))
         end)
 
         it("a total loss, and warn of a large one", function()
             local function scan_of(name, value, flat)
-                write_frames(name, {["/exchange/data"] = {value = value}, ["/exchange/theta"] = theta(6),
-                    ["/exchange/data_white"] = {value = mb.full({2, 2, 8}, flat, {dtype = value.dtype})},
-                    ["/exchange/data_dark"] = {value = mb.full({1, 2, 8}, 100, {dtype = value.dtype})}})
+                write_frames(name, {["/exchange/data"] = {value = value},
+                    ["/exchange/theta"] = theta(6),
+                    ["/exchange/data_white"] = {value = mb.full({2, 2, 8}, flat,
+                    {dtype = value.dtype})},
+                    ["/exchange/data_dark"] = {value = mb.full({1, 2, 8}, 100,
+                    {dtype = value.dtype})}})
                 return ("%s -o %s --center 3.5 --device host -q"):format(path(name), path("out.h5"))
             end
             local function full(value, dtype)
                 return mb.full({6, 2, 8}, value, {dtype = dtype or "f32"})
             end
-            refuses(scan_of("nan.h5", full(0 / 0), 1000), "none of the values that were looked at is finite")
-            refuses(scan_of("zero.h5", full(0, "u16"), 1000), "all 96 values had a transmission of zero or less")
-            refuses(scan_of("dead.h5", full(500, "u16"), 100), "all 16 detector pixels have no beam in the flats")
-            refuses(scan_of("top.h5", full(65535, "u16"), 1000), "all values of the projections .* are 65535")
-            refuses(scan_of("flat.h5", full(500, "u16"), 65535), "all values of the flats .* are 65535")
+            refuses(scan_of("nan.h5", full(0 / 0), 1000),
+                "none of the values that were looked at is finite")
+            refuses(scan_of("zero.h5", full(0, "u16"), 1000),
+                "all 96 values had a transmission of zero or less")
+            refuses(scan_of("dead.h5", full(500, "u16"), 100),
+                "all 16 detector pixels have no beam in the flats")
+            refuses(scan_of("top.h5", full(65535, "u16"), 1000),
+                "all values of the projections .* are 65535")
+            refuses(scan_of("flat.h5", full(500, "u16"), 65535),
+                "all values of the flats .* are 65535")
             local half = full(500, "u16")
             do
                 local bad <close> = half:view(mb.all, mb.all, {1, 4})
@@ -733,7 +774,8 @@ describe("scripts", function()
                 high:fill(65535)
             end
             local text = must("reconstruct.lua", scan_of("half.h5", half, 60000))
-            assert.matches("warning: MOST OF THE DATA IS LOST: 48 values had a transmission of zero or less and were clipped %(50 %%%)",
+            assert.matches("warning: MOST OF THE DATA IS LOST: 48 values had a transmission of "
+                .. "zero or less and were clipped %(50 %%%)",
                 text)
             assert.matches("warning: about 25 %% of the values of the projections are 65535", text)
             os.remove(path("out.h5"))
@@ -741,9 +783,12 @@ describe("scripts", function()
 
         it("a range or a circle that leaves nothing", function()
             local arguments = ("%s -c 31.5 -r 5 -q -o %s "):format(path("scan.h5"), path("out.h5"))
-            refuses(arguments .. "--output-dtype uint16 --output-range=-1e308:1e308", "are stored as one", 2)
-            refuses(arguments .. "--output-dtype uint16 --output-range=-1e12:1e12", "are stored as one", 2)
-            refuses(arguments .. "--output-dtype uint16 --output-range=5e8:6e8", "all 4096 values lay outside the range", 1)
+            refuses(arguments .. "--output-dtype uint16 --output-range=-1e308:1e308",
+                "are stored as one", 2)
+            refuses(arguments .. "--output-dtype uint16 --output-range=-1e12:1e12",
+                "are stored as one", 2)
+            refuses(arguments .. "--output-dtype uint16 --output-range=5e8:6e8",
+                "all 4096 values lay outside the range", 1)
             refuses(arguments .. "--circle 1e-9", "less than a pixel", 2)
             for _, size in ipairs {"1e308", "1e-320", "0", "-1", "inf"} do
                 refuses(arguments .. "--pixel-size=" .. size, "pixel%-size", 2)

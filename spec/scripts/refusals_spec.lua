@@ -47,28 +47,40 @@ describe("recipes refuse", function()
         files.remove(folder)
     end)
 
-    it("devices that there cannot be, budgets beyond them and numbers without a meaning, with status 2", function()
+    it("devices that there cannot be, budgets beyond them and numbers without a meaning, with "
+        .. "status 2", function()
         local scan, image = path "scan.h5", path "image.npy"
         local scripts = { ["reconstruct.lua"] = scan .. " -o " .. path "v.h5",
             ["deconvolve.lua"] = ("%s %s -o %s"):format(image, image, path "d.npy"),
-            ["simulate.lua"] = path "s.h5", ["bench.lua"] = "", ["convolve.lua"] = "-o " .. path "c.npy" }
+            ["simulate.lua"] = path "s.h5", ["bench.lua"] = "", ["convolve.lua"] = "-o "
+            .. path "c.npy" }
         for script, arguments in pairs(scripts) do
-            refuses(2, 'unknown device "nowhere"; devices are "host"', script, "%s --device nowhere", arguments)
+            refuses(2, 'unknown device "nowhere"; devices are "host"', script,
+                "%s --device nowhere", arguments)
             refuses(2, 'no record of "abacus"', script, "%s --device planned:abacus", arguments)
         end
         for _, script in ipairs { "reconstruct.lua", "deconvolve.lua", "convolve.lua" } do
-            refuses(2, "a budget of 818.5 TiB is more than the", script, "%s --budget 900T", scripts[script])
+            refuses(2, "a budget of 818.5 TiB is more than the", script, "%s --budget 900T",
+                scripts[script])
         end
-        refuses(1, "no device cuda:31", "reconstruct.lua", "%s --device cuda:31", scripts["reconstruct.lua"]) -- there could be
-        refuses(2, '%-%-pinned: "1" is not a size of 1Mi or more', "reconstruct.lua", "%s --pinned 1", scripts["reconstruct.lua"])
-        for _, option in ipairs { "--method wiener --lambda", "--method tikhonov --lambda", "--total-variation", "--tolerance" } do
-            refuses(2, '"%-1" is not a number, 0 or more', "deconvolve.lua", "%s %s -1", scripts["deconvolve.lua"], option)
+        -- there could be
+        refuses(1, "no device cuda:31", "reconstruct.lua", "%s --device cuda:31",
+            scripts["reconstruct.lua"])
+        refuses(2, '%-%-pinned: "1" is not a size of 1Mi or more', "reconstruct.lua",
+            "%s --pinned 1", scripts["reconstruct.lua"])
+        for _, option in ipairs { "--method wiener --lambda", "--method tikhonov --lambda",
+            "--total-variation", "--tolerance" } do
+            refuses(2, '"%-1" is not a number, 0 or more', "deconvolve.lua", "%s %s -1",
+                scripts["deconvolve.lua"], option)
         end
-        refuses(2, '"2" is not a number between 0 and 2', "deconvolve.lua", "%s --method landweber --relaxation 2",
+        refuses(2, '"2" is not a number between 0 and 2', "deconvolve.lua",
+            "%s --method landweber --relaxation 2",
             scripts["deconvolve.lua"])
         for _, option in ipairs { "na", "index", "wavelength", "pixel", "step" } do
-            refuses(2, option .. ': "0" is not a number above 0', "deconvolve.lua", "%s --%s 0", scripts["deconvolve.lua"], option)
-            refuses(2, option .. ': "0" is not a number above 0', "convolve.lua", "%s --%s 0", scripts["convolve.lua"], option)
+            refuses(2, option .. ': "0" is not a number above 0', "deconvolve.lua", "%s --%s 0",
+                scripts["deconvolve.lua"], option)
+            refuses(2, option .. ': "0" is not a number above 0', "convolve.lua", "%s --%s 0",
+                scripts["convolve.lua"], option)
         end
     end)
 
@@ -96,10 +108,12 @@ describe("recipes refuse", function()
         refuses(1, "exists already; .*%-%-overwrite", "convolve.lua", "-n 4,8,8 -d host -o %s", path "image.npy")
         refuses(1, "exists already; .*%-%-overwrite", "simulate.lua", "%s -d host", path "scan.h5")
         refuses(2, "must end in .png", "reconstruct.lua", "%s -o %s -d host --preview %s", path "scan.h5", path "v.h5", path "scan.h5")
-        refuses(1, "no/p.png cannot be written: folder .*No such file", "reconstruct.lua", "%s -o %s -d host --preview %s", path "scan.h5",
+        refuses(1, "no/p.png cannot be written: folder .*No such file", "reconstruct.lua",
+            "%s -o %s -d host --preview %s", path "scan.h5",
             path "v.h5", path "no/p.png")
         assert(mb.system.mkdir(path "folder.h5"))
-        refuses(1, "is a folder", "reconstruct.lua", "%s -o %s -d host", path "scan.h5", path "folder.h5")
+        refuses(1, "is a folder", "reconstruct.lua", "%s -o %s -d host", path "scan.h5",
+            path "folder.h5")
         assert(os.remove(path "folder.h5"))
         refuses(2, "is no file name", "reconstruct.lua", "%s -o '' -d host", path "scan.h5")
         assert.is_nil(mb.system.stat(path "v.h5"))

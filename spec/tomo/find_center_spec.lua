@@ -91,7 +91,8 @@ describe("tomo.find_center", function()
 end)
 
 describe("recon.center_bounds", function()
-    it("are the columns between which the search returns its axis, whatever the frames hold", function()
+    it("are the columns between which the search returns its axis, whatever the frames hold",
+        function()
         local frames <close> = mb.full({4, 2, 40}, 0.5)
         local held <close> = mb.scan.of_arrays(frames, mb.tomo.angles(4))
         assert.same({5.5, 33.5}, mb.recon.center_bounds(held, {})) -- both see 12 of the 40 columns

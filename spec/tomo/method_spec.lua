@@ -55,7 +55,8 @@ describe("tomo.reconstruct", function()
         for _, shape in ipairs {{4, 60, 64}, {1, 19, 32}, {8, 1500, 1024}, {64, 3000, 2048}} do
             for _, device in ipairs {"host", "planned:h200"} do
                 for _, available in ipairs {1, "1GiB", "1TiB"} do
-                    local way = mb.tomo.choose_method(shape, mb.tomo.angles(shape[2]), {device = device, available = available})
+                    local way = mb.tomo.choose_method(shape, mb.tomo.angles(shape[2]),
+                        {device = device, available = available})
                     assert.equal("fourier", way.method)
                     assert.equal("direct Fourier method (the default)", way.reason)
                 end
@@ -78,8 +79,10 @@ describe("tomo.reconstruct", function()
             return taken
         end
         assert.same({"fast", "in_place"}, modes {method = "fbp", device = "host"})
-        assert.same({"fast"}, modes {method = "fbp", device = "planned:h200"}) -- half floats there, but not in place
-        assert.same({"fast", "in_place"}, modes {method = "fbp", device = "planned:h200", accuracy = "exact"})
+        -- half floats there, but not in place
+        assert.same({"fast"}, modes {method = "fbp", device = "planned:h200"})
+        assert.same({"fast", "in_place"}, modes {method = "fbp", device = "planned:h200",
+            accuracy = "exact"})
         assert.equal("fast", way({device = "planned:h200"}).mode)
         local sino <close>, few = sinograms(5, 30, 64, "host")
         local fbp = require "moonbeam.fbp"
@@ -107,7 +110,8 @@ describe("tomo.reconstruct", function()
         local sino <close>, angles = sinograms(6, 60, 96, "host")
         local device = mb.device "host"
         local fourier = mb.tomo.choose_method(sino.shape, angles, {device = device, consume = true})
-        local fbp = mb.tomo.choose_method(sino.shape, angles, {device = device, consume = true, method = "fbp", mode = "in_place"})
+        local fbp = mb.tomo.choose_method(sino.shape, angles,
+            {device = device, consume = true, method = "fbp", mode = "in_place"})
         assert.is_true(fbp.peak < fourier.peak)
         local budget = device:budget()
         device:budget(mb.pool.stats(device).live + fourier.peak - 512)

@@ -19,12 +19,14 @@ local function look(array, options)
 end
 
 describe("values of a scan", function()
-    it("that float32 makes one number are refused, and those that it rounds are warned of", function()
+    it("that float32 makes one number are refused, and those that it rounds are warned of",
+        function()
         local lost <close> = frames(2 ^ 40, "f64")
         assert.matches("from 1099511627776 to 1099511627779, which are one number in float32",
             (helper.failure(look, lost)))
         local coarse <close> = frames(2 ^ 25, "i32")
-        assert.matches("float32 rounds them by up to %d+ %% of that range", look(coarse).warnings[1])
+        assert.matches("float32 rounds them by up to %d+ %% of that range",
+            look(coarse).warnings[1])
         local fine <close> = frames(2 ^ 23, "i32")
         assert.same({}, look(fine).warnings)
     end)
@@ -34,7 +36,8 @@ describe("values of a scan", function()
         local bad <close> = array:view(mb.all, {3, 4}, mb.all)
         bad:fill(0 / 0)
         assert.equal("line integrals", look(array, {rows = {1, 2}}).kind)
-        assert.matches("none of the values that were looked at is finite", (helper.failure(look, array, {rows = {3, 4}})))
+        assert.matches("none of the values that were looked at is finite",
+            (helper.failure(look, array, {rows = {3, 4}})))
     end)
 
     it("are looked at in the same steps when dry", function()
@@ -51,11 +54,14 @@ describe("values of a scan", function()
         assert.same({}, losses({0, 0, 0}, {0, 0, 0}, sizes, true))
         assert.equal("3 values were not finite and count as no attenuation (3 %)",
             losses({3, 0, 0}, {0, 0, 0}, sizes, true)[1])
-        assert.matches("^MOST OF THE DATA IS LOST: 5 detector pixels", losses({0, 5, 0}, {0, 0, 0}, sizes, true)[1])
+        assert.matches("^MOST OF THE DATA IS LOST: 5 detector pixels",
+            losses({0, 5, 0}, {0, 0, 0}, sizes, true)[1])
         assert.same({}, losses({0, 0, 100}, {0, 0, 0}, sizes, false))
-        for _, case in ipairs {{{100, 0, 0}, {0, 0, 0}}, {{0, 10, 0}, {0, 0, 0}}, {{0, 0, 100}, {0, 0, 0}},
+        for _, case in ipairs {{{100, 0, 0}, {0, 0, 0}}, {{0, 10, 0}, {0, 0, 0}},
+            {{0, 0, 100}, {0, 0, 0}},
             {{60, 0, 40}, {0, 0, 0}}, {{0, 0, 0}, {20, 25, 5}}} do
-            assert.matches("nothing is left", (helper.failure(losses, case[1], case[2], sizes, true)))
+            assert.matches("nothing is left", (helper.failure(losses, case[1], case[2], sizes,
+                true)))
         end
     end)
 end)

@@ -4,7 +4,8 @@
 ** alignment a plan was made with: one plan for aligned arrays, a second, made on first need, for all others.
 ** A single 1-D transform is planned for one thread, because operators run many of them from their own threads; everything
 ** else is planned for all threads. FFTW's planner is not thread-safe, hence the lock; executing is.
-** An execution cannot be stopped, so a large batch is executed in pieces, with a look at the cancel flag between them.
+** An execution cannot be stopped, so a large batch is executed in pieces, with a look at the
+** cancel flag between them.
 */
 #include "device/host/host_backend.h"
 #include <fftw3.h>
@@ -14,7 +15,8 @@
 
 #define PIECE_POINTS (INT64_C(1) << 23) /* of a piece, where its transforms are no larger */
 
-/* A batch in pieces of parts[0].batch transforms; what is left is parts[1], whose batch may be 0. */
+/* A batch in pieces of parts[0].batch transforms; what is left is parts[1], whose batch may be 0.
+** */
 typedef struct host_part {
     mb_fft_desc desc;
     fftwf_plan aligned, unaligned;

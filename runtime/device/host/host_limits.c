@@ -1,11 +1,13 @@
 /*
 ** Limits on the memory of the process.
 **
-** A control group counts the memory of its processes and of all groups below it, so a limit of any group from the
-** process's own up to the root binds. Version 2 has one tree (memory.max, memory.high, memory.current), version 1 a tree for
-** memory alone (memory.limit_in_bytes, memory.usage_in_bytes); a machine may have both. What a group uses includes the page
-** cache of files that its processes read, which the system takes back when it needs the memory: it counts as free.
-** A container may see its own group as the root, or a path that does not exist inside: missing folders are passed over.
+** A control group counts the memory of its processes and of all groups below it, so a limit of
+** any group from the process's own up to the root binds. Version 2 has one tree (memory.max,
+** memory.high, memory.current), version 1 a tree for memory alone (memory.limit_in_bytes,
+** memory.usage_in_bytes); a machine may have both. What a group uses includes the page cache of
+** files that its processes read, which the system takes back when it needs the memory: it counts
+** as free. A container may see its own group as the root, or a path that does not exist inside:
+** missing folders are passed over.
 */
 #include "device/host/host_limits.h"
 #include <stdbool.h>
@@ -46,7 +48,8 @@ uint64_t mb_host_figure(const char *path, const char *key)
     return value;
 }
 
-/* The number in a limit's file; UINT64_MAX where there is no file, or no limit ("max"). A limit of 0 is a limit. */
+/* The number in a limit's file; UINT64_MAX where there is no file, or no limit ("max"). A limit
+** of 0 is a limit. */
 static uint64_t read_limit(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -140,8 +143,8 @@ void mb_host_limits_of_groups(const char *root, mb_host_limits *limits)
         fclose(file);
 }
 
-/* What a resource limit leaves besides `own` bytes of what counts against it by now (a line of /proc/self/status) and what
-** the rest of the process needs. */
+/* What a resource limit leaves besides `own` bytes of what counts against it by now (a line of
+** /proc/self/status) and what the rest of the process needs. */
 static uint64_t left_of(uint64_t limit, const char *used_key, uint64_t own, int threads)
 {
     const uint64_t kept = KEPT_BYTES + THREAD_BYTES * (uint64_t)threads;

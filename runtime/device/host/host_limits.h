@@ -1,6 +1,6 @@
 /*
-** The limits that the system sets on the memory of this process: control groups (batch systems, containers, systemd) and
-** resource limits (ulimit -v, ulimit -d).
+** The limits that the system sets on the memory of this process: control groups (batch systems,
+** containers, systemd) and resource limits (ulimit -v, ulimit -d).
 */
 #ifndef MB_DEVICE_HOST_HOST_LIMITS_H
 #define MB_DEVICE_HOST_HOST_LIMITS_H
@@ -13,15 +13,18 @@ typedef struct mb_host_limits {
     uint64_t
         left; /* what the limits leave; the smallest limit need not be the one that leaves least */
     uint64_t
-        address_space; /* what RLIMIT_AS leaves; a part of it is kept for libraries, stacks and the heap */
+        /* what RLIMIT_AS leaves; a part of it is kept for libraries, stacks and the heap */
+        address_space;
     char name[200]; /* what decides `left`: a file of a control group, or "RLIMIT_AS"; or empty */
 } mb_host_limits;
 
-/* Reads the control groups of the process. `root` is put before every path ("" for the system's own files), so that a
-** made-up tree can be read: ROOT/proc/self/cgroup, ROOT/sys/fs/cgroup/... */
+/* Reads the control groups of the process. `root` is put before every path ("" for the system's
+** own files), so that a made-up tree can be read: ROOT/proc/self/cgroup, ROOT/sys/fs/cgroup/...
+** */
 void mb_host_limits_of_groups(const char *root, mb_host_limits *limits);
-/* The same, and the resource limits of this process, of which a part is kept for the heap, libraries, and the stacks of
-** `threads` threads. `reserved` bytes of addresses are the pool's own and count as free. */
+/* The same, and the resource limits of this process, of which a part is kept for the heap,
+** libraries, and the stacks of `threads` threads. `reserved` bytes of addresses are the pool's
+** own and count as free. */
 void mb_host_limits_read(int threads, uint64_t reserved, mb_host_limits *limits);
 
 /* One number after `key` in a small text file such as /proc/meminfo, or 0. */
