@@ -127,24 +127,30 @@ local function facts_of(campaign, kind, path)
     return chunk and chunk(), result
 end
 
--- What an accepted scan became: the word of the report, and the facts that changed.
-local function judge_scan(campaign, seed, path, result)
-    local facts = facts_of(campaign, "scan", path)
-    if not facts then
-        return "accepted, not read again"
-    end
-    local names = changed(facts, seed.facts)
-    if #names > 0 then
-        return warnings_and_lines(result.err) > 0 and "accepted, changed and said so"
-            or "accepted, changed in silence", names
-    end
+-- Is the volume that of the undamaged scan? nil where there is none.
+local function is_right(campaign, seed)
     local opened = mb.h5.open(campaign.folder .. "/result.h5")
     if not opened then
-        return "accepted, without a result"
+        return nil
     end
     local file <close> = opened
     local volume <close> = file:read("/entry/data/data", {device = "host"})
-    return volume:sum() == seed.sum and "accepted, right" or "accepted, other pixels"
+    return volume:sum() == seed.sum
+end
+
+-- What an accepted scan became: the word of the report, and the facts that changed.
+local function judge_scan(campaign, seed, path, result)
+    local facts, right = facts_of(campaign, "scan", path), is_right(campaign, seed)
+    local names = facts and changed(facts, seed.facts) or {}
+    if #names > 0 then
+        return warnings_and_lines(result.err) > 0 and "accepted, changed and said so"
+            or "accepted, changed in silence", names
+    elseif right == nil then
+        return "accepted, without a result"
+    elseif not facts and not right then
+        return "accepted, not read again"
+    end
+    return right and "accepted, right" or "accepted, other pixels"
 end
 
 local RECIPE = "scripts/reconstruct.lua"
