@@ -78,10 +78,8 @@ describe("target", function()
                 assert.is_true(steps >= 4, output)
                 local seen = {}
                 for n = 1, steps do
-                    local _, _,
-                        status =
-                        run(("write(1, %s) core.target.inject(%d) write(2, %s)"):format(old, n,
-                        new))
+                    local script = "write(1, %s) core.target.inject(%d) write(2, %s)"
+                    local _, _, status = run(script:format(old, n, new))
                     assert.is_true(status == 137 or status == 9, tostring(status))
                     seen[#seen + 1] = value_of()
                 end

@@ -191,71 +191,77 @@ describe("shipped scripts with default options", function()
     end
 
     -- The axis is found in the frames, and decides what the run takes.
-    local function reconstruct(scan, more)
-        local planned, measured, most,
-            text = ledger(("reconstruct.lua %s -d host -q --overwrite -o %s/v.h5 %s"):format(scan,
-            place,
-            more or ""))
+    local function reconstruct(device, scan, more)
+        local arguments = ("reconstruct.lua %s -d %s -q --overwrite -o %s/v.h5 %s"):format(scan,
+            device, place, more or "")
+        local planned, measured, most, text = ledger(arguments)
         assert.equal(planned, measured)
         assert.is_true(most >= measured)
         return measured, most, text
     end
 
-    it("have the ledgers that are planned, wherever the axis is", function()
-        local seen = 0
-        for name, arguments in pairs {
-            right = "--size 96 --rows 5 --angles 97 --center 54.5",
-                left = "--size 75 --rows 7 --angles 61 --center 30.25",
-            noisy = "--size 64 --rows 3 --angles 46 --center 36 --photons 200",
-                row = "--size 50 --rows 1 --angles 40 --center 22",
-        } do
-            local scan = ("%s/%s.h5"):format(place, name)
-            ledger(("simulate.lua %s %s -q -d host"):format(scan, arguments))
-            local measured, most = reconstruct(scan)
-            seen = seen + (most > measured and 1 or 0)
-        end
-        assert.is_true(seen > 0) -- the bound was one, at least once
-        local scan = place .. "/right.h5"
-        for _, more in ipairs {"--output-dtype uint16", "--output-dtype float16 --no-overlap",
-            "--axis-tilt 1", "--method fbp -b 1M",
-            "--circle 0 --accuracy exact --chunk 2",
-                "--output-dtype uint16 --output-range=-1:1e6"} do
-            reconstruct(scan, more)
-        end
-        ledger(("compare_phantom.lua %s %s/v.h5"):format(scan, place))
-    end)
+    local SCANS = {
+        right = "--size 96 --rows 5 --angles 97 --center 54.5",
+        left = "--size 75 --rows 7 --angles 61 --center 30.25",
+        noisy = "--size 64 --rows 3 --angles 46 --center 36 --photons 200",
+        row = "--size 50 --rows 1 --angles 40 --center 22",
+    }
+    local OPTIONS = {"--output-dtype uint16", "--output-dtype float16 --no-overlap",
+        "--axis-tilt 1", "--circle 0 --accuracy exact --chunk 2", "--method fbp",
+        "--output-dtype uint16 --output-range=-1:1e6"}
 
-    it("have the ledgers that are planned for a half acquisition, whose axis makes the volume",
-        function()
-        local scan = place .. "/half.h5"
-        ledger(("simulate.lua %s --size 64 --rows 3 --angles 90 --span 360 --center 47 -q -d host"):format(scan))
-        for _, more in ipairs {"", "--mode in_place --output-dtype uint16"} do
-            local measured, most = reconstruct(scan, "--half-acquisition " .. more)
+    helper.each_device(function(device, test)
+        test("have the ledgers that are planned, wherever the axis is, on " .. device, function()
+            local seen = 0
+            for name, arguments in pairs(SCANS) do
+                local scan = ("%s/%s.h5"):format(place, name)
+                ledger(("simulate.lua %s %s -q --overwrite -d %s"):format(scan, arguments, device))
+                local measured, most = reconstruct(device, scan)
+                seen = seen + (most > measured and 1 or 0)
+            end
+            assert.is_true(seen > 0) -- the bound was one, at least once
+            local scan = place .. "/right.h5"
+            for _, more in ipairs(OPTIONS) do
+                reconstruct(device, scan, more)
+            end
+            if device == "host" then
+                reconstruct(device, scan, "--method fbp -b 1M") -- one row at a time
+            end
+            ledger(("compare_phantom.lua %s %s/v.h5"):format(scan, place))
+        end)
+
+        test("have the ledgers that are planned for a half acquisition, whose axis makes the "
+            .. "volume, on " .. device, function()
+            local scan = place .. "/half.h5"
+            ledger(("simulate.lua %s --size 64 --rows 3 --angles 90 --span 360 --center 47 -q "
+                .. "--overwrite -d %s"):format(scan, device))
+            for _, more in ipairs {"", "--mode in_place --output-dtype uint16"} do
+                local measured, most = reconstruct(device, scan, "--half-acquisition " .. more)
+                assert.is_true(most > measured)
+            end
+        end)
+
+        test("have the ledgers that are planned on a real scan, on " .. device, function()
+            local name = (os.getenv "MOONBEAM_DATA" or "../shared/data") .. "/tooth.h5"
+            local file <close> = io.open(name)
+            if not file then
+                pending("no " .. name)
+            end
+            local measured, most, text = reconstruct(device, name)
             assert.is_true(most > measured)
-        end
-    end)
-
-    it("have the ledgers that are planned on a real scan", function()
-        local name = (os.getenv "MOONBEAM_DATA" or "../shared/data") .. "/tooth.h5"
-        local file <close> = io.open(name)
-        if not file then
-            pending("no " .. name)
-        end
-        local measured, most, text = reconstruct(name)
-        assert.is_true(most > measured)
-        assert.matches("fourier_reconstruct", text)
+            assert.matches("fourier_reconstruct", text)
+        end)
     end)
 
     it("run in the budget that is planned, where the axis decides whether they do", function()
         local scan = place .. "/c.h5"
-        assert.equal(0, select(2, helper.run_program(
-            ("scripts/simulate.lua %s --center 245 --size 512 --rows 32 --angles 512 -q -d host"):format(scan))))
+        local simulate = "scripts/simulate.lua %s --center 245 --size 512 --rows 32 --angles 512 -q"
+        assert.equal(0, select(2, helper.run_program((simulate .. " -d host"):format(scan))))
         local text, status = helper.run_program(("scripts/reconstruct.lua %s -b 95M -d host -o "
             .. "%s/c-v.h5"):format(scan, place))
         assert.equal(0, status, text)
-        local planned, measured,
-            bound = text:match("memory +predicted (%d+) bytes, measured (%d+) bytes "
-            .. "%(at most (%d+) before the axis was found%)")
+        local planned, measured, bound = text:match("memory +predicted (%d+) bytes, measured "
+            .. "(%d+) bytes %(at most (%d+) before the axis was found%)")
         assert.equal(planned, measured)
         assert.is_true(tonumber(bound) >= tonumber(measured) and tonumber(bound) <= 95e6)
     end)
