@@ -380,7 +380,7 @@ static int set_device(lua_State *L, const char *id, const char *budget)
 static const char *option_value(char **argv, int *i, const char *name)
 {
     const size_t length = strlen(name);
-    if (strncmp(argv[*i], name, length) != 0)
+    if (argv[*i] == NULL || strncmp(argv[*i], name, length) != 0)
         return NULL;
     if (argv[*i][length] == '=')
         return argv[*i] + length + 1;

@@ -217,8 +217,9 @@ static row find_row(const mb_op_call *call, int64_t index, const pad_constants *
     const int last = a->shape.rank - 1;
     const int64_t bytes = (int64_t)mb_dtype_bytes(a->dtype);
     int64_t to = 0, from = 0;
-    bool outside = a->shape.dims[last] == 0;
-    row r = {.to_step = result->strides[last] * bytes,
+    bool outside = a->shape.dims[last] == 0, named = false;
+    row r = {.value = constants->value[last][0],
+             .to_step = result->strides[last] * bytes,
              .from_step = a->strides[last] * bytes,
              .n_out = result->shape.dims[last],
              .n = a->shape.dims[last]};
@@ -229,8 +230,9 @@ static row find_row(const mb_op_call *call, int64_t index, const pad_constants *
         int64_t source =
             i == last - 1 && row_table ? row_table[at] : mb_pad_source(p->mode, place, n);
         index /= n_out;
-        if (source < 0 && !r.value) /* the last axis that is outside says which constant */
+        if (source < 0 && !named) /* the last axis that is outside says which constant */
             r.value = constants->value[i][place >= 0];
+        named = named || source < 0;
         outside = outside || source < 0;
         to += at * result->strides[i];
         from += source * a->strides[i];
