@@ -51,7 +51,10 @@ describe("the probe of an HDF5 file", function()
             .. bytes:sub(at + 4))
         local file, err = mb.h5.open(path)
         assert.is_nil(file)
-        assert.matches("its structure takes libhdf5 more than 160 MiB", err.message)
+        -- Under a sanitizer an allocation that is refused ends the child.
+        assert.truthy(err.message:find("its structure takes libhdf5 more than 160 MiB", 1, true)
+            or helper.program:match("/sanitize/") and err.message:find("makes libhdf5 crash", 1, true),
+            err.message)
     end)
 
     it("is stopped by Ctrl-C", function()

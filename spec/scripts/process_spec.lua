@@ -4,6 +4,9 @@ local mb = require "moonbeam"
 
 local MIB = 1 << 20
 
+-- A sanitizer has memory of its own, several times the program's: its figures say nothing.
+local sanitized = helper.program:match("/sanitize/") ~= nil
+
 -- Prints the most that the process has had, when the Lua state is closed.
 local PROBE = [[-e 'PROBE = setmetatable({}, {__gc = function() print("most", ]]
     .. [[select(2, require("moonbeam.process_memory").resident())) end})' ]]
@@ -27,6 +30,9 @@ describe("the process", function()
         assert.equal(0, status, text)
         local bound = tonumber(text:match("process +at most [^\n]+%-%-mem=(%d+)M")) * MIB
         local most = tonumber(text:match("most\t(%d+)"))
+        if sanitized then
+            return bound, text
+        end
         assert.is_true(most <= bound, ("%s takes %d bytes, at most %d are said"):format(arguments,
             most, bound))
         assert.is_true(bound <= math.max(1.5 * most, most + 64 * MIB),
@@ -43,15 +49,13 @@ describe("the process", function()
         for _, more in ipairs {"", "-b 30M", "-b 30M --method fbp --no-overlap --pinned 8M",
             "--output-dtype uint16 -b 60M"} do
             local bound
-            bound, text =
-                check(("reconstruct.lua %s -d host -o %s/v.h5 --overwrite %s"):format(scan, folder,
-                more))
-            local plan =
-                helper.run_program(("scripts/reconstruct.lua %s -d host --plan %s"):format(scan,
-                more))
+            bound, text = check(("reconstruct.lua %s -d host -o %s/v.h5 --overwrite %s"):format(
+                scan, folder, more))
+            local plan = helper.run_program(("scripts/reconstruct.lua %s -d host --plan %s"):format(
+                scan, more))
             local planned = tonumber(plan:match("process +at most [^\n]+%-%-mem=(%d+)M")) * MIB
             -- the program is as large, but for what it has loaded by then
-            assert.is_true(math.abs(planned - bound) <= 8 * MIB)
+            assert.is_true(sanitized or math.abs(planned - bound) <= 8 * MIB)
             assert.matches("resident +[%d.]+ MiB at most", text)
         end
     end)
