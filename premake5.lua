@@ -98,7 +98,7 @@ end
 
 local runtime_files = sorted_files("runtime/**.c")
 local binding_files = sorted_files("bindings/*.c")
-local cuda_files = sorted_files("cuda/*.cu")
+local cuda_files = sorted_files("cuda/**.cu")
 
 -- Objects are named after the base name alone, and 4.3 silently drops one of two equal ones. (That
 -- holds within a project; fft.c and fft.cu may stand side by side, being in different ones.)
@@ -125,13 +125,27 @@ end
 -- Registries: one line for each op_<name>.c, for each <name>.cu that belongs to one, and for each
 -- record_<name>.c of a device that can be planned for
 
+-- The operators by name: runtime/ops/<family>/op_<name>.c.
+local function operators()
+    local found = {}
+    for _, file in ipairs(sorted_files("runtime/ops/**.c")) do
+        local family, name = file:match("^runtime/ops/(%w+)/op_([%w_]+)%.c$")
+        if name then
+            table.insert(found, { name = name, family = family })
+        end
+    end
+    table.sort(found, function(a, b)
+        return a.name < b.name
+    end)
+    return found
+end
+
 if generating then
     local op_lines, cuda_lines = {}, {}
-    for _, file in ipairs(sorted_files("runtime/ops/op_*.c")) do
-        local name = base_name(file):sub(4)
-        table.insert(op_lines, "MB_OP(" .. name .. ")\n")
-        if is_file("cuda/" .. name .. ".cu") then
-            table.insert(cuda_lines, "MB_CUDA_OP(" .. name .. ")\n")
+    for _, op in ipairs(operators()) do
+        table.insert(op_lines, "MB_OP(" .. op.name .. ")\n")
+        if is_file(("cuda/%s/%s.cu"):format(op.family, op.name)) then
+            table.insert(cuda_lines, "MB_CUDA_OP(" .. op.name .. ")\n")
         end
     end
     local record_lines = {}
@@ -359,7 +373,7 @@ per_config(linkoptions, link_flags)
 -- cannot do from Lua. The specs run them.
 
 for _, source in ipairs({ "spec/memory/pool_test.c", "spec/ops/op_test.c",
-    "spec/io/h5_hostile.c" }) do
+    "spec/files/h5/h5_hostile.c" }) do
     start_project(base_name(source), "ConsoleApp", "bin", { source }, c_flags)
     includedirs { "runtime", hdf5_include }
     links(shared_openmp)

@@ -103,7 +103,7 @@ static void push_unknown(lua_State *L)
 
 void mbl_check_known(lua_State *L, int index)
 {
-    if (lua_istable(L, index) && strcmp(mbl_type_name(L, index), "moonbeam.unknown") == 0)
+    if (lua_istable(L, index) && strcmp(mbl_type_name(L, index), "moonbeam.internal.unknown") == 0)
         mbl_fail(L, MB_STATUS_DRY_RUN, NULL, "%s", MBL_UNKNOWN);
 }
 

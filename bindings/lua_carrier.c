@@ -1,12 +1,12 @@
 /*
-** Carriers in Lua: userdata "moonbeam.carrier" (runtime/pipeline/carrier.h): slabs of HDF5 datasets, or arrays on the host, to
+** Carriers in Lua: userdata "moonbeam.carrier" (runtime/stream/carrier.h): slabs of HDF5 datasets, or arrays on the host, to
 ** and from a device by threads of their own. What is built on them is in moonbeam/stream.lua.
 **
 ** A carrier keeps its datasets' userdata alive (a table in user value 1), and its device's (user value 2). Closing is idempotent; close and __gc stop the
 ** threads before anything else goes away.
 */
 #include "lua_h5.h"
-#include "pipeline/carrier.h"
+#include "stream/carrier.h"
 
 #define CARRIER "moonbeam.carrier"
 

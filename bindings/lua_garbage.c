@@ -17,7 +17,7 @@
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
-#include "memory/ledger.h"
+#include "device/ledger.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
 ** HDF5 in Lua: userdata "moonbeam.h5" (a file) and "moonbeam.h5dataset", and the module table
-** {open, create, ...}. The rules are those of runtime/io/h5file.h; this file turns arguments into
+** {open, create, ...}. The rules are those of runtime/files/h5/h5file.h; this file turns arguments into
 ** calls. Values and attributes: lua_h5_value.c.
 **
 ** A dataset keeps its file's userdata alive (user value 1). Finalizers may come in any order:

@@ -4,7 +4,7 @@
 #ifndef MB_BINDINGS_LUA_H5_H
 #define MB_BINDINGS_LUA_H5_H
 
-#include "io/h5file.h"
+#include "files/h5/h5file.h"
 #include "lua_moonbeam.h"
 
 #define MBL_H5 "moonbeam.h5"

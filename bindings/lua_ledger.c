@@ -1,9 +1,9 @@
 /*
-** Recordings of the ledger (runtime/memory/ledger.h) in Lua: begin, rows, finish. What can be done
+** Recordings of the ledger (runtime/device/ledger.h) in Lua: begin, rows, finish. What can be done
 ** with the rows is in moonbeam/ledger.lua.
 */
 #include "lua_moonbeam.h"
-#include "memory/ledger.h"
+#include "device/ledger.h"
 
 /* begin(): a pool point, then recording; returns a token for rows(). */
 static int ledger_begin(lua_State *L)

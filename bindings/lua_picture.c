@@ -4,7 +4,7 @@
 ** and outside the pools. Statistics leave out NaN and infinities; as pixels, those are black.
 */
 #include "core/kth_smallest.h"
-#include "io/png_write.h"
+#include "files/png_write.h"
 #include "lua_moonbeam.h"
 #include <math.h>
 #include <stdlib.h>

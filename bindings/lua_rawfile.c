@@ -1,10 +1,10 @@
 /*
 ** Files of plain elements in Lua: userdata "moonbeam.rawfile" and the module table {open, create,
-** scratch, tiff_scratch_bytes}. The rules are those of runtime/io/rawfile.h and tiff_segments.h;
+** scratch, tiff_scratch_bytes}. The rules are those of runtime/files/rawfile.h and tiff_segments.h;
 ** this file turns arguments into calls. Closing is idempotent; a created file that was not finished
 ** is gone after close, __close or __gc.
 */
-#include "io/tiff_segments.h"
+#include "files/tiff_segments.h"
 #include "lua_moonbeam.h"
 #include <string.h>
 

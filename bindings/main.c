@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
 #include "files/target.h"
-#include "io/h5probe.h"
+#include "files/h5/h5probe.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -493,7 +493,7 @@ static int exit_status = EXIT_SUCCESS;
 static int run_recorded(lua_State *L, const char *how, const char *name)
 {
     lua_getglobal(L, "require");
-    lua_pushliteral(L, "moonbeam.script");
+    lua_pushliteral(L, "moonbeam.internal.script");
     int status = lua_pcall(L, 1, 1, 0);
     if (status == LUA_OK) {
         lua_getfield(L, -1, how);
@@ -510,7 +510,7 @@ static int run_recorded(lua_State *L, const char *how, const char *name)
 static int check_leaks(lua_State *L)
 {
     lua_getglobal(L, "require");
-    lua_pushliteral(L, "moonbeam.script");
+    lua_pushliteral(L, "moonbeam.internal.script");
     int status = lua_pcall(L, 1, 1, 0);
     if (status == LUA_OK) {
         lua_getfield(L, -1, "leaks");

@@ -3,7 +3,7 @@
 -- in the same run. What is printed is Markdown.
 
 local mb = require "moonbeam"
-local cli = require "moonbeam.cli"
+local cli = require "moonbeam.internal.cli"
 
 local GROUPS = {"tomo", "convolution", "pool"}
 local FOLDER = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/bench/"

@@ -1,7 +1,7 @@
 --- Compares a reconstructed volume with the analytic phantom that its scan was simulated from.
 
 local mb = require "moonbeam"
-local cli = require "moonbeam.cli"
+local cli = require "moonbeam.internal.cli"
 
 local options = cli.parse(arg, {
     usage = "compare_phantom.lua SCAN VOLUME [options]",

@@ -2,10 +2,10 @@
 --- every step takes; the naive way beside ours. And the same for an image in a file, of any size.
 
 local mb = require "moonbeam"
-local cli = require "moonbeam.cli"
-local process_memory = require "moonbeam.process_memory"
-local file_name = require "moonbeam.file_name"
-local finite = require "moonbeam.finite"
+local cli = require "moonbeam.internal.cli"
+local process_memory = require "moonbeam.internal.process_memory"
+local file_name = require "moonbeam.internal.file_name"
+local finite = require "moonbeam.internal.finite"
 local progress = require "moonbeam.progress"
 
 local options = cli.parse(arg, {

@@ -1,9 +1,9 @@
 --- Deconvolves an image stack with a measured PSF or a model of one: TIFF, .npy or HDF5 in and out.
 
 local mb = require "moonbeam"
-local cli = require "moonbeam.cli"
-local process_memory = require "moonbeam.process_memory"
-local file_name = require "moonbeam.file_name"
+local cli = require "moonbeam.internal.cli"
+local process_memory = require "moonbeam.internal.process_memory"
+local file_name = require "moonbeam.internal.file_name"
 local progress = require "moonbeam.progress"
 
 local function background(text)

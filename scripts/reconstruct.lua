@@ -1,9 +1,9 @@
 --- Reconstructs a tomography scan: HDF5 in (Data Exchange or NXtomo), HDF5 out (NXtomoproc), in chunks of rows that fit.
 
 local mb = require "moonbeam"
-local cli = require "moonbeam.cli"
-local process_memory = require "moonbeam.process_memory"
-local file_name = require "moonbeam.file_name"
+local cli = require "moonbeam.internal.cli"
+local process_memory = require "moonbeam.internal.process_memory"
+local file_name = require "moonbeam.internal.file_name"
 
 local options = cli.parse(arg, {
     usage = "reconstruct.lua SCAN [-o RESULT] [options]",

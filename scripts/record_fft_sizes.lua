@@ -7,7 +7,7 @@
 -- once. Times are measured afterwards, alone on the device: real transforms in place, 2^26 points, median after warm-up.
 
 local mb = require "moonbeam"
-local cli = require "moonbeam.cli"
+local cli = require "moonbeam.internal.cli"
 
 local options = cli.parse(arg, {
     usage = "record_fft_sizes.lua --name NAME -o FILE [options]",

@@ -1,8 +1,8 @@
 --- Writes a simulated scan of an analytic phantom: raw counts with flats, darks and photon noise, as a beamline would.
 
 local mb = require "moonbeam"
-local cli = require "moonbeam.cli"
-local file_name = require "moonbeam.file_name"
+local cli = require "moonbeam.internal.cli"
+local file_name = require "moonbeam.internal.file_name"
 local progress = require "moonbeam.progress"
 
 local MOST = 1 << 20 -- of columns, rows and frames

@@ -2,11 +2,11 @@
 -- releasing are in C (lua_array*.c). This module can be called: array(nested table or number,
 -- options).
 
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 
 local new = core.array
-local unknown = require "moonbeam.unknown"
+local unknown = require "moonbeam.internal.unknown"
 
 local run = core.op.run
 local raise = core.error.raise

@@ -13,10 +13,10 @@
 -- scipy.ndimage's constant, wrap, reflect, mirror and nearest.
 
 local mb = require "moonbeam"
-local arguments = require "moonbeam.arguments"
-local options_of = require "moonbeam.options"
+local arguments = require "moonbeam.internal.arguments"
+local options_of = require "moonbeam.internal.options"
 local psf_tools = require "moonbeam.psf"
-local whole_call = require "moonbeam.whole"
+local whole_call = require "moonbeam.internal.whole"
 
 local convolution = {}
 

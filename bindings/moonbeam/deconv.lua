@@ -11,13 +11,13 @@
 -- 4, and the FFT library's work area where it needs one; heavy_ball takes 4 more, biggs_andrews 8.
 
 local mb = require "moonbeam"
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local convolution = require "moonbeam.convolution"
-local grids = require "moonbeam.deconv_grid"
-local finite = require "moonbeam.finite"
-local options_of = require "moonbeam.options"
+local grids = require "moonbeam.deconv.deconv_grid"
+local finite = require "moonbeam.internal.finite"
+local options_of = require "moonbeam.internal.options"
 local psf_tools = require "moonbeam.psf"
-local whole_call = require "moonbeam.whole"
+local whole_call = require "moonbeam.internal.whole"
 
 local deconv = {}
 
@@ -270,6 +270,6 @@ end
 
 --- Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself: see
 -- moonbeam.gradient_consensus.
-deconv.gradient_consensus = require "moonbeam.gradient_consensus"
+deconv.gradient_consensus = require "moonbeam.deconv.gradient_consensus"
 
 return whole_call.module(deconv, "deconv")

@@ -2,10 +2,10 @@
 -- be called: it is the operator `fft`. The operators fft, rfft and irfft transform the last one to three axes and are what to use
 -- where memory counts; the functions here take any axes, for which they may need a copy with those axes last.
 
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local op = require "moonbeam.op"
-local options_of = require "moonbeam.options"
+local options_of = require "moonbeam.internal.options"
 
 local fft = {}
 for _, name in ipairs {"plans", "drop", "library_bytes"} do

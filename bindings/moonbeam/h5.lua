@@ -1,7 +1,7 @@
 -- HDF5 files (lua_h5.c). In a dry run, files are read but not written.
 
 local core = require "moonbeam.core"
-local file_name = require "moonbeam.file_name"
+local file_name = require "moonbeam.internal.file_name"
 
 local h5 = {}
 for name, f in pairs(core.h5) do

@@ -304,7 +304,7 @@ end
 
 -- The comment above a Lua function's definition, a list of lines, and the definition's first line; nil where there is none.
 local function comment_of(f)
-    local info = debug.getinfo(require("moonbeam.arguments").original(f), "S")
+    local info = debug.getinfo(require("moonbeam.internal.arguments").original(f), "S")
     local name = info.source:match("^@(.*)")
     local file = name and io.open(name)
     if not file then

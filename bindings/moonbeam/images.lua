@@ -2,9 +2,9 @@
 -- and written block by block (moonbeam.volumes).
 
 local mb = require "moonbeam"
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
-local options_of = require "moonbeam.options"
+local options_of = require "moonbeam.internal.options"
 local volumes = require "moonbeam.volumes"
 
 local images = {}

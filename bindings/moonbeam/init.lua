@@ -14,7 +14,6 @@ end
 
 local array = require "moonbeam.array"
 local device = require "moonbeam.device"
-local internal = require "moonbeam.internal"
 local ledger = require "moonbeam.ledger"
 local op = require "moonbeam.op"
 local pool = require "moonbeam.pool"
@@ -96,8 +95,7 @@ return setmetatable(mb, {
         if type(name) ~= "string" then
             return nil
         end
-        if name:match("^[%l_][%w_]*$") and not internal[name]
-            and has_module("moonbeam." .. name) then
+        if name:match("^[%l_][%w_]*$") and name ~= "init" and has_module("moonbeam." .. name) then
             local module = require("moonbeam." .. name)
             rawset(mb, name, module)
             return module

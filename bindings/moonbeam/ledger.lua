@@ -2,10 +2,10 @@
 -- running: the devices are replaced by images in the same state, on which operators are planned and accounted for, but
 -- there is no data. Both give the same rows.
 
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
-local options_of = require "moonbeam.options"
-local unknown = require "moonbeam.unknown"
+local options_of = require "moonbeam.internal.options"
+local unknown = require "moonbeam.internal.unknown"
 
 local ledger = {}
 local methods = {}

@@ -2,8 +2,8 @@
 -- number; differences are f32, sums double. Definitions are those of skimage.metrics.
 
 local mb = require "moonbeam"
-local arguments = require "moonbeam.arguments"
-local options_of = require "moonbeam.options"
+local arguments = require "moonbeam.internal.arguments"
+local options_of = require "moonbeam.internal.options"
 
 local metrics = {}
 

@@ -1,11 +1,11 @@
 --- NumPy's .npy files (format versions 1 to 3, little-endian, C order), whole and by blocks (moonbeam.volumes).
 
 local mb = require "moonbeam"
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
-local file_name = require "moonbeam.file_name"
-local on_error = require "moonbeam.on_error"
-local options_of = require "moonbeam.options"
+local file_name = require "moonbeam.internal.file_name"
+local on_error = require "moonbeam.internal.on_error"
+local options_of = require "moonbeam.internal.options"
 local volumes = require "moonbeam.volumes"
 
 local npy = {}

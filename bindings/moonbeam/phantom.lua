@@ -4,9 +4,9 @@
 -- vector in pixels that the operators take.
 
 local mb = require "moonbeam"
-local on_error = require "moonbeam.on_error"
-local options_of = require "moonbeam.options"
-local whole_call = require "moonbeam.whole"
+local on_error = require "moonbeam.internal.on_error"
+local options_of = require "moonbeam.internal.options"
+local whole_call = require "moonbeam.internal.whole"
 
 local phantom = {}
 

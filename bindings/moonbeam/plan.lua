@@ -8,8 +8,8 @@
 -- is false; other comparisons are errors (moonbeam.unknown).
 
 local core = require "moonbeam.core"
-local options_of = require "moonbeam.options"
-local unknown = require "moonbeam.unknown"
+local options_of = require "moonbeam.internal.options"
+local unknown = require "moonbeam.internal.unknown"
 
 local plan = {}
 
@@ -214,11 +214,11 @@ end
 
 -- The peaks of a whole reconstruction, and how much of it fits: see scan_memory.lua.
 function plan.required_memory(count, options)
-    return require("moonbeam.scan_memory").required(count, options)
+    return require("moonbeam.tomo.scan_memory").required(count, options)
 end
 
 function plan.max_chunk(options)
-    return require("moonbeam.scan_memory").max_chunk(options)
+    return require("moonbeam.tomo.scan_memory").max_chunk(options)
 end
 
 -- max_slices(fn, make_input, available [, device]): the largest n for which fn(make_input(n, device),

@@ -3,7 +3,7 @@
 -- as their last argument; without one they mean the default device.
 
 local core = require "moonbeam.core"
-local options_of = require "moonbeam.options"
+local options_of = require "moonbeam.internal.options"
 
 local pool = {}
 for name, f in pairs(core.pool) do

@@ -1,9 +1,9 @@
 --- Progress of long work: on a terminal one line redrawn with bar, rate and remaining time; elsewhere one line at most
 -- every ten seconds, so that a log does not flood.
 
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
-local options_of = require "moonbeam.options"
+local options_of = require "moonbeam.internal.options"
 
 local progress = {}
 progress.__index = progress

@@ -5,9 +5,9 @@
 -- the origin of even extents one voxel further, at n / 2: say center = "fft" for those.
 
 local mb = require "moonbeam"
-local on_error = require "moonbeam.on_error"
-local options_of = require "moonbeam.options"
-local whole_call = require "moonbeam.whole"
+local on_error = require "moonbeam.internal.on_error"
+local options_of = require "moonbeam.internal.options"
+local whole_call = require "moonbeam.internal.whole"
 
 local psf = {}
 

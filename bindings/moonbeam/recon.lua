@@ -5,14 +5,14 @@
 
 local mb = require "moonbeam"
 local ledger = require "moonbeam.ledger"
-local options_of = require "moonbeam.options"
+local options_of = require "moonbeam.internal.options"
 local progress = require "moonbeam.progress"
-local scan_center = require "moonbeam.scan_center"
-local scan_plan = require "moonbeam.scan_plan"
-local scan_values = require "moonbeam.scan_values"
-local scan_work = require "moonbeam.scan_work"
-local unpack = require "moonbeam.unpack"
-local whole_call = require "moonbeam.whole"
+local scan_center = require "moonbeam.tomo.scan_center"
+local scan_plan = require "moonbeam.tomo.scan_plan"
+local scan_values = require "moonbeam.tomo.scan_values"
+local scan_work = require "moonbeam.tomo.scan_work"
+local unpack = require "moonbeam.internal.unpack"
+local whole_call = require "moonbeam.internal.whole"
 
 local recon = {}
 

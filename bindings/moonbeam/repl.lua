@@ -2,12 +2,12 @@
 -- unfinished statements go on in the next line. Reading and writing can be replaced, so that specs
 -- drive it. The module is there as the global `mb`, help as `help`.
 
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
-local options_of = require "moonbeam.options"
-local sandbox = require "moonbeam.sandbox"
-local script = require "moonbeam.script"
-local whole = require "moonbeam.whole"
+local options_of = require "moonbeam.internal.options"
+local sandbox = require "moonbeam.internal.sandbox"
+local script = require "moonbeam.internal.script"
+local whole = require "moonbeam.internal.whole"
 
 local repl = {}
 

@@ -1,11 +1,11 @@
 -- Reconstructed volumes as NXtomoproc files: viewers open the volume at once, and how it came about
 -- is inside. The file gets its name only when it is complete (runtime/files/target.h).
 
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
-local file_name = require "moonbeam.file_name"
-local options_of = require "moonbeam.options"
-local result_parts = require "moonbeam.result_parts"
+local file_name = require "moonbeam.internal.file_name"
+local options_of = require "moonbeam.internal.options"
+local result_parts = require "moonbeam.internal.result_parts"
 
 local result = {}
 local methods = {}

@@ -1,14 +1,14 @@
 --- Work in blocks with reading and writing beside it: while the device computes one block, threads read and upload the next
 -- one and download and write the one before. What is read and written are files, or arrays on the host.
 --
--- One carrier reads, one writes (runtime/pipeline/carrier.h); each has threads and, unless it moves pinned arrays, a ring of
+-- One carrier reads, one writes (runtime/stream/carrier.h); each has threads and, unless it moves pinned arrays, a ring of
 -- pinned host memory. Two blocks
 -- of input and two of output are on the device at a time. With `overlap = false` there is one of each, and every step waits
 -- for the one before; what is computed is the same.
 
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
-local options_of = require "moonbeam.options"
+local options_of = require "moonbeam.internal.options"
 
 local stream = {}
 

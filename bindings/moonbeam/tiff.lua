@@ -3,15 +3,15 @@
 -- Reads classic files and BigTIFF, either byte order, strips and tiles, uncompressed, LZW, Deflate or PackBits, with
 -- predictors, and ImageJ's stacks above 4 GB (one directory, all pages behind one another). Writes uncompressed: classic
 -- TIFF; above 4 GB ImageJ's form, or BigTIFF where the metadata are OME-XML, whose readers take that and not ImageJ's.
--- Here is what files consist of; the pixels are moved by runtime/io/tiff_segments.c and rawfile.c.
+-- Here is what files consist of; the pixels are moved by runtime/files/tiff_segments.c and rawfile.c.
 
 local mb = require "moonbeam"
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
-local file_name = require "moonbeam.file_name"
-local metadata = require "moonbeam.tiff_metadata"
-local on_error = require "moonbeam.on_error"
-local options_of = require "moonbeam.options"
+local file_name = require "moonbeam.internal.file_name"
+local metadata = require "moonbeam.internal.tiff_metadata"
+local on_error = require "moonbeam.internal.on_error"
+local options_of = require "moonbeam.internal.options"
 local volumes = require "moonbeam.volumes"
 
 local tiff = {}

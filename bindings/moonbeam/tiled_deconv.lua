@@ -12,13 +12,13 @@
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
 local deconv = require "moonbeam.deconv"
-local finite = require "moonbeam.finite"
-local on_error = require "moonbeam.on_error"
-local options_of = require "moonbeam.options"
+local finite = require "moonbeam.internal.finite"
+local on_error = require "moonbeam.internal.on_error"
+local options_of = require "moonbeam.internal.options"
 local psf_tools = require "moonbeam.psf"
-local search = require "moonbeam.tile_search"
+local search = require "moonbeam.deconv.tile_search"
 local volumes = require "moonbeam.volumes"
-local whole_call = require "moonbeam.whole"
+local whole_call = require "moonbeam.internal.whole"
 
 local tiled = {}
 

@@ -8,13 +8,13 @@
 -- How to cut: moonbeam.tile_search.
 
 local mb = require "moonbeam"
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local convolution = require "moonbeam.convolution"
-local finite = require "moonbeam.finite"
-local on_error = require "moonbeam.on_error"
-local options_of = require "moonbeam.options"
+local finite = require "moonbeam.internal.finite"
+local on_error = require "moonbeam.internal.on_error"
+local options_of = require "moonbeam.internal.options"
 local psf_tools = require "moonbeam.psf"
-local search = require "moonbeam.tile_search"
+local search = require "moonbeam.deconv.tile_search"
 local volumes = require "moonbeam.volumes"
 
 local tiles = {}

@@ -4,14 +4,14 @@
 -- Rotation centres are 0-based pixel-centre coordinates: (columns - 1)/2 in the middle.
 
 local mb = require "moonbeam"
-local arguments = require "moonbeam.arguments"
-local center = require "moonbeam.center"
-local fbp = require "moonbeam.fbp"
-local methods = require "moonbeam.method"
-local on_error = require "moonbeam.on_error"
-local options_of = require "moonbeam.options"
-local pick = require "moonbeam.pick"
-local whole_call = require "moonbeam.whole"
+local arguments = require "moonbeam.internal.arguments"
+local center = require "moonbeam.tomo.center"
+local fbp = require "moonbeam.tomo.fbp"
+local methods = require "moonbeam.tomo.method"
+local on_error = require "moonbeam.internal.on_error"
+local options_of = require "moonbeam.internal.options"
+local pick = require "moonbeam.internal.pick"
+local whole_call = require "moonbeam.internal.whole"
 
 local tomo = {
     fbp = fbp.reconstruct,

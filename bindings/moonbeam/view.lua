@@ -1,9 +1,9 @@
 -- Looking at arrays: pictures of slices. Elements stay in C (lua_picture.c); this is the policy.
 
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
-local file_name = require "moonbeam.file_name"
-local options_of = require "moonbeam.options"
+local file_name = require "moonbeam.internal.file_name"
+local options_of = require "moonbeam.internal.options"
 
 local view = {}
 

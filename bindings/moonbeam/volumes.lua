@@ -10,7 +10,7 @@
 -- everything else. On shadows of the devices nothing is read or written: the same calls tell the memory.
 
 local mb = require "moonbeam"
-local arguments = require "moonbeam.arguments"
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 
 local volumes = {}

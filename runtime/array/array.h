@@ -7,7 +7,7 @@
 #define MB_ARRAY_ARRAY_H
 
 #include "device/device.h"
-#include "memory/storage.h"
+#include "array/storage.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -11,7 +11,7 @@
 #ifndef MB_DEVICE_BACKEND_H
 #define MB_DEVICE_BACKEND_H
 
-#include "fft/fft.h"
+#include "device/fft.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -11,7 +11,7 @@
 #define MB_DEVICE_DEVICE_H
 
 #include "device/backend.h"
-#include "memory/pinned.h"
+#include "device/pinned.h"
 #include "memory/pool.h"
 
 #ifdef __cplusplus

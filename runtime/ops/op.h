@@ -11,7 +11,7 @@
 #define MB_OPS_OP_H
 
 #include "array/array.h"
-#include "memory/planner.h"
+#include "ops/planner.h"
 
 #ifdef __cplusplus
 extern "C" {

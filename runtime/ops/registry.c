@@ -1,6 +1,6 @@
 /*
 ** The operator registry: a table in the order of the generated list (build/gen/op_registry.inc, written by premake5.lua
-** from a sorted glob of runtime/ops/op_*.c), so it is sorted by name.
+** from the files op_<name>.c of the families), so it is sorted by name.
 */
 #include "ops/op.h"
 #include <math.h>

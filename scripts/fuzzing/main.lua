@@ -2,7 +2,7 @@
 -- is reached. See scripts/fuzz.
 
 local mb = require "moonbeam"
-local cli = require "moonbeam.cli"
+local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
 local files = require "scripts.fuzzing.files"
 local report = require "scripts.fuzzing.report"

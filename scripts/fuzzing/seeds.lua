@@ -6,7 +6,7 @@
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
-local tiff_encoder = require "spec.io.tiff_encoder"
+local tiff_encoder = require "spec.support.tiff_encoder"
 
 local seeds = {}
 

@@ -1,7 +1,7 @@
 -- Library functions whose n-th allocation fails, for every n: nothing of the call stays live, not
 -- even garbage.
 
-local files = require "spec.io.files"
+local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 

@@ -3,7 +3,7 @@
 -- switches and files, so a process of its own makes them.
 
 local helper = require "spec.helper"
-local files = require "spec.io.files"
+local files = require "spec.support.files"
 
 local PROBE = [=[
 local mb = require "moonbeam"
@@ -128,12 +128,15 @@ describe("nonsense", function()
 
     it("of modules that are parts of others is out of reach", function()
         local mb = require "moonbeam"
-        for name in pairs(require "moonbeam.internal") do
-            assert.is_not_nil(package.searchpath("moonbeam." .. name, package.path), name)
+        local parts = 0
+        for file in io.popen("ls bindings/moonbeam/*/*.lua"):lines() do
+            local name = file:match "([%w_]+)%.lua$"
+            parts = parts + 1
             assert.matches("moonbeam has no '" .. name, (helper.failure(function()
                 return mb[name]
             end)))
         end
+        assert.is_true(parts > 30, parts)
         assert.is_nil(mb.tiles.cut)
     end)
 end)

@@ -3,8 +3,7 @@
 
 local helper = require "spec.helper"
 local mb = require "moonbeam"
-local arguments = require "moonbeam.arguments"
-local internal = require "moonbeam.internal"
+local arguments = require "moonbeam.internal.arguments"
 
 local ZZZ = {zzz = 1}
 
@@ -116,7 +115,7 @@ local function public_functions()
     local folder = package.searchpath("moonbeam", package.path):match("^(.*)init%.lua$")
     for _, file in ipairs(mb.system.folder(folder)) do
         local name = file:match("^([%w_]+)%.lua$")
-        local module = name and not internal[name] and mb[name]
+        local module = name and name ~= "init" and mb[name]
         for key, f in pairs(type(module) == "table" and module or {}) do
             if type(f) == "function" and (name ~= "array" or key ~= "methods") then
                 list[name .. "." .. key] = f

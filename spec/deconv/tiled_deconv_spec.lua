@@ -1,6 +1,6 @@
-local cutting = require "moonbeam.tile_search"
+local cutting = require "moonbeam.deconv.tile_search"
 local mb = require "moonbeam"
-local files = require "spec.io.files"
+local files = require "spec.support.files"
 local helper = require "spec.helper"
 local deconv, tiled, volumes = mb.deconv, mb.tiled_deconv, mb.volumes
 

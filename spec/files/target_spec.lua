@@ -4,7 +4,7 @@
 -- MOONBEAM_REPEAT=100 repeats what is left to chance (kills and pairs of processes) that often;
 -- by default a few times.
 local core = require "moonbeam.core"
-local files = require "spec.io.files"
+local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 

@@ -44,7 +44,7 @@ describe("an operator without CUDA kernel", function()
     end)
 
     it("is one whose file in cuda/ is missing", function()
-        local sources = io.open("cuda/cuda_launch.cuh")
+        local sources = io.open("cuda/shared/cuda_launch.cuh")
         if not sources then
             pending("the sources of the plug-in are not here")
         end

@@ -1,5 +1,5 @@
 -- What reconstruct.lua says about the axis: in its report, in the result, as a picture.
-local files = require "spec.io.files"
+local files = require "spec.support.files"
 local mb = require "moonbeam"
 
 local program = mb.system.program()

@@ -1,6 +1,6 @@
 -- convolve.lua and deconvolve.lua as a user runs them.
 local mb = require "moonbeam"
-local files = require "spec.io.files"
+local files = require "spec.support.files"
 local helper = require "spec.helper"
 
 local folder

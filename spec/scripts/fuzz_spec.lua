@@ -1,5 +1,5 @@
 -- The fuzzer itself: that it tells every kind of failure, so that its silence means something.
-local files = require "spec.io.files"
+local files = require "spec.support.files"
 require "spec.helper"
 
 local has_compiler = os.execute("command -v cc >/dev/null 2>&1")

@@ -1,6 +1,6 @@
 -- Names of what recipes and library functions write: the format that a name promises, files that
 -- are there already, and links.
-local files = require "spec.io.files"
+local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 

@@ -9,7 +9,7 @@ local sanitized = helper.program:match("/sanitize/") ~= nil
 
 -- Prints the most that the process has had, when the Lua state is closed.
 local PROBE = [[-e 'PROBE = setmetatable({}, {__gc = function() print("most", ]]
-    .. [[select(2, require("moonbeam.process_memory").resident())) end})' ]]
+    .. [[select(2, require("moonbeam.internal.process_memory").resident())) end})' ]]
 
 describe("the process", function()
     local folder

@@ -1,5 +1,5 @@
 -- The recipes as a user runs them: as programs, from file to file.
-local files = require "spec.io.files"
+local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 

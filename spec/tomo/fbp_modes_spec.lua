@@ -1,6 +1,6 @@
 -- The modes of filtered back-projection: one result, known peaks.
 local mb = require "moonbeam"
-local fbp = require "moonbeam.fbp"
+local fbp = require "moonbeam.tomo.fbp"
 local helper = require "spec.helper"
 
 local ANGLES, COLS = 37, 48

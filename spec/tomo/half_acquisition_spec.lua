@@ -1,6 +1,6 @@
 -- Half acquisition: a whole turn with the axis near an edge of the detector shows a field of view of nearly twice its width.
 local mb = require "moonbeam"
-local fbp = require "moonbeam.fbp"
+local fbp = require "moonbeam.tomo.fbp"
 local helper = require "spec.helper"
 
 -- {density, radii, centre, angle}: within a radius of 40, most of it outside a detector of 60 columns around its middle.

@@ -85,7 +85,7 @@ describe("tomo.reconstruct", function()
             accuracy = "exact"})
         assert.equal("fast", way({device = "planned:h200"}).mode)
         local sino <close>, few = sinograms(5, 30, 64, "host")
-        local fbp = require "moonbeam.fbp"
+        local fbp = require "moonbeam.tomo.fbp"
         local before = fbp.BATCH_BYTES
         fbp.BATCH_BYTES = 1 -- as small parts as there are
         local _ <close> = setmetatable({}, {__close = function() fbp.BATCH_BYTES = before end})
@@ -95,7 +95,7 @@ describe("tomo.reconstruct", function()
     end)
 
     it("knows from how many angles on back-projection on a GPU has half floats", function()
-        local same = require("moonbeam.fbp").same_in_place
+        local same = require("moonbeam.tomo.fbp").same_in_place
         local device, changes, last = mb.device "planned:h200", 0, true
         for count = 500, 800 do
             local now = same(device, count, 1024, {})

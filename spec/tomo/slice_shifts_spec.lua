@@ -1,5 +1,5 @@
 -- An axis of its own for every slice: tomo.fbp and tomo.reconstruct with slice_shifts.
-local fbp = require "moonbeam.fbp"
+local fbp = require "moonbeam.tomo.fbp"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 

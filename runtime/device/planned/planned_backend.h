@@ -10,7 +10,7 @@
 #define MB_DEVICE_PLANNED_PLANNED_BACKEND_H
 
 #include "device/backend.h"
-#include "fft/fft_record.h"
+#include "device/fft_record.h"
 
 typedef struct mb_device_record {
     const char *name; /* "h200", of "planned:h200" */

@@ -1,0 +1,403 @@
+--- Command lines of the recipes: one table declares the options; parsing, --help and the error texts come from it.
+--
+--   local options = cli.parse(arg, {
+--       usage = "reconstruct.lua SCAN [options]", summary = "...",
+--       {"scan", positional = true, required = true, doc = "..."},
+--       {"rows", short = "r", value = "A:B", type = cli.range, doc = "..."},
+--   })
+--
+-- A type is a function from text to a value, or nil and what is wrong. An option without `value` is a switch.
+
+local core = require "moonbeam.core"
+local device = require "moonbeam.device"
+local file_name = require "moonbeam.internal.file_name"
+
+local cli = {}
+
+--- "8G" (8e9), "512Mi" (512 * 2^20), "1000000" -> bytes.
+function cli.bytes(text)
+    local ok, bytes = pcall(core.device.bytes, text)
+    if not ok then
+        return nil, "a size such as 8G, 512Mi or 1000000"
+    end
+    return bytes
+end
+
+function cli.number(text)
+    local value = tonumber(text)
+    if not value or value ~= value or math.abs(value) == math.huge then
+        return nil, "a number"
+    end
+    return value
+end
+
+--- A type for numbers that lie above `low` and below `high`; nil: no such end.
+function cli.between(low, high)
+    local words = low and high and ("a number between %g and %g"):format(low, high) or low and ("a number above %g"):format(low)
+        or ("a number below %g"):format(high)
+    return function(text)
+        local value = cli.number(text)
+        if not value or low and value <= low or high and value >= high then
+            return nil, words
+        end
+        return value
+    end
+end
+
+--- Type: a number, or what `of` makes of the text, that is `low` or more. `words` say so in
+-- messages.
+function cli.at_least(low, of, words)
+    words = words or ("a number, %g or more"):format(low)
+    return function(text)
+        local value = (of or cli.number)(text)
+        if not value or value < low then
+            return nil, words
+        end
+        return value
+    end
+end
+
+function cli.count(text)
+    local value = math.tointeger(tonumber(text))
+    if not value or value < 1 then
+        return nil, "a whole number, 1 or more"
+    end
+    return value
+end
+
+--- A type for whole numbers from 1 to `most`.
+function cli.up_to(most)
+    return function(text)
+        local value = cli.count(text)
+        if not value or value > most then
+            return nil, ("a whole number from 1 to %d"):format(most)
+        end
+        return value
+    end
+end
+
+--- A type for so many extents, by default any number of them: "64,256,256" -> {64, 256, 256}.
+function cli.extents(axes)
+    return function(text)
+        local list, words = {}, 0
+        for word in text:gmatch("[^,x]+") do
+            words = words + 1
+            list[words] = cli.count(word)
+        end
+        if words == 0 or #list < words or axes and words ~= axes then
+            return nil, ("%swhole numbers, 1 or more each, such as 64,512,512"):format(axes and axes .. " " or "")
+        end
+        return list
+    end
+end
+
+--- "3,1.5,1.5" -> {3, 1.5, 1.5}.
+function cli.numbers(text)
+    local list = {}
+    for word in text:gmatch("[^,]+") do
+        list[#list + 1] = tonumber(word)
+        if not list[#list] then
+            return nil, "numbers such as 3,1.5,1.5"
+        end
+    end
+    return list
+end
+
+--- A type for two numbers, which `form` names: "LOW:HIGH" takes "0:1.5" -> {0, 1.5}.
+function cli.pair(form)
+    return function(text)
+        local first, last = text:match("^([^:]+):([^:]+)$")
+        local low, high = cli.number(first), cli.number(last)
+        if not (low and high) then
+            return nil, "two numbers as " .. form
+        end
+        return {low, high}
+    end
+end
+
+--- "a:b" -> {a, b}; 1-based and inclusive; "a" alone is one row; an end left out is nil.
+function cli.range(text)
+    local first, last = text:match("^(%-?%d*):(%-?%d*)$")
+    if not first then
+        first = text:match("^%-?%d+$")
+        last = first
+    end
+    local low, high = math.tointeger(tonumber(first)), math.tointeger(tonumber(last))
+    if not first or first ~= "" and not low or last ~= "" and not high then
+        return nil, "a range A:B (1-based, inclusive)"
+    end
+    return {low, high}
+end
+
+function cli.choice(...)
+    local choices = {...}
+    return function(text)
+        for _, choice in ipairs(choices) do
+            if choice == text then
+                return text
+            end
+        end
+        return nil, "one of " .. table.concat(choices, ", ")
+    end
+end
+
+local function nearest(name, spec)
+    local names = {}
+    for _, option in ipairs(spec) do
+        if not option.positional then
+            names[#names + 1] = option[1]
+        end
+    end
+    return core.error.nearest(name, names)
+end
+
+local function default_text(value)
+    return type(value) == "table" and table.concat(value, ",") or tostring(value)
+end
+
+--- The text of --help.
+function cli.help(spec)
+    local lines = {"usage: moonbeam " .. spec.usage, "", spec.summary, ""}
+    local rows, width = {}, 0
+    for _, option in ipairs(spec) do
+        local left = option.positional and option[1]:upper()
+            or (option.short and "-" .. option.short .. ", " or "") .. "--" .. option[1]
+                .. (option.value and " " .. option.value or "")
+        rows[#rows + 1] = {left, option.doc .. (option.default ~= nil and (" (default %s)"):format(default_text(option.default)) or "")}
+        width = math.max(width, #left)
+    end
+    rows[#rows + 1] = {"-h, --help", "this text"}
+    for _, row in ipairs(rows) do
+        lines[#lines + 1] = ("  %-" .. width .. "s  %s"):format(row[1], row[2])
+    end
+    if spec.notes then
+        lines[#lines + 1] = ""
+        lines[#lines + 1] = spec.notes
+    end
+    return table.concat(lines, "\n") .. "\n"
+end
+
+-- The program's own name, for its messages; set by `parse`.
+local program = "moonbeam"
+
+--- As print, but what a file or a name holds cannot steer the terminal.
+function cli.print(...)
+    local words = table.pack(...)
+    for i = 1, words.n do
+        words[i] = core.error.printable(tostring(words[i]), true)
+    end
+    print(table.unpack(words, 1, words.n))
+end
+
+--- One line on stderr, with line ends spelled out: a file cannot add lines of its own.
+function cli.tell(line)
+    io.stderr:write(core.error.printable(line), "\n")
+end
+
+--- Ends the program with a line on stderr and this status, 1 by default.
+function cli.stop(message, status)
+    cli.tell(("%s: %s"):format(program, message))
+    os.exit(status or 1, true)
+end
+
+--- Wrong use ends the program with status 2, as command-line programs do.
+function cli.wrong(format, ...)
+    cli.stop(("%s (--help lists the options)"):format(format:format(...)), 2)
+end
+
+--- Text of a library function as a shell user understands it: "the option NAME" and "the option
+-- NAME = VALUE" become what `names` has for NAME, or for "NAME = VALUE".
+function cli.spoken(text, names)
+    text = text:gsub("the option ([%w_]+) = (%w+)", function(name, value)
+        local option = names[name]
+        return names[name .. " = " .. value] or option and option .. " " .. value
+    end)
+    return (text:gsub("the option ([%w_]+)", names))
+end
+
+-- An error object in those words. A line of the recipe helps nobody who gave it a file.
+local function speak(problem, names)
+    local message = cli.spoken(problem.message, names)
+    problem.arg = message == problem.message and problem.arg or nil -- its name has been said
+    problem.where, problem.message = nil, message
+end
+
+--- The first of its arguments; where it is nil or false, the second is why, and the program ends:
+-- for what `open` returns. `names`, if given, are those of cli.spoken.
+function cli.must(value, problem, names)
+    if not value then
+        if type(problem) == "table" then
+            speak(problem, names or {})
+        end
+        cli.stop(tostring(problem))
+    end
+    return value
+end
+
+--- What fn(...) returns; an error ends the program with its text, as cli.spoken has it.
+function cli.tried(names, fn, ...)
+    local results = table.pack(pcall(fn, ...))
+    if not results[1] then
+        local problem = results[2]
+        if type(problem) ~= "table" then
+            error(problem, 0)
+        end
+        speak(problem, names)
+        cli.stop(tostring(problem))
+    end
+    return table.unpack(results, 2, results.n)
+end
+
+--- fn(...), whose arguments come from the command line: where it finds one that is out of range, that is wrong use.
+function cli.checked(fn, ...)
+    local results = table.pack(pcall(fn, ...))
+    if results[1] then
+        return table.unpack(results, 2, results.n)
+    end
+    local problem = results[2]
+    if type(problem) ~= "table" then
+        error(problem, 0)
+    end
+    speak(problem, {})
+    if problem.code == "argument" then
+        cli.wrong("%s", tostring(problem))
+    end
+    cli.stop(tostring(problem))
+end
+
+--- The device of --device (nil: the default device) with the budget of --budget (bytes, or nil).
+function cli.device(id, budget)
+    return cli.checked(device, id, budget and {budget = budget} or nil)
+end
+
+-- FILE.h5:/path -> FILE.h5
+local function file_of(name)
+    return (name:gsub("^(.+):/.*$", "%1"))
+end
+
+local outputs = {} -- the option by the file that it has this run write
+
+-- Device and inode of a file that is read: FILE, or the file of FILE:/PATH.
+local function facts_of_input(name)
+    return core.system.stat(name) or core.system.stat(file_of(name))
+end
+
+--- Checks a file to be written before anything else is done, so that work is not lost on a wrong name, and no input by its own
+-- result. Creates nothing. `name` is that of the option (or OUT, an argument), `path` may be nil.
+-- Options: inputs, a list of files that are read; replace = true: an existing file may be
+-- replaced; extensions, what the name may end in (moonbeam.file_name); what, what is written;
+-- member = true: FILE.h5:/PATH names a dataset.
+function cli.output(name, path, options)
+    if not path or core.device.dry() then
+        return
+    end
+    local file = options.member and path:match("^(.+%.%w+):/.*$") or path
+    name = name:match("^%l") and "--" .. name or name
+    if file == "" then
+        cli.wrong("%s \"\" is no file name", name)
+    end
+    local problem = options.extensions and file_name.problem(file, options.extensions, options.what)
+    if problem then
+        cli.wrong("%s: %s", name, problem)
+    end
+    if outputs[file] and outputs[file] ~= name then
+        cli.wrong("%s and %s are the same file, %s", outputs[file], name, file)
+    end
+    outputs[file] = name
+    local facts = core.system.stat(file)
+    for _, input in pairs(options.inputs or {}) do
+        local read = facts_of_input(input)
+        if facts and read and facts.device == read.device and facts.inode == read.inode then
+            cli.stop(("%s %s is a file that is read, %s; choose another name"):format(name, path, input))
+        end
+    end
+    if facts and facts.kind ~= "file" then
+        cli.stop(("%s %s is %s; choose another name"):format(name, path, facts.kind == "folder" and "a folder"
+            or "not an ordinary file"))
+    elseif facts and not options.replace then
+        cli.stop(("%s %s exists already; choose another name, or --overwrite replaces it"):format(name, path))
+    end
+    local ok, refused = pcall(core.target.check, file, true)
+    if not ok then
+        cli.stop(("%s %s cannot be written: %s"):format(name, path,
+            (refused.message:gsub("^cannot create '.-': ", ""))))
+    end
+end
+
+--- Parses `arguments` (the global `arg`). Returns a table keyed by option name, with `-` as `_`.
+function cli.parse(arguments, spec)
+    local by_name, positional, values = {}, {}, {}
+    program = spec.usage:match("^%S+")
+    for _, option in ipairs(spec) do
+        if option.positional then
+            positional[#positional + 1] = option
+        else
+            by_name["--" .. option[1]] = option
+            if option.short then
+                by_name["-" .. option.short] = option
+            end
+        end
+        values[option[1]:gsub("-", "_")] = option.default
+    end
+    local function set(option, text)
+        local value = text
+        if option.type then
+            local problem
+            value, problem = option.type(text)
+            if value == nil then
+                cli.wrong("%s: \"%s\" is not %s", option.positional and option[1]:upper() or "--" .. option[1], text,
+                    problem)
+            end
+        end
+        values[option[1]:gsub("-", "_")] = value
+    end
+    local at, next_positional, only_positional = 1, 1, false
+    while at <= #arguments do
+        local word = arguments[at]
+        local name, attached = word:match("^(%-%-[^=]+)=(.*)$")
+        name = name or word
+        if word == "--" and not only_positional then
+            only_positional = true
+        elseif not only_positional and (word == "--help" or word == "-h") then
+            io.write(cli.help(spec))
+            os.exit(0, true)
+        elseif not only_positional and word:match("^%-.") and not (tonumber(word) and not by_name[name]) then
+            local option = by_name[name]
+            if not option then
+                local near = nearest(name:gsub("^%-+", ""), spec)
+                cli.wrong("unknown option %s%s", name, near and ("; did you mean --%s?"):format(near) or "")
+            end
+            if not option.value then
+                if attached then
+                    cli.wrong("%s takes no value", name)
+                end
+                set({option[1]}, true)
+            else
+                if not attached then
+                    at = at + 1
+                    attached = arguments[at]
+                end
+                if not attached then
+                    cli.wrong("%s needs a value: %s %s", name, name, option.value)
+                end
+                set(option, attached)
+            end
+        else
+            local option = positional[next_positional]
+            if not option then
+                cli.wrong("one argument too many: %s", word)
+            end
+            set(option, word)
+            next_positional = next_positional + 1
+        end
+        at = at + 1
+    end
+    for _, option in ipairs(spec) do
+        if option.required and values[option[1]:gsub("-", "_")] == nil then
+            cli.wrong("%s is missing", option.positional and option[1]:upper() or "--" .. option[1])
+        end
+    end
+    return values
+end
+
+return cli

@@ -1,0 +1,192 @@
+-- The volume of a result spread over files: a folder beside the result's own file, which shows them as one dataset.
+--
+-- One file takes bytes from one writer at a time, whatever the number of threads; several files take as many times more. Each
+-- file has some slices, is complete when it has its name (runtime/files/target.h), and opens by
+-- itself. The disk has taken their data when a carrier has ended them, and is made to take the
+-- rest of all of them at once, in the end. The folder has a name of its own in every run,
+-- "<result without .h5>-slices-<8 digits>", to which the result's file refers: so the rename of
+-- that file replaces the whole result, and no kill and no second process can mix two. The folder
+-- of a replaced result goes after that.
+
+local core = require "moonbeam.core"
+
+local parts = {}
+local methods = {}
+local metatable = { __name = "moonbeam.internal.result_parts", __index = methods }
+
+local DATASET = "/data"
+
+-- A file that is written takes three descriptors; some are left for the rest of the program.
+local DESCRIPTORS, OTHERS = 3, 64
+
+-- Root attribute of a result's file: the name of its folder.
+local FOLDER = "slices_folder"
+
+-- The name of the folder that the result `path` has, or nil: only a name that a result of this
+-- name gets. `file`: where its contents are, if that is elsewhere.
+local function folder_of(path, file)
+    local opened = core.system.stat(file or path) and core.h5.open(file or path)
+    if not opened then
+        return nil
+    end
+    local contents <close> = opened
+    local ok, name = pcall(contents.attribute, contents, "/", FOLDER)
+    local stem = path:match("[^/]*$"):gsub("%.[^.]*$", "") .. "-slices-"
+    if ok and type(name) == "string" and name:sub(1, #stem) == stem
+        and name:match("^%x+$", #stem + 1) then
+        return name
+    end
+    return nil
+end
+
+-- Removes a folder of the result `path` which that does not refer to (any more).
+local function remove_folder(path, name)
+    if name and name ~= folder_of(path) then
+        core.target.remove_folder((path:match("^.*/") or "") .. name)
+    end
+end
+
+--- Removes what killed runs have left of the result `path`.
+function parts.scavenge(path)
+    core.target.scavenge(path, folder_of(path) or "")
+    for swap in core.target.dead_swap, path do
+        remove_folder(path, folder_of(path, swap))
+        if not os.remove(swap) then
+            break
+        end
+    end
+end
+
+--- Gives `file`, the complete result `path`, its name, and removes the folder of the result which
+-- that replaces.
+function parts.publish(file, path)
+    local before = folder_of(path)
+    local held = file:finish("/entry/end_time", {hold = true})
+    -- What was replaced, to the letter; on some file systems what was there a moment before.
+    if held then
+        before = folder_of(path, held)
+    end
+    remove_folder(path, before)
+    file:close()
+end
+
+--- Prepares the parts of a volume {nz, ny, nx} in files of `count` slices beside `file`, which is
+-- being written. Nothing is written yet but the folder.
+function parts.create(file, options)
+    local shape, count = options.shape, options.slices_per_file
+    local self = setmetatable({ folder = file:make_folder(), list = {}, open = {}, opened = 0,
+        most = math.max(1, ((core.system.file_limit() or 1024) - OTHERS) // DESCRIPTORS),
+        shape = shape, dtype = options.dtype or "f32", count = count, attributes = options.attributes }, metatable)
+    file:set_attribute("/", FOLDER, self.folder:match("[^/]*$"))
+    local digits = math.max(4, #tostring(shape[1]))
+    for first = 1, shape[1], count do
+        local last = math.min(first + count - 1, shape[1])
+        self.list[#self.list + 1] = { first = first, last = last, missing = last - first + 1,
+            name = ("slices-%0" .. digits .. "d-%0" .. digits .. "d.h5"):format(first, last) }
+    end
+    return self
+end
+
+--- What shows them as one: the sources of a virtual dataset.
+function methods:sources()
+    local base = self.folder:match("[^/]*$")
+    local list = {}
+    for i, part in ipairs(self.list) do
+        list[i] = { file = base .. "/" .. part.name, path = DATASET, first = part.first, last = part.last }
+    end
+    return list
+end
+
+local function open_part(self, part)
+    part.file = core.h5.create(self.folder .. "/" .. part.name)
+    part.dataset = part.file:create_dataset(DATASET, { shape = { part.last - part.first + 1, self.shape[2], self.shape[3] },
+        dtype = self.dtype, sparse = true, attributes = self.attributes })
+    part.file:set_attribute("/", "first_slice", part.first)
+    self.open[part] = true
+    self.opened = self.opened + 1
+end
+
+local function finish_part(part)
+    part.file:finish(nil, {sync = false})
+    part.file:close()
+    part.file, part.dataset = nil, nil
+    part.finished = true
+end
+
+-- Completes the files that have all their slices. Not those whose slices are still under way.
+local function settle(self, carrier)
+    for part in pairs(self.open) do
+        if part.missing == 0 and not (carrier and carrier:pending(part.dataset)) then
+            finish_part(part)
+            self.open[part] = nil
+            self.opened = self.opened - 1
+        end
+    end
+end
+
+--- Makes ready for the writing of slices z_first ... z_last: creates their files. What takes its time by itself, and could be
+-- done while slices before them are being written; as far as the process may have that many files open.
+function methods:prepare(z_first, z_last)
+    for i = (z_first - 1) // self.count + 1, (z_last - 1) // self.count + 1 do
+        local part = self.list[i]
+        if not part.file and not part.finished and self.opened < self.most then
+            open_part(self, part)
+        end
+    end
+end
+
+--- Writes slices z_first ... z_last of the volume, which `array` (z, y, x) holds; by a carrier if there is one. Then completes
+-- the files that have all of theirs by now.
+function methods:write(array, z_first, z_last, carrier)
+    for i = (z_first - 1) // self.count + 1, (z_last - 1) // self.count + 1 do
+        local part = self.list[i]
+        local from, to = math.max(z_first, part.first), math.min(z_last, part.last)
+        local own <close> = array:view({ from - z_first + 1, to - z_first + 1 })
+        local rows = { from - part.first + 1, to - part.first + 1 }
+        if part.finished then
+            core.error.raise("argument", ("slices %d ... %d are complete in '%s' already"):format(part.first, part.last, part.name),
+                { op = "result:write", arg = "z_first" })
+        elseif not part.file then
+            if carrier and self.opened >= self.most then -- those that are under way have to be completed first
+                carrier:finish()
+                settle(self, carrier)
+            end
+            open_part(self, part)
+        end
+        part.written = part.written or {}
+        for z = from, to do
+            if not part.written[z] then
+                part.written[z] = true
+                part.missing = part.missing - 1
+            end
+        end
+        if not carrier then
+            part.dataset:write(own, rows)
+        elseif part.missing == 0 then
+            carrier:carry_last(part.dataset, own, rows)
+        else
+            carrier:carry(part.dataset, own, rows)
+        end
+    end
+    settle(self, carrier)
+end
+
+--- Completes all files; the disk has them then.
+function methods:finish()
+    settle(self)
+    core.system.sync_files(self.folder)
+    core.system.sync_folder(self.folder)
+end
+
+--- Closes the files; what is not complete goes, and the folder goes with the result's own file.
+-- Any number of times.
+function methods:close()
+    for _, part in ipairs(self.list) do
+        if part.file then
+            part.file:close()
+            part.file, part.dataset = nil, nil
+        end
+    end
+end
+
+return parts

@@ -1,0 +1,72 @@
+--- The value of an element in a dry run, where arrays have no data. It can be printed ("?"), put
+-- into texts, and it scales arrays; whatever else is done with it (arithmetic, a comparison by
+-- size, an index) is an error that says how to supply a bound. One thing cannot be noticed: that
+-- it equals a number (==) is just false.
+
+local core = require "moonbeam.core"
+
+local unknown = {}
+
+local function fail()
+    core.error.raise("dry_run", core.array.unknown_message)
+end
+
+local metatable = {__name = "moonbeam.internal.unknown", __tostring = function()
+    return "?"
+end, __concat = function(a, b)
+    return tostring(a) .. tostring(b)
+end}
+for _, name in ipairs {"add", "sub", "mul", "div", "mod", "pow", "unm", "idiv", "band", "bor",
+    "bxor", "bnot", "shl", "shr", "len", "eq",
+    "lt", "le", "index", "newindex", "call"} do
+    metatable["__" .. name] = fail
+end
+
+-- Two, so that comparing them is noticed; they are handed out in turn.
+core.array.set_unknown(setmetatable({}, metatable), setmetatable({}, metatable))
+
+--- Is it one?
+function unknown.is(value)
+    return debug.getmetatable(value) == metatable
+end
+
+-- As string.format, but that unknown values show as "?" wherever they stand.
+local function tolerant(format, text, ...)
+    local arguments, found, number = table.pack(...), false, 0
+    for i = 1, arguments.n do
+        found = found or unknown.is(arguments[i])
+    end
+    if found and type(text) == "string" then
+        text = text:gsub("%%[-+ #0]*%d*%.?%d*[%a%%]", function(conversion)
+            if conversion:sub(-1) ~= "%" then
+                number = number + 1
+                return unknown.is(arguments[number]) and "%s" or nil
+            end
+        end)
+    end
+    return format(text, table.unpack(arguments, 1, arguments.n))
+end
+
+--- Until the returned value is closed, string.format takes unknown values.
+function unknown.formatted()
+    local format = string.format
+    string.format = function(...) -- luacheck: ignore
+        return tolerant(format, ...)
+    end
+    return setmetatable({}, {__close = function()
+        string.format = format -- luacheck: ignore
+    end})
+end
+
+--- The error of a function of Lua's that got an unknown value, as one that says what to do; any
+-- other as it is.
+function unknown.explained(err)
+    if type(err) ~= "string" or not err:find("moonbeam.internal.unknown", 1, true) then
+        return err
+    end
+    local problem = core.error.new("dry_run", core.array.unknown_message)
+    problem.where = err:match("^([^\n]-:%d+): ") or problem.where
+    return problem
+end
+
+return unknown

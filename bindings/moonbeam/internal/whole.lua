@@ -1,0 +1,140 @@
+--- Budget errors of a whole call. The request that fails first is seldom the largest: what it
+-- needs is not what the call needs. A public function of the library that a budget error leaves
+-- is therefore planned, in the state that it has left and with the arguments that it got, and the
+-- error says with which budget it runs: it does with that one, and with 512 bytes less it does
+-- not.
+--
+-- It costs a call nothing but a small table, until it fails. Where the call cannot be repeated
+-- (an argument is a function, which may do anything, or an array that is gone by now), the error
+-- keeps what it says of the request.
+
+local arguments = require "moonbeam.internal.arguments"
+local core = require "moonbeam.core"
+
+local whole = {}
+
+local UNIT = core.pool.round(1)
+
+-- How deep arguments are looked through.
+local DEPTH = 4
+
+-- Coroutines in which a public function runs: inner ones are part of the outermost.
+local active = setmetatable({}, {__mode = "k"})
+
+local end_dry_run = setmetatable({}, {__close = core.device.dry_end})
+
+-- Runs run() without doing it, in so much room beyond what is live on the device (nil: whatever
+-- it takes). Returns what was live before and the most that was; nil when it does not fit.
+local function planned(run, device, room)
+    core.device.dry_begin({device}, room, true)
+    local _ <close> = end_dry_run
+    local live = core.pool.stats(device).live
+    local ok, err = pcall(run)
+    if ok then
+        return live, core.pool.stats(device).live_peak
+    elseif type(err) ~= "table" or err.code ~= "budget" then
+        error(err, 0)
+    end
+end
+
+--- The least budget of the device with which run() runs, found by planning it; nil where that
+-- cannot be told.
+function whole.least_budget(run, device)
+    local live, peak = planned(run, device)
+    local low = core.pool.stats(device).budget // UNIT * UNIT -- does not do
+    if not peak then
+        return nil
+    end
+    -- What is done may depend on the budget.
+    local _, high = planned(run, device, peak - live)
+    if not high or high <= low then
+        return nil
+    end
+    local first = high - UNIT
+    while high - low > UNIT do
+        local middle = first or (low + high) // (2 * UNIT) * UNIT
+        first = nil
+        local _, fits = planned(run, device, middle - live)
+        if fits then
+            high = fits
+        else
+            low = middle
+        end
+    end
+    return high
+end
+
+-- Can the value be given to the call again?
+local function repeatable(value, depth)
+    if debug.getmetatable(value) == core.array.metatable then
+        return not value.released
+    elseif type(value) == "function" or type(value) == "thread" then
+        return false
+    elseif type(value) ~= "table" or depth == 0 then
+        return true
+    end
+    for _, member in next, value do
+        if not repeatable(member, depth - 1) then
+            return false
+        end
+    end
+    return true
+end
+
+--- Makes the budget error say with which budget run() runs; `what` is what that is. Leaves it as
+-- it is where that cannot be told.
+function whole.explain(err, run, what)
+    if type(err) ~= "table" or err.code ~= "budget" or not err.enough or not err.device
+        or core.device.planning() then
+        return
+    end
+    local ok, bytes = pcall(function()
+        return whole.least_budget(run, core.device.open(err.device))
+    end)
+    if ok and bytes then
+        core.error.enough(err, bytes, what)
+    end
+end
+
+local call = {__close = function(self, err)
+    active[self.thread] = nil
+    if err == nil or type(err) ~= "table" or err.code ~= "budget" then
+        return
+    end
+    for i = 1, self.n do
+        if not repeatable(self[i], DEPTH) then
+            return
+        end
+    end
+    whole.explain(err, function()
+        self.f(table.unpack(self, 1, self.n))
+    end, self.name)
+end}
+
+local function wrapped(f, name, signature)
+    local check = arguments.signature(name, signature)
+    return arguments.stands_before(function(...)
+        check(...)
+        local thread = coroutine.running()
+        if active[thread] then
+            return f(...)
+        end
+        active[thread] = true
+        local _ <close> = setmetatable({f = f, name = name, thread = thread, n = select("#", ...),
+            ...}, call)
+        return f(...)
+    end, f)
+end
+
+--- The module, with every function of it replaced by one whose budget errors are of the whole
+-- call. `signatures`: by function, what it is given (arguments.signature).
+function whole.module(module, name, signatures)
+    for key, f in pairs(module) do
+        if type(f) == "function" then
+            module[key] = wrapped(f, name .. "." .. key, signatures and signatures[key] or "")
+        end
+    end
+    return module
+end
+
+return whole

@@ -1,0 +1,321 @@
+--- The rotation axis of projections in memory. `mb.tomo` has these functions.
+
+local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
+local axis_moments = require "moonbeam.tomo.axis_moments"
+local axis_pairs = require "moonbeam.tomo.axis_pairs"
+local axis_register = require "moonbeam.tomo.axis_register"
+local fbp = require "moonbeam.tomo.fbp"
+local finite = require "moonbeam.internal.finite"
+local options_of = require "moonbeam.internal.options"
+local pick = require "moonbeam.internal.pick"
+
+local FILTER_OPTIONS = fbp.FILTER_OPTIONS
+
+local center = {}
+
+-- How far from a registered pair's axis trial slices look, in pixels.
+center.PAIR_RANGE = 3
+-- The least part of the width that both projections of a pair must see.
+center.MIN_OVERLAP = axis_register.MIN_OVERLAP
+-- Registered pair and trial slices that are further apart than this differ: in pixels, and as a
+-- part of the width, whichever is more.
+center.AGREEMENT = 1
+center.AGREEMENT_PART = 1 / 500
+-- Residual of opposite projections above which noise or motion decides what trial slices look like.
+local NOISY = 0.01
+local FINEST_STEP = 0.5 -- px; sub-pixel figures come from a parabola
+
+--- Rotation axis from a pair of projections half a turn apart.
+--
+-- `first` and `opposite` are line integrals (row, column). Seen from behind, the object is mirrored
+-- about the axis: the axis is where the variance of the difference is least (formulas:
+-- axis_register.lua). `options.min_overlap` (default 0.3) is the least part of the width that both
+-- must see. Returns the 0-based column, the relative residual there (0: mirror images; about 1:
+-- nothing in common), and a table with more: uncertainty (px), verdict ("found", "ambiguous",
+-- "edge", "flat"), curve, match and common (see axis_register.lua). Errors: shape, argument (values
+-- that are not finite), budget.
+function center.find_center_pair(first, opposite, options)
+    options = options_of(options, "tomo.find_center_pair", {"min_overlap"})
+    arguments.array(first, "tomo.find_center_pair", "first", 2, 2, "a projection (row, column)")
+    arguments.array(opposite, "tomo.find_center_pair", "opposite", 2, 2,
+        "a projection (row, column)")
+    arguments.number(options.min_overlap, "tomo.find_center_pair", "min_overlap", 0, 1)
+    local rows, width = first.shape[1], first.shape[2]
+    if width < 2 then
+        mb.raise("shape", "one column has no axis to be found; give at least 2",
+            {op = "tomo.find_center_pair", arg = "first"})
+    elseif opposite.shape[1] ~= rows or opposite.shape[2] ~= width then
+        mb.raise("shape", ("first is %d x %d, opposite %d x %d"):format(rows, width,
+            opposite.shape[1], opposite.shape[2]), {op = "tomo.find_center_pair", arg = "opposite"})
+    end
+    local register <close> = axis_register.new(rows, width, first.device)
+    register:add(first, opposite)
+    local found = register:solve(options.min_overlap)
+    if not found then
+        axis_register.fail(first, opposite, "tomo.find_center_pair")
+    end
+    return found.column, found.residual, found
+end
+
+--- What a good centre makes small. Each takes a slice (ny, nx) and returns a number.
+center.metrics = {
+    -- Total of the negative values: a wrong centre breeds streaks that dip below zero.
+    negativity = function(slice)
+        local negative <close> = mb.binary(slice, "min", {scalar = 0})
+        return -negative:sum()
+    end,
+    -- Minus the sum of squares: a right centre piles contrast up. Needs an object that fits the
+    -- field of view.
+    sharpness = function(slice)
+        local squares <close> = mb.unary(slice, "square")
+        return -squares:sum()
+    end,
+}
+
+--- The metric for trial slices of a scan. Over a whole turn both views of a ray add up where the
+-- axis is right: "sharpness". Over half a turn the squares hardly depend on the axis: "negativity".
+function center.metric_for(angles)
+    return axis_pairs.is_turn(angles) and "sharpness" or "negativity"
+end
+
+-- The candidate of the least cost within `reach` of a column. Beyond the detector's edge it takes
+-- the edge once more.
+local function lowest_of_grid(cost, column, reach, step, width)
+    local best, best_cost = column, cost(column)
+    local steps = math.floor(reach / step)
+    for k = -steps, steps do
+        if k ~= 0 then
+            local candidate = math.max(0, math.min(width - 1, column + k * step))
+            local value = cost(candidate)
+            if value < best_cost then
+                best, best_cost = candidate, value
+            end
+        end
+    end
+    return best
+end
+
+-- Vertex of the least squares parabola through five candidates: noise moves single values, hardly
+-- the vertex.
+local function vertex_of_five(cost, column)
+    local curvature, slope = 0, 0
+    for k = -2, 2 do
+        local value = cost(column + k * FINEST_STEP)
+        curvature = curvature + (k * k - 2) * value / 14
+        slope = slope + k * value / 10
+    end
+    if curvature <= 0 then
+        return column
+    end
+    return column + FINEST_STEP * math.max(-1, math.min(1, -slope / (2 * curvature)))
+end
+
+--- Rotation centre by trial reconstruction: the candidate whose slice minimises a metric.
+--
+-- `sino` (angles, columns) of line integrals. Options: `guess` (default the middle), `range` (px
+-- either side, default a quarter of the width), `metric` ("negativity", the default, "sharpness",
+-- or a function), and the options of `ramp_filter`. The search goes from coarse to fine, a grid of
+-- steps that shrinks fourfold around the best candidate, and ends with a parabola fitted to the
+-- metric at half-pixel steps. How many slices it tries does not depend on the data, so a dry run
+-- takes the same steps (and returns the guess). Returns the 0-based column, and {edge = whether it
+-- is at the end of the range}.
+function center.find_center_metric(sino, angles, options)
+    options = options_of(options, "tomo.find_center_metric",
+        {"guess", "range", "metric", "accuracy"}, FILTER_OPTIONS)
+    arguments.array(sino, "tomo.find_center_metric", "sino", 2, 2, "a sinogram (angle, column)")
+    arguments.angles(angles, "tomo.find_center_metric", "angles", sino.shape[1])
+    local width = sino.shape[2]
+    arguments.number(options.guess, "tomo.find_center_metric", "guess", -1, width)
+    arguments.number(options.range, "tomo.find_center_metric", "range", 0, width)
+    fbp.check_pad_width(options.pad_width, width, "tomo.find_center_metric")
+    local metric = options.metric or "negativity"
+    if type(metric) ~= "function" then
+        metric = center.metrics[metric] or mb.raise("argument",
+            ("unknown metric \"%s\"; there are negativity and sharpness, or give a function")
+            :format(tostring(metric)), {op = "tomo.find_center_metric", arg = "metric"})
+    end
+    local column = options.guess or (width - 1) / 2
+    local reach = options.range or width / 4
+    -- Judge only the disc that every candidate sees from every angle; outside it the metric follows
+    -- the field of view.
+    local seen = math.min(column - reach, width - 1 - column - reach)
+    local circle = math.max(0.3, math.min(0.95, 2 * seen / width))
+    local filtered <close> = mb.ramp_filter(sino, pick(options, FILTER_OPTIONS))
+    local function cost(candidate)
+        local slice <close> = mb.backproject(filtered, angles, {center = candidate, circle = circle,
+            accuracy = options.accuracy})
+        local plane <close> = slice:reshape(slice.shape[slice.rank - 1], slice.shape[slice.rank])
+        local value = mb.bound(0, metric, plane)
+        if value ~= value then
+            finite.fail(sino, "tomo.find_center_metric", "the sinogram")
+        end
+        return type(value) == "number" and value or mb.raise("argument",
+            ("metric gave a %s; it must return a number"):format(type(value)),
+            {op = "tomo.find_center_metric", arg = "metric"})
+    end
+    local from, to = math.max(0, column - reach), math.min(width - 1, column + reach)
+    local step = math.max(math.min(reach / 8, 4), FINEST_STEP)
+    while true do
+        column = lowest_of_grid(cost, column, reach, step, width)
+        if step <= FINEST_STEP then
+            break
+        end
+        reach, step = step, math.max(step / 4, FINEST_STEP)
+    end
+    local found = vertex_of_five(cost, column)
+    return found, {edge = found < from + FINEST_STEP or found > to - FINEST_STEP}
+end
+
+-- Frames of a block, weighted and added up: one frame (row, column).
+local function synthesized(source, block)
+    local frames <close> = source.frames(block.first, block.last)
+    local list = {}
+    for i, weight in ipairs(block.weights) do
+        list[i] = {{weight}}
+    end
+    local weights <close> = mb.array(list, {device = source.device})
+    mb.binary(frames, "mul", {b = weights, out = frames})
+    local sum <close> = mb.reduce(frames, "sum", {axis = 1})
+    return sum:cast("f32")
+end
+
+-- Why trial slices of a registered scan may mislead, in words; nil where they do not: by streaks of
+-- few angles, by rays seen twice beside rays seen once, by noise, by what lies outside the field of
+-- view.
+local function doubt_of(found, angles, width)
+    local turns = axis_pairs.span(angles) / math.pi
+    if #angles < width / 4 then
+        return "few angles"
+    elseif math.abs(turns - math.max(1, math.floor(turns + 0.5))) > 0.05 then
+        return "neither half a turn nor a whole one"
+    elseif found.residual > NOISY then
+        return "noise"
+    elseif found.cut then
+        return "the object is larger than the field of view"
+    end
+    return nil
+end
+
+--- Registers the groups of opposite frames of a source: {rows, cols, device, angles, frames =
+-- function(first, last) that gives them (frame, row, column) as f32, transmission = whether they
+-- are that}. Returns what axis_register says; `open`: how far from the column the axis may be, in
+-- pixels, because an angle misses half a turn; and `doubt`: why trial slices may mislead, nil where
+-- they do not.
+function center.register_groups(source, groups, min_overlap)
+    local register <close> = axis_register.new(source.rows, source.cols, source.device,
+        source.transmission)
+    local miss = 0
+    for _, group in ipairs(groups) do
+        local first <close> = synthesized(source, group.left)
+        local opposite <close> = synthesized(source, group.right)
+        register:add(first, opposite)
+        miss = math.max(miss, group.miss)
+    end
+    local found = register:solve(min_overlap)
+    if not found then
+        for _, group in ipairs(groups) do
+            local first <close> = synthesized(source, group.left)
+            local opposite <close> = synthesized(source, group.right)
+            axis_register.fail(first, opposite, "tomo.find_center_pair")
+        end
+    end
+    found.open = miss * source.cols / 16
+    found.doubt = doubt_of(found, source.angles, source.cols)
+    found.groups = #groups
+    found.frames = #groups * #groups[1].left.weights
+    return found
+end
+
+--- Weighs the registration of opposite projections (`found`; nil if there are none) against
+-- `others`: slices (the axis of trial slices), edge (at the end of their range) and mass (the axis
+-- by centers of mass, nil where they do not tell). `width`: columns of the detector.
+--
+-- Opposite projections decide. That one is the mirror image of the other about the axis holds for
+-- every object, also for one that is larger than the field of view. The others move the axis only
+-- within `found.open`, what the registration leaves open. Centers of mass know all angles of an
+-- object that is seen whole. Trial slices are judged by their looks, and do not count where it is
+-- known that these mislead (`found.doubt`). Returns the axis, a verdict, and the name of the other
+-- that was weighed. Verdicts: that of the registration ("found", "ambiguous", "edge", "flat");
+-- "differ" if the other is further off than center.AGREEMENT; without a registration "mass", else
+-- "slices", or "edge" of their range.
+function center.decide(found, others, width)
+    if not found then
+        local verdict = others.mass and "mass" or others.edge and "edge" or "slices"
+        return others.mass or others.slices, verdict
+    elseif found.verdict ~= "found" then
+        return found.column, found.verdict
+    end
+    local name = others.mass and "mass" or not found.doubt and "slices" or nil
+    local off = name and others[name] - found.column or 0
+    local agreement = math.max(center.AGREEMENT, width * center.AGREEMENT_PART)
+    if math.abs(off) > found.open + agreement or name == "slices" and others.edge then
+        return found.column, "differ", name
+    end
+    return found.column + math.max(-found.open, math.min(found.open, off)), "found", name
+end
+
+-- Registers projections in memory; nil without opposite ones. Also which two are closest to half a
+-- turn apart, and by how much they miss it.
+local function registered(projections, angles, min_overlap)
+    local groups, first, other, miss = axis_pairs.groups(angles, projections.shape[3])
+    local found = groups and center.register_groups({rows = projections.shape[2],
+        cols = projections.shape[3], angles = angles, device = projections.device,
+        frames = function(from, to)
+            local view <close> = projections:view({from, to}, mb.all, mb.all)
+            return view:copy()
+        end}, groups, min_overlap)
+    return found, first, other, miss
+end
+
+--- Rotation axis of a set of projections: registration of opposite projections, and trial slices.
+--
+-- `projections` (angle, row, column) of line integrals, `angles` in radians. Options: `method`
+-- "auto" (both), "pair" or "metric", `row` (1-based row for the trial slices, default the middle),
+-- and those of the two functions above. Half a turn has opposite projections at its two ends, a
+-- whole turn everywhere: up to 64 pairs of them are registered (axis_pairs.lua), and they decide
+-- (center.decide). Returns the 0-based column and a table {verdict =, pair =, residual =,
+-- uncertainty =, metric =, angles = {i, j}, curve =} that says how it came about. Errors: argument
+-- (method "pair" without opposite projections; values that are not finite), budget.
+function center.find_center(projections, angles, options)
+    options = options_of(options, "tomo.find_center", {"method", "row", "min_overlap", "guess",
+        "range", "metric", "accuracy"}, FILTER_OPTIONS)
+    arguments.array(projections, "tomo.find_center", "projections", 3, 3,
+        "projections (angle, row, column)")
+    arguments.angles(angles, "tomo.find_center", "angles", projections.shape[1])
+    arguments.name(options.method, "tomo.find_center", "method", {"auto", "pair", "metric"})
+    arguments.count(options.row, "tomo.find_center", "row", 1, projections.shape[2])
+    local method, found, details = options.method or "auto", nil, {}
+    if method ~= "metric" then
+        local first, other, miss
+        found, first, other, miss = registered(projections, angles, options.min_overlap)
+        if found then
+            details = {pair = found.column, residual = found.residual, curve = found.curve,
+                uncertainty = found.uncertainty, angles = {first, other}, verdict = found.verdict}
+        elseif method == "pair" then
+            mb.raise("argument", ("no two projections are half a turn apart (closest: %.1f degrees "
+                .. "off); use method = \"metric\""):format(math.deg(miss)),
+                {op = "tomo.find_center", arg = "angles"})
+        end
+        if method == "pair" then
+            return details.pair, details
+        end
+    end
+    local row = options.row or (projections.shape[2] + 1) // 2
+    local view <close> = projections:view(mb.all, row, mb.all)
+    local sino <close> = view:copy()
+    local search = pick(options, FILTER_OPTIONS)
+    search.metric, search.accuracy = options.metric or center.metric_for(angles), options.accuracy
+    search.guess = options.guess or details.pair
+    search.range = options.range or (details.pair and center.PAIR_RANGE) or nil
+    local trial, column
+    details.metric, trial = center.find_center_metric(sino, angles, search)
+    details.mass = method ~= "metric" and axis_moments.find(sino, angles) or nil
+    column, details.verdict = center.decide(found, {slices = details.metric, edge = trial.edge,
+        mass = details.mass}, projections.shape[3])
+    return column, details
+end
+
+center.opposite_pair = axis_pairs.opposite
+
+return center

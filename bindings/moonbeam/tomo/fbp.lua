@@ -1,0 +1,337 @@
+--- Filtered back-projection: `tomo.fbp`, with its modes of using memory and its half acquisition.
+--
+-- A function over operators, to be read, copied and changed. Axis order and units are those of tomo.lua. Every mode asks the
+-- operators' estimates how large its parts may be, and a dry run takes the same decisions, so its peak is that of the run.
+
+local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
+local on_error = require "moonbeam.internal.on_error"
+local options_of = require "moonbeam.internal.options"
+local pick = require "moonbeam.internal.pick"
+
+local FILTER_OPTIONS = {"filter", "cutoff", "padding", "pad_width"}
+
+local fbp = {FILTER_OPTIONS = FILTER_OPTIONS}
+
+local BACKPROJECT_OPTIONS = {"center", "shifts", "size", "roi", "circle", "circle_value", "scale", "accuracy", "out"}
+
+-- The shifts as a list, one per row of sinograms; nil when there are none.
+local function shifts_of(options, rows)
+    local shifts = options.slice_shifts
+    if type(shifts) == "number" then
+        shifts = {shifts}
+    end
+    if shifts == nil then
+        return nil
+    elseif type(shifts) ~= "table" or #shifts ~= rows then
+        mb.raise("argument", ("slice_shifts must be a list of %d numbers, one per row of the sinograms; it is a %s%s"):format(rows,
+            type(shifts), type(shifts) == "table" and " of " .. #shifts or ""), {op = "tomo.fbp", arg = "slice_shifts"})
+    elseif options.half_acquisition then
+        mb.raise("argument", "half_acquisition weighs all rows about one axis: it does not go with slice_shifts",
+            {op = "tomo.fbp", arg = "slice_shifts"})
+    end
+    return shifts
+end
+
+-- What mode "in_place" lets a step take for scratch before it goes through the sinogram in smaller parts.
+fbp.BATCH_BYTES = 64 << 20
+
+-- What mode "fast" lets the filtered copy of a sinogram that is kept take, but no less than 64 slices: a full block of the
+-- back-projector.
+fbp.COPY_BYTES = 1 << 30
+local FULL_BLOCK = 64
+
+local MODES = {fast = true, in_place = true, auto = true}
+
+-- The widest padding that is taken for one, in detector widths. The default is two to four; more than that changes nothing but the
+-- time, which a slip of the hand can make hours.
+local WIDEST = 32
+
+--- Raises where `pad_width` is out of proportion to `cols` columns.
+function fbp.check_pad_width(pad_width, cols, op)
+    if type(pad_width) == "number" and pad_width > WIDEST * cols then
+        mb.raise("argument", ("pad_width is %.0f for rows of %d; it may be %d times as wide at most, %d, and twice is enough"):format(
+            pad_width, cols, WIDEST, WIDEST * cols), {op = op, arg = "pad_width"})
+    end
+end
+
+-- Everything that the modes of fbp share: shapes, the options of each operator, and what the operators will take.
+local function job_of(sino, angles, options)
+    arguments.array(sino, "tomo.fbp", "sino", 2, 3, "sinograms (row, angle, column), or one (angle, column)")
+    local rank = sino.rank
+    arguments.angles(angles, "tomo.fbp", "angles", sino.shape[rank - 1])
+    local job = {sino = sino, angles = angles, device = sino.device, rank = rank, rows = rank == 3 and sino.shape[1] or 1,
+        n_angles = sino.shape[rank - 1], cols = sino.shape[rank], filter = pick(options, FILTER_OPTIONS),
+        back = pick(options, BACKPROJECT_OPTIONS), consume = options.consume}
+    job.shifts = shifts_of(options, job.rows)
+    if options.half_acquisition then
+        if not options.center then
+            mb.raise("argument", "half_acquisition needs center, the column of the rotation axis", {op = "tomo.fbp", arg = "center"})
+        end
+        local weighted = mb.op.estimate("half_acquisition_weight", {sino}, {center = options.center, extend = true})
+        local wide = weighted.results[1].shape[rank]
+        job.half_center = options.center
+        job.back.center = options.center < (job.cols - 1) / 2 and options.center + wide - job.cols or options.center
+        job.back.scale = options.scale or 2 * math.pi / job.n_angles
+        -- The parts are chosen for the widest field of view that an axis on this detector gives.
+        -- So a wider field never takes less, and what holds for the outermost axis holds for all.
+        job.widest = setmetatable({cols = 2 * job.cols - 1}, {__index = job})
+        job.cols = wide
+    end
+    job.widest = job.widest or job
+    fbp.check_pad_width(options.pad_width, job.cols, "tomo.fbp")
+    return job
+end
+
+-- Shape of the sinograms of some rows, as back-projected; nil: of the whole call.
+local function sino_spec(job, rows)
+    if job.rank == 2 then
+        return {"f32", job.n_angles, job.cols}
+    end
+    return {"f32", rows or job.rows, job.n_angles, job.cols}
+end
+
+local function backproject_cost(job, rows)
+    local params = {}
+    for name, value in pairs(job.back) do
+        params[name] = name ~= "out" and value or nil
+    end
+    params.angles = job.angles
+    params.accuracy = rows == 1 and "exact" or params.accuracy
+    return mb.op.estimate("backproject", {sino_spec(job, rows)}, params, {device = job.device})
+end
+
+-- The scratch of ramp_filter for so many detector rows. It does not depend on how many slices move, nor how far.
+local function filter_cost(job, count)
+    local params = pick(job.filter, FILTER_OPTIONS)
+    params.slice_shifts = job.shifts and {0}
+    return mb.op.estimate("ramp_filter", {{"f32", count, job.cols}}, params, {device = job.device}).scratch
+end
+
+-- The largest of whole, whole/2, whole/4, ... 1 whose cost is within `limit`, or is no more than that of 1.
+local function largest(whole, limit, cost)
+    local most = math.max(limit, cost(1))
+    local count = whole
+    while count > 1 and cost(count) > most do
+        count = (count + 1) // 2
+    end
+    return count
+end
+
+-- Rows first .. last of the job, which is where their shifts are.
+local function filter_into(job, from, to, first, last)
+    local into = pick(job.filter, FILTER_OPTIONS)
+    into.slice_shifts = job.shifts and table.move(job.shifts, first, last, 1, {})
+    into.out = to
+    mb.ramp_filter(from, into)
+end
+
+-- Filters sinograms where they stand, or into `to`, `count` detector rows at a time. Their first row is row `start` of the job.
+local function filter_in_batches(job, from, to, count, start)
+    local rank, rows, n_angles = from.rank, from.rank == 3 and from.shape[1] or 1, job.n_angles
+    if count >= rows * n_angles then
+        return filter_into(job, from, to, start, start + rows - 1)
+    end
+    local function part(first, last, ...)
+        local a <close> = from:view(...)
+        local b <close> = to:view(...)
+        filter_into(job, a, b, start + first - 1, start + last - 1)
+    end
+    if count >= n_angles then
+        for first = 1, rows, count // n_angles do
+            local last = math.min(first + count // n_angles - 1, rows)
+            part(first, last, {first, last}, mb.all, mb.all)
+        end
+        return
+    end
+    for row = 1, rows do
+        for first = 1, n_angles, count do
+            local range = {first, math.min(first + count - 1, n_angles)}
+            if rank == 3 then
+                part(row, row, row, range, mb.all)
+            else
+                part(row, row, range, mb.all)
+            end
+        end
+    end
+end
+
+-- Filtered sinograms of their own for a part of the input that begins with row `start`, weighted and extended where the scan
+-- is a half acquisition.
+local function filtered_copy(job, part, count, start)
+    if job.half_center then
+        local wide = mb.half_acquisition_weight(part, job.half_center, {extend = true})
+        local _ <close> = on_error(function() wide:release() end)
+        filter_in_batches(job, wide, wide, count, start)
+        return wide
+    end
+    local filtered = mb.empty(part.shape, {device = job.device})
+    local _ <close> = on_error(function() filtered:release() end)
+    filter_in_batches(job, part, filtered, count, start)
+    return filtered
+end
+
+-- Slices from filtered sinograms, `count` at a time. One alone is back-projected without being packed first.
+local function backproject_in_groups(job, filtered, slices, first_row, count)
+    local options = pick(job.back, BACKPROJECT_OPTIONS)
+    local rows = filtered.rank == 3 and filtered.shape[1] or 1
+    options.accuracy = count == 1 and "exact" or options.accuracy
+    if filtered.rank == 2 then
+        options.out = slices
+        return mb.backproject(filtered, job.angles, options)
+    end
+    for first = 1, rows, count do
+        local last = math.min(first + count - 1, rows)
+        local from <close> = filtered:view({first, last}, mb.all, mb.all)
+        local to <close> = slices:view({first_row + first - 1, first_row + last - 1}, mb.all, mb.all)
+        options.out = to
+        mb.backproject(from, job.angles, options)
+    end
+end
+
+-- Releases slices that were made for the job, not given to it.
+local function drop_slices(job, slices)
+    if slices and slices ~= job.back.out then
+        slices:release()
+    end
+end
+
+-- Slices from copies of so many rows of the sinogram, filtered `batch` detector rows at a time.
+local function run_in_groups(job, shape, group, batch)
+    local slices = job.back.out
+    local _ <close> = on_error(function() drop_slices(job, slices) end)
+    for first = 1, job.rows, group do
+        local last = math.min(first + group - 1, job.rows)
+        local part <close> = job.rank == 3 and job.sino:view({first, last}, mb.all, mb.all) or job.sino:view(mb.all, mb.all)
+        if group < job.rows then
+            slices = slices or mb.empty(shape, {device = job.device})
+        end
+        local filtered <close> = filtered_copy(job, part, batch, first)
+        slices = slices or mb.empty(shape, {device = job.device})
+        backproject_in_groups(job, filtered, slices, first, group)
+    end
+    return slices
+end
+
+-- Rows of the sinogram that mode "fast" copies at a time.
+local function fast_group(job)
+    local most = fbp.COPY_BYTES // (4 * job.n_angles * job.widest.cols)
+    return math.min(job.rows, math.max(most // FULL_BLOCK, 1) * FULL_BLOCK)
+end
+
+local function run_fast(job)
+    if job.consume and not job.half_center then
+        filter_into(job, job.sino, job.sino, 1, job.rows)
+        return mb.backproject(job.sino, job.angles, job.back)
+    end
+    local group = fast_group(job)
+    if group < job.rows then
+        return run_in_groups(job, backproject_cost(job).results[1].shape, group, math.maxinteger)
+    end
+    local filtered <close> = filtered_copy(job, job.sino, math.maxinteger, 1)
+    return mb.backproject(filtered, job.angles, job.back)
+end
+
+local function run_in_place(job)
+    local whole = backproject_cost(job)
+    local shape, slices = whole.results[1].shape, job.back.out
+    local single = backproject_cost(job, 1)
+    local group = largest(job.rows, fbp.BATCH_BYTES, function(rows)
+        local own = job.consume and not job.half_center and 0
+            or 4 * rows * job.n_angles * job.widest.cols
+        return own + backproject_cost(job.widest, rows).scratch
+    end)
+    -- Filtering may take what back-projection takes afterwards anyway.
+    local free = math.max(fbp.BATCH_BYTES, single.scratch)
+    if job.consume and not job.half_center then
+        free = math.max(free, single.scratch + (slices and 0 or whole.result))
+        filter_in_batches(job, job.sino, job.sino, largest(job.rows * job.n_angles, free, function(count)
+            return filter_cost(job, count)
+        end), 1)
+        slices = slices or mb.empty(shape, {device = job.device})
+        local _ <close> = on_error(function() drop_slices(job, slices) end)
+        backproject_in_groups(job, job.sino, slices, 1, group)
+        return slices
+    end
+    if group >= job.rows then -- one copy: the slices are made after it has been filtered
+        free = math.max(free, single.scratch + (slices and 0 or whole.result))
+    end
+    local batch = largest(group * job.n_angles, free, function(count)
+        return filter_cost(job.widest, count)
+    end)
+    return run_in_groups(job, shape, group, batch)
+end
+
+-- Does mode "fast" fit what the budget leaves?
+local function fast_fits(job)
+    local keep = job.half_center or not job.consume
+    local group = keep and fast_group(job) or job.rows
+    local scratch, filter = backproject_cost(job, group).scratch, filter_cost(job, group * job.n_angles)
+    local result = job.back.out and 0 or backproject_cost(job).result
+    local need = group < job.rows and result + math.max(filter, scratch) or math.max(filter, result + scratch)
+    if keep then
+        need = need + mb.pool.round(4 * group * job.n_angles * job.cols)
+    end
+    local function fits()
+        local stats = mb.pool.stats(job.device)
+        return need <= stats.budget - stats.live
+    end
+    if not fits() then
+        mb.collect() -- what is garbage does not count
+    end
+    return fits()
+end
+
+--- Does mode "in_place" give the values of mode "fast" (but for rounding)? Not where "fast"
+-- computes with half floats: on a GPU, for many angles, unless the accuracy is "exact". Half
+-- floats take less scratch.
+function fbp.same_in_place(device, n_angles, cols, options)
+    local function scratch(accuracy)
+        return mb.op.estimate("backproject", {{"f32", 64, n_angles, cols}}, {accuracy = accuracy},
+            {device = device}).scratch
+    end
+    return options.accuracy == "exact" or scratch "fast" == scratch "exact"
+end
+
+--- Filtered back-projection of line integrals.
+--
+-- `sino` (rows, angles, columns) or (angles, columns), f32; a permuted view of projections will do. `angles` in radians, in any
+-- order. Options: those of `ramp_filter` (filter, cutoff, padding, pad_width up to 32 widths) and of `backproject` (center, shifts, size,
+-- roi, circle, circle_value, accuracy, out), `scale` (default pi / number of angles: attenuation per pixel for angles over half a turn
+-- or a whole one) and
+--   slice_shifts      columns, a list of one per row: the axis of row z lies at center + slice_shifts[z]. The filter moves the
+--                     rows, by their trigonometric polynomial, as far as its padding goes (see ramp_filter); it costs no
+--                     memory on a GPU and next to no time. Not with half_acquisition.
+--   consume           true: the sinogram is filtered where it stands, which destroys it but needs no second one
+--   mode              "fast" (default): everything at once; of a sinogram that is kept, 1 GiB is copied at a time, or 64 slices
+--                     (COPY_BYTES above). "in_place": in parts, for the least memory, at the cost of speed:
+--                     filtering in batches of detector rows, back-projection of a few slices at a time or of one, unpacked
+--                     (and exact). With consume the peak is sinogram + slices + one small batch (BATCH_BYTES above, or one
+--                     slice's need); without, one copy of a slice's sinogram more. "auto": fast,
+--                     or in_place where fast does
+--                     not fit the budget of the sinogram's device (in a dry run: of the shadow)
+--                     and the values are the same.
+--   half_acquisition  true: a whole turn with the axis, `center`, near an edge of the detector. The slices cover the whole
+--                     field of view, E = floor(2a) + 1 pixels for an axis a columns from the far edge; the default scale
+--                     is 2 pi / number of angles. Columns that are seen twice are weighted (half_acquisition_weight), rows
+--                     extended to E, so the sinogram is kept, consume or not; "in_place" extends a slice's at a time.
+-- Returns the slices (row, y, x), or (y, x), f32. Formula: ramp_filter, then backproject: Kak and Slaney, Principles of
+-- Computerized Tomographic Imaging (1988), ch. 3.3; half acquisition: Wang, Med. Phys. 29 (2002) 1634.
+-- Errors: argument (an unknown option, a value out of range, an angle that is not finite), dtype, shape (sino has not these
+-- axes, or not one row per angle), budget.
+function fbp.reconstruct(sino, angles, options)
+    options = options_of(options, "tomo.fbp", FILTER_OPTIONS, BACKPROJECT_OPTIONS, {"mode", "consume", "half_acquisition", "slice_shifts"})
+    local mode = options.mode or "fast"
+    if not MODES[mode] then
+        mb.raise("argument", ("unknown mode '%s'; there are fast, in_place and auto"):format(tostring(mode)),
+            {op = "tomo.fbp", arg = "mode"})
+    end
+    local job = job_of(sino, angles, options)
+    if mode == "auto" then
+        mode = fast_fits(job) and "fast" or fbp.same_in_place(job.device, job.n_angles, job.cols,
+            options) and "in_place" or "fast"
+    end
+    return (mode == "fast" and run_fast or run_in_place)(job)
+end
+
+return fbp

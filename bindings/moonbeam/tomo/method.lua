@@ -1,0 +1,249 @@
+--- The two methods of reconstruction, and which one is taken: `tomo.reconstruct` and
+-- `tomo.choose_method`.
+--
+-- Both methods invert the same transform with the same filters, geometry and scale, but their
+-- values differ. Filtered back-projection interpolates linearly, which smooths a little. The
+-- direct Fourier method interpolates by the rows' trigonometric polynomial, which keeps the
+-- highest frequencies, and with them more of the noise. So the choice follows from what is asked
+-- alone, never from budget, device or speed: the direct Fourier method, unless only the other one
+-- can do it.
+
+local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
+local options_of = require "moonbeam.internal.options"
+local fbp = require "moonbeam.tomo.fbp"
+
+local method = {}
+
+local METHODS, MODES = {"auto", "fbp", "fourier"}, {"auto", "fast", "in_place"}
+local BOTH = {"filter", "cutoff", "padding", "pad_width", "center", "shifts", "size", "circle", "circle_value", "scale", "accuracy",
+    "roi", "out"}
+local ONLY = { -- options that one method alone has
+    fbp = {half_acquisition = "half acquisition", mode = "memory mode in_place",
+        slice_shifts = "an axis of its own for every slice"},
+    fourier = {weights = "weights on the angles", pairs = "batches of pairs"},
+}
+
+-- The option that keeps a method from being used, in words; nil when none does.
+local function excluded(name, options)
+    for option, words in pairs(ONLY[name == "fbp" and "fourier" or "fbp"]) do
+        local value = options[option]
+        if value and not (option == "mode" and value ~= "in_place") then
+            return words
+        end
+    end
+end
+
+-- Ways to go about it; of the modes of a method the faster one first.
+local WAYS = {
+    {method = "fourier", mode = "fast", name = "direct Fourier method"},
+    {method = "fbp", mode = "fast", name = "filtered back-projection"},
+    {method = "fbp", mode = "in_place", name = "filtered back-projection, in place"},
+}
+
+local function run(way, sino, angles, options)
+    local foreign, own = ONLY[way.method == "fbp" and "fourier" or "fbp"], {}
+    for key, value in pairs(options) do
+        own[key] = not foreign[key] and key ~= "method" and value or nil
+    end
+    if way.method == "fbp" then
+        own.mode = way.mode
+        return fbp.reconstruct(sino, angles, own)
+    end
+    own.consume = nil
+    fbp.check_pad_width(own.pad_width, sino.shape[sino.rank], "tomo.reconstruct")
+    local slices = mb.fourier_reconstruct(sino, angles, own)
+    if options.consume then
+        sino:release()
+    end
+    return slices
+end
+
+local function checked(options, op)
+    options = options_of(options, op, BOTH, {"method", "consume", "half_acquisition", "mode", "slice_shifts", "weights", "pairs"})
+    arguments.name(options.method, op, "method", METHODS)
+    arguments.name(options.mode, op, "mode", MODES)
+    if options.out then
+        arguments.array(options.out, op, "out", 2, 3, "slices (row, y, x), or one (y, x)")
+    end
+    local asked = options.method or "auto"
+    local no_fbp, no_fourier = excluded("fbp", options), excluded("fourier", options)
+    if asked ~= "auto" and excluded(asked, options) then
+        mb.raise("argument", ("method %s does not do %s; leave the method to \"auto\", or the option out"):format(asked,
+            excluded(asked, options)), {op = op, arg = "method"})
+    elseif no_fbp and no_fourier then
+        mb.raise("argument", ("no method does both %s and %s"):format(no_fourier, no_fbp), {op = op, arg = "method"})
+    end
+    return options
+end
+
+-- The method that options ask for, and why, in words.
+local function decided(options)
+    if options.method and options.method ~= "auto" then
+        return options.method, "asked for"
+    end
+    local words = excluded("fourier", options)
+    if words then
+        return "fbp", words .. " needs it"
+    end
+    words = excluded("fbp", options)
+    return "fourier", words and words .. " needs it" or "the default"
+end
+
+-- The ways that options allow: those of the method that is taken, in the order in which they are
+-- tried, and then those of the other method, which may be named but not taken. `same` says
+-- whether mode "in_place" gives the values of "fast".
+local function ways_of(options, same)
+    local taken, why = decided(options)
+    local mine, others = {}, {}
+    for _, way in ipairs(WAYS) do
+        local modes = options.mode == nil or options.mode == "auto" or options.mode == way.mode
+        if modes and not excluded(way.method, options) then
+            local own = way.method == taken and (way.mode == "fast" or same
+                or options.mode == "in_place")
+            local entry = {method = way.method, mode = way.mode, name = way.name, taken = own,
+                reason = own and ("%s (%s)"):format(way.name, why) or way.name}
+            table.insert(own and mine or others, entry)
+        end
+    end
+    return table.move(others, 1, #others, #mine + 1, mine)
+end
+
+-- The bytes that a way takes beside what is given.
+local function peak_of(way, shape, angles, options, device)
+    local own = {}
+    for key, value in pairs(options) do
+        own[key] = value
+    end
+    local given = mb.pool.round(4 * (#shape == 3 and shape[1]
+        or 1) * shape[#shape - 1] * shape[#shape])
+        + (options.out and mb.pool.round(options.out.bytes) or 0)
+    return mb.plan.peak(function(shadow)
+        local sino <close> = mb.empty(shape, {device = shadow})
+        own.out = options.out and mb.empty(options.out.shape, {device = shadow})
+        run(way, sino, angles, own):release()
+    end, device).peak - given
+end
+
+-- The first way that fits, or where none does the one that takes least; with their peaks. Ways
+-- that may not be taken are looked at where `all` is true or none of the others fits.
+local function choose(shape, angles, options, device, available, all)
+    local same = fbp.same_in_place(device, shape[#shape - 1], shape[#shape], options)
+    local ways, best = ways_of(options, same), nil
+    for _, way in ipairs(ways) do
+        if all or not best or not best.fits then
+            way.peak = peak_of(way, shape, angles, options, device)
+            way.fits = way.peak <= available
+            if way.taken and (not best or not best.fits and (way.fits or way.peak < best.peak)) then
+                if best and way.fits then
+                    way.reason = ("%s (the faster mode takes %s more)"):format(way.name,
+                        mb.device.format_bytes(best.peak - way.peak))
+                end
+                best = way
+            end
+        end
+    end
+    return best, ways
+end
+
+--- The ways to reconstruct with these options on a device, in the order in which they are tried:
+-- {method, mode, name, reason, taken}. One that is not `taken` would give other values: it may be
+-- named where no other fits. Runs nothing. Raises where no method does what is asked.
+function method.ways(n_angles, cols, options, device)
+    checked(options, "tomo.choose_method")
+    return ways_of(options, fbp.same_in_place(device, n_angles, cols, options))
+end
+
+--- Which way `tomo.reconstruct` takes for sinograms of `shape`, {rows, angles, columns} or {angles, columns}. Nothing runs.
+--
+-- `angles` and options as for reconstruct, and `device` (default: the default device) and `available` (bytes beside the
+-- sinograms; default what the budget leaves when they are there). The method follows from the
+-- options alone; the mode is the faster one that fits, as long as the values stay the same.
+-- Returns {method = "fbp" or "fourier", mode = "fast" or "in_place", reason = text, peak (bytes
+-- beside the sinograms, exact), fits} and the list of all ways that the options allow, with the
+-- same fields and `taken`: whether that way may be taken.
+function method.choose(shape, angles, options)
+    local rest = {}
+    for key, value in pairs(options or {}) do
+        rest[key] = value
+    end
+    local device, available = mb.device(rest.device or mb.default_device()), rest.available and mb.device.bytes(rest.available)
+    rest.device, rest.available = nil, nil
+    rest = checked(rest, "tomo.choose_method")
+    arguments.list(shape, "tomo.choose_method", "shape", "{rows, angles, columns} or {angles, columns}")
+    local rank = #shape
+    if rank ~= 2 and rank ~= 3 then
+        mb.raise("shape", ("shape has %d extents; sinograms are (row, angle, column) or (angle, column)"):format(rank),
+            {op = "tomo.choose_method", arg = "shape"})
+    end
+    for i, extent in ipairs(shape) do
+        arguments.count(extent, "tomo.choose_method", ("extent %d of shape"):format(i), 1, 1 << 31)
+    end
+    arguments.angles(angles, "tomo.choose_method", "angles", shape[rank - 1])
+    if not available then
+        local stats = mb.pool.stats(device)
+        available = stats.budget - stats.live - mb.pool.round(4 * (rank == 3 and shape[1]
+            or 1) * shape[rank - 1] * shape[rank])
+    end
+    return choose(shape, angles, rest, device, available, true)
+end
+
+-- Raises that no way fits: what each takes, and what can be done.
+local function fail_budget(best, ways, available)
+    local remedies = {}
+    for _, way in ipairs(ways) do
+        if way.fits and not way.taken then
+            remedies[#remedies + 1] = ("method = \"%s\", mode = \"%s\" takes %s and gives "
+                .. "slightly other values"):format(way.method,
+                way.mode, mb.device.format_bytes(way.peak))
+        end
+    end
+    remedies[#remedies + 1] = "fewer slices at a time take less"
+    mb.raise("budget",
+        ("the %s needs %s beside the sinograms, %s are available; %s"):format(best.name,
+        mb.device.format_bytes(best.peak), mb.device.format_bytes(available),
+        table.concat(remedies, "; ")),
+        {op = "tomo.reconstruct"})
+end
+
+--- Reconstructs slices from line integrals, by the method that suits.
+--
+-- `sino` (rows, angles, columns) or (angles, columns), f32; `angles` in radians, in any order. Options: `method` "auto"
+-- (default), "fbp" or "fourier"; those of `tomo.fbp` and `fourier_reconstruct`. What only one of them can do chooses it
+-- (half_acquisition, slice_shifts and mode "in_place": fbp; weights, pairs: fourier); otherwise
+-- it is the Fourier method, on every device and with every budget, because the values of the two
+-- differ: back-projection interpolates linearly, which smooths fine detail and noise a little.
+-- `consume` = true gives the sinogram up: fbp filters it in place, the Fourier method releases
+-- it. Formula: f(x, y) = scale * sum over angles of q(X cos t + Y sin t + center), q the
+-- ramp-filtered line integrals (Kak and Slaney 1988, ch. 3.3; the Fourier method: see
+-- fourier_reconstruct). Line integrals have no unit, so that with the default scale, pi / number
+-- of angles, the slices are attenuation per pixel; divide by the pixel size for attenuation per
+-- metre. Returns the slices (row, y, x), or (y, x), f32, and the way taken as
+-- `tomo.choose_method` describes it. Errors: argument (an unknown option, two that no method does
+-- together, an angle that is not finite), dtype, shape (sino has not these axes, or not one row
+-- per angle), budget (no way fits; the error says what would).
+function method.reconstruct(sino, angles, options)
+    options = checked(options, "tomo.reconstruct")
+    arguments.array(sino, "tomo.reconstruct", "sino", 2, 3, "sinograms (row, angle, column), or one (angle, column)")
+    arguments.angles(angles, "tomo.reconstruct", "angles", sino.shape[sino.rank - 1])
+    if options.method == "fourier" or options.method == "fbp" and (options.mode == "fast" or options.mode == "in_place") then
+        local way = {method = options.method, mode = options.mode or "fast", reason = "asked for"}
+        return run(way, sino, angles, options), way
+    end
+    local function pick_way()
+        local stats = mb.pool.stats(sino.device)
+        local available = stats.budget - stats.live
+        return available, choose(sino.shape, angles, options, sino.device, available)
+    end
+    local available, way, ways = pick_way()
+    if not way.fits then
+        mb.collect() -- what is garbage does not count
+        available, way, ways = pick_way()
+    end
+    if not way.fits then
+        fail_budget(way, ways, available)
+    end
+    return run(way, sino, angles, options), way
+end
+
+return method

@@ -1,0 +1,303 @@
+--- The rotation axis of a scan, from as few frames and rows as tell it. `mb.recon.find_center`,
+-- `center_bounds` and `center_picture` are these.
+--
+-- What is read: darks and flats of at most 256 rows around the middle; opposite frames of these
+-- rows, at most 8 + 8 of half a turn and 64 + 64 of a whole turn; one band of at most 8 rows of all
+-- frames, and its darks and flats. How many arrays that takes, and how large they are, follows from
+-- the scan and the options, never from what the frames hold, so a dry run takes the same.
+
+local mb = require "moonbeam"
+local axis_moments = require "moonbeam.tomo.axis_moments"
+local axis_pairs = require "moonbeam.tomo.axis_pairs"
+local center = require "moonbeam.tomo.center"
+local lean = require "moonbeam.internal.lean"
+local scan_frames = require "moonbeam.tomo.scan_frames"
+
+local scan_center = {}
+
+--- Half acquisition: the least part of the detector that must be seen twice for the axis to be
+-- found.
+scan_center.HALF_OVERLAP = 0.05
+
+local MOST_ROWS = 256 -- of opposite frames
+local MOST_BAND = 8 -- rows of trial slices
+-- Trial slices are judged without the finest detail, which is noise.
+local TRIAL_FILTER, TRIAL_CUTOFF = "hann", 0.5
+
+-- The least part of the detector that both frames of a pair must see.
+local function min_overlap(options)
+    return options.half_acquisition and scan_center.HALF_OVERLAP or center.MIN_OVERLAP
+end
+
+-- Public as mb.recon.center_bounds.
+function scan_center.bounds(scan, options)
+    local reach = (scan.cols - math.max(2, math.floor(min_overlap(options) * scan.cols))) / 2
+    local middle = (scan.cols - 1) / 2
+    return {math.max(0, middle - reach), math.min(scan.cols - 1, middle + reach)}
+end
+
+-- A column brought between the bounds.
+local function bounded(column, scan, options)
+    local bounds = scan_center.bounds(scan, options)
+    return math.max(bounds[1], math.min(bounds[2], column))
+end
+
+-- The rows that are searched, {first, last}: those around the middle of the rows asked for.
+local function rows_of(scan, options)
+    local low = options.rows and options.rows[1] or 1
+    local high = options.rows and options.rows[2] or scan.rows
+    local middle = (low + high) // 2
+    local half = MOST_ROWS // 2
+    return {math.max(low, middle - half + 1), math.min(high, middle + half)}, middle
+end
+
+-- Frames with their vertical shifts undone. Rows from outside the frame are open beam.
+local function unshifted(frames, first, last, options)
+    local shifts = options.vertical_shifts
+    if shifts then
+        local open = options.log == false and 0 or 1
+        mb.binary(frames, "sub", {scalar = open, out = frames})
+        mb.vertical_shift(frames, table.move(shifts, first, last, 1, {}), {out = frames})
+        mb.binary(frames, "add", {scalar = open, out = frames})
+    end
+    return frames
+end
+
+-- Registers opposite frames (center.register_groups); nil if there are none. A leaning axis is
+-- taken to half the height of the detector.
+local function registered(scan, device, rows, options)
+    local groups, first, last = axis_pairs.groups(scan.angles, scan.cols)
+    if not groups then
+        return nil
+    end
+    local references <close> = scan_frames.references(scan, device, rows)
+    local found = center.register_groups({rows = rows[2] - rows[1] + 1, cols = scan.cols,
+        angles = scan.angles, device = device,
+        transmission = options.log ~= false, frames = function(from, to)
+            local frames = scan_frames.transmissions(scan, device, rows, {from, to}, references,
+                options)
+            return unshifted(frames, from, to, options)
+        end}, groups, min_overlap(options))
+    found.first, found.last = first, last
+    found.lean = lean.at(scan, (rows[1] + rows[2]) / 2, options)
+    found.column = found.column - found.lean
+    return found
+end
+
+-- How well rows tell, where no opposite frames say it: by the attenuation in the first frame.
+local function attenuation_of(scan, device, rows, options)
+    local frames <close> = scan_frames.integrals_only(scan, device, rows, {1, 1}, options)
+    local frame <close> = frames:view(1, mb.all, mb.all)
+    local norms <close> = mb.reduce(frame, "norm", {axis = 2})
+    local match, common = {}, mb.bound({}, norms.to_table, norms)
+    for row, norm in ipairs(common) do
+        match[row], common[row] = 1, norm ^ 2
+    end
+    return match, common
+end
+
+-- The row nearest to `middle` that tells where the axis is: where a pair of opposite projections
+-- match half as well as in the best row at least, and have in common a tenth of what they have
+-- there. In a row of air trial slices would find anything.
+local function telling_row(match, common, middle)
+    local best, most = 0, 0
+    for i, value in ipairs(match) do
+        best, most = math.max(best, value), math.max(most, common[i])
+    end
+    for distance = 0, #match do
+        for _, row in ipairs {middle - distance, middle + distance} do
+            if match[row] and match[row] >= best / 2 and common[row] >= most / 10 then
+                return row
+            end
+        end
+    end
+    return middle
+end
+
+-- The rows of trial slices, first and last: a band around the row that tells, an eighth of those
+-- searched.
+local function band_of(rows, middle, match, common)
+    local count = math.max(1, math.min(MOST_BAND, (rows[2] - rows[1] + 1) // 8))
+    middle = telling_row(match, common, middle - rows[1] + 1) + rows[1] - 1
+    local first = math.max(rows[1], math.min(rows[2] - count + 1, middle - count // 2))
+    return first, first + count - 1
+end
+
+-- What the mean of a band of rows tells about the axis at half the height (`others` of
+-- center.decide).
+local function others_of(scan, device, band, found, options)
+    local lines <close> = scan_frames.integrals_only(scan, device, band, nil, options)
+    local mean <close> = mb.reduce(lines, "mean", {axis = 2})
+    local sinogram <close> = mean:cast("f32")
+    local leaning = lean.at(scan, (band[1] + band[2]) / 2, options)
+    local column, trial = center.find_center_metric(sinogram, scan.angles, {
+        guess = found and found.column + leaning,
+        range = found and center.PAIR_RANGE or nil,
+        metric = center.metric_for(scan.angles),
+        filter = TRIAL_FILTER,
+        cutoff = TRIAL_CUTOFF,
+        accuracy = options.accuracy,
+    })
+    local mass = axis_moments.find(sinogram, scan.angles)
+    return {slices = column - leaning, edge = trial.edge, mass = mass and mass - leaning}
+end
+
+local remedies = {}
+
+function remedies.edge(found, _, turn)
+    if found and found.beyond then
+        return ("the axis lies nearer to the edge than the search goes: opposite projections match "
+            .. "at column %.1f (residual %.2g against %.2g); %s"):format(found.beyond - found.lean,
+            found.beyond_residual, found.residual,
+            turn and "try --half-acquisition" or "give --center")
+    end
+    return "the axis is at the edge of the search and may lie beyond it; "
+        .. (turn and "try --half-acquisition, or give --center" or "give --center")
+end
+
+function remedies.ambiguous(found)
+    return ("the axis is ambiguous: opposite projections match at column %.2f (residual %.2g) and "
+        .. "at %.2f (residual %.2g); give --center"):format(found.column, found.residual,
+        found.other - found.lean, found.other_residual)
+end
+
+function remedies.flat(found)
+    return ("opposite projections hardly match (residual %.2g, 0 is perfect): the axis may be "
+        .. "anywhere; give --center"):format(found.residual)
+end
+
+function remedies.slices()
+    return "no projections are opposite, and trial slices alone are a weak sign of the axis; "
+        .. "compare slices, and give --center"
+end
+
+local NAMES = {slices = "trial slices", mass = "centers of mass"}
+
+function remedies.differ(found, others, _, name)
+    return ("two ways to find the axis differ by %.2f px: opposite projections give %.2f, "
+        .. "%s %.2f. The former is taken; compare with --center %.2f"):format(
+        math.abs(others[name] - found.column), found.column, NAMES[name], others[name],
+        others[name])
+end
+
+-- How the axis was found, in words.
+local function words_of(found, others, band)
+    local words = {}
+    if not found then
+        words[1] = "no opposite projections"
+    elseif found.frames > 1 then
+        words[1] = ("%d pairs of opposite projections give %.2f (residual %.2g)"):format(
+            found.frames, found.column, found.residual)
+    else
+        words[1] = ("projections %d and %d give %.2f (residual %.2g)"):format(found.first,
+            found.last, found.column, found.residual)
+    end
+    if others.mass then
+        words[#words + 1] = ("centers of mass give %.2f"):format(others.mass)
+    end
+    if others.slices then
+        local rows = band[1] == band[2] and "row " .. band[1]
+            or ("rows %d to %d"):format(band[1], band[2])
+        words[#words + 1] = ("trial slices of %s give %.2f"):format(rows, others.slices)
+        if found and found.doubt and math.abs(others.slices - found.column) > center.AGREEMENT then
+            words[#words] = words[#words] .. (", which does not count: %s"):format(found.doubt)
+        end
+    end
+    return table.concat(words, ", ")
+end
+
+-- Public as mb.recon.find_center.
+function scan_center.find(scan, options)
+    local device = mb.device(options.device or "host")
+    local rows, middle = rows_of(scan, options)
+    local found = registered(scan, device, rows, options)
+    local column, verdict, name, band
+    local others = {}
+    if not options.half_acquisition then
+        local match, common
+        if found then
+            match, common = found.match or {}, found.common or {}
+        else
+            match, common = attenuation_of(scan, device, rows, options)
+        end
+        band = {band_of(rows, middle, match, common)}
+        others = others_of(scan, device, band, found, options)
+        column, verdict, name = center.decide(found, others, scan.cols)
+    elseif found then
+        column, verdict = found.column, found.verdict
+        if mb.device.dry() then -- which has no frames: the axis of the widest volume
+            column = scan_center.bounds(scan, options)[2]
+        end
+    else
+        mb.raise("argument", "no two projections are half a turn apart; give the centre",
+            {op = "recon.find_center", arg = "center"})
+    end
+    local words = words_of(found, others, band)
+    local turn = axis_pairs.is_turn(scan.angles) and not options.half_acquisition
+    local remedy = remedies[verdict] and remedies[verdict](found, others, turn, name) or nil
+    column = bounded(column, scan, options)
+    found = found or {}
+    return column, words, {column = column, verdict = verdict, remedy = remedy, pair = found.column,
+        residual = found.residual, uncertainty = found.uncertainty, slices = others.slices,
+        mass = others.mass, curve = found.curve}
+end
+
+-- ---- picture ----
+
+local PICTURE_ROWS, PICTURE_COLUMNS = 240, 640
+local PICTURE_TOP = 1.2 -- residual at the upper edge
+local WHITE, BLACK, RED, BLUE = "\255\255\255", "\0\0\0", "\208\32\32", "\32\80\208"
+
+-- Draws the curve as rows of pixels, {column -> color} each.
+local function drawn(details)
+    local curve = details.curve
+    local last = curve.first + (#curve.values - 1) * curve.step
+    local rows = {}
+    for y = 1, PICTURE_ROWS do
+        rows[y] = {}
+    end
+    local function place(column)
+        local part = math.max(0, math.min(1, (column - curve.first) / (last - curve.first)))
+        return 1 + math.floor(part * (PICTURE_COLUMNS - 1) + 0.5)
+    end
+    for _, line in ipairs {{details.slices or details.column, BLUE}, {details.column, RED}} do
+        for y = 1, PICTURE_ROWS do
+            rows[y][place(line[1])] = line[2]
+        end
+    end
+    local before
+    for x = 1, PICTURE_COLUMNS do
+        local i = 1 + math.floor((x - 1) / (PICTURE_COLUMNS - 1) * (#curve.values - 1) + 0.5)
+        local height = math.min(1, curve.values[i] / PICTURE_TOP)
+        local y = PICTURE_ROWS - math.floor(height * (PICTURE_ROWS - 1) + 0.5)
+        for between = math.min(y, before or y), math.max(y, before or y) do
+            rows[between][x] = BLACK
+        end
+        before = y
+    end
+    return rows
+end
+
+-- Public as mb.recon.center_picture.
+function scan_center.picture(path, details)
+    if not details.curve then
+        mb.raise("argument", "the scan has no opposite projections, and the picture shows how they "
+            .. "match", {op = "recon.center_picture", arg = "details"})
+    end
+    local rows = drawn(details)
+    for y, row in ipairs(rows) do
+        for x = 1, PICTURE_COLUMNS do
+            row[x] = row[x] or WHITE
+        end
+        rows[y] = table.concat(row)
+    end
+    local picture <close> = mb.from_string(table.concat(rows), {PICTURE_ROWS, PICTURE_COLUMNS, 3},
+        {dtype = "u8", device = "host"})
+    local first = details.curve.first
+    local last = first + (#details.curve.values - 1) * details.curve.step
+    mb.view.save(path, picture, {legend = ("residual of opposite projections (0 to %g, upwards) "
+        .. "over the axis, columns %.1f to %.1f; red: %.2f, the axis; blue: trial slices"):format(
+        PICTURE_TOP, first, last, details.column)})
+end
+
+return scan_center

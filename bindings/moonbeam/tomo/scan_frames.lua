@@ -1,0 +1,87 @@
+--- Frames of a scan on a device, and the line integrals of them.
+
+local mb = require "moonbeam"
+local on_error = require "moonbeam.internal.on_error"
+
+local scan_frames = {}
+
+-- Arrays by name that are released together: what is read for a chunk, and the tallies.
+scan_frames.metatable = {__index = {release = function(frames)
+    for _, name in ipairs {"darks", "flats", "raw", "mended", "clipped"} do
+        if frames[name] then
+            frames[name]:release()
+            frames[name] = nil
+        end
+    end
+end}}
+scan_frames.metatable.__close = scan_frames.metatable.__index.release
+
+-- What flat_field takes as it is stored; everything else (wider integers, f64) is read as f32.
+local TAKEN = {u8 = true, u16 = true, i32 = true, f16 = true, f32 = true}
+
+local function read_as(dataset)
+    return dataset and not TAKEN[dataset.dtype] and "f32" or nil
+end
+
+-- Darks and flats of some rows; by a carrier if there is one.
+function scan_frames.references(scan, device, rows, carrier)
+    local frames = setmetatable({}, scan_frames.metatable)
+    local _ <close> = on_error(function() frames:release() end)
+    frames.darks = scan:darks(rows, {device = device, carrier = carrier,
+        dtype = read_as(scan.dark_source and scan.dark_source.dataset)})
+    frames.flats = scan:flats(rows, {device = device, carrier = carrier,
+        dtype = read_as(scan.flat_source and scan.flat_source.dataset)})
+    return frames
+end
+
+-- Raw projections of some rows, the frames {first, last} of them (nil: all).
+local function raw_of(scan, device, rows, angles, carrier)
+    return scan:projections(rows, {device = device, angles = angles, carrier = carrier,
+        dtype = read_as(scan.data)})
+end
+
+-- Darks, flats and raw projections of some rows (angles nil: all projections); by a carrier if
+-- there is one.
+function scan_frames.read(scan, device, rows, angles, carrier)
+    local frames = scan_frames.references(scan, device, rows, carrier)
+    local _ <close> = on_error(function() frames:release() end)
+    frames.raw = raw_of(scan, device, rows, angles, carrier)
+    return frames
+end
+
+-- Raw frames, which are gone when it returns, as line integrals, and the counts of mended values:
+-- what is not finite becomes no attenuation, a transmission of 1 or, where the frames are line
+-- integrals already, 0.
+local function normalized(raw, references, settings, log)
+    local _ <close> = on_error(function() raw:release() end)
+    return mb.tomo.line_integrals(raw, {darks = references.darks, flats = references.flats,
+        mode = settings.flat_mode, log = log, consume = true,
+        nonfinite = settings.log == false and not references.flats and 0 or nil})
+end
+
+-- Transmissions of the frames {first, last} of some rows, whose references (darks and flats) stay;
+-- line integrals where the frames are that already.
+function scan_frames.transmissions(scan, device, rows, angles, references, settings)
+    local raw = raw_of(scan, device, rows, angles)
+    local frames, counts = normalized(raw, references, settings, false)
+    counts:release()
+    return frames
+end
+
+-- Line integrals of frames, which are gone when it returns, and the counts of mended values.
+function scan_frames.integrals(frames, settings)
+    local rest <close> = frames -- luacheck: ignore
+    local raw = frames.raw
+    frames.raw = nil -- becomes the result when it is f32
+    return normalized(raw, frames, settings, settings.log)
+end
+
+-- The same of a scan, without the counts.
+function scan_frames.integrals_only(scan, device, rows, angles, settings)
+    local frames = scan_frames.read(scan, device, rows, angles)
+    local projections, counts = scan_frames.integrals(frames, settings)
+    counts:release()
+    return projections
+end
+
+return scan_frames

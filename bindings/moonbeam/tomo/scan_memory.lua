@@ -1,0 +1,172 @@
+--- What the reconstruction of a scan takes of which only the shape is known:
+-- `mb.plan.required_memory` and `max_chunk`. The whole is what recon.plan says of that scan.
+
+local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
+local options_of = require "moonbeam.internal.options"
+local scan_plan = require "moonbeam.tomo.scan_plan"
+
+local scan_memory = {}
+
+local OWN = {"shape", "dtype", "flats", "darks", "output_dtype"}
+local PARTS = {"all", "projection", "sinogram"}
+local INPUT_DTYPES = {"u8", "u16", "i32", "f16", "f32", "f64"}
+
+-- A scan of which only the shape is known.
+local function scan_of(options, op)
+    local shape = options.shape
+    if type(shape) ~= "table" or #shape ~= 3 then
+        mb.raise("argument", "shape must be {angles, rows, columns}", {op = op, arg = "shape"})
+    end
+    for i, name in ipairs {"angles", "rows", "columns"} do
+        arguments.count(shape[i], op, "shape: the number of " .. name, 1, 1 << 31)
+    end
+    arguments.count(options.flats, op, "flats", 0, 1 << 31)
+    arguments.count(options.darks, op, "darks", 0, 1 << 31)
+    local dtype = options.dtype or "u16"
+    arguments.name(dtype, op, "dtype", INPUT_DTYPES)
+    local stored = {dtype = dtype}
+    local scan = {n_angles = shape[1], rows = shape[2], cols = shape[3], dtype = dtype,
+        data = stored, angles = {},
+        flat_source = {dataset = stored}, dark_source = {dataset = stored}}
+    for i = 1, shape[1] do
+        scan.angles[i] = (i - 1) * (options.half_acquisition and 2 or 1) * math.pi / shape[1]
+    end
+    local function frames(n, rows, read)
+        return n > 0 and mb.empty({n, rows[2] - rows[1] + 1, scan.cols},
+            {dtype = read.dtype or dtype, device = read.device}) or nil
+    end
+    function scan.darks(_, rows, read)
+        return frames(options.darks or 10, rows, read)
+    end
+    function scan.flats(_, rows, read)
+        return frames(options.flats or 10, rows, read)
+    end
+    function scan:projections(rows, read)
+        return frames(read.angles and #read.angles or self.n_angles, rows, read)
+    end
+    return scan
+end
+
+-- The settings of recon.plan among these options.
+local function settings_of(options)
+    local settings = {}
+    for _, name in ipairs(mb.recon.OPTIONS) do
+        settings[name] = options[name]
+    end
+    settings.dtype, settings.available, settings.chunk = options.output_dtype, nil, nil
+    settings.overlap = options.overlap ~= false
+    return settings
+end
+
+-- Flat field and logarithm of `count` whole frames.
+local function projection_work(scan, settings, device, count)
+    local rows = {1, scan.rows}
+    local read = {device = device, dtype = scan.dtype == "f64" and "f32" or nil}
+    local darks <close> = scan:darks(rows, read)
+    local flats <close> = scan:flats(rows, read)
+    local raw = mb.empty({count, scan.rows, scan.cols},
+        {dtype = read.dtype or scan.dtype, device = device})
+    local projections, counts = mb.tomo.line_integrals(raw,
+        {darks = darks, flats = flats, mode = settings.flat_mode,
+        log = settings.log, consume = true})
+    projections:release()
+    counts:release()
+end
+
+-- Filtering and back-projection of `count` sinograms, for the axes that decide.
+local function sinogram_work(scan, settings, device, count, memo)
+    for _, center in ipairs(scan_plan.deciding_axes(scan, device, settings, {count}, memo)) do
+        local sinograms = mb.empty({count, scan.n_angles, scan.cols}, {device = device})
+        local options = {consume = true, center = center}
+        for _, name in ipairs {"method", "mode", "half_acquisition", "filter", "cutoff", "padding",
+            "pad_width", "circle", "size",
+            "scale", "accuracy"} do
+            options[name] = settings[name]
+        end
+        mb.tomo.reconstruct(sinograms, scan.angles, options):release()
+        sinograms:release()
+    end
+end
+
+-- The parts of a reconstruction as functions from a count to the peak, and the largest counts.
+local function parts_of(options, op)
+    options = options_of(options, op, mb.recon.OPTIONS, OWN)
+    local scan, settings = scan_of(options, op), settings_of(options)
+    local device = mb.device(options.device or mb.default_device())
+    local job = scan_plan.job_of(scan, device, settings)
+    scan_plan.check_extents(scan, settings)
+    scan_plan.take(job, scan_plan.ways_of(job)[1])
+    local function peak_of(work)
+        return function(count)
+            return mb.plan.peak(function(shadow)
+                work(scan, settings, shadow, count, job.memo)
+            end, device).peak
+        end
+    end
+    return {
+        all = function(count)
+            return scan_plan.peak(job, count)
+        end,
+        projection = peak_of(projection_work),
+        sinogram = peak_of(sinogram_work),
+    }, {all = job.last - job.first + 1, projection = scan.n_angles, sinogram = scan.rows}, device
+end
+
+--- mb.plan.required_memory(count, options): the peaks of a reconstruction, in bytes: {all,
+-- projection, sinogram}, and on a planned device `basis`: what they rest on.
+--
+-- `all` is the whole run of a scan in chunks of `count` rows: what recon.plan says with that
+-- chunk. `projection` is the projection-wise part (flat field, logarithm) for `count` whole
+-- frames, `sinogram` the sinogram-wise part (filtering, back-projection) for `count` rows.
+-- Without a `center` they hold for every axis that the search may return, and the search is part
+-- of `all`. Options: shape = {angles, rows, columns}, dtype of the frames (default "u16"), flats
+-- and darks (numbers of frames, default 10, 0: none), output_dtype (the `dtype` of recon.plan),
+-- and the others of recon.plan. Errors: argument (an unknown option, a value out of range).
+function scan_memory.required(count, options)
+    local parts, limits, device = parts_of(options, "plan.required_memory")
+    arguments.required(count, "plan.required_memory", "count", "rows or frames at a time")
+    arguments.count(count, "plan.required_memory", "count", 1, 1 << 31)
+    local peaks = {basis = device.basis}
+    for _, part in ipairs(PARTS) do
+        peaks[part] = parts[part](part == "all" and math.min(count, limits.all) or count)
+    end
+    return peaks
+end
+
+-- The largest count up to `limit` whose peak is within the available bytes, and its peak; 0 where
+-- there is none.
+local function largest(peak_of, limit, available)
+    local low, low_peak, high = 0, 0, limit + 1
+    local n = 1
+    while high - low > 1 do
+        local peak = peak_of(n)
+        if peak <= available then
+            low, low_peak = n, peak
+        else
+            high = n
+        end
+        n = high > limit and math.min(2 * n, limit) or (low + high) // 2
+    end
+    return low, low_peak
+end
+
+--- mb.plan.max_chunk(options): the largest counts for which those parts fit: {all = rows,
+-- projection = frames, sinogram = rows}, at most what the scan has; and their peaks, each with
+-- `basis` on a planned device. Options as for required_memory, and available (bytes or "8G";
+-- default: what the budget leaves).
+function scan_memory.max_chunk(options)
+    local parts, limits, device = parts_of(options, "plan.max_chunk")
+    local available = options.available and mb.device.bytes(options.available)
+    if not available then
+        local stats = mb.pool.stats(device)
+        available = stats.budget - stats.live
+    end
+    local counts, peaks = {basis = device.basis}, {basis = device.basis}
+    for _, part in ipairs(PARTS) do
+        counts[part], peaks[part] = largest(parts[part], limits[part], available)
+    end
+    return counts, peaks
+end
+
+return scan_memory

@@ -1,0 +1,147 @@
+/*
+** apply_otf on CUDA: transform, product, transform back, in place. Fused: x and y of all planes in one launch, then z, the
+** product and z back in one, then y and x in one; a grid is read and written three times. Other sizes through cuFFT.
+*/
+#include "shared/fft_filter.h"
+#include "shared/fft_planes.cuh"
+#include "fft/multiply_spectrum.cuh"
+#include "ops/fft/op_apply_otf.h"
+
+struct filter_job {
+    float2 *data;
+    const float2 *otf; /* rows of points + 1 */
+    int rows, points;  /* of a plane, points without the highest frequency */
+    float scale, turn; /* of the real and the imaginary part of otf */
+};
+
+template <int N>
+__global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_tile<N>::blocks)
+    filter_kernel(filter_job job)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    typedef mb_fft_cut_of<N> cut;
+    constexpr int W = mb_fft_depth_tile<N>::threads / cut::T;
+    extern __shared__ float2 memory[];
+    float2 *shared = memory + cut::table;
+    mb_fft_fill_table<cut>(memory);
+    __syncthreads();
+    const int64_t body = (int64_t)job.rows * job.points, stride = body + job.rows;
+    const int tiles = (int)((stride + W - 1) / W);
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        const int64_t first = (int64_t)tile * W, c = first + threadIdx.x % W;
+        /* The grid has its highest frequencies behind the others, otf each at the end of its row. */
+        const int64_t at =
+            c < body ? c + (unsigned)c / job.points : (c - body) * (job.points + 1) + job.points;
+        mb_fft_columns<cut, W>::filter(job.data + first, job.otf + at, stride, c < stride,
+                                       job.scale, job.turn, memory, shared);
+    }
+#endif
+}
+
+template <int N>
+static mb_status filter(const mb_op_call *call, const filter_job &job)
+{
+    mb_fft_depth_launch launch;
+    MB_TRY(mb_fft_depth_prepare<N>(call, (const void *)filter_kernel<N>,
+                                   (int64_t)job.rows * (job.points + 1), &launch));
+    filter_kernel<N><<<launch.blocks, launch.threads, launch.shared, mb_stream(call)>>>(job);
+    MB_LAUNCHED("filter_kernel");
+    return MB_STATUS_OK;
+}
+
+extern "C" mb_status mb_cuda_fft_filter(const mb_op_call *call, float *data, const mb_array *otf,
+                                        const int64_t n[3], float scale, bool conj)
+{
+    const filter_job job = {(float2 *)data, (const float2 *)otf->data, (int)n[1], (int)(n[2] / 2),
+                            scale,          conj ? -scale : scale};
+    switch (n[0]) {
+#define CASE(N)                                                                                    \
+    case N: return filter<N>(call, job);
+        MB_FFT_DEPTHS(CASE)
+#undef CASE
+    }
+    return MB_STATUS_OK;
+}
+
+/* All threads of a block, with their reads behind them: says so, and waits until the neighbour has said it. */
+struct row_order {
+    unsigned *mine;
+    const unsigned *neighbour; /* NULL: none is in the way */
+    __device__ __forceinline__ void operator()() const
+    {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            mb_fft_release(mine, 1);
+            while (neighbour && !mb_fft_acquire(neighbour))
+                __nanosleep(40);
+        }
+        __syncthreads();
+    }
+};
+
+/* Rows of the grid to rows of the spectrum, or back. They move down, so from the first on, or up, so from the last on. */
+template <bool INVERSE>
+struct moved_rows {
+    static constexpr bool back = INVERSE;
+    unsigned *read; /* per tile of rows: its rows have been read; zero at the launch */
+
+    template <class R>
+    __device__ __forceinline__ void tile(const mb_fft_planes_job &job, int plane, int tile,
+                                         const float2 *table, const float2 *root,
+                                         float2 *shared) const
+    {
+        const int i = INVERSE ? job.row_tiles - 1 - tile : tile;
+        unsigned *mine = read + (int64_t)plane * job.row_tiles + i;
+        const unsigned *neighbour = tile == 0 ? NULL : INVERSE ? mine + 1 : mine - 1;
+        R::template transform<INVERSE>(mb_fft_plane(job, plane), i * R::height, table, root, shared,
+                                       row_order{mine, neighbour});
+    }
+};
+
+template <bool INVERSE>
+static mb_status planes(const mb_op_call *call, const int64_t n[3])
+{
+    unsigned *counters = (unsigned *)call->slots[MB_APPLY_OTF_COUNTERS];
+    return mb_fft_planes(call, (float *)call->arrays[MB_APPLY_OTF_GRID]->data, n, counters,
+                         call->slot_bytes[MB_APPLY_OTF_COUNTERS],
+                         moved_rows<INVERSE>{counters + 1 + n[0]});
+}
+
+static mb_status fused(const mb_op_call *call, const int64_t n[3], double scale, bool conj)
+{
+    MB_TRY(planes<false>(call, n));
+    MB_TRY(mb_cuda_fft_filter(call, (float *)call->arrays[MB_APPLY_OTF_GRID]->data,
+                              call->arrays[MB_APPLY_OTF_OTF], n, (float)scale, conj));
+    return planes<true>(call, n);
+}
+
+/* What the library's transform back leaves behind the samples of a row becomes 0. */
+__global__ static void __launch_bounds__(MB_THREADS)
+    clear_kernel(float *data, int64_t rows, int64_t n, int64_t pitch)
+{
+    MB_GRID_LOOP(row, rows)
+    for (int64_t x = n; x < pitch; x++)
+        data[row * pitch + x] = 0;
+}
+
+extern "C" mb_status mb_cuda_apply_otf(const mb_op_call *call)
+{
+    const mb_apply_otf_params *p = (const mb_apply_otf_params *)call->params;
+    const mb_array *grid = call->arrays[MB_APPLY_OTF_GRID], *otf = call->arrays[MB_APPLY_OTF_OTF];
+    int64_t n[3];
+    mb_grid_dims(&grid->shape, n);
+    const int64_t pitch = n[2], rows = n[0] * n[1], count = rows * pitch / 2;
+    n[2] = mb_apply_otf_samples(p, pitch);
+    if (mb_apply_otf_fused(&call->device->facts, n))
+        return fused(call, n, p->scale, p->conj);
+    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_APPLY_OTF_FORWARD], grid->data,
+                                  grid->data, call->slots[MB_APPLY_OTF_FORWARD_WORK]));
+    MB_TRY(mb_cuda_multiply_spectrum(call, (float2 *)grid->data, (const float2 *)otf->data, count,
+                                     count, p->scale, p->conj));
+    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_APPLY_OTF_INVERSE], grid->data,
+                                  grid->data, call->slots[MB_APPLY_OTF_INVERSE_WORK]));
+    clear_kernel<<<mb_blocks(call, rows, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
+        (float *)grid->data, rows, n[2], pitch);
+    MB_LAUNCHED("clear_kernel");
+    return MB_STATUS_OK;
+}

@@ -1,0 +1,54 @@
+/*
+** The product of a spectrum with a factor, in place, for the operators that are or contain one.
+*/
+#ifndef MB_CUDA_MULTIPLY_SPECTRUM_CUH
+#define MB_CUDA_MULTIPLY_SPECTRUM_CUH
+
+#include "shared/cuda_complex.cuh"
+#include "shared/cuda_launch.cuh"
+
+template <bool BATCH>
+__global__ static void __launch_bounds__(MB_THREADS)
+    mb_multiply_spectrum_kernel(float2 *a, const float2 *b, int64_t count, int64_t period,
+                                float scale, float sign)
+{
+    MB_BATCH_LOOP(first, count)
+    {
+        float2 x[MB_BATCH], y[MB_BATCH];
+#pragma unroll
+        for (int k = 0; k < MB_BATCH; k++) {
+            int64_t i = first + k * MB_THREADS;
+            if (i < count) {
+                x[k] = a[i];
+                y[k] = b[BATCH ? i % period : i];
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < MB_BATCH; k++) {
+            int64_t i = first + k * MB_THREADS;
+            if (i < count)
+                a[i] = mb_complex_mul(x[k], make_float2(y[k].x * scale, y[k].y * scale * sign));
+        }
+    }
+}
+
+/* a, `count` complex numbers, times b (its `period` ones, repeated) or its conjugate, times scale. */
+static inline mb_status mb_cuda_multiply_spectrum(const mb_op_call *call, float2 *a,
+                                                  const float2 *b, int64_t count, int64_t period,
+                                                  double scale, bool conj)
+{
+    if (count == 0)
+        return MB_STATUS_OK;
+    unsigned blocks = mb_blocks(call, count, MB_THREADS * MB_BATCH);
+    float factor = (float)scale, sign = conj ? -1.0f : 1.0f;
+    if (count == period)
+        mb_multiply_spectrum_kernel<false>
+            <<<blocks, MB_THREADS, 0, mb_stream(call)>>>(a, b, count, period, factor, sign);
+    else
+        mb_multiply_spectrum_kernel<true>
+            <<<blocks, MB_THREADS, 0, mb_stream(call)>>>(a, b, count, period, factor, sign);
+    MB_LAUNCHED("mb_multiply_spectrum_kernel");
+    return MB_STATUS_OK;
+}
+
+#endif

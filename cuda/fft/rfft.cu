@@ -1,0 +1,15 @@
+/*
+** rfft on CUDA: real to complex over trailing axes through cuFFT. The layout, in place or apart, is in the plan.
+*/
+#include "shared/cuda_launch.cuh"
+#include "ops/fft/op_rfft.h"
+
+extern "C" mb_status mb_cuda_rfft(const mb_op_call *call)
+{
+    const mb_array *a = call->arrays[MB_RFFT_A], *result = call->arrays[MB_RFFT_RESULT];
+    for (int i = 0; i < a->shape.rank; i++)
+        if (a->shape.dims[i] == 0)
+            return MB_STATUS_OK;
+    return mb_cuda_core->fft_exec(call->device, call->ffts[MB_RFFT_FFT], a->data, result->data,
+                                  call->slots[MB_RFFT_WORK]);
+}

@@ -1,0 +1,63 @@
+/*
+** What the passes along the first axis share: how wide their tiles are, and how they are launched. Columns along z stand
+** side by side in memory from the first place of a plane to its last, so a tile is a run of whole lines.
+*/
+#ifndef MB_CUDA_FFT_DEPTH_CUH
+#define MB_CUDA_FFT_DEPTH_CUH
+
+#include "shared/cuda_launch.cuh"
+#include "shared/fft_stages.cuh"
+#include "ops/fft/fused_fft.h"
+
+#define MB_FFT_DEPTHS(X) X(16) X(32) X(64) X(128) X(256) X(512) X(1024) X(2048)
+
+/* At least a line of 16 columns where a block may be as large as that; two blocks to a multiprocessor if it need not. */
+template <int N>
+struct mb_fft_depth_tile {
+    static constexpr int per_line = mb_fft_cut_of<N>::T * 16;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    static constexpr int threads = 256;
+#else
+    static constexpr int threads = per_line <= 256 ? 256 : 512;
+#endif
+    static constexpr int blocks = threads <= 256 ? 2 : 1;
+    static constexpr int width = threads / mb_fft_cut_of<N>::T;
+};
+
+struct mb_fft_depth_launch {
+    unsigned blocks;
+    int threads;
+    size_t shared;
+};
+
+/* Blocks that run at once, with that much shared memory allowed. */
+static inline mb_status mb_fft_resident_blocks(const mb_op_call *call, const void *kernel,
+                                               int threads, size_t shared, unsigned *blocks)
+{
+    int per = 0;
+    *blocks = 0;
+    MB_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+    MB_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per, kernel, threads, shared));
+    *blocks = (unsigned)((per > 0 ? per : 1) * call->device->facts.threads);
+    return MB_STATUS_OK;
+}
+
+/* Launch settings of a kernel over that many columns, a tile to a block at a time. */
+template <int N>
+static inline mb_status mb_fft_depth_prepare(const mb_op_call *call, const void *kernel,
+                                             int64_t columns, mb_fft_depth_launch *launch)
+{
+    typedef mb_fft_cut_of<N> cut;
+    launch->threads = mb_fft_depth_tile<N>::per_line <= 256
+                          ? 256
+                          : mb_fused_fft_device(&call->device->facts).threads;
+    const int64_t width = launch->threads / cut::T, tiles = (columns + width - 1) / width;
+    launch->shared =
+        sizeof(float2) * (cut::passes > 1 ? cut::table + (size_t)cut::room * width : 1);
+    MB_TRY(mb_fft_resident_blocks(call, kernel, launch->threads, launch->shared, &launch->blocks));
+    if (tiles < launch->blocks)
+        launch->blocks = (unsigned)tiles;
+    return MB_STATUS_OK;
+}
+
+#endif

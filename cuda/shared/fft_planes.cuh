@@ -1,0 +1,250 @@
+/*
+** Passes over the planes of a grid, in place: along x and y in one launch, forth (rows first) or back (columns first), and
+** along y alone (fft_stages.cuh has the passes' tiles).
+** The work of both is a list of tiles in a fixed order: those of the first pass over plane p, then those of the second pass
+** over plane p - lag, which finds that plane in the second-level cache. Blocks draw the tiles by ticket and wait only for
+** tiles before their own: the first of those unfinished waits for none, so there is no deadlock however few blocks run.
+** (A third pass over plane p - 2 lag was slower than a launch of its own: the cache does not reach so far.)
+** What is done with rows is a structure, the launch's second parameter: `back` says whether columns come first, and `tile`
+** does a tile of rows.
+*/
+#ifndef MB_CUDA_FFT_PLANES_CUH
+#define MB_CUDA_FFT_PLANES_CUH
+
+#include "shared/fft_depth.cuh"
+#include "shared/fft_stages.cuh"
+#include "ops/fft/op_apply_otf.h"
+
+/* mb_fused_fft_device (ops/fused_fft.h) for the architecture compiled for. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define MB_FFT_THREADS 256
+#define MB_FFT_BLOCKS 2
+#else
+#define MB_FFT_THREADS 512
+#define MB_FFT_BLOCKS 1
+#endif
+
+struct mb_fft_planes_job {
+    float2 *data;
+    unsigned *ticket;                /* zero, as is what follows, at the launch */
+    unsigned *done;                  /* per plane: tiles that have finished the first pass */
+    int planes, rows, points, lag;   /* points: complex numbers of a row */
+    int row_tiles, column_tiles;     /* of a plane */
+    int roots, column_table, shared; /* places in shared memory; the row table is at its begin */
+};
+
+__device__ static __forceinline__ unsigned mb_fft_acquire(const unsigned *p)
+{
+    unsigned v;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+__device__ static __forceinline__ void mb_fft_release(unsigned *p, unsigned v)
+{
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+
+__device__ static __forceinline__ float2 *mb_fft_plane(const mb_fft_planes_job &job, int plane)
+{
+    return job.data + plane * ((int64_t)job.rows * (job.points + 1));
+}
+
+/* Tiles of each size are functions, not inlined: registers are then allotted to each alone. */
+template <int N, class Rows>
+__device__ static __noinline__ void mb_fft_row_tile(const mb_fft_planes_job &job, const Rows &rows,
+                                                    int plane, int tile)
+{
+    typedef mb_fft_cut_of<N> cut;
+    extern __shared__ float2 memory[];
+    rows.template tile<mb_fft_rows<cut, MB_FFT_THREADS / cut::T>>(
+        job, plane, tile, memory, memory + job.roots, memory + job.shared);
+}
+
+template <int N, bool INVERSE>
+__device__ static __noinline__ void mb_fft_column_tile(float2 *plane, int tile, int stride,
+                                                       int table, int shared)
+{
+    typedef mb_fft_cut_of<N> cut;
+    constexpr int W = MB_FFT_THREADS / cut::T;
+    extern __shared__ float2 memory[];
+    mb_fft_columns<cut, W>::template transform<INVERSE>(
+        plane + tile * W, stride, tile == 0 ? plane + (int64_t)N * stride : NULL, memory + table,
+        memory + shared);
+}
+
+#define MB_FFT_ROW_SIZES(X) X(64) X(128) X(256) X(512) X(1024) X(2048)
+#define MB_FFT_COLUMN_SIZES(X) X(64) X(128) X(256) X(512) X(1024) X(2048)
+
+template <bool INVERSE>
+__device__ static __forceinline__ void mb_fft_columns_of(const mb_fft_planes_job &job, int plane,
+                                                         int tile)
+{
+    switch (job.rows) {
+#define MB_FFT_CASE(N)                                                                             \
+    case N:                                                                                        \
+        mb_fft_column_tile<N, INVERSE>(mb_fft_plane(job, plane), tile, job.points,                 \
+                                       job.column_table, job.shared);                              \
+        break;
+        MB_FFT_COLUMN_SIZES(MB_FFT_CASE)
+#undef MB_FFT_CASE
+    }
+}
+
+__device__ static __forceinline__ void mb_fft_fill_column_table(const mb_fft_planes_job &job,
+                                                                float2 *memory)
+{
+    switch (job.rows) {
+#define MB_FFT_CASE(N)                                                                             \
+    case N: mb_fft_fill_table<mb_fft_cut_of<N>>(memory + job.column_table); break;
+        MB_FFT_COLUMN_SIZES(MB_FFT_CASE)
+#undef MB_FFT_CASE
+    }
+}
+
+template <class Rows>
+__global__ void __launch_bounds__(MB_FFT_THREADS, MB_FFT_BLOCKS)
+    mb_fft_planes_kernel(const __grid_constant__ mb_fft_planes_job job,
+                         const __grid_constant__ Rows rows)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    extern __shared__ float2 memory[];
+    __shared__ unsigned queue;
+    switch (job.points) {
+#define MB_FFT_CASE(N)                                                                             \
+    case N:                                                                                        \
+        mb_fft_fill_table<mb_fft_cut_of<N>>(memory);                                               \
+        mb_fft_rows<mb_fft_cut_of<N>, 1>::fill_roots(memory + job.roots);                          \
+        break;
+        MB_FFT_ROW_SIZES(MB_FFT_CASE)
+#undef MB_FFT_CASE
+    }
+    mb_fft_fill_column_table(job, memory);
+    const unsigned first_tiles = Rows::back ? job.column_tiles : job.row_tiles,
+                   step_tiles = job.row_tiles + job.column_tiles,
+                   total = (job.planes + job.lag) * step_tiles;
+    if (threadIdx.x == 0)
+        queue = atomicAdd(job.ticket, 1u);
+    __syncthreads();
+    for (unsigned item = queue; item < total; item = queue) {
+        unsigned next = 0;
+        if (threadIdx.x == 0)
+            next = atomicAdd(job.ticket, 1u);
+        const unsigned step = item / step_tiles, place = item - step * step_tiles;
+        const bool first = place < first_tiles;
+        const int plane = first ? (int)step : (int)step - job.lag,
+                  tile = (int)(first ? place : place - first_tiles);
+        const bool real = plane >= 0 && plane < job.planes;
+        if (real) {
+            if (!first) {
+                if (threadIdx.x == 0)
+                    while (mb_fft_acquire(job.done + plane) < first_tiles)
+                        __nanosleep(100);
+                __syncthreads();
+            }
+            if (first != Rows::back) {
+                switch (job.points) {
+#define MB_FFT_CASE(N)                                                                             \
+    case N: mb_fft_row_tile<N>(job, rows, plane, tile); break;
+                    MB_FFT_ROW_SIZES(MB_FFT_CASE)
+#undef MB_FFT_CASE
+                }
+            } else {
+                mb_fft_columns_of<Rows::back>(job, plane, tile);
+            }
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            if (real && first) {
+                __threadfence();
+                atomicAdd(job.done + plane, 1u);
+            }
+            queue = next;
+        }
+        __syncthreads();
+    }
+#endif
+}
+
+/* The pass along y alone, of all planes. */
+template <bool INVERSE>
+__global__ void __launch_bounds__(MB_FFT_THREADS, MB_FFT_BLOCKS)
+    mb_fft_columns_kernel(const __grid_constant__ mb_fft_planes_job job)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    extern __shared__ float2 memory[];
+    mb_fft_fill_column_table(job, memory);
+    __syncthreads();
+    for (int item = blockIdx.x; item < job.planes * job.column_tiles; item += gridDim.x) {
+        mb_fft_columns_of<INVERSE>(job, item / job.column_tiles, item % job.column_tiles);
+        __syncthreads();
+    }
+#endif
+}
+
+static inline mb_status mb_fft_planes_prepare(const mb_op_call *call, float *data,
+                                              const int64_t n[3], const void *kernel,
+                                              mb_fft_planes_job *job, unsigned *blocks)
+{
+    const mb_device_facts *facts = &call->device->facts;
+    if ((uintptr_t)data % 16)
+        return mb_cuda_core->fail(MB_STATUS_ARGUMENT, call->op->args[0].name,
+                                  "a view that begins at no multiple of 16 bytes: copy it first");
+    job->data = (float2 *)data;
+    job->ticket = job->done = NULL;
+    job->planes = (int)n[0];
+    job->rows = (int)n[1];
+    job->points = (int)(n[2] / 2);
+    job->lag = 0;
+    job->row_tiles = job->rows / mb_apply_otf_tile(facts, job->points);
+    job->column_tiles = job->points / mb_apply_otf_tile(facts, job->rows);
+    job->roots = (int)mb_apply_otf_roots(n);
+    job->column_table = (int)mb_apply_otf_column_table(n);
+    job->shared = (int)mb_apply_otf_exchange(n);
+    return mb_fft_resident_blocks(call, kernel, mb_fused_fft_device(facts).threads,
+                                  sizeof(float2) * mb_apply_otf_shared(facts, n), blocks);
+}
+
+/* Launch over the planes of `data`, n samples, whose rows stand as they do between the passes, or as `rows` knows. The
+** counters: a ticket, then those of passes and planes, then what `rows` needs. */
+template <class Rows>
+static inline mb_status mb_fft_planes(const mb_op_call *call, float *data, const int64_t n[3],
+                                      unsigned *counters, uint64_t counter_bytes, const Rows &rows)
+{
+    const mb_device_facts *facts = &call->device->facts;
+    unsigned blocks;
+    mb_fft_planes_job job;
+    MB_TRY(mb_fft_planes_prepare(call, data, n, (const void *)mb_fft_planes_kernel<Rows>, &job,
+                                 &blocks));
+    job.ticket = counters;
+    job.done = counters + 1;
+    /* So far behind that the first pass over a plane has ended when the second begins, and no farther than the second-level
+    ** cache reaches. */
+    const int64_t step = job.row_tiles + job.column_tiles, plane_bytes = 8 * n[1] * (n[2] / 2 + 1),
+                  busy = (blocks + step - 1) / step,
+                  held = (int64_t)facts->l2_bytes / 3 / plane_bytes;
+    job.lag = (int)(2 * busy < held ? 2 * busy : held > busy ? held : busy);
+    MB_CUDA(cudaMemsetAsync(counters, 0, counter_bytes, mb_stream(call)));
+    mb_fft_planes_kernel<Rows>
+        <<<blocks, mb_fused_fft_device(facts).threads,
+           sizeof(float2) * mb_apply_otf_shared(facts, n), mb_stream(call)>>>(job, rows);
+    MB_LAUNCHED("mb_fft_planes_kernel");
+    return MB_STATUS_OK;
+}
+
+template <bool INVERSE>
+static inline mb_status mb_fft_plane_columns(const mb_op_call *call, float *data,
+                                             const int64_t n[3])
+{
+    const mb_device_facts *facts = &call->device->facts;
+    unsigned blocks;
+    mb_fft_planes_job job;
+    MB_TRY(mb_fft_planes_prepare(call, data, n, (const void *)mb_fft_columns_kernel<INVERSE>, &job,
+                                 &blocks));
+    mb_fft_columns_kernel<INVERSE>
+        <<<blocks, mb_fused_fft_device(facts).threads,
+           sizeof(float2) * mb_apply_otf_shared(facts, n), mb_stream(call)>>>(job);
+    MB_LAUNCHED("mb_fft_columns_kernel");
+    return MB_STATUS_OK;
+}
+
+#endif

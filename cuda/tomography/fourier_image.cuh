@@ -1,0 +1,180 @@
+/*
+** The 2-D inverse transform of fourier_reconstruct on CUDA, from the grid straight to pixels: one
+** kernel along y, one along x. Only the lines and points that the image needs are made, and cells
+** that no sample reaches are not read.
+** The grid is [pair][x][y], y fastest (the gridder is given rays with x and y exchanged): the first
+** kernel reads along y, and writes [pair][line][x] through shared memory; the second reads along x
+** and writes slices, with the window's transform divided out and the pair taken apart.
+** G = m T, T threads a transform: fourier_block.cuh.
+*/
+#ifndef MB_CUDA_FOURIER_IMAGE_CUH
+#define MB_CUDA_FOURIER_IMAGE_CUH
+
+#include "tomography/fourier_gather.cuh"
+#include "tomography/fourier_rows.cuh"
+
+#define FOURIER_ALONG_THREADS                                                                      \
+    1024 /* on a multiprocessor, at least: limits registers; in at most 16 blocks, which all hold */
+
+struct fourier_image_job {
+    const float2 *cells;
+    float2 *lines; /* [pair][y1 - y0][G] */
+    const float *deapodise;
+    mb_parallel_geometry g;
+    int grid, kept; /* kept = G / T */
+    float reach;    /* of the samples in the grid, cells */
+    float scale, outside;
+    fourier_rows to;
+};
+
+template <int T>
+struct fourier_columns {
+    static constexpr int W = MB_FOURIER_COLUMNS(T);
+};
+
+template <int T>
+__global__ void __launch_bounds__(T *fourier_columns<T>::W)
+    fourier_along_y(const __grid_constant__ fourier_image_job job)
+{
+    extern __shared__ float2 fourier_shared[];
+    using R = fourier_radices<T>;
+    constexpr int W = fourier_columns<T>::W, H = FOURIER_HELD;
+    constexpr int LAST = R::C > 1 ? R::C : R::B, Q = H / LAST;
+    const int t = threadIdx.x % T, w = threadIdx.x / T, grid = job.grid, half = grid / 2;
+    const int room = fourier_room(grid), x0 = blockIdx.x * W, x = x0 + w;
+    const int64_t pair = blockIdx.y, high = job.g.y1 - job.g.y0;
+    float2 *shared = fourier_shared + w * room;
+    const float2 *from = job.cells + (pair * grid + x) * grid;
+    /* Cells farther out hold nothing: they were not written (fourier_is_empty). */
+    const float reach = job.reach, xs = (float)(x - half), rest = fmaf(-xs, xs, reach * reach);
+    const int far = rest < 0 ? -1 : (int)sqrtf(rest);
+    float2 v[H];
+#pragma unroll
+    for (int e = 0; e < H; e++) {
+        const int y = t + T * e;
+        v[e] = e < job.kept && abs(y - half) <= far ? __ldcs(from + y) : make_float2(0, 0);
+    }
+    fourier_first<T, 1>(v, t, job.kept, shared);
+    fourier_passes<T, 1, false>(v, t, job.kept, grid, shared, w);
+    const int step = grid / LAST;
+#pragma unroll
+    for (int k = 0; k < Q; k++) {
+        const int b = t + T * k;
+        if (b < step)
+#pragma unroll
+            for (int r = 0; r < LAST; r++)
+                shared[fourier_place(b + r * step)] = v[k + Q * r];
+    }
+    __syncthreads();
+    const int hy = (int)(high / 2);
+    for (int i = threadIdx.x; i < high; i += T * W) {
+        const int place = fourier_place(i < hy ? i - hy + grid : i - hy);
+        float2 *to = job.lines + (pair * high + i) * grid + x0;
+        if (W == 1)
+            to[0] = fourier_shared[place];
+#pragma unroll
+        for (int c = 0; c + 1 < W; c += 2) {
+            const float2 a = fourier_shared[c * room + place],
+                         b = fourier_shared[(c + 1) * room + place];
+            *(float4 *)(to + c) = make_float4(a.x, a.y, b.x, b.y);
+        }
+    }
+}
+
+/* The pixels xa <= x < xb of row y of the slice that lie in the circular mask. */
+__device__ static inline void fourier_chord(const mb_parallel_geometry &g, int64_t y, int *xa,
+                                            int *xb)
+{
+    const double dy = (double)y - 0.5 * (double)(g.ny - 1), middle = 0.5 * (double)(g.nx - 1);
+    const double rest = g.radius2 - dy * dy;
+    *xa = 0;
+    *xb = (int)g.nx;
+    if (g.radius2 < 0)
+        return;
+    const double half = sqrt(fmax(rest, 0.0));
+    *xa = (int)fmax(floor(middle - half), 0.0);
+    *xb = (int)fmin(ceil(middle + half), (double)(g.nx - 1)) + 1;
+    while (*xa < *xb && !mb_parallel_inside(&g, y, *xa))
+        ++*xa;
+    while (*xb > *xa && !mb_parallel_inside(&g, y, *xb - 1))
+        --*xb;
+}
+
+template <int T>
+__global__ void __launch_bounds__(T, T >= 1024 ? 1 : FOURIER_ALONG_THREADS / (T > 64 ? T : 64))
+    fourier_along_x(const __grid_constant__ fourier_image_job job)
+{
+    extern __shared__ float2 fourier_shared[];
+    using R = fourier_radices<T>;
+    constexpr int H = FOURIER_HELD, LAST = R::C > 1 ? R::C : R::B, Q = H / LAST;
+    const int t = threadIdx.x, i = blockIdx.x, grid = job.grid;
+    const int high = (int)(job.g.y1 - job.g.y0), wide = (int)(job.g.x1 - job.g.x0);
+    const int64_t pair = blockIdx.y;
+    const bool odd_too = 2 * pair + 1 < job.to.slices;
+    const float2 *from = job.lines + (pair * high + i) * grid;
+    float2 v[H];
+    if (2 * pair >= job.to.slices)
+        return;
+#pragma unroll
+    for (int e = 0; e < H; e++)
+        v[e] = e < job.kept ? __ldcs(from + t + T * e) : make_float2(0, 0);
+    fourier_first<T, 1>(v, t, job.kept, fourier_shared);
+    fourier_passes<T, 1, false>(v, t, job.kept, grid, fourier_shared, 0);
+    const int step = grid / LAST, hx = wide / 2, ys = i - high / 2;
+    const float factor = job.scale * job.deapodise[ys < 0 ? -ys : ys];
+    int xa, xb;
+    fourier_chord(job.g, job.g.y0 + i, &xa, &xb);
+    xa -= (int)job.g.x0;
+    xb -= (int)job.g.x0;
+    float *even = (float *)row_of(job.to, 2 * pair, i);
+    float *odd = (float *)row_of(job.to, odd_too ? 2 * pair + 1 : 2 * pair, i);
+#pragma unroll
+    for (int k = 0; k < Q; k++) {
+        const int b = t + T * k;
+        if (b >= step)
+            break;
+#pragma unroll
+        for (int r = 0; r < LAST; r++) {
+            const int f = b + r * step, xs = 2 * f < grid ? f : f - grid, x = xs + hx;
+            if (x < 0 || x >= wide)
+                continue;
+            float weight = factor * job.deapodise[xs < 0 ? -xs : xs];
+            weight = (xs + ys) & 1 ? -weight : weight;
+            const bool inside = x >= xa && x < xb;
+            even[x] = inside ? v[k + Q * r].x * weight : job.outside;
+            if (odd_too)
+                odd[x] = inside ? v[k + Q * r].y * weight : job.outside;
+        }
+    }
+}
+
+template <int T>
+static mb_status fourier_image_as(const fourier_image_job &job, int64_t pairs, cudaStream_t stream)
+{
+    constexpr int W = fourier_columns<T>::W;
+    const int bytes = fourier_room(job.grid) * (int)sizeof(float2);
+    const cudaFuncAttribute limit = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    MB_CUDA(cudaFuncSetAttribute(fourier_along_y<T>, limit, W * bytes));
+    MB_CUDA(cudaFuncSetAttribute(fourier_along_x<T>, limit, bytes));
+    fourier_along_y<T>
+        <<<dim3((unsigned)(job.grid / W), (unsigned)pairs), T * W, W * bytes, stream>>>(job);
+    MB_LAUNCHED("fourier_along_y");
+    fourier_along_x<T>
+        <<<dim3((unsigned)(job.g.y1 - job.g.y0), (unsigned)pairs), T, bytes, stream>>>(job);
+    MB_LAUNCHED("fourier_along_x");
+    return MB_STATUS_OK;
+}
+
+static mb_status fourier_image(const fourier_image_job &job, int64_t pairs, cudaStream_t stream)
+{
+    switch (job.grid / job.kept) {
+    case 32: return fourier_image_as<32>(job, pairs, stream);
+    case 64: return fourier_image_as<64>(job, pairs, stream);
+    case 128: return fourier_image_as<128>(job, pairs, stream);
+    case 256: return fourier_image_as<256>(job, pairs, stream);
+    case 512: return fourier_image_as<512>(job, pairs, stream);
+    default: return fourier_image_as<1024>(job, pairs, stream);
+    }
+}
+
+#endif

@@ -1,0 +1,164 @@
+/*
+** Reference-counted blocks.
+*/
+#include "array/storage.h"
+#include "device/device.h"
+#include "device/ledger.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct mb_storage {
+    atomic_int references;
+    mb_device *device;
+    mb_device *pinned_for; /* NULL: the block is the pool's */
+    mb_block block;
+    uint64_t bytes;
+    const char *owner;
+    mb_storage *mirror; /* its image while a dry run is being set up */
+};
+
+mb_status mb_storage_create(mb_device *device, uint64_t bytes, const char *owner, mb_storage **out)
+{
+    mb_storage *storage = malloc(sizeof *storage); /* calloc has no per-thread cache in glibc */
+    if (!storage)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
+    *storage = (mb_storage){.device = device, .bytes = bytes, .owner = owner};
+    mb_status status = mb_pool_alloc(device->pool, bytes, MB_POOL_ARRAY, owner, &storage->block);
+    if (status != MB_STATUS_OK) {
+        free(storage);
+        return status;
+    }
+    atomic_init(&storage->references, 1);
+    if (mb_ledger_on(device)) {
+        uint64_t live = mb_pool_live(device->pool);
+        mb_ledger_note(device, &(mb_ledger_row){.kind = MB_LEDGER_CREATE,
+                                                .label = mb_ledger_current_label(),
+                                                .owner = owner,
+                                                .keep = (int64_t)storage->block.bytes,
+                                                .live = live,
+                                                .peak = live});
+    }
+    *out = storage;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_storage_create_pinned(mb_device *device, mb_device *pinned_for, uint64_t bytes,
+                                   const char *owner, mb_storage **out)
+{
+    struct timespec now;
+    mb_storage *storage = malloc(sizeof *storage);
+    if (!storage)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
+    *storage =
+        (mb_storage){.device = device, .pinned_for = pinned_for, .bytes = bytes, .owner = owner};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    storage->block.bytes = bytes;
+    storage->block.born_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    mb_status status = bytes > 0
+                           ? mb_pinned_alloc(pinned_for, bytes, owner, &storage->block.address)
+                           : MB_STATUS_OK;
+    if (status != MB_STATUS_OK) {
+        free(storage);
+        return status;
+    }
+    atomic_init(&storage->references, 1);
+    *out = storage;
+    return MB_STATUS_OK;
+}
+
+mb_storage *mb_storage_retain(mb_storage *storage)
+{
+    atomic_fetch_add(&storage->references, 1);
+    return storage;
+}
+
+void mb_storage_release(mb_storage *storage)
+{
+    if (!storage || atomic_fetch_sub(&storage->references, 1) != 1)
+        return;
+    mb_device *device = storage->device;
+    int64_t bytes = (int64_t)storage->block.bytes;
+    if (storage->pinned_for) {
+        if (bytes)
+            mb_pinned_free(storage->pinned_for, storage->block.address, (uint64_t)bytes,
+                           mb_pool_current_site());
+        free(storage);
+        return;
+    }
+    mb_pool_free(device->pool, &storage->block);
+    if (bytes && mb_ledger_on(device)) {
+        uint64_t live = mb_pool_live(device->pool);
+        mb_ledger_note(device, &(mb_ledger_row){.kind = MB_LEDGER_RELEASE,
+                                                .label = "release",
+                                                .owner = mb_pool_current_site(),
+                                                .keep = -bytes,
+                                                .live = live,
+                                                .peak = live + (uint64_t)bytes});
+    }
+    free(storage);
+}
+
+mb_status mb_storage_mirror(mb_storage *storage, mb_device *shadow, mb_device *pinned_shadow,
+                            mb_storage **out)
+{
+    if (!storage->mirror) {
+        mb_storage *image = calloc(1, sizeof *image);
+        if (!image)
+            return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
+        atomic_init(&image->references, 0);
+        image->device = shadow;
+        image->pinned_for = pinned_shadow;
+        image->block = storage->block;
+        image->bytes = storage->bytes;
+        image->owner = storage->owner;
+        storage->mirror = image;
+    }
+    *out = mb_storage_retain(storage->mirror);
+    return MB_STATUS_OK;
+}
+
+void mb_storage_unmirror(mb_storage *storage)
+{
+    storage->mirror = NULL;
+}
+
+const char *mb_storage_owner(const mb_storage *storage)
+{
+    return storage->owner;
+}
+
+uint64_t mb_storage_born_ns(const mb_storage *storage)
+{
+    return storage->block.born_ns;
+}
+
+void *mb_storage_data(const mb_storage *storage)
+{
+    return storage->block.address;
+}
+
+uint64_t mb_storage_bytes(const mb_storage *storage)
+{
+    return storage->bytes;
+}
+
+mb_device *mb_storage_device(const mb_storage *storage)
+{
+    return storage->device;
+}
+
+const mb_block *mb_storage_block(const mb_storage *storage)
+{
+    return &storage->block;
+}
+
+mb_device *mb_storage_pinned_for(const mb_storage *storage)
+{
+    return storage->pinned_for;
+}
+
+int mb_storage_references(const mb_storage *storage)
+{
+    return atomic_load(&storage->references);
+}

@@ -1,0 +1,226 @@
+/*
+** The plan cache of a device: a short list, searched linearly, least recently used dropped first. Plans in use are never
+** dropped. A shadow device shares its twin's cache, so a dry run asks for the same work areas as the real run.
+*/
+#include "device/fft.h"
+#include "device/device.h"
+#include "device/fft_record.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEPT_PLANS 64 /* idle plans beyond this many are dropped when a new one is made */
+
+struct mb_fft_cache {
+    pthread_mutex_t lock;
+    mb_fft_plan **plans;
+    int count, room;
+    uint64_t clock;
+    uint64_t derived; /* acquisitions of plans with a derived work area, and how of the latest */
+    const char *how;
+};
+
+mb_fft_desc mb_fft_describe(mb_fft_kind kind, int rank, const int64_t *dims, int64_t batch,
+                            bool in_place)
+{
+    mb_fft_desc desc = {.kind = kind, .in_place = in_place, .rank = rank, .batch = batch};
+    int64_t outer = 1;
+    for (int i = 0; i < rank; i++) {
+        desc.dims[i] = dims[i];
+        if (i < rank - 1)
+            outer *= dims[i];
+    }
+    int64_t n = dims[rank - 1], half = n / 2 + 1;
+    bool real_in = kind == MB_FFT_R2C, real_out = kind == MB_FFT_C2R;
+    int64_t real_pitch = in_place ? 2 * half : n;
+    desc.in_pitch = real_in ? real_pitch : real_out ? half : n;
+    desc.out_pitch = real_out ? real_pitch : real_in ? half : n;
+    desc.in_distance = outer * desc.in_pitch;
+    desc.out_distance = outer * desc.out_pitch;
+    return desc;
+}
+
+mb_status mb_fft_cache_create(mb_device *device, mb_fft_cache **out)
+{
+    (void)device;
+    mb_fft_cache *cache = calloc(1, sizeof *cache);
+    if (!cache)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for the FFT plan cache");
+    pthread_mutex_init(&cache->lock, NULL);
+    *out = cache;
+    return MB_STATUS_OK;
+}
+
+static mb_device *owner_of(mb_device *device)
+{
+    return device->twin ? device->twin : device;
+}
+
+static void destroy_plan(mb_device *device, mb_fft_plan *plan)
+{
+    device->backend->fft_destroy(device->self, plan->handle);
+    free(plan);
+}
+
+/* Drops idle plans, oldest first, until at most `keep` plans are left. */
+static int drop_idle(mb_device *device, mb_fft_cache *cache, int keep)
+{
+    int dropped = 0;
+    while (cache->count > keep) {
+        int oldest = -1;
+        for (int i = 0; i < cache->count; i++)
+            if (!cache->plans[i]->users &&
+                (oldest < 0 || cache->plans[i]->last_use < cache->plans[oldest]->last_use))
+                oldest = i;
+        if (oldest < 0)
+            break;
+        destroy_plan(device, cache->plans[oldest]);
+        cache->plans[oldest] = cache->plans[--cache->count];
+        dropped++;
+    }
+    return dropped;
+}
+
+static bool desc_equal(const mb_fft_desc *a, const mb_fft_desc *b)
+{
+    bool same = a->kind == b->kind && a->in_place == b->in_place && a->rank == b->rank &&
+                a->batch == b->batch && a->in_pitch == b->in_pitch &&
+                a->out_pitch == b->out_pitch && a->in_distance == b->in_distance &&
+                a->out_distance == b->out_distance;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->dims[i] == b->dims[i];
+    return same;
+}
+
+static mb_status make_plan(mb_device *device, mb_fft_cache *cache, const mb_fft_desc *desc,
+                           mb_fft_plan **out)
+{
+    if (cache->count == cache->room) {
+        int room = cache->room ? cache->room * 2 : 16;
+        mb_fft_plan **plans = realloc(cache->plans, (size_t)room * sizeof *plans);
+        if (!plans)
+            return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for the FFT plan cache");
+        cache->plans = plans;
+        cache->room = room;
+    }
+    mb_fft_plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an FFT plan");
+    plan->desc = *desc;
+    mb_status status = device->backend->fft_create(device->self, desc, &plan->handle,
+                                                   &plan->work_bytes, &plan->library_bytes);
+    if (status != MB_STATUS_OK) {
+        free(plan);
+        return status;
+    }
+    if (device->record)
+        mb_fft_record_work(mb_device_fft_record(device), desc, &plan->derived);
+    cache->plans[cache->count++] = plan;
+    *out = plan;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_fft_acquire(mb_device *device, const mb_fft_desc *desc, mb_fft_plan **out)
+{
+    device = owner_of(device);
+    if (desc->rank < 1 || desc->rank > 3 || desc->batch < 1)
+        return mb_fail(MB_STATUS_INTERNAL, NULL, "FFT of rank %d, batch %lld", desc->rank,
+                       (long long)desc->batch);
+    for (int i = 0; i < desc->rank; i++)
+        if (desc->dims[i] < 1)
+            return mb_fail(MB_STATUS_SHAPE, NULL, "FFT over an axis of %lld elements",
+                           (long long)desc->dims[i]);
+    mb_fft_cache *cache = device->ffts;
+    mb_fft_plan *plan = NULL;
+    mb_status status = MB_STATUS_OK;
+    pthread_mutex_lock(&cache->lock);
+    for (int i = 0; i < cache->count && !plan; i++)
+        if (desc_equal(&cache->plans[i]->desc, desc))
+            plan = cache->plans[i];
+    if (!plan) {
+        drop_idle(device, cache, KEPT_PLANS - 1);
+        status = make_plan(device, cache, desc, &plan);
+    }
+    if (plan) {
+        plan->users++;
+        plan->last_use = ++cache->clock;
+        if (plan->derived) {
+            cache->derived++;
+            cache->how = plan->derived;
+        }
+        *out = plan;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return status;
+}
+
+void mb_fft_release(mb_device *device, mb_fft_plan *plan)
+{
+    mb_fft_cache *cache = owner_of(device)->ffts;
+    pthread_mutex_lock(&cache->lock);
+    plan->users--;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+int mb_fft_cache_drop(mb_device *device, int keep)
+{
+    device = owner_of(device);
+    if (!device->dead)
+        device->backend->sync(device->self); /* a plan may still be queued */
+    pthread_mutex_lock(&device->ffts->lock);
+    int dropped = drop_idle(device, device->ffts, keep);
+    pthread_mutex_unlock(&device->ffts->lock);
+    return dropped;
+}
+
+int mb_fft_cache_count(mb_device *device)
+{
+    mb_fft_cache *cache = owner_of(device)->ffts;
+    pthread_mutex_lock(&cache->lock);
+    int count = cache->count;
+    pthread_mutex_unlock(&cache->lock);
+    return count;
+}
+
+uint64_t mb_fft_cache_library_bytes(mb_device *device)
+{
+    mb_fft_cache *cache = owner_of(device)->ffts;
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&cache->lock);
+    for (int i = 0; i < cache->count; i++)
+        bytes += cache->plans[i]->library_bytes;
+    pthread_mutex_unlock(&cache->lock);
+    return bytes;
+}
+
+uint64_t mb_fft_cache_derived(const mb_device *device, const char **how)
+{
+    mb_fft_cache *cache = (device->twin ? device->twin : device)->ffts;
+    pthread_mutex_lock(&cache->lock);
+    *how = cache->how;
+    uint64_t count = cache->derived;
+    pthread_mutex_unlock(&cache->lock);
+    return count;
+}
+
+void mb_fft_cache_destroy(mb_fft_cache *cache)
+{
+    if (!cache)
+        return;
+    pthread_mutex_destroy(&cache->lock);
+    free(cache->plans);
+    free(cache);
+}
+
+mb_status mb_fft_exec(mb_device *device, const mb_fft_plan *plan, void *in, void *out, void *work)
+{
+    /* cuFFT wants complex alignment on the real side, too, and takes its refusal for the end of the device. */
+    if (((uintptr_t)in | (uintptr_t)out) % (2 * sizeof(float)) &&
+        strcmp(device->backend->name, "host") != 0)
+        return mb_fail(MB_STATUS_SHAPE, NULL,
+                       "the array is a view that begins at an odd element, which a transform on %s "
+                       "cannot read or write; "
+                       "take a:copy()",
+                       device->id);
+    return device->backend->fft_exec(device->self, plan->handle, &plan->desc, in, out, work);
+}

@@ -1,0 +1,93 @@
+/*
+** The account of pinned memory, and its rows in the ledger.
+*/
+#include "device/pinned.h"
+#include "device/ledger.h"
+#include <stdio.h>
+
+#define VIRTUAL_BASE UINT64_C(0x40000000000)
+
+static void note(const mb_device *device, int64_t change, uint64_t peak, const char *owner)
+{
+    if (mb_ledger_on(device))
+        mb_ledger_note(device, &(mb_ledger_row){.kind = MB_LEDGER_PIN,
+                                                .label = change > 0 ? "pin" : "unpin",
+                                                .owner = owner,
+                                                .keep = change,
+                                                .live = device->pinned.live,
+                                                .peak = peak});
+}
+
+static mb_status fail_limit(const mb_device *device, uint64_t bytes)
+{
+    const mb_pinned *p = &device->pinned;
+    char need[32], live[32], limit[32], remedy[120];
+    mb_fail_bytes(MB_STATUS_BUDGET, bytes, p->limit,
+                  "%s of pinned host memory do not fit the limit of %s for %s, of which %s are in "
+                  "use",
+                  mb_bytes_format(bytes, need, sizeof need),
+                  mb_bytes_format(p->limit, limit, sizeof limit), device->id,
+                  mb_bytes_format(p->live, live, sizeof live));
+    snprintf(remedy, sizeof remedy, "raise the limit (device:pinned(%llu)), or ask for less",
+             (unsigned long long)mb_bytes_add(p->live, bytes));
+    mb_error_remedy(remedy);
+    return MB_STATUS_BUDGET;
+}
+
+/* The limit allows it, the system does not; its words are in the record. */
+static mb_status fail_refused(const mb_pinned *p, uint64_t bytes)
+{
+    char cause[400], need[32];
+    snprintf(cause, sizeof cause, "%s", mb_error_last()->text);
+    mb_error_clear();
+    mb_fail_bytes(MB_STATUS_BUDGET, bytes, p->limit,
+                  "%s of pinned host memory are within the limit, but not to be had: %s",
+                  mb_bytes_format(bytes, need, sizeof need), cause);
+    mb_error_remedy("end the programs that hold the rest, or ask for less");
+    return MB_STATUS_BUDGET;
+}
+
+static mb_status pin(mb_device *device, uint64_t bytes, void **address)
+{
+    if (device->pinned.refuse && device->pinned.refuse--)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "the system refused %llu bytes: as a test wants",
+                       (unsigned long long)bytes);
+    return device->backend->pin(device->self, bytes, address);
+}
+
+void mb_pinned_refuse(mb_device *device, uint64_t n)
+{
+    device->pinned.refuse = n;
+}
+
+mb_status mb_pinned_alloc(mb_device *device, uint64_t bytes, const char *owner, void **address)
+{
+    mb_pinned *p = &device->pinned;
+    *address = NULL;
+    if (p->refusal)
+        return mb_fail(MB_STATUS_ARGUMENT, "device", "%s", p->refusal);
+    if (p->live > p->limit || bytes > p->limit - p->live)
+        return fail_limit(device, bytes);
+    if (!device->dry) {
+        mb_status status = pin(device, bytes, address);
+        if (status != MB_STATUS_OK)
+            return status == MB_STATUS_MEMORY ? fail_refused(p, bytes) : status;
+    } else {
+        *address = (void *)(uintptr_t)(VIRTUAL_BASE + p->placed);
+        p->placed += (bytes + 4095) / 4096 * 4096;
+    }
+    p->live += bytes;
+    if (p->live > p->peak)
+        p->peak = p->live;
+    note(device, (int64_t)bytes, p->live, owner);
+    return MB_STATUS_OK;
+}
+
+void mb_pinned_free(mb_device *device, void *address, uint64_t bytes, const char *owner)
+{
+    if (!device->dry)
+        device->backend->unpin(device->self, address, bytes);
+    uint64_t before = device->pinned.live;
+    device->pinned.live -= bytes;
+    note(device, -(int64_t)bytes, before, owner);
+}

@@ -1,0 +1,420 @@
+/*
+** Hyperslabs of HDF5 datasets, to and from host memory and arrays.
+**
+** Long transfers go in pieces along the first axis that is longer than 1, so that Ctrl-C is seen,
+** and so that a device array needs a fixed buffer only. Pieces end on chunk borders: no chunk is
+** decoded twice within one read. Invariant: data go to HDF5 and come from it as dense row-major
+** memory; whatever is strided is gathered before.
+*/
+#define _GNU_SOURCE
+#include "files/h5/h5internal.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECE_BYTES ((uint64_t)32 << 20)
+#define SMALL_CHUNK_BYTES ((uint64_t)8 << 20)
+
+mb_status mb_h5_check_ranges(const mb_h5_dataset *dataset, const mb_range *ranges,
+                             uint64_t *elements)
+{
+    const mb_h5_info *info = &dataset->info;
+    *elements = 1;
+    for (int axis = 0; axis < info->rank; axis++) {
+        const mb_range r = ranges[axis];
+        const int64_t n = info->dims[axis];
+        if (r.count < 0 || r.step < 1 || r.first < 0 || r.first > n ||
+            (r.count > 0 && (r.first >= n || r.count - 1 > (n - 1 - r.first) / r.step)))
+            return mb_fail(MB_STATUS_SHAPE, NULL,
+                           "range %lld ... %lld of axis %d is outside '%s', which has %lld there",
+                           (long long)r.first + 1,
+                           (long long)(r.first + (r.count - 1) * r.step + 1), axis + 1,
+                           dataset->path, (long long)n);
+        *elements = mb_bytes_mul(*elements, (uint64_t)r.count);
+    }
+    if (info->empty)
+        *elements = 0;
+    return MB_STATUS_OK;
+}
+
+/* May the stored type become `dtype`? */
+static mb_status check_types(const mb_h5_dataset *dataset, mb_dtype dtype, bool reading)
+{
+    const mb_h5_info *info = &dataset->info;
+    if (!info->numeric)
+        return mb_fail(MB_STATUS_DTYPE, NULL,
+                       "'%s' in '%s' holds %s, which is not an array of numbers", dataset->path,
+                       dataset->file->path, info->stored);
+    const mb_dtype_class from = mb_dtype_kind(reading ? info->dtype : dtype);
+    const mb_dtype_class to = mb_dtype_kind(reading ? dtype : info->dtype);
+    const bool whole = info->stored[0] == 'i' || info->stored[0] == 'u' || info->stored[0] == 'e';
+    const bool complex = from == MB_CLASS_COMPLEX || to == MB_CLASS_COMPLEX;
+    const bool rounds = reading ? to == MB_CLASS_INT && !whole : from == MB_CLASS_REAL && whole;
+    if (complex ? from != to : rounds)
+        return mb_fail(MB_STATUS_DTYPE, "dtype",
+                       "'%s' holds %s, and cannot be %s %s: cast the array instead", dataset->path,
+                       info->stored, reading ? "read as" : "written from", mb_dtype_name(dtype));
+    return MB_STATUS_OK;
+}
+
+/* libhdf5 decodes a whole chunk for any part of it. Those of a sound file are not larger than all
+** the data, unless they are small. */
+mb_status mb_h5_check_chunk(const mb_h5_dataset *dataset)
+{
+    const mb_h5_info *info = &dataset->info;
+    if (!info->chunked)
+        return MB_STATUS_OK;
+    const hid_t type = H5Dget_type(dataset->id);
+    uint64_t chunk = H5Tget_size(type), all = chunk;
+    H5Tclose(type);
+    for (int axis = 0; axis < info->rank; axis++) {
+        chunk = mb_bytes_mul(chunk, (uint64_t)info->chunks[axis]);
+        all = mb_bytes_mul(all, (uint64_t)info->dims[axis]);
+    }
+    if (chunk <= SMALL_CHUNK_BYTES || chunk <= all)
+        return MB_STATUS_OK;
+    return mb_fail(MB_STATUS_IO, NULL,
+                   "a chunk of '%s' of '%s' takes %llu bytes, and all its data %llu: the file is "
+                   "damaged, or must be written again in smaller chunks",
+                   dataset->path, dataset->file->path, (unsigned long long)chunk,
+                   (unsigned long long)all);
+}
+
+/* Filters that are not there give riddles, and data that are not there zeros: ask before. */
+static mb_status check_readable(mb_h5_dataset *dataset, const mb_range *ranges)
+{
+    mb_status status = MB_STATUS_OK;
+    const hid_t properties = H5Dget_create_plist(dataset->id);
+    const int count = H5Pget_nfilters(properties);
+    for (int i = 0; i < count && status == MB_STATUS_OK; i++) {
+        unsigned flags;
+        size_t values = 0;
+        char own[40] = "";
+        const char *package;
+        const H5Z_filter_t id =
+            H5Pget_filter2(properties, (unsigned)i, &flags, &values, NULL, sizeof own, own, NULL);
+        if (H5Zfilter_avail(id) > 0)
+            continue;
+        const char *name = mb_h5_filter_name(id, &package);
+        status = mb_fail(MB_STATUS_UNSUPPORTED, NULL,
+                         "'%s' in '%s' is compressed by filter %d (%s), which HDF5 does not find: "
+                         "install %s, and name the plug-in's folder in HDF5_PLUGIN_PATH",
+                         dataset->path, dataset->file->path, (int)id, name != NULL ? name : own,
+                         package != NULL ? package : "its plug-in (python3-hdf5plugin has many)");
+    }
+    H5Pclose(properties);
+    H5Eclear2(H5E_DEFAULT);
+    MB_TRY(status);
+    MB_TRY(mb_h5_check_chunk(dataset));
+    return mb_h5_check_written(dataset, ranges);
+}
+
+/* Splits a slab: the axis to cut, and how many of its indices make a piece. */
+static int64_t piece_indices(const mb_h5_dataset *dataset, const mb_range *ranges,
+                             uint64_t elements, size_t bytes, int *axis_out)
+{
+    const mb_h5_info *info = &dataset->info;
+    int axis = 0;
+    while (axis < info->rank - 1 && ranges[axis].count <= 1)
+        axis++;
+    *axis_out = axis;
+    const uint64_t each = mb_bytes_mul(elements / (uint64_t)ranges[axis].count, bytes);
+    int64_t indices = each >= PIECE_BYTES ? 1 : (int64_t)(PIECE_BYTES / each);
+    if (info->chunked && ranges[axis].step == 1 && indices > info->chunks[axis])
+        indices -= indices % info->chunks[axis];
+    return indices;
+}
+
+/* Guards the samples of files and the `file` of datasets that other threads write to: a leaf, so that those threads need not wait
+** for what the library does. */
+static pthread_mutex_t samples_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void mb_h5_leave_file(mb_h5_dataset *dataset)
+{
+    pthread_mutex_lock(&samples_lock);
+    dataset->file = NULL;
+    pthread_mutex_unlock(&samples_lock);
+}
+
+static void forget_samples(mb_h5 *file, const mb_h5_dataset *dataset, const mb_range *ranges)
+{
+    for (int i = 0; i < file->sample_count;) {
+        const h5_sample *s = &file->samples[i];
+        bool touched = s->made == dataset->made;
+        for (int axis = 0; touched && axis < dataset->info.rank; axis++) {
+            const int64_t count = axis == dataset->info.rank - 1 ? s->count : 1;
+            const int64_t last = ranges[axis].first + (ranges[axis].count - 1) * ranges[axis].step;
+            touched = s->first[axis] <= last && s->first[axis] + count > ranges[axis].first;
+        }
+        if (touched)
+            file->samples[i] = file->samples[--file->sample_count];
+        else
+            i++;
+    }
+}
+
+/* Remembers the last row of a written piece, to be read back before the file gets its name. */
+static void take_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                        const unsigned char *host, uint64_t elements)
+{
+    mb_h5 *file = dataset->file;
+    const int rank = dataset->info.rank;
+    if (dataset->made < 0 || rank == 0 || dtype != dataset->info.dtype ||
+        dataset->info.stored[0] == 'e' || ranges[rank - 1].step != 1)
+        return;
+    if (file->samples == NULL)
+        file->samples = calloc(H5_MAX_SAMPLES, sizeof *file->samples);
+    if (file->samples == NULL)
+        return;
+    if (file->sample_count == H5_MAX_SAMPLES) { /* thin out */
+        file->sample_count = H5_MAX_SAMPLES / 2;
+        for (int i = 0; i < file->sample_count; i++)
+            file->samples[i] = file->samples[2 * i];
+    }
+    h5_sample *sample = &file->samples[file->sample_count++];
+    const size_t row = (size_t)ranges[rank - 1].count * mb_dtype_bytes(dtype);
+    sample->made = dataset->made;
+    sample->dtype = dtype;
+    sample->count = ranges[rank - 1].count;
+    for (int axis = 0; axis < rank - 1; axis++)
+        sample->first[axis] = ranges[axis].first + (ranges[axis].count - 1) * ranges[axis].step;
+    sample->first[rank - 1] = ranges[rank - 1].first;
+    sample->sum = mb_h5_sum(host + elements * mb_dtype_bytes(dtype) - row, row);
+}
+
+void mb_h5_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, const void *host,
+                  uint64_t elements)
+{
+    pthread_mutex_lock(&samples_lock);
+    if (dataset->file != NULL && dataset->made >= 0) {
+        forget_samples(dataset->file, dataset, ranges);
+        if (host != NULL)
+            take_sample(dataset, ranges, dtype, host, elements);
+    }
+    pthread_mutex_unlock(&samples_lock);
+}
+
+/* One transfer between the file and dense host memory. */
+static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                          void *host, bool reading)
+{
+    const int rank = dataset->info.rank;
+    hsize_t first[MB_H5_MAX_RANK], count[MB_H5_MAX_RANK], step[MB_H5_MAX_RANK];
+    mb_status status = MB_STATUS_OK;
+    hid_t space, memory = H5S_ALL;
+    uint64_t elements = 1;
+    for (int axis = 0; axis < rank; axis++) {
+        first[axis] = (hsize_t)ranges[axis].first;
+        count[axis] = (hsize_t)ranges[axis].count;
+        step[axis] = (hsize_t)ranges[axis].step;
+        elements *= count[axis];
+    }
+    const hid_t type = mb_h5_type_of(dtype);
+    space = H5Dget_space(dataset->id);
+    herr_t result = 0;
+    if (rank > 0) {
+        memory = H5Screate_simple(rank, count, NULL);
+        result = H5Sselect_hyperslab(space, H5S_SELECT_SET, first, step, count, NULL);
+    }
+    if (result >= 0)
+        result = reading ? H5Dread(dataset->id, type, memory, space, H5P_DEFAULT, host)
+                         : H5Dwrite(dataset->id, type, memory, space, H5P_DEFAULT, host);
+    if (result < 0)
+        status = mb_h5_failure(dataset->file, dataset->path, reading ? "read" : "write");
+    else if (!reading && dataset->file->disk.error != 0)
+        status = mb_h5_refused(dataset->file, dataset->path, "write");
+    if (memory != H5S_ALL)
+        H5Sclose(memory);
+    H5Sclose(space);
+    H5Tclose(type);
+    if (!reading && status == MB_STATUS_OK)
+        mb_h5_sample(dataset, ranges, dtype, host, elements);
+    return status;
+}
+
+/* Where the pieces of a transfer lie: in host memory, or in an array that a buffer stands for. */
+typedef struct place {
+    unsigned char *host;   /* dense, all of the slab; or NULL */
+    const mb_array *array; /* else */
+    unsigned char *buffer;
+} place;
+
+static bool on_host(const mb_array *array)
+{
+    return strcmp(array->device->backend->name, "host") == 0;
+}
+
+/* Copies elements [first, first + count) of a strided host array, in row-major order, to dense
+** memory. */
+static void gather(const mb_array *array, uint64_t first, uint64_t count, unsigned char *to)
+{
+    const size_t bytes = mb_dtype_bytes(array->dtype);
+    const int rank = array->shape.rank;
+    int64_t index[MB_MAX_RANK] = {0};
+    uint64_t rest = first;
+    for (int axis = rank - 1; axis >= 0; axis--) {
+        index[axis] = (int64_t)(rest % (uint64_t)array->shape.dims[axis]);
+        rest /= (uint64_t)array->shape.dims[axis];
+    }
+    for (uint64_t done = 0; done < count; done++, to += bytes) {
+        int64_t offset = 0;
+        for (int axis = 0; axis < rank; axis++)
+            offset += index[axis] * array->strides[axis];
+        memcpy(to, (const unsigned char *)array->data + offset * (int64_t)bytes, bytes);
+        for (int axis = rank - 1; axis >= 0 && ++index[axis] == array->shape.dims[axis]; axis--)
+            index[axis] = 0;
+    }
+}
+
+static mb_status move_piece(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                            const place *where, uint64_t first, uint64_t count, bool reading)
+{
+    const size_t bytes = mb_dtype_bytes(dtype);
+    if (where->host != NULL)
+        return transfer(dataset, ranges, dtype, where->host + first * bytes, reading);
+    mb_device *device = where->array->device;
+    unsigned char *address = (unsigned char *)where->array->data + first * bytes;
+    if (reading) {
+        MB_TRY(transfer(dataset, ranges, dtype, where->buffer, true));
+        return mb_device_upload(device, address, where->buffer, count * bytes);
+    }
+    if (on_host(where->array))
+        gather(where->array, first, count, where->buffer);
+    else
+        MB_TRY(mb_device_download(device, where->buffer, address, count * bytes));
+    return transfer(dataset, ranges, dtype, where->buffer, false);
+}
+
+static mb_status move(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, place *where,
+                      bool reading)
+{
+    mb_range piece[MB_H5_MAX_RANK];
+    uint64_t elements = 0;
+    mb_status status = MB_STATUS_OK;
+    const size_t bytes = mb_dtype_bytes(dtype);
+    const int rank = dataset->info.rank;
+
+    MB_TRY(check_types(dataset, dtype, reading));
+    MB_TRY(mb_h5_check_ranges(dataset, ranges, &elements));
+    if (elements == 0)
+        return MB_STATUS_OK;
+    if (reading)
+        MB_TRY(check_readable(dataset, ranges));
+    else if (dataset->made >= 0)
+        mb_h5_sample(dataset, ranges, dtype, NULL, 0);
+
+    int axis = 0;
+    int64_t step = 1, all = 1;
+    if (rank > 0) {
+        memcpy(piece, ranges, (size_t)rank * sizeof *piece);
+        step = piece_indices(dataset, ranges, elements, bytes, &axis);
+        all = ranges[axis].count;
+    }
+    const uint64_t each = elements / (uint64_t)all;
+    if (where->host == NULL) {
+        where->buffer = malloc(mb_bytes_mul(each * (uint64_t)(step < all ? step : all), bytes));
+        if (where->buffer == NULL)
+            return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to transfer '%s'",
+                           dataset->path);
+    }
+    for (int64_t done = 0; done < all && status == MB_STATUS_OK;) {
+        int64_t now = step;
+        if (rank > 0) {
+            piece[axis].first = ranges[axis].first + done * ranges[axis].step;
+            if (dataset->info.chunked && ranges[axis].step == 1 &&
+                step % dataset->info.chunks[axis] == 0)
+                now -= piece[axis].first % dataset->info.chunks[axis];
+            if (now > all - done)
+                now = all - done;
+            piece[axis].count = now;
+        }
+        status = mb_cancel_check();
+        if (status == MB_STATUS_OK)
+            status = move_piece(dataset, piece, dtype, where, (uint64_t)done * each,
+                                (uint64_t)now * each, reading);
+        done += now;
+    }
+    free(where->buffer);
+    if (reading && status == MB_STATUS_OK)
+        status = mb_h5_check_whole(dataset, ranges);
+    return reading ? status : mb_h5_latch(dataset->file, status);
+}
+
+static mb_status check_array(const mb_h5_dataset *dataset, const mb_range *ranges,
+                             const mb_array *array, bool reading)
+{
+    uint64_t elements = 0;
+    MB_TRY(mb_h5_check_ranges(dataset, ranges, &elements));
+    if (mb_array_elements(array) != elements)
+        return mb_fail(MB_STATUS_SHAPE, reading ? "out" : "array",
+                       "the array has %llu elements, the part of '%s' has %llu",
+                       (unsigned long long)mb_array_elements(array), dataset->path,
+                       (unsigned long long)elements);
+    if (!mb_array_contiguous(array) && (reading || !on_host(array)))
+        return mb_fail(MB_STATUS_SHAPE, reading ? "out" : "array",
+                       "the array is a strided view: use a contiguous one");
+    return MB_STATUS_OK;
+}
+
+mb_status mb_h5_dataset_check(mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array,
+                              bool reading)
+{
+    MB_H5_GUARD;
+    MB_TRY(mb_h5_ready(dataset->file, !reading));
+    MB_TRY(check_types(dataset, array->dtype, reading));
+    MB_TRY(check_array(dataset, ranges, array, reading));
+    return reading ? check_readable(dataset, ranges) : MB_STATUS_OK;
+}
+
+mb_status mb_h5_dataset_read_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                                  void *host)
+{
+    MB_H5_GUARD;
+    place where = {.host = host};
+    MB_TRY(mb_h5_ready(dataset->file, false));
+    return move(dataset, ranges, dtype, &where, true);
+}
+
+mb_status mb_h5_dataset_read(mb_h5_dataset *dataset, const mb_range *ranges, mb_array *array)
+{
+    MB_H5_GUARD;
+    place where = {.array = array};
+    MB_TRY(mb_h5_ready(dataset->file, false));
+    MB_TRY(check_types(dataset, array->dtype, true));
+    MB_TRY(check_array(dataset, ranges, array, true));
+    if (array->device->dry)
+        return MB_STATUS_OK;
+    if (on_host(array)) {
+        MB_TRY(mb_device_sync(array->device));
+        where.host = array->data;
+    }
+    return move(dataset, ranges, array->dtype, &where, true);
+}
+
+mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                                   const void *host)
+{
+    MB_H5_GUARD;
+    place where = {.host = (unsigned char *)host}; /* not written to */
+    MB_TRY(mb_h5_ready(dataset->file, true));
+    return move(dataset, ranges, dtype, &where, false);
+}
+
+mb_status mb_h5_dataset_write(mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array)
+{
+    MB_H5_GUARD;
+    place where = {.array = array};
+    MB_TRY(mb_h5_ready(dataset->file, true));
+    MB_TRY(check_types(dataset, array->dtype, false));
+    MB_TRY(check_array(dataset, ranges, array, false));
+    if (array->device->dry)
+        return MB_STATUS_OK;
+    if (on_host(array)) {
+        MB_TRY(mb_device_sync(array->device));
+        if (mb_array_contiguous(array))
+            where.host = array->data;
+    }
+    return move(dataset, ranges, array->dtype, &where, false);
+}

@@ -1,0 +1,315 @@
+/*
+** Files of plain elements (rawfile.h): positioned reads and writes of strided blocks.
+**
+** A block is walked as runs: the trailing axes along which array and file both are dense make one
+** run, the axes before them an odometer.
+*/
+#define _GNU_SOURCE
+#include "files/rawfile.h"
+#include "files/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct mb_rawfile {
+    char *path;
+    mb_target *target; /* NULL: not created here, or closed */
+    int fd;            /* -1: closed */
+    bool writable;
+    uint64_t bytes;
+};
+
+static mb_rawfile *make(const char *path)
+{
+    mb_rawfile *file = calloc(1, sizeof *file);
+    if (file != NULL) {
+        file->fd = -1;
+        file->path = strdup(path);
+    }
+    if (file == NULL || file->path == NULL) {
+        free(file);
+        mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to open '%s'", path);
+        return NULL;
+    }
+    return file;
+}
+
+mb_status mb_rawfile_open(const char *path, mb_rawfile **out)
+{
+    struct stat facts;
+    *out = NULL;
+    mb_rawfile *file = make(path);
+    if (file == NULL)
+        return MB_STATUS_MEMORY;
+    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for a writer */
+    if (file->fd < 0 || fstat(file->fd, &facts) != 0) {
+        mb_status status =
+            mb_fail(MB_STATUS_IO, "path", "cannot open '%s': %s", path, strerror(errno));
+        mb_rawfile_destroy(file);
+        return status;
+    }
+    if (!S_ISREG(facts.st_mode)) {
+        mb_rawfile_destroy(file);
+        return mb_fail(MB_STATUS_IO, "path", "'%s' is not an ordinary file", path);
+    }
+    file->bytes = (uint64_t)facts.st_size;
+    *out = file;
+    return MB_STATUS_OK;
+}
+
+/* A file that is written as `target`. */
+static mb_status adopt(const char *path, mb_target *target, mb_rawfile **out)
+{
+    mb_rawfile *file = make(path);
+    if (file == NULL) {
+        mb_target_destroy(target);
+        return MB_STATUS_MEMORY;
+    }
+    file->writable = true;
+    file->target = target;
+    file->fd = mb_target_fd(target);
+    *out = file;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_rawfile_create(const char *path, bool overwrite, mb_rawfile **out)
+{
+    mb_target *target;
+    *out = NULL;
+    MB_TRY(mb_target_create(path, overwrite, &target));
+    return adopt(path, target, out);
+}
+
+mb_status mb_rawfile_resume(const char *path, bool overwrite, mb_rawfile **out)
+{
+    mb_target *target;
+    struct stat facts;
+    *out = NULL;
+    MB_TRY(mb_target_resume(path, overwrite, &target));
+    MB_TRY(adopt(path, target, out));
+    if (fstat((*out)->fd, &facts) == 0)
+        (*out)->bytes = (uint64_t)facts.st_size;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out)
+{
+    char folder[PATH_MAX];
+    *out = NULL;
+    snprintf(folder, sizeof folder, "%s", beside);
+    mb_rawfile *file = make(beside);
+    if (file == NULL)
+        return MB_STATUS_MEMORY;
+    file->writable = true;
+    const mb_status status = mb_target_scratch(dirname(folder), &file->fd);
+    if (status != MB_STATUS_OK) {
+        mb_rawfile_destroy(file);
+        return status;
+    }
+    *out = file;
+    return MB_STATUS_OK;
+}
+
+static mb_status ready(const mb_rawfile *file, bool writing)
+{
+    if (file->fd < 0)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' has been closed", file->path);
+    if (writing && !file->writable)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' was opened for reading", file->path);
+    return MB_STATUS_OK;
+}
+
+/* A created file that could not be written never gets its name. */
+static mb_status latch(mb_rawfile *file, mb_status status)
+{
+    return file->target != NULL ? mb_target_latch(file->target, status) : status;
+}
+
+mb_status mb_rawfile_resize(mb_rawfile *file, uint64_t bytes)
+{
+    MB_TRY(ready(file, true));
+    /* Where the file system cannot reserve (fallocate is not emulated: that would write it all),
+    ** a full disk is found by the writes. */
+    if (bytes > file->bytes && fallocate(file->fd, 0, 0, (off_t)bytes) != 0 &&
+        errno != EOPNOTSUPP && errno != ENOSYS)
+        return latch(file,
+                     mb_fail_bytes(MB_STATUS_IO, bytes, 0, "no room for the %llu bytes of '%s': %s",
+                                   (unsigned long long)bytes, file->path, strerror(errno)));
+    if (ftruncate(file->fd, (off_t)bytes) != 0)
+        return latch(file, mb_fail(MB_STATUS_IO, NULL, "cannot set the size of '%s': %s",
+                                   file->path, strerror(errno)));
+    file->bytes = bytes;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_rawfile_finish(mb_rawfile *file)
+{
+    MB_TRY(ready(file, true));
+    if (file->target == NULL)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' was not created here", file->path);
+    const mb_status status = mb_target_name(file->target, (int64_t)file->bytes, true, NULL);
+    mb_rawfile_close(file);
+    return status;
+}
+
+mb_status mb_rawfile_keep(mb_rawfile *file)
+{
+    MB_TRY(ready(file, true));
+    if (file->target == NULL)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' was not created here", file->path);
+    return mb_target_keep(file->target);
+}
+
+void mb_rawfile_close(mb_rawfile *file)
+{
+    if (file->target != NULL)
+        mb_target_destroy(file->target);
+    else if (file->fd >= 0)
+        close(file->fd);
+    file->target = NULL;
+    file->fd = -1;
+}
+
+void mb_rawfile_destroy(mb_rawfile *file)
+{
+    if (file == NULL)
+        return;
+    mb_rawfile_close(file);
+    free(file->path);
+    free(file);
+}
+
+bool mb_rawfile_is_open(const mb_rawfile *file)
+{
+    return file->fd >= 0;
+}
+
+const char *mb_rawfile_path(const mb_rawfile *file)
+{
+    return file->path;
+}
+
+uint64_t mb_rawfile_bytes(const mb_rawfile *file)
+{
+    return file->bytes;
+}
+
+mb_status mb_rawfile_get(mb_rawfile *file, uint64_t offset, void *to, uint64_t count)
+{
+    MB_TRY(ready(file, false));
+    for (uint64_t done = 0; done < count;) {
+        ssize_t n = pread(file->fd, (char *)to + done, count - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': %s", file->path, strerror(errno));
+        if (n == 0)
+            return mb_fail_bytes(MB_STATUS_IO, offset + count, file->bytes,
+                                 "'%s' is cut short: %llu bytes at %llu are expected, the file has "
+                                 "%llu in all",
+                                 file->path, (unsigned long long)count, (unsigned long long)offset,
+                                 (unsigned long long)file->bytes);
+        done += (uint64_t)n;
+    }
+    return MB_STATUS_OK;
+}
+
+mb_status mb_rawfile_put(mb_rawfile *file, uint64_t offset, const void *from, uint64_t count)
+{
+    MB_TRY(ready(file, true));
+    for (uint64_t done = 0; done < count;) {
+        ssize_t n =
+            pwrite(file->fd, (const char *)from + done, count - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return latch(file, mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", file->path,
+                                       strerror(n < 0 ? errno : ENOSPC)));
+        done += (uint64_t)n;
+    }
+    if (offset + count > file->bytes)
+        file->bytes = offset + count;
+    return MB_STATUS_OK;
+}
+
+void mb_swap_bytes(void *data, uint64_t count, size_t bytes)
+{
+    if (bytes == 2) {
+        uint16_t *v = data;
+        for (uint64_t i = 0; i < count; i++)
+            v[i] = __builtin_bswap16(v[i]);
+    } else if (bytes == 4) {
+        uint32_t *v = data;
+        for (uint64_t i = 0; i < count; i++)
+            v[i] = __builtin_bswap32(v[i]);
+    } else if (bytes == 8) {
+        uint64_t *v = data;
+        for (uint64_t i = 0; i < count; i++)
+            v[i] = __builtin_bswap64(v[i]);
+    }
+}
+
+static mb_status transfer(mb_rawfile *file, uint64_t offset, const int64_t *steps, bool swap,
+                          const mb_array *array, bool reading)
+{
+    const int64_t element = (int64_t)mb_dtype_bytes(array->dtype);
+    const mb_shape *shape = &array->shape;
+    int64_t run = 1, index[MB_MAX_RANK] = {0}, polled = 0;
+    int outer = shape->rank;
+
+    MB_TRY(ready(file, !reading));
+    if (strcmp(array->device->backend->name, "host") != 0)
+        return mb_fail(MB_STATUS_DEVICE, NULL,
+                       "blocks of files are on the host; this array is on %s", array->device->id);
+    if (array->device->dry || mb_array_elements(array) == 0)
+        return MB_STATUS_OK;
+    MB_TRY(mb_device_sync(array->device));
+    while (outer > 0 && (shape->dims[outer - 1] == 1 ||
+                         (array->strides[outer - 1] == run && steps[outer - 1] == run * element)))
+        run *= shape->dims[--outer];
+    for (;;) {
+        int64_t from = 0, at = 0;
+        for (int axis = 0; axis < outer; axis++) {
+            from += index[axis] * array->strides[axis];
+            at += index[axis] * steps[axis];
+        }
+        char *here = (char *)array->data + from * element;
+        if (reading) {
+            MB_TRY(mb_rawfile_get(file, offset + (uint64_t)at, here, (uint64_t)(run * element)));
+            if (swap && mb_dtype_kind(array->dtype) == MB_CLASS_COMPLEX)
+                mb_swap_bytes(here, (uint64_t)run * 2, (size_t)element / 2);
+            else if (swap)
+                mb_swap_bytes(here, (uint64_t)run, (size_t)element);
+        } else {
+            MB_TRY(mb_rawfile_put(file, offset + (uint64_t)at, here, (uint64_t)(run * element)));
+        }
+        if ((polled += run * element) >= (INT64_C(32) << 20)) {
+            MB_TRY(mb_cancel_check());
+            polled = 0;
+        }
+        int axis = outer - 1;
+        while (axis >= 0 && ++index[axis] == shape->dims[axis])
+            index[axis--] = 0;
+        if (axis < 0)
+            return MB_STATUS_OK;
+    }
+}
+
+mb_status mb_rawfile_read(mb_rawfile *file, uint64_t offset, const int64_t *steps, bool swap,
+                          mb_array *array)
+{
+    return transfer(file, offset, steps, swap, array, true);
+}
+
+mb_status mb_rawfile_write(mb_rawfile *file, uint64_t offset, const int64_t *steps,
+                           const mb_array *array)
+{
+    return transfer(file, offset, steps, false, array, false);
+}

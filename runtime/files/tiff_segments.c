@@ -1,0 +1,351 @@
+/*
+** The pixels of a TIFF page (tiff_segments.h): decoders, predictors, and the walk over segments.
+** Segments are decoded by several threads, each with a part of the scratch: the packed bytes, and
+** behind them a decoded segment. Every thread's first failure is kept and reported by the caller's.
+*/
+#include "files/tiff_segments.h"
+
+#include <omp.h>
+#include <string.h>
+#include <zlib.h>
+
+/* ---- decoders: return how many bytes came out; a damaged input gives fewer than asked for ---- */
+
+static size_t unpack_bits(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes)
+{
+    size_t at = 0, done = 0;
+    while (at < in_bytes && done < out_bytes) {
+        const int byte = in[at++], code = byte < 128 ? byte : byte - 256;
+        if (code == -128)
+            continue;
+        size_t n = (size_t)(code < 0 ? 1 - code : code + 1);
+        if (n > out_bytes - done)
+            n = out_bytes - done;
+        if (code < 0) {
+            if (at == in_bytes)
+                break;
+            memset(out + done, in[at++], n);
+        } else {
+            if (n > in_bytes - at)
+                n = in_bytes - at;
+            memcpy(out + done, in + at, n);
+            at += n;
+        }
+        done += n;
+    }
+    return done;
+}
+
+/*
+** LZW as in TIFF 6.0, section 13: codes of 9 to 12 bits, most significant bit first, widened one
+** code early; 256 clears, 257 ends. An entry is a string that the output already holds: its place
+** and its length, so the table needs no bytes of its own.
+*/
+#define LZW_CODES 4096
+
+typedef struct lzw_entry {
+    size_t at;
+    uint32_t length;
+} lzw_entry;
+
+static size_t unpack_lzw(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes)
+{
+    lzw_entry table[LZW_CODES];
+    uint32_t bits = 0, held = 0, width = 9, next = 258, old = 256;
+    size_t at = 0, done = 0, old_at = 0;
+    uint32_t old_length = 0;
+    while (done < out_bytes) {
+        while (held < width && at < in_bytes) {
+            bits = bits << 8 | in[at++];
+            held += 8;
+        }
+        if (held < width)
+            break;
+        const uint32_t code = bits >> (held - width) & ((1u << width) - 1);
+        held -= width;
+        if (code == 257)
+            break;
+        if (code == 256) {
+            width = 9;
+            next = 258;
+            old = 256;
+            continue;
+        }
+        const size_t start = done;
+        if (old != 256 && next < LZW_CODES) {
+            /* The string before this one and the first byte of this one, which comes next. */
+            table[next].at = old_at;
+            table[next].length = old_length + 1;
+            next++;
+        }
+        if (code < 256) {
+            out[done++] = (uint8_t)code;
+        } else {
+            if (code >= next || code < 258)
+                break;
+            size_t n = table[code].length, from = table[code].at;
+            if (n > out_bytes - done)
+                n = out_bytes - done;
+            for (size_t i = 0; i < n; i++) /* may overlap what it writes: the newest entry does */
+                out[done + i] = out[from + i];
+            done += n;
+        }
+        old = code;
+        old_at = start;
+        old_length = (uint32_t)(done - start);
+        width = next >= 2047 ? 12 : next >= 1023 ? 11 : next >= 511 ? 10 : 9;
+    }
+    return done;
+}
+
+static size_t inflate_bytes(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes)
+{
+    z_stream stream;
+    memset(&stream, 0, sizeof stream);
+    if (inflateInit(&stream) != Z_OK)
+        return 0;
+    size_t at = 0, done = 0;
+    int result = Z_OK;
+    while (result == Z_OK && done < out_bytes) { /* the counters of zlib have 32 bits */
+        const size_t give = in_bytes - at < 1u << 30 ? in_bytes - at : 1u << 30;
+        const size_t room = out_bytes - done < 1u << 30 ? out_bytes - done : 1u << 30;
+        stream.next_in = (Bytef *)(in + at);
+        stream.avail_in = (uInt)give;
+        stream.next_out = out + done;
+        stream.avail_out = (uInt)room;
+        result = inflate(&stream, Z_NO_FLUSH);
+        at += give - stream.avail_in;
+        done += room - stream.avail_out;
+        if (give == stream.avail_in && room == stream.avail_out)
+            break;
+    }
+    inflateEnd(&stream);
+    return done;
+}
+
+/* ---- predictors, in place, on rows of `columns` samples ---- */
+
+#define ADD_UP(type)                                                                               \
+    do {                                                                                           \
+        type *v = row;                                                                             \
+        for (int64_t i = 1; i < columns; i++)                                                      \
+            v[i] = (type)(v[i] + v[i - 1]);                                                        \
+    } while (0)
+static void add_differences(void *row, int64_t columns, size_t element)
+{
+    if (element == 1)
+        ADD_UP(uint8_t);
+    else if (element == 2)
+        ADD_UP(uint16_t);
+    else if (element == 4)
+        ADD_UP(uint32_t);
+    else
+        ADD_UP(uint64_t);
+}
+
+/* Adobe Technical Note 3: differences of bytes; the most significant bytes of all samples first. */
+static void join_planes(uint8_t *row, int64_t columns, size_t element, uint8_t *spare)
+{
+    const int64_t bytes = columns * (int64_t)element;
+    for (int64_t i = 1; i < bytes; i++)
+        row[i] = (uint8_t)(row[i] + row[i - 1]);
+    for (int64_t i = 0; i < columns; i++)
+        for (size_t b = 0; b < element; b++)
+            spare[i * (int64_t)element + (int64_t)(element - 1 - b)] =
+                row[(int64_t)b * columns + i];
+    memcpy(row, spare, (size_t)bytes);
+}
+
+/* ---- segments ---- */
+
+static bool is_plain(const mb_tiff_page *page)
+{
+    return page->compression == MB_TIFF_PLAIN && page->predictor == 1;
+}
+
+/* The parts of a thread's scratch: packed bytes, a decoded segment, a row for the predictor. */
+static void parts_of(const mb_tiff_page *page, size_t element, uint64_t *packed, uint64_t *decoded,
+                     uint64_t *row)
+{
+    *packed = 0;
+    for (int64_t i = 0; i < page->count; i++)
+        if (page->bytes[i] > *packed)
+            *packed = page->bytes[i];
+    *row = mb_bytes_mul((uint64_t)page->segment_columns, element);
+    *decoded = mb_bytes_mul((uint64_t)page->segment_rows, *row);
+    *packed = mb_bytes_add(*packed, 15) & ~(uint64_t)15;
+    *decoded = mb_bytes_add(*decoded, 15) & ~(uint64_t)15;
+    *row = page->predictor == 3 ? (mb_bytes_add(*row, 15) & ~(uint64_t)15) : 0;
+}
+
+uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, size_t element)
+{
+    uint64_t packed, decoded, row;
+    if (is_plain(page))
+        return 0;
+    parts_of(page, element, &packed, &decoded, &row);
+    return mb_bytes_add(mb_bytes_add(packed, decoded), row);
+}
+
+static mb_status cut_short(const mb_rawfile *file, int64_t segment)
+{
+    return mb_fail(MB_STATUS_IO, NULL,
+                   "'%s' is cut short or damaged: segment %lld of a page cannot be read whole",
+                   mb_rawfile_path(file), (long long)segment + 1);
+}
+
+typedef struct window {
+    int64_t row, column, rows, columns; /* of the page */
+} window;
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One segment: what of it lies in the window, to the array's rows. */
+static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const window *w,
+                              int64_t number, const mb_array *array, uint8_t *scratch)
+{
+    const int64_t element = (int64_t)mb_dtype_bytes(array->dtype);
+    const int64_t across = (page->columns + page->segment_columns - 1) / page->segment_columns;
+    const int64_t top = number / across * page->segment_rows;
+    const int64_t left = number % across * page->segment_columns;
+    const int64_t row_bytes = page->segment_columns * element;
+    /* The last strip has only the rows that are left; tiles are always whole. */
+    const bool strips = page->segment_columns == page->columns;
+    const int64_t height =
+        strips ? least(page->segment_rows, page->rows - top) : page->segment_rows;
+    const int64_t first_row = top > w->row ? top : w->row;
+    const int64_t end_row = least(least(top + page->segment_rows, page->rows), w->row + w->rows);
+    const int64_t first = left > w->column ? left : w->column;
+    const int64_t end =
+        least(least(left + page->segment_columns, page->columns), w->column + w->columns);
+    const uint64_t offset = page->offsets[number], bytes = page->bytes[number];
+    const uint8_t *source = NULL;
+
+    if (first_row >= end_row || first >= end)
+        return MB_STATUS_OK;
+    if (offset > mb_rawfile_bytes(file) || bytes > mb_rawfile_bytes(file) - offset)
+        return cut_short(file, number);
+    if (is_plain(page)) {
+        if (bytes < (uint64_t)((end_row - top) * row_bytes))
+            return cut_short(file, number);
+    } else {
+        uint64_t packed, decoded, spare;
+        parts_of(page, (size_t)element, &packed, &decoded, &spare);
+        uint8_t *out = scratch + packed;
+        const size_t want = (size_t)(height * row_bytes);
+        size_t got = 0;
+        MB_TRY(mb_rawfile_get(file, offset, scratch, bytes));
+        if (page->compression == MB_TIFF_PLAIN)
+            memcpy(out, scratch, got = bytes < want ? bytes : want);
+        else if (page->compression == MB_TIFF_LZW)
+            got = unpack_lzw(scratch, bytes, out, want);
+        else if (page->compression == MB_TIFF_PACKBITS)
+            got = unpack_bits(scratch, bytes, out, want);
+        else
+            got = inflate_bytes(scratch, bytes, out, want);
+        if (got < (size_t)((end_row - top) * row_bytes))
+            return cut_short(file, number);
+        if (page->swap && page->predictor != 3)
+            mb_swap_bytes(out, got / (size_t)element, (size_t)element);
+        for (int64_t y = 0; y < end_row - top; y++) {
+            if (page->predictor == 2)
+                add_differences(out + y * row_bytes, page->segment_columns, (size_t)element);
+            else if (page->predictor == 3)
+                join_planes(out + y * row_bytes, page->segment_columns, (size_t)element,
+                            out + decoded);
+        }
+        source = out;
+    }
+    for (int64_t y = first_row; y < end_row; y++) {
+        char *to = (char *)array->data +
+                   ((y - w->row) * array->strides[0] + (first - w->column)) * element;
+        const uint64_t from = (uint64_t)((y - top) * row_bytes + (first - left) * element);
+        if (source != NULL) {
+            memcpy(to, source + from, (size_t)((end - first) * element));
+            continue;
+        }
+        MB_TRY(mb_rawfile_get(file, offset + from, to, (uint64_t)((end - first) * element)));
+        if (page->swap)
+            mb_swap_bytes(to, (uint64_t)(end - first), (size_t)element);
+    }
+    return MB_STATUS_OK;
+}
+
+static mb_status check(const mb_tiff_page *page, const window *w, const mb_array *array,
+                       const mb_array *scratch, uint64_t each)
+{
+    const int64_t known[] = {MB_TIFF_PLAIN, MB_TIFF_LZW, MB_TIFF_DEFLATE, MB_TIFF_DEFLATE_OLD,
+                             MB_TIFF_PACKBITS};
+    bool decodable = false;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        decodable = decodable || known[i] == page->compression;
+    if (!decodable || page->predictor < 1 || page->predictor > 3)
+        return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
+                       "TIFF compression %lld with predictor %lld is not read",
+                       (long long)page->compression, (long long)page->predictor);
+    if (page->rows < 1 || page->columns < 1 || page->segment_rows < 1 ||
+        page->segment_columns < 1 || page->rows > INT32_MAX || page->columns > INT32_MAX ||
+        page->segment_rows > INT32_MAX || page->segment_columns > INT32_MAX)
+        return mb_fail(MB_STATUS_IO, NULL, "a page or segment of the TIFF has impossible extents");
+    if (page->count < (page->rows + page->segment_rows - 1) / page->segment_rows *
+                          ((page->columns + page->segment_columns - 1) / page->segment_columns))
+        return mb_fail(MB_STATUS_IO, NULL, "the TIFF page has fewer segments than its size needs");
+    if (strcmp(array->device->backend->name, "host") != 0 || array->shape.rank != 2 ||
+        (array->shape.dims[1] > 1 && array->strides[1] != 1))
+        return mb_fail(MB_STATUS_SHAPE, NULL,
+                       "a page is read into a (row, column) host array with dense rows");
+    if (w->row < 0 || w->column < 0 || w->row > page->rows - w->rows ||
+        w->column > page->columns - w->columns)
+        return mb_fail(MB_STATUS_SHAPE, NULL, "the window lies outside the page of %lld x %lld",
+                       (long long)page->rows, (long long)page->columns);
+    if (each > 0 &&
+        (scratch == NULL || !mb_array_contiguous(scratch) || mb_array_bytes(scratch) < each ||
+         strcmp(scratch->device->backend->name, "host") != 0))
+        return mb_fail(MB_STATUS_ARGUMENT, "scratch", "decoding this page takes %llu bytes",
+                       (unsigned long long)each);
+    return MB_STATUS_OK;
+}
+
+mb_status mb_tiff_read(mb_rawfile *file, const mb_tiff_page *page, int64_t first_row,
+                       int64_t first_column, mb_array *array, mb_array *scratch)
+{
+    const window w = {first_row, first_column, array->shape.dims[0], array->shape.dims[1]};
+    uint64_t each = page->segment_rows < 1 || page->segment_columns < 1
+                        ? 0
+                        : mb_tiff_scratch_bytes(page, mb_dtype_bytes(array->dtype));
+    MB_TRY(check(page, &w, array, scratch, each));
+    if (array->device->dry || w.rows == 0 || w.columns == 0)
+        return MB_STATUS_OK;
+    MB_TRY(mb_device_sync(array->device));
+    MB_TRY(mb_cancel_check());
+    const int64_t across = (page->columns + page->segment_columns - 1) / page->segment_columns;
+    const int64_t from = first_row / page->segment_rows * across;
+    const int64_t end = ((first_row + w.rows - 1) / page->segment_rows + 1) * across;
+    int threads = 1;
+    if (each > 0 && end - from > 1) {
+        threads = array->device->facts.threads;
+        if ((uint64_t)threads > mb_array_bytes(scratch) / each)
+            threads = (int)(mb_array_bytes(scratch) / each);
+    }
+    mb_error failure = {.code = MB_STATUS_OK};
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (int64_t i = from; i < end; i++) {
+        uint8_t *own =
+            each > 0 ? (uint8_t *)scratch->data + (uint64_t)omp_get_thread_num() * each : NULL;
+        if (read_segment(file, page, &w, i, array, own) != MB_STATUS_OK) {
+#pragma omp critical(mb_tiff_failure)
+            if (failure.code == MB_STATUS_OK)
+                failure = *mb_error_last();
+            if (omp_get_thread_num() != 0)
+                mb_error_clear(); /* the pool's threads go on to other work */
+        }
+    }
+    if (failure.code == MB_STATUS_OK)
+        return MB_STATUS_OK;
+    mb_error_clear();
+    mb_error_restore(&failure);
+    return failure.code;
+}

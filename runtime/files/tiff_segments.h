@@ -1,0 +1,41 @@
+/*
+** The pixels of a TIFF page: strips and tiles, plain or compressed, into a host array. What a page
+** consists of is parsed in Lua (bindings/moonbeam/tiff.lua); here are the bytes.
+**
+** Decoders of our own, a few hundred lines, rather than libtiff: that would bring JPEG, WebP, LERC,
+** JBIG and more along, and cannot read ImageJ's form of files above 4 GB. Deflate is zlib's.
+** Nothing in a file is trusted: every decoder is bounded by its input and its output.
+*/
+#ifndef MB_IO_TIFF_SEGMENTS_H
+#define MB_IO_TIFF_SEGMENTS_H
+
+#include "files/rawfile.h"
+
+enum { /* tag 259 */
+       MB_TIFF_PLAIN = 1,
+       MB_TIFF_LZW = 5,
+       MB_TIFF_DEFLATE = 8,
+       MB_TIFF_DEFLATE_OLD = 32946,
+       MB_TIFF_PACKBITS = 32773
+};
+
+typedef struct mb_tiff_page {
+    bool swap; /* big-endian */
+    int64_t compression;
+    int64_t predictor; /* 1 none, 2 differences along rows, 3 the same for floating point */
+    int64_t rows, columns;
+    int64_t segment_rows, segment_columns; /* of a tile; of a strip: RowsPerStrip, columns */
+    int64_t count;                         /* segments */
+    const uint64_t *offsets, *bytes;       /* in the file, row-major over the page */
+} mb_tiff_page;
+
+/* Scratch that a page of these segments needs for one decoding thread; 0 where none is needed. */
+uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, size_t element);
+
+/* Reads rows first_row ... and columns first_column ... of the page into `array` (row, column), a
+** host array with a dense last axis; its element type gives the samples' size. `scratch` (u8, host)
+** has room for one or more threads; NULL where mb_tiff_scratch_bytes is 0. */
+mb_status mb_tiff_read(mb_rawfile *file, const mb_tiff_page *page, int64_t first_row,
+                       int64_t first_column, mb_array *array, mb_array *scratch);
+
+#endif

@@ -1,0 +1,110 @@
+/*
+** stitch_half_acquisition: joins row k of a sinogram over a whole turn with the mirrored row half a turn later, into rows
+** of the whole field of view over half a turn. sino (rows, angles, W) or (angles, W), f32 -> (rows, half, E) or (half, E).
+*/
+#include "ops/corrections/op_stitch_half_acquisition.h"
+#include "ops/array/strided.h"
+
+static const mb_op_arg args[] = {
+    MB_ARRAY_IN("sino", MB_BIT(MB_F32), 2, 3,
+                "sinograms over a whole turn (row, angle, column), or one (angle, column)"),
+    {.name = "center",
+     .kind = MB_ARG_FLOAT,
+     .required = true,
+     .offset = offsetof(mb_stitch_half_acquisition_params, center),
+     .unit = "px",
+     .doc = "rotation axis, 0-based, a pixel or more from the middle of the detector"},
+    {.name = "half",
+     .kind = MB_ARG_INT,
+     .initial = 0,
+     .min = 0,
+     .max = 1 << 30,
+     .offset = offsetof(mb_stitch_half_acquisition_params, half),
+     .unit = "angles",
+     .doc = "how many angles make half a turn; 0: half of them, rounded up"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3,
+                 "sinograms over half a turn, E = floor(2a) + 1 columns"),
+    {.name = NULL}};
+
+/* Only rows can be cut: a 2-D sinogram's first axis are its angles. */
+static void halo(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
+{
+    const mb_shape *shape = &arrays[MB_STITCH_HALF_ACQUISITION_SINO].shape;
+    (void)params;
+    *before = *after = shape->rank == 3 ? 0 : shape->dims[0];
+}
+
+static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .halo = halo}, {.axis = -1}};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 3, 6, 17}}, params = {center = 12.25}}",
+    "{inputs = {{'f32', 7, 20}}, params = {center = 3}}",
+    "{inputs = {{'f32', 2, 9, 31}}, params = {center = 30, half = 4}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_stitch_half_acquisition_params *p = params;
+    mb_spec result = arrays[MB_STITCH_HALF_ACQUISITION_SINO];
+    int rank = result.shape.rank;
+    int64_t angles = result.shape.dims[rank - 2], cols = result.shape.dims[rank - 1];
+    const char *problem = mb_half_acquisition_problem(p->center, cols);
+    if (problem)
+        return mb_fail(MB_STATUS_ARGUMENT, "center", problem, p->center, (long long)cols);
+    if (p->half > angles)
+        return mb_fail(MB_STATUS_ARGUMENT, "half", "half a turn has %lld angles, the sinogram %lld",
+                       (long long)p->half, (long long)angles);
+    result.shape.dims[rank - 2] = mb_stitch_half(p, angles);
+    result.shape.dims[rank - 1] = mb_half_acquisition_of(p->center, cols).extended;
+    arrays[MB_STITCH_HALF_ACQUISITION_RESULT] = result;
+    return MB_STATUS_OK;
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_stitch_half_acquisition_params *p = call->params;
+    const mb_array *sino = call->arrays[MB_STITCH_HALF_ACQUISITION_SINO];
+    mb_array *result = call->arrays[MB_STITCH_HALF_ACQUISITION_RESULT];
+    int rank = sino->shape.rank;
+    int64_t rows = rank == 3 ? sino->shape.dims[0] : 1, angles = sino->shape.dims[rank - 2];
+    int64_t half = result->shape.dims[rank - 2];
+    int64_t from_row = rank == 3 ? sino->strides[0] : 0,
+            to_row = rank == 3 ? result->strides[0] : 0;
+    mb_half_acquisition h = mb_half_acquisition_of(p->center, sino->shape.dims[rank - 1]);
+    int threads = rows * half * h.extended < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t i = 0; i < rows * half; i++) {
+        if (mb_cancelled())
+            continue;
+        int64_t k = i % half;
+        const float *own =
+            (const float *)sino->data + i / half * from_row + k * sino->strides[rank - 2];
+        const float *other = k + half < angles ? own + half * sino->strides[rank - 2] : NULL;
+        float *to = (float *)result->data + i / half * to_row + k * result->strides[rank - 2];
+        for (int64_t x = 0; x < h.extended; x++)
+            to[x] = mb_stitch_at(&h, own, other, x);
+    }
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_stitch_half_acquisition = {
+    .name = "stitch_half_acquisition",
+    .summary = "Joins the two halves of a half acquisition into sinograms of the whole field of "
+               "view.",
+    .doc = "Row k of the result is row k joined with the mirrored row k + half, linearly blended "
+           "where both see the ray and interpolated linearly where the axis is not on half a "
+           "pixel. With W columns and the axis at a columns from the far edge, rows are E = "
+           "floor(2a) + 1 wide; the axis is at center, or for one left of the middle at center + E "
+           "- W.\n"
+           "half = 0 takes half of the angles, rounded up; an odd number is treated as if a row of "
+           "zeros followed. For angles that include both 0 and 360 degrees give half = (angles - "
+           "1) / 2. tomo.fbp with half_acquisition needs no stitching.",
+    .category = "corrections",
+    .args = args,
+    .params_bytes = sizeof(mb_stitch_half_acquisition_params),
+    .strides = MB_STRIDES_ROWS,
+    .split = split,
+    .tolerance = 1e-6,
+    .samples = samples,
+    .infer = infer,
+    .run_host = run_host,
+};

@@ -1,0 +1,170 @@
+/*
+** vertical_shift: moves every frame of a stack of projections along its rows, each by its own, fractional amount.
+** a (n, rows, cols), f32, or one frame (rows, cols); any strides but along columns. In place without scratch: the order of
+** rows does it (op_vertical_shift.h).
+*/
+#include "core/multiversion.h"
+#include "ops/corrections/op_vertical_shift.h"
+#include "ops/array/strided.h"
+#include <string.h>
+
+static const mb_op_arg args[] = {
+    MB_ARRAY_IN("a", MB_BIT(MB_F32), 2, 3,
+                "projections (angle, row, column), or one (row, column)"),
+    {.name = "shifts",
+     .kind = MB_ARG_VECTOR,
+     .required = true,
+     .min = -1e12,
+     .max = 1e12,
+     .offset = offsetof(mb_vertical_shift_params, shifts),
+     .unit = "px",
+     .doc = "one per projection; a positive one moves the content to lower rows"},
+    {.name = "indices",
+     .kind = MB_ARG_VECTOR,
+     .min = 1,
+     .max = 1e12,
+     .offset = offsetof(mb_vertical_shift_params, indices),
+     .doc = "for a subset of projections: which shift, 1-based, each of them takes"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
+    {.name = NULL}};
+
+/* Rows that the result's rows need above and below: -whole of the most negative shift, whole + 1 of the largest. */
+static void halo(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
+{
+    const mb_vertical_shift_params *p = params;
+    const mb_shape *shape = &arrays[MB_VERTICAL_SHIFT_A].shape;
+    int64_t frames = shape->rank == 3 ? shape->dims[0] : 1, rows = shape->dims[shape->rank - 2];
+    *before = *after = 0;
+    for (int64_t j = 0; j < frames; j++) {
+        mb_vertical_shift_frame f = mb_vertical_shift_at(p, j, rows);
+        int64_t last = f.whole + (f.far != 0);
+        *before = -f.whole > *before ? -f.whole : *before;
+        *after = last > *after ? last : *after;
+    }
+}
+
+/* Axis 2 (rows) of a stack; in a single frame axis 1 has the rows and axis 2 the columns. */
+static void halo_middle(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
+{
+    *before = *after = 0;
+    if (arrays[MB_VERTICAL_SHIFT_A].shape.rank == 3)
+        halo(params, arrays, before, after);
+}
+
+static const mb_op_split split[] = {{.axis = 1, .result_axis = 1, .halo = halo_middle},
+                                    {.axis = 2, .result_axis = 2},
+                                    {.axis = -1}};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 5, 13, 11}}, params = {shifts = {0.3, 1.3, -2.7, 0, 12.5}}}",
+    "{inputs = {{'f32', 2, 7, 40}}, params = {shifts = {9, -0.25, 3, 1.75}, indices = {4, 2}}}",
+    "{inputs = {{'f32', 9, 300}}, params = {shifts = {-3.5}}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_vertical_shift_params *p = params;
+    const mb_shape *shape = &arrays[MB_VERTICAL_SHIFT_A].shape;
+    int64_t frames = shape->rank == 3 ? shape->dims[0] : 1;
+    if (p->indices.count == 0 && p->shifts.count != frames)
+        return mb_fail(MB_STATUS_ARGUMENT, "shifts",
+                       "%lld shifts were given for %lld projections; give one each, or indices",
+                       (long long)p->shifts.count, (long long)frames);
+    if (p->indices.count != 0 && p->indices.count != frames)
+        return mb_fail(MB_STATUS_ARGUMENT, "indices",
+                       "%lld indices were given for %lld projections; give one each",
+                       (long long)p->indices.count, (long long)frames);
+    for (int64_t j = 0; j < p->indices.count; j++) {
+        double k = p->indices.values[j];
+        if (k != floor(k) || k > (double)p->shifts.count)
+            return mb_fail(MB_STATUS_ARGUMENT, "indices",
+                           "element %lld of indices is %g; it must be a whole number of 1 to %lld, "
+                           "the number of shifts",
+                           (long long)j + 1, k, (long long)p->shifts.count);
+    }
+    arrays[MB_VERTICAL_SHIFT_RESULT] = arrays[MB_VERTICAL_SHIFT_A];
+    return MB_STATUS_OK;
+}
+
+/* One row from two; `to` may be either of them. */
+MB_MULTIVERSION
+static void mix(float *to, const float *low, const float *high, int64_t n, float near, float far)
+{
+    if (!high)
+        for (int64_t i = 0; i < n; i++)
+            to[i] = near * low[i];
+    else if (!low)
+        for (int64_t i = 0; i < n; i++)
+            to[i] = far * high[i];
+    else
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            to[i] = near * low[i] + far * high[i];
+}
+
+/* Columns [x0, x1) of one frame. */
+static void shift_columns(const mb_vertical_shift_frame *f, const float *from, int64_t from_pitch,
+                          float *to, int64_t to_pitch, int64_t rows, int64_t x0, int64_t x1)
+{
+    int64_t step = f->whole >= 0 ? 1 : -1;
+    for (int64_t i = 0, z = step > 0 ? 0 : rows - 1; i < rows; i++, z += step) {
+        int64_t k = z + f->whole;
+        const float *low = k >= 0 && k < rows ? from + k * from_pitch + x0 : NULL;
+        const float *high =
+            f->far != 0 && k + 1 >= 0 && k + 1 < rows ? from + (k + 1) * from_pitch + x0 : NULL;
+        float *row = to + z * to_pitch + x0;
+        if (low && f->far == 0) {
+            if (row != low)
+                memcpy(row, low, (size_t)(x1 - x0) * 4);
+        } else if (low || high) {
+            mix(row, low, high, x1 - x0, f->near, f->far);
+        } else {
+            memset(row, 0, (size_t)(x1 - x0) * 4);
+        }
+    }
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_vertical_shift_params *p = call->params;
+    const mb_array *a = call->arrays[MB_VERTICAL_SHIFT_A];
+    mb_array *result = call->arrays[MB_VERTICAL_SHIFT_RESULT];
+    int rank = a->shape.rank;
+    int64_t frames = rank == 3 ? a->shape.dims[0] : 1, rows = a->shape.dims[rank - 2];
+    int64_t cols = a->shape.dims[rank - 1], block = 4096, blocks = (cols + block - 1) / block;
+    int64_t from_frame = rank == 3 ? a->strides[0] : 0,
+            to_frame = rank == 3 ? result->strides[0] : 0;
+    int threads = frames * rows * cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t i = 0; i < frames * blocks; i++) {
+        if (mb_cancelled())
+            continue;
+        int64_t j = i / blocks, x0 = i % blocks * block, x1 = x0 + block < cols ? x0 + block : cols;
+        mb_vertical_shift_frame f = mb_vertical_shift_at(p, j, rows);
+        shift_columns(&f, (const float *)a->data + j * from_frame, a->strides[rank - 2],
+                      (float *)result->data + j * to_frame, result->strides[rank - 2], rows, x0,
+                      x1);
+    }
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_vertical_shift = {
+    .name = "vertical_shift",
+    .summary = "Moves each projection along its rows by a fractional number of pixels of its own.",
+    .doc =
+        "With s0 = floor(shift) and f = shift - s0: result[z] = (1 - f) a[z + s0] + f a[z + s0 + "
+        "1]. Rows outside are 0, without renormalisation. A positive shift moves the content to "
+        "lower rows.\n"
+        "A subset of the projections is shifted by naming theirs: projection j takes "
+        "shifts[indices[j]]. In place (out = a) without scratch.",
+    .reference = "linear interpolation",
+    .category = "corrections",
+    .args = args,
+    .params_bytes = sizeof(mb_vertical_shift_params),
+    .strides = MB_STRIDES_ROWS,
+    .alias = 1u << MB_VERTICAL_SHIFT_A,
+    .split = split,
+    .tolerance = 1e-6, /* fused or separate multiplication and addition */
+    .samples = samples,
+    .infer = infer,
+    .run_host = run_host,
+};

@@ -1,0 +1,85 @@
+/*
+** extrapolate: the momentum step of accelerated iterations, fused: one array more than without (the previous estimate),
+** none for the prediction.
+*/
+#include "ops/deconvolution/op_extrapolate.h"
+
+#define MEMBER(name) offsetof(mb_extrapolate_params, name)
+static const mb_op_arg args[] = {
+    MB_ARRAY_INOUT("estimate", MB_BIT(MB_F32), 1, 3, "new estimate; becomes the prediction"),
+    MB_ARRAY_INOUT("previous", MB_BIT(MB_F32), 1, 3,
+                   "the estimate before it; becomes the new estimate"),
+    MB_ARRAY_INOUT("target", MB_BIT(MB_F32), 1, 3, "padded rows: get the prediction as well"),
+    {.name = "alpha",
+     .kind = MB_ARG_FLOAT,
+     .initial = 0,
+     .min = 0,
+     .max = 1,
+     .offset = MEMBER(alpha),
+     .doc = "how far to go on, in steps"},
+    {.name = "min",
+     .kind = MB_ARG_FLOAT,
+     .initial = 0,
+     .min = 0,
+     .max = 1e30,
+     .offset = MEMBER(min),
+     .doc = "lower bound of the prediction"},
+    {.name = NULL}};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 3, 5, 7}, {'f32', 3, 5, 7}, {'f32', 3, 5, 8}}, params = {alpha = 0.5}}",
+    "{inputs = {{'f32', 8}, {'f32', 8}, {'f32', 10}}, params = {alpha = 1, min = 0.3}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_shape *grid = &arrays[MB_EXTRAPOLATE_ESTIMATE].shape;
+    mb_shape padded = *grid;
+    (void)params;
+    padded.dims[grid->rank - 1] = mb_grid_pitch(padded.dims[grid->rank - 1]);
+    if (!mb_shape_equal(grid, &arrays[MB_EXTRAPOLATE_PREVIOUS].shape))
+        return mb_fail(MB_STATUS_SHAPE, "previous", "previous must have the shape of estimate");
+    if (!mb_shape_equal(&padded, &arrays[MB_EXTRAPOLATE_TARGET].shape))
+        return mb_fail(MB_STATUS_SHAPE, "target", "target must be the padded rows of estimate");
+    return MB_STATUS_OK;
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_extrapolate_params *p = call->params;
+    const mb_array *array = call->arrays[MB_EXTRAPOLATE_ESTIMATE];
+    float *estimate = array->data, *previous = call->arrays[MB_EXTRAPOLATE_PREVIOUS]->data;
+    float *target = call->arrays[MB_EXTRAPOLATE_TARGET]->data;
+    float alpha = (float)p->alpha, least = (float)p->min;
+    int64_t n[3];
+    mb_grid_dims(&array->shape, n);
+    int64_t pitch = mb_grid_pitch(n[2]);
+    int threads = n[0] * n[1] * n[2] < 32768 ? 1 : call->device->facts.threads;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t row = 0; row < n[0] * n[1]; row++) {
+        if (mb_cancelled())
+            continue;
+        float *x = estimate + row * n[2], *q = previous + row * n[2], *t = target + row * pitch;
+        for (int64_t i = 0; i < n[2]; i++) {
+            float now = x[i], value = now + alpha * (now - q[i]);
+            q[i] = now;
+            x[i] = t[i] = value > least ? value : least;
+        }
+    }
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_extrapolate = {
+    .name = "extrapolate",
+    .summary = "Momentum: the estimate goes on along its last step, in place.",
+    .doc = "With x the estimate and q the previous one, previous becomes x, and estimate and "
+           "target max(x + alpha (x - q), min).",
+    .reference = "H. Wang, P. C. Miller, Sci. Rep. 4, 4912 (2014), scaled heavy ball",
+    .category = "deconvolution",
+    .args = args,
+    .params_bytes = sizeof(mb_extrapolate_params),
+    .strides = MB_STRIDES_CONTIGUOUS,
+    .tolerance = 1e-6,
+    .samples = samples,
+    .infer = infer,
+    .run_host = run_host,
+};

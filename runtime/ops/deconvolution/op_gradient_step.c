@@ -1,0 +1,107 @@
+/*
+** gradient_step: the second pointwise step of a least-squares iteration, fused: estimate + step * gradient with a lower
+** bound, written to the estimate and, ready for the next transform, over the gradient; on demand with sums.
+*/
+#include "ops/deconvolution/op_gradient_step.h"
+
+#define MEMBER(name) offsetof(mb_gradient_step_params, name)
+static const mb_op_arg args[] = {
+    MB_ARRAY_INOUT("estimate", MB_BIT(MB_F32), 1, 3, "estimate on the grid"),
+    MB_ARRAY_INOUT("gradient", MB_BIT(MB_F32), 1, 3,
+                   "back-projected residual, padded rows; becomes the new estimate"),
+    {.name = "step",
+     .kind = MB_ARG_FLOAT,
+     .initial = 1,
+     .offset = MEMBER(step),
+     .doc = "how far to go"},
+    {.name = "min",
+     .kind = MB_ARG_FLOAT,
+     .initial = NAN,
+     .offset = MEMBER(min),
+     .doc = "lower bound of the estimate; default none"},
+    MB_GRID_METRIC_ARGS(mb_gradient_step_params, "also sum up the change",
+                        "with metrics: sum of the new estimate, squared change, squared estimate"),
+    {.name = NULL}};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 4, 6, 9}, {'f32', 4, 6, 10, low = -1}}, params = {metrics = true, min = "
+    "0}}",
+    "{inputs = {{'f32', 8, 9}, {'f32', 8, 10, low = -1}}, params = {step = 1.5}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_gradient_step_params *p = params;
+    mb_shape padded = arrays[MB_GRADIENT_STEP_ESTIMATE].shape;
+    char text[128];
+    padded.dims[padded.rank - 1] = mb_grid_pitch(padded.dims[padded.rank - 1]);
+    if (!mb_shape_equal(&arrays[MB_GRADIENT_STEP_GRADIENT].shape, &padded))
+        return mb_fail(MB_STATUS_SHAPE, "gradient", "padded rows of the estimate's grid are %s",
+                       mb_shape_format(&padded, text, sizeof text));
+    if (p->metrics)
+        arrays[MB_GRADIENT_STEP_METRIC] = (mb_spec){true, MB_F64, {1, {3}}};
+    return MB_STATUS_OK;
+}
+
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    const mb_gradient_step_params *p = params;
+    (void)arrays;
+    mb_planner_slot(planner, "partials", p->metrics ? MB_GRID_BLOCKS * sizeof(mb_grid_change) : 0,
+                    0, 0);
+}
+
+static void step_row(float step, float least, int64_t n, float *estimate, float *gradient,
+                     mb_grid_change *cell)
+{
+    for (int64_t x = 0; x < n; x++) {
+        float old = estimate[x], value = old + step * gradient[x];
+        value = value < least ? least : value;
+        estimate[x] = gradient[x] = value;
+        if (cell)
+            mb_grid_change_add(cell, old, value);
+    }
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_gradient_step_params *p = call->params;
+    const mb_array *estimate = call->arrays[MB_GRADIENT_STEP_ESTIMATE];
+    float *gradient = call->arrays[MB_GRADIENT_STEP_GRADIENT]->data;
+    float least = isnan(p->min) ? -INFINITY : (float)p->min;
+    mb_grid_change *partials = call->slots[MB_GRADIENT_STEP_PARTIALS];
+    int64_t g[3];
+    mb_grid_dims(&estimate->shape, g);
+    int64_t rows = g[0] * g[1], pitch = mb_grid_pitch(g[2]);
+    int threads = rows * pitch < 32768 ? 1 : call->device->facts.threads;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t block = 0; block < MB_GRID_BLOCKS; block++) {
+        if (mb_cancelled())
+            continue;
+        mb_grid_change cell = {0, 0, 0};
+        for (int64_t row = rows * block / MB_GRID_BLOCKS; row < rows * (block + 1) / MB_GRID_BLOCKS;
+             row++)
+            step_row((float)p->step, least, g[2], (float *)estimate->data + row * g[2],
+                     gradient + row * pitch, partials ? &cell : NULL);
+        if (partials)
+            partials[block] = cell;
+    }
+    mb_grid_fold(partials, sizeof *partials, call->arrays[MB_GRADIENT_STEP_METRIC]);
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_gradient_step = {
+    .name = "gradient_step",
+    .summary = "Least squares: a step along the gradient, bounded below, in place, with sums.",
+    .doc = "max(estimate + step * gradient, min), to both arrays: the gradient's are the padded "
+           "rows of the next transform.",
+    .reference = "L. Landweber, Am. J. Math. 73, 615 (1951)",
+    .category = "deconvolution",
+    .args = args,
+    .params_bytes = sizeof(mb_gradient_step_params),
+    .strides = MB_STRIDES_CONTIGUOUS,
+    .tolerance = 1e-6,
+    .samples = samples,
+    .infer = infer,
+    .plan = plan,
+    .run_host = run_host,
+};

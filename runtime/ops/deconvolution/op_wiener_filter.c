@@ -1,0 +1,111 @@
+/*
+** wiener_filter: the inverse of a transfer function where it is strong, nothing where it is weak, in place. A constant
+** lambda is Wiener's filter with a constant ratio of noise to signal, and Tikhonov's with the identity; with the
+** Laplacian, the regularised inverse filter, which damps fine detail more.
+*/
+#include "ops/deconvolution/op_wiener_filter.h"
+#include <math.h>
+
+#define MEMBER(name) offsetof(mb_wiener_filter_params, name)
+static const mb_op_arg args[] = {
+    MB_ARRAY_INOUT("a", MB_BIT(MB_C64), 1, 3, "half spectrum of the image"),
+    MB_ARRAY_IN("otf", MB_BIT(MB_C64), 1, 3,
+                "transfer function, same shape, 1 at frequency 0 for a PSF of sum 1"),
+    {.name = "lambda",
+     .kind = MB_ARG_FLOAT,
+     .initial = 1e-3,
+     .min = 0,
+     .max = 1e30,
+     .offset = MEMBER(lambda),
+     .doc = "regularisation: the ratio of noise power to signal power"},
+    {.name = "laplacian",
+     .kind = MB_ARG_BOOL,
+     .offset = MEMBER(laplacian),
+     .doc = "lambda times the squared Laplacian: smoothness instead of smallness"},
+    {.name = "scale",
+     .kind = MB_ARG_FLOAT,
+     .initial = 1,
+     .offset = MEMBER(scale),
+     .doc = "factor, such as 1/N of the inverse transform"},
+    {.name = "n",
+     .kind = MB_ARG_INT,
+     .initial = 0,
+     .min = 0,
+     .max = 1e15,
+     .offset = MEMBER(n),
+     .doc = "samples of a row of the real grid; 0 = the even one"},
+    {.name = NULL}};
+
+static const char *const samples[] = {
+    "{inputs = {{'c64', 3, 5, 7}, {'c64', 3, 5, 7}}, params = {lambda = 0.1}}",
+    "{inputs = {{'c64', 4, 9}, {'c64', 4, 9, low = 0.2}}, params = {laplacian = true, n = 17, "
+    "scale "
+    "= 0.25}}",
+    NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_wiener_filter_params *p = params;
+    const mb_shape *a = &arrays[MB_WIENER_FILTER_A].shape;
+    int64_t half = a->dims[a->rank - 1], n = mb_wiener_filter_samples(p, half);
+    if (!mb_shape_equal(a, &arrays[MB_WIENER_FILTER_OTF].shape))
+        return mb_fail(MB_STATUS_SHAPE, "otf", "the transfer function must have the shape of a");
+    if (n / 2 + 1 != half)
+        return mb_fail(MB_STATUS_ARGUMENT, "n",
+                       "rows of %lld frequencies are not those of n = %lld", (long long)half,
+                       (long long)n);
+    return MB_STATUS_OK;
+}
+
+static double laplacian(int64_t k, int64_t n)
+{
+    double s = sin(acos(-1.0) * (double)k / (double)n);
+    return 4 * s * s;
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_wiener_filter_params *p = call->params;
+    const mb_array *array = call->arrays[MB_WIENER_FILTER_A];
+    float *a = array->data;
+    const float *h = call->arrays[MB_WIENER_FILTER_OTF]->data;
+    int64_t d[3], n;
+    mb_grid_dims(&array->shape, d);
+    n = mb_wiener_filter_samples(p, d[2]);
+    int threads = d[0] * d[1] * d[2] < 16384 ? 1 : call->device->facts.threads;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t row = 0; row < d[0] * d[1]; row++) {
+        if (mb_cancelled())
+            continue;
+        double outer = laplacian(row / d[1], d[0]) + laplacian(row % d[1], d[1]);
+        for (int64_t x = 0; x < d[2]; x++) {
+            int64_t i = 2 * (row * d[2] + x);
+            double hr = (double)h[i], hi = (double)h[i + 1], ar = (double)a[i],
+                   ai = (double)a[i + 1];
+            double r = p->laplacian ? outer + laplacian(x, n) : 1;
+            double bottom = hr * hr + hi * hi + p->lambda * r * r;
+            double factor = bottom > 0 ? p->scale / bottom : 0;
+            a[i] = (float)((ar * hr + ai * hi) * factor);
+            a[i + 1] = (float)((ai * hr - ar * hi) * factor);
+        }
+    }
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_wiener_filter = {
+    .name = "wiener_filter",
+    .summary = "Regularised inverse of a transfer function, applied to a spectrum in place.",
+    .doc = "a becomes a conj(H) / (|H|^2 + lambda r) scale, with r = 1, or with `laplacian` the "
+           "square of the discrete Laplacian's eigenvalue.",
+    .reference =
+        "N. Wiener, Extrapolation, Interpolation, and Smoothing of Stationary Time Series, "
+        "1949; A. N. Tikhonov, V. Y. Arsenin, Solutions of Ill-Posed Problems, 1977",
+    .category = "deconvolution",
+    .args = args,
+    .params_bytes = sizeof(mb_wiener_filter_params),
+    .strides = MB_STRIDES_CONTIGUOUS,
+    .tolerance = 2e-6,
+    .samples = samples,
+    .infer = infer,
+    .run_host = run_host,
+};

@@ -1,0 +1,177 @@
+/*
+** What a Richardson-Lucy step divides by: H^T(window), the back-projection of the image's own window. rl_update and
+** rl_consensus share it. Three forms: none (it is 1: circular); an array on the grid (bad pixels); or the table, the
+** summed_area of the normalised PSF, with which it is never stored: H^T of the window (the image, at the origin of the
+** grid) at p is the sum of the PSF over c - p <= j < c - p + N, which is 8 look-ups. Positions beyond the window are also
+** those before it, by wrapping. A tile of the grid begins at `first`, which may be negative.
+*/
+#ifndef MB_OPS_RL_NORMALISER_H
+#define MB_OPS_RL_NORMALISER_H
+
+#include "core/both.h"
+#include "ops/array/padded_grid.h"
+
+typedef struct mb_rl_normaliser_params {
+    mb_vector window, center; /* with table: image extents, whole centre of the PSF */
+    double floor;
+} mb_rl_normaliser_params;
+
+/* The two arrays, and the parameters; `type` is the parameter structure, in which they are `normaliser`. */
+#define MB_RL_NORMALISER_ARRAYS                                                                    \
+    {.name = "table",                                                                              \
+     .kind = MB_ARG_IN,                                                                            \
+     .dtypes = MB_BIT(MB_F64),                                                                     \
+     .rank_min = 1,                                                                                \
+     .rank_max = 3,                                                                                \
+     .doc = "summed_area of the normalised PSF: normalises by it"},                                \
+    {                                                                                              \
+        .name = "normaliser", .kind = MB_ARG_IN, .dtypes = MB_BIT(MB_F32), .rank_min = 1,          \
+        .rank_max = 3, .doc = "back-projected weights on the grid: normalises by them"             \
+    }
+#define MB_RL_NORMALISER_ARGS(type)                                                                \
+    {.name = "window",                                                                             \
+     .kind = MB_ARG_VECTOR,                                                                        \
+     .min = 1,                                                                                     \
+     .max = 1e12,                                                                                  \
+     .offset = offsetof(type, normaliser.window),                                                  \
+     .unit = "px",                                                                                 \
+     .doc = "with table: extents of the image, which stands at the origin of the grid"},           \
+        {.name = "center",                                                                         \
+         .kind = MB_ARG_VECTOR,                                                                    \
+         .min = 0,                                                                                 \
+         .max = 1e12,                                                                              \
+         .offset = offsetof(type, normaliser.center),                                              \
+         .unit = "px",                                                                             \
+         .doc = "with table: 0-based origin of the PSF, whole numbers"},                           \
+    {                                                                                              \
+        .name = "floor", .kind = MB_ARG_FLOAT, .initial = 1e-3, .min = 0, .max = 1e30,             \
+        .offset = offsetof(type, normaliser.floor),                                                \
+        .doc = "where the normaliser is at most this nothing was measured"                         \
+    }
+
+/* Checks table and normaliser against the grid. */
+static inline mb_status mb_rl_normaliser_check(const mb_rl_normaliser_params *p,
+                                               const mb_shape *grid, const mb_spec *table,
+                                               const mb_spec *normaliser)
+{
+    if (table->present && normaliser->present)
+        return mb_fail(MB_STATUS_ARGUMENT, "normaliser", "give table or normaliser, not both");
+    if (normaliser->present && !mb_shape_equal(&normaliser->shape, grid))
+        return mb_fail(MB_STATUS_SHAPE, "normaliser", "normaliser must have the shape of the grid");
+    if (!table->present)
+        return MB_STATUS_OK;
+    if (table->shape.rank != grid->rank || p->window.count != grid->rank ||
+        p->center.count != grid->rank)
+        return mb_fail(MB_STATUS_ARGUMENT, "table",
+                       "with a table, window and center have one number per axis of the grid, %d, "
+                       "as the table has axes",
+                       grid->rank);
+    for (int i = 0; i < grid->rank; i++) {
+        double extent = (double)table->shape.dims[i] - 1, window = p->window.values[i];
+        if (p->center.values[i] >= extent)
+            return mb_fail(MB_STATUS_ARGUMENT, "center",
+                           "axis %d: centre %g lies outside a PSF of %g", i + 1,
+                           p->center.values[i], extent);
+        if (window + extent - 1 > (double)grid->dims[i])
+            return mb_fail(MB_STATUS_SHAPE, "estimate",
+                           "axis %d: a window of %g and a PSF of %g need a grid of %g, not %lld",
+                           i + 1, window, extent, window + extent - 1, (long long)grid->dims[i]);
+    }
+    return MB_STATUS_OK;
+}
+
+/* Range low ... high - 1 of PSF indices that count at position p of an axis: grid P, window N, PSF extent K, centre c. */
+MB_BOTH static inline void mb_rl_normaliser_range(int64_t p, int64_t P, int64_t N, int64_t K,
+                                                  int64_t c, int64_t *low, int64_t *high)
+{
+    if (p >= N + c)
+        p -= P;
+    *low = c - p < 0 ? 0 : c - p > K ? K : c - p;
+    *high = c - p + N < 0 ? 0 : c - p + N > K ? K : c - p + N;
+}
+
+/* A normaliser as kernels use it: plain numbers and pointers, both NULL where it is 1. */
+typedef struct mb_rl_normaliser {
+    int64_t grid[3], first[3], window[3], center[3], table_dims[3], table_strides[3];
+    int rank;
+    const double *table;
+    const float *values;
+    double floor;
+} mb_rl_normaliser;
+
+static inline mb_rl_normaliser mb_rl_normaliser_make(const mb_rl_normaliser_params *p,
+                                                     const mb_shape *grid, const mb_array *table,
+                                                     const mb_array *values)
+{
+    mb_rl_normaliser n;
+    mb_grid_dims(grid, n.grid);
+    for (int i = 0; i < 3; i++) {
+        int own = i - (3 - grid->rank);
+        n.first[i] = 0;
+        n.table_strides[i] = table && own >= 0 ? table->strides[own] : 0;
+    }
+    mb_grid_vector(&p->window, 1, n.window);
+    mb_grid_vector(&p->center, 0, n.center);
+    mb_grid_dims(table ? &table->shape : grid, n.table_dims);
+    n.rank = grid->rank;
+    n.table = table ? (const double *)table->data : NULL;
+    n.values = values ? (const float *)values->data : NULL;
+    n.floor = p->floor;
+    return n;
+}
+
+/* What one grid row needs: a row of the array, or up to four lines of the table, by high y and high z (line i belongs to
+** the upper end in z where i & 1, in y where i >> 1; NULL: a missing axis, which has only an upper end). */
+typedef struct mb_rl_normaliser_row {
+    const float *values;
+    const double *lines[4];
+} mb_rl_normaliser_row;
+
+MB_BOTH static inline mb_rl_normaliser_row mb_rl_normaliser_row_of(const mb_rl_normaliser *n,
+                                                                   int64_t row)
+{
+    mb_rl_normaliser_row r = {n->values ? n->values + row * n->grid[2] : NULL,
+                              {NULL, NULL, NULL, NULL}};
+    int64_t position[2] = {n->first[0] + row / n->grid[1], n->first[1] + row % n->grid[1]};
+    int64_t at[2][2] = {{-1, 0}, {-1, 0}};
+    if (!n->table)
+        return r;
+    for (int i = 0; i < 2; i++)
+        if (i >= 3 - n->rank)
+            mb_rl_normaliser_range(position[i], n->grid[i], n->window[i], n->table_dims[i] - 1,
+                                   n->center[i], &at[i][0], &at[i][1]);
+    for (int i = 0; i < 4; i++) {
+        int64_t a = at[0][i & 1], b = at[1][i >> 1];
+        if (a >= 0 && b >= 0)
+            r.lines[i] = n->table + a * n->table_strides[0] + b * n->table_strides[1];
+    }
+    return r;
+}
+
+/* Sum of the PSF over the lines' box, below the element at x. */
+MB_BOTH static inline double mb_rl_normaliser_sum(const mb_rl_normaliser_row *r, int64_t x)
+{
+    double sum = r->lines[3][x];
+    if (r->lines[2])
+        sum -= r->lines[2][x];
+    if (r->lines[1])
+        sum -= r->lines[1][x];
+    return r->lines[0] ? sum + r->lines[0][x] : sum;
+}
+
+/* The normaliser at column x of the row. */
+MB_BOTH static inline double mb_rl_normaliser_at(const mb_rl_normaliser *n,
+                                                 const mb_rl_normaliser_row *r, int64_t x)
+{
+    int64_t low, high;
+    if (r->values)
+        return (double)r->values[x];
+    if (!n->table)
+        return 1;
+    mb_rl_normaliser_range(n->first[2] + x, n->grid[2], n->window[2], n->table_dims[2] - 1,
+                           n->center[2], &low, &high);
+    return mb_rl_normaliser_sum(r, high * n->table_strides[2]) -
+           mb_rl_normaliser_sum(r, low * n->table_strides[2]);
+}
+
+#endif

@@ -1,0 +1,124 @@
+/*
+** apply_otf: convolution with a transfer function in one operator, in place: transform, product, transform back. As one
+** it needs the memory once less than rfft, complex_multiply and irfft where the backend can join the product to the
+** transforms along the first axis.
+*/
+#include "ops/fft/op_apply_otf.h"
+#include "ops/fft/op_complex_multiply.h"
+
+#define MEMBER(name) offsetof(mb_apply_otf_params, name)
+static const mb_op_arg args[] = {
+    MB_ARRAY_INOUT(
+        "grid", MB_BIT(MB_F32), 1, 3,
+        "padded rows of 2 * (n/2 + 1) floats, n of them samples; becomes the convolution"),
+    MB_ARRAY_IN("otf", MB_BIT(MB_C64), 1, 3, "half spectrum (..., n/2 + 1), as otf makes it"),
+    {.name = "n",
+     .kind = MB_ARG_INT,
+     .initial = 0,
+     .min = 0,
+     .max = 1e15,
+     .offset = MEMBER(n),
+     .doc = "samples per row; 0 = the last extent less 2, the even one"},
+    {.name = "conj",
+     .kind = MB_ARG_BOOL,
+     .offset = MEMBER(conj),
+     .doc = "multiply by the conjugate of otf: the adjoint"},
+    {.name = "scale",
+     .kind = MB_ARG_FLOAT,
+     .initial = 1,
+     .offset = MEMBER(scale),
+     .doc = "factor: 1/N where the transfer function does not carry it"},
+    {.name = NULL}};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 5, 6, 10}, {'c64', 5, 6, 5}}}",
+    "{inputs = {{'f32', 4, 8}, {'c64', 4, 4}}, params = {n = 7, conj = true, scale = 0.25}}",
+    "{inputs = {{'f32', 12}, {'c64', 6}}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_apply_otf_params *p = params;
+    const mb_shape *grid = &arrays[MB_APPLY_OTF_GRID].shape, *otf = &arrays[MB_APPLY_OTF_OTF].shape;
+    char left[128], right[128];
+    int last = grid->rank - 1;
+    int64_t n = mb_apply_otf_samples(p, grid->dims[last]);
+    mb_shape expected = *grid;
+    for (int i = 0; i <= last; i++)
+        if (grid->dims[i] < 1)
+            return mb_fail(MB_STATUS_SHAPE, "grid", "axis %d is empty; a grid has a sample", i + 1);
+    if (n < 1 || grid->dims[last] != mb_grid_pitch(n))
+        return mb_fail(MB_STATUS_ARGUMENT, "n",
+                       "rows of n = %lld samples have %lld elements, not %lld", (long long)n,
+                       (long long)(n < 1 ? 0 : mb_grid_pitch(n)), (long long)grid->dims[last]);
+    expected.dims[last] = n / 2 + 1;
+    if (!mb_shape_equal(otf, &expected))
+        return mb_fail(MB_STATUS_SHAPE, "otf", "otf is %s; the half spectrum of this grid is %s",
+                       mb_shape_format(otf, left, sizeof left),
+                       mb_shape_format(&expected, right, sizeof right));
+    return MB_STATUS_OK;
+}
+
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    const mb_apply_otf_params *p = params;
+    const mb_shape *grid = &arrays[MB_APPLY_OTF_GRID].shape;
+    const mb_device_facts *facts = &planner->device->facts;
+    int64_t dims[3], n[3];
+    int work, rank = grid->rank;
+    for (int i = 0; i < rank; i++)
+        dims[i] = grid->dims[i];
+    dims[rank - 1] = mb_apply_otf_samples(p, dims[rank - 1]);
+    mb_grid_dims(grid, n);
+    n[2] = dims[rank - 1];
+    bool fused = mb_apply_otf_fused(facts, n);
+    for (int i = 0; i < 2; i++)
+        if (fused) {
+            mb_planner_slot(planner, "work", 0, 0, 0);
+        } else {
+            mb_fft_desc desc =
+                mb_fft_describe(i == 0 ? MB_FFT_R2C : MB_FFT_C2R, rank, dims, 1, true);
+            mb_planner_fft(planner, &desc, i == 0 ? "forward work" : "inverse work", i, i, &work);
+        }
+    mb_planner_slot(planner, "counters", fused ? 4 * (uint64_t)mb_apply_otf_counters(facts, n) : 0,
+                    0, 1);
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_apply_otf_params *p = call->params;
+    const mb_array *grid = call->arrays[MB_APPLY_OTF_GRID], *otf = call->arrays[MB_APPLY_OTF_OTF];
+    float *data = grid->data;
+    int64_t pitch = grid->shape.dims[grid->shape.rank - 1], n = mb_apply_otf_samples(p, pitch),
+            count = (int64_t)mb_array_elements(otf), rows = 2 * count / pitch;
+    MB_TRY(mb_fft_exec(call->device, call->ffts[MB_APPLY_OTF_FORWARD], data, data,
+                       call->slots[MB_APPLY_OTF_FORWARD_WORK]));
+    mb_complex_multiply_host(call->device, data, otf->data, count, count, p->scale, p->conj);
+    MB_TRY(mb_fft_exec(call->device, call->ffts[MB_APPLY_OTF_INVERSE], data, data,
+                       call->slots[MB_APPLY_OTF_INVERSE_WORK]));
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t x = n; x < pitch; x++)
+            data[row * pitch + x] = 0;
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_apply_otf = {
+    .name = "apply_otf",
+    .summary = "Convolves a grid with a transfer function, or correlates, in place.",
+    .doc = "The grid stands in the padded rows of an in-place transform over all its axes (embed "
+           "makes them), the transfer function as otf makes it. Nothing is divided by the number "
+           "of points: let otf or scale carry 1/N.\n"
+           "On a GPU, grids of three axes whose extents are powers of two (16 to 2048, 64 to 2048, "
+           "128 to 4096) take passes of our own, which join the product to the transforms along "
+           "the first axis and need no work area; the largest of them only where a block has "
+           "the shared memory. Other grids go through the library.",
+    .reference = "convolution theorem",
+    .category = "fft",
+    .args = args,
+    .params_bytes = sizeof(mb_apply_otf_params),
+    .strides = MB_STRIDES_CONTIGUOUS,
+    .tolerance = 2e-6, /* float transforms of two libraries */
+    .samples = samples,
+    .infer = infer,
+    .plan = plan,
+    .run_host = run_host,
+};

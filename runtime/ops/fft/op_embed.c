@@ -1,0 +1,155 @@
+/*
+** embed: an image into the padded rows of an in-place transform, in one pass: conversion to float, position, and what
+** lies beyond the image's edges.
+*/
+#include "ops/fft/op_embed.h"
+#include <math.h>
+#include <string.h>
+
+static const char *const boundaries[] = {"zero",   "circular",  "reflect",
+                                         "mirror", "replicate", NULL};
+
+#define MEMBER(name) offsetof(mb_embed_params, name)
+static const mb_op_arg args[] = {
+    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, MB_MAX_RANK,
+                "image; any strides"),
+    {.name = "size",
+     .kind = MB_ARG_VECTOR,
+     .required = true,
+     .min = 1,
+     .max = 1e12,
+     .offset = MEMBER(size),
+     .unit = "px",
+     .doc = "extents of the grid, one per axis"},
+    {.name = "before",
+     .kind = MB_ARG_VECTOR,
+     .min = 0,
+     .max = 1e12,
+     .offset = MEMBER(before),
+     .unit = "px",
+     .doc = "where the image starts in the grid, one per axis; default 0"},
+    {.name = "boundary",
+     .kind = MB_ARG_ENUM,
+     .choices = boundaries,
+     .offset = MEMBER(boundary),
+     .doc = "what lies outside the image"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK,
+                 "padded rows: last extent 2 * (n/2 + 1), of which n are samples and the rest 0"),
+    {.name = NULL}};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 3, 5, 7}}, params = {size = {4, 9, 16}, before = {0, 2, 3}, boundary = "
+    "'reflect'}}",
+    "{inputs = {{'u16', 5, 4}}, params = {size = {8, 7}}}",
+    "{inputs = {{'f32', 11}}, params = {size = {30}, before = {13}, boundary = 'circular'}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_embed_params *p = params;
+    const mb_shape *a = &arrays[MB_EMBED_A].shape;
+    mb_spec result = {true, MB_F32, *a};
+    if (p->size.count != a->rank)
+        return mb_fail(MB_STATUS_ARGUMENT, "size", "size has %lld numbers; the image has %d axes",
+                       (long long)p->size.count, a->rank);
+    if (p->before.count != 0 && p->before.count != a->rank)
+        return mb_fail(MB_STATUS_ARGUMENT, "before",
+                       "before has %lld numbers; the image has %d axes", (long long)p->before.count,
+                       a->rank);
+    for (int i = 0; i < a->rank; i++) {
+        double size = p->size.values[i], before = p->before.count ? p->before.values[i] : 0;
+        if (size != floor(size) || before != floor(before))
+            return mb_fail(MB_STATUS_ARGUMENT, size != floor(size) ? "size" : "before",
+                           "element %d is not a whole number", i + 1);
+        if (a->dims[i] < 1)
+            return mb_fail(MB_STATUS_SHAPE, "a", "axis %d is empty", i + 1);
+        if (before + (double)a->dims[i] > size)
+            return mb_fail(MB_STATUS_ARGUMENT, "size",
+                           "axis %d: %lld elements from %g on do not fit a grid of %g", i + 1,
+                           (long long)a->dims[i], before, size);
+        result.shape.dims[i] = (int64_t)size;
+    }
+    result.shape.dims[a->rank - 1] = mb_grid_pitch(result.shape.dims[a->rank - 1]);
+    arrays[MB_EMBED_RESULT] = result;
+    return MB_STATUS_OK;
+}
+
+#define COPY(type)                                                                                 \
+    do {                                                                                           \
+        const type *s = from;                                                                      \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            to[i * to_step] = (float)s[i * step];                                                  \
+    } while (0)
+static void copy_row(mb_dtype dtype, const void *from, int64_t step, int64_t n, float *to,
+                     int64_t to_step)
+{
+    if (dtype == MB_U8)
+        COPY(uint8_t);
+    else if (dtype == MB_U16)
+        COPY(uint16_t);
+    else if (step == 1 && to_step == 1)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else
+        COPY(float);
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_embed_params *p = call->params;
+    const mb_array *a = call->arrays[MB_EMBED_A];
+    const mb_array *result = call->arrays[MB_EMBED_RESULT];
+    int last = a->shape.rank - 1, mode = mb_embed_pad_mode(p->boundary);
+    int64_t size = (int64_t)p->size.values[last], pitch = result->shape.dims[last];
+    int64_t n = a->shape.dims[last], before = mb_margin_amount(&p->before, last), rows = 1;
+    int64_t bytes = (int64_t)mb_dtype_bytes(a->dtype), step = result->strides[last];
+    for (int i = 0; i < last; i++)
+        rows *= result->shape.dims[i];
+    int threads = rows * pitch < 32768 ? 1 : call->device->facts.threads;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t row = 0; row < rows; row++) {
+        if (mb_cancelled())
+            continue;
+        int64_t rest = row, to = 0, from = 0;
+        bool outside = false;
+        for (int i = last - 1; i >= 0; i--) {
+            int64_t index = rest % result->shape.dims[i];
+            int64_t source =
+                mb_pad_source(mode, index - mb_margin_amount(&p->before, i), a->shape.dims[i]);
+            rest /= result->shape.dims[i];
+            outside = outside || source < 0;
+            to += index * result->strides[i];
+            from += source * a->strides[i];
+        }
+        float *target = (float *)result->data + to;
+        const char *line = (const char *)a->data + from * bytes;
+        if (!outside)
+            copy_row(a->dtype, line, a->strides[last], n, target + before * step, step);
+        for (int64_t x = 0; x < pitch; x++) {
+            int64_t source = outside || x >= size ? -1 : mb_pad_source(mode, x - before, n);
+            if (!outside && x == before)
+                x += n - 1;
+            else if (source < 0)
+                target[x * step] = 0;
+            else
+                target[x * step] = target[(before + source) * step];
+        }
+    }
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_embed = {
+    .name = "embed",
+    .summary = "Puts an image into the padded rows of an in-place transform, with a boundary.",
+    .doc = "The grid has the extents `size`; its rows have 2 * (n/2 + 1) elements, of which n are "
+           "samples. The image starts at `before`. Outside it: zero, circular (d | a b c d | a), "
+           "reflect (b a | a b c d | d c), mirror (c b | a b c d | c b) or replicate (a a | a b c "
+           "d | d d), also far beyond one image length.",
+    .reference = "scipy.ndimage boundary modes constant, wrap, reflect, mirror, nearest",
+    .category = "fft",
+    .args = args,
+    .params_bytes = sizeof(mb_embed_params),
+    .strides = MB_STRIDES_ANY,
+    .tolerance = 0,
+    .samples = samples,
+    .infer = infer,
+    .run_host = run_host,
+};

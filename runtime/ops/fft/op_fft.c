@@ -1,0 +1,99 @@
+/*
+** fft: complex transform over the trailing one to three axes, batched over the others. a c64 -> result c64, same shape.
+*/
+#include "ops/fft/op_fft.h"
+
+static const mb_op_arg args[] = {
+    MB_ARRAY_IN("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "complex array"),
+    {.name = "axes",
+     .kind = MB_ARG_INT,
+     .initial = 1,
+     .min = 1,
+     .max = 3,
+     .offset = offsetof(mb_fft_params, axes),
+     .doc = "how many trailing axes to transform"},
+    {.name = "inverse",
+     .kind = MB_ARG_BOOL,
+     .initial = 0,
+     .offset = offsetof(mb_fft_params, inverse),
+     .doc = "exp(+2 pi i jk/n) instead of exp(-2 pi i jk/n)"},
+    {.name = "normalise",
+     .kind = MB_ARG_BOOL,
+     .initial = 1,
+     .offset = offsetof(mb_fft_params, normalise),
+     .doc = "divide an inverse by its number of points"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, MB_MAX_RANK, "same shape; may be a"),
+    {.name = NULL}};
+
+static const char *const samples[] = {
+    "{inputs = {{'c64', 3, 16}}}",
+    "{inputs = {{'c64', 2, 7, 15}}, params = {axes = 2, inverse = true}}",
+    "{inputs = {{'c64', 5, 6, 7}}, params = {axes = 3}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_fft_params *p = params;
+    const mb_shape *shape = &arrays[MB_FFT_OP_A].shape;
+    if (p->axes > shape->rank)
+        return mb_fail(MB_STATUS_ARGUMENT, "axes", "axes is %lld and the array has %d",
+                       (long long)p->axes, shape->rank);
+    for (int i = shape->rank - (int)p->axes; i < shape->rank; i++)
+        if (shape->dims[i] < 1)
+            return mb_fail(MB_STATUS_SHAPE, "a",
+                           "axis %d is empty; a transform needs at least one point", i + 1);
+    arrays[MB_FFT_OP_RESULT] = arrays[MB_FFT_OP_A];
+    return MB_STATUS_OK;
+}
+
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    const mb_fft_params *p = params;
+    const mb_shape *shape = &arrays[MB_FFT_OP_A].shape;
+    int64_t batch = (int64_t)mb_shape_elements(shape) / mb_fft_op_points(shape, p->axes);
+    const int64_t *dims = shape->dims + shape->rank - p->axes;
+    mb_fft_kind kind = p->inverse ? MB_FFT_C2C_INVERSE : MB_FFT_C2C_FORWARD;
+    mb_fft_desc in_place = mb_fft_describe(kind, (int)p->axes, dims, batch, true);
+    mb_fft_desc apart = mb_fft_describe(kind, (int)p->axes, dims, batch, false);
+    int work;
+    mb_planner_fft(planner, &in_place, "in-place work", 0, 0, &work);
+    if (planner->device->facts.compute_capability == 0)
+        mb_planner_fft(planner, &apart, "work", 1, 1, &work);
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_fft_params *p = call->params;
+    const mb_array *a = call->arrays[MB_FFT_OP_A];
+    mb_array *result = call->arrays[MB_FFT_OP_RESULT];
+    int which = a->data == result->data ? MB_FFT_OP_IN_PLACE : MB_FFT_OP_APART;
+    MB_TRY(mb_fft_exec(call->device, call->ffts[which], a->data, result->data, call->slots[which]));
+    if (p->inverse && p->normalise) {
+        float *values = result->data,
+              factor = (float)(1.0 / (double)mb_fft_op_points(&a->shape, p->axes));
+        int64_t count = 2 * (int64_t)mb_array_elements(result);
+        int threads = count < 65536 ? 1 : call->device->facts.threads;
+#pragma omp parallel for simd schedule(static) num_threads(threads)
+        for (int64_t i = 0; i < count; i++)
+            values[i] *= factor;
+    }
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_fft = {
+    .name = "fft",
+    .summary = "Complex Fourier transform over the last one, two or three axes.",
+    .doc = "Forward unnormalised; an inverse is divided by its number of points unless normalise = "
+           "false. Leading axes are a batch. "
+           "Single precision; in place with out = a.",
+    .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
+    .category = "fft",
+    .args = args,
+    .params_bytes = sizeof(mb_fft_params),
+    .strides = MB_STRIDES_CONTIGUOUS,
+    .alias = 1u << MB_FFT_OP_A,
+    .tolerance = 2e-6, /* float transforms of two libraries */
+    .samples = samples,
+    .infer = infer,
+    .plan = plan,
+    .run_host = run_host,
+};

@@ -1,0 +1,134 @@
+/*
+** irfft: complex-to-real transform over the trailing one to three axes, batched over the others: the inverse of rfft.
+** a c64 (..., n/2 + 1) -> result f32 (..., n). Libraries destroy the input of such a transform; here it is
+** kept, by a copy in scratch, unless the caller says consume.
+*/
+#include "ops/fft/op_irfft.h"
+#include <string.h>
+
+static const mb_op_arg args[] = {
+    MB_ARRAY_IN("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum (..., n/2 + 1)"),
+    {.name = "axes",
+     .kind = MB_ARG_INT,
+     .initial = 1,
+     .min = 1,
+     .max = 3,
+     .offset = offsetof(mb_irfft_params, axes),
+     .doc = "how many trailing axes to transform"},
+    {.name = "n",
+     .kind = MB_ARG_INT,
+     .initial = 0,
+     .min = 0,
+     .max = 1e15,
+     .offset = offsetof(mb_irfft_params, n),
+     .doc = "samples per row of the result; 0 = 2 * (m - 1), the even one"},
+    {.name = "consume",
+     .kind = MB_ARG_BOOL,
+     .initial = 0,
+     .offset = offsetof(mb_irfft_params, consume),
+     .doc = "the contents of a may be lost: saves a scratch copy of it"},
+    {.name = "in_place",
+     .kind = MB_ARG_BOOL,
+     .initial = 0,
+     .offset = offsetof(mb_irfft_params, in_place),
+     .doc =
+         "out is the memory of a, seen as real: last extent 2 * (n/2 + 1), n samples and rubbish"},
+    {.name = "normalise",
+     .kind = MB_ARG_BOOL,
+     .initial = 1,
+     .offset = offsetof(mb_irfft_params, normalise),
+     .doc = "divide by the number of points of the result"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "real array (..., n)"),
+    {.name = NULL}};
+
+static const char *const samples[] = {
+    "{inputs = {{'c64', 3, 9}}}", "{inputs = {{'c64', 2, 7, 8}}, params = {axes = 2, n = 15}}",
+    "{inputs = {{'c64', 5, 6, 4}}, params = {axes = 3, n = 7}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_irfft_params *p = params;
+    const mb_shape *shape = &arrays[MB_IRFFT_A].shape;
+    mb_spec result = {true, MB_F32, *shape};
+    int64_t m = shape->dims[shape->rank - 1], n = mb_irfft_extent(p, m);
+    if (p->axes > shape->rank)
+        return mb_fail(MB_STATUS_ARGUMENT, "axes", "axes is %lld and the array has %d",
+                       (long long)p->axes, shape->rank);
+    for (int i = shape->rank - (int)p->axes; i < shape->rank; i++)
+        if (shape->dims[i] < 1)
+            return mb_fail(MB_STATUS_SHAPE, "a",
+                           "axis %d is empty; a transform needs at least one point", i + 1);
+    if (n < 1 || n / 2 + 1 != m)
+        return mb_fail(MB_STATUS_ARGUMENT, "n",
+                       "a spectrum of %lld is that of n = %lld or %lld, not %lld", (long long)m,
+                       (long long)(2 * m - 2), (long long)(2 * m - 1), (long long)n);
+    result.shape.dims[shape->rank - 1] = p->in_place ? 2 * m : n;
+    arrays[MB_IRFFT_RESULT] = result;
+    return MB_STATUS_OK;
+}
+
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    const mb_irfft_params *p = params;
+    const mb_shape *shape = &arrays[MB_IRFFT_A].shape;
+    int64_t dims[3] = {0}, batch = 1;
+    uint64_t copy = mb_bytes_mul(mb_shape_elements(shape), 8);
+    mb_fft_desc desc;
+    int work, first = shape->rank - (int)p->axes;
+    for (int i = 0; i < first; i++)
+        batch *= shape->dims[i];
+    for (int i = 0; i < p->axes; i++)
+        dims[i] = shape->dims[first + i];
+    dims[p->axes - 1] = mb_irfft_extent(p, dims[p->axes - 1]);
+    desc = mb_fft_describe(MB_FFT_C2R, (int)p->axes, dims, batch, p->in_place);
+    mb_planner_fft(planner, &desc, "work", 0, 0, &work);
+    mb_planner_slot(planner, "copy", p->in_place || p->consume ? 0 : copy, 0, 0);
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_irfft_params *p = call->params;
+    const mb_array *a = call->arrays[MB_IRFFT_A];
+    mb_array *result = call->arrays[MB_IRFFT_RESULT];
+    void *copy = call->slots[MB_IRFFT_COPY];
+    if (p->in_place != (a->data == result->data))
+        return mb_fail(MB_STATUS_ARGUMENT, "in_place",
+                       p->in_place ? "in_place needs out = the memory of a, seen as real numbers"
+                                   : "out is the memory of a: say in_place = true");
+    if (copy)
+        memcpy(copy, a->data, mb_array_bytes(a));
+    MB_TRY(mb_fft_exec(call->device, call->ffts[MB_IRFFT_FFT], copy ? copy : a->data, result->data,
+                       call->slots[MB_IRFFT_WORK]));
+    if (p->normalise) {
+        float *values = result->data, factor = (float)(1.0 / (double)mb_irfft_points(p, &a->shape));
+        int64_t count = (int64_t)mb_array_elements(result);
+        int threads = count < 65536 ? 1 : call->device->facts.threads;
+#pragma omp parallel for simd schedule(static) num_threads(threads)
+        for (int64_t i = 0; i < count; i++)
+            values[i] *= factor;
+    }
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_irfft = {
+    .name = "irfft",
+    .summary = "Complex-to-real Fourier transform over the last one, two or three axes: the "
+               "inverse of rfft.",
+    .doc = "Divided by the number of points unless normalise = false. n tells an odd last extent, "
+           "which the spectrum does not show. "
+           "consume = true saves the scratch copy that keeps a.\n"
+           "In place (in_place = true, out = the memory of a seen as real) rows of the result have "
+           "2 * (n/2 + 1) elements, of "
+           "which n are samples.",
+    .reference = "x[j] = 1/n sum over k of X[k] exp(2 pi i jk/n)",
+    .category = "fft",
+    .args = args,
+    .params_bytes = sizeof(mb_irfft_params),
+    .strides = MB_STRIDES_CONTIGUOUS,
+    .alias = 1u << MB_IRFFT_A,
+    .tolerance = 2e-6, /* float transforms of two libraries */
+    .samples = samples,
+    .infer = infer,
+    .plan = plan,
+    .run_host = run_host,
+};

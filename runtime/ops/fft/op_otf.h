@@ -1,0 +1,59 @@
+/*
+** otf: what the host and the CUDA kernel share. Arrays: psf (in), result (out c64, last axis n/2 + 1), both dense.
+** One FFT (R2C in place, in the memory of the result), one slot (its work area). By planes (mb_otf_by_planes) it is that
+** of one plane, run for each plane that the PSF reaches, and a transform along the first axis follows.
+** Steps: the samples of psf, times scale, are added to the zeroed padded rows of the result at index
+** (i - whole(center)) modulo size; transform; where the centre has a fraction f, multiply by exp(2 pi i k f / n) per axis
+** (mb_otf_phase).
+*/
+#ifndef MB_OPS_OP_OTF_H
+#define MB_OPS_OP_OTF_H
+
+#include "ops/fft/fused_fft.h"
+#include "ops/array/padded_grid.h"
+#include <math.h>
+
+typedef struct mb_otf_params {
+    mb_vector size, center;
+    double scale;
+} mb_otf_params;
+
+enum { MB_OTF_PSF, MB_OTF_RESULT };
+enum { MB_OTF_FFT };
+enum { MB_OTF_WORK };
+
+/* Whether few planes of a grid of n samples have anything of a PSF of k, and a pass of our own can make all of them from
+** those: then the others need never be zeroed and transformed. */
+static inline bool mb_otf_by_planes(const mb_device_facts *facts, const int64_t k[3],
+                                    const int64_t n[3])
+{
+    return 4 * k[0] <= n[0] && mb_fused_fft_depth(facts, n[0]);
+}
+
+/* The centre per axis: whole part (nearest index) and the rest. Three axes. */
+static inline void mb_otf_center(const mb_otf_params *params, const mb_shape *psf, int64_t whole[3],
+                                 double rest[3])
+{
+    int64_t dims[3];
+    mb_grid_dims(psf, dims);
+    for (int i = 0; i < 3; i++) {
+        int own = i - (3 - psf->rank);
+        bool given = params->center.count && own >= 0;
+        whole[i] = given ? (int64_t)floor(params->center.values[own] + 0.5) : (dims[i] - 1) / 2;
+        rest[i] = given ? params->center.values[own] - (double)whole[i] : 0;
+        if (fabs(rest[i]) < 1e-9)
+            rest[i] = 0;
+    }
+}
+
+/* Signed frequency of index k among n: 0, 1, ... -2, -1. */
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+    static inline int64_t
+    mb_otf_frequency(int64_t k, int64_t n)
+{
+    return k > n / 2 ? k - n : k;
+}
+
+#endif

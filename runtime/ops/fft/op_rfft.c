@@ -1,0 +1,110 @@
+/*
+** rfft: real-to-complex transform over the trailing one to three axes, batched over the others.
+** a f32 (..., n) -> result c64 (..., n/2 + 1). In place: rows of a have room for their spectrum,
+** (..., 2 * (n/2 + 1)), and out is the same memory seen as complex numbers.
+*/
+#include "ops/fft/op_rfft.h"
+
+static const mb_op_arg args[] = {
+    MB_ARRAY_IN("a", MB_BIT(MB_F32), 1, MB_MAX_RANK,
+                "real array; with in_place its last extent is 2 * (n/2 + 1)"),
+    {.name = "axes",
+     .kind = MB_ARG_INT,
+     .initial = 1,
+     .min = 1,
+     .max = 3,
+     .offset = offsetof(mb_rfft_params, axes),
+     .doc = "how many trailing axes to transform"},
+    {.name = "in_place",
+     .kind = MB_ARG_BOOL,
+     .initial = 0,
+     .offset = offsetof(mb_rfft_params, in_place),
+     .doc = "out is the memory of a, seen as complex"},
+    {.name = "n",
+     .kind = MB_ARG_INT,
+     .initial = 0,
+     .min = 0,
+     .max = 1e15,
+     .offset = offsetof(mb_rfft_params, n),
+     .doc = "in_place: samples per row; 0 = the last extent less 2, the even one"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum (..., n/2 + 1)"),
+    {.name = NULL}};
+
+static const char *const samples[] = {"{inputs = {{'f32', 3, 16}}}",
+                                      "{inputs = {{'f32', 2, 7, 15}}, params = {axes = 2}}",
+                                      "{inputs = {{'f32', 5, 6, 7}}, params = {axes = 3}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_rfft_params *p = params;
+    const mb_shape *shape = &arrays[MB_RFFT_A].shape;
+    mb_spec result = {true, MB_C64, *shape};
+    int64_t last = shape->dims[shape->rank - 1], n = mb_rfft_samples(p, last);
+    if (p->axes > shape->rank)
+        return mb_fail(MB_STATUS_ARGUMENT, "axes", "axes is %lld and the array has %d",
+                       (long long)p->axes, shape->rank);
+    for (int i = shape->rank - (int)p->axes; i < shape->rank; i++)
+        if (shape->dims[i] < 1)
+            return mb_fail(MB_STATUS_SHAPE, "a",
+                           "axis %d is empty; a transform needs at least one point", i + 1);
+    if (!p->in_place && p->n != 0 && p->n != last)
+        return mb_fail(MB_STATUS_ARGUMENT, "n",
+                       "n is for in_place; here it is the last extent, %lld", (long long)last);
+    if (n < 1 || (p->in_place && 2 * (n / 2 + 1) != last))
+        return mb_fail(MB_STATUS_ARGUMENT, "n",
+                       "in_place, n = %lld samples need a last extent of %lld, not %lld",
+                       (long long)n, (long long)(2 * (n / 2 + 1)), (long long)last);
+    result.shape.dims[shape->rank - 1] = n / 2 + 1;
+    arrays[MB_RFFT_RESULT] = result;
+    return MB_STATUS_OK;
+}
+
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    const mb_rfft_params *p = params;
+    const mb_shape *shape = &arrays[MB_RFFT_A].shape;
+    int64_t dims[3] = {0}, batch = 1;
+    mb_fft_desc desc;
+    int work, first = shape->rank - (int)p->axes;
+    for (int i = 0; i < first; i++)
+        batch *= shape->dims[i];
+    for (int i = 0; i < p->axes; i++)
+        dims[i] = shape->dims[first + i];
+    dims[p->axes - 1] = mb_rfft_samples(p, dims[p->axes - 1]);
+    desc = mb_fft_describe(MB_FFT_R2C, (int)p->axes, dims, batch, p->in_place);
+    mb_planner_fft(planner, &desc, "work", 0, 0, &work);
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_rfft_params *p = call->params;
+    const mb_array *a = call->arrays[MB_RFFT_A];
+    mb_array *result = call->arrays[MB_RFFT_RESULT];
+    if (p->in_place != (a->data == result->data))
+        return mb_fail(MB_STATUS_ARGUMENT, "in_place",
+                       p->in_place ? "in_place needs out = the memory of a, seen as complex rows"
+                                   : "out is the memory of a: say in_place = true");
+    return mb_fft_exec(call->device, call->ffts[MB_RFFT_FFT], a->data, result->data,
+                       call->slots[MB_RFFT_WORK]);
+}
+
+const mb_op mb_op_rfft = {
+    .name = "rfft",
+    .summary = "Real-to-complex Fourier transform over the last one, two or three axes.",
+    .doc = "Unnormalised; the last axis keeps its n/2 + 1 non-negative frequencies. Leading axes "
+           "are a batch. Single precision.\n"
+           "In place (in_place = true, out = the memory of a seen as complex) the rows of a have 2 "
+           "* (n/2 + 1) elements, of which n are "
+           "samples.",
+    .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
+    .category = "fft",
+    .args = args,
+    .params_bytes = sizeof(mb_rfft_params),
+    .strides = MB_STRIDES_CONTIGUOUS,
+    .alias = 1u << MB_RFFT_A,
+    .tolerance = 2e-6, /* float transforms of two libraries */
+    .samples = samples,
+    .infer = infer,
+    .plan = plan,
+    .run_host = run_host,
+};

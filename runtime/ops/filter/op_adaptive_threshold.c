@@ -1,0 +1,162 @@
+/*
+** adaptive_threshold: which elements exceed the level around them.
+*/
+#include "ops/filter/op_adaptive_threshold.h"
+#include "ops/array/strided.h"
+
+#define MEMBER(name) offsetof(mb_adaptive_threshold_params, name)
+static const char *const methods[] = {"gaussian", "mean", NULL};
+
+static const mb_op_arg args[] = {
+    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, MB_MAX_RANK,
+                "image, volume or stack"),
+    {.name = "size",
+     .kind = MB_ARG_VECTOR,
+     .required = true,
+     .min = 1,
+     .max = 1e6,
+     .offset = MEMBER(size),
+     .unit = "px",
+     .doc = "extents of the neighbourhood, odd: one number, or one for each filtered axis"},
+    MB_SEPARABLE_ARGS(mb_adaptive_threshold_params),
+    {.name = "method",
+     .kind = MB_ARG_ENUM,
+     .initial = MB_ADAPTIVE_THRESHOLD_GAUSSIAN,
+     .choices = methods,
+     .offset = MEMBER(method),
+     .doc = "the local level: weighted by a Gaussian of sigma (size - 1) / 6, or the mean of the "
+            "box"},
+    {.name = "offset",
+     .kind = MB_ARG_FLOAT,
+     .initial = 0,
+     .offset = MEMBER(offset),
+     .doc = "subtracted from the level: how far below it still counts as above"},
+    {.name = "foreground",
+     .kind = MB_ARG_INT,
+     .initial = 1,
+     .min = 1,
+     .max = 255,
+     .offset = MEMBER(foreground),
+     .doc = "what the result is where the element is above; 255 for a picture"},
+    {.name = "invert",
+     .kind = MB_ARG_BOOL,
+     .initial = 0,
+     .offset = MEMBER(invert),
+     .doc = "mark what is not above instead: dark objects"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_U8), 1, MB_MAX_RANK, "foreground or 0, of the same shape"),
+    {.name = NULL}};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 41, 37}}, params = {size = {7, 11}, offset = 0.01}}",
+    "{inputs = {{'u16', 3, 40, 33}}, params = {size = 9, axes = {2, 3}, method = 'mean', "
+    "foreground = 255}}",
+    "{inputs = {{'f32', 6, 13, 17}}, params = {size = {3, 5, 9}, method = 'mean', mode = 'edge', "
+    "invert = true}}",
+    "{inputs = {{'f32', 2, 1, 2, 9, 2, 11}}, params = {size = {3, 5}, axes = {4, 6}}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_adaptive_threshold_params *p = params;
+    const mb_shape *shape = &arrays[MB_ADAPTIVE_THRESHOLD_A].shape;
+    MB_TRY(mb_separable_check("size", &p->size, &p->axes, shape->rank));
+    for (int64_t i = 0; i < p->size.count; i++)
+        if (fmod(p->size.values[i], 2) != 1)
+            return mb_fail(MB_STATUS_ARGUMENT, "size",
+                           "element %lld of size is %g; a neighbourhood has an odd extent",
+                           (long long)i + 1, p->size.values[i]);
+    arrays[MB_ADAPTIVE_THRESHOLD_RESULT] = (mb_spec){true, MB_U8, *shape};
+    return MB_STATUS_OK;
+}
+
+static int64_t reach(const mb_adaptive_threshold_params *p, int axis, int rank)
+{
+    double size = mb_separable_number(&p->size, &p->axes, axis, rank, 1);
+    return p->method == MB_ADAPTIVE_THRESHOLD_MEAN
+               ? (int64_t)size / 2
+               : mb_separable_radius(mb_adaptive_threshold_sigma(size),
+                                     MB_ADAPTIVE_THRESHOLD_TRUNCATE);
+}
+
+MB_SEPARABLE_SPLIT(mb_adaptive_threshold_params, reach);
+
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    const mb_shape *shape = &arrays[MB_ADAPTIVE_THRESHOLD_A].shape;
+    const mb_device_facts *facts = &planner->device->facts;
+    mb_separable s = mb_adaptive_threshold_passes(params, shape);
+    uint64_t level = mb_bytes_mul(mb_shape_elements(shape), sizeof(float));
+    bool host = facts->compute_capability == 0;
+    int threads = mb_separable_threads(shape, facts->threads);
+    mb_planner_slot(planner, "weights", mb_bytes_mul((uint64_t)s.weights, sizeof(float)), 0, 0);
+    mb_planner_slot(planner, "local level", host || s.count > 1 ? level : 0, 0, 0);
+    mb_planner_slot(planner, "other level", !host && s.count > 2 ? level : 0, 0, 0);
+    mb_planner_slot(planner, "lines", host ? mb_separable_buffer_bytes(&s, threads) : 0, 0, 0);
+}
+
+enum { BLOCK = 65536 }; /* elements that a thread takes at a time */
+
+#define COMPARE(type)                                                                              \
+    for (int64_t i = 0; i < w.count; i++)                                                          \
+    out[i * w.stride[0]] = (float)((const type *)a->data + w.offset[1])[i * w.stride[1]] >         \
+                                   at[i * w.stride[2]] - offset                                    \
+                               ? above                                                             \
+                               : below
+/* A piece of a walk over the result, `a` and the level. */
+static void compare_piece(const mb_adaptive_threshold_params *p, mb_walk_piece w,
+                          const mb_array *result, const mb_array *a, const float *level)
+{
+    uint8_t *out = (uint8_t *)result->data + w.offset[0];
+    const float *at = level + w.offset[2], offset = (float)p->offset;
+    const uint8_t above = p->invert ? 0 : (uint8_t)p->foreground;
+    const uint8_t below = p->invert ? (uint8_t)p->foreground : 0;
+    if (a->dtype == MB_U8)
+        COMPARE(uint8_t);
+    else if (a->dtype == MB_U16)
+        COMPARE(uint16_t);
+    else
+        COMPARE(float);
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_adaptive_threshold_params *p = call->params;
+    const mb_array *a = call->arrays[MB_ADAPTIVE_THRESHOLD_A];
+    const mb_array *result = call->arrays[MB_ADAPTIVE_THRESHOLD_RESULT];
+    float *level = call->slots[MB_ADAPTIVE_THRESHOLD_LOCAL];
+    float *weights = call->slots[MB_ADAPTIVE_THRESHOLD_WEIGHTS];
+    int64_t dense[MB_MAX_RANK];
+    const int64_t *strides[] = {result->strides, a->strides, dense};
+    mb_separable_dense(&a->shape, dense);
+    const mb_walk w = mb_walk_make(&a->shape, 3, strides, BLOCK);
+    int threads = mb_separable_threads(&a->shape, call->device->facts.threads);
+    mb_separable s = mb_adaptive_threshold_passes(p, &a->shape);
+    if (weights)
+        mb_separable_table(&s, weights);
+    mb_separable_run(&s, a, level, NULL, weights, call->slots[MB_ADAPTIVE_THRESHOLD_BUFFERS]);
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t i = 0; i < w.pieces; i++)
+        if (!mb_cancelled())
+            compare_piece(p, mb_walk_at(&w, i), result, a, level);
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_adaptive_threshold = {
+    .name = "adaptive_threshold",
+    .summary = "Marks what is brighter than its surroundings: a > local level - offset.",
+    .doc = "The local level is a Gaussian-weighted mean, or the mean, of the neighbourhood; "
+           "boundaries as in box_filter. Values and conventions are those of "
+           "skimage.filters.threshold_local (whose mode reflect is symmetric here).\n"
+           "For a stack of images say axes = {2, 3}.",
+    .reference = "P. D. Wellner, Adaptive thresholding for the DigitalDesk, 1993; "
+                 "skimage.filters.threshold_local",
+    .category = "filter",
+    .args = args,
+    .params_bytes = sizeof(mb_adaptive_threshold_params),
+    .strides = MB_STRIDES_ROWS,
+    .split = split,
+    .tolerance = 0,
+    .samples = samples,
+    .infer = infer,
+    .plan = plan,
+    .run_host = run_host,
+};

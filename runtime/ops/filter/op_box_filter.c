@@ -1,0 +1,84 @@
+/*
+** box_filter: the mean over a box around every element, by running sums: the cost does not depend on the size.
+*/
+#include "ops/filter/op_box_filter.h"
+
+static const mb_op_arg args[] = {
+    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, MB_MAX_RANK,
+                "image, volume or stack"),
+    {.name = "size",
+     .kind = MB_ARG_VECTOR,
+     .required = true,
+     .min = 1,
+     .max = 1e9,
+     .offset = offsetof(mb_box_filter_params, size),
+     .unit = "px",
+     .doc = "extents of the box: one number, or one for each filtered axis; 1 leaves an axis as it "
+            "is"},
+    MB_SEPARABLE_ARGS(mb_box_filter_params),
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "means, of the same shape"),
+    {.name = NULL}};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 5, 19, 37}}, params = {size = {3, 4, 7}}}",
+    "{inputs = {{'u16', 3, 40, 33}}, params = {size = {5, 8}, axes = {2, -1}, mode = 'wrap'}}",
+    "{inputs = {{'u8', 300}}, params = {size = 9, mode = 'constant', value = 3.5}}",
+    "{inputs = {{'f32', 2, 1, 2, 9, 2, 11}}, params = {size = {3, 5}, axes = {4, 6}}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_box_filter_params *p = params;
+    const mb_shape *shape = &arrays[MB_BOX_FILTER_A].shape;
+    MB_TRY(mb_separable_check("size", &p->size, &p->axes, shape->rank));
+    for (int64_t i = 0; i < p->size.count; i++)
+        if (p->size.values[i] != floor(p->size.values[i]))
+            return mb_fail(MB_STATUS_ARGUMENT, "size",
+                           "element %lld of size is %g; it must be a whole number",
+                           (long long)i + 1, p->size.values[i]);
+    arrays[MB_BOX_FILTER_RESULT] = (mb_spec){true, MB_F32, *shape};
+    return MB_STATUS_OK;
+}
+
+static int64_t reach(const mb_box_filter_params *p, int axis, int rank)
+{
+    return (int64_t)mb_separable_number(&p->size, &p->axes, axis, rank, 1) / 2;
+}
+
+MB_SEPARABLE_SPLIT(mb_box_filter_params, reach);
+
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    const mb_shape *shape = &arrays[MB_BOX_FILTER_A].shape;
+    const mb_device_facts *facts = &planner->device->facts;
+    mb_separable s = mb_box_filter_passes(params, shape);
+    mb_planner_slot(planner, "scratch", mb_separable_scratch_bytes(&s, shape, facts), 0, 0);
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_array *a = call->arrays[MB_BOX_FILTER_A];
+    mb_separable s = mb_box_filter_passes(call->params, &a->shape);
+    mb_array *result = call->arrays[MB_BOX_FILTER_RESULT];
+    mb_separable_run(&s, a, result->data, result->strides, NULL,
+                     call->slots[MB_BOX_FILTER_SCRATCH]);
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_box_filter = {
+    .name = "box_filter",
+    .summary = "Mean over a box around every element; any axes, any size at the same cost.",
+    .doc = "The box of n elements along an axis begins n/2 (rounded down) before the element, as "
+           "scipy.ndimage.uniform_filter's. Sums are in double, values between axes f32.\n"
+           "For a stack of images say axes = {2, 3}.",
+    .reference = "running sums along one axis after the other; scipy.ndimage.uniform_filter",
+    .category = "filter",
+    .args = args,
+    .params_bytes = sizeof(mb_box_filter_params),
+    .strides = MB_STRIDES_ROWS,
+    .split = split,
+    .tolerance = 1e-6,
+    .samples = samples,
+    .infer = infer,
+    .plan = plan,
+    .run_host = run_host,
+};

@@ -1,0 +1,92 @@
+/*
+** gaussian_filter: a sampled, truncated Gaussian along one axis after the other.
+*/
+#include "ops/filter/op_gaussian_filter.h"
+
+static const mb_op_arg args[] = {
+    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, MB_MAX_RANK,
+                "image, volume or stack"),
+    {.name = "sigma",
+     .kind = MB_ARG_VECTOR,
+     .required = true,
+     .min = 0,
+     .max = 1e6,
+     .offset = offsetof(mb_gaussian_filter_params, sigma),
+     .unit = "px",
+     .doc =
+         "standard deviations: one number, or one for each filtered axis; 0 leaves an axis as it "
+         "is"},
+    MB_SEPARABLE_ARGS(mb_gaussian_filter_params),
+    {.name = "truncate",
+     .kind = MB_ARG_FLOAT,
+     .initial = 4,
+     .min = 0,
+     .max = 100,
+     .offset = offsetof(mb_gaussian_filter_params, truncate),
+     .unit = "sigma",
+     .doc = "where the Gaussian is cut off; the radius is truncate * sigma, rounded"},
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "of the same shape"),
+    {.name = NULL}};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 5, 19, 37}}, params = {sigma = {0.6, 2, 1.3}}}",
+    "{inputs = {{'u16', 3, 40, 33}}, params = {sigma = 1.5, axes = {2, 3}, mode = 'wrap'}}",
+    "{inputs = {{'u8', 300}}, params = {sigma = 3, truncate = 2.5, mode = 'reflect'}}",
+    "{inputs = {{'f32', 2, 1, 2, 9, 2, 11}}, params = {sigma = {1.5, 1}, axes = {4, 6}}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_gaussian_filter_params *p = params;
+    const mb_shape *shape = &arrays[MB_GAUSSIAN_FILTER_A].shape;
+    MB_TRY(mb_separable_check("sigma", &p->sigma, &p->axes, shape->rank));
+    arrays[MB_GAUSSIAN_FILTER_RESULT] = (mb_spec){true, MB_F32, *shape};
+    return MB_STATUS_OK;
+}
+
+static int64_t reach(const mb_gaussian_filter_params *p, int axis, int rank)
+{
+    return mb_separable_radius(mb_separable_number(&p->sigma, &p->axes, axis, rank, 0),
+                               p->truncate);
+}
+
+MB_SEPARABLE_SPLIT(mb_gaussian_filter_params, reach);
+
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    const mb_shape *shape = &arrays[MB_GAUSSIAN_FILTER_A].shape;
+    const mb_device_facts *facts = &planner->device->facts;
+    mb_separable s = mb_gaussian_filter_passes(params, shape);
+    mb_planner_slot(planner, "weights", mb_bytes_mul((uint64_t)s.weights, sizeof(float)), 0, 0);
+    mb_planner_slot(planner, "scratch", mb_separable_scratch_bytes(&s, shape, facts), 0, 0);
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_array *a = call->arrays[MB_GAUSSIAN_FILTER_A];
+    float *weights = call->slots[MB_GAUSSIAN_FILTER_WEIGHTS];
+    mb_separable s = mb_gaussian_filter_passes(call->params, &a->shape);
+    mb_separable_table(&s, weights);
+    mb_array *result = call->arrays[MB_GAUSSIAN_FILTER_RESULT];
+    mb_separable_run(&s, a, result->data, result->strides, weights,
+                     call->slots[MB_GAUSSIAN_FILTER_SCRATCH]);
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_gaussian_filter = {
+    .name = "gaussian_filter",
+    .summary = "Gaussian smoothing with a width for each axis.",
+    .doc = "The samples of exp(-(k / sigma)^2 / 2), k = -r ... r, r = truncate * sigma rounded, "
+           "divided by their sum: scipy.ndimage.gaussian_filter (order 0). Single precision.\n"
+           "For a stack of images say axes = {2, 3}.",
+    .reference = "scipy.ndimage.gaussian_filter",
+    .category = "filter",
+    .args = args,
+    .params_bytes = sizeof(mb_gaussian_filter_params),
+    .strides = MB_STRIDES_ROWS,
+    .split = split,
+    .tolerance = 1e-6,
+    .samples = samples,
+    .infer = infer,
+    .plan = plan,
+    .run_host = run_host,
+};

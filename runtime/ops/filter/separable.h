@@ -1,0 +1,269 @@
+/*
+** Separable filters: one pass along each filtered axis. What box_filter, gaussian_filter and adaptive_threshold share, on
+** the host and in CUDA kernels.
+**
+** A pass sees an array as (outer, n, inner), n along its axis: element (o, i, c) becomes the
+** mean, or the weighted sum with a sampled Gaussian, of elements i - before ... i + after of its
+** line. What lies beyond a line comes from mb_pad_source, so boundaries are those of `pad`.
+** Between passes values are f32. Inputs and results may have any row strides
+** (mb_separable_lines); scratch is dense.
+**
+** Memory. Host: a pass reads MB_SEPARABLE_LINES whole lines into a thread's own buffer and writes them back, so it may run
+** in place: the only scratch is one buffer per thread. CUDA: passes go from one array to another, hence one array of
+** scratch for two passes or more.
+*/
+#ifndef MB_OPS_SEPARABLE_H
+#define MB_OPS_SEPARABLE_H
+
+#include "array/array.h"
+#include "core/both.h"
+#include "ops/array/op_pad.h"
+#include <math.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MB_SEPARABLE_LINES 16
+/* Zeros beside each pass's weights: kernels that make so many neighbours at once read on. */
+#define MB_SEPARABLE_EDGE 8
+
+typedef struct mb_separable_pass {
+    int axis;
+    int64_t outer, n, inner;
+    int64_t before, after;
+    double sigma;  /* 0: the mean */
+    int64_t table; /* where the middle weight is in the table of weights */
+} mb_separable_pass;
+
+typedef struct mb_separable {
+    int count; /* at least one pass */
+    mb_separable_pass pass[MB_MAX_RANK];
+    int64_t weights; /* floats of the table */
+    int mode;        /* mb_pad_mode */
+    float value;
+} mb_separable;
+
+/* Several axes as one index: those that lie close are joined, so a dense array and a plain pitch
+** need no division. */
+typedef struct mb_separable_axes {
+    int count; /* at least 1 */
+    int64_t dims[MB_MAX_RANK], strides[MB_MAX_RANK];
+} mb_separable_axes;
+
+/* Where an array has the lines of a pass: element (o, i, c) is at offset(outer, o) +
+** offset(inner, c) + i * step. */
+typedef struct mb_separable_lines {
+    int64_t step;
+    mb_separable_axes outer, inner;
+} mb_separable_lines;
+
+static MB_BOTH inline int64_t mb_separable_offset(const mb_separable_axes *axes, int64_t index)
+{
+    int64_t offset = 0;
+    for (int k = axes->count - 1; k > 0; k--) {
+        offset += index % axes->dims[k] * axes->strides[k];
+        index /= axes->dims[k];
+    }
+    return offset + index * axes->strides[0];
+}
+
+/* Names of mb_pad_mode as far as filters take them. */
+extern const char *const mb_separable_modes[];
+
+/* The arguments that all three have, in the order of their tables; `type` is the parameter structure. */
+#define MB_SEPARABLE_ARGS(type)                                                                    \
+    {.name = "axes",                                                                               \
+     .kind = MB_ARG_VECTOR,                                                                        \
+     .min = -MB_MAX_RANK,                                                                          \
+     .max = MB_MAX_RANK,                                                                           \
+     .offset = offsetof(type, axes),                                                               \
+     .doc = "axes to filter, from 1, negative ones from the end; default all"},                    \
+        {.name = "mode",                                                                           \
+         .kind = MB_ARG_ENUM,                                                                      \
+         .initial = MB_PAD_SYMMETRIC,                                                              \
+         .choices = mb_separable_modes,                                                            \
+         .offset = offsetof(type, mode),                                                           \
+         .doc = "what lies beyond the edges, as in pad (scipy.ndimage: symmetric is its reflect, " \
+                "reflect its mirror, edge its nearest)"},                                          \
+    {                                                                                              \
+        .name = "value", .kind = MB_ARG_FLOAT, .initial = 0, .offset = offsetof(type, value),      \
+        .doc = "the constant of mode constant"                                                     \
+    }
+
+/* numbers has one number, or one for each filtered axis; axes are whole, in range, and different. */
+mb_status mb_separable_check(const char *name, const mb_vector *numbers, const mb_vector *axes,
+                             int rank);
+/* The scratch of a filter from one array to another: see above. */
+uint64_t mb_separable_scratch_bytes(const mb_separable *s, const mb_shape *shape,
+                                    const mb_device_facts *facts);
+/* Host: the threads' line buffers. */
+uint64_t mb_separable_buffer_bytes(const mb_separable *s, int threads);
+/* Host: all passes from `a` (u8, u16 or f32) to `to`, which has these strides (NULL: dense). */
+void mb_separable_run(const mb_separable *s, const mb_array *a, float *to, const int64_t *strides,
+                      const float *weights, float *buffers);
+/* Host: the table of all weights. */
+void mb_separable_table(const mb_separable *s, float *table);
+
+static inline void mb_separable_join(mb_separable_axes *axes, int64_t dim, int64_t stride)
+{
+    const int last = axes->count - 1;
+    if (dim == 1)
+        return;
+    if (last >= 0 && axes->strides[last] == stride * dim) {
+        axes->dims[last] *= dim;
+        axes->strides[last] = stride;
+    } else {
+        axes->dims[axes->count] = dim;
+        axes->strides[axes->count++] = stride;
+    }
+}
+
+static inline void mb_separable_dense(const mb_shape *shape, int64_t strides[MB_MAX_RANK])
+{
+    int64_t size = 1;
+    for (int i = shape->rank - 1; i >= 0; size *= shape->dims[i--])
+        strides[i] = size;
+}
+
+/* Where an array of these strides (NULL: a dense one) has the lines of a pass. */
+static inline mb_separable_lines
+mb_separable_lines_of(const mb_separable_pass *p, const mb_shape *shape, const int64_t *strides)
+{
+    mb_separable_lines lines = {0};
+    int64_t dense[MB_MAX_RANK] = {0};
+    mb_separable_dense(shape, dense);
+    if (!strides)
+        strides = dense;
+    lines.step = strides[p->axis];
+    for (int i = 0; i < shape->rank; i++)
+        if (i != p->axis)
+            mb_separable_join(i < p->axis ? &lines.outer : &lines.inner, shape->dims[i],
+                              strides[i]);
+    if (lines.outer.count == 0)
+        lines.outer.count = 1; /* of one element: its stride is 0 */
+    if (lines.inner.count == 0)
+        lines.inner.count = 1;
+    return lines;
+}
+
+/* Threads for an array of this many elements. */
+static inline int mb_separable_threads(const mb_shape *shape, int threads)
+{
+    return mb_shape_elements(shape) < 16384 ? 1 : threads;
+}
+
+/* The number that belongs to an axis (0-based); `absent` where it is not filtered. */
+static inline double mb_separable_number(const mb_vector *numbers, const mb_vector *axes, int axis,
+                                         int rank, double absent)
+{
+    if (axes->count == 0)
+        return numbers->values[numbers->count == 1 ? 0 : axis];
+    for (int64_t i = 0; i < axes->count; i++) {
+        int named = (int)axes->values[i];
+        if ((named > 0 ? named - 1 : rank + named) == axis)
+            return numbers->values[numbers->count == 1 ? 0 : i];
+    }
+    return absent;
+}
+
+static inline void mb_separable_add(mb_separable *s, const mb_shape *shape, int axis,
+                                    int64_t before, int64_t after, double sigma)
+{
+    mb_separable_pass *p = &s->pass[s->count++];
+    p->axis = axis;
+    p->outer = p->inner = 1;
+    for (int i = 0; i < shape->rank; i++)
+        *(i < axis   ? &p->outer
+          : i > axis ? &p->inner
+                     : &p->n) =
+            i == axis ? shape->dims[i] : (i < axis ? p->outer : p->inner) * shape->dims[i];
+    p->before = before;
+    p->after = after;
+    p->sigma = sigma;
+    p->table = 0;
+    if (sigma > 0) {
+        p->table = s->weights + MB_SEPARABLE_EDGE + before;
+        s->weights += 2 * MB_SEPARABLE_EDGE + 2 * before + 1;
+    }
+}
+
+/* An array that is filtered along no axis still has to be copied: a mean over one element. */
+static inline void mb_separable_end(mb_separable *s, const mb_shape *shape)
+{
+    if (s->count == 0)
+        mb_separable_add(s, shape, shape->rank - 1, 0, 0, 0);
+}
+
+/* A mean over `size` elements, as scipy.ndimage.uniform_filter places it: size / 2 of them before. */
+static inline void mb_separable_add_box(mb_separable *s, const mb_shape *shape, int axis,
+                                        int64_t size)
+{
+    if (size > 1)
+        mb_separable_add(s, shape, axis, size / 2, size - 1 - size / 2, 0);
+}
+
+/* The radius of scipy.ndimage.gaussian_filter. */
+static inline int64_t mb_separable_radius(double sigma, double truncate)
+{
+    return sigma > 0 ? (int64_t)(truncate * sigma + 0.5) : 0;
+}
+
+static inline void mb_separable_add_gaussian(mb_separable *s, const mb_shape *shape, int axis,
+                                             double sigma, double truncate)
+{
+    int64_t radius = mb_separable_radius(sigma, truncate);
+    if (radius > 0)
+        mb_separable_add(s, shape, axis, radius, radius, sigma);
+}
+
+/* Sum of the samples of a Gaussian of this reach, and one of its weights; k is 0 in the middle. */
+static inline double mb_separable_sum(const mb_separable_pass *p)
+{
+    double sum = 0;
+    for (int64_t k = p->before; k > 0; k--)
+        sum += 2 * exp(-0.5 * (double)k * (double)k / (p->sigma * p->sigma));
+    return sum + 1;
+}
+
+static inline float mb_separable_weight(const mb_separable_pass *p, double sum, int64_t k)
+{
+    if (k < -p->before || k > p->before)
+        return 0;
+    return (float)(exp(-0.5 * (double)k * (double)k / (p->sigma * p->sigma)) / sum);
+}
+
+/* How far a chunk must reach along an axis of n: everywhere where values come from the other end. */
+static inline int64_t mb_separable_halo(int mode, int64_t n, int64_t reach)
+{
+    return mode == MB_PAD_WRAP && reach > 0 ? n : reach;
+}
+
+/* A halo function per axis, since a split knows its axis by its place in the list alone. `reach` is
+** int64_t (*)(const params *, int axis, int rank), the larger side of the window. */
+#define MB_SEPARABLE_HALO(type, reach, axis)                                                       \
+    static void halo##axis(const void *params, const mb_spec *arrays, int64_t *before,             \
+                           int64_t *after)                                                         \
+    {                                                                                              \
+        const type *p = params;                                                                    \
+        const mb_shape *shape = &arrays[0].shape;                                                  \
+        *before = *after =                                                                         \
+            mb_separable_halo(p->mode, shape->dims[axis], reach(p, axis, shape->rank));            \
+    }
+#define MB_SEPARABLE_SPLIT(type, reach)                                                            \
+    MB_SEPARABLE_HALO(type, reach, 0)                                                              \
+    MB_SEPARABLE_HALO(type, reach, 1)                                                              \
+    MB_SEPARABLE_HALO(type, reach, 2)                                                              \
+    MB_SEPARABLE_HALO(type, reach, 3)                                                              \
+    MB_SEPARABLE_HALO(type, reach, 4)                                                              \
+    MB_SEPARABLE_HALO(type, reach, 5)                                                              \
+    static const mb_op_split split[] = {                                                           \
+        {0, 0, halo0, MB_COMBINE_NONE}, {1, 1, halo1, MB_COMBINE_NONE},                            \
+        {2, 2, halo2, MB_COMBINE_NONE}, {3, 3, halo3, MB_COMBINE_NONE},                            \
+        {4, 4, halo4, MB_COMBINE_NONE}, {5, 5, halo5, MB_COMBINE_NONE},                            \
+        {-1, -1, NULL, MB_COMBINE_NONE}}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,371 @@
+-- Whole reconstructions with reading and writing beside the computing: the volume is that of the serial run to the bit, the
+-- dry run knows both peaks to the byte, and whatever goes wrong leaves nothing.
+
+local files = require "spec.support.files"
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+local unpack = require "moonbeam.internal.unpack"
+
+local ANGLES, ROWS, COLS = 40, 22, 48
+
+
+helper.each_device(function(device, test)
+    describe("stream on " .. device, function()
+        local folder, path
+
+        -- A scan with frames in the order that image keys allow: runs of projections between flats and darks.
+        local function make_scan(options)
+            local keys, degrees = {}, {}
+            for i = 1, ANGLES + 6 do
+                keys[i] = (i == 1 or i == 20) and 2 or (i == 2 or i == 3 or i == 21 or i == 46) and 1 or 0
+                degrees[i] = 180 * i / ANGLES
+            end
+            local file <close> = mb.h5.create(path, {overwrite = true})
+            local frames <close> = mb.random({ANGLES + 6, ROWS, COLS}, {dtype = "u16", low = 500, high = 60000, seed = 4})
+            file:group("/entry", "NXentry")
+            file:write("/entry/definition", "NXtomo")
+            file:group("/entry/instrument", "NXinstrument")
+            file:group("/entry/instrument/detector", "NXdetector")
+            file:write("/entry/instrument/detector/data", frames, options)
+            file:write("/entry/instrument/detector/image_key", keys, {dtype = "i32"})
+            file:group("/entry/sample", "NXsample")
+            file:write("/entry/sample/rotation_angle", degrees, {attributes = {units = "deg"}})
+            file:finish()
+        end
+
+        setup(function()
+            folder = files.folder()
+            path = folder .. "/scan.h5"
+            make_scan()
+        end)
+        teardown(function()
+            files.remove(folder)
+        end)
+
+        local function settings_of(more)
+            local settings = {device = device, center = 23.5, chunk = 4, quiet = true, threads = 2, pinned = "2Mi"}
+            for key, value in pairs(more or {}) do
+                settings[key] = value
+            end
+            return settings
+        end
+
+        local function reconstruct(name, more, create)
+            local scan <close> = assert(mb.scan.open(path))
+            local plan = mb.recon.plan(scan, settings_of(more))
+            local options = {shape = plan.volume, overwrite = true}
+            for key, value in pairs(create or {}) do
+                options[key] = value
+            end
+            local result <close> = mb.result.create(folder .. "/" .. name, options)
+            local report = mb.recon.run(scan, plan, result)
+            result:finish()
+            return report, plan
+        end
+
+        local function volume(name)
+            local file <close> = assert(mb.h5.open(folder .. "/" .. name))
+            local array <close> = file:read("/entry/data/data")
+            return array:to_table()
+        end
+
+        test("gives the volume of the serial run, for every chunk size and layout", function()
+            for _, layout in ipairs {{}, {chunks = {1, ROWS, COLS}}, {chunks = {1, ROWS, COLS}, deflate = 1}} do
+                make_scan(layout)
+                for _, chunk in ipairs(layout.chunks and {8, 22} or {1, 3, 8, 22}) do
+                    reconstruct("serial.h5", {overlap = false, chunk = chunk})
+                    local report, plan = reconstruct("beside.h5", {overlap = true, chunk = chunk})
+                    assert.same(volume("serial.h5"), volume("beside.h5"))
+                    assert.equal(plan.peak, report.peak)
+                    assert.equal(plan.pinned, report.pinned)
+                    assert.is_true(report.times.overlap)
+                    assert.equal(layout.deflate ~= nil and chunk < ROWS, report.times.unpack ~= nil)
+                end
+            end
+            make_scan()
+        end)
+
+        test("decodes compressed frames once, and leaves no temporary file", function()
+            for _, layout in ipairs {{chunks = {1, ROWS, COLS}, deflate = 3}, {chunks = {4, ROWS, COLS}, deflate = 1},
+                {chunks = {3, 8, 20}, deflate = 1}} do
+                make_scan(layout)
+                local scan <close> = assert(mb.scan.open(path))
+                local ranges = {{3, 9}, {10, 16}}
+                local unpacked <close> = unpack.if_needed(scan, ranges)
+                assert.is_true(unpacked.unpack_seconds > 0)
+                for _, what in ipairs {"projections", "flats", "darks"} do
+                    local expected <close> = scan[what](scan, {3, 16})
+                    local got <close> = unpacked[what](unpacked, {3, 16})
+                    assert.same(expected:to_table(), got:to_table())
+                end
+                assert.is_nil(unpack.if_needed(unpacked, ranges))
+                assert.is_nil(unpack.if_needed(scan, {{1, 22}}))
+            end
+            make_scan()
+            local scan <close> = assert(mb.scan.open(path))
+            assert.is_nil(unpack.if_needed(scan, {{1, 9}, {10, 22}}))
+            for _, name in ipairs(files.list(os.getenv("TMPDIR") or "/tmp")) do
+                assert.is_nil(name:find(("^moonbeam%%-%d"):format(mb.system.pid())), name)
+            end
+        end)
+
+        test("decodes frames once for the axis and the slices", function()
+            for _, chunk in ipairs {8, 22} do
+                make_scan {chunks = {1, ROWS, COLS}, deflate = 1}
+                reconstruct("serial.h5", {chunk = chunk})
+                local scan <close> = assert(mb.scan.open(path))
+                local settings = settings_of {chunk = chunk}
+                local plan = mb.recon.plan(scan, settings)
+                local once <close> = mb.recon.decoded(scan, settings, plan, true)
+                assert.is_true(once.unpack_seconds > 0)
+                assert.equal(mb.recon.find_center(scan, settings), (mb.recon.find_center(once, settings)))
+                local result <close> = mb.result.create(folder .. "/once.h5", {shape = plan.volume, overwrite = true})
+                local report = mb.recon.run(once, plan, result)
+                result:finish()
+                assert.equal(once.unpack_seconds, report.times.unpack)
+                assert.equal(plan.peak, report.peak)
+                assert.same(volume("serial.h5"), volume("once.h5"))
+                local other <close> = mb.recon.decoded(scan, settings, plan, false)
+                assert.equal(chunk < ROWS, other.unpack_seconds ~= nil)
+            end
+            make_scan()
+            local scan <close> = assert(mb.scan.open(path))
+            local plain <close> = mb.recon.decoded(scan, settings_of(), nil, true)
+            assert.is_nil(plain.unpack_seconds)
+        end)
+
+        test("says where decoded frames go when there is no room", function()
+            local disk = files.small_disk(folder, "1m")
+            if not disk then
+                pending "a small file system cannot be mounted here (not root)"
+            end
+            local big = folder .. "/big.h5"
+            do
+                local frames <close> = mb.zeros({40, 100, 200}, {dtype = "u16"})
+                local file <close> = mb.h5.create(big)
+                file:write("/exchange/data", frames, {chunks = {1, 100, 200}, deflate = 1})
+                file:write("/exchange/theta", mb.linspace(0, 175.5, 40, {dtype = "f64"}),
+                    {attributes = {units = "deg"}})
+                file:finish()
+            end
+            local text = files.run(("TMPDIR='%s' '%s' scripts/reconstruct.lua '%s' -o '%s' --device host --center 99.5 --chunk 10 --no-log")
+                :format(disk, mb.system.program(), big, folder .. "/never.h5"))
+            local left = files.list(disk)
+            files.unmount(disk)
+            os.remove(disk)
+            os.remove(big)
+            assert.matches("no room for .* TMPDIR names", text)
+            assert.same({}, left)
+            assert.is_nil(mb.system.stat(folder .. "/never.h5"))
+        end)
+
+        test("gives the same volume in several files", function()
+            reconstruct("serial.h5", {overlap = false, chunk = 5})
+            for _, count in ipairs {1, 2, 5, 7, 30} do
+                reconstruct("parts.h5", {chunk = 5}, {slices_per_file = count})
+                assert.same(volume("serial.h5"), volume("parts.h5"), count)
+            end
+            files.remove(folder .. "/parts-slices")
+            os.remove(folder .. "/parts.h5")
+        end)
+
+        test("gives the same volume in more files than may be open", function()
+            local function run(limit, name, slices)
+                local text = files.run(("ulimit -n %d; '%s' scripts/reconstruct.lua '%s' -o '%s' --overwrite --device host --center 23.5 "
+                    .. "--chunk 11 --threads 2 --pinned 2Mi --slices-per-file %d"):format(limit, mb.system.program(), path,
+                    folder .. "/" .. name, slices))
+                assert.matches("wrote", text)
+                local values = helper.flatten(volume(name))
+                files.remove(folder .. "/" .. name:gsub("%.h5", "-slices"))
+                os.remove(folder .. "/" .. name)
+                return values
+            end
+            local expected = run(1000, "one.h5", ROWS)
+            for _, limit in ipairs {70, 80} do -- two at a time; five
+                assert.same(expected, run(limit, "many.h5", 1))
+            end
+        end)
+
+        test("gives what libhdf5 alone reads and writes", function()
+            local scan <close> = assert(mb.scan.open(path))
+            local expected = {}
+            for first = 1, ROWS, 5 do
+                local slices <close>, counts = mb.recon.chunk(scan, mb.device(device), first, math.min(first + 4, ROWS),
+                    {center = 23.5})
+                counts:release()
+                for _, slice in ipairs(slices:to_table()) do
+                    expected[#expected + 1] = slice
+                end
+            end
+            reconstruct("beside.h5", {chunk = 5})
+            assert.same(expected, volume("beside.h5"))
+        end)
+
+        test("stores fewer bits, and counts what does not fit", function()
+            reconstruct("whole.h5")
+            local expected = helper.flatten(volume("whole.h5"))
+            local scan <close> = assert(mb.scan.open(path))
+            local range = mb.recon.find_range(scan, settings_of())
+            assert.is_true(range[1] < range[2])
+            for _, limits in ipairs {range, {-0.5, 0.25}} do
+                local report = reconstruct("integers.h5", {dtype = "u16", range = limits}, {dtype = "u16"})
+                local step = (limits[2] - limits[1]) / 65535
+                local below, above = 0, 0
+                for i, n in ipairs(helper.flatten(volume("integers.h5"))) do
+                    local v = expected[i]
+                    below, above = below + (v < limits[1] and 1 or 0), above + (v > limits[2] and 1 or 0)
+                    local wanted = math.max(limits[1], math.min(limits[2], v))
+                    assert.is_true(math.abs(n * step + limits[1] - wanted) <= 0.5001 * step)
+                end
+                assert.same({below, above, 0}, report.clipped)
+                assert.is_true(limits == range or below > 0 and above > 0)
+            end
+            assert.same({0, 1}, mb.recon.find_range(scan, settings_of {dtype = "f16"}))
+            local large = mb.recon.find_range(scan, settings_of {dtype = "f16", scale = 1e9})
+            assert.is_true(large[2] > 1 and math.log(large[2], 2) % 1 == 0)
+            local report = reconstruct("half.h5", {dtype = "f16"}, {dtype = "f16"})
+            for i, v in ipairs(helper.flatten(volume("half.h5"))) do
+                assert.is_true(math.abs(v - expected[i]) <= 2 ^ -11 * math.abs(expected[i]) + 1e-7)
+            end
+            assert.same({0, 0, 0}, report.clipped)
+        end)
+
+        test("hands slices to functions in order", function()
+            local scan <close> = assert(mb.scan.open(path))
+            local plan = mb.recon.plan(scan, settings_of())
+            local seen, looked = {}, {}
+            local report = mb.recon.run(scan, plan, function(slices, z)
+                seen[#seen + 1] = {z, slices.shape[1]}
+            end, function(_, z)
+                looked[#looked + 1] = z
+            end)
+            assert.same({{1, 4}, {5, 4}, {9, 4}, {13, 4}, {17, 4}, {21, 2}}, seen)
+            assert.same({1, 5, 9, 13, 17, 21}, looked)
+            assert.equal(plan.peak, report.peak)
+        end)
+
+        test("plans both peaks of every kind of run to the byte", function()
+            local shifts = {}
+            for i = 1, ANGLES do
+                shifts[i] = 1.7 * math.sin(i)
+            end
+            for _, more in ipairs {{}, {overlap = false}, {chunk = 1}, {chunk = 7}, {chunk = 22}, {mode = "in_place"},
+                {vertical_shifts = shifts}, {vertical_shifts = shifts, chunk = 3, overlap = false}, {threads = 3, pinned = "3Mi"},
+                {rows = {3, 17}, chunk = 6}, {dtype = "f16"}, {dtype = "u16", range = {-1, 1}, overlap = false}} do
+                local report, plan = reconstruct("peaks.h5", more, {dtype = more.dtype})
+                assert.equal(plan.peak, report.peak)
+                assert.equal(plan.pinned, report.pinned)
+                assert.is_true(report.pinned > 0)
+            end
+        end)
+
+        test("has the ledger that its dry run predicts, pinned memory included", function()
+            local function job()
+                reconstruct("ledger.h5", {chunk = 6})
+            end
+            job() -- FFT plans are there from now on
+            local predicted = mb.dry_run(job)
+            local measured = mb.ledger(job)
+            assert.same({}, mb.ledger_diff(predicted, measured))
+            assert.equal(2 << 20, measured.pinned_peak)
+            assert.equal(predicted.pinned_peak, measured.pinned_peak)
+        end)
+
+        test("takes one set of chunks where two do not fit", function()
+            local scan <close> = assert(mb.scan.open(path))
+            local function plan(available, overlap)
+                return mb.recon.plan(scan, settings_of {chunk = false, available = available, overlap = overlap, method = "fbp",
+                    mode = "fast"})
+            end
+            local function least(overlap)
+                local ok, err = pcall(plan, 1, overlap)
+                assert.is_false(ok)
+                return tonumber(tostring(err):match("at least (%d+) bytes"))
+            end
+            local serial = least(nil)
+            assert.is_true(serial < least(true))
+            assert.is_false(plan(serial).overlap)
+            assert.is_true(plan(16 * serial).overlap)
+        end)
+
+        test("leaves nothing when the scan is cut off half way", function()
+            reconstruct("before.h5")
+            local before = files.list(folder)
+            local scan <close> = assert(mb.scan.open(path))
+            local plan = mb.recon.plan(scan, settings_of {chunk = 2})
+            local ok, err = pcall(function()
+                local result <close> = mb.result.create(folder .. "/never.h5", {shape = plan.volume})
+                mb.recon.run(scan, plan, result, function(_, z)
+                    if z > 4 then
+                        assert(os.execute(("truncate -s 60000 '%s'"):format(path)))
+                    end
+                end)
+                result:finish()
+            end)
+            scan:close()
+            make_scan()
+            assert.is_false(ok)
+            assert.equal("io", err.code)
+            assert.same(before, files.list(folder))
+            helper.check_nothing_live()
+            assert.equal(0, (mb.device(device):pinned()))
+        end)
+
+        test("leaves nothing when it is cancelled, or a function fails", function()
+            local before = files.list(folder)
+            for _, stop in ipairs {function() mb.system.cancel(true) end, function() error("stop here") end} do
+                local scan <close> = assert(mb.scan.open(path))
+                local plan = mb.recon.plan(scan, settings_of {chunk = 1})
+                local ok, err = mb.system.call(function()
+                    local result <close> = mb.result.create(folder .. "/never.h5", {shape = plan.volume})
+                    mb.recon.run(scan, plan, result, function(_, z)
+                        if z == 5 then
+                            stop()
+                        end
+                    end)
+                    result:finish()
+                end)
+                mb.system.cancel(false)
+                assert.is_false(ok)
+                assert.is_true(type(err) == "table" and err.code == "cancelled" or tostring(err):find("stop here") ~= nil, tostring(err))
+                assert.same(before, files.list(folder))
+                helper.check_nothing_live()
+                assert.equal(0, (mb.device(device):pinned()))
+            end
+        end)
+
+        test("leaves nothing when memory is refused at any point", function()
+            local before = files.list(folder)
+            local scan <close> = assert(mb.scan.open(path))
+            local failures = 0
+            for n = 1, 40, 3 do
+                local plan = mb.recon.plan(scan, settings_of {chunk = 9})
+                mb.pool.fail_nth(n, device)
+                local ok, err = pcall(function()
+                    local result <close> = mb.result.create(folder .. "/never.h5", {shape = plan.volume})
+                    mb.recon.run(scan, plan, result)
+                end)
+                mb.pool.fail_nth(0, device)
+                if not ok then
+                    failures = failures + 1
+                    assert.equal("memory", err.code)
+                end
+                assert.same(before, files.list(folder))
+                helper.check_nothing_live()
+                assert.equal(0, (mb.device(device):pinned()))
+            end
+            assert.is_true(failures > 3)
+        end)
+
+        test("tells what took how long", function()
+            local report = reconstruct("times.h5")
+            local times = report.times
+            for _, name in ipairs {"wall", "read", "upload", "compute", "download", "write"} do
+                assert.is_true(times[name] > 0, name)
+                assert.is_true(times[name] <= times.wall * 1.01, ("%s %g of %g"):format(name, times[name], times.wall))
+            end
+            assert.equal(4 * ROWS * COLS * COLS, times.write_bytes)
+            assert.equal(2 * ROWS * COLS * (ANGLES + 6), times.read_bytes)
+        end)
+    end)
+end)
