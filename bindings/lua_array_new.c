@@ -53,8 +53,9 @@ static void writer_put(writer *w, double real, double imag)
 
 static const char *const creation_options[] = {"dtype", "device", "pinned", NULL};
 
-/* The array that the options at `index` ask for: `device` (the default one), or, with `pinned` = true or a device, host memory
-** that is pinned for the default device or for that one, so that carriers move it without a copy. */
+/* The array that the options at `index` ask for: `device` (the default one), or, with `pinned` =
+** true or a device, host memory that is pinned for the default device or for that one, so that
+** carriers move it without a copy. */
 static mb_array *create(lua_State *L, int index, mb_dtype dtype, const mb_shape *shape)
 {
     if (!mbl_option(L, index, "pinned") || (lua_isboolean(L, -1) && !lua_toboolean(L, -1)))

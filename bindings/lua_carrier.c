@@ -1,9 +1,10 @@
 /*
-** Carriers in Lua: userdata "moonbeam.carrier" (runtime/stream/carrier.h): slabs of HDF5 datasets, or arrays on the host, to
-** and from a device by threads of their own. What is built on them is in moonbeam/stream.lua.
+** Carriers in Lua: userdata "moonbeam.carrier" (runtime/stream/carrier.h): slabs of HDF5 datasets,
+** or arrays on the host, to and from a device by threads of their own. What is built on them is in
+** moonbeam/stream.lua.
 **
-** A carrier keeps its datasets' userdata alive (a table in user value 1), and its device's (user value 2). Closing is idempotent; close and __gc stop the
-** threads before anything else goes away.
+** A carrier keeps its datasets' userdata alive (a table in user value 1), and its device's (user
+** value 2). Closing is idempotent; close and __gc stop the threads before anything else goes away.
 */
 #include "lua_h5.h"
 #include "stream/carrier.h"
@@ -93,7 +94,8 @@ static int queue(lua_State *L, bool last)
     return 0;
 }
 
-/* carry(dataset, array, range, ...): queues the transfer; carry(view of an array on the host, array) likewise. */
+/* carry(dataset, array, range, ...): queues the transfer; carry(view of an array on the host,
+** array) likewise. */
 static int carrier_carry(lua_State *L)
 {
     return queue(L, false);

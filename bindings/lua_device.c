@@ -163,7 +163,8 @@ static int device_budget(lua_State *L)
     return 1;
 }
 
-/* pinned([limit]): pinned host memory in use, its peak, and its limit; sets the limit when given. */
+/* pinned([limit]): pinned host memory in use, its peak, and its limit; sets the limit when given.
+** */
 static int device_pinned(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);

@@ -49,8 +49,8 @@ static int fft_choose_size(lua_State *L)
     return 3;
 }
 
-/* choose_grid(least, given [, {device =}]): extents for a real transform over all axes, each >= least;
-** those that are given[i] stay. */
+/* choose_grid(least, given [, {device =}]): extents for a real transform over all axes, each >=
+** least; those that are given[i] stay. */
 static int fft_choose_grid(lua_State *L)
 {
     static const char *const names[] = {"device", NULL};

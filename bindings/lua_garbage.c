@@ -48,8 +48,8 @@ static mb_array **garbage;
 static size_t garbage_count, garbage_room;
 
 /* Per device: bytes made since the last pool point (or fewer: no more than what is live has grown
-** by), and what was live after it. Only arrays count, because scratch never becomes garbage. Devices
-** come and go under the lock; every allocation looks its own up without it. */
+** by), and what was live after it. Only arrays count, because scratch never becomes garbage.
+** Devices come and go under the lock; every allocation looks its own up without it. */
 static struct counter {
     _Atomic(mb_device *) device;
     atomic_uint_fast64_t made, live;
@@ -165,8 +165,8 @@ int mbl_array_release(lua_State *L)
     return 0;
 }
 
-/* The order of finalizers depends on the collector's pace; addresses in the pool depend on the program alone, as does the
-** age of what is not the pool's. */
+/* The order of finalizers depends on the collector's pace; addresses in the pool depend on the
+** program alone, as does the age of what is not the pool's. */
 static int by_device_and_address(const void *a, const void *b)
 {
     const mb_array *x = *(mb_array *const *)a, *y = *(mb_array *const *)b;

@@ -1,7 +1,7 @@
 /*
 ** HDF5 in Lua: userdata "moonbeam.h5" (a file) and "moonbeam.h5dataset", and the module table
-** {open, create, ...}. The rules are those of runtime/files/h5/h5file.h; this file turns arguments into
-** calls. Values and attributes: lua_h5_value.c.
+** {open, create, ...}. The rules are those of runtime/files/h5/h5file.h; this file turns arguments
+** into calls. Values and attributes: lua_h5_value.c.
 **
 ** A dataset keeps its file's userdata alive (user value 1). Finalizers may come in any order:
 ** closing a file leaves its dataset handles closed. Closing is idempotent; a created file that was
@@ -555,8 +555,8 @@ static int64_t source_index(lua_State *L, int source, const char *name)
     return index;
 }
 
-/* create_virtual(path, {shape =, dtype =, sources = {{file =, path =, first =, last =}, ...}, attributes =}): each source
-** is indices first to last of axis 1. */
+/* create_virtual(path, {shape =, dtype =, sources = {{file =, path =, first =, last =}, ...},
+** attributes =}): each source is indices first to last of axis 1. */
 static int file_create_virtual(lua_State *L)
 {
     static const char *const names[] = {"shape", "dtype", "sources", "attributes", NULL};

@@ -82,8 +82,8 @@ void *mbl_check_object(lua_State *L, int index, const char *kind); /* kind: its 
 uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg);
 mb_shape mbl_check_shape(lua_State *L, int index, const char *arg); /* extents, or one integer */
 mb_dtype mbl_check_dtype(lua_State *L, int index, const char *arg); /* a name */
-/* As luaL_testudata, by a metatable's address key in the registry instead of its name: this is on the
-** way of every allocation. */
+/* As luaL_testudata, by a metatable's address key in the registry instead of its name: this is on
+** the way of every allocation. */
 void *mbl_test_userdata(lua_State *L, int index, const void *key);
 /* The type of a value for messages: "number", "moonbeam.array", "no value". */
 const char *mbl_type_name(lua_State *L, int index);

@@ -1,12 +1,12 @@
 /*
 ** Who asks: the Lua line that an allocation, a release or an error belongs to, as "file.lua:12". It
 ** is that of the nearest Lua caller outside the module's own Lua half, because that is the line a
-** user can change. The texts are interned for the life of the process: pools, traces and errors keep
-** the pointers.
+** user can change. The texts are interned for the life of the process: pools, traces and errors
+** keep the pointers.
 **
 ** Every allocation asks, so known lines are found without making their text: a small table per
-** thread, by source and line. An entry holds a copy of its source, so it stays true when Lua frees a
-** chunk and puts another one where it was.
+** thread, by source and line. An entry holds a copy of its source, so it stays true when Lua frees
+** a chunk and puts another one where it was.
 */
 #include "lua_moonbeam.h"
 #include <pthread.h>

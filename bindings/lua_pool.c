@@ -147,7 +147,8 @@ static int pool_damage(lua_State *L)
     return 1;
 }
 
-/* break_guard(array, after, distance): for specs: overwrites a byte of a guard of the array's block. */
+/* break_guard(array, after, distance): for specs: overwrites a byte of a guard of the array's
+** block. */
 static int pool_break_guard(lua_State *L)
 {
     mb_array *array = mbl_check_array(L, 1);
@@ -304,8 +305,8 @@ static int pool_events(lua_State *L)
 }
 
 /* smallest([device]): replays the trace; returns the most that was live of what it made, the memory
-** that would have done (committed on demand, as the device does it), and the size of one fixed range
-** that would have done. */
+** that would have done (committed on demand, as the device does it), and the size of one fixed
+** range that would have done. */
 static int pool_smallest(lua_State *L)
 {
     uint64_t count, peak, memory, range;

@@ -295,7 +295,8 @@ static int system_folder(lua_State *L)
     return 1;
 }
 
-/* file_limit(): how many files the process may have open; as many as the system allows it from then on. */
+/* file_limit(): how many files the process may have open; as many as the system allows it from then
+** on. */
 static int system_file_limit(lua_State *L)
 {
     struct rlimit limit;
@@ -311,7 +312,8 @@ static int system_file_limit(lua_State *L)
     return 1;
 }
 
-/* sync_files(path): has the disk take all that was written to the file system of a folder; raises what went wrong with that. */
+/* sync_files(path): has the disk take all that was written to the file system of a folder; raises
+** what went wrong with that. */
 static int system_sync_files(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");

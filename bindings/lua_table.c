@@ -1,5 +1,6 @@
 /*
-** What binding functions hand out: members of the table on top of the stack, and the metatables of userdata.
+** What binding functions hand out: members of the table on top of the stack, and the metatables of
+** userdata.
 */
 #include "lua_moonbeam.h"
 

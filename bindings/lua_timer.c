@@ -1,8 +1,8 @@
 /*
-** Timers of queued work in Lua: userdata "moonbeam.timer". start() and stop() mark points of a device's compute stream and do
-** not wait; seconds() waits for the last of them and returns the sum.
-** Some pairs of marks may be unread at a time; the oldest is read when a new one is needed, which by then has long passed
-** where the program waits for results between.
+** Timers of queued work in Lua: userdata "moonbeam.timer". start() and stop() mark points of a
+** device's compute stream and do not wait; seconds() waits for the last of them and returns the
+** sum. Some pairs of marks may be unread at a time; the oldest is read when a new one is needed,
+** which by then has long passed where the program waits for results between.
 */
 #include "lua_moonbeam.h"
 

@@ -162,8 +162,8 @@ static void say(const char *text)
         return; /* nobody listens */
 }
 
-/* Only what a signal handler may do. libhdf5 crashes on some damaged files; that is told. Whatever else crashes goes on to do
-** so: the signal has its default action by now. */
+/* Only what a signal handler may do. libhdf5 crashes on some damaged files; that is told. Whatever
+** else crashes goes on to do so: the signal has its default action by now. */
 static void crashed(int number)
 {
     const char *path = mb_h5_inside();

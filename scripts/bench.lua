@@ -1,6 +1,6 @@
---- Times Moonbeam on a device, in groups of rows (scripts/bench/<group>.lua), with peers beside it in the same run
--- (scripts/bench/peers.py) where Python has them. Medians of repeats after warm-up, floors from the copy bandwidth measured
--- in the same run. What is printed is Markdown.
+--- Times Moonbeam on a device, in groups of rows (scripts/bench/<group>.lua), with peers beside it
+-- in the same run (scripts/bench/peers.py) where Python has them. Medians of repeats after warm-up,
+-- floors from the copy bandwidth measured in the same run. What is printed is Markdown.
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
@@ -51,8 +51,8 @@ function bench.wanted(name)
     return not options.only or name:find(options.only, 1, true) ~= nil
 end
 
---- Starts a table and returns the function that prints a row of it. The first column is text, 44 wide; numbers that are
--- missing are left blank.
+--- Starts a table and returns the function that prints a row of it. The first column is text, 44
+-- wide; numbers that are missing are left blank.
 function bench.table(title, columns)
     local widths, rule = {}, {}
     for i, column in ipairs(columns) do
@@ -88,7 +88,8 @@ function bench.floor(bytes)
     return bytes / bandwidth
 end
 
---- What peers take for the same work: a list of {name, seconds}, empty where there are none. `...` go to the script.
+--- What peers take for the same work: a list of {name, seconds}, empty where there are none. `...`
+-- go to the script.
 function bench.peers(group, ...)
     if options.no_peers then
         return {}

@@ -1,4 +1,5 @@
---- The forward model of a microscope, retold: spheres in a volume, a point spread function, a convolution by FFT, and what
+--- The forward model of a microscope, retold: spheres in a volume, a point spread function, a
+-- convolution by FFT, and what
 --- every step takes; the naive way beside ours. And the same for an image in a file, of any size.
 
 local mb = require "moonbeam"
@@ -260,9 +261,10 @@ local function fits()
 end
 
 if options.naive then
-    -- As in the teaching notebook: the PSF padded to the image and shifted so that its centre is element 1, both
-    -- transformed, multiplied, transformed back. Circular, mode same. Every plan keeps a work area as large as a spectrum,
-    -- as CuPy's do for these sizes: arrays stand in for them here, where transforms need none or take it back.
+    -- As in the teaching notebook: the PSF padded to the image and shifted so that its centre is
+    -- element 1, both transformed, multiplied, transformed back. Circular, mode same. Every plan
+    -- keeps a work area as large as a spectrum, as CuPy's do for these sizes: arrays stand in for
+    -- them here, where transforms need none or take it back.
     local center, after, shift = mb.psf.center(psf), {}, {}
     for i, n in ipairs(options.size) do
         if psf.shape[i] > n then
@@ -287,7 +289,8 @@ if options.naive then
     local product = step("product", function()
         return spectrum * otf
     end)
-    -- Transforms back destroy what they read: a copy of the product, which the next printed line does not show.
+    -- Transforms back destroy what they read: a copy of the product, which the next printed line
+    -- does not show.
     local backward
     result, backward = step("irfftn(product), its plan", function()
         local made = plan()

@@ -1,4 +1,5 @@
---- Reconstructs a tomography scan: HDF5 in (Data Exchange or NXtomo), HDF5 out (NXtomoproc), in chunks of rows that fit.
+--- Reconstructs a tomography scan: HDF5 in (Data Exchange or NXtomo), HDF5 out (NXtomoproc), in
+-- chunks of rows that fit.
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"

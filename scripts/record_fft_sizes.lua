@@ -1,10 +1,12 @@
---- Records what a GPU's FFT library asks for and how long it takes, as a C source of the runtime: with it, that GPU can be
--- planned for where it is not (mb.device "planned:h200"), and sizes are chosen by measured times.
+--- Records what a GPU's FFT library asks for and how long it takes, as a C source of the runtime:
+-- with it, that GPU can be planned for where it is not (mb.device "planned:h200"), and sizes are
+-- chosen by measured times.
 --
 --   moonbeam scripts/record_fft_sizes.lua -d cuda:0 --name h200 -o runtime/device/planned/record_h200.c
 --
--- then build again. Planning a size loads its kernels, 20 to 60 ms each; so work areas are asked for by several processes at
--- once. Times are measured afterwards, alone on the device: real transforms in place, 2^26 points, median after warm-up.
+-- then build again. Planning a size loads its kernels, 20 to 60 ms each; so work areas are asked
+-- for by several processes at once. Times are measured afterwards, alone on the device: real
+-- transforms in place, 2^26 points, median after warm-up.
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
@@ -113,7 +115,8 @@ local function codes()
     return found
 end
 
--- Picoseconds per sample of one real transform, mean of both directions, over arrays of the shape (last axis: samples).
+-- Picoseconds per sample of one real transform, mean of both directions, over arrays of the shape
+-- (last axis: samples).
 local function measure(shape, axes)
     local n = shape[#shape]
     local rows, points = {table.unpack(shape)}, 1

@@ -1,4 +1,5 @@
---- Writes a simulated scan of an analytic phantom: raw counts with flats, darks and photon noise, as a beamline would.
+--- Writes a simulated scan of an analytic phantom: raw counts with flats, darks and photon noise,
+-- as a beamline would.
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
@@ -51,7 +52,8 @@ elseif options.photons < 0 or options.photons > MOST_PHOTONS then
 end
 local dtype = exact and "f32" or "u16"
 
--- The longest path through the head is about 2 * 0.92 * 0.2 + skull: scale densities so that it transmits as asked.
+-- The longest path through the head is about 2 * 0.92 * 0.2 + skull: scale densities so that it
+-- transmits as asked.
 local turns = math.abs(options.span) > 720
 local angles = mb.tomo.angles(count, math.rad(turns and 360 or options.span))
 local heights = mb.phantom.heights(rows)
@@ -80,7 +82,8 @@ if options.rings > 0 then
 end
 
 local element = 0 -- position in the stream of random numbers
--- Counts of frames with the given transmission (frames, rows, cols), as the detector would store them.
+-- Counts of frames with the given transmission (frames, rows, cols), as the detector would store
+-- them.
 local function expose(transmission, gain)
     local mean = transmission * gain
     mb.binary(mean, "mul", {scalar = photons, out = mean})
@@ -193,7 +196,8 @@ for first = 1, count, frames do
     write_frames("data", integrals, scan_gains, first)
     bar:step(last - first + 1)
 end
--- What the reconstruction should give, so that the error can be computed: the phantom's scale travels with the scan.
+-- What the reconstruction should give, so that the error can be computed: the phantom's scale
+-- travels with the scan.
 file:group("/simulation")
 file:write("/simulation/phantom", "3-D Shepp-Logan, higher contrast")
 file:write("/simulation/ellipsoids", mb.array(ellipsoids, {dtype = "f64"}), {attributes = {

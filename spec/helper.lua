@@ -1,13 +1,13 @@
--- What specs share. A spec file says `local helper = require "spec.helper"`; from then on every test of
--- that file is followed by a check that nothing is left in any pool.
+-- What specs share. A spec file says `local helper = require "spec.helper"`; from then on every
+-- test of that file is followed by a check that nothing is left in any pool.
 
 local getfenv = require("busted.compatibility").getfenv
 local mb = require "moonbeam"
 
 local helper = {}
 
--- busted gives spec files an environment in which names depend on what runs (inside a test, `pending`
--- ends that test). It is that of whoever requires us.
+-- busted gives spec files an environment in which names depend on what runs (inside a test,
+-- `pending` ends that test). It is that of whoever requires us.
 local busted
 for level = 2, 20 do
     local info = debug.getinfo(level, "f")

@@ -1,16 +1,18 @@
---- Convolution and correlation by FFT, in place: functions over the operators embed, otf, apply_otf.
+--- Convolution and correlation by FFT, in place: functions over the operators embed, otf,
+-- apply_otf.
 --
--- One grid holds the image and then the product (rows of 2 * (n/2 + 1) floats), one the transfer function: 8 bytes per
--- voxel of the grid, and the work area of the FFT library where it needs one. With `consume` the image goes before the
--- transfer function comes, so that this is the peak, the image included; a dense result needs the transfer function's
--- room again, unless that was given.
+-- One grid holds the image and then the product (rows of 2 * (n/2 + 1) floats), one the transfer
+-- function: 8 bytes per voxel of the grid, and the work area of the FFT library where it needs one.
+-- With `consume` the image goes before the transfer function comes, so that this is the peak, the
+-- image included; a dense result needs the transfer function's room again, unless that was given.
 --
 -- With centre c of a PSF h of extents k (0-based, psf.center):
 --   convolve:   r[n] = sum over j of h[j] a[n - j + c]
 --   correlate:  r[n] = sum over j of h[j] a[n + j - c], its adjoint
--- mode "same": the image's extents. "full": n + k - 1, "valid": n - k + 1, both as in scipy.signal whatever the centre.
--- boundary (mode same): "zero", "circular", "reflect" (c b a | a b c), "mirror" (c b | a b c), "replicate" (a a | a b c),
--- scipy.ndimage's constant, wrap, reflect, mirror and nearest.
+-- mode "same": the image's extents. "full": n + k - 1, "valid": n - k + 1, both as in scipy.signal
+-- whatever the centre. boundary (mode same): "zero", "circular", "reflect" (c b a | a b c),
+-- "mirror" (c b | a b c), "replicate" (a a | a b c), scipy.ndimage's constant, wrap, reflect,
+-- mirror and nearest.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
@@ -31,10 +33,11 @@ end
 
 --- What a convolution looks like before any memory is taken: extents only.
 --
--- `shape` of the image, `kernel` of the PSF, `center` of the PSF (coordinates), options mode, boundary, correlate, and the
--- device for which the grid is to be good (default: the default device).
--- Returns {grid, before, first, shape, boundary}: extents of the FFT grid, where the image starts in it (0-based), where
--- the result starts (0-based), its extents, and the boundary in force.
+-- `shape` of the image, `kernel` of the PSF, `center` of the PSF (coordinates), options mode,
+-- boundary, correlate, and the device for which the grid is to be good (default: the default
+-- device). Returns {grid, before, first, shape, boundary}: extents of the FFT grid, where the image
+-- starts in it (0-based), where the result starts (0-based), its extents, and the boundary in
+-- force.
 function convolution.layout(shape, kernel, center, options)
     options = options_of(options, "convolution.layout", {"mode", "boundary", "correlate", "size", "device"})
     local mode, boundary = options.mode or "same", options.boundary or "zero"
@@ -52,12 +55,14 @@ function convolution.layout(shape, kernel, center, options)
     for i, n in ipairs(shape) do
         local k = kernel[i]
         local c = math.floor(center[i] + 0.5) -- otf shifts by the rest
-        -- Result element m takes image elements m - (k - 1 - c) ... m + c; mirrored for correlation.
+        -- Result element m takes image elements m - (k - 1 - c) ... m + c; mirrored for
+        -- correlation.
         local below, above = k - 1 - c, c
         if options.correlate then
             below, above = above, below
         end
-        -- A fraction rings on: one voxel keeps neighbours apart. Extents must not depend on a centre found from values.
+        -- A fraction rings on: one voxel keeps neighbours apart. Extents must not depend on a
+        -- centre found from values.
         local spill = (center.found or center[i] ~= c) and 1 or 0
         local beyond = (center.found and k - 1 or math.max(below, above)) + spill
         local least
@@ -102,8 +107,9 @@ local function product(values)
 end
 convolution.product = product
 
---- The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in: what convolve makes and
--- accepts as option `otf`. Options: center, normalise (default true: the PSF sums to 1). Release it when done.
+--- The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in: what
+-- convolve makes and accepts as option `otf`. Options: center, normalise (default true: the PSF
+-- sums to 1). Release it when done.
 function convolution.transfer(psf, grid, options)
     options = options_of(options, "convolution.transfer", {"center", "normalise"})
     local scale = 1 / product(grid)
@@ -120,7 +126,8 @@ function convolution.forward(grid, n)
     return spectrum
 end
 
---- Grid := H grid (or its adjoint), in the grid's own memory. `n`: samples of a row. The transfer function carries 1/N.
+--- Grid := H grid (or its adjoint), in the grid's own memory. `n`: samples of a row. The transfer
+-- function carries 1/N.
 function convolution.apply(grid, otf, n, adjoint)
     mb.apply_otf(grid, otf, {n = n, conj = adjoint or false})
 end
@@ -134,13 +141,15 @@ function convolution.ranges(first, shape)
     return table.unpack(ranges)
 end
 
---- Convolves an image (u8, u16 or f32; one to three axes) with a PSF. Returns f32. A value that is not finite makes the whole
--- result so; that is not looked for here, where it would make the caller wait (the recipes and tiles do: moonbeam.finite).
+--- Convolves an image (u8, u16 or f32; one to three axes) with a PSF. Returns f32. A value that is
+-- not finite makes the whole result so; that is not looked for here, where it would make the caller
+-- wait (the recipes and tiles do: moonbeam.finite).
 --
--- Options: mode, boundary, center (psf.center), correlate; normalise (default false: the PSF as it is); consume = true
--- releases the image as soon as it is in the grid (an f32 or integer array that nobody else needs); out, an array for the
--- result (it may be the image); view = true returns a view of the grid instead of a dense copy; otf, a transfer function
--- made by convolution.transfer for this layout's grid (kept, and the PSF then only tells extents); size, the grid's extents.
+-- Options: mode, boundary, center (psf.center), correlate; normalise (default false: the PSF as it
+-- is); consume = true releases the image as soon as it is in the grid (an f32 or integer array that
+-- nobody else needs); out, an array for the result (it may be the image); view = true returns a
+-- view of the grid instead of a dense copy; otf, a transfer function made by convolution.transfer
+-- for this layout's grid (kept, and the PSF then only tells extents); size, the grid's extents.
 function convolution.convolve(image, psf, options)
     options = options_of(options, "convolve", OPTIONS)
     arguments.blurred(image, psf, "convolve", options)
@@ -168,8 +177,8 @@ function convolution.convolve(image, psf, options)
     return mb.convert(view, "f32", {out = options.out})
 end
 
---- The adjoint of convolve with the same centre, and scipy.signal.correlate for modes full and valid (for mode same with
--- an even PSF, SciPy's centre is k / 2: center = "fft").
+--- The adjoint of convolve with the same centre, and scipy.signal.correlate for modes full and
+-- valid (for mode same with an even PSF, SciPy's centre is k / 2: center = "fft").
 function convolution.correlate(image, psf, options)
     local copy = {}
     for key, value in pairs(options or {}) do

@@ -1,14 +1,16 @@
 --- Deconvolution: functions over operators, to be read, copied and changed.
 --
--- An image y (u8, u16 or f32; one to three axes) is taken to be H x with noise, H the convolution with a PSF (moonbeam.psf,
--- moonbeam.convolution). Boundaries: "zero" looks beyond the image's edges: the estimate lives on a larger grid, only the
--- image counts, and the normaliser H'(window) corrects for what was not seen (M. Bertero, P. Boccacci, 2005). "circular"
--- wraps around on the image's own extents. "reflect", "mirror", "replicate" continue the image and then wrap.
--- The iterations round the PSF's centre to whole voxels; psf.resample(h, 1, 1, {center = "mass"}) brings it to one without
--- making values negative. Wiener and Tikhonov take fractions as they are.
+-- An image y (u8, u16 or f32; one to three axes) is taken to be H x with noise, H the convolution
+-- with a PSF (moonbeam.psf, moonbeam.convolution). Boundaries: "zero" looks beyond the image's
+-- edges: the estimate lives on a larger grid, only the image counts, and the normaliser H'(window)
+-- corrects for what was not seen (M. Bertero, P. Boccacci, 2005). "circular" wraps around on the
+-- image's own extents. "reflect", "mirror", "replicate" continue the image and then wrap. The
+-- iterations round the PSF's centre to whole voxels; psf.resample(h, 1, 1, {center = "mass"})
+-- brings it to one without making values negative. Wiener and Tikhonov take fractions as they are.
 --
--- Memory of Richardson-Lucy per voxel of the grid: image 4 (u16: 2, u8: 1), estimate 4, transfer function 4, working grid
--- 4, and the FFT library's work area where it needs one; heavy_ball takes 4 more, biggs_andrews 8.
+-- Memory of Richardson-Lucy per voxel of the grid: image 4 (u16: 2, u8: 1), estimate 4, transfer
+-- function 4, working grid 4, and the FFT library's work area where it needs one; heavy_ball takes
+-- 4 more, biggs_andrews 8.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
@@ -33,14 +35,16 @@ local function check_extents(shape, psf, what, options)
     arguments.array(psf, what, "psf", 1, 3, "a point spread function of as many axes as the image")
 end
 
---- The grid of a deconvolution without running it: deconv.layout(image shape, PSF, {boundary, center, size}).
+--- The grid of a deconvolution without running it: deconv.layout(image shape, PSF, {boundary,
+-- center, size}).
 function deconv.layout(shape, psf, options)
     options = options_of(options, "deconv.layout", {"boundary", "center", "size"})
     check_extents(shape, psf, "deconv.layout", options)
     return grids.layout("deconv.layout", shape, psf.shape, psf_tools.center(psf, options.center), options, psf.device)
 end
 
---- The transfer function for a deconvolution: option `otf` of richardson_lucy and landweber, for many images of one shape.
+--- The transfer function for a deconvolution: option `otf` of richardson_lucy and landweber, for
+-- many images of one shape.
 function deconv.transfer(psf, shape, options)
     options = options_of(options, "deconv.transfer", COMMON)
     check_extents(shape, psf, "deconv.transfer", options)
@@ -48,7 +52,8 @@ function deconv.transfer(psf, shape, options)
     return convolution.transfer(psf, layout.grid, {center = layout.center, normalise = options.normalise})
 end
 
--- How far Biggs and Andrews go on along the last step: by how much the last gradient has the direction of the one before.
+-- How far Biggs and Andrews go on along the last step: by how much the last gradient has the
+-- direction of the one before.
 local function along(product, square)
     return square > 0 and math.max(0, math.min(1, product / square)) or 0
 end
@@ -56,18 +61,21 @@ end
 local RL_OPTIONS = {"iterations", "otf", "start", "weights", "acceleration", "total_variation", "spacing", "eps", "floor",
     "min", "metrics", "on_iteration", "tolerance"}
 
---- Richardson-Lucy: maximum likelihood for Poisson noise. Returns the estimate, f32, with the image's shape, and a table
--- {iterations =, metrics = {{divergence =, flux =, change =}, ...}} (metrics where they were asked for).
+--- Richardson-Lucy: maximum likelihood for Poisson noise. Returns the estimate, f32, with the
+-- image's shape, and a table {iterations =, metrics = {{divergence =, flux =, change =}, ...}}
+-- (metrics where they were asked for).
 --
--- Options: iterations (default 10); boundary (default "zero"), center, size; normalise (default true: the PSF is made to
--- sum to 1); otf, from deconv.transfer; start ("flat" (default), "image" or an array); weights (f32, the image's shape, 0
--- at bad pixels; boundary "zero" or "circular"); acceleration ("none" (default), "heavy_ball" or "biggs_andrews");
--- total_variation (weight of that regularisation, such as 0.002 to 0.01) and spacing (distance of voxels along the axes, for
--- it; no array more); eps (least blurred value to divide by; default 1e-6 of the image's mean); floor (voxels whose
--- normaliser is at most this were not seen and become min; default 1e-3); min (lower bound, default 0); metrics = true
--- records per iteration the I-divergence and the flux of the blurred estimate before it (divergence, blurred), and the flux
--- and the relative change after it (flux, change); on_iteration, a function (k, metric or nil): return false to stop;
--- tolerance stops when the change falls below. A dry run makes all iterations. The image is not changed.
+-- Options: iterations (default 10); boundary (default "zero"), center, size; normalise (default
+-- true: the PSF is made to sum to 1); otf, from deconv.transfer; start ("flat" (default), "image"
+-- or an array); weights (f32, the image's shape, 0 at bad pixels; boundary "zero" or "circular");
+-- acceleration ("none" (default), "heavy_ball" or "biggs_andrews"); total_variation (weight of that
+-- regularisation, such as 0.002 to 0.01) and spacing (distance of voxels along the axes, for it; no
+-- array more); eps (least blurred value to divide by; default 1e-6 of the image's mean); floor
+-- (voxels whose normaliser is at most this were not seen and become min; default 1e-3); min (lower
+-- bound, default 0); metrics = true records per iteration the I-divergence and the flux of the
+-- blurred estimate before it (divergence, blurred), and the flux and the relative change after it
+-- (flux, change); on_iteration, a function (k, metric or nil): return false to stop; tolerance
+-- stops when the change falls below. A dry run makes all iterations. The image is not changed.
 function deconv.richardson_lucy(image, psf, options)
     options = options_of(options, "richardson_lucy", COMMON, RL_OPTIONS)
     local what = "richardson_lucy"
@@ -109,8 +117,9 @@ function deconv.richardson_lucy(image, psf, options)
         local dividing = {weights = weights, eps = eps, metrics = measure}
         local update = {table = table_of, normaliser = normaliser, window = table_of and layout.shape or nil,
             center = table_of and layout.center or nil, floor = options.floor, min = least, gradient = gradient}
-        -- An iteration in one operator, or in its parts where the regularisation comes between them: then `misfit` has the
-        -- first numbers of the metric, and `sums` the others, which else follow them.
+        -- An iteration in one operator, or in its parts where the regularisation comes between
+        -- them: then `misfit` has the first numbers of the metric, and `sums` the others, which
+        -- else follow them.
         local parts = options.total_variation and true or false
         local skip = parts and 0 or 2
         local function ratio()
@@ -191,15 +200,17 @@ local function linear(what, image, psf, options, laplacian, default_lambda)
     return mb.convert(view, "f32", {out = options.out})
 end
 
---- Wiener filter with a constant ratio of noise power to signal power, `lambda` (default 1e-3). Returns f32. As for the other
--- methods, an image with values that are not finite is an error (argument); to know that, the result's first value is waited for.
--- Options: lambda, boundary (default "reflect"), center, normalise, size, out.
+--- Wiener filter with a constant ratio of noise power to signal power, `lambda` (default 1e-3).
+-- Returns f32. As for the other methods, an image with values that are not finite is an error
+-- (argument); to know that, the result's first value is waited for. Options: lambda, boundary
+-- (default "reflect"), center, normalise, size, out.
 function deconv.wiener(image, psf, options)
     return linear("wiener", image, psf, options, false, 1e-3)
 end
 
---- Tikhonov regularisation: least squares with lambda |L x|^2; L is the Laplacian (default: the regularised inverse
--- filter) or the identity: option operator. Other options as for wiener; lambda defaults to 1e-2.
+--- Tikhonov regularisation: least squares with lambda |L x|^2; L is the Laplacian (default: the
+-- regularised inverse filter) or the identity: option operator. Other options as for wiener; lambda
+-- defaults to 1e-2.
 function deconv.tikhonov(image, psf, options)
     local operator = options and options.operator or "laplacian"
     if operator ~= "laplacian" and operator ~= "identity" then
@@ -208,11 +219,12 @@ function deconv.tikhonov(image, psf, options)
     return linear("tikhonov", image, psf, options, operator == "laplacian", 1e-2)
 end
 
---- Landweber iteration with positivity: x := max(x + step H'(y - H x), 0). For Gaussian noise. Returns the estimate and a
--- report as richardson_lucy does; metrics are residual (root mean squared y - H x over the image, before the iteration),
--- flux and change.
--- Options: iterations (default 50), step (0 to 2, default 1: the largest eigenvalue of H'H is at most 1), positive (default
--- true), boundary, center, normalise, size, otf, start, weights, metrics, on_iteration, tolerance as for richardson_lucy.
+--- Landweber iteration with positivity: x := max(x + step H'(y - H x), 0). For Gaussian noise.
+-- Returns the estimate and a report as richardson_lucy does; metrics are residual (root mean
+-- squared y - H x over the image, before the iteration), flux and change. Options: iterations
+-- (default 50), step (0 to 2, default 1: the largest eigenvalue of H'H is at most 1), positive
+-- (default true), boundary, center, normalise, size, otf, start, weights, metrics, on_iteration,
+-- tolerance as for richardson_lucy.
 function deconv.landweber(image, psf, options)
     local what = "landweber"
     options = options_of(options, what, COMMON, {"iterations", "step", "positive", "otf", "start", "weights", "metrics",
@@ -268,8 +280,8 @@ function deconv.landweber(image, psf, options)
     return grids.cropped(estimate, layout), report
 end
 
---- Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself: see
--- moonbeam.gradient_consensus.
+--- Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself:
+-- see moonbeam.gradient_consensus.
 deconv.gradient_consensus = require "moonbeam.deconv.gradient_consensus"
 
 return whole_call.module(deconv, "deconv")

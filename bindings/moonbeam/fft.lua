@@ -1,6 +1,7 @@
--- FFT sizes, work areas and plan caches, and transforms over named axes with the conventions of numpy.fft. This module can
--- be called: it is the operator `fft`. The operators fft, rfft and irfft transform the last one to three axes and are what to use
--- where memory counts; the functions here take any axes, for which they may need a copy with those axes last.
+-- FFT sizes, work areas and plan caches, and transforms over named axes with the conventions of
+-- numpy.fft. This module can be called: it is the operator `fft`. The operators fft, rfft and irfft
+-- transform the last one to three axes and are what to use where memory counts; the functions here
+-- take any axes, for which they may need a copy with those axes last.
 
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
@@ -36,10 +37,11 @@ local function explanation(n, size, list, basis, axis)
     return table.concat(lines, "\n")
 end
 
---- good_size(n [, {device =, axis =, explain =}]): the size >= n that is best for a transform on the device (default: the
--- default device): even, with no prime factor above 7. On GPUs the one with the least product of time and memory, by
--- measured times and work areas of real rows (axis "row", the default) or of an axis above them ("column"); on the host by
--- smoothness alone. With explain, also the reason as text, and the candidates: a list of {size =, ps = picoseconds per
+--- good_size(n [, {device =, axis =, explain =}]): the size >= n that is best for a transform on
+-- the device (default: the default device): even, with no prime factor above 7. On GPUs the one
+-- with the least product of time and memory, by measured times and work areas of real rows (axis
+-- "row", the default) or of an axis above them ("column"); on the host by smoothness alone. With
+-- explain, also the reason as text, and the candidates: a list of {size =, ps = picoseconds per
 -- point, work = 1 where a work area as large as the data is needed}.
 function fft.good_size(n, options)
     options = options or {}
@@ -50,16 +52,17 @@ function fft.good_size(n, options)
     return size, explanation(n, size, list, basis, options.axis or "row"), list
 end
 
---- good_grid(least [, {device =, given =}]): extents >= least (a list of one to three) for a real transform over all axes.
--- As good_size, but for the axes together: on GPUs one axis that needs a work area needs it for everything. Extents with
--- given[i] stay as they are.
+--- good_grid(least [, {device =, given =}]): extents >= least (a list of one to three) for a real
+-- transform over all axes. As good_size, but for the axes together: on GPUs one axis that needs a
+-- work area needs it for everything. Extents with given[i] stay as they are.
 function fft.good_grid(least, options)
     options = options_of(options, "fft.good_grid", {"device", "given"})
     return core.fft.choose_grid(least, options.given or {}, {device = options.device})
 end
 
---- work(kind, dims [, {batch =, in_place =, device =}]): the bytes of the work area that a transform takes, and who says
--- so: the library, a record, or how it was derived. kind: "c2c", "r2c" or "c2r"; dims: one to three extents.
+--- work(kind, dims [, {batch =, in_place =, device =}]): the bytes of the work area that a
+-- transform takes, and who says so: the library, a record, or how it was derived. kind: "c2c",
+-- "r2c" or "c2r"; dims: one to three extents.
 fft.work = core.fft.work
 
 --- library([device]): name and version of the library that makes the transforms.
@@ -90,7 +93,8 @@ local function axes_of(what, a, given)
     return axes
 end
 
--- The array with the axes last: itself and true where they are, or a dense copy; and how to permute back.
+-- The array with the axes last: itself and true where they are, or a dense copy; and how to permute
+-- back.
 local function last(a, axes)
     local chosen, order, inverse, plain = {}, {}, {}, true
     for _, axis in ipairs(axes) do
@@ -125,7 +129,8 @@ local function over(a, axes, transform)
     return back:copy()
 end
 
--- Complex transforms: the order of axes does not matter, and any number of them can be taken three at a time.
+-- Complex transforms: the order of axes does not matter, and any number of them can be taken three
+-- at a time.
 local function complex(what, a, options, inverse)
     options = options_of(options, what, { "axes", "normalise" })
     local axes = axes_of(what, a, options.axes)
@@ -150,17 +155,20 @@ local function complex(what, a, options, inverse)
     return current
 end
 
---- Complex transform over named axes (default all): fft.fftn(a [, {axes =}]). A real array becomes complex first. c64.
+--- Complex transform over named axes (default all): fft.fftn(a [, {axes =}]). A real array becomes
+-- complex first. c64.
 function fft.fftn(a, options)
     return complex("fft.fftn", a, options, false)
 end
 
---- Its inverse, divided by the number of points unless normalise = false: fft.ifftn(a [, {axes =, normalise =}]). c64.
+--- Its inverse, divided by the number of points unless normalise = false: fft.ifftn(a [, {axes =,
+-- normalise =}]). c64.
 function fft.ifftn(a, options)
     return complex("fft.ifftn", a, options, true)
 end
 
--- The named axes with the last one, which is halved, at the end; the others in their order. At most three.
+-- The named axes with the last one, which is halved, at the end; the others in their order. At most
+-- three.
 local function real_axes(what, a, options)
     local axes = axes_of(what, a, options.axes)
     if #axes > 3 then
@@ -173,7 +181,8 @@ local function real_axes(what, a, options)
     return axes
 end
 
---- Real-to-complex transform: fft.rfftn(a [, {axes =}]). The last axis named has n/2 + 1 elements in the result. c64.
+--- Real-to-complex transform: fft.rfftn(a [, {axes =}]). The last axis named has n/2 + 1 elements
+-- in the result. c64.
 function fft.rfftn(a, options)
     options = options_of(options, "fft.rfftn", { "axes" })
     local axes = real_axes("fft.rfftn", a, options)
@@ -182,8 +191,8 @@ function fft.rfftn(a, options)
     end)
 end
 
---- Its inverse: fft.irfftn(a [, {axes =, n =, normalise =}]). n: samples along the last axis named (default the even
--- number). f32.
+--- Its inverse: fft.irfftn(a [, {axes =, n =, normalise =}]). n: samples along the last axis named
+-- (default the even number). f32.
 function fft.irfftn(a, options)
     options = options_of(options, "fft.irfftn", { "axes", "n", "normalise" })
     local axes = real_axes("fft.irfftn", a, options)
@@ -204,7 +213,8 @@ local function shift(what, a, options, sign)
     return op.run("roll", a, amounts, { out = options.out })
 end
 
---- Brings element 1 (the zero frequency) to the middle, n/2 (rounded down) elements on: fft.fftshift(a [, {axes =, out =}]).
+--- Brings element 1 (the zero frequency) to the middle, n/2 (rounded down) elements on:
+-- fft.fftshift(a [, {axes =, out =}]).
 function fft.fftshift(a, options)
     return shift("fft.fftshift", a, options, 1)
 end

@@ -302,7 +302,8 @@ local function overview()
     return table.concat(lines, "\n")
 end
 
--- The comment above a Lua function's definition, a list of lines, and the definition's first line; nil where there is none.
+-- The comment above a Lua function's definition, a list of lines, and the definition's first line;
+-- nil where there is none.
 local function comment_of(f)
     local info = debug.getinfo(require("moonbeam.internal.arguments").original(f), "S")
     local name = info.source:match("^@(.*)")
@@ -327,7 +328,8 @@ local function comment_of(f)
     return definition and comment, definition, info
 end
 
--- What is said above a Lua function's definition. `name` is how it was asked for; without it, the definition's own.
+-- What is said above a Lua function's definition. `name` is how it was asked for; without it, the
+-- definition's own.
 local function function_text(f, name)
     local comment, definition, info = comment_of(f)
     if not comment then
@@ -393,7 +395,8 @@ local function string_text(subject)
         nearest and ("; did you mean '%s'?"):format(nearest) or ""), { op = "help" })
 end
 
--- Help on a name, a function, a module or an array, as text; an overview without an argument. `asked`: how a function was named.
+-- Help on a name, a function, a module or an array, as text; an overview without an argument.
+-- `asked`: how a function was named.
 function help.text(subject, asked)
     if subject == nil then
         return overview()

@@ -1,5 +1,5 @@
---- Image files by their names: .tif and .tiff, .npy, and HDF5 (FILE.h5 or FILE.h5:/path); whole, or as volumes that are read
--- and written block by block (moonbeam.volumes).
+--- Image files by their names: .tif and .tiff, .npy, and HDF5 (FILE.h5 or FILE.h5:/path); whole, or
+-- as volumes that are read and written block by block (moonbeam.volumes).
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
@@ -114,8 +114,9 @@ local function kind_of(name, what)
     return kinds[extension] and kinds[extension][what], ("%s: images are .tif, .npy or .h5"):format(name)
 end
 
---- An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames, ...}). Close it when done.
--- Options: channel, frame (1-based): one volume of a TIFF hyperstack; without them all its pages.
+--- An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames,
+-- ...}). Close it when done. Options: channel, frame (1-based): one volume of a TIFF hyperstack;
+-- without them all its pages.
 function images.open(name, options)
     options = options_of(options, "images.open", {"channel", "frame"})
     local open, problem = kind_of(name, "open")
@@ -128,10 +129,10 @@ function images.read(name, device)
     return volumes.load(volume, device or mb.default_device()), volume.meta
 end
 
---- A new image file to be written block by block; its name decides the format: an object with volume(channel, frame),
--- finish() and close(); without finish nothing is left. Options: shape and dtype of a volume,
--- overwrite (default false); for TIFF also channels, frames, meta (of the file it was made from),
--- spacing and unit.
+--- A new image file to be written block by block; its name decides the format: an object with
+-- volume(channel, frame), finish() and close(); without finish nothing is left. Options: shape and
+-- dtype of a volume, overwrite (default false); for TIFF also channels, frames, meta (of the file
+-- it was made from), spacing and unit.
 function images.create(name, options)
     local create, problem = kind_of(name, "create")
     if type(options) ~= "table" then

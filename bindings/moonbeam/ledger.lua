@@ -1,6 +1,6 @@
---- Ledgers: what every step of a program took, to the byte. `record` writes one during a real run, `dry_run` without
--- running: the devices are replaced by images in the same state, on which operators are planned and accounted for, but
--- there is no data. Both give the same rows.
+--- Ledgers: what every step of a program took, to the byte. `record` writes one during a real run,
+-- `dry_run` without running: the devices are replaced by images in the same state, on which
+-- operators are planned and accounted for, but there is no data. Both give the same rows.
 
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
@@ -88,11 +88,11 @@ function ledger.record(fn, ...)
     return made, table.unpack(made.results, 1, made.results.n)
 end
 
---- mb.dry_run(fn, ...): the ledger that mb.ledger(fn, ...) would give, without running. Arrays that exist have shape and
--- place but no values; those that fn makes are gone afterwards. File reads give shapes, results
--- are not written. What asks for a value gets one that can be printed and scales arrays, and is
--- an error elsewhere; only its equality with a number (v:min() == 0) cannot be noticed: that is
--- false without a word. mb.bound gives plans a value.
+--- mb.dry_run(fn, ...): the ledger that mb.ledger(fn, ...) would give, without running. Arrays that
+-- exist have shape and place but no values; those that fn makes are gone afterwards. File reads
+-- give shapes, results are not written. What asks for a value gets one that can be printed and
+-- scales arrays, and is an error elsewhere; only its equality with a number (v:min() == 0) cannot
+-- be noticed: that is false without a word. mb.bound gives plans a value.
 function ledger.dry_run(fn, ...)
     local made = run(true, fn, ...)
     made.results = nil
@@ -102,9 +102,10 @@ end
 --- Is a dry run going on?
 ledger.dry = core.device.dry
 
---- mb.bound(bound, fn, ...): what fn(...) returns; in a dry run, where fn may ask for values that do not exist, the bound.
--- fn is called in either case, so that what it takes is counted. Only arrays without data raise what makes it the bound, so it
--- serves plans (which hand a function a shadow device) as well.
+--- mb.bound(bound, fn, ...): what fn(...) returns; in a dry run, where fn may ask for values that
+-- do not exist, the bound. fn is called in either case, so that what it takes is counted. Only
+-- arrays without data raise what makes it the bound, so it serves plans (which hand a function a
+-- shadow device) as well.
 function ledger.bound(bound, fn, ...)
     local asked = core.array.unknown_count()
     local results = table.pack(pcall(fn, ...))
@@ -159,7 +160,8 @@ end
 --- ledger.replay(finds, fn, ...): calls fn(...), whose dry runs know these values.
 ledger.replay = with_finds
 
---- The rows: {kind, device, label, owner, keep, temp, work, live, peak}. Bytes, rounded as the pool rounds them.
+--- The rows: {kind, device, label, owner, keep, temp, work, live, peak}. Bytes, rounded as the pool
+-- rounds them.
 function methods:rows()
     return self.list
 end
@@ -178,7 +180,8 @@ local function row_equal(a, b)
     return true
 end
 
---- The rows in which two ledgers differ: a list of {step, a, b}, where a or b is nil beyond the end of one. Empty: equal.
+--- The rows in which two ledgers differ: a list of {step, a, b}, where a or b is nil beyond the end
+-- of one. Empty: equal.
 function ledger.diff(a, b)
     local list = {}
     for i = 1, math.max(#a.list, #b.list) do
@@ -252,7 +255,8 @@ local function note(self, row)
     return #self.list > 1 and "smaller chunks" or ""
 end
 
---- The ledger as text: a row per step; the peak's row is marked. Options: {limit = rows shown at most}.
+--- The ledger as text: a row per step; the peak's row is marked. Options: {limit = rows shown at
+-- most}.
 function methods:text(options)
     local rows, limit = self.list, options_of(options, "ledger.text", {"limit"}).limit or math.huge
     local many = several_devices(rows)
@@ -291,7 +295,8 @@ local function json_string(text)
     end) .. "\""
 end
 
---- {"dry":, "peak":, "basis":, "rows":[...]}; basis only where a device was planned for without being here.
+--- {"dry":, "peak":, "basis":, "rows":[...]}; basis only where a device was planned for without
+-- being here.
 function methods:to_json()
     local parts = {}
     for i, row in ipairs(self.list) do
@@ -307,8 +312,8 @@ function methods:to_json()
         table.concat(parts, ",\n"))
 end
 
---- Predicted beside measured: a line per step with both peaks and their difference. Returns the text and the number of
--- steps that differ.
+--- Predicted beside measured: a line per step with both peaks and their difference. Returns the
+-- text and the number of steps that differ.
 function ledger.comparison(predicted, measured)
     local differing = ledger.diff(predicted, measured)
     local cells = {{"", "step", "line", "keep", "predicted", "measured", "difference"}}

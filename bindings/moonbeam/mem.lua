@@ -1,4 +1,5 @@
---- The arrays there are: `mb.mem()` lists them with names, shapes, bytes, ages and the lines that made them.
+--- The arrays there are: `mb.mem()` lists them with names, shapes, bytes, ages and the lines that
+-- made them.
 
 local core = require "moonbeam.core"
 
@@ -34,7 +35,8 @@ local function search(names, t, prefix, deeper)
     end
 end
 
--- Names by array: the locals and upvalues of the functions that run, then globals. The first one found counts.
+-- Names by array: the locals and upvalues of the functions that run, then globals. The first one
+-- found counts.
 local function find_names(env)
     local names = {}
     for level = 3, 60 do
@@ -102,10 +104,11 @@ function metatable.__tostring(list)
     return table.concat(lines, "\n")
 end
 
---- mb.mem(): a list, oldest first, of {name, dtype, shape, bytes, storage, age (s), owner, device, references, view}; its
--- text is a table. `storage` is what the array's block takes in the pool; where arrays share one, all but the first are
--- views. `bytes` of the list is the sum. What nobody refers to any more is freed before. `env`: where to look for names
--- besides the variables of running functions (default: the globals).
+--- mb.mem(): a list, oldest first, of {name, dtype, shape, bytes, storage, age (s), owner, device,
+-- references, view}; its text is a table. `storage` is what the array's block takes in the pool;
+-- where arrays share one, all but the first are views. `bytes` of the list is the sum. What nobody
+-- refers to any more is freed before. `env`: where to look for names besides the variables of
+-- running functions (default: the globals).
 function mem.list(env)
     if env ~= nil and type(env) ~= "table" then
         core.error.raise("argument", ("env is a %s; give a table"):format(type(env)),

@@ -1,5 +1,6 @@
---- How much two images of one shape differ. Each takes (image, reference) of any real dtype on one device and returns a
--- number; differences are f32, sums double. Definitions are those of skimage.metrics.
+--- How much two images of one shape differ. Each takes (image, reference) of any real dtype on one
+-- device and returns a number; differences are f32, sums double. Definitions are those of
+-- skimage.metrics.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
@@ -32,14 +33,16 @@ function metrics.rmse(a, b)
     return difference:norm() / math.sqrt(count)
 end
 
---- Peak signal-to-noise ratio in dB; the peak is that of the reference, greatest less least, or options.range.
+--- Peak signal-to-noise ratio in dB; the peak is that of the reference, greatest less least, or
+-- options.range.
 function metrics.psnr(a, b, options)
     options = options_of(options, "metrics.psnr", {"range"})
     local rmse = metrics.rmse(a, b)
     return rmse == 0 and math.huge or 20 * math.log((options.range or b:max() - b:min()) / rmse, 10)
 end
 
---- Normalised cross-correlation about the means (Pearson's): 1 for images that differ by a factor and an offset.
+--- Normalised cross-correlation about the means (Pearson's): 1 for images that differ by a factor
+-- and an offset.
 function metrics.ncc(a, b)
     local x <close> = real(a, a:mean())
     local y <close> = real(b, b:mean())
@@ -48,7 +51,8 @@ function metrics.ncc(a, b)
     return norms > 0 and x:sum() / norms or 0
 end
 
---- I-divergence of the reference y from the model a: sum of y log(y / a) - y + a; a is bounded below by eps (default 1e-12).
+--- I-divergence of the reference y from the model a: sum of y log(y / a) - y + a; a is bounded
+-- below by eps (default 1e-12).
 function metrics.i_divergence(a, y, options)
     options = options_of(options, "metrics.i_divergence", {"eps"})
     local padded <close> = mb.embed(a, a.shape)
@@ -60,10 +64,11 @@ end
 -- The window: a Gaussian of 1.5 px, cut off at 5.
 local SIGMA, RADIUS = 1.5, 5
 
---- Structural similarity (Z. Wang et al., IEEE Trans. Image Process. 13, 600, 2004): Gaussian window of sigma 1.5 px, 11 px
--- along every axis, K1 = 0.01, K2 = 0.03; the mean over the pixels whose window lies in the image. What
--- skimage.metrics.structural_similarity gives with gaussian_weights, sigma 1.5, use_sample_covariance = False.
--- options.range: default the reference's greatest less least. Five arrays beside the two.
+--- Structural similarity (Z. Wang et al., IEEE Trans. Image Process. 13, 600, 2004): Gaussian
+-- window of sigma 1.5 px, 11 px along every axis, K1 = 0.01, K2 = 0.03; the mean over the pixels
+-- whose window lies in the image. What skimage.metrics.structural_similarity gives with
+-- gaussian_weights, sigma 1.5, use_sample_covariance = False. options.range: default the
+-- reference's greatest less least. Five arrays beside the two.
 function metrics.ssim(a, b, options)
     options = options_of(options, "metrics.ssim", {"range"})
     local ranges = {}

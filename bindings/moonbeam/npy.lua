@@ -1,4 +1,5 @@
---- NumPy's .npy files (format versions 1 to 3, little-endian, C order), whole and by blocks (moonbeam.volumes).
+--- NumPy's .npy files (format versions 1 to 3, little-endian, C order), whole and by blocks
+-- (moonbeam.volumes).
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
@@ -71,8 +72,8 @@ function writer:volume()
     return self.target
 end
 
---- A new file to be written block by block: an object with volume(), finish() and close(); without finish nothing is left.
--- Options: shape, dtype, overwrite (default false).
+--- A new file to be written block by block: an object with volume(), finish() and close(); without
+-- finish nothing is left. Options: shape, dtype, overwrite (default false).
 function npy.create(name, options)
     options = options_of(options, "npy.create", {"shape", "dtype", "overwrite"})
     file_name.check(name, file_name.NPY, nil, "npy.create")

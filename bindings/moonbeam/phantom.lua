@@ -1,7 +1,7 @@
 --- Analytic phantoms: sums of ellipsoids for `mb.ellipsoid_projections` and `mb.ellipsoid_volume`.
 --
--- Tables list {density, a, b, c, x, y, z, phi in degrees} in units of the half-width; `phantom.scale` turns them into the flat
--- vector in pixels that the operators take.
+-- Tables list {density, a, b, c, x, y, z, phi in degrees} in units of the half-width;
+-- `phantom.scale` turns them into the flat vector in pixels that the operators take.
 
 local mb = require "moonbeam"
 local on_error = require "moonbeam.internal.on_error"
@@ -10,9 +10,10 @@ local whole_call = require "moonbeam.internal.whole"
 
 local phantom = {}
 
---- The Shepp-Logan head in three dimensions with the higher contrast usual in tests: the ten ellipses of L. A. Shepp and
--- B. F. Logan (IEEE Trans. Nucl. Sci. 21, 1974, table 1), densities after P. A. Toft (The Radon Transform, 1996), extended
--- along the axis (A. C. Kak, M. Slaney, 1988, section 3.1).
+--- The Shepp-Logan head in three dimensions with the higher contrast usual in tests: the ten
+-- ellipses of L. A. Shepp and B. F. Logan (IEEE Trans. Nucl. Sci. 21, 1974, table 1), densities
+-- after P. A. Toft (The Radon Transform, 1996), extended along the axis (A. C. Kak, M. Slaney,
+-- 1988, section 3.1).
 phantom.shepp_logan = {
     {1.0, 0.69, 0.92, 0.81, 0, 0, 0, 0},
     {-0.8, 0.6624, 0.874, 0.78, 0, -0.0184, 0, 0},
@@ -31,8 +32,8 @@ function phantom.ball(density, radius, x, y, z)
     return {{density, radius, radius, radius, x or 0, y or 0, z or 0, 0}}
 end
 
---- Flat vector in pixels. Positions and half axes times `half_width`, heights times `half_height` (default the same);
--- densities times `density` (default 1: the table's value per pixel).
+--- Flat vector in pixels. Positions and half axes times `half_width`, heights times `half_height`
+-- (default the same); densities times `density` (default 1: the table's value per pixel).
 function phantom.scale(ellipsoids, half_width, half_height, density)
     half_height = half_height or half_width
     density = density or 1
@@ -54,7 +55,8 @@ function phantom.heights(rows)
     return heights
 end
 
--- Numbers in [0, 1) that depend on the seed alone (a linear congruential generator of 48 bits, as drand48).
+-- Numbers in [0, 1) that depend on the seed alone (a linear congruential generator of 48 bits, as
+-- drand48).
 local function generator(seed)
     local state = ((seed << 16) + 0x330e) & 0xffffffffffff
     return function()
@@ -63,14 +65,16 @@ local function generator(seed)
     end
 end
 
---- A volume with spheres at random places, voxels that an edge crosses in proportion: phantom.spheres({nz, ny, nx} [, options]).
+--- A volume with spheres at random places, voxels that an edge crosses in proportion:
+-- phantom.spheres({nz, ny, nx} [, options]).
 --
--- Options: count (default 40); radius, {least, greatest} in px (default 2 and 8 % of the smaller of ny and nx); flatten, the
--- height over the width (default 1: spheres; below 1 where planes are further apart than pixels); density, {least, greatest}
--- or one number (default 100), added where spheres overlap; margin, how far centres stay from the faces in px (default 0:
--- some spheres are cut); background (default 0); seed (default 1); subsamples (default 4: points per voxel edge, along all
--- axes); device. Returns the volume, f32, and the spheres: a list of {density =, radius =, height =, center = {z, y, x}},
--- centres 0-based.
+-- Options: count (default 40); radius, {least, greatest} in px (default 2 and 8 % of the smaller of
+-- ny and nx); flatten, the height over the width (default 1: spheres; below 1 where planes are
+-- further apart than pixels); density, {least, greatest} or one number (default 100), added where
+-- spheres overlap; margin, how far centres stay from the faces in px (default 0: some spheres are
+-- cut); background (default 0); seed (default 1); subsamples (default 4: points per voxel edge,
+-- along all axes); device. Returns the volume, f32, and the spheres: a list of {density =, radius
+-- =, height =, center = {z, y, x}}, centres 0-based.
 function phantom.spheres(size, options)
     options = options_of(options, "phantom.spheres", {"count", "radius", "flatten", "density", "margin", "background", "seed",
         "subsamples", "device"})

@@ -221,8 +221,8 @@ function plan.max_chunk(options)
     return require("moonbeam.tomo.scan_memory").max_chunk(options)
 end
 
--- max_slices(fn, make_input, available [, device]): the largest n for which fn(make_input(n, device),
--- device) stays within the available bytes, input included, and its peak.
+-- max_slices(fn, make_input, available [, device]): the largest n for which fn(make_input(n,
+-- device), device) stays within the available bytes, input included, and its peak.
 function plan.max_slices(fn, make_input, available, device)
     for name, value in pairs {fn = fn or false, make_input = make_input or false} do
         if type(value) ~= "function" then

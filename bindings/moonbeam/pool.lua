@@ -134,9 +134,10 @@ end
 
 local GROUPS = { owner = true, tag = true, ["end"] = true }
 
--- What is live, by "owner" (source line or operator; the default), "tag" or "end" (array, scratch), most bytes first:
--- {<by>, bytes, blocks, requested, first, age}, where first is the number of the oldest allocation and age its seconds.
--- `bytes` and `blocks` of the list are the sums: those of the pool.
+-- What is live, by "owner" (source line or operator; the default), "tag" or "end" (array, scratch),
+-- most bytes first: {<by>, bytes, blocks, requested, first, age}, where first is the number of the
+-- oldest allocation and age its seconds. `bytes` and `blocks` of the list are the sums: those of
+-- the pool.
 function pool.usage(by, device)
     by = by or "owner"
     if not GROUPS[by] then
@@ -244,8 +245,8 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Traces
 
--- RMM's replay format; what it does not know comes last. A replay cannot free what it has not seen allocated, so frees of
--- blocks that are older than the trace are left out.
+-- RMM's replay format; what it does not know comes last. A replay cannot free what it has not seen
+-- allocated, so frees of blocks that are older than the trace are left out.
 local function to_csv(events)
     local rmm = { alloc = "allocate", free = "free", refused = "allocate failure" }
     local lines, seen = { "Thread,Time,Action,Pointer,Size,Stream,Live,Owner,Tag" }, {}
@@ -338,8 +339,8 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Debug mode
 
--- debug(on [, device]): a guard unit on either side of every block, and fill patterns: new blocks are NaN, freed ones
--- 0xDD. Can be switched only while nothing is live on the device.
+-- debug(on [, device]): a guard unit on either side of every block, and fill patterns: new blocks
+-- are NaN, freed ones 0xDD. Can be switched only while nothing is live on the device.
 
 local damage_metatable = {
     __tostring = function(list)
@@ -356,8 +357,9 @@ local damage_metatable = {
 
 local find_damage = core.pool.damage
 
--- Damaged guards, of blocks freed since the pool was made and of live ones: {owner, freed, offset, bytes, after, distance,
--- value}; its text is a report. `freed` is where the block was freed, nil for a live one.
+-- Damaged guards, of blocks freed since the pool was made and of live ones: {owner, freed, offset,
+-- bytes, after, distance, value}; its text is a report. `freed` is where the block was freed, nil
+-- for a live one.
 function pool.damage(device)
     return setmetatable(find_damage(device), damage_metatable)
 end
@@ -378,10 +380,10 @@ local accounting_metatable = {
     end,
 }
 
--- Lines that add up to what the system or driver reports as used on the device: live (arrays, scratch, FFT work areas), idle
--- (the pool's other committed memory), fft_plans (the library's own), library (the backend's context and modules), other
--- (everything else: other processes; on the host also this program); used is their sum, total what there is. Its text is a
--- table.
+-- Lines that add up to what the system or driver reports as used on the device: live (arrays,
+-- scratch, FFT work areas), idle (the pool's other committed memory), fft_plans (the library's
+-- own), library (the backend's context and modules), other (everything else: other processes; on
+-- the host also this program); used is their sum, total what there is. Its text is a table.
 function pool.accounting(device)
     device = open(device)
     local stats = device_stats(device)

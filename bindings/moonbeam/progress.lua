@@ -1,5 +1,5 @@
---- Progress of long work: on a terminal one line redrawn with bar, rate and remaining time; elsewhere one line at most
--- every ten seconds, so that a log does not flood.
+--- Progress of long work: on a terminal one line redrawn with bar, rate and remaining time;
+-- elsewhere one line at most every ten seconds, so that a log does not flood.
 
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"

@@ -1,8 +1,9 @@
 --- Point spread functions: centres, normalisation, cropping, models.
 --
--- A PSF is a small array of one to three axes, last axis x. Its centre is a 0-based pixel-centre coordinate per axis.
--- Without one, functions take the middle, (n - 1) / 2 rounded down (scipy.signal's mode "same"); numpy's fftshift puts
--- the origin of even extents one voxel further, at n / 2: say center = "fft" for those.
+-- A PSF is a small array of one to three axes, last axis x. Its centre is a 0-based pixel-centre
+-- coordinate per axis. Without one, functions take the middle, (n - 1) / 2 rounded down
+-- (scipy.signal's mode "same"); numpy's fftshift puts the origin of even extents one voxel further,
+-- at n / 2: say center = "fft" for those.
 
 local mb = require "moonbeam"
 local on_error = require "moonbeam.internal.on_error"
@@ -90,9 +91,10 @@ function ways.mass(a)
     return center
 end
 
---- The centre of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum", "mass" (with fractions), or a
--- list of coordinates, which is checked and returned. A centre that was found from values has found = true: grids are then
--- chosen so that they suit any centre, so a dry run, which has no values and gets some centre, tells the same bytes.
+--- The centre of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum", "mass"
+-- (with fractions), or a list of coordinates, which is checked and returned. A centre that was
+-- found from values has found = true: grids are then chosen so that they suit any centre, so a dry
+-- run, which has no values and gets some centre, tells the same bytes.
 function psf.center(a, how)
     how = how or "middle"
     if type(how) == "table" then
@@ -111,7 +113,8 @@ function psf.center(a, how)
     return way(a)
 end
 
---- The sum of all elements; 1 in a dry run. An error where it is not positive: such a PSF cannot be normalised.
+--- The sum of all elements; 1 in a dry run. An error where it is not positive: such a PSF cannot be
+-- normalised.
 function psf.sum(a)
     local total <close> = mb.reduce(a, "sum")
     if a.device.dry then
@@ -188,8 +191,8 @@ function psf.normalise(a)
     return mb.binary(result, "div", {scalar = psf.sum(result), out = result})
 end
 
---- The smallest box around the centre, symmetric about it, that holds `energy` (default 0.99) of the sum along every axis.
--- Returns a dense copy. Options: energy, center (default "maximum").
+--- The smallest box around the centre, symmetric about it, that holds `energy` (default 0.99) of
+-- the sum along every axis. Returns a dense copy. Options: energy, center (default "maximum").
 function psf.crop(a, options)
     options = options_of(options, "psf.crop", {"energy", "center"})
     local energy, center = options.energy or 0.99, psf.center(a, options.center or "maximum")
@@ -217,8 +220,8 @@ function psf.crop(a, options)
     return view:copy()
 end
 
---- Shifts a PSF so that its centre (option `center`, default "mass") comes to the middle voxel, by phase: sub-pixel and
--- circular, in single precision. Returns an f32 array of the same shape.
+--- Shifts a PSF so that its centre (option `center`, default "mass") comes to the middle voxel, by
+-- phase: sub-pixel and circular, in single precision. Returns an f32 array of the same shape.
 function psf.recentre(a, options)
     options = options_of(options, "psf.recentre", {"center"})
     local center, shape = psf.center(a, options.center or "mass"), a.shape
@@ -232,12 +235,14 @@ function psf.recentre(a, options)
     return mb.irfft(spectrum, {axes = a.rank, n = n, consume = true, normalise = false})
 end
 
---- Gaussian PSF: psf.gaussian(size, sigma [, {center, normalise, device}]): the operator psf_gaussian.
+--- Gaussian PSF: psf.gaussian(size, sigma [, {center, normalise, device}]): the operator
+-- psf_gaussian.
 function psf.gaussian(size, sigma, options)
     return mb.psf_gaussian(size, sigma, options)
 end
 
--- Bessel function of the first kind, order 0 (M. Abramowitz, I. A. Stegun, 9.4.1 and 9.4.3, error below 1e-7).
+-- Bessel function of the first kind, order 0 (M. Abramowitz, I. A. Stegun, 9.4.1 and 9.4.3, error
+-- below 1e-7).
 local function bessel_j0(x)
     x = math.abs(x)
     if x <= 3 then
@@ -261,8 +266,8 @@ local function positive(what, options, names)
     end
 end
 
--- Models and resampled PSFs are made by Lua, value by value. What is more than this (minutes) is no PSF that anybody wants but
--- lengths in units that differ.
+-- Models and resampled PSFs are made by Lua, value by value. What is more than this (minutes) is no
+-- PSF that anybody wants but lengths in units that differ.
 local MOST_TERMS, MOST_VALUES = 5e9, 1 << 24
 local COARSEST = 20 -- pixels, in wavelengths over numerical apertures; a light spot is half of one
 
@@ -282,9 +287,9 @@ local function nodes(count, limit, linear)
     return rho, weights
 end
 
--- |integral over rho from 0 to `limit` of J0(k NA r rho) exp(i k path(rho, z)) rho drho|^2 at pixel centres about the
--- middle, sum 1, f32 (z, y, x). `even`: planes at z and -z are equal, and paths are polynomials
--- of rho.
+-- |integral over rho from 0 to `limit` of J0(k NA r rho) exp(i k path(rho, z)) rho drho|^2 at pixel
+-- centres about the middle, sum 1, f32 (z, y, x). `even`: planes at z and -z are equal, and paths
+-- are polynomials of rho.
 local function scalar(what, size, options, limit, path, even)
     if type(size) ~= "table" or #size ~= 3 then
         fail("size is {nz, ny, nx}", "size", what)
@@ -361,9 +366,10 @@ local function scalar(what, size, options, limit, path, even)
     return mb.binary(raw, "div", {scalar = total, out = raw})
 end
 
---- Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centres about the middle, sum 1, f32 (z, y, x):
--- h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(-i k NA^2 z rho^2 / (2 n)) rho drho|^2, k = 2 pi / wavelength.
--- size {nz, ny, nx}; options na, wavelength (in vacuum), index (n, default 1.515), pixel, step (lateral and axial distance of
+--- Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centres about the
+-- middle, sum 1, f32 (z, y, x): h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(-i k
+-- NA^2 z rho^2 / (2 n)) rho drho|^2, k = 2 pi / wavelength. size {nz, ny, nx}; options na,
+-- wavelength (in vacuum), index (n, default 1.515), pixel, step (lateral and axial distance of
 -- samples), all lengths in one unit; device. Needs z symmetric about focus: no aberration.
 function psf.born_wolf(size, options)
     local what = "psf.born_wolf"
@@ -378,18 +384,20 @@ function psf.born_wolf(size, options)
     end, true)
 end
 
---- Widefield PSF through layers of different refractive index (S. F. Gibson, F. Lanni, J. Opt. Soc. Am. A 9, 154, 1992),
--- sampled at pixel centres about the middle, sum 1, f32 (z, y, x):
--- h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(i k W(rho, z)) rho drho|^2, with the difference of optical
--- paths W = d c(ns) + t c(n) - t0 c(n0) + tg c(ng) - tg0 c(ng0), c(n) = sqrt(n^2 - NA^2 rho^2): d depth of the emitter under
--- the coverslip, t = t0 + z - d n / ns the immersion, so that the middle plane is the paraxial focus on the emitter.
--- z grows with the immersion's thickness. Light that cannot pass a layer (NA rho above its index) is left out.
+--- Widefield PSF through layers of different refractive index (S. F. Gibson, F. Lanni, J. Opt. Soc.
+-- Am. A 9, 154, 1992), sampled at pixel centres about the middle, sum 1, f32 (z, y, x): h(r, z) =
+-- |integral over rho from 0 to 1 of J0(k NA r rho) exp(i k W(rho, z)) rho drho|^2, with the
+-- difference of optical paths W = d c(ns) + t c(n) - t0 c(n0) + tg c(ng) - tg0 c(ng0), c(n) =
+-- sqrt(n^2 - NA^2 rho^2): d depth of the emitter under the coverslip, t = t0 + z - d n / ns the
+-- immersion, so that the middle plane is the paraxial focus on the emitter. z grows with the
+-- immersion's thickness. Light that cannot pass a layer (NA rho above its index) is left out.
 --
--- size {nz, ny, nx}; options na, wavelength (in vacuum), pixel, step as for born_wolf; index (n: immersion, default 1.515),
--- index_design (n0, default index), working_distance (t0; needed where n and n0 differ), index_sample (ns, default index),
--- depth (d, default 0), index_glass (ng, default 1.515), index_glass_design (ng0, default ng), glass (tg) and glass_design
--- (tg0, default tg): thickness of the coverslip, needed where it is not what the objective was made for. All lengths in one
--- unit; device.
+-- size {nz, ny, nx}; options na, wavelength (in vacuum), pixel, step as for born_wolf; index (n:
+-- immersion, default 1.515), index_design (n0, default index), working_distance (t0; needed where n
+-- and n0 differ), index_sample (ns, default index), depth (d, default 0), index_glass (ng, default
+-- 1.515), index_glass_design (ng0, default ng), glass (tg) and glass_design (tg0, default tg):
+-- thickness of the coverslip, needed where it is not what the objective was made for. All lengths
+-- in one unit; device.
 function psf.gibson_lanni(size, options)
     local what = "psf.gibson_lanni"
     options = options_of(options, what, {"na", "wavelength", "pixel", "step", "index", "index_design", "working_distance",
@@ -422,8 +430,9 @@ function psf.gibson_lanni(size, options)
     end, false)
 end
 
--- Resamples the middle axis of a flat list (outer, n, inner): element i of the result is the mean of the linear
--- interpolation over its own extent, `ratio` elements of the source about center + (i - target) * ratio; 0 outside.
+-- Resamples the middle axis of a flat list (outer, n, inner): element i of the result is the mean
+-- of the linear interpolation over its own extent, `ratio` elements of the source about center + (i
+-- - target) * ratio; 0 outside.
 local function resample_axis(values, outer, n, inner, center, size, target, ratio)
     local result, points = {}, math.max(1, math.ceil(8 * ratio))
     local weights = {}
@@ -455,10 +464,11 @@ local function resample_axis(values, outer, n, inner, center, size, target, rati
     return result
 end
 
---- A PSF at other distances of samples: psf.resample(a, from, to [, options]), both one number per axis in one unit, such as
--- a measured PSF at the image's voxels. Linear between samples; where voxels become larger, the mean over each. Options:
--- center (default "maximum"), which comes to the middle voxel; size, the result's extents (default: odd, all that is there).
--- Returns an f32 array of sum 1 on the PSF's device.
+--- A PSF at other distances of samples: psf.resample(a, from, to [, options]), both one number per
+-- axis in one unit, such as a measured PSF at the image's voxels. Linear between samples; where
+-- voxels become larger, the mean over each. Options: center (default "maximum"), which comes to the
+-- middle voxel; size, the result's extents (default: odd, all that is there). Returns an f32 array
+-- of sum 1 on the PSF's device.
 function psf.resample(a, from, to, options)
     options = options_of(options, "psf.resample", {"center", "size"})
     local rank, center = a.rank, psf.center(a, options.center or "maximum")

@@ -1,7 +1,8 @@
 --- Reconstruction of a whole scan, in chunks of rows that fit the budget.
 --
--- The chunk function is the whole method; its memory is not modelled but dry-run: `recon.plan` calls the very same function
--- on a shadow of the device and so knows the peak of every chunk to the byte before a frame is read.
+-- The chunk function is the whole method; its memory is not modelled but dry-run: `recon.plan`
+-- calls the very same function on a shadow of the device and so knows the peak of every chunk to
+-- the byte before a frame is read.
 
 local mb = require "moonbeam"
 local ledger = require "moonbeam.ledger"
@@ -74,8 +75,9 @@ local function numbers_of_text(path)
     return values
 end
 
---- Vertical shifts, one number a projection, in rows: from a text file (numbers between spaces, commas or line ends; # starts
--- a comment), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
+--- Vertical shifts, one number a projection, in rows: from a text file (numbers between spaces,
+-- commas or line ends; # starts a comment), a dataset of the scan's file ("/path"), or one of
+-- another file ("other.h5:/path").
 function recon.read_shifts(scan, where)
     if type(where) ~= "string" then
         mb.raise("argument", "where is a file, a dataset or both, FILE:/PATH",
@@ -162,9 +164,10 @@ function recon.center_picture(path, details)
     scan_center.picture(path, details)
 end
 
---- Range {low, high} for storing a scan's slices as `options.dtype`: "u16", the range of three slices, at a quarter, half and three
--- quarters of the height (the middle alone may be empty), and a quarter more on both sides; "f16", {0, the power of two that
--- brings them to half floats}, 1 where they fit as they are. The options as of recon.run, with the centre.
+--- Range {low, high} for storing a scan's slices as `options.dtype`: "u16", the range of three
+-- slices, at a quarter, half and three quarters of the height (the middle alone may be empty), and
+-- a quarter more on both sides; "f16", {0, the power of two that brings them to half floats}, 1
+-- where they fit as they are. The options as of recon.run, with the centre.
 function recon.find_range(scan, options)
     return scan_work.find_range(scan, options_of(options, "recon.find_range", OPTIONS))
 end
@@ -187,9 +190,9 @@ function recon.range_codes(scan, options)
     return codes
 end
 
---- The scan with its compressed frames decoded (see unpack.lua), to be closed (<close>), where the chunks of `plan`, and before them
--- the search for the axis if there is one (`searched`), would decode them more than once; else as it is. `plan` nil: all rows of
--- the options.
+--- The scan with its compressed frames decoded (see unpack.lua), to be closed (<close>), where the
+-- chunks of `plan`, and before them the search for the axis if there is one (`searched`), would
+-- decode them more than once; else as it is. `plan` nil: all rows of the options.
 function recon.decoded(scan, options, plan, searched)
     options = options_of(options, "recon.decoded", OPTIONS)
     local rows = plan and plan.rows or options.rows or {1, scan.rows}
@@ -354,15 +357,17 @@ local function width_of(scan, settings)
         or scan.cols
 end
 
---- Reconstructs projections that are in host memory into a volume in host memory, in chunks of rows that fit the device, moved
--- there and back while it computes.
+--- Reconstructs projections that are in host memory into a volume in host memory, in chunks of rows
+-- that fit the device, moved there and back while it computes.
 --
--- `projections` (angle, row, column), as the detector gave them, `angles` in radians; options: `flats` and `darks`
--- (frame, row, column), `out` (default: a new array), and those of recon.plan. Without a `center` it is looked for. Arrays in
--- pinned memory (mb.empty(shape, {pinned = device})) move at the rate of the link; others are copied through a ring.
--- The volume is that of the whole computed at once: to the bit on the host, and by the Fourier method where chunks are pairs of
--- slices, as they are unless `chunk` says otherwise; else but for rounding (back-projection has kernels for few slices and many).
--- Returns the volume (z, y, x) and the report of recon.run, with the plan.
+-- `projections` (angle, row, column), as the detector gave them, `angles` in radians; options:
+-- `flats` and `darks` (frame, row, column), `out` (default: a new array), and those of recon.plan.
+-- Without a `center` it is looked for. Arrays in pinned memory (mb.empty(shape, {pinned = device}))
+-- move at the rate of the link; others are copied through a ring. The volume is that of the whole
+-- computed at once: to the bit on the host, and by the Fourier method where chunks are pairs of
+-- slices, as they are unless `chunk` says otherwise; else but for rounding (back-projection has
+-- kernels for few slices and many). Returns the volume (z, y, x) and the report of recon.run, with
+-- the plan.
 function recon.reconstruct(projections, angles, options)
     options = options_of(options, "recon.reconstruct", OPTIONS, {"flats", "darks"})
     local settings = {}

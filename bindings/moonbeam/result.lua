@@ -408,8 +408,8 @@ function methods:prepare(z_first, z_last)
     end
 end
 
---- The same by a carrier (mb.stream): queues the writing. The array may be released after the carrier's wait, and the result
--- finished after its finish.
+--- The same by a carrier (mb.stream): queues the writing. The array may be released after the
+-- carrier's wait, and the result finished after its finish.
 function methods:carry(carrier, array, z_first)
     local first, last = take(self, array, z_first, "result:carry")
     if self.parts then
@@ -420,9 +420,9 @@ function methods:carry(carrier, array, z_first)
     mark(self, first, last)
 end
 
---- Says what the stored integers mean: value = stored * scale + offset. Before the first slice is written. Attributes as CF has
--- them, in the files of a volume in several files too; and the fields of NeXus, where value =
--- (stored + data_offset) * data_scaling_factor.
+--- Says what the stored integers mean: value = stored * scale + offset. Before the first slice is
+-- written. Attributes as CF has them, in the files of a volume in several files too; and the fields
+-- of NeXus, where value = (stored + data_offset) * data_scaling_factor.
 function methods:scaling(scale, offset)
     for name, value in pairs { scale = scale, offset = offset } do
         if type(value) ~= "number" or value ~= value or math.abs(value) == math.huge then

@@ -1,10 +1,11 @@
---- Work in blocks with reading and writing beside it: while the device computes one block, threads read and upload the next
--- one and download and write the one before. What is read and written are files, or arrays on the host.
+--- Work in blocks with reading and writing beside it: while the device computes one block, threads
+-- read and upload the next one and download and write the one before. What is read and written are
+-- files, or arrays on the host.
 --
--- One carrier reads, one writes (runtime/stream/carrier.h); each has threads and, unless it moves pinned arrays, a ring of
--- pinned host memory. Two blocks
--- of input and two of output are on the device at a time. With `overlap = false` there is one of each, and every step waits
--- for the one before; what is computed is the same.
+-- One carrier reads, one writes (runtime/stream/carrier.h); each has threads and, unless it moves
+-- pinned arrays, a ring of pinned host memory. Two blocks of input and two of output are on the
+-- device at a time. With `overlap = false` there is one of each, and every step waits for the one
+-- before; what is computed is the same.
 
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
@@ -20,8 +21,8 @@ stream.carrier = core.carrier.open
 --- Pinned host memory, for both rings together, unless told otherwise.
 stream.PINNED = 256 << 20
 
--- Threads that read and that write. Both are copies, which a few processors do; one file takes bytes from one writer at a time,
--- and more than a few only stand in each other's way there.
+-- Threads that read and that write. Both are copies, which a few processors do; one file takes
+-- bytes from one writer at a time, and more than a few only stand in each other's way there.
 local function threads_of(device, options)
     if options.threads then
         return options.threads, options.threads
@@ -56,7 +57,8 @@ local function rings(device, options)
         options.writes ~= false and {threads = writer.threads, pinned = writer.pinned, slot = options.slot, writing = true} or nil
 end
 
---- The pinned bytes that a run with these options takes: {threads, pinned, writes, files, source, sink}.
+--- The pinned bytes that a run with these options takes: {threads, pinned, writes, files, source,
+-- sink}.
 function stream.pinned_bytes(device, options)
     options = options_of(options, "stream.pinned_bytes", NAMES)
     local total = 0
@@ -97,10 +99,11 @@ end
 --   steps.prepare(block)                     (optional) what can be done for its writing while the block before is written
 --   steps.write(slices, block, carrier)      queues the writing (carrier is nil where options.writes is false)
 --   steps.done(block)                        (optional) after that
--- Options: overlap, threads (in each direction), pinned (bytes), writes (default true), files (are there several to write to?), slot
--- (bytes that a piece should have room for), source (the arrays on the host that are read, where nothing else is), sink (the
--- array on the host that is written to): where they are pinned for the device there is no ring for them.
--- Returns {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes, waits...}: seconds and bytes.
+-- Options: overlap, threads (in each direction), pinned (bytes), writes (default true), files (are
+-- there several to write to?), slot (bytes that a piece should have room for), source (the arrays
+-- on the host that are read, where nothing else is), sink (the array on the host that is written
+-- to): where they are pinned for the device there is no ring for them. Returns {wall, read, upload,
+-- compute, download, write, read_bytes, write_bytes, raw_bytes, waits...}: seconds and bytes.
 function stream.run(device, blocks, steps, options)
     options = options_of(options, "stream.run", NAMES)
     local overlap = options.overlap ~= false
@@ -184,8 +187,9 @@ local STEPS = {{"read", "reading", "read_bytes"}, {"upload", "the upload", "read
 -- Below this part of the time no step is what holds the others up.
 local BUSY = 0.5
 
---- What the times of a run say: {wall, read, ..., gigabytes per second of each step, idle (part of the time in which nothing was
--- computed), bottleneck (the busiest step)}: numbers and texts, for files.
+--- What the times of a run say: {wall, read, ..., gigabytes per second of each step, idle (part of
+-- the time in which nothing was computed), bottleneck (the busiest step)}: numbers and texts, for
+-- files.
 function stream.summary(times)
     local summary = {wall_seconds = times.wall, idle_part = math.max(0, 1 - times.compute / times.wall), overlap = times.overlap,
         unpack_seconds = times.unpack, read_bytes = times.read_bytes, write_bytes = times.write_bytes, around_hdf5_bytes = times.raw_bytes}

@@ -1,9 +1,10 @@
 --- TIFF stacks of one channel: 8 and 16 bit, 32-bit float and signed, 16- and 64-bit float.
 --
--- Reads classic files and BigTIFF, either byte order, strips and tiles, uncompressed, LZW, Deflate or PackBits, with
--- predictors, and ImageJ's stacks above 4 GB (one directory, all pages behind one another). Writes uncompressed: classic
--- TIFF; above 4 GB ImageJ's form, or BigTIFF where the metadata are OME-XML, whose readers take that and not ImageJ's.
--- Here is what files consist of; the pixels are moved by runtime/files/tiff_segments.c and rawfile.c.
+-- Reads classic files and BigTIFF, either byte order, strips and tiles, uncompressed, LZW, Deflate
+-- or PackBits, with predictors, and ImageJ's stacks above 4 GB (one directory, all pages behind one
+-- another). Writes uncompressed: classic TIFF; above 4 GB ImageJ's form, or BigTIFF where the
+-- metadata are OME-XML, whose readers take that and not ImageJ's. Here is what files consist of;
+-- the pixels are moved by runtime/files/tiff_segments.c and rawfile.c.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
@@ -131,7 +132,8 @@ local function page_of(tags, name, order, file)
     return page
 end
 
--- Pages one after another at equal distance, uncompressed: the first offset and the distance, or nil.
+-- Pages one after another at equal distance, uncompressed: the first offset and the distance, or
+-- nil.
 local function regular(pages, page_bytes)
     local first, distance = pages[1].offsets[1], nil
     for i, page in ipairs(pages) do
@@ -219,9 +221,10 @@ function paged:fill(block, first)
     end
 end
 
---- A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames, spacing, unit, resolution}.
--- Options: channel and frame (1-based): the slices of one channel and time of a hyperstack, (z, y, x); without them all
--- pages in the file's order. `threads` of decoding (default 4) bounds its scratch.
+--- A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames,
+-- spacing, unit, resolution}. Options: channel and frame (1-based): the slices of one channel and
+-- time of a hyperstack, (z, y, x); without them all pages in the file's order. `threads` of
+-- decoding (default 4) bounds its scratch.
 function tiff.open(name, options)
     options = options_of(options, "tiff.open", {"channel", "frame", "threads"})
     local file = core.rawfile.open(name)
@@ -283,8 +286,8 @@ function tiff.open(name, options)
     return made
 end
 
---- Reads a stack: (page, row, column), or (row, column) for one page. Options: device; channel and frame as for tiff.open.
--- Returns the array and the stack's meta.
+--- Reads a stack: (page, row, column), or (row, column) for one page. Options: device; channel and
+-- frame as for tiff.open. Returns the array and the stack's meta.
 function tiff.read(name, options)
     options = options_of(options, "tiff.read", {"device", "channel", "frame"})
     local volume <close> = tiff.open(name, {channel = options.channel, frame = options.frame})
@@ -301,7 +304,8 @@ local function head_of(pages, rows, columns, format, meta, text)
     local page = rows * columns * format[1] // 8
     local ome = meta.kind == "ome"
     local entry_count = meta.resolution and 14 or 11
-    -- Beyond the reach of 32-bit offsets: BigTIFF for OME, else one directory, behind which ImageJ finds all pages.
+    -- Beyond the reach of 32-bit offsets: BigTIFF for OME, else one directory, behind which ImageJ
+    -- finds all pages.
     local large = pages * (page + 2 + 12 * entry_count + 4) + #text + 64 > 0xffffffff
     local big = large and ome
     local directories = large and not ome and 1 or pages
@@ -370,10 +374,10 @@ function writer:volume(channel, frame)
         offset = self.data_at + page(0) * self.page_bytes}
 end
 
---- A new stack to be written block by block: an object with volume(channel, frame), finish() and close(); without finish
--- nothing is left. Options: shape ({z, y, x} or {y, x}) and dtype (u8, u16, f32) of one volume; channels and frames (default
--- 1); meta, of the file it was made from (tiff.open); spacing and unit, where that does not tell;
--- overwrite (default false).
+--- A new stack to be written block by block: an object with volume(channel, frame), finish() and
+-- close(); without finish nothing is left. Options: shape ({z, y, x} or {y, x}) and dtype (u8, u16,
+-- f32) of one volume; channels and frames (default 1); meta, of the file it was made from
+-- (tiff.open); spacing and unit, where that does not tell; overwrite (default false).
 function tiff.create(name, options)
     options = options_of(options, "tiff.create", {"shape", "dtype", "channels", "frames", "meta", "spacing", "unit", "overwrite"})
     file_name.check(name, file_name.TIFF, nil, "tiff.create")
@@ -395,8 +399,9 @@ function tiff.create(name, options)
     return made
 end
 
---- Writes u8, u16 or f32, (page, row, column) or (row, column). Options: spacing (of pages, ImageJ), unit, meta as for
--- tiff.create, overwrite (default false). The file gets its name when it is complete.
+--- Writes u8, u16 or f32, (page, row, column) or (row, column). Options: spacing (of pages,
+-- ImageJ), unit, meta as for tiff.create, overwrite (default false). The file gets its name when it
+-- is complete.
 function tiff.write(name, array, options)
     options = options_of(options, "tiff.write", {"spacing", "unit", "meta", "overwrite"})
     local file <close> = tiff.create(name, {shape = array.shape, dtype = array.dtype, spacing = options.spacing,

@@ -1,13 +1,16 @@
---- Richardson-Lucy for images that do not fit as a whole: by tiles, with exact seams, or independent and blended.
+--- Richardson-Lucy for images that do not fit as a whole: by tiles, with exact seams, or
+-- independent and blended.
 --
--- Exact: every iteration is two sweeps of tiles with a barrier between. Sweep 1 writes ratio = y / (h * x), sweep 2 makes
--- x := x (h' * ratio) / n. The result is that of deconv.richardson_lucy with boundary "zero", to rounding: the estimate
--- lives on the image's extents and k - 1 beyond, where the image can tell. Resident are image, estimate and ratio: 12 bytes
--- per voxel (10 for u16), and the tiles; or they are on the host, or in files. Momentum takes 4 more, the estimate before.
+-- Exact: every iteration is two sweeps of tiles with a barrier between. Sweep 1 writes ratio = y /
+-- (h * x), sweep 2 makes x := x (h' * ratio) / n. The result is that of deconv.richardson_lucy with
+-- boundary "zero", to rounding: the estimate lives on the image's extents and k - 1 beyond, where
+-- the image can tell. Resident are image, estimate and ratio: 12 bytes per voxel (10 for u16), and
+-- the tiles; or they are on the host, or in files. Momentum takes 4 more, the estimate before.
 --
--- Blended: every tile with a margin is deconvolved by itself and laid over its neighbours with cosine ramps. That is quicker
--- out of core (a tile is read once, whatever the iterations) and takes every option of richardson_lucy, but what iterations
--- carry further than the margin is lost. How well the seams are hidden is measured.
+-- Blended: every tile with a margin is deconvolved by itself and laid over its neighbours with
+-- cosine ramps. That is quicker out of core (a tile is read once, whatever the iterations) and
+-- takes every option of richardson_lucy, but what iterations carry further than the margin is lost.
+-- How well the seams are hidden is measured.
 
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
@@ -39,7 +42,8 @@ local PLACES = {device = true, host = true, file = true}
 -- ---------------------------------------------------------------------------------------------
 -- Exact seams
 
--- What does not depend on how it is cut. E, the estimate's extents; `lead` of them lie before the image.
+-- What does not depend on how it is cut. E, the estimate's extents; `lead` of them lie before the
+-- image.
 local function settings_of(source, psf, options)
     if options.boundary and options.boundary ~= "zero" then
         fail(('tiles with exact seams look beyond the edges: boundary is zero, not "%s"'):format(tostring(options.boundary)),
@@ -147,8 +151,8 @@ local function ratio_tile(x, y, ratio, otf, plan, tile, settings, device, host, 
     ratio:write(tile.first, part, host)
 end
 
--- Momentum for one tile: the estimate `here` goes on along its last step, `previous` becomes what it was (op extrapolate).
--- `spare` has the shape of a tile.
+-- Momentum for one tile: the estimate `here` goes on along its last step, `previous` becomes what
+-- it was (op extrapolate). `spare` has the shape of a tile.
 local function extrapolate_tile(here, previous, spare, tile, settings, device, host, alpha)
     mb.convert(here, "f32", {out = spare})
     do
@@ -252,7 +256,8 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
             end
         end
     end
-    -- The image's part of the estimate (with momentum x has gone ahead); transfer function, image and ratio are gone.
+    -- The image's part of the estimate (with momentum x has gone ahead); transfer function, image
+    -- and ratio are gone.
     local final = previous or x
     if type(sink) == "function" then
         sink = sink()
@@ -383,7 +388,8 @@ local function blend_settings(source, psf, options)
     return settings
 end
 
--- Factors along one axis for the elements first ... first + n - 1 of an axis of `whole`; the tile's own part is low ... high - 1.
+-- Factors along one axis for the elements first ... first + n - 1 of an axis of `whole`; the tile's
+-- own part is low ... high - 1.
 local function ramp_of(first, n, low, high, ramp, whole, device)
     local values = {}
     for j = 1, n do
@@ -434,7 +440,8 @@ local function blend_tile(source, psf, sink, tile, settings, device, host)
     end
 end
 
--- Sums of |differences| between neighbours along an axis of a block, in its first plane pair and in all others, with counts.
+-- Sums of |differences| between neighbours along an axis of a block, in its first plane pair and in
+-- all others, with counts.
 local function differences(block, axis, face)
     local shape, low, high = block.shape, {}, {}
     local at_face, count = 0, 1
@@ -579,8 +586,9 @@ local function promised(shape, device)
     return {make = true, shape = shape, dtype = "f32", place = device.id, on = device.kind}
 end
 
---- How a deconvolution would be done and what it would take, without running: {mode, place, tile, counts, grid, total, peak,
--- host_peak, work, seconds, candidates}. `sink` nil: the result becomes an array on the device. See richardson_lucy_volume.
+--- How a deconvolution would be done and what it would take, without running: {mode, place, tile,
+-- counts, grid, total, peak, host_peak, work, seconds, candidates}. `sink` nil: the result becomes
+-- an array on the device. See richardson_lucy_volume.
 function tiled.plan(source, psf, sink, options)
     local device = mb.device(options and options.device or psf.device.id)
     return (prepare(source, psf, sink or promised(source.shape, device), options, "tiled_deconv.plan"))
@@ -589,14 +597,15 @@ end
 --- Deconvolves a volume into another of the same extents (moonbeam.volumes). Returns the report of
 -- deconv.richardson_lucy, with `seam`, the seam metric, in mode blended; and the plan (tiled.plan).
 --
--- Options: plan, what tiled.plan returned for a volume like this one with the same options, else it is made here;
--- mode ("exact" (default) or "blended"); iterations, center, normalise, eps, floor, min, as for richardson_lucy,
--- boundary "zero"; device (default: the PSF's); budget and host_budget (bytes; default: what the budgets leave); tile, the
--- largest extents of a tile; on_tile, a function (iteration, number, total).
--- Exact also: place of image, estimate and ratio: "device", "host" or "file" (default: the first that fits); scratch, the name
--- of a file beside which scratch files may go; acceleration "none" or "heavy_ball"; metrics, on_iteration, tolerance.
--- Blended also: acceleration as for richardson_lucy, total_variation, spacing; overlap, the least margin (default: three
--- quarters of the PSF).
+-- Options: plan, what tiled.plan returned for a volume like this one with the same options, else it
+-- is made here; mode ("exact" (default) or "blended"); iterations, center, normalise, eps, floor,
+-- min, as for richardson_lucy, boundary "zero"; device (default: the PSF's); budget and host_budget
+-- (bytes; default: what the budgets leave); tile, the largest extents of a tile; on_tile, a
+-- function (iteration, number, total). Exact also: place of image, estimate and ratio: "device",
+-- "host" or "file" (default: the first that fits); scratch, the name of a file beside which scratch
+-- files may go; acceleration "none" or "heavy_ball"; metrics, on_iteration, tolerance. Blended
+-- also: acceleration as for richardson_lucy, total_variation, spacing; overlap, the least margin
+-- (default: three quarters of the PSF).
 function tiled.richardson_lucy_volume(source, psf, sink, options)
     local on = mb.device(options and options.device or psf.device.id)
     local there <close> = psf.device ~= on and psf:to(on) or nil
@@ -605,8 +614,8 @@ function tiled.richardson_lucy_volume(source, psf, sink, options)
     return report, plan
 end
 
---- Deconvolves an array by tiles. Returns the estimate (f32, on the device), the report and the plan. Options as for
--- richardson_lucy_volume.
+--- Deconvolves an array by tiles. Returns the estimate (f32, on the device), the report and the
+-- plan. Options as for richardson_lucy_volume.
 function tiled.richardson_lucy(image, psf, options)
     local source = volumes.of_array(image)
     local device = mb.device(options and options.device or image.device.id)

@@ -1,9 +1,10 @@
 --- Convolution by tiles that fit a budget: overlap-save, whose result is the untiled one, to
 -- rounding.
 --
--- A tile of S elements along an axis needs S + k - 1 of the input (k: the PSF's extent). What lies outside the input comes
--- from the boundary, the rest from the neighbours. All tiles share one grid and one transfer function. Input and result are
--- volumes (moonbeam.volumes): on the device, on the host or in files; only a tile and its neighbourhood travel.
+-- A tile of S elements along an axis needs S + k - 1 of the input (k: the PSF's extent). What lies
+-- outside the input comes from the boundary, the rest from the neighbours. All tiles share one grid
+-- and one transfer function. Input and result are volumes (moonbeam.volumes): on the device, on the
+-- host or in files; only a tile and its neighbourhood travel.
 --
 -- How to cut: moonbeam.tile_search.
 
@@ -37,7 +38,8 @@ local function process(source, sink, otf, plan, tile, settings, device, host)
     end)()
     convolution.apply(grid, otf, plan.grid[#plan.grid], settings.correlate)
     local part <close> = grid:view(convolution.ranges(settings.below, tile.extents))
-    -- Not where results stay on a GPU: the look would wait for it, while the next tile could be read.
+    -- Not where results stay on a GPU: the look would wait for it, while the next tile could be
+    -- read.
     if (device.kind == "host" or sink.place ~= device.id) and finite.spread(part) then
         local piece <close> = search.read(source, tile.from, tile.take, device, host)
         finite.fail(piece, "tiles.convolve", ("the image's block from (%s) on"):format(table.concat(tile.from, ", ")))
@@ -108,8 +110,8 @@ local function plan_of(source, psf, sink, settings, options, device)
     }
 end
 
---- What convolve_volume would do, and the bytes: the plan, without running. `sink` may be nil for a result like an array on
--- the device that is there already.
+--- What convolve_volume would do, and the bytes: the plan, without running. `sink` may be nil for a
+-- result like an array on the device that is there already.
 function tiles.plan(source, psf, sink, options)
     options = options_of(options, "tiles.plan", OPTIONS)
     local device = mb.device(options.device or psf.device.id)
@@ -117,15 +119,17 @@ function tiles.plan(source, psf, sink, options)
     return plan_of(source, psf, sink, settings_of(source.shape, psf, options), options, device)
 end
 
---- Convolves a volume into another of the same extents, tile by tile; mode "same". Returns the plan: {tile, counts, grid,
--- total, peak, host_peak, work, seconds, candidates}: extents of a tile, tiles per axis, the FFT grid, how many tiles, bytes
--- on the device and (for a GPU) on the host beside volumes that are arrays, voxels transformed for each of the image,
--- predicted time, and what else was looked at (tiles.table makes text of it).
+--- Convolves a volume into another of the same extents, tile by tile; mode "same". Returns the
+-- plan: {tile, counts, grid, total, peak, host_peak, work, seconds, candidates}: extents of a tile,
+-- tiles per axis, the FFT grid, how many tiles, bytes on the device and (for a GPU) on the host
+-- beside volumes that are arrays, voxels transformed for each of the image, predicted time, and
+-- what else was looked at (tiles.table makes text of it).
 --
--- Options: boundary ("zero", "reflect", "mirror" or "replicate"), center (whole numbers), normalise, correlate as for
--- convolution.convolve; tile, the largest extents of a tile (default: the quickest that fit); budget, the bytes that tiles
--- may take (default: what the device's budget leaves), and host_budget, likewise; plan, what tiles.plan returned; device,
--- where the tiles are worked on (default: the PSF's); on_tile, a function (number, total) called after each tile.
+-- Options: boundary ("zero", "reflect", "mirror" or "replicate"), center (whole numbers),
+-- normalise, correlate as for convolution.convolve; tile, the largest extents of a tile (default:
+-- the quickest that fit); budget, the bytes that tiles may take (default: what the device's budget
+-- leaves), and host_budget, likewise; plan, what tiles.plan returned; device, where the tiles are
+-- worked on (default: the PSF's); on_tile, a function (number, total) called after each tile.
 function tiles.convolve_volume(source, psf, sink, options)
     options = options_of(options, "tiles.convolve_volume", OPTIONS)
     local device = mb.device(options.device or psf.device.id)
@@ -136,9 +140,9 @@ function tiles.convolve_volume(source, psf, sink, options)
     return plan
 end
 
---- Convolves an array tile by tile; mode "same". Returns the result (f32, on the image's device) and the plan, see
--- tiles.convolve_volume, whose options it takes, and out. The image may be on the host and the tiles on a GPU (option
--- device, default the image's).
+--- Convolves an array tile by tile; mode "same". Returns the result (f32, on the image's device)
+-- and the plan, see tiles.convolve_volume, whose options it takes, and out. The image may be on the
+-- host and the tiles on a GPU (option device, default the image's).
 function tiles.convolve(image, psf, options)
     options = options_of(options, "tiles.convolve", OPTIONS)
     arguments.blurred(image, psf, "tiles.convolve", options)

@@ -1,7 +1,8 @@
 --- Parallel-beam tomography: functions over operators, to be read, copied and changed.
 --
--- Axis order: projections (angle, row, column), sinograms (row, angle, column), volumes (z, y, x). Angles in radians.
--- Rotation centres are 0-based pixel-centre coordinates: (columns - 1)/2 in the middle.
+-- Axis order: projections (angle, row, column), sinograms (row, angle, column), volumes (z, y, x).
+-- Angles in radians. Rotation centres are 0-based pixel-centre coordinates: (columns - 1)/2 in the
+-- middle.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
@@ -56,13 +57,15 @@ function tomo.wrapped(angles)
     return within
 end
 
---- Raw frames to line integrals: flat field and -ln. Returns the projections, f32 (angle, row, column), and the counts
--- of what had to be mended: {nonfinite, clamped, nonpositive} as an array of three.
+--- Raw frames to line integrals: flat field and -ln. Returns the projections, f32 (angle, row,
+-- column), and the counts of what had to be mended: {nonfinite, clamped, nonpositive} as an array
+-- of three.
 --
--- -ln((data - dark) / (flat - dark)), no unit; by Lambert and Beer's law the integral of the attenuation along the ray.
--- `data`, and the options `darks` and `flats`: raw frames (angle, row, column). Options of flat_field: mode, floor, nonfinite; of
--- minus_log: min, max; log = false leaves the logarithm out.
--- `data` is released when `options.consume` is true, and reused when it is f32.
+-- -ln((data - dark) / (flat - dark)), no unit; by Lambert and Beer's law the integral of the
+-- attenuation along the ray. `data`, and the options `darks` and `flats`: raw frames (angle, row,
+-- column). Options of flat_field: mode, floor, nonfinite; of minus_log: min, max; log = false
+-- leaves the logarithm out. `data` is released when `options.consume` is true, and reused when it
+-- is f32.
 function tomo.line_integrals(data, options)
     options = options_of(options, "tomo.line_integrals", {"darks", "flats", "mode", "floor", "nonfinite", "min", "max",
         "consume", "log"})

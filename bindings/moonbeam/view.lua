@@ -81,10 +81,11 @@ end
 local projection_names = { "sxy", "sz", "gamma", "range", "percentiles", "bits", "legend", "gap",
     "overwrite" }
 
---- Maximum projections of a volume (z, y, x) as one picture: XY, at its right ZY, below it XZ.
--- sxy, sz: whole factors that stretch the plane and the axis (default 1 and 1); gap: pixels between (default 4); the other
--- options are those of save. With a path writes the PNG and returns black and white; without one (nil) returns the picture
--- as an f32 array on the host, the gaps at the least value.
+--- Maximum projections of a volume (z, y, x) as one picture: XY, at its right ZY, below it XZ. sxy,
+-- sz: whole factors that stretch the plane and the axis (default 1 and 1); gap: pixels between
+-- (default 4); the other options are those of save. With a path writes the PNG and returns black
+-- and white; without one (nil) returns the picture as an f32 array on the host, the gaps at the
+-- least value.
 function view.projections(path, volume, options)
     options = options_of(options, "view.projections", projection_names)
     if path then

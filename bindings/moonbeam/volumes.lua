@@ -1,13 +1,14 @@
---- Volumes wherever they are: on a device, on the host, in a file. What works block by block takes volumes, and so does not
--- know whether the whole fits anywhere.
+--- Volumes wherever they are: on a device, on the host, in a file. What works block by block takes
+-- volumes, and so does not know whether the whole fits anywhere.
 --
 -- A volume has `shape`, `dtype`, and `place`: a device id, or "file". Its methods, first 0-based:
 --   read(first, extents, device, host)   the block as an array on `device`, a view of the volume where that is possible: the
 --                                        caller releases it, and does not change it
 --   write(first, part, host)             an array or view on any device, converted to the volume's dtype
 --   close()                              releases the file (an array belongs to its maker)
--- Blocks pass through arrays of the pool of `host` (default: the host), so what a run takes there is counted like
--- everything else. On shadows of the devices nothing is read or written: the same calls tell the memory.
+-- Blocks pass through arrays of the pool of `host` (default: the host), so what a run takes there
+-- is counted like everything else. On shadows of the devices nothing is read or written: the same
+-- calls tell the memory.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
@@ -111,7 +112,8 @@ function in_file:close()
 end
 in_file.__close = in_file.close
 
---- A class of volumes in files: methods fill(block, first) and take(block, first) move dense host blocks.
+--- A class of volumes in files: methods fill(block, first) and take(block, first) move dense host
+-- blocks.
 function volumes.file_class(methods)
     local class = setmetatable(methods, {__index = in_file})
     class.__index = class
@@ -154,7 +156,8 @@ function volumes.dense_steps(shape, dtype)
     return steps
 end
 
---- Elements of a rawfile: {file, shape, dtype, offset, steps (default: dense), swap}. `file` is nil in a dry run.
+--- Elements of a rawfile: {file, shape, dtype, offset, steps (default: dense), swap}. `file` is nil
+-- in a dry run.
 function volumes.raw(facts)
     facts.steps = facts.steps or volumes.dense_steps(facts.shape, facts.dtype)
     facts.place = "file"
@@ -179,7 +182,8 @@ function volumes.planned(shape, dtype)
     return volumes.raw {shape = shape, dtype = dtype, offset = 0}
 end
 
---- A volume in a file without a name in the folder of `beside`; it is gone when it is closed, or with the process.
+--- A volume in a file without a name in the folder of `beside`; it is gone when it is closed, or
+-- with the process.
 function volumes.scratch(beside, shape, dtype)
     local made = volumes.planned(shape, dtype)
     if not core.device.dry() then
@@ -205,7 +209,8 @@ function hdf5:take(block, first)
     end
 end
 
---- A dataset of an open file (closed with the volume); `dataset` is nil in a dry run that creates it.
+--- A dataset of an open file (closed with the volume); `dataset` is nil in a dry run that creates
+-- it.
 function volumes.hdf5(file, dataset, shape, dtype)
     return setmetatable({file = file, dataset = dataset, shape = shape, dtype = dtype, place = "file"}, hdf5)
 end
@@ -226,7 +231,8 @@ function mapped:close()
 end
 mapped.__close = mapped.close
 
---- A volume to be read: the blocks of another through a function that returns a new array of that dtype.
+--- A volume to be read: the blocks of another through a function that returns a new array of that
+-- dtype.
 function volumes.map(volume, dtype, fn)
     return setmetatable({inner = volume, shape = volume.shape, dtype = dtype, place = volume.place, meta = volume.meta, fn = fn},
         mapped)
@@ -257,7 +263,8 @@ end
 local unfinished = {}
 unfinished.__index = unfinished
 
--- Creates the file of a plain format: its size, and what stands before the elements. Not in a dry run.
+-- Creates the file of a plain format: its size, and what stands before the elements. Not in a dry
+-- run.
 function unfinished:start(name, overwrite, bytes, head)
     if not core.device.dry() then
         self.file = prepared(core.rawfile.create(name, overwrite or false), bytes, head)
@@ -276,8 +283,9 @@ function unfinished:close()
     end
 end
 
---- A class of files that are being written, with `file` (nil in a dry run): finish() gives the complete file its name,
--- close() without that leaves nothing. methods: volume(channel, frame), the volume to write to.
+--- A class of files that are being written, with `file` (nil in a dry run): finish() gives the
+-- complete file its name, close() without that leaves nothing. methods: volume(channel, frame), the
+-- volume to write to.
 function volumes.writer_class(methods)
     local class = setmetatable(methods, unfinished)
     class.__index = class
@@ -304,8 +312,8 @@ local function each_slab(volume, fn)
     end
 end
 
---- All of a volume as one array on a device. What comes from a file to another device passes through the host in slabs of
--- 64 MiB.
+--- All of a volume as one array on a device. What comes from a file to another device passes
+-- through the host in slabs of 64 MiB.
 function volumes.load(volume, device, host)
     device, host = mb.device(device or "host"), host or mb.device("host")
     local all = mb.empty(volume.shape, {dtype = volume.dtype, device = device})

@@ -1,6 +1,7 @@
 /*
-** binary on CUDA: elementwise arithmetic of two arrays, or of an array and a number, with broadcasting.
-** The function is chosen inside the kernel: the branch is the same for all threads and memory sets the pace.
+** binary on CUDA: elementwise arithmetic of two arrays, or of an array and a number, with
+** broadcasting. The function is chosen inside the kernel: the branch is the same for all threads
+** and memory sets the pace.
 */
 #include "shared/cuda_complex.cuh"
 #include "shared/cuda_launch.cuh"

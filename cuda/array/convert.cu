@@ -1,7 +1,7 @@
 /*
-** convert on CUDA: element types, linear scaling, strided copies.
-** Three ways, by layout: rows (both last axes dense) with a kernel per common pair of types; tiles through shared memory
-** (the input is dense along another axis: a transposition); anything else element by element.
+** convert on CUDA: element types, linear scaling, strided copies. Three ways, by layout: rows (both
+** last axes dense) with a kernel per common pair of types; tiles through shared memory (the input
+** is dense along another axis: a transposition); anything else element by element.
 */
 #include "shared/cuda_copy.cuh"
 #include "ops/array/op_convert.h"
@@ -85,7 +85,8 @@ __global__ void __launch_bounds__(MB_THREADS)
     }
 }
 
-/* The input is dense along walk axis `dense`, the output along the last one. blockIdx.z runs over the other axes. */
+/* The input is dense along walk axis `dense`, the output along the last one. blockIdx.z runs over
+** the other axes. */
 __global__ void __launch_bounds__(256)
     convert_tiles(const void *from, int from_type, void *to, int to_type, mb_grid_walk walk,
                   int dense, int64_t others, linear map)

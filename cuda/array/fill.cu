@@ -1,6 +1,6 @@
 /*
-** fill on CUDA: one value into every element, any strides. The value is converted on the device by the same
-** rule as convert's.
+** fill on CUDA: one value into every element, any strides. The value is converted on the device by
+** the same rule as convert's.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/array/op_fill.h"

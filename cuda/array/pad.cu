@@ -1,7 +1,6 @@
 /*
-** pad on CUDA: every output element finds its source by index arithmetic along each axis (mb_pad_source), or in the tables
-** of mode custom.
-** Elements are moved as raw bits of their size.
+** pad on CUDA: every output element finds its source by index arithmetic along each axis
+** (mb_pad_source), or in the tables of mode custom. Elements are moved as raw bits of their size.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/array/op_pad.h"

@@ -1,6 +1,6 @@
 /*
-** quantize on CUDA: one pass, eight values a thread, one atomic of each counter a warp. Counters are integers, so their
-** atomics give the same numbers in any order.
+** quantize on CUDA: one pass, eight values a thread, one atomic of each counter a warp. Counters
+** are integers, so their atomics give the same numbers in any order.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/array/op_quantize.h"

@@ -1,9 +1,11 @@
 /*
-** reduce on CUDA: sum, minimum, maximum, mean or norm, of all elements or along one axis; in double, in a fixed order.
+** reduce on CUDA: sum, minimum, maximum, mean or norm, of all elements or along one axis; in
+** double, in a fixed order.
 **
-** The elements of one output are cut into blocks of MB_REDUCE_BLOCK (op_reduce.h); a thread block folds one of them into a
-** cell, and a second launch folds the cells. Where one block is enough its cell is the result. Many short reductions along
-** an axis that is not the dense one take a thread each instead, so that neighbours read neighbouring elements.
+** The elements of one output are cut into blocks of MB_REDUCE_BLOCK (op_reduce.h); a thread block
+** folds one of them into a cell, and a second launch folds the cells. Where one block is enough its
+** cell is the result. Many short reductions along an axis that is not the dense one take a thread
+** each instead, so that neighbours read neighbouring elements.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/array/op_reduce.h"

@@ -1,5 +1,6 @@
 /*
-** roll on CUDA: every element of the result finds its source. Elements are moved as raw bits of their size.
+** roll on CUDA: every element of the result finds its source. Elements are moved as raw bits of
+** their size.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/array/op_roll.h"

@@ -1,7 +1,8 @@
 /*
-** The CUDA backend: the table the runtime sees, devices, the compute stream, errors. Memory, staging, lanes and FFT have
-** files of their own (cuda_memory.cu, cuda_staging.cu, cuda_lanes.cu, cuda_fft.cu); each operator has <name>.cu.
-** The one exported symbol is mb_backend_entry. On a machine without a driver everything loads and count() is 0.
+** The CUDA backend: the table the runtime sees, devices, the compute stream, errors. Memory,
+** staging, lanes and FFT have files of their own (cuda_memory.cu, cuda_staging.cu, cuda_lanes.cu,
+** cuda_fft.cu); each operator has <name>.cu. The one exported symbol is mb_backend_entry. On a
+** machine without a driver everything loads and count() is 0.
 */
 #include "backend/cuda_device.h"
 #include <dlfcn.h>
@@ -11,7 +12,9 @@
 
 const mb_core_api *mb_cuda_core;
 
-/* ---- errors ---------------------------------------------------------------------------------------------------- */
+/* ---- errors
+** ----------------------------------------------------------------------------------------------------
+** */
 
 bool mb_cuda_sticky(cudaError_t error)
 {
@@ -35,7 +38,8 @@ mb_status mb_cuda_status(cudaError_t error, const char *what)
 {
     if (error == cudaSuccess)
         return MB_STATUS_OK;
-    cudaGetLastError(); /* an error that is not sticky must not be seen again by the next launch check */
+    /* an error that is not sticky must not be seen again by the next launch check */
+    cudaGetLastError();
     mb_status code = error == cudaErrorMemoryAllocation ? MB_STATUS_MEMORY : MB_STATUS_DEVICE;
     return mb_cuda_core->fail(
         code, NULL, "CUDA: %s failed: %s (%s)%s", what, cudaGetErrorString(error),
@@ -43,7 +47,9 @@ mb_status mb_cuda_status(cudaError_t error, const char *what)
         mb_cuda_sticky(error) ? "; the device is lost to this process, start it again" : "");
 }
 
-/* ---- devices --------------------------------------------------------------------------------------------------- */
+/* ---- devices
+** ---------------------------------------------------------------------------------------------------
+** */
 
 static int device_count(void)
 {
@@ -55,8 +61,9 @@ static int device_count(void)
     return count;
 }
 
-/* Device memory in use by everyone, asked of the management library because CUDA itself cannot be asked before it has
-** a context, and the context is what is to be measured. 0 when that library is not there. */
+/* Device memory in use by everyone, asked of the management library because CUDA itself cannot be
+** asked before it has a context, and the context is what is to be measured. 0 when that library is
+** not there. */
 static uint64_t used_without_context(int index)
 {
     struct {
@@ -98,8 +105,8 @@ static void device_close(void *self)
     free(device);
 }
 
-/* MOONBEAM_CUDA_CAPABILITY=80: newer devices work as one of compute capability 8.0 would, as far as operators choose by
-** that, so that their kernels for older devices can be tested and timed. */
+/* MOONBEAM_CUDA_CAPABILITY=80: newer devices work as one of compute capability 8.0 would, as far as
+** operators choose by that, so that their kernels for older devices can be tested and timed. */
 static mb_status limit_capability(mb_device_facts *facts)
 {
     const char *given = getenv("MOONBEAM_CUDA_CAPABILITY");
@@ -189,7 +196,9 @@ static void device_overhead(void *self, uint64_t *device_bytes, uint64_t *pinned
         *pinned_bytes = MB_STAGING_SEGMENTS * MB_STAGING_SEGMENT_BYTES;
 }
 
-/* ---- queued work ----------------------------------------------------------------------------------------------- */
+/* ---- queued work
+** -----------------------------------------------------------------------------------------------
+** */
 
 static mb_status queue_copy(void *self, void *to, const void *from, uint64_t bytes)
 {
@@ -224,9 +233,12 @@ static void *native_stream(void *self)
     return ((mb_cuda_device *)self)->stream;
 }
 
-/* ---- kernels --------------------------------------------------------------------------------------------------- */
+/* ---- kernels
+** ---------------------------------------------------------------------------------------------------
+** */
 
-/* Each operator's launcher mb_cuda_<name> gets a wrapper that selects the device, so that launchers need not. */
+/* Each operator's launcher mb_cuda_<name> gets a wrapper that selects the device, so that launchers
+** need not. */
 #define MB_CUDA_OP(name)                                                                           \
     extern "C" mb_status mb_cuda_##name(const mb_op_call *call);                                   \
     static mb_status run_##name(const mb_op_call *call)                                            \
@@ -255,7 +267,9 @@ static mb_op_kernel find_kernel(const char *op)
     return NULL;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------- */
+/* ---- the table
+** -------------------------------------------------------------------------------------------------
+** */
 
 static const mb_backend backend = {
     MB_BACKEND_ABI,

@@ -1,7 +1,7 @@
 /*
-** Errors of the CUDA plug-in, and its door to the runtime.
-** The plug-in reaches the runtime only through `mb_cuda_core`, the table given to mb_backend_entry: it must have no
-** unresolved symbol of the runtime. Everything here is hidden from the program that loads the plug-in.
+** Errors of the CUDA plug-in, and its door to the runtime. The plug-in reaches the runtime only
+** through `mb_cuda_core`, the table given to mb_backend_entry: it must have no unresolved symbol of
+** the runtime. Everything here is hidden from the program that loads the plug-in.
 */
 #ifndef MB_CUDA_CHECK_H
 #define MB_CUDA_CHECK_H
@@ -15,11 +15,13 @@ extern "C" {
 
 extern const mb_core_api *mb_cuda_core;
 
-/* Turns a CUDA error into a recorded failure: memory refused is MB_STATUS_MEMORY, all else MB_STATUS_DEVICE. A sticky
-** error (the context is lost) is said to be one, and so is every later call's. */
+/* Turns a CUDA error into a recorded failure: memory refused is MB_STATUS_MEMORY, all else
+** MB_STATUS_DEVICE. A sticky error (the context is lost) is said to be one, and so is every later
+** call's. */
 mb_status mb_cuda_status(cudaError_t error, const char *what);
 
-/* Only while the context lives can the error be cleared; after a sticky one every call of the plug-in fails at once. */
+/* Only while the context lives can the error be cleared; after a sticky one every call of the
+** plug-in fails at once. */
 bool mb_cuda_sticky(cudaError_t error);
 
 #define MB_CUDA(call)                                                                              \
@@ -29,7 +31,8 @@ bool mb_cuda_sticky(cudaError_t error);
             return mb_cuda_status(mb_cuda_error_, #call);                                          \
     } while (0)
 
-/* After each launch. It sees bad launch settings now; a fault inside a kernel shows at the next call that waits. */
+/* After each launch. It sees bad launch settings now; a fault inside a kernel shows at the next
+** call that waits. */
 #define MB_LAUNCHED(kernel)                                                                        \
     do {                                                                                           \
         cudaError_t mb_cuda_error_ = cudaGetLastError();                                           \

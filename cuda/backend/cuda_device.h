@@ -1,8 +1,9 @@
 /*
-** One opened CUDA device: its compute stream, its lanes for copies, its address ranges and its pinned staging ring. Private to the plug-in's
-** cuda_*.cu files; operators see mb_op_call and cuda_launch.cuh.
-** Threads: the stream is used by one thread at a time except for the staging ring, which has its own lock. Every entry of
-** the backend table selects the device first, because CUDA's current device belongs to the calling thread.
+** One opened CUDA device: its compute stream, its lanes for copies, its address ranges and its
+** pinned staging ring. Private to the plug-in's cuda_*.cu files; operators see mb_op_call and
+** cuda_launch.cuh. Threads: the stream is used by one thread at a time except for the staging ring,
+** which has its own lock. Every entry of the backend table selects the device first, because CUDA's
+** current device belongs to the calling thread.
 */
 #ifndef MB_CUDA_DEVICE_H
 #define MB_CUDA_DEVICE_H
@@ -19,9 +20,10 @@ extern "C" {
 
 typedef struct mb_cuda_range mb_cuda_range;
 
-/* A ring of pinned segments. `last[i]` is recorded after the newest copy that touches segment i, so a segment may be
-** reused once its event has passed. Small uploads share a segment: a launcher that uploads a table does not wait for the
-** work queued before it unless some thousand others are still pending. */
+/* A ring of pinned segments. `last[i]` is recorded after the newest copy that touches segment i, so
+** a segment may be reused once its event has passed. Small uploads share a segment: a launcher that
+** uploads a table does not wait for the work queued before it unless some thousand others are still
+** pending. */
 typedef struct mb_cuda_staging {
     pthread_mutex_t lock;
     unsigned char *base;

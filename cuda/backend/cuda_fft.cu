@@ -1,8 +1,8 @@
 /*
-** cuFFT, found at run time: nothing of it is linked, so the plug-in loads without it and says what to install only when
-** a transform is asked for. Automatic allocation is off; the work area of every execution is a scratch slot of the pool.
-** Plans run on the device's compute stream.
-** Threads: plans are made and used under the runtime's device lock; loading happens once.
+** cuFFT, found at run time: nothing of it is linked, so the plug-in loads without it and says what
+** to install only when a transform is asked for. Automatic allocation is off; the work area of
+** every execution is a scratch slot of the pool. Plans run on the device's compute stream. Threads:
+** plans are made and used under the runtime's device lock; loading happens once.
 */
 #include "backend/cuda_device.h"
 #include <dlfcn.h>
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The few names of cufft.h that are used; its binary interface has been the same from version 10 to 12. */
+/* The few names of cufft.h that are used; its binary interface has been the same from version 10 to
+** 12. */
 typedef int fft_handle;
 enum {
     KIND_R2C = 0x2a,

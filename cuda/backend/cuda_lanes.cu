@@ -1,11 +1,11 @@
 /*
-** Lanes: the compute stream and two streams of their own for copies from and to pinned memory, the events that order them,
-** and the pinned memory itself.
+** Lanes: the compute stream and two streams of their own for copies from and to pinned memory, the
+** events that order them, and the pinned memory itself.
 **
-** Pinned memory is anonymous memory of huge pages that is touched, by several threads where it is much, and then registered:
-** that takes a fraction of the time that cudaHostAlloc takes, and copies run at the same rate.
-** Threads: events and lanes may be used by any thread; whoever shares a lane has a lock for it. The two copy streams are
-** made by the first pin, which comes before any copy.
+** Pinned memory is anonymous memory of huge pages that is touched, by several threads where it is
+** much, and then registered: that takes a fraction of the time that cudaHostAlloc takes, and copies
+** run at the same rate. Threads: events and lanes may be used by any thread; whoever shares a lane
+** has a lock for it. The two copy streams are made by the first pin, which comes before any copy.
 */
 #include "backend/cuda_device.h"
 #include <stdlib.h>
@@ -16,7 +16,8 @@
 #define HUGE_PAGE (2ull << 20)
 #define MOST_PITCH 0x7fffffffull /* that cudaMemcpy2D takes */
 
-/* Beyond one thread's worth, memory is touched by several: the kernel zeroes pages at some GB/s for each. */
+/* Beyond one thread's worth, memory is touched by several: the kernel zeroes pages at some GB/s for
+** each. */
 #define TOUCH_BYTES (64ull << 20)
 #define TOUCH_THREADS 16
 
@@ -76,7 +77,8 @@ static void *touch(void *user)
     return NULL;
 }
 
-/* Every page of it, by as many threads as are worth it; one that cannot be started is no failure. */
+/* Every page of it, by as many threads as are worth it; one that cannot be started is no failure.
+** */
 static void touch_all(char *memory, uint64_t bytes)
 {
     pthread_t threads[TOUCH_THREADS];

@@ -1,16 +1,19 @@
 /*
-** Device memory for the pool: one reserved address range, backed on demand through CUDA's virtual memory management.
+** Device memory for the pool: one reserved address range, backed on demand through CUDA's virtual
+** memory management.
 **
-** Memory is mapped in chunks of exactly `granularity` bytes, one driver handle each, because a mapping can only be undone
-** whole: so any multiple of the granularity can be given back, whatever the commits were. Access rights are set once per
-** commit, over all its chunks. The driver's functions are looked up at run time; libcuda is not linked.
-** Threads: the pool's mutex covers every call.
+** Memory is mapped in chunks of exactly `granularity` bytes, one driver handle each, because a
+** mapping can only be undone whole: so any multiple of the granularity can be given back, whatever
+** the commits were. Access rights are set once per commit, over all its chunks. The driver's
+** functions are looked up at run time; libcuda is not linked. Threads: the pool's mutex covers
+** every call.
 */
 #include "backend/cuda_device.h"
 #include <cuda.h>
 #include <stdlib.h>
 
-/* Chunk of a commit: large enough that 64 GiB are a few thousand driver calls, small enough for exact budgets. */
+/* Chunk of a commit: large enough that 64 GiB are a few thousand driver calls, small enough for
+** exact budgets. */
 #define CHUNK_BYTES (16ull << 20)
 
 struct mb_cuda_range {

@@ -1,8 +1,9 @@
 /*
-** flat_field on CUDA: the mean or median dark and the denominator into slots, then one pass over the data.
+** flat_field on CUDA: the mean or median dark and the denominator into slots, then one pass over
+** the data.
 **
-** The median needs no memory: it is found bit by bit, by counting how many frames lie below a candidate. Counters are
-** integers, so their atomics give the same numbers in any order.
+** The median needs no memory: it is found bit by bit, by counting how many frames lie below a
+** candidate. Counters are integers, so their atomics give the same numbers in any order.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/corrections/op_flat_field.h"
@@ -177,7 +178,8 @@ static mb_status apply(const mb_op_call *call, const stack &data, const frames_o
                        float replacement, tally *counts)
 {
     const unsigned across = mb_blocks(call, height * width, MB_THREADS);
-    /* Frames are split among blocks only as far as the pixels do not fill the device: more would reload the frames. */
+    /* Frames are split among blocks only as far as the pixels do not fill the device: more would
+    ** reload the frames. */
     const int64_t want = (int64_t)call->device->facts.threads * 32;
     int64_t down = (want + across - 1) / across;
     down = down > data.frames ? data.frames : down;

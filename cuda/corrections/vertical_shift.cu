@@ -1,7 +1,8 @@
 /*
-** vertical_shift on CUDA: a thread walks down (or up) one column of one frame and reads each source row once. In place the
-** column is one walk, in the direction of op_vertical_shift.h; apart it is cut into pieces of rows. The frames' shifts
-** travel as kernel arguments, so there is no table and no scratch.
+** vertical_shift on CUDA: a thread walks down (or up) one column of one frame and reads each source
+** row once. In place the column is one walk, in the direction of op_vertical_shift.h; apart it is
+** cut into pieces of rows. The frames' shifts travel as kernel arguments, so there is no table and
+** no scratch.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/corrections/op_vertical_shift.h"

@@ -1,5 +1,6 @@
 /*
-** residual on CUDA: image minus blurred estimate in place, 0 outside the image, with the squares in the same pass.
+** residual on CUDA: image minus blurred estimate in place, 0 outside the image, with the squares in
+** the same pass.
 */
 #include "shared/grid_rows.cuh"
 #include "ops/deconvolution/op_residual.h"

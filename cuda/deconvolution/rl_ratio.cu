@@ -1,5 +1,6 @@
 /*
-** rl_ratio on CUDA: image over blurred estimate in place, 0 outside the image, with the misfit in the same pass.
+** rl_ratio on CUDA: image over blurred estimate in place, 0 outside the image, with the misfit in
+** the same pass.
 */
 #include "shared/grid_rows.cuh"
 #include "ops/deconvolution/op_rl_ratio.h"

@@ -1,5 +1,6 @@
 /*
-** rl_split_ratio on CUDA: the halves are drawn where they are used, by the same counter-based random numbers as on the host.
+** rl_split_ratio on CUDA: the halves are drawn where they are used, by the same counter-based
+** random numbers as on the host.
 */
 #include "shared/grid_rows.cuh"
 #include "ops/deconvolution/op_rl_split_ratio.h"

@@ -1,8 +1,9 @@
 /*
-** rl_step on CUDA. Fused, six launches over the grid: the rows of the estimate forth, to the working grid; along z and
-** back, with the product; rows back, the ratio, rows forth; columns forth; along z and back; rows back and the update. Rows are changed
-** in shared memory, between the transforms of their tile. Sums: a cell per tile of rows, folded in a fixed order, so that
-** it does not matter which block took which tile. Other sizes: the four operators.
+** rl_step on CUDA. Fused, six launches over the grid: the rows of the estimate forth, to the
+** working grid; along z and back, with the product; rows back, the ratio, rows forth; columns
+** forth; along z and back; rows back and the update. Rows are changed in shared memory, between the
+** transforms of their tile. Sums: a cell per tile of rows, folded in a fixed order, so that it does
+** not matter which block took which tile. Other sizes: the four operators.
 */
 #include "shared/fft_filter.h"
 #include "shared/fft_planes.cuh"
@@ -13,7 +14,8 @@ extern "C" mb_status mb_cuda_apply_otf(const mb_op_call *call);
 extern "C" mb_status mb_cuda_rl_ratio(const mb_op_call *call);
 extern "C" mb_status mb_cuda_rl_update(const mb_op_call *call);
 
-/* Samples of a row are taken in fours; all loads of a few fours before the first store, as in MB_BATCH_LOOP. */
+/* Samples of a row are taken in fours; all loads of a few fours before the first store, as in
+** MB_BATCH_LOOP. */
 #define FOURS 4
 
 /* The thread's row in a tile, and its place in shared memory. */
@@ -62,7 +64,8 @@ struct estimate_rows {
     }
 };
 
-/* Four samples from x on of a row of nx; `whole`: rows begin and end with a four. Beyond the row: 0. */
+/* Four samples from x on of a row of nx; `whole`: rows begin and end with a four. Beyond the row:
+** 0. */
 template <class T, class V>
 __device__ static __forceinline__ float4 load_four(const T *row, int64_t x, int64_t nx, bool whole)
 {

@@ -1,5 +1,6 @@
 /*
-** rl_tile_ratio on CUDA: image over blurred estimate in place, for views of any strides, with the misfit in the same pass.
+** rl_tile_ratio on CUDA: image over blurred estimate in place, for views of any strides, with the
+** misfit in the same pass.
 */
 #include "shared/grid_rows.cuh"
 #include "ops/deconvolution/op_rl_tiles.h"

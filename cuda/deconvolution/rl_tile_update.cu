@@ -1,6 +1,7 @@
 /*
-** rl_tile_update on CUDA: estimate times correction over normaliser for views of any strides, with sums in the same pass.
-** The normaliser by table: eight look-ups in a table of the PSF's size, which the caches hold.
+** rl_tile_update on CUDA: estimate times correction over normaliser for views of any strides, with
+** sums in the same pass. The normaliser by table: eight look-ups in a table of the PSF's size,
+** which the caches hold.
 */
 #include "shared/grid_rows.cuh"
 #include "ops/deconvolution/op_rl_tiles.h"

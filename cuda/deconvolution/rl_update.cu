@@ -1,6 +1,7 @@
 /*
-** rl_update on CUDA: estimate times correction over normaliser, to both arrays, with sums in the same pass. The normaliser
-** by table: eight look-ups in a table of the PSF's size, which the caches hold.
+** rl_update on CUDA: estimate times correction over normaliser, to both arrays, with sums in the
+** same pass. The normaliser by table: eight look-ups in a table of the PSF's size, which the caches
+** hold.
 */
 #include "shared/grid_rows.cuh"
 #include "ops/deconvolution/op_rl_update.h"

@@ -1,6 +1,7 @@
 /*
-** apply_otf on CUDA: transform, product, transform back, in place. Fused: x and y of all planes in one launch, then z, the
-** product and z back in one, then y and x in one; a grid is read and written three times. Other sizes through cuFFT.
+** apply_otf on CUDA: transform, product, transform back, in place. Fused: x and y of all planes in
+** one launch, then z, the product and z back in one, then y and x in one; a grid is read and
+** written three times. Other sizes through cuFFT.
 */
 #include "shared/fft_filter.h"
 #include "shared/fft_planes.cuh"
@@ -29,7 +30,8 @@ __global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_ti
     const int tiles = (int)((stride + W - 1) / W);
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const int64_t first = (int64_t)tile * W, c = first + threadIdx.x % W;
-        /* The grid has its highest frequencies behind the others, otf each at the end of its row. */
+        /* The grid has its highest frequencies behind the others, otf each at the end of its row.
+        ** */
         const int64_t at =
             c < body ? c + (unsigned)c / job.points : (c - body) * (job.points + 1) + job.points;
         mb_fft_columns<cut, W>::filter(job.data + first, job.otf + at, stride, c < stride,
@@ -63,7 +65,8 @@ extern "C" mb_status mb_cuda_fft_filter(const mb_op_call *call, float *data, con
     return MB_STATUS_OK;
 }
 
-/* All threads of a block, with their reads behind them: says so, and waits until the neighbour has said it. */
+/* All threads of a block, with their reads behind them: says so, and waits until the neighbour has
+** said it. */
 struct row_order {
     unsigned *mine;
     const unsigned *neighbour; /* NULL: none is in the way */
@@ -79,7 +82,8 @@ struct row_order {
     }
 };
 
-/* Rows of the grid to rows of the spectrum, or back. They move down, so from the first on, or up, so from the last on. */
+/* Rows of the grid to rows of the spectrum, or back. They move down, so from the first on, or up,
+** so from the last on. */
 template <bool INVERSE>
 struct moved_rows {
     static constexpr bool back = INVERSE;

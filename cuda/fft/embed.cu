@@ -1,5 +1,6 @@
 /*
-** embed on CUDA: an image into padded rows, converted, placed and continued beyond its edges in one pass.
+** embed on CUDA: an image into padded rows, converted, placed and continued beyond its edges in one
+** pass.
 */
 #include "shared/grid_rows.cuh"
 #include "ops/fft/op_embed.h"

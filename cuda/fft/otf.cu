@@ -1,7 +1,8 @@
 /*
-** otf on CUDA: the PSF gathered by wrapped index into the padded rows of the result, then a transform in place; and the
-** phase of a fractional centre. Where the PSF has few planes only those are filled and transformed, and the transform along
-** z, which takes the others for zero, writes all of them.
+** otf on CUDA: the PSF gathered by wrapped index into the padded rows of the result, then a
+** transform in place; and the phase of a fractional centre. Where the PSF has few planes only those
+** are filled and transformed, and the transform along z, which takes the others for zero, writes
+** all of them.
 */
 #include "shared/cuda_complex.cuh"
 #include "shared/fft_depth.cuh"
@@ -22,7 +23,8 @@ __device__ static inline int64_t wrap(int64_t value, int64_t n)
     return rest < 0 ? rest + n : rest;
 }
 
-/* Every grid sample adds the PSF samples that land on it (more than one only where the PSF exceeds the grid). */
+/* Every grid sample adds the PSF samples that land on it (more than one only where the PSF exceeds
+** the grid). */
 template <class T>
 __global__ void __launch_bounds__(MB_THREADS) scatter_kernel(const T *psf, otf_job job)
 {
@@ -79,7 +81,8 @@ __global__ void __launch_bounds__(MB_THREADS) shift_kernel(otf_job job)
     }
 }
 
-/* Along z: planes `center` back from 0 are the first of `k` that hold something, by wrapped index. */
+/* Along z: planes `center` back from 0 are the first of `k` that hold something, by wrapped index.
+** */
 template <int N>
 __global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_tile<N>::blocks)
     spread_kernel(float2 *data, int64_t columns, int center, int k)

@@ -1,11 +1,11 @@
 /*
-** Separable filters on CUDA: one pass along an axis, from one array to another. Neighbouring threads take neighbouring
-** elements, whatever the axis. Weighted sums: a thread makes eight elements along the axis, so
-** that each value it loads counts for all of them; along the last axis it loads from a copy of
-** the row's part in shared memory. Means: running sums, over a segment of a line by a thread,
-** along the last axis by a warp that scans it 32 elements at a time. Lines are found by
-** mb_separable_lines, in what is read (`source`) and by `store` in what is written: store.line(o,
-** c) is a functor (index in the line, value).
+** Separable filters on CUDA: one pass along an axis, from one array to another. Neighbouring
+** threads take neighbouring elements, whatever the axis. Weighted sums: a thread makes eight
+** elements along the axis, so that each value it loads counts for all of them; along the last axis
+** it loads from a copy of the row's part in shared memory. Means: running sums, over a segment of a
+** line by a thread, along the last axis by a warp that scans it 32 elements at a time. Lines are
+** found by mb_separable_lines, in what is read (`source`) and by `store` in what is written:
+** store.line(o, c) is a functor (index in the line, value).
 */
 #ifndef MB_CUDA_SEPARABLE_CUH
 #define MB_CUDA_SEPARABLE_CUH
@@ -58,9 +58,9 @@ struct mb_separable_source {
     }
 };
 
-/* Weighted sums of R neighbours: load(k) is the value `radius - k` before the first of them. Values that some of the sums do
-** not need (NaN, or not there at all) stay out of those. The weights move on by one from value to value, which costs
-** nothing where the loop is unrolled. */
+/* Weighted sums of R neighbours: load(k) is the value `radius - k` before the first of them. Values
+** that some of the sums do not need (NaN, or not there at all) stay out of those. The weights move
+** on by one from value to value, which costs nothing where the loop is unrolled. */
 template <int R, class Load>
 __device__ static inline void mb_separable_sums(float (&sum)[R], const float *__restrict__ weights,
                                                 int radius, Load load)
@@ -121,8 +121,9 @@ __global__ void __launch_bounds__(MB_THREADS)
     }
 }
 
-/* The last axis: a warp makes MB_SEPARABLE_TILE elements of a row, from a copy of them and what is beside them in shared
-** memory, in which eight elements are followed by a gap: lanes eight elements apart are then on different banks. */
+/* The last axis: a warp makes MB_SEPARABLE_TILE elements of a row, from a copy of them and what is
+** beside them in shared memory, in which eight elements are followed by a gap: lanes eight elements
+** apart are then on different banks. */
 #define MB_SEPARABLE_TILE (32 * MB_SEPARABLE_EDGE)
 #define MB_SEPARABLE_SHARED (48 << 10)
 

@@ -1,5 +1,6 @@
 /*
-** summed_area on CUDA: values with zero planes in front, then running sums along one axis after another, a thread per line.
+** summed_area on CUDA: values with zero planes in front, then running sums along one axis after
+** another, a thread per line.
 */
 #include "shared/grid_rows.cuh"
 #include "ops/filter/op_summed_area.h"

@@ -1,8 +1,8 @@
 /*
-** What the operators' launchers share: grids, dtype-generic loads and stores, walks over strided arrays, block sums, and
-** uploads of small tables. Header only; every function is static.
-** Indices are 64-bit wherever an array may have more than 2^31 elements. Sums are made in a fixed order, so that the same
-** input gives the same bits on every run.
+** What the operators' launchers share: grids, dtype-generic loads and stores, walks over strided
+** arrays, block sums, and uploads of small tables. Header only; every function is static. Indices
+** are 64-bit wherever an array may have more than 2^31 elements. Sums are made in a fixed order, so
+** that the same input gives the same bits on every run.
 */
 #ifndef MB_CUDA_LAUNCH_CUH
 #define MB_CUDA_LAUNCH_CUH
@@ -46,14 +46,16 @@ static inline mb_status mb_upload(const mb_op_call *call, void *to, const void *
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < (count);                  \
          i += (int64_t)gridDim.x * blockDim.x)
 
-/* Elementwise kernels take MB_BATCH elements a thread, all loads before the first store: one load in flight per thread is
-** not enough to fill the memory's latency, and the compiler may not reorder them where results may be the input. */
+/* Elementwise kernels take MB_BATCH elements a thread, all loads before the first store: one load
+** in flight per thread is not enough to fill the memory's latency, and the compiler may not reorder
+** them where results may be the input. */
 #define MB_BATCH 4
 #define MB_BATCH_LOOP(first, count)                                                                \
     for (int64_t first = blockIdx.x * (int64_t)(MB_THREADS * MB_BATCH) + threadIdx.x;              \
          first < (count); first += (int64_t)gridDim.x * (MB_THREADS * MB_BATCH))
 
-/* ---- element types --------------------------------------------------------------------------------------------- */
+/* ---- element types
+** --------------------------------------------------------------------------------------------- */
 
 static inline size_t mb_cuda_dtype_bytes(mb_dtype dtype)
 {
@@ -65,7 +67,8 @@ static inline size_t mb_cuda_dtype_bytes(mb_dtype dtype)
     return bytes[dtype];
 }
 
-/* Stores round to nearest even and clamp; NaN becomes 0 in an integer (the rule of mb_element_set). */
+/* Stores round to nearest even and clamp; NaN becomes 0 in an integer (the rule of mb_element_set).
+** */
 template <class T>
 __device__ static inline T mb_store_as(double v);
 template <>
@@ -110,7 +113,8 @@ __device__ inline double mb_load_as<__half>(__half v)
     return (double)__half2float(v);
 }
 
-/* One element of a type known at run time. The switch is the same for a whole launch, so it costs little beside memory. */
+/* One element of a type known at run time. The switch is the same for a whole launch, so it costs
+** little beside memory. */
 __device__ static inline double mb_element_load(int dtype, const void *base, int64_t i,
                                                 double *imag)
 {
@@ -152,10 +156,12 @@ __device__ static inline void mb_element_store(int dtype, void *base, int64_t i,
     }
 }
 
-/* ---- walks ------------------------------------------------------------------------------------------------------ */
+/* ---- walks
+** ------------------------------------------------------------------------------------------------------
+** */
 
-/* Several arrays walked together over the shape of the first: axes of extent 1 dropped, and axes merged where every array
-** allows it, so that dense arrays of any rank become one long axis. */
+/* Several arrays walked together over the shape of the first: axes of extent 1 dropped, and axes
+** merged where every array allows it, so that dense arrays of any rank become one long axis. */
 #define MB_GRID_WALK_ARRAYS 3
 typedef struct mb_grid_walk {
     int rank; /* >= 1 */
@@ -164,7 +170,8 @@ typedef struct mb_grid_walk {
     int64_t strides[MB_GRID_WALK_ARRAYS][MB_MAX_RANK];
 } mb_grid_walk;
 
-/* `arrays[0]` gives the shape; the others are aligned to its last axes, extents of 1 are stretched. NULLs are skipped. */
+/* `arrays[0]` gives the shape; the others are aligned to its last axes, extents of 1 are stretched.
+** NULLs are skipped. */
 static inline void mb_grid_walk_make(mb_grid_walk *walk, const mb_array *const *arrays, int n)
 {
     const mb_array *shape = arrays[0];
@@ -211,7 +218,8 @@ static inline bool mb_grid_walk_dense(const mb_grid_walk *walk, int n)
     return walk->rank == 1;
 }
 
-/* Offsets of element `i` (row-major) in each array. 32-bit division where it is enough: it is several times cheaper. */
+/* Offsets of element `i` (row-major) in each array. 32-bit division where it is enough: it is
+** several times cheaper. */
 template <int N>
 __device__ static inline void mb_grid_walk_at(const mb_grid_walk &walk, int64_t i, int64_t *offsets)
 {
@@ -246,9 +254,11 @@ __device__ static inline void mb_grid_walk_at(const mb_grid_walk &walk, int64_t 
     }
 }
 
-/* ---- sums of a block --------------------------------------------------------------------------------------------- */
+/* ---- sums of a block
+** --------------------------------------------------------------------------------------------- */
 
-/* Folds one value per thread into thread 0, always in the same order. `fold` is a functor (a, b) -> c. All threads call. */
+/* Folds one value per thread into thread 0, always in the same order. `fold` is a functor (a, b) ->
+** c. All threads call. */
 template <class T, class Fold>
 __device__ static inline T mb_block_fold(T value, Fold fold)
 {

@@ -1,6 +1,7 @@
 /*
-** What the passes along the first axis share: how wide their tiles are, and how they are launched. Columns along z stand
-** side by side in memory from the first place of a plane to its last, so a tile is a run of whole lines.
+** What the passes along the first axis share: how wide their tiles are, and how they are launched.
+** Columns along z stand side by side in memory from the first place of a plane to its last, so a
+** tile is a run of whole lines.
 */
 #ifndef MB_CUDA_FFT_DEPTH_CUH
 #define MB_CUDA_FFT_DEPTH_CUH
@@ -11,7 +12,8 @@
 
 #define MB_FFT_DEPTHS(X) X(16) X(32) X(64) X(128) X(256) X(512) X(1024) X(2048)
 
-/* At least a line of 16 columns where a block may be as large as that; two blocks to a multiprocessor if it need not. */
+/* At least a line of 16 columns where a block may be as large as that; two blocks to a
+** multiprocessor if it need not. */
 template <int N>
 struct mb_fft_depth_tile {
     static constexpr int per_line = mb_fft_cut_of<N>::T * 16;

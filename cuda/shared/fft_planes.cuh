@@ -1,12 +1,13 @@
 /*
-** Passes over the planes of a grid, in place: along x and y in one launch, forth (rows first) or back (columns first), and
-** along y alone (fft_stages.cuh has the passes' tiles).
-** The work of both is a list of tiles in a fixed order: those of the first pass over plane p, then those of the second pass
-** over plane p - lag, which finds that plane in the second-level cache. Blocks draw the tiles by ticket and wait only for
-** tiles before their own: the first of those unfinished waits for none, so there is no deadlock however few blocks run.
-** (A third pass over plane p - 2 lag was slower than a launch of its own: the cache does not reach so far.)
-** What is done with rows is a structure, the launch's second parameter: `back` says whether columns come first, and `tile`
-** does a tile of rows.
+** Passes over the planes of a grid, in place: along x and y in one launch, forth (rows first) or
+** back (columns first), and along y alone (fft_stages.cuh has the passes' tiles). The work of both
+** is a list of tiles in a fixed order: those of the first pass over plane p, then those of the
+** second pass over plane p - lag, which finds that plane in the second-level cache. Blocks draw the
+** tiles by ticket and wait only for tiles before their own: the first of those unfinished waits for
+** none, so there is no deadlock however few blocks run. (A third pass over plane p - 2 lag was
+** slower than a launch of its own: the cache does not reach so far.) What is done with rows is a
+** structure, the launch's second parameter: `back` says whether columns come first, and `tile` does
+** a tile of rows.
 */
 #ifndef MB_CUDA_FFT_PLANES_CUH
 #define MB_CUDA_FFT_PLANES_CUH
@@ -204,8 +205,9 @@ static inline mb_status mb_fft_planes_prepare(const mb_op_call *call, float *dat
                                   sizeof(float2) * mb_apply_otf_shared(facts, n), blocks);
 }
 
-/* Launch over the planes of `data`, n samples, whose rows stand as they do between the passes, or as `rows` knows. The
-** counters: a ticket, then those of passes and planes, then what `rows` needs. */
+/* Launch over the planes of `data`, n samples, whose rows stand as they do between the passes, or
+** as `rows` knows. The counters: a ticket, then those of passes and planes, then what `rows` needs.
+** */
 template <class Rows>
 static inline mb_status mb_fft_planes(const mb_op_call *call, float *data, const int64_t n[3],
                                       unsigned *counters, uint64_t counter_bytes, const Rows &rows)
@@ -217,8 +219,8 @@ static inline mb_status mb_fft_planes(const mb_op_call *call, float *data, const
                                  &blocks));
     job.ticket = counters;
     job.done = counters + 1;
-    /* So far behind that the first pass over a plane has ended when the second begins, and no farther than the second-level
-    ** cache reaches. */
+    /* So far behind that the first pass over a plane has ended when the second begins, and no
+    ** farther than the second-level cache reaches. */
     const int64_t step = job.row_tiles + job.column_tiles, plane_bytes = 8 * n[1] * (n[2] / 2 + 1),
                   busy = (blocks + step - 1) / step,
                   held = (int64_t)facts->l2_bytes / 3 / plane_bytes;

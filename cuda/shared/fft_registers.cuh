@@ -1,9 +1,10 @@
 /*
-** Fourier transforms of one thread group: N points over T = N/E threads, E of them in each thread's registers, by the
-** Stockham scheme. Thread t holds points t + T*j (j = 0 ... E-1) before and after, in natural order both times, so a
-** spectrum can be changed in registers and transformed back. Between passes the points go through shared memory.
-** Unnormalised, exp(-2 pi i jk/N); the inverse is the same between two swaps of real and imaginary parts, which cost
-** nothing in registers. Twiddle factors come from a table in shared memory, rounded from double precision.
+** Fourier transforms of one thread group: N points over T = N/E threads, E of them in each thread's
+** registers, by the Stockham scheme. Thread t holds points t + T*j (j = 0 ... E-1) before and
+** after, in natural order both times, so a spectrum can be changed in registers and transformed
+** back. Between passes the points go through shared memory. Unnormalised, exp(-2 pi i jk/N); the
+** inverse is the same between two swaps of real and imaginary parts, which cost nothing in
+** registers. Twiddle factors come from a table in shared memory, rounded from double precision.
 */
 #ifndef MB_CUDA_FFT_REGISTERS_CUH
 #define MB_CUDA_FFT_REGISTERS_CUH
@@ -15,10 +16,12 @@ template <int N_, int E_, int R1_, int R2_ = 1, int R3_ = 1>
 struct mb_fft_cut {
     static constexpr int N = N_, E = E_, T = N_ / E_, R1 = R1_, R2 = R2_, R3 = R3_;
     static constexpr int passes = R3 > 1 ? 3 : R2 > 1 ? 2 : 1;
-    /* Table: factors of the second pass, [r][p] with p < R1, then those of the third, p < R1 * R2. */
+    /* Table: factors of the second pass, [r][p] with p < R1, then those of the third, p < R1 * R2.
+    ** */
     static constexpr int second = R2 > 1 ? R1 *R2 : 0, third = R3 > 1 ? R1 *R2 *R3 : 0;
     static constexpr int table = second + third;
-    /* Points of one exchange in shared memory, with a gap every R1 points against bank conflicts. */
+    /* Points of one exchange in shared memory, with a gap every R1 points against bank conflicts.
+    ** */
     static constexpr int room = N + N / R1;
     static_assert(R1 * R2 * R3 == N && E % R1 == 0 && E % R2 == 0 && E % R3 == 0, "no such cut");
 };
@@ -137,7 +140,8 @@ __device__ static __forceinline__ void mb_fft_pass(float2 (&v)[C::E], int t, con
     }
 }
 
-/* Where point t + T*j stands in shared memory: the gaps are added up at compile time but for the thread's own. */
+/* Where point t + T*j stands in shared memory: the gaps are added up at compile time but for the
+** thread's own. */
 template <class C>
 __device__ static __forceinline__ int mb_fft_place(int t)
 {
@@ -158,8 +162,8 @@ __device__ static __forceinline__ void mb_fft_sync(void)
         __syncthreads();
 }
 
-/* After a pass (NS, R): points to their places, and back as thread t wants them next. `width` columns stand side by side;
-** NS is 1 or R1. */
+/* After a pass (NS, R): points to their places, and back as thread t wants them next. `width`
+** columns stand side by side; NS is 1 or R1. */
 template <class C, int NS, int R, bool WARP>
 __device__ static __forceinline__ void mb_fft_exchange(float2 (&v)[C::E], int t, float2 *points,
                                                        int width, int lane)
@@ -182,7 +186,8 @@ __device__ static __forceinline__ void mb_fft_exchange(float2 (&v)[C::E], int t,
         v[j] = from[mb_fft_offset<C>(j) * width];
 }
 
-/* The transform of thread group (t, lane); WARP: the group lies within one warp, and so do all that share `points`. */
+/* The transform of thread group (t, lane); WARP: the group lies within one warp, and so do all that
+** share `points`. */
 template <class C, bool WARP>
 __device__ static __forceinline__ void mb_fft_run(float2 (&v)[C::E], int t, const float2 *table,
                                                   float2 *points, int width, int lane)

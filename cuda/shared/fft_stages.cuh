@@ -1,12 +1,13 @@
 /*
-** The steps of a 3-D real transform and of what follows it, in place, as device functions on tiles that one thread block
-** handles; each reads its tile once and writes it once.
+** The steps of a 3-D real transform and of what follows it, in place, as device functions on tiles
+** that one thread block handles; each reads its tile once and writes it once.
 **
-** A plane stands as rows of N + 1 complex numbers (2 N samples and room, ops/padded_grid.h) while it is real, and while
-** it is a spectrum as rows of N, whole lines of memory at any place, and behind them the tail: the column of the highest
-** frequency. Columns of a misaligned grid would take twice the time. Between the transforms along x and y the highest
-** frequency of a row, which is real, stands in the imaginary part of the lowest.
-** Loads go past the first-level cache: other blocks of the same launch have written what is read.
+** A plane stands as rows of N + 1 complex numbers (2 N samples and room, ops/padded_grid.h) while
+** it is real, and while it is a spectrum as rows of N, whole lines of memory at any place, and
+** behind them the tail: the column of the highest frequency. Columns of a misaligned grid would
+** take twice the time. Between the transforms along x and y the highest frequency of a row, which
+** is real, stands in the imaginary part of the lowest. Loads go past the first-level cache: other
+** blocks of the same launch have written what is read.
 */
 #ifndef MB_CUDA_FFT_STAGES_CUH
 #define MB_CUDA_FFT_STAGES_CUH
@@ -14,8 +15,8 @@
 #include "shared/fft_registers.cuh"
 #include <stdint.h>
 
-/* How long the second-level cache should keep what is loaded or stored: a line that the same launch reads again soon, and
-** one that it has done with, which else would push the other out. */
+/* How long the second-level cache should keep what is loaded or stored: a line that the same launch
+** reads again soon, and one that it has done with, which else would push the other out. */
 enum mb_fft_keep { MB_FFT_KEEP_ANY, MB_FFT_KEEP_SHORT, MB_FFT_KEEP_LONG };
 
 template <mb_fft_keep KEEP>
@@ -47,14 +48,16 @@ __device__ static __forceinline__ void mb_fft_store(float2 *p, float2 v)
                      : "memory");
 }
 
-/* A step from point to point that the compiler must not see through: it would keep all multiples of it in registers. */
+/* A step from point to point that the compiler must not see through: it would keep all multiples of
+** it in registers. */
 __device__ static __forceinline__ int64_t mb_fft_step(int64_t step)
 {
     asm volatile("" : "+l"(step));
     return step;
 }
 
-/* Columns: W neighbouring ones at a time, points `stride` apart; `base` is the first column's first point. */
+/* Columns: W neighbouring ones at a time, points `stride` apart; `base` is the first column's first
+** point. */
 template <class C, int W>
 struct mb_fft_columns {
     static constexpr int threads = C::T * W;
@@ -87,8 +90,8 @@ struct mb_fft_columns {
         for (int j = 0; j < C::E; j++)
             v[j] = mb_fft_swap(v[j]);
     }
-    /* In the first tile of a plane: column 0 holds two real ones, the lowest frequency + i times the highest. `tail`: the
-    ** spectrum of the highest. */
+    /* In the first tile of a plane: column 0 holds two real ones, the lowest frequency + i times
+    ** the highest. `tail`: the spectrum of the highest. */
     __device__ static __forceinline__ void join(float2 (&v)[C::E], const float2 *tail, int t,
                                                 int lane)
     {
@@ -137,7 +140,8 @@ struct mb_fft_columns {
         store<INVERSE ? MB_FFT_KEEP_LONG : MB_FFT_KEEP_SHORT>(v, base, stride, t, lane,
                                                               INVERSE || !tail || lane > 0);
     }
-    /* A few factors at a time: all of them at once do not fit into the registers beside the points. */
+    /* A few factors at a time: all of them at once do not fit into the registers beside the points.
+    ** */
     __device__ static __forceinline__ void multiply(float2 (&v)[C::E], const float2 *factor,
                                                     int64_t step, float scale, float turn)
     {
@@ -155,9 +159,10 @@ struct mb_fft_columns {
             }
         }
     }
-    /* Transform, times `factor` (of this thread's column), whose real part is multiplied by `scale` and whose imaginary
-    ** part by `turn`, transform back. Both transforms are the same code, run twice: twice of it would not fit into the
-    ** instruction cache. `real`: there is such a column. */
+    /* Transform, times `factor` (of this thread's column), whose real part is multiplied by `scale`
+    ** and whose imaginary part by `turn`, transform back. Both transforms are the same code, run
+    ** twice: twice of it would not fit into the instruction cache. `real`: there is such a column.
+    ** */
     __device__ static __forceinline__ void filter(float2 *base, const float2 *factor,
                                                   int64_t stride, bool real, float scale,
                                                   float turn, const float2 *table, float2 *shared)
@@ -190,9 +195,9 @@ struct mb_fft_rows {
         for (int i = threadIdx.x; i < roots; i += blockDim.x)
             to[i] = mb_fft_root(i, 2 * C::N);
     }
-    /* The half spectrum of the packed transform in v, to `row`: N complex numbers, the highest frequency, which is real,
-    ** in the imaginary part of the lowest. The mirrored half goes through shared memory, so that it is stored in whole
-    ** lines, too. */
+    /* The half spectrum of the packed transform in v, to `row`: N complex numbers, the highest
+    ** frequency, which is real, in the imaginary part of the lowest. The mirrored half goes through
+    ** shared memory, so that it is stored in whole lines, too. */
     template <mb_fft_keep KEEP>
     __device__ static __forceinline__ void unpack(float2 (&v)[C::E], float2 *row, int t,
                                                   const float2 *root, float2 *shared)
@@ -272,7 +277,8 @@ struct mb_fft_rows {
         mb_fft_run<C, WARP>(v, t, table, shared, 1, 0);
         unpack<KEEP>(v, row, t, root, shared);
     }
-    /* A row of samples to shared memory, in their order, for the threads of the row; and from there. */
+    /* A row of samples to shared memory, in their order, for the threads of the row; and from
+    ** there. */
     __device__ static __forceinline__ void put(const float2 (&v)[C::E], int t, float2 *shared)
     {
         mb_fft_sync<WARP>();
@@ -294,11 +300,12 @@ struct mb_fft_rows {
         for (int j = 0; j < C::E; j++)
             v[j] = mb_fft_swap(v[j]);
     }
-    /* Rows first ... first + H - 1 of a plane: from rows of N + 1 complex numbers to rows of N, or back. In place rows move
-    ** down (or up) over their neighbours: `order` is called by all threads once the tile has been read, and returns when
-    ** those are read, too. Rows of N + 1 begin anywhere in a line: their loads take the first-level cache, which holds a
-    ** line until its other part is asked for (nobody writes it before), and their stores are those of the whole tile, whose
-    ** rows follow one another. */
+    /* Rows first ... first + H - 1 of a plane: from rows of N + 1 complex numbers to rows of N, or
+    ** back. In place rows move down (or up) over their neighbours: `order` is called by all threads
+    ** once the tile has been read, and returns when those are read, too. Rows of N + 1 begin
+    ** anywhere in a line: their loads take the first-level cache, which holds a line until its
+    ** other part is asked for (nobody writes it before), and their stores are those of the whole
+    ** tile, whose rows follow one another. */
     template <bool INVERSE, class Order>
     __device__ static __forceinline__ void transform(float2 *plane, int first, const float2 *table,
                                                      const float2 *root, float2 *shared,

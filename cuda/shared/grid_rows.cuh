@@ -1,6 +1,7 @@
 /*
-** Walks over the padded rows of a grid: one warp takes a row at a time, so that rows are read and written in whole lines
-** whatever their length. And the sums of the pointwise steps: one cell per thread block, folded in a fixed order.
+** Walks over the padded rows of a grid: one warp takes a row at a time, so that rows are read and
+** written in whole lines whatever their length. And the sums of the pointwise steps: one cell per
+** thread block, folded in a fixed order.
 */
 #ifndef MB_CUDA_GRID_ROWS_CUH
 #define MB_CUDA_GRID_ROWS_CUH
@@ -19,7 +20,8 @@ typedef struct mb_grid3 {
     for (int64_t row = blockIdx.x * (int64_t)MB_ROW_WARPS + (threadIdx.x >> 5); row < (rows);      \
          row += (int64_t)gridDim.x * MB_ROW_WARPS)
 #define MB_LANE_LOOP(x, n) for (int64_t x = threadIdx.x & 31; x < (n); x += 32)
-/* MB_BATCH elements at a time: `first`, first + 32 and so on. All loads before the first store, as in MB_BATCH_LOOP. */
+/* MB_BATCH elements at a time: `first`, first + 32 and so on. All loads before the first store, as
+** in MB_BATCH_LOOP. */
 #define MB_LANE_BATCH_LOOP(first, n)                                                               \
     for (int64_t first = threadIdx.x & 31; first < (n); first += 32 * MB_BATCH)
 
@@ -41,7 +43,8 @@ __global__ static void __launch_bounds__(MB_THREADS)
         out[blockIdx.x * step] = sum;
 }
 
-/* As mb_grid_fold on the host: the sum of all blocks' cells, as many doubles of it as metric has. No cells: no metrics. */
+/* As mb_grid_fold on the host: the sum of all blocks' cells, as many doubles of it as metric has.
+** No cells: no metrics. */
 static inline mb_status mb_cuda_grid_fold(const mb_op_call *call, const double *cells, int width,
                                           const mb_array *metric)
 {

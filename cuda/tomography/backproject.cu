@@ -16,8 +16,8 @@
 ** Tensor-core and staged kernels get their windows by the tensor copy engine (9.0 and newer) or by
 ** asynchronous copies, and give the same numbers either way (backproject_stream.cuh).
 **
-** Milliseconds per slice by the number of slices, halves / else (2048^2 x 1500 angles, an H200); then
-** what the kernels for older devices take there (MOONBEAM_CUDA_CAPABILITY):
+** Milliseconds per slice by the number of slices, halves / else (2048^2 x 1500 angles, an H200);
+** then what the kernels for older devices take there (MOONBEAM_CUDA_CAPABILITY):
 **          1    4    8       16         32         33         48         64
 **          5.4  2.0  -/1.77  .65/1.33   .43/.97    .57/1.10   .40/.92    .33/.87
 **   80     -    2.1  -/1.81  .68/1.42   .48/1.07      -       .42/1.24   .44/1.03

@@ -14,9 +14,9 @@
 **   exact   weights and data split into high and low halves, three products (low * low is below
 **           single precision): 5e-7 and 2e-6
 **
-** The tensor cores truncate their sums, which shrinks them by some 1e-8 an angle. So the exact kernel
-** moves them into ordinary registers every FLUSH angles; the fast one, which has none left, adds them
-** to the image every BP_LONG angles.
+** The tensor cores truncate their sums, which shrinks them by some 1e-8 an angle. So the exact
+** kernel moves them into ordinary registers every FLUSH angles; the fast one, which has none left,
+** adds them to the image every BP_LONG angles.
 **
 ** A bin that is not finite spoils up to 7 pixels on either side of its line, not just the two bins'
 ** width that it would in ordinary arithmetic: its weight of zero does not silence it.
@@ -29,9 +29,10 @@
 #define BP_LONG 2048
 
 /* S slices; NSX sub-tiles a warp; WX x WY warps; AS and NST: stages wanted (see bp_stage_sizes); at
-** least MINB blocks a multiprocessor; SPLIT: the exact kernel. PIPE: fetch the fragments of the next
-** step before the products of this one; FLUSH: angles after which sums move to registers, 0: never.
-** Results depend on the tile and FLUSH, not on the slices of a block, the stages or the way to copy. */
+** least MINB blocks a multiprocessor; SPLIT: the exact kernel. PIPE: fetch the fragments of the
+** next step before the products of this one; FLUSH: angles after which sums move to registers, 0:
+** never. Results depend on the tile and FLUSH, not on the slices of a block, the stages or the way
+** to copy. */
 template <class way_, int S_, int NSX_, int WX_, int WY_, int AS_, int NST_, int MINB_, bool SPLIT_>
 struct bp_mma_shape {
     enum {

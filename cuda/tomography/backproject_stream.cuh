@@ -4,9 +4,9 @@
 **
 ** A block owns a tile of TX x TY pixels and CH groups of slices. Per angle the tile sees a window
 ** of at most NB bins. That window of all groups (and of both planes of the split layout) is brought
-** into shared memory, NST stages of AS angles ahead of their use. The warps take turns at producing:
-** stage it + NST - 2 is filled while stage it is consumed. There are two ways to copy, and the
-** kernels above do not know which:
+** into shared memory, NST stages of AS angles ahead of their use. The warps take turns at
+** producing: stage it + NST - 2 is filled while stage it is consumed. There are two ways to copy,
+** and the kernels above do not know which:
 **   bp_maps   one instruction of the tensor copy engine an angle (compute capability 9.0 and newer).
 **             The map fills zeros for everything outside the packed sinogram: bins, padding angles,
 **             slices beyond the last.

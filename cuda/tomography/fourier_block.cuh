@@ -258,8 +258,8 @@ __device__ static __forceinline__ void fourier_sync(int group)
     asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "n"(T) : "memory");
 }
 
-/* The points of a pass to their places. POWER: every `done` is 1 before a radix of 16, or a multiple
-** of 16, so that places of equal steps lie at equal steps. */
+/* The points of a pass to their places. POWER: every `done` is 1 before a radix of 16, or a
+** multiple of 16, so that places of equal steps lie at equal steps. */
 template <int R, int T, bool POWER>
 __device__ static __forceinline__ void fourier_put(const float2 (&v)[FOURIER_HELD], int t, int done,
                                                    int points, float2 *shared)

@@ -1,9 +1,9 @@
 /*
 ** fourier_reconstruct on CUDA. Steps, layouts and slots: ops/op_fourier_reconstruct.h; rows in one
 ** kernel: fourier_rows.cuh; gridding: fourier_gather.cuh; from there to pixels: fourier_image.cuh.
-** Rows and grids that do not fit those kernels go through the FFT library. Two slices are one complex
-** row from the padding on, so the filter's transforms are complex too: the same bytes as two real
-** ones, and no separate pass to pair them.
+** Rows and grids that do not fit those kernels go through the FFT library. Two slices are one
+** complex row from the padding on, so the filter's transforms are complex too: the same bytes as
+** two real ones, and no separate pass to pair them.
 */
 #include "tomography/fourier_image.cuh"
 #include "tomography/ramp_table.cuh"

@@ -1,17 +1,17 @@
 /*
 ** project on CUDA: the exact transpose of backproject, as a gather.
 **
-** A pixel whose shadow falls on u gives its value times 1 - |u - bin| to the bins nearer than 1: the
-** weights with which backproject reads them. Along the image axis that runs more across the ray
-** (columns where |cos| >= |sin|, rows elsewhere) at most three pixels of each line are that near, so
-** a bin is the sum of three candidates per line, in a fixed order.
-** The place where the ray crosses a line is kept in fixed point, 2^-32 of a pixel: exact to add, and
-** as accurate at the last line as at the first.
+** A pixel whose shadow falls on u gives its value times 1 - |u - bin| to the bins nearer than 1:
+** the weights with which backproject reads them. Along the image axis that runs more across the ray
+** (columns where |cos| >= |sin|, rows elsewhere) at most three pixels of each line are that near,
+** so a bin is the sum of three candidates per line, in a fixed order. The place where the ray
+** crosses a line is kept in fixed point, 2^-32 of a pixel: exact to add, and as accurate at the
+** last line as at the first.
 **
 ** Slices are packed first, with the mask applied and zeros around every line: [plane][line][place],
 ** a place holding one slice or four. So neighbouring bins read neighbouring places; for rays along
-** the rows the packed slices are transposed. A thread owns one bin of all planes, a thread block the
-** same bins at eight angles of similar direction, which keep in step: they read nearly the same
+** the rows the packed slices are transposed. A thread owns one bin of all planes, a thread block
+** the same bins at eight angles of similar direction, which keep in step: they read nearly the same
 ** pixels, from the first-level cache.
 */
 #include "shared/cuda_launch.cuh"
@@ -94,7 +94,8 @@ __global__ void __launch_bounds__(PROJECT_BINS *PROJECT_ANGLES)
     const bool real = bin < job.cols && k < job.angles;
     const mb_project_ray ray = job.rays[k < job.angles ? k : job.angles - 1];
     const double one = 4294967296.0;
-    /* u = o + p cross + q along: p the candidate's index, q the line's. u = bin at p = start + q slope. */
+    /* u = o + p cross + q along: p the candidate's index, q the line's. u = bin at p = start + q
+    ** slope. */
     const double cross = job.by_rows ? ray.place.cosine : -ray.place.sine,
                  along = job.by_rows ? -ray.place.sine : ray.place.cosine;
     const double start = ((double)bin - ray.place.offset) / cross, slope = -along / cross,

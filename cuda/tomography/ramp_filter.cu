@@ -1,11 +1,13 @@
 /*
-** ramp_filter on CUDA. Where the padded length is one that a thread block can transform (mb_ramp_filter_fused), one kernel
-** does everything and rows never leave the chip in between (ramp_row.cuh). For other lengths batches of rows are padded into
-** scratch, transformed in place by the library, multiplied by the response, transformed back and cropped.
-** Shifts of slices travel as kernel arguments, their phases are computed where they are multiplied: no table, no scratch.
-** Milliseconds a slice of 2048 columns x 1500 angles on an H200: 0.0147, by the library 0.074. Filtering straight into
-** backproject's packets of halves was tried: 0.0160 in place of 0.0143 + 0.0044, and its scale needs the same pass over the
-** samples: less than 1 % of filtered back-projection, so the two stay apart.
+** ramp_filter on CUDA. Where the padded length is one that a thread block can transform
+** (mb_ramp_filter_fused), one kernel does everything and rows never leave the chip in between
+** (ramp_row.cuh). For other lengths batches of rows are padded into scratch, transformed in place
+** by the library, multiplied by the response, transformed back and cropped. Shifts of slices travel
+** as kernel arguments, their phases are computed where they are multiplied: no table, no scratch.
+** Milliseconds a slice of 2048 columns x 1500 angles on an H200: 0.0147, by the library 0.074.
+** Filtering straight into backproject's packets of halves was tried: 0.0160 in place of 0.0143 +
+** 0.0044, and its scale needs the same pass over the samples: less than 1 % of filtered
+** back-projection, so the two stay apart.
 */
 #include "tomography/ramp_row.cuh"
 #include "tomography/ramp_table.cuh"
@@ -131,7 +133,8 @@ __global__ void __launch_bounds__(T, T >= RAMP_THREADS ? 1 : RAMP_THREADS / (T >
     }
 }
 
-/* The rows of the call in launches that can carry the shifts of their slices: launch(first row, how many, factors). */
+/* The rows of the call in launches that can carry the shifts of their slices: launch(first row, how
+** many, factors). */
 template <class Launch>
 static mb_status each_launch(const mb_op_call *call, int64_t first, int64_t count,
                              const Launch &launch)

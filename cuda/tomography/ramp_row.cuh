@@ -3,12 +3,12 @@
 **
 ** P reals are N = P / 2 complex numbers, the even samples and the odd ones. Two rows as one complex
 ** row would be simpler, but each would get rounding errors of the other, and its NaNs: here nothing
-** of a row is ever added to another.
-** T = N / 16 threads; thread t holds the numbers t + T e, e < 16 (fourier_block.cuh). Radices forward
-** are 16, A, B, LAST, backward LAST, B, A, 16. The spectrum of the reals at k and N - k comes from
-** those of the numbers at k and N - k: the last pass gives each thread butterflies b and N / LAST - b
-** together, which hold such pairs, and the first pass backward takes them from there.
-** Rows are rotated so that the detector begins at sample 0: the filter's convolution is circular.
+** of a row is ever added to another. T = N / 16 threads; thread t holds the numbers t + T e, e < 16
+** (fourier_block.cuh). Radices forward are 16, A, B, LAST, backward LAST, B, A, 16. The spectrum of
+** the reals at k and N - k comes from those of the numbers at k and N - k: the last pass gives each
+** thread butterflies b and N / LAST - b together, which hold such pairs, and the first pass
+** backward takes them from there. Rows are rotated so that the detector begins at sample 0: the
+** filter's convolution is circular.
 */
 #ifndef MB_CUDA_RAMP_ROW_CUH
 #define MB_CUDA_RAMP_ROW_CUH

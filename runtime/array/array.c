@@ -1,6 +1,6 @@
 /*
-** Arrays and their views. All checks of layout live here; data movement is only the contiguous host transfer, everything
-** else is an operator (convert copies strided data).
+** Arrays and their views. All checks of layout live here; data movement is only the contiguous host
+** transfer, everything else is an operator (convert copies strided data).
 */
 #include "array/array.h"
 #include <stdlib.h>
@@ -128,8 +128,8 @@ mb_status mb_array_permute(const mb_array *array, const int *axes, mb_array **ou
 }
 
 /*
-** Reshape without a copy: walks both shapes from the front, matching groups of axes with equal products. Inside a group the
-** old axes must be dense with respect to each other.
+** Reshape without a copy: walks both shapes from the front, matching groups of axes with equal
+** products. Inside a group the old axes must be dense with respect to each other.
 */
 static bool restride(const mb_array *array, const mb_shape *shape, int64_t *strides)
 {

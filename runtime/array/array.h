@@ -1,7 +1,7 @@
 /*
 ** Arrays: a storage seen through a shape, strides and an element type. Views share the storage.
-** Strides are in elements and may be 0 (broadcast) or negative (reversed). An mb_array is immutable but for its data; it
-** is reference-free itself: the owner destroys it, which releases its storage.
+** Strides are in elements and may be 0 (broadcast) or negative (reversed). An mb_array is immutable
+** but for its data; it is reference-free itself: the owner destroys it, which releases its storage.
 */
 #ifndef MB_ARRAY_ARRAY_H
 #define MB_ARRAY_ARRAY_H
@@ -26,7 +26,8 @@ typedef struct mb_array {
 /* A new contiguous array, not initialised. `owner` as for mb_pool_alloc. */
 mb_status mb_array_create(mb_device *device, mb_dtype dtype, const mb_shape *shape,
                           const char *owner, mb_array **out);
-/* The same in host memory that is pinned for a device (mb_storage_create_pinned); `device` is the host. All zeros. */
+/* The same in host memory that is pinned for a device (mb_storage_create_pinned); `device` is the
+** host. All zeros. */
 mb_status mb_array_create_pinned(mb_device *device, mb_device *pinned_for, mb_dtype dtype,
                                  const mb_shape *shape, const char *owner, mb_array **out);
 void mb_array_destroy(mb_array *array); /* NULL is fine */
@@ -39,7 +40,8 @@ typedef struct mb_range {
 /* Views. `ranges` has one entry per axis. */
 mb_status mb_array_view(const mb_array *array, const mb_range *ranges, mb_array **out);
 mb_status mb_array_permute(const mb_array *array, const int *axes, mb_array **out);
-/* Same elements in row-major order; needs an array whose layout allows it without a copy. One extent may be -1. */
+/* Same elements in row-major order; needs an array whose layout allows it without a copy. One
+** extent may be -1. */
 mb_status mb_array_reshape(const mb_array *array, const mb_shape *shape, mb_array **out);
 /* Broadcast to a larger shape: new leading axes, and extents of 1 stretched. */
 mb_status mb_array_broadcast(const mb_array *array, const mb_shape *shape, mb_array **out);
@@ -48,9 +50,11 @@ mb_status mb_array_broadcast(const mb_array *array, const mb_shape *shape, mb_ar
 mb_status mb_array_reinterpret(const mb_array *array, mb_dtype dtype, mb_array **out);
 
 bool mb_array_contiguous(const mb_array *array);
-/* True when the last axis is dense and the others have positive strides that do not overlap ("rows"). */
+/* True when the last axis is dense and the others have positive strides that do not overlap
+** ("rows"). */
 bool mb_array_rows(const mb_array *array);
-/* Elements from the first to the start of row `index`, rows being counted over all axes but the last. */
+/* Elements from the first to the start of row `index`, rows being counted over all axes but the
+** last. */
 int64_t mb_array_row_offset(const mb_array *array, int64_t index);
 uint64_t mb_array_elements(const mb_array *array);
 uint64_t mb_array_bytes(const mb_array *array); /* elements x element size */
@@ -60,7 +64,8 @@ bool mb_array_overlap(const mb_array *a, const mb_array *b);
 /* Same storage, offset, shape, strides and element size? */
 bool mb_array_same(const mb_array *a, const mb_array *b);
 
-/* Host bytes in row-major order <-> a contiguous array. Waits (download) / returns when the bytes may be reused. */
+/* Host bytes in row-major order <-> a contiguous array. Waits (download) / returns when the bytes
+** may be reused. */
 mb_status mb_array_upload(mb_array *array, const void *host, uint64_t bytes);
 mb_status mb_array_download(const mb_array *array, void *host, uint64_t bytes);
 /* One element; waits. `index` has one entry per axis, 0-based. */

@@ -1,7 +1,8 @@
 /*
-** Storage: a reference-counted block of one device's pool, or of pinned host memory. Arrays and their views share it.
-** Reference counts are atomic; the last release frees the block in the pool (safe for queued work, because a device has
-** one compute stream and a block's next user is queued behind its last).
+** Storage: a reference-counted block of one device's pool, or of pinned host memory. Arrays and
+** their views share it. Reference counts are atomic; the last release frees the block in the pool
+** (safe for queued work, because a device has one compute stream and a block's next user is queued
+** behind its last).
 */
 #ifndef MB_MEMORY_STORAGE_H
 #define MB_MEMORY_STORAGE_H
@@ -11,7 +12,8 @@
 typedef struct mb_storage mb_storage;
 
 mb_status mb_storage_create(mb_device *device, uint64_t bytes, const char *owner, mb_storage **out);
-/* Of pinned memory of `pinned_for`, on whose account it is (memory/pinned.h), instead of the pool's; `device` is the host. Zeroed. */
+/* Of pinned memory of `pinned_for`, on whose account it is (memory/pinned.h), instead of the
+** pool's; `device` is the host. Zeroed. */
 mb_status mb_storage_create_pinned(mb_device *device, mb_device *pinned_for, uint64_t bytes,
                                    const char *owner, mb_storage **out);
 mb_storage *mb_storage_retain(mb_storage *storage);
@@ -27,9 +29,10 @@ int mb_storage_references(const mb_storage *storage);
 const char *mb_storage_owner(const mb_storage *storage); /* as given to create; may be NULL */
 uint64_t mb_storage_born_ns(const mb_storage *storage);  /* CLOCK_MONOTONIC */
 
-/* For dry runs: the storage's image on a shadow whose pool is a clone, under the same block; where it is pinned,
-** `pinned_shadow` is the image of the device that it is pinned for. The first call makes it, later ones find it; each returns
-** a reference of the caller's. `mb_storage_unmirror` forgets the link, not the image. */
+/* For dry runs: the storage's image on a shadow whose pool is a clone, under the same block; where
+** it is pinned, `pinned_shadow` is the image of the device that it is pinned for. The first call
+** makes it, later ones find it; each returns a reference of the caller's. `mb_storage_unmirror`
+** forgets the link, not the image. */
 mb_status mb_storage_mirror(mb_storage *storage, mb_device *shadow, mb_device *pinned_shadow,
                             mb_storage **out);
 void mb_storage_unmirror(mb_storage *storage);

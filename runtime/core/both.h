@@ -1,5 +1,6 @@
 /*
-** MB_BOTH marks inline functions that host code and CUDA kernels share: plain functions to a C compiler.
+** MB_BOTH marks inline functions that host code and CUDA kernels share: plain functions to a C
+** compiler.
 */
 #ifndef MB_CORE_BOTH_H
 #define MB_CORE_BOTH_H

@@ -1,5 +1,6 @@
 /*
-** Element types. One table (MB_DTYPES) gives name, C type, bytes and class; everything else is derived from it.
+** Element types. One table (MB_DTYPES) gives name, C type, bytes and class; everything else is
+** derived from it.
 */
 #ifndef MB_CORE_DTYPE_H
 #define MB_CORE_DTYPE_H
@@ -41,7 +42,8 @@ typedef enum mb_dtype {
 const char *mb_dtype_name(mb_dtype dtype);
 size_t mb_dtype_bytes(mb_dtype dtype);
 mb_dtype_class mb_dtype_kind(mb_dtype dtype);
-/* "f32" and the common aliases "float32", "uint16", "complex64", ... False when the name is unknown. */
+/* "f32" and the common aliases "float32", "uint16", "complex64", ... False when the name is
+** unknown. */
 bool mb_dtype_parse(const char *name, mb_dtype *out);
 
 /* IEEE binary16, round to nearest even; NaN and infinities kept. */

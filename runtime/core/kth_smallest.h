@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-/* k from 0; no NaN among the n values. Reorders them so that all before index k are at most the result. */
+/* k from 0; no NaN among the n values. Reorders them so that all before index k are at most the
+** result. */
 static inline float mb_kth_smallest(float *values, int64_t n, int64_t k)
 {
     int64_t low = 0, high = n - 1;

@@ -1,10 +1,11 @@
 /*
-** MB_MULTIVERSION before a function: compiled for AVX-512 (x86-64-v4), for AVX2 with FMA (v3) and for the baseline; the
-** loader picks one when the program starts. Named by level, not by processor: arch=haswell would mean Intel's only.
-** Sanitizers run before the resolvers may, so they get the baseline, and so does a debug build.
-** Multiversion leaf functions, not those with an OpenMP region: its outlined body would be the baseline.
-** MB_AVX512 and MB_AVX2 before a function: compiled for that level alone, to be called only where mb_has_avx512() or
-** mb_has_avx2() says so. Undefined where there is no multiversioning.
+** MB_MULTIVERSION before a function: compiled for AVX-512 (x86-64-v4), for AVX2 with FMA (v3) and
+** for the baseline; the loader picks one when the program starts. Named by level, not by processor:
+** arch=haswell would mean Intel's only. Sanitizers run before the resolvers may, so they get the
+** baseline, and so does a debug build. Multiversion leaf functions, not those with an OpenMP
+** region: its outlined body would be the baseline. MB_AVX512 and MB_AVX2 before a function:
+** compiled for that level alone, to be called only where mb_has_avx512() or mb_has_avx2() says so.
+** Undefined where there is no multiversioning.
 */
 #ifndef MB_OPS_MULTIVERSION_H
 #define MB_OPS_MULTIVERSION_H

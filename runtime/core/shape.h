@@ -42,7 +42,8 @@ bool mb_shape_equal(const mb_shape *a, const mb_shape *b);
 mb_shape mb_shape_of(int rank, const int64_t *dims);
 /* Row-major strides in elements. */
 void mb_shape_strides(const mb_shape *shape, int64_t *strides);
-/* "4 x 201 x 101", "scalar" for rank 0. Writes at most `bytes` including the terminator; returns buffer. */
+/* "4 x 201 x 101", "scalar" for rank 0. Writes at most `bytes` including the terminator; returns
+** buffer. */
 char *mb_shape_format(const mb_shape *shape, char *buffer, size_t bytes);
 /* "1.25 GiB", "512 B": for messages. */
 char *mb_bytes_format(uint64_t bytes, char *buffer, size_t size);

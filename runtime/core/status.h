@@ -1,8 +1,8 @@
 /*
-** Status codes and the error record.
-** Every fallible function returns an mb_status; the first failure of a thread fills that thread's error record
-** (code, operator, argument, text, need, limit). Later failures leave the record alone until mb_error_clear, so
-** the cause survives clean-up. Whoever swallows a failure must clear the record.
+** Status codes and the error record. Every fallible function returns an mb_status; the first
+** failure of a thread fills that thread's error record (code, operator, argument, text, need,
+** limit). Later failures leave the record alone until mb_error_clear, so the cause survives
+** clean-up. Whoever swallows a failure must clear the record.
 */
 #ifndef MB_CORE_STATUS_H
 #define MB_CORE_STATUS_H
@@ -66,7 +66,8 @@ void mb_error_remedy(const char *text);
 /* Names the operator in the record if it has none yet. */
 void mb_error_name_op(const char *op);
 
-/* The calling thread's record; code is MB_STATUS_OK when nothing failed. Valid until the next call. */
+/* The calling thread's record; code is MB_STATUS_OK when nothing failed. Valid until the next call.
+** */
 const mb_error *mb_error_last(void);
 void mb_error_clear(void);
 /* Puts a copied record back: moves a worker thread's failure to the thread that reports it. */
@@ -79,7 +80,8 @@ void mb_error_restore(const mb_error *error);
 */
 void mb_cancel_set(bool cancelled);
 bool mb_cancelled(void);
-/* MB_STATUS_CANCELLED with a record when the flag is set, else MB_STATUS_OK. Does not clear the flag. */
+/* MB_STATUS_CANCELLED with a record when the flag is set, else MB_STATUS_OK. Does not clear the
+** flag. */
 mb_status mb_cancel_check(void);
 
 #define MB_TRY(call)                                                                               \

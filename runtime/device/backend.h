@@ -1,12 +1,14 @@
 /*
-** The backend vtable: everything the runtime asks of a kind of device. Two implementations: host (device/host) and the
-** CUDA plug-in (cuda/). A NULL entry is allowed only where the comment says so.
+** The backend vtable: everything the runtime asks of a kind of device. Two implementations: host
+** (device/host) and the CUDA plug-in (cuda/). A NULL entry is allowed only where the comment says
+** so.
 **
-** Queued calls are in order on the device's one compute stream. `self` is what `open` returned. Beside the compute stream
-** there are two lanes for copies from and to pinned host memory; events order the lanes among each other. Everything of
-** lanes and events may be called by any thread, but only one at a time may use a lane.
-** A plug-in must not reach into the runtime by symbol (it may be loaded by a program that does not export any): it gets
-** mb_core_api, and exports one function, mb_backend_entry.
+** Queued calls are in order on the device's one compute stream. `self` is what `open` returned.
+** Beside the compute stream there are two lanes for copies from and to pinned host memory; events
+** order the lanes among each other. Everything of lanes and events may be called by any thread, but
+** only one at a time may use a lane. A plug-in must not reach into the runtime by symbol (it may be
+** loaded by a program that does not export any): it gets mb_core_api, and exports one function,
+** mb_backend_entry.
 */
 #ifndef MB_DEVICE_BACKEND_H
 #define MB_DEVICE_BACKEND_H
@@ -32,7 +34,8 @@ typedef struct mb_device_facts {
     uint64_t block_shared_bytes; /* cuda: the most shared memory that a block can ask for, or 0 */
 } mb_device_facts;
 
-/* block_shared_bytes by compute capability (table of technical specifications in the CUDA C++ Programming Guide). */
+/* block_shared_bytes by compute capability (table of technical specifications in the CUDA C++
+** Programming Guide). */
 static inline uint64_t mb_block_shared_bytes(int capability)
 {
     const bool large = capability == 80 || capability == 87;
@@ -47,7 +50,8 @@ typedef enum mb_lane {
     MB_LANE_COUNT
 } mb_lane;
 
-/* Rows of a copy: as many runs of `width` bytes, whose beginnings lie a pitch apart at either end. */
+/* Rows of a copy: as many runs of `width` bytes, whose beginnings lie a pitch apart at either end.
+** */
 typedef struct mb_lane_rows {
     uint64_t width, count, to_pitch, from_pitch;
 } mb_lane_rows;
@@ -67,8 +71,8 @@ typedef struct mb_backend {
     mb_status (*commit)(void *self, void *base, uint64_t offset, uint64_t bytes);
     void (*decommit)(void *self, void *base, uint64_t offset, uint64_t bytes);
 
-    /* Data. `upload` returns when the host bytes may be reused, `download` when they are there. `copy` and `fill` are
-    ** queued and stay on the device. */
+    /* Data. `upload` returns when the host bytes may be reused, `download` when they are there.
+    ** `copy` and `fill` are queued and stay on the device. */
     mb_status (*upload)(void *self, void *device, const void *host, uint64_t bytes);
     mb_status (*download)(void *self, void *host, const void *device, uint64_t bytes);
     mb_status (*copy)(void *self, void *to, const void *from, uint64_t bytes);
@@ -76,8 +80,8 @@ typedef struct mb_backend {
     mb_status (*sync)(void *self);
     void *(*stream)(void *self); /* the native compute stream; NULL on the host */
 
-    /* Pinned host memory: what the lanes copy from and to. It is zeroed and thereby touched, so that its first use costs
-    ** nothing. Any device of the backend copies from it. */
+    /* Pinned host memory: what the lanes copy from and to. It is zeroed and thereby touched, so
+    ** that its first use costs nothing. Any device of the backend copies from it. */
     mb_status (*pin)(void *self, uint64_t bytes, void **host);
     void (*unpin)(void *self, void *host, uint64_t bytes);
     /* Queues a copy between pinned and device memory, in the lane's direction. */
@@ -104,7 +108,8 @@ typedef struct mb_backend {
     /* The kernel of an operator, or NULL when this backend has none. */
     mb_op_kernel (*kernel)(const char *op);
 
-    /* Bytes that the backend itself holds on the device / in pinned host memory outside the pool. May be NULL. */
+    /* Bytes that the backend itself holds on the device / in pinned host memory outside the pool.
+    ** May be NULL. */
     void (*overhead)(void *self, uint64_t *device_bytes, uint64_t *pinned_bytes);
     /* Name and version of the FFT library ("cuFFT 12.0.0"). */
     void (*fft_library)(void *self, char *text, size_t bytes);

@@ -1,6 +1,7 @@
 /*
-** The device registry, the CUDA plug-in's loading, and the wrappers that look at dry and dead devices.
-** Opening and closing take one lock; the wrappers take none (a device is used by one thread at a time).
+** The device registry, the CUDA plug-in's loading, and the wrappers that look at dry and dead
+** devices. Opening and closing take one lock; the wrappers take none (a device is used by one
+** thread at a time).
 */
 #include "device/device.h"
 #include "device/host/host_backend.h"
@@ -380,7 +381,8 @@ void mb_device_close_shadow(mb_device *shadow)
 
 /* ---- wrappers ---- */
 
-/* A backend reports MB_STATUS_DEVICE only for failures after which the device cannot be used any more. */
+/* A backend reports MB_STATUS_DEVICE only for failures after which the device cannot be used any
+** more. */
 static mb_status seen(mb_device *device, mb_status status)
 {
     if (status == MB_STATUS_DEVICE)

@@ -1,11 +1,11 @@
 /*
-** Devices: a backend instance with its pool, FFT cache and compute stream.
-** The registry opens a device on first use and keeps it until mb_devices_close. No hidden current device: arrays carry
-** theirs, operators run where their inputs are.
-** A shadow device is the dry-run twin of a device: the same facts, allocator and planner over a purely virtual range; its
-** operators are planned and accounted for but not run, and its data cannot be read.
-** A planned device stands for one that is not here (device/planned): it can be shadowed, estimated and planned for as if
-** it were, from a record.
+** Devices: a backend instance with its pool, FFT cache and compute stream. The registry opens a
+** device on first use and keeps it until mb_devices_close. No hidden current device: arrays carry
+** theirs, operators run where their inputs are. A shadow device is the dry-run twin of a device:
+** the same facts, allocator and planner over a purely virtual range; its operators are planned and
+** accounted for but not run, and its data cannot be read. A planned device stands for one that is
+** not here (device/planned): it can be shadowed, estimated and planned for as if it were, from a
+** record.
 */
 #ifndef MB_DEVICE_DEVICE_H
 #define MB_DEVICE_DEVICE_H
@@ -33,21 +33,25 @@ struct mb_device {
     mb_device *twin; /* shadow: the device it stands for; else NULL */
     bool dry;        /* shadow: plan and account, run nothing */
     bool dead;       /* a sticky error: every later call says so */
-    bool
-        silent; /* its steps are not for the ledger: a shadow opened to ask, or a device that a dry run replaces */
+    /* its steps are not for the ledger: a shadow opened to ask, or a device that a dry run replaces
+    ** */
+    bool silent;
 };
 
 /* "host", "cuda", "cuda:1", "planned:h200". Opens the device on first use. */
 mb_status mb_device_open(const char *id, mb_device **out);
-/* How many devices there are, and the id of each (index 0 is the host); loads the plug-in if it can be loaded. */
+/* How many devices there are, and the id of each (index 0 is the host); loads the plug-in if it can
+** be loaded. */
 int mb_device_count(void);
 mb_status mb_device_id(int number, char *id, size_t bytes);
 /* Why there is no CUDA device: "" when there is one. */
 const char *mb_device_cuda_problem(void);
-/* The folder that holds moonbeam_cuda.so; MOONBEAM_CUDA_PLUGIN (a file) overrides. Call before the first look-up. */
+/* The folder that holds moonbeam_cuda.so; MOONBEAM_CUDA_PLUGIN (a file) overrides. Call before the
+** first look-up. */
 void mb_device_set_plugin_folder(const char *folder);
 
-/* A new shadow of `device` with the same budget (or `budget` when not 0). Shadows are owned by the caller. */
+/* A new shadow of `device` with the same budget (or `budget` when not 0). Shadows are owned by the
+** caller. */
 mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **out);
 /* A shadow in the device's present state: its pool is a clone (mb_pool_clone, which has `room`),
 ** so blocks are where they are on the device. Of a shadow, too. */
@@ -60,8 +64,8 @@ mb_status mb_device_copy(mb_device *device, void *to, const void *from, uint64_t
 mb_status mb_device_fill(mb_device *device, void *to, int byte, uint64_t bytes);
 mb_status mb_device_sync(mb_device *device);
 mb_op_kernel mb_device_kernel(mb_device *device, const char *op);
-/* Recorded FFT work areas and times that hold for the device, or nearly: its own record, else that of a GPU of the same
-** name, else the first. NULL for the host. */
+/* Recorded FFT work areas and times that hold for the device, or nearly: its own record, else that
+** of a GPU of the same name, else the first. NULL for the host. */
 const struct mb_fft_record *mb_device_fft_record(const mb_device *device);
 
 /* Closes every device (arrays must be gone). Returns the number of blocks that were still live. */

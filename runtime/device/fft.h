@@ -1,7 +1,8 @@
 /*
-** FFT plans: described by value, made by the device's backend, kept in a least-recently-used cache per device.
-** Transforms are batched over rows of `rank` trailing axes, unnormalised in both directions (inverse of forward = N times
-** the input), single precision. Work areas are never allocated here: they are scratch slots (memory/planner.h).
+** FFT plans: described by value, made by the device's backend, kept in a least-recently-used cache
+** per device. Transforms are batched over rows of `rank` trailing axes, unnormalised in both
+** directions (inverse of forward = N times the input), single precision. Work areas are never
+** allocated here: they are scratch slots (memory/planner.h).
 */
 #ifndef MB_FFT_FFT_H
 #define MB_FFT_FFT_H
@@ -27,8 +28,9 @@ typedef struct mb_fft_desc {
     int rank;        /* 1, 2 or 3 */
     int64_t dims[3]; /* logical (real-side) extents, last axis fastest */
     int64_t batch;
-    /* Physical layout in elements of the respective side (reals count as reals, complex as complex): row pitch of the
-    ** last axis, and distance between transforms. The axes before the last are dense on top of the pitch. */
+    /* Physical layout in elements of the respective side (reals count as reals, complex as
+    ** complex): row pitch of the last axis, and distance between transforms. The axes before the
+    ** last are dense on top of the pitch. */
     int64_t in_pitch, out_pitch;
     int64_t in_distance, out_distance;
 } mb_fft_desc;
@@ -37,10 +39,10 @@ typedef struct mb_fft_plan {
     mb_fft_desc desc;
     void *handle;        /* the backend's */
     uint64_t work_bytes; /* the area an execution needs */
-    uint64_t
-        library_bytes; /* what the library took for the plan itself, as far as it can be measured */
-    const char *
-        derived; /* how the work area was derived where it is not the library's or recorded figure; else NULL */
+    /* what the library took for the plan itself, as far as it can be measured */
+    uint64_t library_bytes;
+    /* how the work area was derived where it is not the library's or recorded figure; else NULL */
+    const char *derived;
     int users; /* calls that hold it now */
     uint64_t last_use;
 } mb_fft_plan;
@@ -55,11 +57,13 @@ void mb_fft_cache_destroy(mb_fft_cache *cache);
 /* Finds or makes the plan and holds it; every acquire needs a release. */
 mb_status mb_fft_acquire(mb_device *device, const mb_fft_desc *desc, mb_fft_plan **out);
 void mb_fft_release(mb_device *device, mb_fft_plan *plan);
-/* Destroys plans that nobody holds, oldest first, until at most `keep` are left; returns how many went. */
+/* Destroys plans that nobody holds, oldest first, until at most `keep` are left; returns how many
+** went. */
 int mb_fft_cache_drop(mb_device *device, int keep);
 int mb_fft_cache_count(mb_device *device);
 uint64_t mb_fft_cache_library_bytes(mb_device *device);
-/* How often a plan with a derived work area was acquired so far, and how the latest one was derived. */
+/* How often a plan with a derived work area was acquired so far, and how the latest one was
+** derived. */
 uint64_t mb_fft_cache_derived(const mb_device *device, const char **how);
 /* Queued on the device's compute stream. `work` is the scratch slot declared for the plan. */
 mb_status mb_fft_exec(mb_device *device, const mb_fft_plan *plan, void *in, void *out, void *work);
@@ -74,20 +78,22 @@ typedef enum mb_fft_axis { MB_FFT_ROW, MB_FFT_COLUMN } mb_fft_axis;
 
 typedef struct mb_fft_candidate {
     int64_t n;
-    double
-        ps; /* what the axis adds to the time of a point: picoseconds; without a record, relative */
+    /* what the axis adds to the time of a point: picoseconds; without a record, relative */
+    double ps;
     int work; /* 1 where it needs a work area as large as the data, else 0 */
 } mb_fft_candidate;
 
 #define MB_FFT_MAX_CANDIDATES 200
 
-/* For a device: by the times and work areas recorded for it where there are any (*measured), the least product of time and
-** memory; else by smoothness. `list` has room for MB_FFT_MAX_CANDIDATES and gets what was compared, ascending. */
+/* For a device: by the times and work areas recorded for it where there are any (*measured), the
+** least product of time and memory; else by smoothness. `list` has room for MB_FFT_MAX_CANDIDATES
+** and gets what was compared, ascending. */
 int64_t mb_fft_choose_size(const mb_device *device, int64_t n, mb_fft_axis axis,
                            mb_fft_candidate *list, int *count, bool *measured);
 
-/* The same for all axes of a real transform together (one to three, rows last), since one axis's work area is everyone's.
-** Extents that are `given` stay as they are, and so do axes of 1 above the rows. Returns whether times decided. */
+/* The same for all axes of a real transform together (one to three, rows last), since one axis's
+** work area is everyone's. Extents that are `given` stay as they are, and so do axes of 1 above the
+** rows. Returns whether times decided. */
 bool mb_fft_choose_grid(const mb_device *device, int rank, const int64_t *least, const bool *given,
                         int64_t *sizes);
 

@@ -1,6 +1,7 @@
 /*
-** The plan cache of a device: a short list, searched linearly, least recently used dropped first. Plans in use are never
-** dropped. A shadow device shares its twin's cache, so a dry run asks for the same work areas as the real run.
+** The plan cache of a device: a short list, searched linearly, least recently used dropped first.
+** Plans in use are never dropped. A shadow device shares its twin's cache, so a dry run asks for
+** the same work areas as the real run.
 */
 #include "device/fft.h"
 #include "device/device.h"
@@ -214,7 +215,8 @@ void mb_fft_cache_destroy(mb_fft_cache *cache)
 
 mb_status mb_fft_exec(mb_device *device, const mb_fft_plan *plan, void *in, void *out, void *work)
 {
-    /* cuFFT wants complex alignment on the real side, too, and takes its refusal for the end of the device. */
+    /* cuFFT wants complex alignment on the real side, too, and takes its refusal for the end of the
+    ** device. */
     if (((uintptr_t)in | (uintptr_t)out) % (2 * sizeof(float)) &&
         strcmp(device->backend->name, "host") != 0)
         return mb_fail(MB_STATUS_SHAPE, NULL,

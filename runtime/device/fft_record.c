@@ -1,5 +1,6 @@
 /*
-** The rule by which cuFFT 12 sizes its work areas, from the codes of a record (fft_record.h). Pure functions.
+** The rule by which cuFFT 12 sizes its work areas, from the codes of a record (fft_record.h). Pure
+** functions.
 */
 #include "device/fft_record.h"
 #include <string.h>
@@ -70,7 +71,8 @@ static uint64_t align_up(uint64_t bytes, uint64_t unit)
     return mb_bytes_add(bytes, unit - 1) / unit * unit;
 }
 
-/* The area of `count` convolutions for transforms of n points; 0 when they fit into shared memory. */
+/* The area of `count` convolutions for transforms of n points; 0 when they fit into shared memory.
+** */
 static uint64_t convolution_bytes(int64_t n, uint64_t count, uint64_t spare)
 {
     if (n <= SHARED_POINTS)
@@ -111,8 +113,8 @@ static uint64_t complex_work(const mb_fft_record *record, const mb_fft_desc *des
     return *how && *how != by_convolution ? larger(work, bytes) : work;
 }
 
-/* Of a real transform with an odd last axis: two transforms at a time go as one complex one, from one part of the area to
-** another. */
+/* Of a real transform with an odd last axis: two transforms at a time go as one complex one, from
+** one part of the area to another. */
 static uint64_t odd_work(const mb_fft_record *record, const mb_fft_desc *desc, uint64_t outer,
                          uint64_t points, const char **how)
 {

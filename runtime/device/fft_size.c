@@ -1,15 +1,17 @@
 /*
-** Which size a transform should have. On GPUs the time per point varies twofold among smooth sizes and the work area is
-** nothing or as much as the data, so there the choice follows a record (fft_record.h). Pure functions.
+** Which size a transform should have. On GPUs the time per point varies twofold among smooth sizes
+** and the work area is nothing or as much as the data, so there the choice follows a record
+** (fft_record.h). Pure functions.
 */
 #include "device/device.h"
 #include "device/fft_record.h"
 #include <math.h>
 
 /*
-** Cost model without a record: work per point rises with the radices used. A power of two costs 1; each factor of 3, 5 or
-** 7 makes a pass that is a little dearer than two radix-2 passes of the same length. Figures are relative times of FFTW
-** on 7-smooth sizes; they rank candidates, no more. 0: not 7-smooth.
+** Cost model without a record: work per point rises with the radices used. A power of two costs 1;
+** each factor of 3, 5 or 7 makes a pass that is a little dearer than two radix-2 passes of the same
+** length. Figures are relative times of FFTW on 7-smooth sizes; they rank candidates, no more. 0:
+** not 7-smooth.
 */
 static double smooth_cost(int64_t n)
 {
@@ -53,7 +55,8 @@ static int smooth_candidates(int64_t n, mb_fft_candidate *list)
     return count;
 }
 
-/* Does a real transform of rows of n samples, or of n rows, need a work area, in either direction? */
+/* Does a real transform of rows of n samples, or of n rows, need a work area, in either direction?
+** */
 static int work_of(const mb_fft_record *record, int64_t n, mb_fft_axis axis)
 {
     static const mb_fft_kind kinds[] = {MB_FFT_R2C, MB_FFT_C2R};
@@ -92,8 +95,8 @@ static int measured_candidates(const mb_fft_record *record, int64_t n, mb_fft_ax
     return count;
 }
 
-/* Time times memory. Memory is the data, one more array of its size (a transfer function, a result), and the work area,
-** which is nothing or as much again. */
+/* Time times memory. Memory is the data, one more array of its size (a transfer function, a
+** result), and the work area, which is nothing or as much again. */
 static double weight_of(double points, double ps, int work)
 {
     return points * ps * points * (2 + work);
@@ -147,7 +150,8 @@ static int worth_trying(mb_fft_candidate *list, int count)
     return kept;
 }
 
-/* The one candidate of an axis whose extent is given; its time is that of the next size that has one. */
+/* The one candidate of an axis whose extent is given; its time is that of the next size that has
+** one. */
 static int given_candidate(const mb_fft_record *record, int64_t n, mb_fft_axis axis,
                            mb_fft_candidate *list)
 {

@@ -1,11 +1,12 @@
 /*
 ** The ledger: what every step of a recorded stretch took, row by row. A step is an operator run, an
-** array made, a block released, a collection (all blocks that a pool point freed on a device), or pinned host memory taken or
-** given back, whose bytes are not the pool's: live and peak of such a row are the device's pinned bytes.
+** array made, a block released, a collection (all blocks that a pool point freed on a device), or
+** pinned host memory taken or given back, whose bytes are not the pool's: live and peak of such a
+** row are the device's pinned bytes.
 **
 ** There is one recording for the process. Recordings nest: an inner one is a later part of the same
-** rows. While nothing is recorded, a step costs one look at a flag. A dry run on clones of the pools
-** (mb_pool_clone) and the real run give the same rows, because the same code notes them.
+** rows. While nothing is recorded, a step costs one look at a flag. A dry run on clones of the
+** pools (mb_pool_clone) and the real run give the same rows, because the same code notes them.
 ** Threads: notes take a lock; what suppresses and labels them is per thread.
 */
 #ifndef MB_MEMORY_LEDGER_H

@@ -1,7 +1,8 @@
 /*
-** Pinned host memory of a device, with its account: a limit, what is live, the highest it was. It is apart from the pool,
-** which is memory of the device. On a shadow it is counted and there is none.
-** Threads: the account belongs to the thread that uses the device; the memory to whoever has it.
+** Pinned host memory of a device, with its account: a limit, what is live, the highest it was. It
+** is apart from the pool, which is memory of the device. On a shadow it is counted and there is
+** none. Threads: the account belongs to the thread that uses the device; the memory to whoever has
+** it.
 */
 #ifndef MB_MEMORY_PINNED_H
 #define MB_MEMORY_PINNED_H

@@ -1,8 +1,9 @@
 /*
-** The pool's allocator. Nodes describe the address range from low to high without gaps: low region (arrays and their
-** holes), the central gap (one node, always there, possibly empty), high region (scratch and its holes). A hole touching
-** the gap is part of the gap. Holes of each region are binned by size (pool_bins.h). Node indices are stable; a node's
-** generation changes when it is freed, so a stale handle is recognised.
+** The pool's allocator. Nodes describe the address range from low to high without gaps: low region
+** (arrays and their holes), the central gap (one node, always there, possibly empty), high region
+** (scratch and its holes). A hole touching the gap is part of the gap. Holes of each region are
+** binned by size (pool_bins.h). Node indices are stable; a node's generation changes when it is
+** freed, so a stale handle is recognised.
 */
 #include "memory/pool_internal.h"
 #include <stdio.h>

@@ -1,17 +1,21 @@
 /*
-** The pool: one contiguous address range per device, cut into blocks by a segregated-fit allocator whose metadata
-** live on the host.
+** The pool: one contiguous address range per device, cut into blocks by a segregated-fit allocator
+** whose metadata live on the host.
 **
-** - Unit MB_POOL_UNIT (512 bytes): the base, the size and the pitch of every block are multiples of it.
-** - Two ends: MB_POOL_ARRAY grows from the low end, MB_POOL_SCRATCH from the high end; each reuses holes of its own
+** - Unit MB_POOL_UNIT (512 bytes): the base, the size and the pitch of every block are multiples of
+** it.
+** - Two ends: MB_POOL_ARRAY grows from the low end, MB_POOL_SCRATCH from the high end; each reuses
+** holes of its own
 **   end first, then the central gap, then (counted as cross_end) the other end's holes. Any free order is legal.
-** - The limit is a budget on live bytes. Memory is committed on demand inside the range and stays committed until
+** - The limit is a budget on live bytes. Memory is committed on demand inside the range and stays
+** committed until
 **   mb_pool_trim, or until committing more would exceed the budget while committed holes exist.
-** - Exact accounting: requested, rounded (= live), lost to pitch, peak; peaks of nested scopes per thread.
+** - Exact accounting: requested, rounded (= live), lost to pitch, peak; peaks of nested scopes per
+** thread.
 **
 ** A zero-byte request is legal and takes no memory: its block has units == 0 and address NULL.
-** Threads: every call takes the pool's mutex; the lock is never held while a callback or a backend call that may
-** wait for Lua runs.
+** Threads: every call takes the pool's mutex; the lock is never held while a callback or a backend
+** call that may wait for Lua runs.
 */
 #ifndef MB_MEMORY_POOL_H
 #define MB_MEMORY_POOL_H
@@ -29,21 +33,24 @@ typedef struct mb_device mb_device;
 
 typedef enum mb_pool_end { MB_POOL_ARRAY, MB_POOL_SCRATCH, MB_POOL_END_COUNT } mb_pool_end;
 
-/* How the pool gets address space and memory. The device layer fills it in; specs may use a purely virtual one. */
+/* How the pool gets address space and memory. The device layer fills it in; specs may use a purely
+** virtual one. */
 typedef struct mb_pool_source {
     void *self;
     const char *name; /* of the device, for reports; may be NULL */
     /* Address space for `bytes`; no memory yet. */
     mb_status (*reserve)(void *self, uint64_t bytes, void **base);
     void (*unreserve)(void *self, void *base, uint64_t bytes);
-    /* Back [offset, offset + bytes) with memory / give it back. Multiples of `granularity`. NULL: nothing to do. */
+    /* Back [offset, offset + bytes) with memory / give it back. Multiples of `granularity`. NULL:
+    ** nothing to do. */
     mb_status (*commit)(void *self, void *base, uint64_t offset, uint64_t bytes);
     void (*decommit)(void *self, void *base, uint64_t offset, uint64_t bytes);
     uint64_t granularity;
-    uint64_t
-        capacity; /* memory the device has in all; the address range is twice the larger of this and the budget */
+    /* memory the device has in all; the address range is twice the larger of this and the budget */
+    uint64_t capacity;
     bool host_memory; /* addresses can be dereferenced here (lets AddressSanitizer watch blocks) */
-    /* For debug mode: fill and read bytes of a block. NULL: there is no memory behind the addresses. */
+    /* For debug mode: fill and read bytes of a block. NULL: there is no memory behind the
+    ** addresses. */
     mb_status (*fill)(void *self, void *address, int byte, uint64_t bytes);
     mb_status (*read)(void *self, void *host, const void *address, uint64_t bytes);
 } mb_pool_source;
@@ -92,14 +99,15 @@ typedef struct mb_pool_stats {
 } mb_pool_stats;
 
 mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool **out);
-/* Live blocks are dropped with the range; returns how many there were (a leak report for the caller). */
+/* Live blocks are dropped with the range; returns how many there were (a leak report for the
+** caller). */
 uint64_t mb_pool_destroy(mb_pool *pool);
 
-/* A pool in the same state (the same blocks at the same addresses, under the same handles; the same holes and budget)
-** that has no memory: what is then allocated in it is placed exactly as it would be in the original. Scopes and failure
-** injection are not copied. `source` needs only self and unreserve; nothing is reserved. `room`
-** is what the budget leaves beyond what is live: MB_POOL_SAME as in the original,
-** MB_POOL_UNLIMITED all that can be addressed. */
+/* A pool in the same state (the same blocks at the same addresses, under the same handles; the same
+** holes and budget) that has no memory: what is then allocated in it is placed exactly as it would
+** be in the original. Scopes and failure injection are not copied. `source` needs only self and
+** unreserve; nothing is reserved. `room` is what the budget leaves beyond what is live:
+** MB_POOL_SAME as in the original, MB_POOL_UNLIMITED all that can be addressed. */
 #define MB_POOL_SAME UINT64_MAX
 #define MB_POOL_UNLIMITED (UINT64_MAX - 1)
 mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, uint64_t room, mb_pool **out);
@@ -118,13 +126,14 @@ mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const ch
 /* Fails as mb_pool_alloc does when so many bytes do not fit the budget at once, whatever holes
 ** there are. */
 mb_status mb_pool_fits(mb_pool *pool, uint64_t bytes, const char *owner);
-/* A double or foreign free is an error that names both sites (that of a double free as far as the trace reaches back), and
-** changes nothing. A zero block is fine. */
+/* A double or foreign free is an error that names both sites (that of a double free as far as the
+** trace reaches back), and changes nothing. A zero block is fine. */
 mb_status mb_pool_free(mb_pool *pool, mb_block *block);
 /* Of the block's bytes, how many lie between rows. */
 void mb_pool_note_pitch(mb_pool *pool, const mb_block *block, uint64_t waste);
 
-/* Names the caller (an interned text, or NULL) of this thread's next frees, for the trace and for reports. */
+/* Names the caller (an interned text, or NULL) of this thread's next frees, for the trace and for
+** reports. */
 void mb_pool_site(const char *site);
 const char *mb_pool_current_site(void);
 /* What this thread's next blocks are for: an interned text, or NULL. Returns the one before. */
@@ -135,9 +144,10 @@ uint64_t mb_pool_live(mb_pool *pool);
 /* The latest events, oldest first, `room` at most; returns how many. */
 uint64_t mb_pool_events(mb_pool *pool, mb_pool_event *out, uint64_t room);
 
-/* Replays a trace: the most that was live of what it made (frees of older blocks are passed over), and the smallest pool
-** that could have served the same requests in the same order. With a granularity: how much memory, committed on demand in
-** twice as many addresses, as pools of devices do; with 0: how large one fixed range. */
+/* Replays a trace: the most that was live of what it made (frees of older blocks are passed over),
+** and the smallest pool that could have served the same requests in the same order. With a
+** granularity: how much memory, committed on demand in twice as many addresses, as pools of devices
+** do; with 0: how large one fixed range. */
 mb_status mb_pool_smallest(const mb_pool_event *events, uint64_t count, uint64_t granularity,
                            uint64_t *peak, uint64_t *smallest);
 
@@ -148,16 +158,18 @@ mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes);
 uint64_t mb_pool_trim(mb_pool *pool);
 void mb_pool_get_stats(mb_pool *pool, mb_pool_stats *stats);
 
-/* Nested peak scopes. A scope belongs to the thread that begins it and sees the blocks that this thread makes (also when
-** another one frees them): begin returns a token >= 0, or -1 when MB_POOL_MAX_SCOPES are open; end gives the live bytes at
-** entry, and the most that there would have been inside had only this thread been at work. Scopes may end in any order. */
+/* Nested peak scopes. A scope belongs to the thread that begins it and sees the blocks that this
+** thread makes (also when another one frees them): begin returns a token >= 0, or -1 when
+** MB_POOL_MAX_SCOPES are open; end gives the live bytes at entry, and the most that there would
+** have been inside had only this thread been at work. Scopes may end in any order. */
 #define MB_POOL_MAX_SCOPES 256
 int mb_pool_scope_begin(mb_pool *pool);
 void mb_pool_scope_end(mb_pool *pool, int token, uint64_t *entry_live, uint64_t *peak_live);
 
-/* Debug mode. Guards: a unit of canary before and after every block, checked when it is freed and by mb_pool_find_damage;
-** they are not counted in live bytes and can be switched only while no block is live. Patterns: new and freed blocks are
-** filled, so that reading what nobody wrote, or what is gone, shows. A pool without memory places its blocks alike. */
+/* Debug mode. Guards: a unit of canary before and after every block, checked when it is freed and
+** by mb_pool_find_damage; they are not counted in live bytes and can be switched only while no
+** block is live. Patterns: new and freed blocks are filled, so that reading what nobody wrote, or
+** what is gone, shows. A pool without memory places its blocks alike. */
 #define MB_POOL_GUARDS 1u
 #define MB_POOL_PATTERNS 2u
 #define MB_POOL_GUARD_BYTE 0xCB
@@ -174,16 +186,18 @@ typedef struct mb_pool_damage {
     bool after;             /* behind the block, or before it */
 } mb_pool_damage;
 
-/* Damaged guards: of freed blocks (the first MB_POOL_KEPT_DAMAGE are kept), then of live ones; `room` at most. Returns how
-** many. */
+/* Damaged guards: of freed blocks (the first MB_POOL_KEPT_DAMAGE are kept), then of live ones;
+** `room` at most. Returns how many. */
 #define MB_POOL_KEPT_DAMAGE 16
 uint64_t mb_pool_find_damage(mb_pool *pool, mb_pool_damage *out, uint64_t room);
-/* For specs: overwrites a byte of the guard before or behind a block, `distance` bytes away from it. */
+/* For specs: overwrites a byte of the guard before or behind a block, `distance` bytes away from
+** it. */
 mb_status mb_pool_break_guard(mb_pool *pool, const mb_block *block, bool after, uint32_t distance);
 /* How many blocks had damaged guards when they were freed. */
 uint64_t mb_pool_broken_guards(mb_pool *pool);
 
-/* Failure injection for specs: the n-th next allocation fails with MB_STATUS_MEMORY (0 switches it off). */
+/* Failure injection for specs: the n-th next allocation fails with MB_STATUS_MEMORY (0 switches it
+** off). */
 void mb_pool_fail_nth(mb_pool *pool, uint64_t n);
 /* The next n times that memory is asked of the system or driver, it is refused, as when another
 ** process has taken it. */

@@ -1,13 +1,13 @@
 /*
-** What finds mistakes: guard words and fill patterns (debug mode), errors for frees that cannot be, the
-** consistency check of specs.
+** What finds mistakes: guard words and fill patterns (debug mode), errors for frees that cannot be,
+** the consistency check of specs.
 **
 ** Guards are a unit of MB_POOL_GUARD_BYTE before and after each block. Patterns: a new block is all
 ** MB_POOL_NEW_BYTE, so what is computed from memory that nobody wrote is NaN; a freed one is all
 ** MB_POOL_FREED_BYTE. Both are written by the source's `fill`, in the order of queued work.
 **
-** The pools of the process are in a list, so that a block that reaches the wrong pool can be named. Its
-** lock is taken before a pool's, never while one is held.
+** The pools of the process are in a list, so that a block that reaches the wrong pool can be named.
+** Its lock is taken before a pool's, never while one is held.
 */
 #include "memory/pool_internal.h"
 #include <stdlib.h>
@@ -34,7 +34,8 @@ static mb_status fill(mb_pool *pool, char *address, int byte, uint64_t bytes)
 mb_status mb_pool_debug_begin(mb_pool *pool, const node *n)
 {
     if (!pool->source.fill)
-        return MB_STATUS_OK; /* addresses only: guards take their room, there is nothing to write to */
+        /* addresses only: guards take their room, there is nothing to write to */
+        return MB_STATUS_OK;
     if (n->guarded) {
         MB_TRY(fill(pool, guard_before(pool, n), MB_POOL_GUARD_BYTE, MB_POOL_UNIT));
         MB_TRY(fill(pool, guard_after(pool, n), MB_POOL_GUARD_BYTE, MB_POOL_UNIT));

@@ -1,7 +1,7 @@
 /*
-** The pool's records, shared by the files that make it up: pool.c (the allocator), pool_debug.c (misuse,
-** guards, patterns, consistency), pool_scope.c (what belongs to threads). Nobody else includes this.
-** Everything in mb_pool is guarded by its lock.
+** The pool's records, shared by the files that make it up: pool.c (the allocator), pool_debug.c
+** (misuse, guards, patterns, consistency), pool_scope.c (what belongs to threads). Nobody else
+** includes this. Everything in mb_pool is guarded by its lock.
 */
 #ifndef MB_MEMORY_POOL_INTERNAL_H
 #define MB_MEMORY_POOL_INTERNAL_H

@@ -1,6 +1,6 @@
 /*
-** Replays of traces: the same allocator on ranges of addresses only. So "would it have fitted" is answered by
-** trying, not by a formula.
+** Replays of traces: the same allocator on ranges of addresses only. So "would it have fitted" is
+** answered by trying, not by a formula.
 */
 #include "memory/pool.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
-** The pool's trace: a ring of its latest events, always on. It belongs to one pool and is guarded by
-** that pool's lock. Owners are pointers to interned texts, so an event is a plain copy.
+** The pool's trace: a ring of its latest events, always on. It belongs to one pool and is guarded
+** by that pool's lock. Owners are pointers to interned texts, so an event is a plain copy.
 */
 #ifndef MB_MEMORY_POOL_TRACE_H
 #define MB_MEMORY_POOL_TRACE_H

@@ -1,11 +1,12 @@
 /*
 ** The operator descriptor, and the one driver that runs operators: check, infer, plan, place, run.
 **
-** An operator is one file, op_<name>.c, whose single exported symbol is `const mb_op mb_op_<name>`. From the descriptor
-** come the Lua call, the argument checks, the estimate, the help text and the conformance spec. Operators cannot reach
-** the allocator: results are placed by the driver from `infer`, scratch comes from the slots that `plan` declares.
-** Where an operator has a CUDA kernel, op_<name>.h beside it holds what both share: the parameter structure, and the
-** numbers of slots and FFTs.
+** An operator is one file, op_<name>.c, whose single exported symbol is `const mb_op mb_op_<name>`.
+** From the descriptor come the Lua call, the argument checks, the estimate, the help text and the
+** conformance spec. Operators cannot reach the allocator: results are placed by the driver from
+** `infer`, scratch comes from the slots that `plan` declares. Where an operator has a CUDA kernel,
+** op_<name>.h beside it holds what both share: the parameter structure, and the numbers of slots
+** and FFTs.
 */
 #ifndef MB_OPS_OP_H
 #define MB_OPS_OP_H
@@ -39,21 +40,21 @@ typedef struct mb_vector {
 typedef struct mb_op_arg {
     const char *name;
     mb_arg_kind kind;
-    bool
-        required; /* required arguments are positional, in the order of the table; the rest are options */
+    /* required arguments are positional, in the order of the table; the rest are options */
+    bool required;
     unsigned dtypes;        /* arrays: MB_BIT set accepted */
     int rank_min, rank_max; /* arrays; a vector whose rank_max is 2 may be a list of lists */
     double min, max;        /* numbers and vector elements: inclusive range when min < max */
-    double
-        initial; /* default of a number, bool or enum (index); NAN for a float that may be absent ("auto") */
+    /* default of a number, bool or enum (index); NAN for a float that may be absent ("auto") */
+    double initial;
     const char *const *choices; /* enums: NULL-terminated */
     size_t offset;              /* of the member in the parameter structure */
     const char *unit;           /* "px", "rad", ... or NULL */
     const char *doc;            /* one line */
 } mb_op_arg;
 
-/* Array arguments of a table: name, dtypes, least and most axes, doc. An input that must be there, one that need not, an array
-** that is changed, and a result. */
+/* Array arguments of a table: name, dtypes, least and most axes, doc. An input that must be there,
+** one that need not, an array that is changed, and a result. */
 #define MB_ARRAY_ARG(kind_, required_, name_, dtypes_, least, most, doc_)                          \
     {                                                                                              \
         .name = name_, .kind = kind_, .required = required_, .dtypes = dtypes_, .rank_min = least, \
@@ -84,7 +85,8 @@ typedef struct mb_op_split {
 
 typedef struct mb_op mb_op;
 
-/* Everything a kernel gets. Arrays are in the order of the descriptor's array arguments (NULL where absent). */
+/* Everything a kernel gets. Arrays are in the order of the descriptor's array arguments (NULL where
+** absent). */
 struct mb_op_call {
     const mb_op *op;
     const void *params;
@@ -105,17 +107,18 @@ struct mb_op {
     const mb_op_arg *args; /* ends with a NULL name */
     size_t params_bytes;   /* size of the parameter structure */
     mb_op_strides strides;
-    /* Which array argument (index among arrays) the first result may be identical to; -1: none. A result may otherwise
-    ** not overlap an input. Bit mask: bit i set = may be the same array as array argument i. */
+    /* Which array argument (index among arrays) the first result may be identical to; -1: none. A
+    ** result may otherwise not overlap an input. Bit mask: bit i set = may be the same array as
+    ** array argument i. */
     unsigned alias;
     const mb_op_split *split; /* NULL: cannot be cut */
-    double
-        tolerance; /* host against CUDA, relative to the largest magnitude of the result; 0: identical */
-    const char *const *
-        samples; /* NULL-terminated Lua table texts: {inputs = {{"f32", 3, 5, 16}}, params = {...}} */
+    /* host against CUDA, relative to the largest magnitude of the result; 0: identical */
+    double tolerance;
+    /* NULL-terminated Lua table texts: {inputs = {{"f32", 3, 5, 16}}, params = {...}} */
+    const char *const *samples;
 
-    /* Checks beyond the argument table and the specs of results. Inputs are filled in; outputs get dtype, shape and
-    ** present = true (an output may be left absent). Pure. */
+    /* Checks beyond the argument table and the specs of results. Inputs are filled in; outputs get
+    ** dtype, shape and present = true (an output may be left absent). Pure. */
     mb_status (*infer)(const void *params, mb_spec *arrays);
     /* Declares scratch. NULL: none. Pure with respect to memory. */
     void (*plan)(const void *params, const mb_spec *arrays, mb_planner *planner);
@@ -141,15 +144,15 @@ const mb_op_arg *mb_op_array_arg(const mb_op *op, int array_index);
 
 /* Sets every member to its default. */
 void mb_op_defaults(const mb_op *op, void *params);
-/* Checks parameter ranges and array specs against the table, then infers results: after this every result spec that the
-** operator will produce is present. `device` decides nothing here. */
+/* Checks parameter ranges and array specs against the table, then infers results: after this every
+** result spec that the operator will produce is present. `device` decides nothing here. */
 mb_status mb_op_check(const mb_op *op, const void *params, mb_spec *arrays);
-/* `given` marks results that the caller supplies (they cost nothing); may be NULL. `arrays` holds the input specs on entry
-** and all specs on return. */
+/* `given` marks results that the caller supplies (they cost nothing); may be NULL. `arrays` holds
+** the input specs on entry and all specs on return. */
 mb_status mb_op_estimate_memory(const mb_op *op, const void *params, mb_spec *arrays,
                                 const bool *given, mb_device *device, mb_op_estimate *out);
-/* Runs it. `arrays` holds inputs and given results; results that are NULL are made and stored there, owned by the caller.
-** On failure nothing made here is left. */
+/* Runs it. `arrays` holds inputs and given results; results that are NULL are made and stored
+** there, owned by the caller. On failure nothing made here is left. */
 mb_status mb_op_run(const mb_op *op, const void *params, mb_array **arrays, mb_device *device,
                     const char *owner);
 

@@ -1,6 +1,7 @@
 /*
-** Slot placement: largest first, each at the lowest offset where no slot that lives at the same time stands. For the few
-** slots of an operator this is optimal or within a few per cent of it, and it is what the estimate promises.
+** Slot placement: largest first, each at the lowest offset where no slot that lives at the same
+** time stands. For the few slots of an operator this is optimal or within a few per cent of it, and
+** it is what the estimate promises.
 */
 #include "ops/planner.h"
 #include "device/device.h"

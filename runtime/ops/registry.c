@@ -1,6 +1,6 @@
 /*
-** The operator registry: a table in the order of the generated list (build/gen/op_registry.inc, written by premake5.lua
-** from the files op_<name>.c of the families), so it is sorted by name.
+** The operator registry: a table in the order of the generated list (build/gen/op_registry.inc,
+** written by premake5.lua from the files op_<name>.c of the families), so it is sorted by name.
 */
 #include "ops/op.h"
 #include <math.h>

@@ -1,6 +1,6 @@
 /*
-** The one driver: check, infer, plan, place, run. Estimate and run share every step but the last two, so the estimate is
-** the allocation.
+** The one driver: check, infer, plan, place, run. Estimate and run share every step but the last
+** two, so the estimate is the allocation.
 */
 #include "ops/op.h"
 #include "device/host/host_backend.h"
@@ -243,8 +243,8 @@ static mb_status check_layout(const mb_op *op, const mb_op_arg *arg, const mb_ar
     return MB_STATUS_OK;
 }
 
-/* May result `r` stand where input `i` stands? Element sizes may differ (in-place real transforms), addresses and the byte
-** strides of all but the last axis may not. */
+/* May result `r` stand where input `i` stands? Element sizes may differ (in-place real transforms),
+** addresses and the byte strides of all but the last axis may not. */
 static bool coincide(const mb_array *r, const mb_array *i)
 {
     if (r->data != i->data || r->shape.rank != i->shape.rank)

@@ -1,13 +1,15 @@
 /*
-** The carrier: one lock for its queue, its ring and its counters; one more for the lane, under which a copy and the events
-** around it are queued together, so that the events tell the copy's time.
+** The carrier: one lock for its queue, its ring and its counters; one more for the lane, under
+** which a copy and the events around it are queued together, so that the events tell the copy's
+** time.
 **
-** Slots circulate through a queue of free slots. A slot that was uploaded is free at once, but its next user first waits for
-** the upload (its `end` event), which is long over by then, because the queue is first in, first out.
-** Transfers are a list in the order of queueing; one leaves it when all its pieces are through and wait or finish has seen
-** that. Readers work on the oldest transfer that has pieces left. Writers take the transfer with the fewest writers: where a
-** volume is spread over files, several files are written at a time, because one file takes bytes from one writer at a time;
-** they stay with it as long as it has pieces.
+** Slots circulate through a queue of free slots. A slot that was uploaded is free at once, but its
+** next user first waits for the upload (its `end` event), which is long over by then, because the
+** queue is first in, first out. Transfers are a list in the order of queueing; one leaves it when
+** all its pieces are through and wait or finish has seen that. Readers work on the oldest transfer
+** that has pieces left. Writers take the transfer with the fewest writers: where a volume is spread
+** over files, several files are written at a time, because one file takes bytes from one writer at
+** a time; they stay with it as long as it has pieces.
 */
 #define _GNU_SOURCE
 #include "stream/carrier.h"
@@ -115,8 +117,8 @@ static mb_lane lane_of(const mb_carrier *c)
     return c->options.writing ? MB_LANE_DOWNLOAD : MB_LANE_UPLOAD;
 }
 
-/* Of lines of a transfer's host memory, those from `line` on that lie a pitch apart: how many lines they are; where they begin,
-** and their rows, of which one may be a whole frame. */
+/* Of lines of a transfer's host memory, those from `line` on that lie a pitch apart: how many lines
+** they are; where they begin, and their rows, of which one may be a whole frame. */
 static uint64_t next_rows(const transfer *t, uint64_t line, uint64_t lines, unsigned char **host,
                           uint64_t *pitch, mb_lane_rows *rows)
 {
@@ -148,7 +150,8 @@ static void copy_lines(const transfer *t, uint64_t line, uint64_t lines, unsigne
     }
 }
 
-/* Queues the copy of some lines between the array, whose part begins at `memory`, and the slot or, directly, the other end. */
+/* Queues the copy of some lines between the array, whose part begins at `memory`, and the slot or,
+** directly, the other end. */
 static mb_status copy_on_lane(mb_carrier *c, const transfer *t, const slot *s,
                               unsigned char *memory, uint64_t line, uint64_t lines)
 {
@@ -375,7 +378,8 @@ static void advance(mb_carrier *c, piece *p, mb_status (*half)(mb_carrier *, con
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Under the lock, which it may let go meanwhile: has the disk begin with what is the last of a dataset. */
+/* Under the lock, which it may let go meanwhile: has the disk begin with what is the last of a
+** dataset. */
 static void sync_last(mb_carrier *c, const piece *p)
 {
     const transfer *t = p->transfer;
@@ -409,7 +413,8 @@ static void complete(mb_carrier *c, piece *p)
     p->transfer = NULL;
 }
 
-/* A worker has the copy of its next piece queued before it attends to the one before, so that the lane is not idle meanwhile. */
+/* A worker has the copy of its next piece queued before it attends to the one before, so that the
+** lane is not idle meanwhile. */
 static void *worker(void *user)
 {
     mb_carrier *c = user;
@@ -498,8 +503,8 @@ static void free_transfer(mb_carrier *c, transfer *t)
     free(t);
 }
 
-/* How the transfer is cut: whole rows, and whole frames where a slot holds one; then in whole chunks of so many frames, so that
-** none is decoded twice. `what` names the other end. */
+/* How the transfer is cut: whole rows, and whole frames where a slot holds one; then in whole
+** chunks of so many frames, so that none is decoded twice. `what` names the other end. */
 static mb_status cut(const mb_carrier *c, transfer *t, int rank, const int64_t *extents,
                      int64_t chunk_frames, const char *what)
 {
@@ -642,7 +647,8 @@ mb_status mb_carrier_queue_host(mb_carrier *c, const mb_array *host, mb_array *a
     return enqueue(c, t, status);
 }
 
-/* To the end, or as far as mb_carrier_wait waits: until both copies of a reader's piece are under way or over. */
+/* To the end, or as far as mb_carrier_wait waits: until both copies of a reader's piece are under
+** way or over. */
 static bool through(const mb_carrier *c, const transfer *t, bool to_end)
 {
     const bool done = to_end || (!c->options.writing && !t->direct);

@@ -1,5 +1,5 @@
---- FFT convolution with the transfer function cached and made each time, and a Richardson-Lucy iteration, all circular on
--- the volume itself.
+--- FFT convolution with the transfer function cached and made each time, and a Richardson-Lucy
+-- iteration, all circular on the volume itself.
 
 local mb = require "moonbeam"
 

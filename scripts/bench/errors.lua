@@ -1,4 +1,5 @@
---- How far the methods are from their definitions in double precision, at random pixels of one slice: relative L2 norms.
+--- How far the methods are from their definitions in double precision, at random pixels of one
+-- slice: relative L2 norms.
 
 local mb = require "moonbeam"
 
@@ -28,8 +29,8 @@ local function relative(list, slice, reference)
     return math.sqrt(difference / norm)
 end
 
---- backproject: the sum over angles of linearly interpolated samples, pi / angles times. `slice` (n, n), `rows` the sinogram
--- (angle, column) as a table.
+--- backproject: the sum over angles of linearly interpolated samples, pi / angles times. `slice`
+-- (n, n), `rows` the sinogram (angle, column) as a table.
 function errors.backproject(slice, rows, theta)
     local n = slice.shape[1]
     return relative(pixels(2000, n), slice, function(X, Y)
@@ -44,7 +45,8 @@ function errors.backproject(slice, rows, theta)
     end)
 end
 
--- The rows' period for a slice masked to the circle: see mb_fourier_least and mb_fourier_fused_samples.
+-- The rows' period for a slice masked to the circle: see mb_fourier_least and
+-- mb_fourier_fused_samples.
 local function period_of(n)
     local need, padded = (n + 1) // 2 * 2, 4
     while padded < 2 * n do
@@ -91,7 +93,8 @@ local function transform(re, im, n, tables, sign)
     end
 end
 
---- ramp_filter with its defaults in double precision: in float32 its rounding is 3e-6 of a phantom's slice.
+--- ramp_filter with its defaults in double precision: in float32 its rounding is 3e-6 of a
+-- phantom's slice.
 function errors.filter(rows)
     local n, padded, tables = #rows[1], 4, {cosine = {}, sine = {}}
     while padded < 2 * n do
@@ -121,8 +124,9 @@ function errors.filter(rows)
     return filtered
 end
 
---- fourier_reconstruct, masked to the circle: the sum over angles of the filtered rows' trigonometric polynomials. A detector
--- sample at distance d weighs (sin(pi d) cot(pi d / N) - cos(pi d)) / N, N being the even period.
+--- fourier_reconstruct, masked to the circle: the sum over angles of the filtered rows'
+-- trigonometric polynomials. A detector sample at distance d weighs (sin(pi d) cot(pi d / N) -
+-- cos(pi d)) / N, N being the even period.
 function errors.fourier(slice, rows, theta)
     local n = slice.shape[1]
     local period = period_of(n)

@@ -1,11 +1,12 @@
---- The pool: what an allocation and its release cost from C and from Lua, whether that depends on how much is live, how
--- fast a dry run is, and how much larger than the live bytes a pool must be.
+--- The pool: what an allocation and its release cost from C and from Lua, whether that depends on
+-- how much is live, how fast a dry run is, and how much larger than the live bytes a pool must be.
 
 local mb = require "moonbeam"
 
 local PAIRS = 200000
 
--- Blocks of 512 bytes to 8 KiB with holes among them, as in the C rows, until the returned value is closed.
+-- Blocks of 512 bytes to 8 KiB with holes among them, as in the C rows, until the returned value is
+-- closed.
 local function populate(count, device)
     local blocks = {}
     for i = 1, 2 * count do

@@ -1,6 +1,6 @@
---- From host memory to host memory: raw projections (uint16) in pinned memory to a volume (float32) in pinned memory, moved in
--- chunks while the device computes. The floor is the longest of upload, download and computing, the links at the rates
--- measured here with both directions busy.
+--- From host memory to host memory: raw projections (uint16) in pinned memory to a volume (float32)
+-- in pinned memory, moved in chunks while the device computes. The floor is the longest of upload,
+-- download and computing, the links at the rates measured here with both directions busy.
 
 local mb = require "moonbeam"
 
@@ -9,7 +9,8 @@ local BEAM, DARK = 40000, 100
 local ROWS = 32 -- simulated at a time
 local LINK_BYTES = 4 << 30 -- moved each way to measure the links
 
--- Projections of the phantom as a detector counts them, made on the device and carried into host memory.
+-- Projections of the phantom as a detector counts them, made on the device and carried into host
+-- memory.
 local function fill(raw, theta, device)
     local _, rows, cols = table.unpack(raw.shape)
     local carrier <close> = mb.stream.carrier {device = device, writing = true, threads = 2, pinned = 0}

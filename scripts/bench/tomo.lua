@@ -1,6 +1,6 @@
---- Reconstruction: each operator and the two methods, per slice. TUPS = 1e12 pixel-angle updates per second, over the whole
--- square. Floors count every array once. Errors are relative L2 norms against double precision (errors.lua): of a phantom
--- and of noise, the worst case.
+--- Reconstruction: each operator and the two methods, per slice. TUPS = 1e12 pixel-angle updates
+-- per second, over the whole square. Floors count every array once. Errors are relative L2 norms
+-- against double precision (errors.lua): of a phantom and of noise, the worst case.
 
 local mb = require "moonbeam"
 local errors = assert(loadfile((arg[0]:match("^(.*)/[^/]*$") or ".") .. "/bench/errors.lua"))()

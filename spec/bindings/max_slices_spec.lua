@@ -1,4 +1,5 @@
--- How much fits: op.max_slices for operators, plan.max_slices and plan.max_chunk for functions and reconstructions.
+-- How much fits: op.max_slices for operators, plan.max_slices and plan.max_chunk for functions and
+-- reconstructions.
 
 local mb = require "moonbeam"
 local helper = require "spec.helper"
@@ -63,8 +64,9 @@ describe("op.max_slices", function()
         assert.matches("pattern", (failure("unary", {pattern = "row", dims = {5}})))
     end)
 
-    -- For every operator that can be cut, every axis, every sample: run it, take the peak, ask with that peak. What is
-    -- answered runs in these bytes, and one slice more does not; bare counts the same without rounding.
+    -- For every operator that can be cut, every axis, every sample: run it, take the peak, ask with
+    -- that peak. What is answered runs in these bytes, and one slice more does not; bare counts the
+    -- same without rounding.
     for _, name in ipairs(mb.op.list()) do
         local descriptor = mb.op.describe(name)
         for _, split in ipairs(descriptor.split or {}) do

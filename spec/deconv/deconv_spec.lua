@@ -339,7 +339,8 @@ helper.each_device(function(device, test)
             assert.is_true(report.stopped and report.iterations < 200, tostring(report.iterations))
             assert.is_true(distance(x, truth) < 0.9 * distance(image:cast("f32"), truth))
             assert.is_true(distance(x, truth) < 0.8 * distance(rl, truth), ("%g and %g"):format(distance(x, truth), distance(rl, truth)))
-            -- The divergences of both halves were lower than the iteration before, in one of them at least, until the end.
+            -- The divergences of both halves were lower than the iteration before, in one of them
+            -- at least, until the end.
             local metrics = report.metrics
             for k = 2, #metrics do
                 assert.is_true(metrics[k].first <= metrics[k - 1].first or metrics[k].second <= metrics[k - 1].second)

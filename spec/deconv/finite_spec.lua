@@ -1,5 +1,5 @@
--- NaN and infinities in images: an error that says how many there are and where, from every way to convolve or deconvolve that
--- would spread them, and nothing left behind.
+-- NaN and infinities in images: an error that says how many there are and where, from every way to
+-- convolve or deconvolve that would spread them, and nothing left behind.
 
 local mb = require "moonbeam"
 

@@ -109,8 +109,8 @@ describe("psf", function()
         local low <close> = psf.born_wolf({ 15, 25, 25 }, optics)
         local same <close> = psf.gibson_lanni({ 15, 25, 25 }, optics)
         helper.assert_close(low, same, 5e-3)
-        -- Depth changes nothing where sample and immersion are one medium, nor does the thickness of a coverslip that is the
-        -- design's.
+        -- Depth changes nothing where sample and immersion are one medium, nor does the thickness
+        -- of a coverslip that is the design's.
         optics.depth, optics.index_sample, optics.glass, optics.glass_design = 20, 1.515, 170, 170
         local deep <close> = psf.gibson_lanni({ 15, 25, 25 }, optics)
         helper.assert_close(same, deep, 1e-5)

@@ -1,4 +1,5 @@
--- Convolution, deconvolution and metrics beside SciPy and scikit-image: spec/fixtures/scipy_reference.py.
+-- Convolution, deconvolution and metrics beside SciPy and scikit-image:
+-- spec/fixtures/scipy_reference.py.
 local mb = require "moonbeam"
 local helper = require "spec.helper"
 local inputs = require "spec.fixtures.inputs"
@@ -44,8 +45,9 @@ helper.each_device(function(device, test)
             end)
         end
 
-        -- scikit-image starts from 0.5 and convolves in mode same: beyond the edges are zeros, which count as measured, and
-        -- nothing is normalised. That is the circular iteration on the image in a frame of zeros that stay zero.
+        -- scikit-image starts from 0.5 and convolves in mode same: beyond the edges are zeros,
+        -- which count as measured, and nothing is normalised. That is the circular iteration on the
+        -- image in a frame of zeros that stay zero.
         for _, case in ipairs(reference.richardson_lucy) do
             test("richardson_lucy is skimage's after 5 iterations: " .. name_of(case), function()
                 local image <close> = inputs.array(case.shape, 9, device)

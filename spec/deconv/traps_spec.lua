@@ -3,7 +3,8 @@ local mb = require "moonbeam"
 local helper = require "spec.helper"
 local deconv = mb.deconv
 
--- A PSF that is a shift by `by` from its middle, with a little blur: no symmetry about the middle in any axis.
+-- A PSF that is a shift by `by` from its middle, with a little blur: no symmetry about the middle
+-- in any axis.
 local function shifted(kernel, by, device)
     local at = {}
     for i, k in ipairs(kernel) do
@@ -29,8 +30,8 @@ helper.each_device(function(device, test)
     end
 
     describe("traps on " .. device:match("^%a+"), function()
-        -- The back-projection multiplied by the transfer function instead of its conjugate; or mirrored the PSF along the
-        -- first two axes only. Both are right for symmetric PSFs alone.
+        -- The back-projection multiplied by the transfer function instead of its conjugate; or
+        -- mirrored the PSF along the first two axes only. Both are right for symmetric PSFs alone.
         for axis = 1, 3 do
             test(("the adjoint mirrors every axis of the PSF: %d"):format(axis), function()
                 local kernel, by = { 9, 9, 9 }, { 0, 0, 0 }
@@ -143,7 +144,8 @@ helper.each_device(function(device, test)
             end
         end)
 
-        -- Transfer function or plans were made inside the loop: what did not fit failed in the middle of the work.
+        -- Transfer function or plans were made inside the loop: what did not fit failed in the
+        -- middle of the work.
         test("the first iteration reaches the peak of all", function()
             local psf <close> = mb.psf_gaussian({ 3, 5, 5 }, 1, { device = device })
             local image <close> = mb.ones({ 12, 20, 22 }, { device = device })

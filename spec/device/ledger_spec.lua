@@ -17,7 +17,8 @@ local function assert_same(predicted, measured, what)
     assert.is_true(predicted == measured)
 end
 
--- Dry run, then real run: equal, and the pool's own peak says the same. Returns the dry ledger and the results.
+-- Dry run, then real run: equal, and the pool's own peak says the same. Returns the dry ledger and
+-- the results.
 local function both(fn, ...)
     local arguments = table.pack(...)
     local predicted = mb.dry_run(fn, ...)
@@ -438,7 +439,8 @@ describe("a dry run", function()
     end)
 end)
 
--- Random programs: operators, views, releases, scopes, loops and dropped references over random shapes.
+-- Random programs: operators, views, releases, scopes, loops and dropped references over random
+-- shapes.
 
 local function generator(seed)
     local state = seed * 2654435761 % 4294967296
@@ -475,7 +477,8 @@ local function program(seed)
             local pick = arrays[random(1, #arrays)]
             local choice = random(1, 24)
             if choice <= #steps then
-                -- A copy made on the way is garbage; a step may be refused (complex data, the budget).
+                -- A copy made on the way is garbage; a step may be refused (complex data, the
+                -- budget).
                 local ok, made = pcall(steps[choice], pick, random)
                 arrays[#arrays + 1] = ok and made or nil
             elseif choice <= 19 and #arrays > 1 then

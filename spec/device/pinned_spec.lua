@@ -1,4 +1,5 @@
--- Arrays in pinned host memory: arrays of the host, on the account of the device that they are pinned for.
+-- Arrays in pinned host memory: arrays of the host, on the account of the device that they are
+-- pinned for.
 
 local helper = require "spec.helper"
 local mb = require "moonbeam"

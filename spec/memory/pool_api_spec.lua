@@ -1,5 +1,5 @@
--- The pool by hand: the interface of the classic image-processing pool (one activation, many uses, 512-byte pitch and
--- ceilings), and each of that pool's known defects, which must not be here.
+-- The pool by hand: the interface of the classic image-processing pool (one activation, many uses,
+-- 512-byte pitch and ceilings), and each of that pool's known defects, which must not be here.
 
 local mb = require "moonbeam"
 local helper = require "spec.helper"
@@ -266,8 +266,8 @@ describe("the pool by hand", function()
         end
         mb.fft.drop(device)
         mb.pool.trim(device)
-        -- Other processes may use the GPU too: what they do between two readings must not count. A reading counts only when the
-        -- driver says the same before and after it,
+        -- Other processes may use the GPU too: what they do between two readings must not count. A
+        -- reading counts only when the driver says the same before and after it,
         local function reading()
             for _ = 1, 100 do
                 local free, total = device:memory()
@@ -282,7 +282,8 @@ describe("the pool by hand", function()
             end
             error("other processes change the memory of the GPU all the time")
         end
-        -- and one taken during a step only when the step leaves as much in use as it found, but for `slack` bytes.
+        -- and one taken during a step only when the step leaves as much in use as it found, but for
+        -- `slack` bytes.
         local function during(slack, step)
             local before, within, after
             for _ = 1, 20 do
@@ -500,7 +501,8 @@ end)
 describe("the smallest pool for a trace", function()
     it("is found by replaying it", function()
         local d <close> = shadow(1 << 20)
-        -- Two neighbours go, the block between stays: a request as large as both does not fit into the holes.
+        -- Two neighbours go, the block between stays: a request as large as both does not fit into
+        -- the holes.
         local a, b, c = mb.pool.alloc(4 * 512, d), mb.pool.alloc(512, d), mb.pool.alloc(4 * 512, d)
         a:release()
         c:release()

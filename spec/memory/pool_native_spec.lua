@@ -1,5 +1,5 @@
--- The pool from C (pool_test.c): threads, foreign blocks, debug mode, and random operations against an oracle.
--- MOONBEAM_POOL_STEPS=1000000 makes the oracle's run a long one.
+-- The pool from C (pool_test.c): threads, foreign blocks, debug mode, and random operations against
+-- an oracle. MOONBEAM_POOL_STEPS=1000000 makes the oracle's run a long one.
 
 local helper = require "spec.helper"
 

@@ -1,7 +1,7 @@
 /*
-** What specs of the pool cannot do from Lua: threads, and blocks given back to the wrong pool. The build
-** makes it a program, spec/memory/pool_native_spec.lua runs it. One argument names the test; it prints what went
-** wrong and ends with status 1, or "ok".
+** What specs of the pool cannot do from Lua: threads, and blocks given back to the wrong pool. The
+** build makes it a program, spec/memory/pool_native_spec.lua runs it. One argument names the test;
+** it prints what went wrong and ends with status 1, or "ok".
 **
 **   oracle STEPS SEED    random operations, each checked against a model that is too simple to be wrong
 **   threads COUNT STEPS  threads that allocate, free, ask, open scopes, trim and give blocks to each other
@@ -227,7 +227,8 @@ static void compare(const model *m)
            s.committed);
 }
 
-/* The only hole that fits is the last of many in its size class: it must be found before anything is refused. */
+/* The only hole that fits is the last of many in its size class: it must be found before anything
+** is refused. */
 static void deep_hole(void)
 {
     enum { HOLES = 40, LARGEST = 512 + HOLES - 1 };
@@ -265,8 +266,8 @@ typedef struct open_scope {
 static void oracle(uint64_t steps, uint64_t seed)
 {
     deep_hole();
-    /* A range that is as tight as the budget, so that holes matter. With odd seeds most requests are of one size class,
-    ** in which a fitting hole has to be looked for. */
+    /* A range that is as tight as the budget, so that holes matter. With odd seeds most requests
+    ** are of one size class, in which a fitting hole has to be looked for. */
     bool one_class = seed % 2;
     memory tight = {.largest_range = (one_class ? UINT64_C(32) : UINT64_C(8)) << 20};
     model m = {.budget = tight.largest_range, .range = tight.largest_range};
@@ -465,7 +466,8 @@ typedef struct measured {
     mb_block passed_on; /* made in the scope, freed by the other thread */
 } measured;
 
-/* Both threads are at the same place at every barrier, so each one's blocks are live within the other's scopes. */
+/* Both threads are at the same place at every barrier, so each one's blocks are live within the
+** other's scopes. */
 static void *measure(void *user)
 {
     measured *me = user;
@@ -484,7 +486,8 @@ static void *measure(void *user)
     measured *other = me + (me->bytes == 512 ? 1 : -1);
     mb_pool_free(me->pool, &other->passed_on);
     pthread_barrier_wait(me->barrier);
-    /* The own block is gone, though another thread freed it: only then is this no more than before. */
+    /* The own block is gone, though another thread freed it: only then is this no more than before.
+    ** */
     mb_pool_alloc(me->pool, 3 * me->bytes, MB_POOL_ARRAY, "third", &first);
     mb_pool_free(me->pool, &first);
     mb_pool_scope_end(me->pool, inner, &entry, &peak);

@@ -1,4 +1,5 @@
--- What scripts/bench.lua says of the pool. Times are printed, not judged; sizes do not depend on the machine.
+-- What scripts/bench.lua says of the pool. Times are printed, not judged; sizes do not depend on
+-- the machine.
 
 local helper = require "spec.helper"
 

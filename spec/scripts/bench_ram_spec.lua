@@ -1,4 +1,5 @@
--- What scripts/bench.lua says of reconstruction from memory to memory. Times are printed, not judged.
+-- What scripts/bench.lua says of reconstruction from memory to memory. Times are printed, not
+-- judged.
 
 local helper = require "spec.helper"
 

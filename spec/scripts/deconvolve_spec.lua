@@ -51,8 +51,9 @@ describe("convolve.lua", function()
     end)
 
     it("retells the notebook's ledger in the naive way, to the byte", function()
-        -- R: the image; H: a spectrum, and the work area that every plan keeps. 512 x 512 x 128 gives the notebook's 0.12500,
-        -- 0.25000, 0.37500, 0.62598, 0.75146, 0.87695 and 1.12744 GiB, and the 1.25293 that it does not show.
+        -- R: the image; H: a spectrum, and the work area that every plan keeps. 512 x 512 x 128
+        -- gives the notebook's 0.12500, 0.25000, 0.37500, 0.62598, 0.75146, 0.87695 and 1.12744
+        -- GiB, and the 1.25293 that it does not show.
         local text = must(small .. "--naive")
         local r, h = 16 * 48 * 40 * 4, 16 * 48 * 21 * 8
         local seen = {}
@@ -395,7 +396,8 @@ describe("deconvolve.lua", function()
         local result <close> = mb.images.read(folder .. "/nucleus.tif")
         assert.same({ 40, 201, 101 }, result.shape)
         assert.is_true(exists "nucleus.png")
-        -- Sharper: the relative energy of differences between neighbours in a plane of the middle rises.
+        -- Sharper: the relative energy of differences between neighbours in a plane of the middle
+        -- rises.
         local function detail(volume)
             local left <close> = volume:view({ 15, 25 }, { 40, 160 }, { 20, 79 })
             local right <close> = volume:view({ 15, 25 }, { 40, 160 }, { 21, 80 })
@@ -403,7 +405,8 @@ describe("deconvolve.lua", function()
             return difference:norm() / left:norm()
         end
         assert.is_true(detail(result) > 1.5 * detail(image), ("%g, %g"):format(detail(image), detail(result)))
-        -- No ringing at the edges: the outermost pixels of the middle plane stay below its brightest inside.
+        -- No ringing at the edges: the outermost pixels of the middle plane stay below its
+        -- brightest inside.
         local inside <close> = result:view(20, { 10, 190 }, { 10, 90 })
         local edge <close> = result:view(20, mb.all, { 1, 3 })
         assert.is_true(edge:max() < inside:max())

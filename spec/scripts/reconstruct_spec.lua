@@ -868,7 +868,8 @@ describe("scripts", function()
             assert.equal(method, file:value("/entry/reconstruction/parameters/method"))
             volumes[i] = file:read("/entry/data/data")
         end
-        -- Both are 0 outside the circle, which must not count: only the number of pixels inside does.
+        -- Both are 0 outside the circle, which must not count: only the number of pixels inside
+        -- does.
         local a <close> = volumes[1]
         local b <close> = volumes[2]
         local n, count = a.shape[3], 0

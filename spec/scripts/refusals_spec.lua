@@ -1,4 +1,5 @@
--- What the recipes refuse, in one line and before any work: names that would cost data or time, and values that mean nothing.
+-- What the recipes refuse, in one line and before any work: names that would cost data or time, and
+-- values that mean nothing.
 local helper = require "spec.helper"
 local files = require "spec.support.files"
 local mb = require "moonbeam"

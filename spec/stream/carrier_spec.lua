@@ -1,4 +1,5 @@
--- Carriers: slabs of files to and from a device by threads. What they move is what libhdf5 moves, to the bit.
+-- Carriers: slabs of files to and from a device by threads. What they move is what libhdf5 moves,
+-- to the bit.
 
 local files = require "spec.support.files"
 local helper = require "spec.helper"

@@ -1,5 +1,6 @@
--- Whole reconstructions with reading and writing beside the computing: the volume is that of the serial run to the bit, the
--- dry run knows both peaks to the byte, and whatever goes wrong leaves nothing.
+-- Whole reconstructions with reading and writing beside the computing: the volume is that of the
+-- serial run to the bit, the dry run knows both peaks to the byte, and whatever goes wrong leaves
+-- nothing.
 
 local files = require "spec.support.files"
 local helper = require "spec.helper"
@@ -13,7 +14,8 @@ helper.each_device(function(device, test)
     describe("stream on " .. device, function()
         local folder, path
 
-        -- A scan with frames in the order that image keys allow: runs of projections between flats and darks.
+        -- A scan with frames in the order that image keys allow: runs of projections between flats
+        -- and darks.
         local function make_scan(options)
             local keys, degrees = {}, {}
             for i = 1, ANGLES + 6 do

@@ -43,7 +43,8 @@ function files.read(name)
     return bytes
 end
 
--- How many files this process has open: no pipes, for one leads to who counts them, and nothing that is garbage.
+-- How many files this process has open: no pipes, for one leads to who counts them, and nothing
+-- that is garbage.
 function files.open_descriptors()
     collectgarbage()
     collectgarbage()

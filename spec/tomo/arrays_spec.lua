@@ -1,5 +1,6 @@
--- Reconstruction from host memory to host memory: the volume of the whole computed at once, to the bit where the same kernels
--- compute it, whether the arrays are pinned or not, within what the plan says.
+-- Reconstruction from host memory to host memory: the volume of the whole computed at once, to the
+-- bit where the same kernels compute it, whether the arrays are pinned or not, within what the plan
+-- says.
 
 local helper = require "spec.helper"
 local mb = require "moonbeam"
@@ -58,7 +59,8 @@ helper.each_device(function(device, test)
         for _, method in ipairs {"fbp", "fourier"} do
             test("gives the volume of the whole, for every chunk, pinned or not: " .. method, function()
                 local expected = whole(method)
-                -- The Fourier method takes pairs of slices; back-projection on a GPU has kernels for few slices and for many.
+                -- The Fourier method takes pairs of slices; back-projection on a GPU has kernels
+                -- for few slices and for many.
                 local packet = method == "fourier" and 2 or device ~= "host" and ROWS or 1
                 for _, chunk in ipairs {1, 7, 8, 22} do
                     for _, pinned in ipairs {true, false} do

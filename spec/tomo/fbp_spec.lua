@@ -1,7 +1,8 @@
 -- Filtered back-projection against closed forms.
 local mb = require "moonbeam"
 
--- Relative L2 inside r < 0.9 of what a method makes of the Shepp-Logan phantom: 8 rays a bin, anti-aliased truth.
+-- Relative L2 inside r < 0.9 of what a method makes of the Shepp-Logan phantom: 8 rays a bin,
+-- anti-aliased truth.
 local function phantom_error(n, angles, method)
     local ellipsoids = mb.phantom.scale(mb.phantom.shepp_logan, n / 2)
     local height = -0.15 * n / 2

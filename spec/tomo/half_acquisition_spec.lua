@@ -1,9 +1,11 @@
--- Half acquisition: a whole turn with the axis near an edge of the detector shows a field of view of nearly twice its width.
+-- Half acquisition: a whole turn with the axis near an edge of the detector shows a field of view
+-- of nearly twice its width.
 local mb = require "moonbeam"
 local fbp = require "moonbeam.tomo.fbp"
 local helper = require "spec.helper"
 
--- {density, radii, centre, angle}: within a radius of 40, most of it outside a detector of 60 columns around its middle.
+-- {density, radii, centre, angle}: within a radius of 40, most of it outside a detector of 60
+-- columns around its middle.
 local PHANTOM = {1, 36, 30, 1e6, 2, -3, 0, 0.3, -0.5, 9, 12, 1e6, -22, 10, 0, 0, 0.7, 8, 6, 1e6, 24, 8, 0, 1}
 local COLS, TURN = 60, 2 * math.pi
 

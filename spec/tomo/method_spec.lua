@@ -1,4 +1,5 @@
--- tomo.reconstruct: which method it takes and why, what that takes, and that both methods show the same.
+-- tomo.reconstruct: which method it takes and why, what that takes, and that both methods show the
+-- same.
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 

@@ -1,4 +1,5 @@
--- Both methods of reconstruction on the GPU, for odd sizes, slice counts and angle sets: as on the host, and the same in chunks.
+-- Both methods of reconstruction on the GPU, for odd sizes, slice counts and angle sets: as on the
+-- host, and the same in chunks.
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 
@@ -53,7 +54,8 @@ local function on_host(reconstruct, sino, angles)
     return reconstruct(rows, angles, {accuracy = "exact"})
 end
 
--- Bounds on relative L2 differences; four times as much for one angle, which shows edges as steep as samples are far apart.
+-- Bounds on relative L2 differences; four times as much for one angle, which shows edges as steep
+-- as samples are far apart.
 local function check(reconstruct, n, bounds)
     for _, set in ipairs(SETS) do
         for _, count in ipairs {1, 181, 721} do

@@ -74,8 +74,8 @@ describe("slice_shifts", function()
             local expected <close> = mb.tomo.fbp(upright, theta, options_with(nil, {circle = 0.7}))
             local linear <close> = one_by_one(sino, shifts, options)
             local wrong <close> = mb.tomo.fbp(sino, theta, options_with({-0.5, 1.75, -3.125, 7.4}, {circle = 0.7}))
-            -- What is left is sampling: the detector sees the edges of the phantom at other points. Interpolation by the
-            -- back-projector adds to it.
+            -- What is left is sampling: the detector sees the edges of the phantom at other points.
+            -- Interpolation by the back-projector adds to it.
             assert.is_true(distance(expected, slices) < 0.04)
             assert.is_true(distance(expected, slices) < distance(expected, linear))
             assert.is_true(distance(expected, wrong) > 0.5)

@@ -1,5 +1,6 @@
---- The grid of an iterative deconvolution: its extents, and the arrays that every method makes on it. What the methods in
--- moonbeam.deconv share; not for scripts, which have deconv.layout and deconv.transfer.
+--- The grid of an iterative deconvolution: its extents, and the arrays that every method makes on
+-- it. What the methods in moonbeam.deconv share; not for scripts, which have deconv.layout and
+-- deconv.transfer.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
@@ -15,10 +16,10 @@ end
 
 local fail = grid.fail
 
---- The grid of an iteration, before any memory is taken: {grid, first, shape, kernel, center, boundary}. `first` is where
--- the image starts in the grid, 0-based. The centre is rounded to whole voxels: a shift by phase would give the PSF negative
--- values, with which these iterations diverge, and the table of the normaliser knows whole positions. `device`: where its
--- transforms will run.
+--- The grid of an iteration, before any memory is taken: {grid, first, shape, kernel, center,
+-- boundary}. `first` is where the image starts in the grid, 0-based. The centre is rounded to whole
+-- voxels: a shift by phase would give the PSF negative values, with which these iterations diverge,
+-- and the table of the normaliser knows whole positions. `device`: where its transforms will run.
 function grid.layout(what, shape, kernel, center, options, device)
     local boundary, whole = options.boundary or "zero", {}
     for i, value in ipairs(center) do
@@ -52,7 +53,8 @@ function grid.check_weights(what, weights, layout)
     end
 end
 
---- The mean of an image; 1 in a dry run. Raises where it is no number: a transform would spread that over everything.
+--- The mean of an image; 1 in a dry run. Raises where it is no number: a transform would spread
+-- that over everything.
 function grid.mean(what, image)
     local array <close> = mb.reduce(image, "mean")
     local mean = image.device.dry and 1 or array:item()
@@ -80,7 +82,8 @@ local function samples_of(padded, layout)
     return samples:copy()
 end
 
---- The measured image on its grid: itself, or a dense copy continued beyond its edges (owned by the caller then).
+--- The measured image on its grid: itself, or a dense copy continued beyond its edges (owned by the
+-- caller then).
 function grid.extended(image, layout)
     if layout.boundary == "zero" or layout.boundary == "circular" then
         return image, nil
@@ -103,7 +106,8 @@ function grid.start(what, image, layout, start, mean)
     fail(what, 'start is "flat", "image" or an array of the image\'s shape', "start")
 end
 
---- The window of the image out of an array on the grid: that array itself where nothing is cut. Takes ownership.
+--- The window of the image out of an array on the grid: that array itself where nothing is cut.
+-- Takes ownership.
 function grid.cropped(estimate, layout)
     local whole = true
     for i, n in ipairs(layout.grid) do

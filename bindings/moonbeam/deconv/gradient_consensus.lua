@@ -1,11 +1,13 @@
---- Richardson-Lucy with gradient consensus (J. Manton, A. York, doi:10.5281/zenodo.10278919): in every iteration the
--- photons are dealt out into two halves at random, each half asks for its own correction, and a voxel changes only where
--- both ask for the same direction. What is left is signal: noise is not amplified however long it runs, and it stops by
--- itself when both halves fit worse than an iteration before.
+--- Richardson-Lucy with gradient consensus (J. Manton, A. York, doi:10.5281/zenodo.10278919): in
+-- every iteration the photons are dealt out into two halves at random, each half asks for its own
+-- correction, and a voxel changes only where both ask for the same direction. What is left is
+-- signal: noise is not amplified however long it runs, and it stops by itself when both halves fit
+-- worse than an iteration before.
 --
--- Memory per voxel of the grid: Richardson-Lucy's four arrays (image, estimate, transfer function, working grid), a second
--- working grid and the estimate before: 24 bytes, 22 for u16, and the FFT library's work area. The halves are never stored.
--- Eight transforms per iteration (six without smoothing).
+-- Memory per voxel of the grid: Richardson-Lucy's four arrays (image, estimate, transfer function,
+-- working grid), a second working grid and the estimate before: 24 bytes, 22 for u16, and the FFT
+-- library's work area. The halves are never stored. Eight transforms per iteration (six without
+-- smoothing).
 
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
@@ -26,14 +28,16 @@ local function smoothed(products, otf, n)
     mb.irfft(spectrum, {axes = products.rank, in_place = true, n = n, normalise = false, out = products})
 end
 
---- gradient_consensus(image, psf [, options]): image of photon counts (u8, u16 or f32; subtract the offset and divide by the
--- gain before). Returns the estimate, f32, and {iterations =, stopped =, metrics = {{first =, second =, flux =, change =},
--- ...}}: the I-divergences of the two halves before the iteration (always), flux and change after it (with metrics).
+--- gradient_consensus(image, psf [, options]): image of photon counts (u8, u16 or f32; subtract the
+-- offset and divide by the gain before). Returns the estimate, f32, and {iterations =, stopped =,
+-- metrics = {{first =, second =, flux =, change =}, ...}}: the I-divergences of the two halves
+-- before the iteration (always), flux and change after it (with metrics).
 --
--- Options: iterations (at most; default 100); seed (default 0: how photons are dealt out); smooth (default true: agreement is
--- judged after blurring with |H|^2, the scale that the microscope can see); boundary, center, normalise, size, otf, start,
--- weights, eps, floor, min, metrics, on_iteration as for richardson_lucy. stopped: false where `iterations` ended it. A dry
--- run makes all iterations.
+-- Options: iterations (at most; default 100); seed (default 0: how photons are dealt out); smooth
+-- (default true: agreement is judged after blurring with |H|^2, the scale that the microscope can
+-- see); boundary, center, normalise, size, otf, start, weights, eps, floor, min, metrics,
+-- on_iteration as for richardson_lucy. stopped: false where `iterations` ended it. A dry run makes
+-- all iterations.
 return function(image, psf, options)
     options = options_of(options, WHAT, OPTIONS)
     grids.check(WHAT, image, psf, options)

@@ -1,5 +1,6 @@
---- Checks of what functions written in Lua are given, in the words of the operators: the error names the function, the argument,
--- what it is and what it must be. Options by name are checked in options.lua.
+--- Checks of what functions written in Lua are given, in the words of the operators: the error
+-- names the function, the argument, what it is and what it must be. Options by name are checked in
+-- options.lua.
 
 local core = require "moonbeam.core"
 
@@ -16,7 +17,8 @@ local function described(value)
         or type(value) == "number" and ("%.10g"):format(value) or "a " .. type(value)
 end
 
---- `value` must be an array of `least` to `most` axes and not be empty; `layout` says what the axes are.
+--- `value` must be an array of `least` to `most` axes and not be empty; `layout` says what the axes
+-- are.
 function arguments.array(value, op, arg, least, most, layout)
     if debug.getmetatable(value) ~= array_metatable then
         fail("argument", op, arg, "%s is %s; give an array, %s", arg, described(value), layout)
@@ -61,7 +63,8 @@ function arguments.name(value, op, arg, names)
     fail("argument", op, arg, "%s is %s; there are %s", arg, described(value), table.concat(names, ", "))
 end
 
---- `value` must be a list of finite numbers, `count` of them where that is given; `what` says what each is for.
+--- `value` must be a list of finite numbers, `count` of them where that is given; `what` says what
+-- each is for.
 function arguments.list(value, op, arg, what, count)
     if type(value) ~= "table" then
         fail("argument", op, arg, "%s is %s; give a table of numbers, %s", arg, described(value), what)
@@ -101,7 +104,8 @@ function arguments.angles(value, op, arg, count)
     end
 end
 
---- An image and its point spread function, of one to three axes each, and the options that say how a transform is made.
+--- An image and its point spread function, of one to three axes each, and the options that say how
+-- a transform is made.
 function arguments.blurred(image, psf, op, options)
     arguments.array(image, op, "image", 1, 3, "an image (z, y, x), (y, x) or (x)")
     arguments.array(psf, op, "psf", 1, 3, "a point spread function of as many axes as the image")

@@ -1,4 +1,5 @@
---- Command lines of the recipes: one table declares the options; parsing, --help and the error texts come from it.
+--- Command lines of the recipes: one table declares the options; parsing, --help and the error
+-- texts come from it.
 --
 --   local options = cli.parse(arg, {
 --       usage = "reconstruct.lua SCAN [options]", summary = "...",
@@ -6,7 +7,8 @@
 --       {"rows", short = "r", value = "A:B", type = cli.range, doc = "..."},
 --   })
 --
--- A type is a function from text to a value, or nil and what is wrong. An option without `value` is a switch.
+-- A type is a function from text to a value, or nil and what is wrong. An option without `value` is
+-- a switch.
 
 local core = require "moonbeam.core"
 local device = require "moonbeam.device"
@@ -248,7 +250,8 @@ function cli.tried(names, fn, ...)
     return table.unpack(results, 2, results.n)
 end
 
---- fn(...), whose arguments come from the command line: where it finds one that is out of range, that is wrong use.
+--- fn(...), whose arguments come from the command line: where it finds one that is out of range,
+-- that is wrong use.
 function cli.checked(fn, ...)
     local results = table.pack(pcall(fn, ...))
     if results[1] then
@@ -282,11 +285,11 @@ local function facts_of_input(name)
     return core.system.stat(name) or core.system.stat(file_of(name))
 end
 
---- Checks a file to be written before anything else is done, so that work is not lost on a wrong name, and no input by its own
--- result. Creates nothing. `name` is that of the option (or OUT, an argument), `path` may be nil.
--- Options: inputs, a list of files that are read; replace = true: an existing file may be
--- replaced; extensions, what the name may end in (moonbeam.file_name); what, what is written;
--- member = true: FILE.h5:/PATH names a dataset.
+--- Checks a file to be written before anything else is done, so that work is not lost on a wrong
+-- name, and no input by its own result. Creates nothing. `name` is that of the option (or OUT, an
+-- argument), `path` may be nil. Options: inputs, a list of files that are read; replace = true: an
+-- existing file may be replaced; extensions, what the name may end in (moonbeam.file_name); what,
+-- what is written; member = true: FILE.h5:/PATH names a dataset.
 function cli.output(name, path, options)
     if not path or core.device.dry() then
         return

@@ -1,5 +1,6 @@
---- Values that are not finite (NaN, infinite). A transform spreads one of them over its whole result, without a word; so what
--- goes from image to image by transforms looks for them where that costs nothing, and says how many there are, and where.
+--- Values that are not finite (NaN, infinite). A transform spreads one of them over its whole
+-- result, without a word; so what goes from image to image by transforms looks for them where that
+-- costs nothing, and says how many there are, and where.
 
 local mb = require "moonbeam"
 
@@ -48,8 +49,8 @@ local function count_by_values(image)
     return count, first
 end
 
---- Raises: `image`, an argument of `op` that `name` tells in words, or a part of it, has values that are not finite, or so large
--- that their sum is not.
+--- Raises: `image`, an argument of `op` that `name` tells in words, or a part of it, has values
+-- that are not finite, or so large that their sum is not.
 function finite.fail(image, op, name)
     -- Counting takes memory for a plane, which there may not be.
     local counted, count, first = pcall(count_of, image)
@@ -74,8 +75,8 @@ function finite.check_sum(sum, image, op, name)
     end
 end
 
---- Has an image that was not finite been spread over `result`, which transforms have made of it? One element tells. It waits for
--- the device.
+--- Has an image that was not finite been spread over `result`, which transforms have made of it?
+-- One element tells. It waits for the device.
 function finite.spread(result)
     local first = {}
     for i = 1, result.rank do

@@ -1,4 +1,5 @@
---- Option tables of functions written in Lua: an unknown key is an error that names the nearest valid one.
+--- Option tables of functions written in Lua: an unknown key is an error that names the nearest
+-- valid one.
 
 local core = require "moonbeam.core"
 

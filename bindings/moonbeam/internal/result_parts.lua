@@ -1,12 +1,13 @@
--- The volume of a result spread over files: a folder beside the result's own file, which shows them as one dataset.
+-- The volume of a result spread over files: a folder beside the result's own file, which shows them
+-- as one dataset.
 --
--- One file takes bytes from one writer at a time, whatever the number of threads; several files take as many times more. Each
--- file has some slices, is complete when it has its name (runtime/files/target.h), and opens by
--- itself. The disk has taken their data when a carrier has ended them, and is made to take the
--- rest of all of them at once, in the end. The folder has a name of its own in every run,
--- "<result without .h5>-slices-<8 digits>", to which the result's file refers: so the rename of
--- that file replaces the whole result, and no kill and no second process can mix two. The folder
--- of a replaced result goes after that.
+-- One file takes bytes from one writer at a time, whatever the number of threads; several files
+-- take as many times more. Each file has some slices, is complete when it has its name
+-- (runtime/files/target.h), and opens by itself. The disk has taken their data when a carrier has
+-- ended them, and is made to take the rest of all of them at once, in the end. The folder has a
+-- name of its own in every run, "<result without .h5>-slices-<8 digits>", to which the result's
+-- file refers: so the rename of that file replaces the whole result, and no kill and no second
+-- process can mix two. The folder of a replaced result goes after that.
 
 local core = require "moonbeam.core"
 
@@ -124,8 +125,9 @@ local function settle(self, carrier)
     end
 end
 
---- Makes ready for the writing of slices z_first ... z_last: creates their files. What takes its time by itself, and could be
--- done while slices before them are being written; as far as the process may have that many files open.
+--- Makes ready for the writing of slices z_first ... z_last: creates their files. What takes its
+-- time by itself, and could be done while slices before them are being written; as far as the
+-- process may have that many files open.
 function methods:prepare(z_first, z_last)
     for i = (z_first - 1) // self.count + 1, (z_last - 1) // self.count + 1 do
         local part = self.list[i]
@@ -135,8 +137,8 @@ function methods:prepare(z_first, z_last)
     end
 end
 
---- Writes slices z_first ... z_last of the volume, which `array` (z, y, x) holds; by a carrier if there is one. Then completes
--- the files that have all of theirs by now.
+--- Writes slices z_first ... z_last of the volume, which `array` (z, y, x) holds; by a carrier if
+-- there is one. Then completes the files that have all of theirs by now.
 function methods:write(array, z_first, z_last, carrier)
     for i = (z_first - 1) // self.count + 1, (z_last - 1) // self.count + 1 do
         local part = self.list[i]

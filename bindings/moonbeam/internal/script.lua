@@ -1,8 +1,8 @@
 --- Whole scripts, planned, recorded or looked at when they end: what `moonbeam --plan script.lua`,
 -- `moonbeam --ledger script.lua` and `moonbeam --leaks script.lua` run.
 --
--- A planned script runs as it is, in a dry run: it reads its arguments and the shapes in its files, prints nothing and
--- changes no file. os.exit ends it, not the program.
+-- A planned script runs as it is, in a dry run: it reads its arguments and the shapes in its files,
+-- prints nothing and changes no file. os.exit ends it, not the program.
 
 local core = require "moonbeam.core"
 local ledger = require "moonbeam.ledger"
@@ -100,8 +100,8 @@ local function load_all(name, statements, globals)
     return chunks
 end
 
--- Runs the script once under `how` (ledger.record or ledger.dry_run). Returns its exit status, the ledger and the error.
--- An error is printed; it leaves what was recorded out.
+-- Runs the script once under `how` (ledger.record or ledger.dry_run). Returns its exit status, the
+-- ledger and the error. An error is printed; it leaves what was recorded out.
 local function run(name, statements, how, changes)
     local globals = setmetatable({}, {__index = _G})
     globals._G = globals
@@ -180,8 +180,9 @@ function script.ledger(name, statements)
     return status
 end
 
---- After a script: true when arrays are still live on a device (what nobody refers to is collected first, so they are held
--- by globals, modules or the runtime), or guards were damaged. Says so on the standard error.
+--- After a script: true when arrays are still live on a device (what nobody refers to is collected
+-- first, so they are held by globals, modules or the runtime), or guards were damaged. Says so on
+-- the standard error.
 function script.leaks()
     local found = false
     for _, device in ipairs(core.device.opened()) do

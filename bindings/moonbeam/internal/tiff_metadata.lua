@@ -1,8 +1,10 @@
---- What a TIFF's description says about a stack, read and written: ImageJ's lines ("key=value") and OME-XML.
+--- What a TIFF's description says about a stack, read and written: ImageJ's lines ("key=value") and
+-- OME-XML.
 --
--- Metadata of a stack: {kind = "imagej", "ome" or nil, text, channels, slices, frames, spacing, unit, order}. `order` is the
--- order of pages, fastest first, out of C, Z and T; ImageJ's is always CZT. What is written keeps every line and element of
--- the input but those that tell extents, element type, order, display range or identity, which are the new file's own.
+-- Metadata of a stack: {kind = "imagej", "ome" or nil, text, channels, slices, frames, spacing,
+-- unit, order}. `order` is the order of pages, fastest first, out of C, Z and T; ImageJ's is always
+-- CZT. What is written keeps every line and element of the input but those that tell extents,
+-- element type, order, display range or identity, which are the new file's own.
 
 local metadata = {}
 
@@ -41,7 +43,8 @@ local function ome(text)
         unit = attribute(pixels, "PhysicalSizeZUnit"),
         order = (attribute(pixels, "DimensionOrder") or "XYCZT"):upper():match("^XY([CZT][CZT][CZT])$") or "CZT"}
     made.pages = {}
-    -- Blocks that say which directory holds which plane; without them the planes follow one another in `order`.
+    -- Blocks that say which directory holds which plane; without them the planes follow one another
+    -- in `order`.
     for tag in text:gmatch("<[%w:]*TiffData[^>]*>") do
         local directory = whole(attribute(tag, "IFD"))
         if directory and (whole(attribute(tag, "PlaneCount")) or 1) == 1 then
@@ -52,7 +55,8 @@ local function ome(text)
     return made
 end
 
---- Metadata from the description of a file's first page, or an empty table where it has none that is known.
+--- Metadata from the description of a file's first page, or an empty table where it has none that
+-- is known.
 function metadata.parse(text)
     text = text or ""
     if text:match("^ImageJ=") then
@@ -155,7 +159,8 @@ local function compose_ome(meta, counts, dtype)
     return text
 end
 
---- The description for a new file of the dtype. counts {channels, slices, frames}; meta may be an empty table.
+--- The description for a new file of the dtype. counts {channels, slices, frames}; meta may be an
+-- empty table.
 function metadata.compose(meta, counts, dtype)
     if meta.kind == "ome" then
         return compose_ome(meta, counts, dtype)

@@ -1,8 +1,8 @@
---- Compressed frames, decoded once: where a scan stores whole frames compressed and is wanted by blocks of rows, every block
--- would decode all frames again. So they are decoded first, by as many threads as there are processors, into a temporary file
--- without compression, from which rows are read at any rate. The file is in the folder that
--- TMPDIR names (default /tmp) and has no name, so it is gone when the unpacked scan is closed,
--- and with the process, however that ends.
+--- Compressed frames, decoded once: where a scan stores whole frames compressed and is wanted by
+-- blocks of rows, every block would decode all frames again. So they are decoded first, by as many
+-- threads as there are processors, into a temporary file without compression, from which rows are
+-- read at any rate. The file is in the folder that TMPDIR names (default /tmp) and has no name, so
+-- it is gone when the unpacked scan is closed, and with the process, however that ends.
 
 local core = require "moonbeam.core"
 local stream = require "moonbeam.stream"
@@ -12,7 +12,8 @@ local unpack = {}
 local BLOCK_BYTES = 64 << 20
 local PINNED = 512 << 20 -- for both rings, at most
 
---- Would reading these ranges of rows ({{first, last}, ...} in order) decode a stored chunk more than once?
+--- Would reading these ranges of rows ({{first, last}, ...} in order) decode a stored chunk more
+-- than once?
 function unpack.needed(scan, ranges)
     local rows = scan.chunk_rows
     for i = 2, rows and #ranges or 0 do
@@ -52,8 +53,8 @@ local function blocks_of(scan, bytes, available)
     return list
 end
 
---- The scan with rows `first` to `last` of its frames decoded, which took `unpack_seconds`; to be closed (<close>). Frames pass
--- through blocks of memory of the host device.
+--- The scan with rows `first` to `last` of its frames decoded, which took `unpack_seconds`; to be
+-- closed (<close>). Frames pass through blocks of memory of the host device.
 function unpack.scan(scan, first, last)
     local host = core.device.open("host")
     local stats = core.pool.stats(host)

@@ -1,7 +1,8 @@
 --- Filtered back-projection: `tomo.fbp`, with its modes of using memory and its half acquisition.
 --
--- A function over operators, to be read, copied and changed. Axis order and units are those of tomo.lua. Every mode asks the
--- operators' estimates how large its parts may be, and a dry run takes the same decisions, so its peak is that of the run.
+-- A function over operators, to be read, copied and changed. Axis order and units are those of
+-- tomo.lua. Every mode asks the operators' estimates how large its parts may be, and a dry run
+-- takes the same decisions, so its peak is that of the run.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
@@ -33,18 +34,19 @@ local function shifts_of(options, rows)
     return shifts
 end
 
--- What mode "in_place" lets a step take for scratch before it goes through the sinogram in smaller parts.
+-- What mode "in_place" lets a step take for scratch before it goes through the sinogram in smaller
+-- parts.
 fbp.BATCH_BYTES = 64 << 20
 
--- What mode "fast" lets the filtered copy of a sinogram that is kept take, but no less than 64 slices: a full block of the
--- back-projector.
+-- What mode "fast" lets the filtered copy of a sinogram that is kept take, but no less than 64
+-- slices: a full block of the back-projector.
 fbp.COPY_BYTES = 1 << 30
 local FULL_BLOCK = 64
 
 local MODES = {fast = true, in_place = true, auto = true}
 
--- The widest padding that is taken for one, in detector widths. The default is two to four; more than that changes nothing but the
--- time, which a slip of the hand can make hours.
+-- The widest padding that is taken for one, in detector widths. The default is two to four; more
+-- than that changes nothing but the time, which a slip of the hand can make hours.
 local WIDEST = 32
 
 --- Raises where `pad_width` is out of proportion to `cols` columns.
@@ -55,7 +57,8 @@ function fbp.check_pad_width(pad_width, cols, op)
     end
 end
 
--- Everything that the modes of fbp share: shapes, the options of each operator, and what the operators will take.
+-- Everything that the modes of fbp share: shapes, the options of each operator, and what the
+-- operators will take.
 local function job_of(sino, angles, options)
     arguments.array(sino, "tomo.fbp", "sino", 2, 3, "sinograms (row, angle, column), or one (angle, column)")
     local rank = sino.rank
@@ -101,14 +104,16 @@ local function backproject_cost(job, rows)
     return mb.op.estimate("backproject", {sino_spec(job, rows)}, params, {device = job.device})
 end
 
--- The scratch of ramp_filter for so many detector rows. It does not depend on how many slices move, nor how far.
+-- The scratch of ramp_filter for so many detector rows. It does not depend on how many slices move,
+-- nor how far.
 local function filter_cost(job, count)
     local params = pick(job.filter, FILTER_OPTIONS)
     params.slice_shifts = job.shifts and {0}
     return mb.op.estimate("ramp_filter", {{"f32", count, job.cols}}, params, {device = job.device}).scratch
 end
 
--- The largest of whole, whole/2, whole/4, ... 1 whose cost is within `limit`, or is no more than that of 1.
+-- The largest of whole, whole/2, whole/4, ... 1 whose cost is within `limit`, or is no more than
+-- that of 1.
 local function largest(whole, limit, cost)
     local most = math.max(limit, cost(1))
     local count = whole
@@ -126,7 +131,8 @@ local function filter_into(job, from, to, first, last)
     mb.ramp_filter(from, into)
 end
 
--- Filters sinograms where they stand, or into `to`, `count` detector rows at a time. Their first row is row `start` of the job.
+-- Filters sinograms where they stand, or into `to`, `count` detector rows at a time. Their first
+-- row is row `start` of the job.
 local function filter_in_batches(job, from, to, count, start)
     local rank, rows, n_angles = from.rank, from.rank == 3 and from.shape[1] or 1, job.n_angles
     if count >= rows * n_angles then
@@ -156,8 +162,8 @@ local function filter_in_batches(job, from, to, count, start)
     end
 end
 
--- Filtered sinograms of their own for a part of the input that begins with row `start`, weighted and extended where the scan
--- is a half acquisition.
+-- Filtered sinograms of their own for a part of the input that begins with row `start`, weighted
+-- and extended where the scan is a half acquisition.
 local function filtered_copy(job, part, count, start)
     if job.half_center then
         local wide = mb.half_acquisition_weight(part, job.half_center, {extend = true})
@@ -171,7 +177,8 @@ local function filtered_copy(job, part, count, start)
     return filtered
 end
 
--- Slices from filtered sinograms, `count` at a time. One alone is back-projected without being packed first.
+-- Slices from filtered sinograms, `count` at a time. One alone is back-projected without being
+-- packed first.
 local function backproject_in_groups(job, filtered, slices, first_row, count)
     local options = pick(job.back, BACKPROJECT_OPTIONS)
     local rows = filtered.rank == 3 and filtered.shape[1] or 1
@@ -295,10 +302,11 @@ end
 
 --- Filtered back-projection of line integrals.
 --
--- `sino` (rows, angles, columns) or (angles, columns), f32; a permuted view of projections will do. `angles` in radians, in any
--- order. Options: those of `ramp_filter` (filter, cutoff, padding, pad_width up to 32 widths) and of `backproject` (center, shifts, size,
--- roi, circle, circle_value, accuracy, out), `scale` (default pi / number of angles: attenuation per pixel for angles over half a turn
--- or a whole one) and
+-- `sino` (rows, angles, columns) or (angles, columns), f32; a permuted view of projections will do.
+-- `angles` in radians, in any order. Options: those of `ramp_filter` (filter, cutoff, padding,
+-- pad_width up to 32 widths) and of `backproject` (center, shifts, size, roi, circle, circle_value,
+-- accuracy, out), `scale` (default pi / number of angles: attenuation per pixel for angles over
+-- half a turn or a whole one) and
 --   slice_shifts      columns, a list of one per row: the axis of row z lies at center + slice_shifts[z]. The filter moves the
 --                     rows, by their trigonometric polynomial, as far as its padding goes (see ramp_filter); it costs no
 --                     memory on a GPU and next to no time. Not with half_acquisition.
@@ -315,10 +323,10 @@ end
 --                     field of view, E = floor(2a) + 1 pixels for an axis a columns from the far edge; the default scale
 --                     is 2 pi / number of angles. Columns that are seen twice are weighted (half_acquisition_weight), rows
 --                     extended to E, so the sinogram is kept, consume or not; "in_place" extends a slice's at a time.
--- Returns the slices (row, y, x), or (y, x), f32. Formula: ramp_filter, then backproject: Kak and Slaney, Principles of
--- Computerized Tomographic Imaging (1988), ch. 3.3; half acquisition: Wang, Med. Phys. 29 (2002) 1634.
--- Errors: argument (an unknown option, a value out of range, an angle that is not finite), dtype, shape (sino has not these
--- axes, or not one row per angle), budget.
+-- Returns the slices (row, y, x), or (y, x), f32. Formula: ramp_filter, then backproject: Kak and
+-- Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3; half acquisition: Wang,
+-- Med. Phys. 29 (2002) 1634. Errors: argument (an unknown option, a value out of range, an angle
+-- that is not finite), dtype, shape (sino has not these axes, or not one row per angle), budget.
 function fbp.reconstruct(sino, angles, options)
     options = options_of(options, "tomo.fbp", FILTER_OPTIONS, BACKPROJECT_OPTIONS, {"mode", "consume", "half_acquisition", "slice_shifts"})
     local mode = options.mode or "fast"

@@ -154,14 +154,15 @@ function method.ways(n_angles, cols, options, device)
     return ways_of(options, fbp.same_in_place(device, n_angles, cols, options))
 end
 
---- Which way `tomo.reconstruct` takes for sinograms of `shape`, {rows, angles, columns} or {angles, columns}. Nothing runs.
+--- Which way `tomo.reconstruct` takes for sinograms of `shape`, {rows, angles, columns} or {angles,
+-- columns}. Nothing runs.
 --
--- `angles` and options as for reconstruct, and `device` (default: the default device) and `available` (bytes beside the
--- sinograms; default what the budget leaves when they are there). The method follows from the
--- options alone; the mode is the faster one that fits, as long as the values stay the same.
--- Returns {method = "fbp" or "fourier", mode = "fast" or "in_place", reason = text, peak (bytes
--- beside the sinograms, exact), fits} and the list of all ways that the options allow, with the
--- same fields and `taken`: whether that way may be taken.
+-- `angles` and options as for reconstruct, and `device` (default: the default device) and
+-- `available` (bytes beside the sinograms; default what the budget leaves when they are there). The
+-- method follows from the options alone; the mode is the faster one that fits, as long as the
+-- values stay the same. Returns {method = "fbp" or "fourier", mode = "fast" or "in_place", reason =
+-- text, peak (bytes beside the sinograms, exact), fits} and the list of all ways that the options
+-- allow, with the same fields and `taken`: whether that way may be taken.
 function method.choose(shape, angles, options)
     local rest = {}
     for key, value in pairs(options or {}) do
@@ -208,20 +209,20 @@ end
 
 --- Reconstructs slices from line integrals, by the method that suits.
 --
--- `sino` (rows, angles, columns) or (angles, columns), f32; `angles` in radians, in any order. Options: `method` "auto"
--- (default), "fbp" or "fourier"; those of `tomo.fbp` and `fourier_reconstruct`. What only one of them can do chooses it
--- (half_acquisition, slice_shifts and mode "in_place": fbp; weights, pairs: fourier); otherwise
--- it is the Fourier method, on every device and with every budget, because the values of the two
--- differ: back-projection interpolates linearly, which smooths fine detail and noise a little.
--- `consume` = true gives the sinogram up: fbp filters it in place, the Fourier method releases
--- it. Formula: f(x, y) = scale * sum over angles of q(X cos t + Y sin t + center), q the
--- ramp-filtered line integrals (Kak and Slaney 1988, ch. 3.3; the Fourier method: see
--- fourier_reconstruct). Line integrals have no unit, so that with the default scale, pi / number
--- of angles, the slices are attenuation per pixel; divide by the pixel size for attenuation per
--- metre. Returns the slices (row, y, x), or (y, x), f32, and the way taken as
--- `tomo.choose_method` describes it. Errors: argument (an unknown option, two that no method does
--- together, an angle that is not finite), dtype, shape (sino has not these axes, or not one row
--- per angle), budget (no way fits; the error says what would).
+-- `sino` (rows, angles, columns) or (angles, columns), f32; `angles` in radians, in any order.
+-- Options: `method` "auto" (default), "fbp" or "fourier"; those of `tomo.fbp` and
+-- `fourier_reconstruct`. What only one of them can do chooses it (half_acquisition, slice_shifts
+-- and mode "in_place": fbp; weights, pairs: fourier); otherwise it is the Fourier method, on every
+-- device and with every budget, because the values of the two differ: back-projection interpolates
+-- linearly, which smooths fine detail and noise a little. `consume` = true gives the sinogram up:
+-- fbp filters it in place, the Fourier method releases it. Formula: f(x, y) = scale * sum over
+-- angles of q(X cos t + Y sin t + center), q the ramp-filtered line integrals (Kak and Slaney 1988,
+-- ch. 3.3; the Fourier method: see fourier_reconstruct). Line integrals have no unit, so that with
+-- the default scale, pi / number of angles, the slices are attenuation per pixel; divide by the
+-- pixel size for attenuation per metre. Returns the slices (row, y, x), or (y, x), f32, and the way
+-- taken as `tomo.choose_method` describes it. Errors: argument (an unknown option, two that no
+-- method does together, an angle that is not finite), dtype, shape (sino has not these axes, or not
+-- one row per angle), budget (no way fits; the error says what would).
 function method.reconstruct(sino, angles, options)
     options = checked(options, "tomo.reconstruct")
     arguments.array(sino, "tomo.reconstruct", "sino", 2, 3, "sinograms (row, angle, column), or one (angle, column)")

@@ -1,5 +1,6 @@
--- A scan whose frames are arrays on the host: what `mb.scan.of_arrays` gives. It is planned, reconstructed and searched for its
--- axis as a scan in a file is (scan.lua); its frames are read by views, or by a carrier straight from the array's memory.
+-- A scan whose frames are arrays on the host: what `mb.scan.of_arrays` gives. It is planned,
+-- reconstructed and searched for its axis as a scan in a file is (scan.lua); its frames are read by
+-- views, or by a carrier straight from the array's memory.
 
 local core = require "moonbeam.core"
 local is_array = require("moonbeam.array").is_array
@@ -30,10 +31,11 @@ local function check_frames(array, name, rows, cols)
     end
 end
 
---- A scan of arrays on the host: `projections` (angle, row, column), as the detector gave them or as line integrals, `angles`
--- in radians. Options: flats, darks (frame, row, column), pixel_size (m). The arrays are not copied and not released; they
--- must stay as they are while the scan is used. Those in pinned memory (mb.empty(shape, {pinned = device})) go to a device
--- without being copied first.
+--- A scan of arrays on the host: `projections` (angle, row, column), as the detector gave them or
+-- as line integrals, `angles` in radians. Options: flats, darks (frame, row, column), pixel_size
+-- (m). The arrays are not copied and not released; they must stay as they are while the scan is
+-- used. Those in pinned memory (mb.empty(shape, {pinned = device})) go to a device without being
+-- copied first.
 function scan_arrays.new(projections, angles, options)
     options = options_of(options, "scan.of_arrays", { "flats", "darks", "pixel_size" })
     arguments.number(options.pixel_size, "scan.of_arrays", "pixel_size", 1e-13, 1)

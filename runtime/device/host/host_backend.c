@@ -1,6 +1,6 @@
 /*
-** The CPU backend: address range by mmap without access, committed by mprotect; "queued" work runs at once.
-** Thread count: OpenMP's (OMP_NUM_THREADS is obeyed).
+** The CPU backend: address range by mmap without access, committed by mprotect; "queued" work runs
+** at once. Thread count: OpenMP's (OMP_NUM_THREADS is obeyed).
 */
 #include "device/host/host_backend.h"
 #include "device/host/host_limits.h"

@@ -1,11 +1,11 @@
 /*
-** FFTs of the host: FFTW, single precision, guru64 interface.
-** Plans are made with FFTW_ESTIMATE, which does not touch the arrays, so none are needed. FFTW's vector code wants the
-** alignment a plan was made with: one plan for aligned arrays, a second, made on first need, for all others.
-** A single 1-D transform is planned for one thread, because operators run many of them from their own threads; everything
-** else is planned for all threads. FFTW's planner is not thread-safe, hence the lock; executing is.
-** An execution cannot be stopped, so a large batch is executed in pieces, with a look at the
-** cancel flag between them.
+** FFTs of the host: FFTW, single precision, guru64 interface. Plans are made with FFTW_ESTIMATE,
+** which does not touch the arrays, so none are needed. FFTW's vector code wants the alignment a
+** plan was made with: one plan for aligned arrays, a second, made on first need, for all others. A
+** single 1-D transform is planned for one thread, because operators run many of them from their own
+** threads; everything else is planned for all threads. FFTW's planner is not thread-safe, hence the
+** lock; executing is. An execution cannot be stopped, so a large batch is executed in pieces, with
+** a look at the cancel flag between them.
 */
 #include "device/host/host_backend.h"
 #include <fftw3.h>

@@ -10,8 +10,8 @@
 /* What the process may take. UINT64_MAX: nothing limits it. */
 typedef struct mb_host_limits {
     uint64_t most; /* the smallest limit */
-    uint64_t
-        left; /* what the limits leave; the smallest limit need not be the one that leaves least */
+    /* what the limits leave; the smallest limit need not be the one that leaves least */
+    uint64_t left;
     uint64_t
         /* what RLIMIT_AS leaves; a part of it is kept for libraries, stacks and the heap */
         address_space;

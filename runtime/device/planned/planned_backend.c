@@ -1,5 +1,6 @@
 /*
-** The backend of planned devices. `self` is the record. Immutable, hence safe to share between threads.
+** The backend of planned devices. `self` is the record. Immutable, hence safe to share between
+** threads.
 */
 #include "device/planned/planned_backend.h"
 #include "device/device.h"

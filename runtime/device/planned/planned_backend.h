@@ -1,10 +1,11 @@
 /*
-** Devices that are not here, for planning: "planned:h200". Each is a record of a real device: its facts and what its FFT
-** library asks for. One record is one file, record_<name>.c, written by scripts/record_fft_sizes.lua on such a machine;
-** premake5.lua lists them.
+** Devices that are not here, for planning: "planned:h200". Each is a record of a real device: its
+** facts and what its FFT library asks for. One record is one file, record_<name>.c, written by
+** scripts/record_fft_sizes.lua on such a machine; premake5.lua lists them.
 **
-** A planned device has the allocator and the operators' plans of the real one, so that dry runs, estimates and everything
-** built on them give the real device's figures. It has no memory: what would need any is refused.
+** A planned device has the allocator and the operators' plans of the real one, so that dry runs,
+** estimates and everything built on them give the real device's figures. It has no memory: what
+** would need any is refused.
 */
 #ifndef MB_DEVICE_PLANNED_PLANNED_BACKEND_H
 #define MB_DEVICE_PLANNED_PLANNED_BACKEND_H

@@ -1,5 +1,6 @@
 /*
-** NVIDIA H200 as scripts/record_fft_sizes.lua found it, cuFFT 12.0.0, 2026-11-21. Data: do not edit, record again.
+** NVIDIA H200 as scripts/record_fft_sizes.lua found it, cuFFT 12.0.0, 2026-11-21. Data: do not
+** edit, record again.
 */
 #include "device/planned/planned_backend.h"
 

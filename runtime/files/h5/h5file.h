@@ -13,9 +13,10 @@
 **   file that is closed without mb_h5_finish leaves nothing behind.
 ** - Handles of datasets stay valid pointers after their file was closed, and then fail cleanly.
 **
-** Threads: libhdf5 is used under one lock, which every function here takes. An mb_h5 and its datasets belong to one thread,
-** but for the data of datasets, which other threads may move (read_host, write_host, the raw functions) while that thread
-** keeps them in use (mb_h5_dataset_use).
+** Threads: libhdf5 is used under one lock, which every function here takes. An mb_h5 and its
+** datasets belong to one thread, but for the data of datasets, which other threads may move
+** (read_host, write_host, the raw functions) while that thread keeps them in use
+** (mb_h5_dataset_use).
 */
 #ifndef MB_IO_H5FILE_H
 #define MB_IO_H5FILE_H
@@ -58,8 +59,8 @@ typedef struct mb_h5_entry {
     mb_h5_info info;
 } mb_h5_entry;
 
-/* Is the calling thread inside libhdf5? The path of the file it is at, or NULL. Signal handlers may ask: libhdf5 does not
-** survive every damaged file. */
+/* Is the calling thread inside libhdf5? The path of the file it is at, or NULL. Signal handlers may
+** ask: libhdf5 does not survive every damaged file. */
 const char *mb_h5_inside(void);
 
 /* A small value: an attribute, or a scalar or string dataset. */
@@ -90,10 +91,10 @@ mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out);
 mb_status mb_h5_scratch(const char *folder, mb_h5 **out);
 /* Completes a created file: writes the completion marker (an ISO time) as a dataset at `marker`, or
 ** as attribute "end_time" of the root when it is NULL; flush, close, sync, reopen and verify,
-** rename. Whatever fails, the temporary file is gone and nothing has the final name. Without `sync` the disk is not waited for: for
-** a file among many, whose owner has the disk take them all before anything refers to them. `held`
-** (may be NULL): the file that this one replaces stays until mb_h5_close; *held is its name, or
-** NULL. */
+** rename. Whatever fails, the temporary file is gone and nothing has the final name. Without `sync`
+** the disk is not waited for: for a file among many, whose owner has the disk take them all before
+** anything refers to them. `held` (may be NULL): the file that this one replaces stays until
+** mb_h5_close; *held is its name, or NULL. */
 mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync, const char **held);
 /* Closes; a created and unfinished file is abandoned. Idempotent. */
 mb_status mb_h5_close(mb_h5 *file);
@@ -134,7 +135,8 @@ typedef struct mb_h5_layout {
     bool sparse;           /* its place is fixed, but its disk space is taken as it is written */
 } mb_h5_layout;
 
-/* A part of a virtual dataset: the whole of a dataset of another file, as indices [first, first + count) of axis 0. */
+/* A part of a virtual dataset: the whole of a dataset of another file, as indices [first, first +
+** count) of axis 0. */
 typedef struct mb_h5_source {
     const char *file; /* relative to the folder of the file with the virtual dataset */
     const char *path;
@@ -146,8 +148,8 @@ typedef struct mb_h5_source {
 mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, int rank,
                                const int64_t *dims, const mb_h5_layout *layout,
                                mb_h5_dataset **out);
-/* A new dataset that shows others as one; they may come into being later, but must be there when the file is finished. Fails
-** where the disk has no room for their data. */
+/* A new dataset that shows others as one; they may come into being later, but must be there when
+** the file is finished. Fails where the disk has no room for their data. */
 mb_status mb_h5_virtual_create(mb_h5 *file, const char *path, mb_dtype dtype, int rank,
                                const int64_t *dims, const mb_h5_source *sources, int64_t count,
                                mb_h5_dataset **out);
@@ -179,30 +181,34 @@ mb_status mb_h5_dataset_check(mb_h5_dataset *dataset, const mb_range *ranges, co
 ** among them. */
 mb_status mb_h5_dataset_missing(mb_h5_dataset *dataset, const int64_t (**runs)[2], int64_t *count,
                                 const char **why);
-/* +1: another thread will move data of this dataset; -1: it has. Destroying a dataset in use closes it at once, and frees it
-** after its last use. */
+/* +1: another thread will move data of this dataset; -1: it has. Destroying a dataset in use closes
+** it at once, and frees it after its last use. */
 void mb_h5_dataset_use(mb_h5_dataset *dataset, int change);
 
 /* ---- data without libhdf5 (h5raw.c) ---- */
 
-/* Can threads move this dataset's bytes by pread and pwrite, beside libhdf5? They can where the bytes are stored as `dtype`
-** has them in memory: contiguous or in chunks that span the last axis, no filter, no conversion, not virtual or external.
-** In a file that is open for reading only, or, contiguous and with a place in the file, in one that is being created. If not, `why` (may be NULL) says why not. Never a failure. */
+/* Can threads move this dataset's bytes by pread and pwrite, beside libhdf5? They can where the
+** bytes are stored as `dtype` has them in memory: contiguous or in chunks that span the last axis,
+** no filter, no conversion, not virtual or external. In a file that is open for reading only, or,
+** contiguous and with a place in the file, in one that is being created. If not, `why` (may be
+** NULL) says why not. Never a failure. */
 bool mb_h5_raw_possible(mb_h5_dataset *dataset, mb_dtype dtype, bool reading, const char **why);
-/* Moves bytes [first, first + bytes) of a slab, seen as dense row-major memory, after mb_h5_raw_possible has said yes. Steps
-** are 1 and the last axis is whole. Any thread, any number of them; no lock of libhdf5 while bytes move. */
+/* Moves bytes [first, first + bytes) of a slab, seen as dense row-major memory, after
+** mb_h5_raw_possible has said yes. Steps are 1 and the last axis is whole. Any thread, any number
+** of them; no lock of libhdf5 while bytes move. */
 mb_status mb_h5_raw_read(mb_h5_dataset *dataset, const mb_range *ranges, uint64_t first,
                          uint64_t bytes, void *host);
-/* The same in the other direction. The file remembers a row of it for its verification; a failure is latched. */
+/* The same in the other direction. The file remembers a row of it for its verification; a failure
+** is latched. */
 mb_status mb_h5_raw_write(mb_h5_dataset *dataset, const mb_range *ranges, uint64_t first,
                           uint64_t bytes, const void *host);
 
-/* Can threads decode this dataset's chunks beside each other? They can where chunks are whole frames compressed by deflate,
-** shuffled or not. */
+/* Can threads decode this dataset's chunks beside each other? They can where chunks are whole
+** frames compressed by deflate, shuffled or not. */
 bool mb_h5_packed_possible(mb_h5_dataset *dataset, mb_dtype dtype);
-/* Frames [first, first + frames) of a slab whose steps are 1 and whose last axis is whole; any thread. libhdf5's lock is held
-** only while it hands out stored bytes. Every call decodes the chunks it touches, and takes
-** memory for the stored bytes of one. */
+/* Frames [first, first + frames) of a slab whose steps are 1 and whose last axis is whole; any
+** thread. libhdf5's lock is held only while it hands out stored bytes. Every call decodes the
+** chunks it touches, and takes memory for the stored bytes of one. */
 mb_status mb_h5_packed_read(mb_h5_dataset *dataset, const mb_range *ranges, int64_t first,
                             int64_t frames, void *host);
 /* Has the disk take what was written. */

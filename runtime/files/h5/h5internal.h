@@ -1,6 +1,6 @@
 /*
-** What the HDF5 files of runtime/files/h5 share; nobody else includes this. libhdf5 must be 1.10.7 or
-** later (H5Pset_file_locking); its 1.10 interface is asked for under later versions.
+** What the HDF5 files of runtime/files/h5 share; nobody else includes this. libhdf5 must be 1.10.7
+** or later (H5Pset_file_locking); its 1.10 interface is asked for under later versions.
 */
 #ifndef MB_IO_H5INTERNAL_H
 #define MB_IO_H5INTERNAL_H
@@ -10,8 +10,8 @@
 #include "files/h5/h5file.h"
 #include <hdf5.h>
 
-/* libhdf5 may be used by one thread at a time. Every entry point that uses it begins with MB_H5_GUARD, which holds its lock
-** until the function returns; the lock is recursive. */
+/* libhdf5 may be used by one thread at a time. Every entry point that uses it begins with
+** MB_H5_GUARD, which holds its lock until the function returns; the lock is recursive. */
 int mb_h5_lock(void);
 void mb_h5_unlock(int *);
 #define MB_H5_GUARD int mb_h5_guard_ __attribute__((cleanup(mb_h5_unlock), unused)) = mb_h5_lock()
@@ -126,7 +126,8 @@ mb_status mb_h5_ready(mb_h5 *file, bool writing);
 
 /* Files opened by `access` are written by our driver, which refers to `disk`. */
 void mb_h5_use_driver(hid_t access, h5_disk *disk);
-/* Records that the disk has refused a write of the file (file->disk.error), as mb_h5_failure does. */
+/* Records that the disk has refused a write of the file (file->disk.error), as mb_h5_failure does.
+** */
 mb_status mb_h5_refused(mb_h5 *file, const char *path, const char *doing);
 
 mb_h5_info mb_h5_classify_type(hid_t type);
@@ -192,12 +193,14 @@ mb_status mb_h5_check_chunk(const mb_h5_dataset *dataset);
 /* Checks a slab against the dataset. */
 mb_status mb_h5_check_ranges(const mb_h5_dataset *dataset, const mb_range *ranges,
                              uint64_t *elements);
-/* Remembers the last row of what was written to a slab of a created file, in place of older rows there; of nothing (NULL), only
-** forgets those. Takes a lock of its own: threads that write beside libhdf5 do not wait for what that does. */
+/* Remembers the last row of what was written to a slab of a created file, in place of older rows
+** there; of nothing (NULL), only forgets those. Takes a lock of its own: threads that write beside
+** libhdf5 do not wait for what that does. */
 void mb_h5_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, const void *host,
                   uint64_t elements);
 void mb_h5_raw_free(h5_raw *raw); /* NULL is fine */
-/* Frees what a dataset of a closed file that nobody uses has no more need of; itself, once it was destroyed. */
+/* Frees what a dataset of a closed file that nobody uses has no more need of; itself, once it was
+** destroyed. */
 void mb_h5_dataset_let_go(mb_h5_dataset *dataset);
 
 void mb_h5_free_entries(mb_h5 *file);

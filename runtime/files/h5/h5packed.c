@@ -1,7 +1,7 @@
 /*
-** Compressed frames, decoded beside libhdf5: it hands out the stored bytes of a chunk under its lock, and the calling thread
-** inflates them and puts the bytes in order. For the two filters that h5py and most detectors use (shuffle, deflate), where
-** chunks hold whole frames.
+** Compressed frames, decoded beside libhdf5: it hands out the stored bytes of a chunk under its
+** lock, and the calling thread inflates them and puts the bytes in order. For the two filters that
+** h5py and most detectors use (shuffle, deflate), where chunks hold whole frames.
 */
 #include "files/h5/h5internal.h"
 
@@ -50,7 +50,8 @@ bool mb_h5_packed_possible(mb_h5_dataset *dataset, mb_dtype dtype)
     return possible;
 }
 
-/* The stored bytes of the chunk that begins at a frame, in memory to be freed; NULL where there is no chunk. */
+/* The stored bytes of the chunk that begins at a frame, in memory to be freed; NULL where there is
+** no chunk. */
 static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, uint64_t most, unsigned char **stored,
                        hsize_t *bytes, uint32_t *skipped, int *shuffle, int *deflate)
 {

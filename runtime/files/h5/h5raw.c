@@ -1,12 +1,13 @@
 /*
-** Bytes of HDF5 datasets, moved by pread and pwrite at the places that libhdf5 names: threads then read and write beside each
-** other, which libhdf5 does not let them.
+** Bytes of HDF5 datasets, moved by pread and pwrite at the places that libhdf5 names: threads then
+** read and write beside each other, which libhdf5 does not let them.
 **
-** A dataset is seen as (frame, row, byte), with a grid of chunks over frames and rows whose chunks span whole rows; a
-** contiguous dataset is one chunk. Inside a chunk the bytes of neighbouring rows, and of neighbouring frames where the chunk
-** has all rows of them, follow each other, so a transfer is a few long runs. Whether a dataset is of that kind is found out
-** once, and kept with it; the descriptor is our own, so that it outlives the file's.
-** Threads: the map does not change once it is made.
+** A dataset is seen as (frame, row, byte), with a grid of chunks over frames and rows whose chunks
+** span whole rows; a contiguous dataset is one chunk. Inside a chunk the bytes of neighbouring
+** rows, and of neighbouring frames where the chunk has all rows of them, follow each other, so a
+** transfer is a few long runs. Whether a dataset is of that kind is found out once, and kept with
+** it; the descriptor is our own, so that it outlives the file's. Threads: the map does not change
+** once it is made.
 */
 #define _GNU_SOURCE
 #include "files/h5/h5internal.h"
@@ -35,7 +36,8 @@ struct h5_raw {
     uint64_t *address;  /* of each chunk */
 };
 
-/* A descriptor of a created file shares the file's lock: it must not stay longer than it is used. */
+/* A descriptor of a created file shares the file's lock: it must not stay longer than it is used.
+** */
 static void close_raw(h5_raw *raw)
 {
     if (raw->fd >= 0)

@@ -127,8 +127,8 @@ static int64_t piece_indices(const mb_h5_dataset *dataset, const mb_range *range
     return indices;
 }
 
-/* Guards the samples of files and the `file` of datasets that other threads write to: a leaf, so that those threads need not wait
-** for what the library does. */
+/* Guards the samples of files and the `file` of datasets that other threads write to: a leaf, so
+** that those threads need not wait for what the library does. */
 static pthread_mutex_t samples_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void mb_h5_leave_file(mb_h5_dataset *dataset)

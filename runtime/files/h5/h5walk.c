@@ -233,8 +233,8 @@ static void list_group(walker *w, hid_t group, const char *prefix)
         return;
     w->prefix = prefix;
     w->depth++;
-    /* Of a group with a damaged link, H5Literate (1.10.8) frees links that it never read. Looking up
-    ** a name, here one that nobody uses, reads them all as well, and fails as it should. */
+    /* Of a group with a damaged link, H5Literate (1.10.8) frees links that it never read. Looking
+    ** up a name, here one that nobody uses, reads them all as well, and fails as it should. */
     if ((H5Lexists(group, "\177", H5P_DEFAULT) < 0 ||
          H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, list_link, w) < 0) &&
         w->status == MB_STATUS_OK)

@@ -1,6 +1,7 @@
 /*
-** binary: elementwise arithmetic of two arrays, or of an array and a number. Shapes broadcast as in numpy: aligned at
-** the last axis, an extent of 1 (or a missing axis) is stretched. Result: the broadcast shape, the common dtype.
+** binary: elementwise arithmetic of two arrays, or of an array and a number. Shapes broadcast as in
+** numpy: aligned at the last axis, an extent of 1 (or a missing axis) is stretched. Result: the
+** broadcast shape, the common dtype.
 */
 #include "ops/array/op_binary.h"
 #include "ops/array/strided.h"
@@ -102,7 +103,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
     return MB_STATUS_OK;
 }
 
-/* One loop; x and y are the operands in order. The dense cases get constant strides so that they vectorise. */
+/* One loop; x and y are the operands in order. The dense cases get constant strides so that they
+** vectorise. */
 #define LOOP(type, expression)                                                                     \
     do {                                                                                           \
         type *d = to;                                                                              \

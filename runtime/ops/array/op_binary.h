@@ -1,8 +1,9 @@
 /*
-** binary: what the host and the CUDA kernel share. Arrays: a (in), b (in, may be NULL: then `scalar`), result (out).
-** No scratch. a and b broadcast against each other: walk the result's shape with mb_binary_strides, where a stretched
-** or missing axis has stride 0. The result may be the same array as a or b.
-** Integer arithmetic wraps in u8 and u16 and in i32 (two's complement); mb_binary_scalar_* say how a scalar is cast.
+** binary: what the host and the CUDA kernel share. Arrays: a (in), b (in, may be NULL: then
+** `scalar`), result (out). No scratch. a and b broadcast against each other: walk the result's
+** shape with mb_binary_strides, where a stretched or missing axis has stride 0. The result may be
+** the same array as a or b. Integer arithmetic wraps in u8 and u16 and in i32 (two's complement);
+** mb_binary_scalar_* say how a scalar is cast.
 */
 #ifndef MB_OPS_OP_BINARY_H
 #define MB_OPS_OP_BINARY_H

@@ -1,7 +1,8 @@
 /*
-** convert: element types, linear scaling, strided copies. a (any shape, strides, dtype) -> result of the same shape.
-** Values pass through double, which holds every accepted type exactly. Layouts that differ in their dense axis are
-** moved in square tiles, so that both sides are touched a cache line at a time.
+** convert: element types, linear scaling, strided copies. a (any shape, strides, dtype) -> result
+** of the same shape. Values pass through double, which holds every accepted type exactly. Layouts
+** that differ in their dense axis are moved in square tiles, so that both sides are touched a cache
+** line at a time.
 */
 #include "ops/array/op_convert.h"
 #include "ops/array/strided.h"
@@ -97,7 +98,8 @@ static void read_run(mb_dtype dtype, const void *from, int64_t stride, int64_t n
     }
 }
 
-/* Nearest integer, ties to even, clamped to [low, high]; NaN gives low. Adding 1.5 * 2^52 leaves no room for a fraction. */
+/* Nearest integer, ties to even, clamped to [low, high]; NaN gives low. Adding 1.5 * 2^52 leaves no
+** room for a fraction. */
 static inline double round_clamp(double value, double low, double high)
 {
     const double magic = 6755399441055744.0;
@@ -129,7 +131,8 @@ static inline double round_clamp(double value, double low, double high)
 #define TO_I32(v) (int32_t)((v) == (v) ? round_clamp(v, -2147483648.0, 2147483647.0) : 0)
 #define TO_F16(v) mb_half_from_float((float)(v))
 
-/* The other way; `values` are `step` doubles apart, with `parts` (1 real, 2 complex) of them per element. */
+/* The other way; `values` are `step` doubles apart, with `parts` (1 real, 2 complex) of them per
+** element. */
 static void write_run(mb_dtype dtype, void *to, int64_t stride, int64_t n, const double *values,
                       int64_t step, int parts)
 {
@@ -180,7 +183,8 @@ static void convert_piece(const mb_convert_params *p, const mb_array *a, mb_arra
     }
 }
 
-/* The source is dense along walk axis `dense`, the destination along the last one: square tiles over the two. */
+/* The source is dense along walk axis `dense`, the destination along the last one: square tiles
+** over the two. */
 static void convert_tiled(const mb_convert_params *p, const mb_array *a, mb_array *result,
                           const mb_walk *walk, int dense, int threads)
 {

@@ -1,5 +1,6 @@
 /*
-** crop: a dense copy of the middle of an array, `before` and `after` elements taken off every axis. Any dtype and rank.
+** crop: a dense copy of the middle of an array, `before` and `after` elements taken off every axis.
+** Any dtype and rank.
 */
 #include "ops/array/op_crop.h"
 #include "ops/array/strided.h"

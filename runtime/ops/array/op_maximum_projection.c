@@ -1,5 +1,6 @@
 /*
-** maximum_projection: the brightest element along one axis, in the dtype of the array: what microscopists look at.
+** maximum_projection: the brightest element along one axis, in the dtype of the array: what
+** microscopists look at.
 */
 #include "ops/array/op_maximum_projection.h"
 

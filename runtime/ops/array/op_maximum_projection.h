@@ -1,6 +1,6 @@
 /*
-** maximum_projection: what the host and the CUDA kernel share. Arrays: a (in), result (out: a without the axis, same
-** dtype), any strides. No scratch.
+** maximum_projection: what the host and the CUDA kernel share. Arrays: a (in), result (out: a
+** without the axis, same dtype), any strides. No scratch.
 */
 #ifndef MB_OPS_OP_MAXIMUM_PROJECTION_H
 #define MB_OPS_OP_MAXIMUM_PROJECTION_H

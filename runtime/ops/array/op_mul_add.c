@@ -1,6 +1,6 @@
 /*
-** mul_add: dst[D] = a * dst[D] + b * other[O] in place, D and O rectangles of one size. 2-D, f32, a row pitch of its own
-** for each array; no temporaries.
+** mul_add: dst[D] = a * dst[D] + b * other[O] in place, D and O rectangles of one size. 2-D, f32, a
+** row pitch of its own for each array; no temporaries.
 */
 #include "core/multiversion.h"
 #include "ops/array/op_mul_add.h"

@@ -1,6 +1,6 @@
 /*
-** mul_add: what the host and the CUDA kernel share. Arrays: dst (in and out), other (in). No scratch.
-** Regions are {y0, y1, x0, x1}, 0-based, ends excluded; absent: the whole array.
+** mul_add: what the host and the CUDA kernel share. Arrays: dst (in and out), other (in). No
+** scratch. Regions are {y0, y1, x0, x1}, 0-based, ends excluded; absent: the whole array.
 */
 #ifndef MB_OPS_OP_MUL_ADD_H
 #define MB_OPS_OP_MUL_ADD_H

@@ -1,7 +1,8 @@
 /*
-** pad: grows every axis by `before` and `after` elements. Modes with the meaning of numpy.pad, also for pads longer than
-** the axis. Any dtype and rank. Every destination row is built from one source row (or is constant): its middle is a
-** copy, its ends follow mb_pad_source. Mode custom takes the sources of the last two axes from the caller.
+** pad: grows every axis by `before` and `after` elements. Modes with the meaning of numpy.pad, also
+** for pads longer than the axis. Any dtype and rank. Every destination row is built from one source
+** row (or is constant): its middle is a copy, its ends follow mb_pad_source. Mode custom takes the
+** sources of the last two axes from the caller.
 */
 #include "ops/array/op_pad.h"
 #include <math.h>

@@ -1,6 +1,7 @@
 /*
-** pad: what the host and the CUDA kernel share. Arrays: a (in), result (out). No scratch where every axis is index
-** arithmetic (mb_pad_source); mode custom has two 1-D tables of 0-based source indices, int32, and nothing else.
+** pad: what the host and the CUDA kernel share. Arrays: a (in), result (out). No scratch where
+** every axis is index arithmetic (mb_pad_source); mode custom has two 1-D tables of 0-based source
+** indices, int32, and nothing else.
 */
 #ifndef MB_OPS_OP_PAD_H
 #define MB_OPS_OP_PAD_H
@@ -46,8 +47,9 @@ static inline double mb_pad_value(const mb_pad_params *p, int axis, int side)
     return p->value.values[count == 1 ? 0 : count == 2 ? side : 2 * axis + side];
 }
 
-/* Source index of position i (0 at the first source element, may be negative or >= n) on an axis of n >= 1 elements;
-** -1: outside, take the constant. As numpy.pad, also for pads longer than the axis. */
+/* Source index of position i (0 at the first source element, may be negative or >= n) on an axis of
+** n >= 1 elements; -1: outside, take the constant. As numpy.pad, also for pads longer than the
+** axis. */
 MB_BOTH static inline int64_t mb_pad_source(int mode, int64_t i, int64_t n)
 {
     int64_t period, r;

@@ -1,5 +1,6 @@
 /*
-** quantize: what the host and the CUDA kernel share. Arrays: a (in), result (out), counts (out, f64[3]).
+** quantize: what the host and the CUDA kernel share. Arrays: a (in), result (out), counts (out,
+** f64[3]).
 */
 #ifndef MB_OPS_OP_QUANTIZE_H
 #define MB_OPS_OP_QUANTIZE_H
@@ -31,7 +32,8 @@ static inline double mb_quantize_steps(int choice)
     return choice == 0 ? 255 : choice == 1 ? 65535 : 1;
 }
 
-/* The step nearest to v, ties to even; NaN gives 0. `scale` is steps / (high - low). Notes what was outside. */
+/* The step nearest to v, ties to even; NaN gives 0. `scale` is steps / (high - low). Notes what was
+** outside. */
 static MB_BOTH inline unsigned mb_quantize_step(float v, double low, double high, double scale,
                                                 double steps, unsigned *outside)
 {

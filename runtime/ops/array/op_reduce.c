@@ -1,7 +1,7 @@
 /*
-** reduce: sum, minimum, maximum, mean or Euclidean norm, over all elements or along one axis. Sums are in double
-** precision in a fixed order (op_reduce.h), so results do not depend on the number of threads.
-** Shapes: without the axis; a scalar (rank 0) for all.
+** reduce: sum, minimum, maximum, mean or Euclidean norm, over all elements or along one axis. Sums
+** are in double precision in a fixed order (op_reduce.h), so results do not depend on the number of
+** threads. Shapes: without the axis; a scalar (rank 0) for all.
 */
 #include "ops/array/op_reduce.h"
 #include <math.h>
@@ -212,7 +212,8 @@ static int64_t output_offset(const mb_array *a, int axis, int64_t index)
     return offset;
 }
 
-/* Elements first ... first + count - 1 of the reduced ones, from element offset `base`, run by run. */
+/* Elements first ... first + count - 1 of the reduced ones, from element offset `base`, run by run.
+** */
 static mb_reduce_cell reduce_block(const reduction *r, int64_t base, int64_t first, int64_t count)
 {
     mb_reduce_cell cell = neutral(r->fn);
@@ -275,8 +276,8 @@ static void store(const mb_reduce_params *p, int64_t length, mb_array *result, i
         to[1] = cell.im;
 }
 
-/* Block `block` of outputs first ... first + count - 1, to their partial cells or, if it is the only one, to the result.
-** Outputs side by side in memory are taken together, line by line. */
+/* Block `block` of outputs first ... first + count - 1, to their partial cells or, if it is the
+** only one, to the result. Outputs side by side in memory are taken together, line by line. */
 static void reduce_outputs(const mb_op_call *call, const reduction *r, int axis, int64_t first,
                            int64_t count, int64_t block)
 {

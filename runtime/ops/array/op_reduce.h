@@ -1,8 +1,9 @@
 /*
-** reduce: what the host and the CUDA kernel share. Arrays: a (in), result (out: f64, or c128 for sum and mean of complex).
-** Slot MB_REDUCE_PARTIALS: one mb_reduce_cell per (output, block): the reduced axis (or, with axis 0, all elements in
-** row-major order) is cut into blocks of MB_REDUCE_BLOCK elements, so the order of additions does not depend on threads.
-** The slot has 0 bytes when one block is enough.
+** reduce: what the host and the CUDA kernel share. Arrays: a (in), result (out: f64, or c128 for
+** sum and mean of complex). Slot MB_REDUCE_PARTIALS: one mb_reduce_cell per (output, block): the
+** reduced axis (or, with axis 0, all elements in row-major order) is cut into blocks of
+** MB_REDUCE_BLOCK elements, so the order of additions does not depend on threads. The slot has 0
+** bytes when one block is enough.
 */
 #ifndef MB_OPS_OP_REDUCE_H
 #define MB_OPS_OP_REDUCE_H

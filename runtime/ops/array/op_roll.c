@@ -1,5 +1,6 @@
 /*
-** roll: a circular shift along any axes. Every row of the result is two pieces of one row of the source.
+** roll: a circular shift along any axes. Every row of the result is two pieces of one row of the
+** source.
 */
 #include "ops/array/op_roll.h"
 #include <math.h>

@@ -1,5 +1,6 @@
 /*
-** roll: what the host and the CUDA kernel share. Arrays: a (in), result (out), any strides. No scratch.
+** roll: what the host and the CUDA kernel share. Arrays: a (in), result (out), any strides. No
+** scratch.
 */
 #ifndef MB_OPS_OP_ROLL_H
 #define MB_OPS_OP_ROLL_H

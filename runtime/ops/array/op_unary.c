@@ -1,6 +1,6 @@
 /*
-** unary: elementwise functions of one array. Result: the same shape and dtype, but for the magnitude of complex numbers,
-** which is real.
+** unary: elementwise functions of one array. Result: the same shape and dtype, but for the
+** magnitude of complex numbers, which is real.
 */
 #include "ops/array/op_unary.h"
 #include "ops/array/strided.h"

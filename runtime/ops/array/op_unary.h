@@ -1,5 +1,6 @@
 /*
-** unary: what the host and the CUDA kernel share. Arrays: a (in), result (out; may be the same array). No scratch.
+** unary: what the host and the CUDA kernel share. Arrays: a (in), result (out; may be the same
+** array). No scratch.
 */
 #ifndef MB_OPS_OP_UNARY_H
 #define MB_OPS_OP_UNARY_H

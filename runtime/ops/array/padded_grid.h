@@ -1,7 +1,8 @@
 /*
-** Grids of in-place real transforms. A grid of extents P (one to three axes) stands in memory as rows of 2 * (Px/2 + 1)
-** floats, of which Px are samples and the rest is room for the spectrum: "padded rows". The operators of convolution
-** and deconvolution treat every rank as three axes, absent leading ones having extent 1.
+** Grids of in-place real transforms. A grid of extents P (one to three axes) stands in memory as
+** rows of 2 * (Px/2 + 1) floats, of which Px are samples and the rest is room for the spectrum:
+** "padded rows". The operators of convolution and deconvolution treat every rank as three axes,
+** absent leading ones having extent 1.
 */
 #ifndef MB_OPS_PADDED_GRID_H
 #define MB_OPS_PADDED_GRID_H
@@ -50,7 +51,8 @@ static inline int64_t mb_grid_wrap(int64_t value, int64_t n)
     return rest < 0 ? rest + n : rest;
 }
 
-/* Checks an image, and weights of its shape if any, at the origin of a grid of padded rows, which an operator calls blurred. */
+/* Checks an image, and weights of its shape if any, at the origin of a grid of padded rows, which
+** an operator calls blurred. */
 static inline mb_status mb_grid_check_image(const mb_shape *grid, const mb_spec *image,
                                             const mb_spec *weights)
 {
@@ -71,10 +73,12 @@ static inline mb_status mb_grid_check_image(const mb_shape *grid, const mb_spec 
     return MB_STATUS_OK;
 }
 
-/* ---- sums of the pointwise steps, their `metric` ---------------------------------------------------------------- */
+/* ---- sums of the pointwise steps, their `metric`
+** ---------------------------------------------------------------- */
 
-/* They are made in this many parts, in a fixed order: the same bits for any number of threads. Part b takes rows
-** rows * b / MB_GRID_BLOCKS up to the next part's, and has a cell of doubles in a scratch slot. */
+/* They are made in this many parts, in a fixed order: the same bits for any number of threads. Part
+** b takes rows rows * b / MB_GRID_BLOCKS up to the next part's, and has a cell of doubles in a
+** scratch slot. */
 #define MB_GRID_BLOCKS 1024
 
 /* The arguments `metrics` and `metric` of such an operator; `type` is its parameter structure. */
@@ -88,7 +92,8 @@ static inline mb_status mb_grid_check_image(const mb_shape *grid, const mb_spec 
         .rank_max = 1, .doc = metric_doc                                                           \
     }
 
-/* On the host: the sum of all cells, as many doubles of it as metric has. No cells: without metrics. */
+/* On the host: the sum of all cells, as many doubles of it as metric has. No cells: without
+** metrics. */
 static inline void mb_grid_fold(const void *cells, uint64_t cell_bytes, const mb_array *metric)
 {
     if (!cells)
@@ -109,7 +114,8 @@ MB_BOTH static inline double mb_grid_divergence(double y, double b)
     return y > 0 ? y * log(y / b) - y + b : b - y;
 }
 
-/* The cell of a step that replaces an estimate: sums of the new one, squared change, squares of the new one. */
+/* The cell of a step that replaces an estimate: sums of the new one, squared change, squares of the
+** new one. */
 typedef struct mb_grid_change {
     double sum, change, squares;
 } mb_grid_change;

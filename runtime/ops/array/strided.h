@@ -1,8 +1,9 @@
 /*
-** Walking strided arrays on the host: up to three operands of one shape as an outer odometer and inner runs.
-** The order of elements is free: axes are sorted by the stride of operand 0 (the destination), extents of 1 dropped, and
-** axes that all operands can join are joined, so dense arrays become one run whatever their axis order.
-** Work is cut into pieces (a part of one run each), which OpenMP loops share out.
+** Walking strided arrays on the host: up to three operands of one shape as an outer odometer and
+** inner runs. The order of elements is free: axes are sorted by the stride of operand 0 (the
+** destination), extents of 1 dropped, and axes that all operands can join are joined, so dense
+** arrays become one run whatever their axis order. Work is cut into pieces (a part of one run
+** each), which OpenMP loops share out.
 */
 #ifndef MB_OPS_STRIDED_H
 #define MB_OPS_STRIDED_H

@@ -1,13 +1,15 @@
 /*
-** Half acquisition: a whole turn with the rotation axis near one edge of the detector, so that the scan sees the field of
-** view in two halves. Pure functions, shared by half_acquisition_weight and stitch_half_acquisition on every backend.
+** Half acquisition: a whole turn with the rotation axis near one edge of the detector, so that the
+** scan sees the field of view in two halves. Pure functions, shared by half_acquisition_weight and
+** stitch_half_acquisition on every backend.
 **
-** Columns are counted from the far edge, the one away from the axis: t = u for an axis right of the middle, t = W - 1 - u
-** for one left of it, and the axis lies at t = a with a > (W - 1)/2. A ray at t of angle theta is the ray at 2a - t of
-** theta + pi. Together the two reach from t = 0 to t = 2a, that is E = floor(2a) + 1 columns, W <= E < 2W.
-** Columns with 2a - (W - 1) <= t <= W - 1 are seen twice: overlap = 2W - E of them, within one.
-** (Published codes use int(2 (W - 1 - a)) for the overlap, which is one less, and so join the halves one pixel apart.)
-** Weight: 1 below the overlap, then falling linearly to 0 at the near edge; w(t) + w(2a - t) = 1.
+** Columns are counted from the far edge, the one away from the axis: t = u for an axis right of the
+** middle, t = W - 1 - u for one left of it, and the axis lies at t = a with a > (W - 1)/2. A ray at
+** t of angle theta is the ray at 2a - t of theta + pi. Together the two reach from t = 0 to t = 2a,
+** that is E = floor(2a) + 1 columns, W <= E < 2W. Columns with 2a - (W - 1) <= t <= W - 1 are seen
+** twice: overlap = 2W - E of them, within one. (Published codes use int(2 (W - 1 - a)) for the
+** overlap, which is one less, and so join the halves one pixel apart.) Weight: 1 below the overlap,
+** then falling linearly to 0 at the near edge; w(t) + w(2a - t) = 1.
 */
 #ifndef MB_OPS_HALF_ACQUISITION_H
 #define MB_OPS_HALF_ACQUISITION_H

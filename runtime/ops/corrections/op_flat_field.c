@@ -1,7 +1,8 @@
 /*
-** flat_field: raw frames to transmission, (data - dark) / (flat - dark) per detector pixel.
-** data (n, h, w), darks (nd, h, w), flats (nf, h, w), each optional but data -> result f32 (n, h, w), counts f64[3].
-** The dark frame and the denominator are made once (mean or median over frames), then every sample is one division.
+** flat_field: raw frames to transmission, (data - dark) / (flat - dark) per detector pixel. data
+** (n, h, w), darks (nd, h, w), flats (nf, h, w), each optional but data -> result f32 (n, h, w),
+** counts f64[3]. The dark frame and the denominator are made once (mean or median over frames),
+** then every sample is one division.
 */
 #include "core/kth_smallest.h"
 #include "ops/corrections/op_flat_field.h"

@@ -1,8 +1,9 @@
 /*
-** flat_field: what the host and the CUDA kernel share.
-** Arrays: data (in), darks (in or NULL), flats (in or NULL), result (out f32), counts (out f64[3]).
-** Step 0: the frames. slot MB_FLAT_FIELD_DARK[h*w] = mean or median dark, MB_FLAT_FIELD_DENOMINATOR[h*w] =
-** mb_flat_field_denominator(flat - dark). Step 1: result = (data - dark) / denominator, non-finite replaced.
+** flat_field: what the host and the CUDA kernel share. Arrays: data (in), darks (in or NULL), flats
+** (in or NULL), result (out f32), counts (out f64[3]). Step 0: the frames. slot
+** MB_FLAT_FIELD_DARK[h*w] = mean or median dark, MB_FLAT_FIELD_DENOMINATOR[h*w] =
+** mb_flat_field_denominator(flat - dark). Step 1: result = (data - dark) / denominator, non-finite
+** replaced.
 */
 #ifndef MB_OPS_OP_FLAT_FIELD_H
 #define MB_OPS_OP_FLAT_FIELD_H

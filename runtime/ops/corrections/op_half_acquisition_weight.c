@@ -1,6 +1,7 @@
 /*
-** half_acquisition_weight: weights the columns that a half acquisition sees twice, so that the two views add up to one,
-** and, with extend, gives the rows the width of the whole field of view. f32, any rank; the last axis is the detector.
+** half_acquisition_weight: weights the columns that a half acquisition sees twice, so that the two
+** views add up to one, and, with extend, gives the rows the width of the whole field of view. f32,
+** any rank; the last axis is the detector.
 */
 #include "ops/corrections/op_half_acquisition_weight.h"
 #include "ops/array/strided.h"

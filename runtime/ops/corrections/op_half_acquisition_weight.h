@@ -1,6 +1,6 @@
 /*
-** half_acquisition_weight: what the host and the CUDA kernel share. Arrays: sino (in), result (out; may be the same array
-** where it is no wider). No scratch. Geometry: half_acquisition.h.
+** half_acquisition_weight: what the host and the CUDA kernel share. Arrays: sino (in), result (out;
+** may be the same array where it is no wider). No scratch. Geometry: half_acquisition.h.
 */
 #ifndef MB_OPS_OP_HALF_ACQUISITION_WEIGHT_H
 #define MB_OPS_OP_HALF_ACQUISITION_WEIGHT_H

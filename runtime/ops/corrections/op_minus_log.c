@@ -1,5 +1,6 @@
 /*
-** minus_log: transmission to attenuation, elementwise: -ln(clip(a, min, max)). f32, any shape; in place if wanted.
+** minus_log: transmission to attenuation, elementwise: -ln(clip(a, min, max)). f32, any shape; in
+** place if wanted.
 */
 #include "core/multiversion.h"
 #include "ops/corrections/op_minus_log.h"
@@ -46,8 +47,9 @@ static mb_status infer(const void *params, mb_spec *arrays)
     return MB_STATUS_OK;
 }
 
-/* -ln(x) for normal x > 0, within 1.5 units in the last place: x = m 2^e with m in [sqrt(1/2), sqrt(2)), and the polynomial
-** for ln(1 + f) of the Cephes library (logf.c, S. Moshier). Branchless, so that loops over it vectorise. */
+/* -ln(x) for normal x > 0, within 1.5 units in the last place: x = m 2^e with m in [sqrt(1/2),
+** sqrt(2)), and the polynomial for ln(1 + f) of the Cephes library (logf.c, S. Moshier).
+** Branchless, so that loops over it vectorise. */
 static inline float minus_log(float x)
 {
     int32_t bits, exponent;
@@ -72,7 +74,8 @@ static inline float minus_log(float x)
     return -(f + y + e * 0.693359375f);
 }
 
-/* NaN stays NaN: by a mask on the bits, as a comparison would keep the loop from being vectorised. */
+/* NaN stays NaN: by a mask on the bits, as a comparison would keep the loop from being vectorised.
+** */
 static inline float clipped(float x, float min, float max)
 {
     int32_t bits, result, keep;

@@ -1,5 +1,6 @@
 /*
-** minus_log: what the host and the CUDA kernel share. Arrays: a (in), result (out; may be the same array). No scratch.
+** minus_log: what the host and the CUDA kernel share. Arrays: a (in), result (out; may be the same
+** array). No scratch.
 */
 #ifndef MB_OPS_OP_MINUS_LOG_H
 #define MB_OPS_OP_MINUS_LOG_H

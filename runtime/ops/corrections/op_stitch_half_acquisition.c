@@ -1,6 +1,7 @@
 /*
-** stitch_half_acquisition: joins row k of a sinogram over a whole turn with the mirrored row half a turn later, into rows
-** of the whole field of view over half a turn. sino (rows, angles, W) or (angles, W), f32 -> (rows, half, E) or (half, E).
+** stitch_half_acquisition: joins row k of a sinogram over a whole turn with the mirrored row half a
+** turn later, into rows of the whole field of view over half a turn. sino (rows, angles, W) or
+** (angles, W), f32 -> (rows, half, E) or (half, E).
 */
 #include "ops/corrections/op_stitch_half_acquisition.h"
 #include "ops/array/strided.h"

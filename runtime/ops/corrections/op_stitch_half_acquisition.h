@@ -1,6 +1,6 @@
 /*
-** stitch_half_acquisition: what the host and the CUDA kernel share. Arrays: sino (in), result (out). No scratch.
-** Geometry: half_acquisition.h.
+** stitch_half_acquisition: what the host and the CUDA kernel share. Arrays: sino (in), result
+** (out). No scratch. Geometry: half_acquisition.h.
 */
 #ifndef MB_OPS_OP_STITCH_HALF_ACQUISITION_H
 #define MB_OPS_OP_STITCH_HALF_ACQUISITION_H
@@ -25,7 +25,8 @@ MB_BOTH static inline float mb_stitch_at(const mb_half_acquisition *h, const flo
                                          const float *other, int64_t x)
 {
     int64_t last = h->cols - 1;
-    /* t counts from the far edge of `own`: the result's columns are those of an axis at `axis`, or mirrored */
+    /* t counts from the far edge of `own`: the result's columns are those of an axis at `axis`, or
+    ** mirrored */
     int64_t t = h->left ? h->extended - 1 - x : x;
     double back = 2.0 * h->axis - (double)t, w = 1.0; /* the same ray from behind, in [0, 2a] */
     float value = 0.0f;

@@ -1,7 +1,7 @@
 /*
-** vertical_shift: moves every frame of a stack of projections along its rows, each by its own, fractional amount.
-** a (n, rows, cols), f32, or one frame (rows, cols); any strides but along columns. In place without scratch: the order of
-** rows does it (op_vertical_shift.h).
+** vertical_shift: moves every frame of a stack of projections along its rows, each by its own,
+** fractional amount. a (n, rows, cols), f32, or one frame (rows, cols); any strides but along
+** columns. In place without scratch: the order of rows does it (op_vertical_shift.h).
 */
 #include "core/multiversion.h"
 #include "ops/corrections/op_vertical_shift.h"
@@ -28,7 +28,8 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
     {.name = NULL}};
 
-/* Rows that the result's rows need above and below: -whole of the most negative shift, whole + 1 of the largest. */
+/* Rows that the result's rows need above and below: -whole of the most negative shift, whole + 1 of
+** the largest. */
 static void halo(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
 {
     const mb_vertical_shift_params *p = params;

@@ -1,9 +1,10 @@
 /*
-** vertical_shift: what the host and the CUDA kernel share. Arrays: a (in), result (out; may be the same array). No scratch.
+** vertical_shift: what the host and the CUDA kernel share. Arrays: a (in), result (out; may be the
+** same array). No scratch.
 **
-** In place, every column is walked in the direction in which its sources lie: row z needs rows z + whole and z + whole + 1,
-** so for whole >= 0 rows are made from the first to the last, else from the last to the first, and no source is
-** overwritten before it is read.
+** In place, every column is walked in the direction in which its sources lie: row z needs rows z +
+** whole and z + whole + 1, so for whole >= 0 rows are made from the first to the last, else from
+** the last to the first, and no source is overwritten before it is read.
 */
 #ifndef MB_OPS_OP_VERTICAL_SHIFT_H
 #define MB_OPS_OP_VERTICAL_SHIFT_H
@@ -18,7 +19,8 @@ typedef struct mb_vertical_shift_params {
 
 enum { MB_VERTICAL_SHIFT_A, MB_VERTICAL_SHIFT_RESULT };
 
-/* result[z] = near * a[z + whole] + far * a[z + whole + 1], 0 outside. far = 0: the second row is not read. */
+/* result[z] = near * a[z + whole] + far * a[z + whole + 1], 0 outside. far = 0: the second row is
+** not read. */
 typedef struct mb_vertical_shift_frame {
     int64_t whole;
     float near, far;

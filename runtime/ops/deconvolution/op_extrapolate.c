@@ -1,6 +1,6 @@
 /*
-** extrapolate: the momentum step of accelerated iterations, fused: one array more than without (the previous estimate),
-** none for the prediction.
+** extrapolate: the momentum step of accelerated iterations, fused: one array more than without (the
+** previous estimate), none for the prediction.
 */
 #include "ops/deconvolution/op_extrapolate.h"
 

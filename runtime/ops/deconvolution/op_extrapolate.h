@@ -1,7 +1,8 @@
 /*
-** extrapolate: what the host and the CUDA kernel share. Arrays: estimate and previous (inout f32, dense grid), target
-** (inout f32, padded rows). No scratch. With x = estimate, q = previous: previous = x; estimate = target =
-** max(x + alpha (x - q), min); the elements of target behind the samples stay.
+** extrapolate: what the host and the CUDA kernel share. Arrays: estimate and previous (inout f32,
+** dense grid), target (inout f32, padded rows). No scratch. With x = estimate, q = previous:
+** previous = x; estimate = target = max(x + alpha (x - q), min); the elements of target behind the
+** samples stay.
 */
 #ifndef MB_OPS_OP_EXTRAPOLATE_H
 #define MB_OPS_OP_EXTRAPOLATE_H

@@ -1,6 +1,7 @@
 /*
-** gradient_step: the second pointwise step of a least-squares iteration, fused: estimate + step * gradient with a lower
-** bound, written to the estimate and, ready for the next transform, over the gradient; on demand with sums.
+** gradient_step: the second pointwise step of a least-squares iteration, fused: estimate + step *
+** gradient with a lower bound, written to the estimate and, ready for the next transform, over the
+** gradient; on demand with sums.
 */
 #include "ops/deconvolution/op_gradient_step.h"
 

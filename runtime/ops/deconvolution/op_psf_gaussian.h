@@ -1,6 +1,7 @@
 /*
-** psf_gaussian: what the host and the CUDA kernel share. Arrays: result (out f32), dense. Slot MB_PSF_GAUSSIAN_TABLES:
-** the three axes' factors one after another (doubles, 1 for an absent axis); each sums to 1 with `normalise`.
+** psf_gaussian: what the host and the CUDA kernel share. Arrays: result (out f32), dense. Slot
+** MB_PSF_GAUSSIAN_TABLES: the three axes' factors one after another (doubles, 1 for an absent
+** axis); each sums to 1 with `normalise`.
 */
 #ifndef MB_OPS_OP_PSF_GAUSSIAN_H
 #define MB_OPS_OP_PSF_GAUSSIAN_H

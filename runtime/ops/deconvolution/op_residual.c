@@ -1,6 +1,7 @@
 /*
-** residual: the first pointwise step of a least-squares iteration, fused: image - blurred in place of the blurred estimate,
-** 0 outside the image, and on demand the sum of its squares in the same pass. Integer images stay what they are.
+** residual: the first pointwise step of a least-squares iteration, fused: image - blurred in place
+** of the blurred estimate, 0 outside the image, and on demand the sum of its squares in the same
+** pass. Integer images stay what they are.
 */
 #include "ops/deconvolution/op_residual.h"
 #include <string.h>

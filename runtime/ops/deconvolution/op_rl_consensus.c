@@ -1,6 +1,7 @@
 /*
-** rl_consensus: from the back-projected ratios of the two halves of an image, in place, what both say together: their mean,
-** which is the correction of the whole image, and the product of the two gradients, which is negative where they disagree.
+** rl_consensus: from the back-projected ratios of the two halves of an image, in place, what both
+** say together: their mean, which is the correction of the whole image, and the product of the two
+** gradients, which is negative where they disagree.
 */
 #include "ops/deconvolution/op_rl_consensus.h"
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
-** rl_consensus: what the host and the CUDA kernel share. Arrays: first, second (inout f32, padded rows), table and
-** normaliser (rl_normaliser.h; may be NULL). No scratch.
+** rl_consensus: what the host and the CUDA kernel share. Arrays: first, second (inout f32, padded
+** rows), table and normaliser (rl_normaliser.h; may be NULL). No scratch.
 */
 #ifndef MB_OPS_OP_RL_CONSENSUS_H
 #define MB_OPS_OP_RL_CONSENSUS_H

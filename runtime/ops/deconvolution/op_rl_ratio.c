@@ -1,6 +1,7 @@
 /*
-** rl_ratio: the first pointwise step of a Richardson-Lucy iteration, fused: image / max(blurred, eps) in place of the
-** blurred estimate, 0 outside the image, and on demand the I-divergence of the two in the same pass.
+** rl_ratio: the first pointwise step of a Richardson-Lucy iteration, fused: image / max(blurred,
+** eps) in place of the blurred estimate, 0 outside the image, and on demand the I-divergence of the
+** two in the same pass.
 */
 #include "ops/deconvolution/op_rl_ratio.h"
 #include <math.h>

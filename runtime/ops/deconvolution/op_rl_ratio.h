@@ -1,7 +1,8 @@
 /*
-** rl_ratio: what the host and the CUDA kernel share. Arrays: blurred (inout f32, padded rows), image (in), weights (in f32,
-** may be NULL), metric (out f64 (2), absent without `metrics`). image and weights stand at the origin of the grid.
-** Slot MB_RL_RATIO_PARTIALS (0 bytes without metrics): MB_GRID_BLOCKS cells.
+** rl_ratio: what the host and the CUDA kernel share. Arrays: blurred (inout f32, padded rows),
+** image (in), weights (in f32, may be NULL), metric (out f64 (2), absent without `metrics`). image
+** and weights stand at the origin of the grid. Slot MB_RL_RATIO_PARTIALS (0 bytes without metrics):
+** MB_GRID_BLOCKS cells.
 */
 #ifndef MB_OPS_OP_RL_RATIO_H
 #define MB_OPS_OP_RL_RATIO_H

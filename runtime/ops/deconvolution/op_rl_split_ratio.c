@@ -1,7 +1,8 @@
 /*
-** rl_split_ratio: the first pointwise step of an iteration with gradient consensus, fused: the photons of the image are
-** dealt out into two halves at random, and each half over half the blurred estimate is what Richardson-Lucy would
-** back-project of it. The blurred estimate becomes the first ratio; the halves are never stored.
+** rl_split_ratio: the first pointwise step of an iteration with gradient consensus, fused: the
+** photons of the image are dealt out into two halves at random, and each half over half the blurred
+** estimate is what Richardson-Lucy would back-project of it. The blurred estimate becomes the first
+** ratio; the halves are never stored.
 */
 #include "ops/deconvolution/op_rl_split_ratio.h"
 #include "core/multiversion.h"

@@ -1,10 +1,11 @@
 /*
-** rl_split_ratio: what the host and the CUDA kernel share. Arrays: blurred (inout f32, padded rows), second (inout f32, like
-** blurred), image (in u8, u16 or f32), weights (in f32, may be NULL), metric (out f64 (2)). image and weights stand at the
-** origin of the grid. Slot MB_RL_SPLIT_RATIO_PARTIALS: MB_GRID_BLOCKS cells.
+** rl_split_ratio: what the host and the CUDA kernel share. Arrays: blurred (inout f32, padded
+** rows), second (inout f32, like blurred), image (in u8, u16 or f32), weights (in f32, may be
+** NULL), metric (out f64 (2)). image and weights stand at the origin of the grid. Slot
+** MB_RL_SPLIT_RATIO_PARTIALS: MB_GRID_BLOCKS cells.
 **
-** The halves of the image are never stored: mb_rl_split_half draws them from counter-based random numbers, which depend on
-** the seed and the voxel's place in the image alone.
+** The halves of the image are never stored: mb_rl_split_half draws them from counter-based random
+** numbers, which depend on the seed and the voxel's place in the image alone.
 */
 #ifndef MB_OPS_OP_RL_SPLIT_RATIO_H
 #define MB_OPS_OP_RL_SPLIT_RATIO_H
@@ -30,8 +31,9 @@ typedef struct mb_rl_split_ratio_cell {
     double first, second;
 } mb_rl_split_ratio_cell;
 
-/* Photons of `counts` that fall to the first half: binomial with p = 1/2, exactly, as the ones among so many random bits;
-** above 2^16 photons its normal limit. A fraction of a count is shared. key = mb_poisson_mix(seed). */
+/* Photons of `counts` that fall to the first half: binomial with p = 1/2, exactly, as the ones
+** among so many random bits; above 2^16 photons its normal limit. A fraction of a count is shared.
+** key = mb_poisson_mix(seed). */
 #define MB_RL_SPLIT_EXACT 65536.0
 MB_BOTH static inline double mb_rl_split_half(double counts, uint64_t key, int64_t index)
 {

@@ -1,7 +1,8 @@
 /*
-** rl_step: one iteration of Richardson-Lucy in one operator: blur the estimate, the ratio to the image, correlate it with
-** the PSF, update. As one it needs the memory about half as often as the four operators that it stands for, where the
-** backend can join the pointwise steps to the transforms; elsewhere it is those four.
+** rl_step: one iteration of Richardson-Lucy in one operator: blur the estimate, the ratio to the
+** image, correlate it with the PSF, update. As one it needs the memory about half as often as the
+** four operators that it stands for, where the backend can join the pointwise steps to the
+** transforms; elsewhere it is those four.
 */
 #include "ops/deconvolution/op_rl_step.h"
 #include <string.h>
@@ -50,7 +51,8 @@ static const mb_op_arg args[] = {
      .doc = "like estimate: the change of the call before; becomes that of this one"},
     {.name = NULL}};
 
-/* eps is of the size of the blurred values: below it the step would depend on how they were rounded. */
+/* eps is of the size of the blurred values: below it the step would depend on how they were
+** rounded. */
 static const char *const samples[] = {
     "{inputs = {{'f32', 4, 6, 9}, {'f32', 4, 6, 10}, {'c64', 4, 6, 5}, {'f32', 4, 6, 9}}, "
     "params = {eps = 40, metrics = true}}",
@@ -100,7 +102,8 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     mb_rl_step_parts parts = mb_rl_step_parts_of(p, n[2], gradient);
     const mb_spec blur[] = {arrays[MB_RL_STEP_WORK], arrays[MB_RL_STEP_OTF]};
     mb_op_apply_otf.plan(&parts.blur, blur, planner);
-    /* The sums are those of one part at a time; fused they are made beside the counters of steps 0 and 1. */
+    /* The sums are those of one part at a time; fused they are made beside the counters of steps 0
+    ** and 1. */
     bool fused = mb_apply_otf_fused(facts, n);
     uint64_t cells =
         fused ? (uint64_t)(n[0] * n[1] / mb_apply_otf_tile(facts, n[2] / 2)) : MB_GRID_BLOCKS;

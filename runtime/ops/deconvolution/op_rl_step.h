@@ -1,11 +1,13 @@
 /*
-** rl_step: what the host and the CUDA kernel share. An iteration of Richardson-Lucy: apply_otf, rl_ratio, apply_otf with the
-** conjugate, rl_update; their arrays, and one metric for both of theirs.
+** rl_step: what the host and the CUDA kernel share. An iteration of Richardson-Lucy: apply_otf,
+** rl_ratio, apply_otf with the conjugate, rl_update; their arrays, and one metric for both of
+** theirs.
 **
-** Two ways, told apart by mb_apply_otf_fused. Where the library transforms, the four operators one after the other, on the
-** same memory: mb_rl_step_split makes their calls. Fused, on CUDA: the pointwise steps within the passes along x, each
-** row transformed back, changed and transformed forth on the chip; the estimate is read where it stands, and `work` holds
-** a spectrum afterwards. Slots: those of apply_otf, then the partial sums of rl_ratio and rl_update, which fused have a
+** Two ways, told apart by mb_apply_otf_fused. Where the library transforms, the four operators one
+** after the other, on the same memory: mb_rl_step_split makes their calls. Fused, on CUDA: the
+** pointwise steps within the passes along x, each row transformed back, changed and transformed
+** forth on the chip; the estimate is read where it stands, and `work` holds a spectrum afterwards.
+** Slots: those of apply_otf, then the partial sums of rl_ratio and rl_update, which fused have a
 ** cell per tile of rows, else MB_GRID_BLOCKS.
 */
 #ifndef MB_OPS_OP_RL_STEP_H

@@ -1,6 +1,6 @@
 /*
-** rl_tile_ratio: image / max(blurred, eps) in place of the blurred estimate, for one tile, and on demand the I-divergence
-** of the two in the same pass.
+** rl_tile_ratio: image / max(blurred, eps) in place of the blurred estimate, for one tile, and on
+** demand the I-divergence of the two in the same pass.
 */
 #include "ops/deconvolution/op_rl_tiles.h"
 #include <math.h>

@@ -1,6 +1,7 @@
 /*
-** rl_tile_update: estimate * correction / normaliser with a lower bound, in place, for one tile, and on demand with sums.
-** The normaliser comes from the PSF's summed-area table and the tile's position: eight look-ups, no array.
+** rl_tile_update: estimate * correction / normaliser with a lower bound, in place, for one tile,
+** and on demand with sums. The normaliser comes from the PSF's summed-area table and the tile's
+** position: eight look-ups, no array.
 */
 #include "ops/deconvolution/op_rl_tiles.h"
 #include <math.h>

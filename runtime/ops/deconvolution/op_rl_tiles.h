@@ -1,11 +1,12 @@
 /*
-** rl_tile_ratio and rl_tile_update: what their host and CUDA kernels share. They are the pointwise steps of
-** Richardson-Lucy (rl_ratio, rl_update) on parts of an image: views of any strides, one tile at a time.
+** rl_tile_ratio and rl_tile_update: what their host and CUDA kernels share. They are the pointwise
+** steps of Richardson-Lucy (rl_ratio, rl_update) on parts of an image: views of any strides, one
+** tile at a time.
 **
-** rl_tile_ratio:  arrays blurred (inout f32), image (in u8, u16, f32), metric (out f64 (2), absent without `metrics`).
-** rl_tile_update: arrays estimate (inout f32), correction (in f32), table (in f64, extents of the PSF + 1), metric (out f64
-** (3), likewise).
-** Slot 0 (0 bytes without metrics): MB_GRID_BLOCKS cells, mb_rl_ratio_cell and mb_grid_change.
+** rl_tile_ratio:  arrays blurred (inout f32), image (in u8, u16, f32), metric (out f64 (2), absent
+** without `metrics`). rl_tile_update: arrays estimate (inout f32), correction (in f32), table (in
+** f64, extents of the PSF + 1), metric (out f64 (3), likewise). Slot 0 (0 bytes without metrics):
+** MB_GRID_BLOCKS cells, mb_rl_ratio_cell and mb_grid_change.
 */
 #ifndef MB_OPS_OP_RL_TILES_H
 #define MB_OPS_OP_RL_TILES_H
@@ -20,8 +21,8 @@ typedef struct mb_rl_tile_ratio_params {
 
 typedef struct mb_rl_tile_update_params {
     mb_rl_normaliser_params normaliser;
-    mb_vector
-        first; /* position of the tile's first element in the image's coordinates; may be negative */
+    /* position of the tile's first element in the image's coordinates; may be negative */
+    mb_vector first;
     double min;
     bool metrics;
 } mb_rl_tile_update_params;

@@ -1,6 +1,7 @@
 /*
-** rl_total_variation: the total-variation term of a regularised Richardson-Lucy iteration, applied to the correction
-** before rl_update. It reads the estimate and writes the correction: no array more than without.
+** rl_total_variation: the total-variation term of a regularised Richardson-Lucy iteration, applied
+** to the correction before rl_update. It reads the estimate and writes the correction: no array
+** more than without.
 */
 #include "ops/deconvolution/op_rl_total_variation.h"
 

@@ -1,6 +1,7 @@
 /*
-** rl_total_variation: what the host and the CUDA kernel share. Arrays: estimate (in f32, dense grid), correction (inout
-** f32, padded rows). No scratch. correction /= max(1 - lambda div(grad x / |grad x|), 0.1): mb_rl_tv_divergence.
+** rl_total_variation: what the host and the CUDA kernel share. Arrays: estimate (in f32, dense
+** grid), correction (inout f32, padded rows). No scratch. correction /= max(1 - lambda div(grad x /
+** |grad x|), 0.1): mb_rl_tv_divergence.
 */
 #ifndef MB_OPS_OP_RL_TOTAL_VARIATION_H
 #define MB_OPS_OP_RL_TOTAL_VARIATION_H
@@ -37,7 +38,8 @@ static inline void mb_rl_tv_inverse(const mb_rl_total_variation_params *params, 
 #define MB_RL_TV_BOTH
 #endif
 
-/* Forward difference along `axis` at p, over the length of the whole forward gradient there; 0 beyond the last element. */
+/* Forward difference along `axis` at p, over the length of the whole forward gradient there; 0
+** beyond the last element. */
 MB_RL_TV_BOTH static inline float mb_rl_tv_unit(const float *x, const int64_t n[3],
                                                 const float inverse[3], float epsilon, int64_t pz,
                                                 int64_t py, int64_t px, int axis)

@@ -1,7 +1,8 @@
 /*
-** rl_update: the second pointwise step of a Richardson-Lucy iteration, fused: estimate * correction / normaliser with a
-** lower bound, written to the estimate and, ready for the next transform, over the correction; on demand with sums, with
-** the gradient that vector extrapolation needs, and only where a consensus is not negative.
+** rl_update: the second pointwise step of a Richardson-Lucy iteration, fused: estimate * correction
+** / normaliser with a lower bound, written to the estimate and, ready for the next transform, over
+** the correction; on demand with sums, with the gradient that vector extrapolation needs, and only
+** where a consensus is not negative.
 */
 #include "ops/deconvolution/op_rl_update.h"
 

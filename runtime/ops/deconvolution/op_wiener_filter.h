@@ -1,8 +1,8 @@
 /*
-** wiener_filter: what the host and the CUDA kernel share. Arrays: a (inout c64), otf (in c64), of one shape: half spectra
-** (..., n/2 + 1) of one to three axes. No scratch.
-** a = a * conj(H) / (|H|^2 + lambda * r) * scale; r = 1, or with laplacian (sum over axes of 4 sin^2(pi k / n))^2.
-** 0 where the denominator is 0.
+** wiener_filter: what the host and the CUDA kernel share. Arrays: a (inout c64), otf (in c64), of
+** one shape: half spectra (..., n/2 + 1) of one to three axes. No scratch. a = a * conj(H) / (|H|^2
+** + lambda * r) * scale; r = 1, or with laplacian (sum over axes of 4 sin^2(pi k / n))^2. 0 where
+** the denominator is 0.
 */
 #ifndef MB_OPS_OP_WIENER_FILTER_H
 #define MB_OPS_OP_WIENER_FILTER_H

@@ -1,9 +1,10 @@
 /*
-** What a Richardson-Lucy step divides by: H^T(window), the back-projection of the image's own window. rl_update and
-** rl_consensus share it. Three forms: none (it is 1: circular); an array on the grid (bad pixels); or the table, the
-** summed_area of the normalised PSF, with which it is never stored: H^T of the window (the image, at the origin of the
-** grid) at p is the sum of the PSF over c - p <= j < c - p + N, which is 8 look-ups. Positions beyond the window are also
-** those before it, by wrapping. A tile of the grid begins at `first`, which may be negative.
+** What a Richardson-Lucy step divides by: H^T(window), the back-projection of the image's own
+** window. rl_update and rl_consensus share it. Three forms: none (it is 1: circular); an array on
+** the grid (bad pixels); or the table, the summed_area of the normalised PSF, with which it is
+** never stored: H^T of the window (the image, at the origin of the grid) at p is the sum of the PSF
+** over c - p <= j < c - p + N, which is 8 look-ups. Positions beyond the window are also those
+** before it, by wrapping. A tile of the grid begins at `first`, which may be negative.
 */
 #ifndef MB_OPS_RL_NORMALISER_H
 #define MB_OPS_RL_NORMALISER_H
@@ -16,7 +17,8 @@ typedef struct mb_rl_normaliser_params {
     double floor;
 } mb_rl_normaliser_params;
 
-/* The two arrays, and the parameters; `type` is the parameter structure, in which they are `normaliser`. */
+/* The two arrays, and the parameters; `type` is the parameter structure, in which they are
+** `normaliser`. */
 #define MB_RL_NORMALISER_ARRAYS                                                                    \
     {.name = "table",                                                                              \
      .kind = MB_ARG_IN,                                                                            \
@@ -80,7 +82,8 @@ static inline mb_status mb_rl_normaliser_check(const mb_rl_normaliser_params *p,
     return MB_STATUS_OK;
 }
 
-/* Range low ... high - 1 of PSF indices that count at position p of an axis: grid P, window N, PSF extent K, centre c. */
+/* Range low ... high - 1 of PSF indices that count at position p of an axis: grid P, window N, PSF
+** extent K, centre c. */
 MB_BOTH static inline void mb_rl_normaliser_range(int64_t p, int64_t P, int64_t N, int64_t K,
                                                   int64_t c, int64_t *low, int64_t *high)
 {
@@ -120,8 +123,9 @@ static inline mb_rl_normaliser mb_rl_normaliser_make(const mb_rl_normaliser_para
     return n;
 }
 
-/* What one grid row needs: a row of the array, or up to four lines of the table, by high y and high z (line i belongs to
-** the upper end in z where i & 1, in y where i >> 1; NULL: a missing axis, which has only an upper end). */
+/* What one grid row needs: a row of the array, or up to four lines of the table, by high y and high
+** z (line i belongs to the upper end in z where i & 1, in y where i >> 1; NULL: a missing axis,
+** which has only an upper end). */
 typedef struct mb_rl_normaliser_row {
     const float *values;
     const double *lines[4];

@@ -1,7 +1,7 @@
 /*
-** apply_otf: convolution with a transfer function in one operator, in place: transform, product, transform back. As one
-** it needs the memory once less than rfft, complex_multiply and irfft where the backend can join the product to the
-** transforms along the first axis.
+** apply_otf: convolution with a transfer function in one operator, in place: transform, product,
+** transform back. As one it needs the memory once less than rfft, complex_multiply and irfft where
+** the backend can join the product to the transforms along the first axis.
 */
 #include "ops/fft/op_apply_otf.h"
 #include "ops/fft/op_complex_multiply.h"

@@ -1,11 +1,12 @@
 /*
-** apply_otf: what the host and the CUDA kernel share. Arrays: grid (inout f32, padded rows of n samples), otf (in c64, its
-** half spectrum). Transform, times otf (or its conjugate) times scale, transform back, in the memory of grid; the room
-** behind the samples of a row becomes 0.
+** apply_otf: what the host and the CUDA kernel share. Arrays: grid (inout f32, padded rows of n
+** samples), otf (in c64, its half spectrum). Transform, times otf (or its conjugate) times scale,
+** transform back, in the memory of grid; the room behind the samples of a row becomes 0.
 **
-** Two ways, told apart by mb_apply_otf_fused. By the library: two FFTs (R2C, C2R; in place), slots for their work areas.
-** Fused, on CUDA: no FFT and no work area, slot MB_APPLY_OTF_COUNTERS alone, of mb_apply_otf_counters 32-bit numbers, which
-** order the tiles of a plane (cuda/shared/fft_planes.cuh). A slot that is not needed has 0 bytes.
+** Two ways, told apart by mb_apply_otf_fused. By the library: two FFTs (R2C, C2R; in place), slots
+** for their work areas. Fused, on CUDA: no FFT and no work area, slot MB_APPLY_OTF_COUNTERS alone,
+** of mb_apply_otf_counters 32-bit numbers, which order the tiles of a plane
+** (cuda/shared/fft_planes.cuh). A slot that is not needed has 0 bytes.
 */
 #ifndef MB_OPS_OP_APPLY_OTF_H
 #define MB_OPS_OP_APPLY_OTF_H
@@ -28,8 +29,9 @@ static inline int64_t mb_apply_otf_samples(const mb_apply_otf_params *params, in
     return params->n > 0 ? params->n : last - 2;
 }
 
-/* Shared memory of the passes along x and y of a grid of n samples, in complex numbers: where its parts begin behind the
-** table of the rows (their roots, the table of the columns, the exchange of a tile), and its end. */
+/* Shared memory of the passes along x and y of a grid of n samples, in complex numbers: where its
+** parts begin behind the table of the rows (their roots, the table of the columns, the exchange of
+** a tile), and its end. */
 static inline int64_t mb_apply_otf_roots(const int64_t n[3])
 {
     return mb_fused_fft_table(n[2] / 2);

@@ -1,6 +1,7 @@
 /*
-** complex_multiply: the product of a spectrum with a transfer function, in place: one read of each and one write.
-** conj makes it the adjoint (correlation); scale takes the 1/N of an unnormalised inverse transform.
+** complex_multiply: the product of a spectrum with a transfer function, in place: one read of each
+** and one write. conj makes it the adjoint (correlation); scale takes the 1/N of an unnormalised
+** inverse transform.
 */
 #include "ops/fft/op_complex_multiply.h"
 #include "core/multiversion.h"

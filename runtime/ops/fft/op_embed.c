@@ -1,6 +1,6 @@
 /*
-** embed: an image into the padded rows of an in-place transform, in one pass: conversion to float, position, and what
-** lies beyond the image's edges.
+** embed: an image into the padded rows of an in-place transform, in one pass: conversion to float,
+** position, and what lies beyond the image's edges.
 */
 #include "ops/fft/op_embed.h"
 #include <math.h>

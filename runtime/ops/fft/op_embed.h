@@ -1,7 +1,7 @@
 /*
-** embed: what the host and the CUDA kernel share. Arrays: a (in, any strides), result (out f32, padded rows, dense or not).
-** No scratch. Grid element p of an axis comes from source element mb_pad_source(mode, p - before, n); the elements of a
-** row behind its samples become 0.
+** embed: what the host and the CUDA kernel share. Arrays: a (in, any strides), result (out f32,
+** padded rows, dense or not). No scratch. Grid element p of an axis comes from source element
+** mb_pad_source(mode, p - before, n); the elements of a row behind its samples become 0.
 */
 #ifndef MB_OPS_OP_EMBED_H
 #define MB_OPS_OP_EMBED_H

@@ -1,5 +1,6 @@
 /*
-** fft: complex transform over the trailing one to three axes, batched over the others. a c64 -> result c64, same shape.
+** fft: complex transform over the trailing one to three axes, batched over the others. a c64 ->
+** result c64, same shape.
 */
 #include "ops/fft/op_fft.h"
 

@@ -1,8 +1,9 @@
 /*
-** fft: what the host and the CUDA kernel share. Arrays: a (in c64), result (out c64; may be the same array).
-** Shapes do not say whether the call is in place, so both plans are declared, in steps that do not overlap: their work
-** areas share bytes. CUDA plans serve both ways: only FFT MB_FFT_OP_IN_PLACE exists there, use it for both.
-** After an inverse with `normalise`, multiply by 1/N.
+** fft: what the host and the CUDA kernel share. Arrays: a (in c64), result (out c64; may be the
+** same array). Shapes do not say whether the call is in place, so both plans are declared, in steps
+** that do not overlap: their work areas share bytes. CUDA plans serve both ways: only FFT
+** MB_FFT_OP_IN_PLACE exists there, use it for both. After an inverse with `normalise`, multiply by
+** 1/N.
 */
 #ifndef MB_OPS_OP_FFT_H
 #define MB_OPS_OP_FFT_H

@@ -1,7 +1,7 @@
 /*
-** irfft: complex-to-real transform over the trailing one to three axes, batched over the others: the inverse of rfft.
-** a c64 (..., n/2 + 1) -> result f32 (..., n). Libraries destroy the input of such a transform; here it is
-** kept, by a copy in scratch, unless the caller says consume.
+** irfft: complex-to-real transform over the trailing one to three axes, batched over the others:
+** the inverse of rfft. a c64 (..., n/2 + 1) -> result f32 (..., n). Libraries destroy the input of
+** such a transform; here it is kept, by a copy in scratch, unless the caller says consume.
 */
 #include "ops/fft/op_irfft.h"
 #include <string.h>

@@ -1,8 +1,9 @@
 /*
-** irfft: what the host and the CUDA kernel share. Arrays: a (in c64), result (out f32, last axis n), both dense.
-** One FFT, two slots. C2R destroys its input, so a is first copied to slot MB_IRFFT_COPY and transformed from there; that
-** slot is empty with `consume` and with in_place: then transform from a itself. With in_place the last extent of result is
-** 2 * (n/2 + 1), n samples and rubbish, in the memory of a. With `normalise`, multiply by 1/mb_irfft_points afterwards.
+** irfft: what the host and the CUDA kernel share. Arrays: a (in c64), result (out f32, last axis
+** n), both dense. One FFT, two slots. C2R destroys its input, so a is first copied to slot
+** MB_IRFFT_COPY and transformed from there; that slot is empty with `consume` and with in_place:
+** then transform from a itself. With in_place the last extent of result is 2 * (n/2 + 1), n samples
+** and rubbish, in the memory of a. With `normalise`, multiply by 1/mb_irfft_points afterwards.
 */
 #ifndef MB_OPS_OP_IRFFT_H
 #define MB_OPS_OP_IRFFT_H

@@ -1,7 +1,8 @@
 /*
-** otf: the transfer function of a point spread function, made where it stays: the PSF is scattered by wrapped index
-** straight into the padded rows of the result, which is then transformed in place. There is no padded, shifted or
-** intermediate copy: the peak is the result (and the library's work area).
+** otf: the transfer function of a point spread function, made where it stays: the PSF is scattered
+** by wrapped index straight into the padded rows of the result, which is then transformed in place.
+** There is no padded, shifted or intermediate copy: the peak is the result (and the library's work
+** area).
 */
 #include "ops/fft/op_otf.h"
 #include <complex.h>

@@ -1,10 +1,10 @@
 /*
-** otf: what the host and the CUDA kernel share. Arrays: psf (in), result (out c64, last axis n/2 + 1), both dense.
-** One FFT (R2C in place, in the memory of the result), one slot (its work area). By planes (mb_otf_by_planes) it is that
-** of one plane, run for each plane that the PSF reaches, and a transform along the first axis follows.
-** Steps: the samples of psf, times scale, are added to the zeroed padded rows of the result at index
-** (i - whole(center)) modulo size; transform; where the centre has a fraction f, multiply by exp(2 pi i k f / n) per axis
-** (mb_otf_phase).
+** otf: what the host and the CUDA kernel share. Arrays: psf (in), result (out c64, last axis n/2 +
+** 1), both dense. One FFT (R2C in place, in the memory of the result), one slot (its work area). By
+** planes (mb_otf_by_planes) it is that of one plane, run for each plane that the PSF reaches, and a
+** transform along the first axis follows. Steps: the samples of psf, times scale, are added to the
+** zeroed padded rows of the result at index (i - whole(center)) modulo size; transform; where the
+** centre has a fraction f, multiply by exp(2 pi i k f / n) per axis (mb_otf_phase).
 */
 #ifndef MB_OPS_OP_OTF_H
 #define MB_OPS_OP_OTF_H
@@ -22,8 +22,8 @@ enum { MB_OTF_PSF, MB_OTF_RESULT };
 enum { MB_OTF_FFT };
 enum { MB_OTF_WORK };
 
-/* Whether few planes of a grid of n samples have anything of a PSF of k, and a pass of our own can make all of them from
-** those: then the others need never be zeroed and transformed. */
+/* Whether few planes of a grid of n samples have anything of a PSF of k, and a pass of our own can
+** make all of them from those: then the others need never be zeroed and transformed. */
 static inline bool mb_otf_by_planes(const mb_device_facts *facts, const int64_t k[3],
                                     const int64_t n[3])
 {

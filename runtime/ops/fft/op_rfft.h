@@ -1,7 +1,8 @@
 /*
-** rfft: what the host and the CUDA kernel share. Arrays: a (in f32), result (out c64, last axis n/2 + 1), both dense.
-** One FFT, one slot (its work area): run it from a to result, the layout is in the plan. With in_place the last extent of a
-** is 2 * (n/2 + 1), n samples and the room for the spectrum, and result is the same memory.
+** rfft: what the host and the CUDA kernel share. Arrays: a (in f32), result (out c64, last axis n/2
+** + 1), both dense. One FFT, one slot (its work area): run it from a to result, the layout is in
+** the plan. With in_place the last extent of a is 2 * (n/2 + 1), n samples and the room for the
+** spectrum, and result is the same memory.
 */
 #ifndef MB_OPS_OP_RFFT_H
 #define MB_OPS_OP_RFFT_H

@@ -27,7 +27,8 @@ enum {
 };
 enum { MB_ADAPTIVE_THRESHOLD_GAUSSIAN, MB_ADAPTIVE_THRESHOLD_MEAN };
 
-/* The Gaussian whose window has this size, in the convention of skimage.filters.threshold_local; cut off at 4 sigma. */
+/* The Gaussian whose window has this size, in the convention of skimage.filters.threshold_local;
+** cut off at 4 sigma. */
 #define MB_ADAPTIVE_THRESHOLD_TRUNCATE 4.0
 static inline double mb_adaptive_threshold_sigma(double size)
 {

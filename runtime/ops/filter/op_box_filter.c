@@ -1,5 +1,6 @@
 /*
-** box_filter: the mean over a box around every element, by running sums: the cost does not depend on the size.
+** box_filter: the mean over a box around every element, by running sums: the cost does not depend
+** on the size.
 */
 #include "ops/filter/op_box_filter.h"
 

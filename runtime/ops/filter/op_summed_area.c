@@ -1,5 +1,6 @@
 /*
-** summed_area: the summed-area table of an array: sums over any box become 8 look-ups. Small arrays (PSFs): serial.
+** summed_area: the summed-area table of an array: sums over any box become 8 look-ups. Small arrays
+** (PSFs): serial.
 */
 #include "ops/filter/op_summed_area.h"
 

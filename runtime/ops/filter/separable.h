@@ -1,6 +1,6 @@
 /*
-** Separable filters: one pass along each filtered axis. What box_filter, gaussian_filter and adaptive_threshold share, on
-** the host and in CUDA kernels.
+** Separable filters: one pass along each filtered axis. What box_filter, gaussian_filter and
+** adaptive_threshold share, on the host and in CUDA kernels.
 **
 ** A pass sees an array as (outer, n, inner), n along its axis: element (o, i, c) becomes the
 ** mean, or the weighted sum with a sampled Gaussian, of elements i - before ... i + after of its
@@ -8,9 +8,9 @@
 ** Between passes values are f32. Inputs and results may have any row strides
 ** (mb_separable_lines); scratch is dense.
 **
-** Memory. Host: a pass reads MB_SEPARABLE_LINES whole lines into a thread's own buffer and writes them back, so it may run
-** in place: the only scratch is one buffer per thread. CUDA: passes go from one array to another, hence one array of
-** scratch for two passes or more.
+** Memory. Host: a pass reads MB_SEPARABLE_LINES whole lines into a thread's own buffer and writes
+** them back, so it may run in place: the only scratch is one buffer per thread. CUDA: passes go
+** from one array to another, hence one array of scratch for two passes or more.
 */
 #ifndef MB_OPS_SEPARABLE_H
 #define MB_OPS_SEPARABLE_H
@@ -71,7 +71,8 @@ static MB_BOTH inline int64_t mb_separable_offset(const mb_separable_axes *axes,
 /* Names of mb_pad_mode as far as filters take them. */
 extern const char *const mb_separable_modes[];
 
-/* The arguments that all three have, in the order of their tables; `type` is the parameter structure. */
+/* The arguments that all three have, in the order of their tables; `type` is the parameter
+** structure. */
 #define MB_SEPARABLE_ARGS(type)                                                                    \
     {.name = "axes",                                                                               \
      .kind = MB_ARG_VECTOR,                                                                        \
@@ -91,7 +92,8 @@ extern const char *const mb_separable_modes[];
         .doc = "the constant of mode constant"                                                     \
     }
 
-/* numbers has one number, or one for each filtered axis; axes are whole, in range, and different. */
+/* numbers has one number, or one for each filtered axis; axes are whole, in range, and different.
+** */
 mb_status mb_separable_check(const char *name, const mb_vector *numbers, const mb_vector *axes,
                              int rank);
 /* The scratch of a filter from one array to another: see above. */
@@ -195,7 +197,8 @@ static inline void mb_separable_end(mb_separable *s, const mb_shape *shape)
         mb_separable_add(s, shape, shape->rank - 1, 0, 0, 0);
 }
 
-/* A mean over `size` elements, as scipy.ndimage.uniform_filter places it: size / 2 of them before. */
+/* A mean over `size` elements, as scipy.ndimage.uniform_filter places it: size / 2 of them before.
+** */
 static inline void mb_separable_add_box(mb_separable *s, const mb_shape *shape, int axis,
                                         int64_t size)
 {
@@ -233,7 +236,8 @@ static inline float mb_separable_weight(const mb_separable_pass *p, double sum, 
     return (float)(exp(-0.5 * (double)k * (double)k / (p->sigma * p->sigma)) / sum);
 }
 
-/* How far a chunk must reach along an axis of n: everywhere where values come from the other end. */
+/* How far a chunk must reach along an axis of n: everywhere where values come from the other end.
+** */
 static inline int64_t mb_separable_halo(int mode, int64_t n, int64_t reach)
 {
     return mode == MB_PAD_WRAP && reach > 0 ? n : reach;

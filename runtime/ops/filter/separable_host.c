@@ -1,7 +1,7 @@
 /*
-** Separable filters on the host. Lines are gathered MB_SEPARABLE_LINES at a time, one beside the other, into a buffer
-** with their continuation beyond the edges, so that every axis becomes the same loop over contiguous floats; results go
-** straight back to the lines' own places.
+** Separable filters on the host. Lines are gathered MB_SEPARABLE_LINES at a time, one beside the
+** other, into a buffer with their continuation beyond the edges, so that every axis becomes the
+** same loop over contiguous floats; results go straight back to the lines' own places.
 */
 #include "core/multiversion.h"
 #include "ops/filter/separable.h"
@@ -131,7 +131,8 @@ static void weigh(const float *restrict row, const float *weights, int64_t radiu
     }
 }
 
-/* `count` rows of means over `size` rows, the first of which is `row`; sums carries on from call to call. */
+/* `count` rows of means over `size` rows, the first of which is `row`; sums carries on from call to
+** call. */
 MB_MULTIVERSION
 static void slide(const float *restrict row, int64_t size, int64_t count, double *restrict sums,
                   float *restrict out)

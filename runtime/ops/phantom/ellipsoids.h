@@ -1,6 +1,6 @@
 /*
-** Ellipsoids as operators take them, 8 numbers each in one vector, and their shadows and sections: shared by host and CUDA.
-** Conventions: op_ellipsoid_projections.c.
+** Ellipsoids as operators take them, 8 numbers each in one vector, and their shadows and sections:
+** shared by host and CUDA. Conventions: op_ellipsoid_projections.c.
 */
 #ifndef MB_OPS_ELLIPSOIDS_H
 #define MB_OPS_ELLIPSOIDS_H
@@ -75,7 +75,8 @@ MB_BOTH static inline double mb_ellipsoid_bin(const mb_ellipsoid_shadow *shadow,
     return shadow->gain * sum;
 }
 
-/* The part of the pixel around (x, y), relative to the centre, that lies inside the section scaled by s. */
+/* The part of the pixel around (x, y), relative to the centre, that lies inside the section scaled
+** by s. */
 MB_BOTH static inline double mb_ellipsoid_coverage(const mb_ellipsoid *e, double s, double x,
                                                    double y, double cosine, double sine, int64_t n)
 {

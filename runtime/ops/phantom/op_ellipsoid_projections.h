@@ -13,7 +13,8 @@ typedef struct mb_ellipsoid_projections_params {
 } mb_ellipsoid_projections_params;
 
 enum { MB_ELLIPSOID_PROJECTIONS_RESULT };
-/* cuda: double[ellipsoids + angles + heights + angles]: the vectors in this order, shifts 0 where not given; host: empty. */
+/* cuda: double[ellipsoids + angles + heights + angles]: the vectors in this order, shifts 0 where
+** not given; host: empty. */
 enum { MB_ELLIPSOID_PROJECTIONS_TABLE };
 
 #endif

@@ -1,6 +1,7 @@
 /*
-** ellipsoid_volume: the volume whose projections ellipsoid_projections gives, anti-aliased in the plane: a pixel that an
-** ellipse's edge crosses averages subsamples x subsamples points; with subslices also across planes. Conventions as there.
+** ellipsoid_volume: the volume whose projections ellipsoid_projections gives, anti-aliased in the
+** plane: a pixel that an ellipse's edge crosses averages subsamples x subsamples points; with
+** subslices also across planes. Conventions as there.
 */
 #include "ops/phantom/op_ellipsoid_volume.h"
 

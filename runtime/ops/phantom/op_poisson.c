@@ -1,9 +1,10 @@
 /*
-** poisson: replaces every mean by a Poisson-distributed count. Counter-based random numbers: the result depends on the seed
-** and the element's index alone, not on threads or chunks (`first` is the index of the first element).
+** poisson: replaces every mean by a Poisson-distributed count. Counter-based random numbers: the
+** result depends on the seed and the element's index alone, not on threads or chunks (`first` is
+** the index of the first element).
 **
-** Means below 10: products of uniforms (Knuth). Above: transformed rejection (Hoermann, The transformed rejection method
-** for generating Poisson random variables, 1993, algorithm PTRS).
+** Means below 10: products of uniforms (Knuth). Above: transformed rejection (Hoermann, The
+** transformed rejection method for generating Poisson random variables, 1993, algorithm PTRS).
 */
 #include "ops/phantom/op_poisson.h"
 
@@ -73,7 +74,8 @@ const mb_op mb_op_poisson = {
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << 0,
     .tolerance =
-        1e-6, /* the same random numbers; a logarithm that differs in its last bit could tip a draw */
+        /* the same random numbers; a logarithm that differs in its last bit could tip a draw */
+    1e-6,
     .samples = samples,
     .infer = infer,
     .run_host = run_host,

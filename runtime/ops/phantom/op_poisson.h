@@ -1,5 +1,6 @@
 /*
-** poisson: what the host and the CUDA kernel share. Arrays: mean (in), result (out, may be the same).
+** poisson: what the host and the CUDA kernel share. Arrays: mean (in), result (out, may be the
+** same).
 */
 #ifndef MB_OPS_OP_POISSON_H
 #define MB_OPS_OP_POISSON_H

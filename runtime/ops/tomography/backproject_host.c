@@ -1,12 +1,13 @@
 /*
 ** The host kernel of backproject.
 **
-** 16 slices are interleaved bin by bin, a block of angles at a time, into scratch; a thread sums a tile of 16 x 16 pixels
-** over the block, eight angles at a time, so that the detector windows stay in the first cache: per angle a pixel loads an
-** index, a weight and two packets of 16 slices. Few slices left over go one by one: there the 16 pixels of a tile's row are
-** the vector, and with AVX-512 its window of 32 bins is a register table.
-** Both ways do the same arithmetic in the same order, so a slice comes out bit by bit the same whatever its company.
-** Tiles, positions and guards: parallel_tiles.h. Shares out tiles with OpenMP; no state but the scratch.
+** 16 slices are interleaved bin by bin, a block of angles at a time, into scratch; a thread sums a
+** tile of 16 x 16 pixels over the block, eight angles at a time, so that the detector windows stay
+** in the first cache: per angle a pixel loads an index, a weight and two packets of 16 slices. Few
+** slices left over go one by one: there the 16 pixels of a tile's row are the vector, and with
+** AVX-512 its window of 32 bins is a register table. Both ways do the same arithmetic in the same
+** order, so a slice comes out bit by bit the same whatever its company. Tiles, positions and
+** guards: parallel_tiles.h. Shares out tiles with OpenMP; no state but the scratch.
 */
 #include "ops/tomography/backproject_host.h"
 #include "core/multiversion.h"
@@ -21,7 +22,8 @@ enum {
     STEP = 8 /* angles per pass over the tile */
 };
 
-/* Where in a window of bins of `pitch` the 16 pixels of a tile's row lie at angle k, and their weights. */
+/* Where in a window of bins of `pitch` the 16 pixels of a tile's row lie at angle k, and their
+** weights. */
 __attribute__((always_inline)) static inline void
 locate(const mb_tile_angles *t, int64_t k, int dy, uint32_t pitch, uint32_t *place, float *weight)
 {
@@ -93,7 +95,8 @@ static void add_single(float *sums, const float *packed, int64_t pitch, const mb
 }
 
 #ifdef MB_AVX512
-/* The same where a 32-entry table look-up is one instruction: the whole window of a tile fits two registers. */
+/* The same where a 32-entry table look-up is one instruction: the whole window of a tile fits two
+** registers. */
 MB_AVX512
 static void add_single_avx512(float *sums, const float *packed, int64_t pitch,
                               const mb_tile_angles *t, int64_t count)
@@ -152,7 +155,8 @@ static int lanes_of(int64_t left)
     return mb_tile_lanes(left);
 }
 
-/* One angle of slices z ... z + many - 1 into its packed row; lanes without a slice and guards are 0. */
+/* One angle of slices z ... z + many - 1 into its packed row; lanes without a slice and guards are
+** 0. */
 MB_MULTIVERSION
 static void pack_angle(const float *sino, int64_t row_stride, int64_t many, int64_t cols, int lanes,
                        float *to)
@@ -241,7 +245,8 @@ static void store_row(float *to, const float *from, int64_t count, bool first, f
         add_row(to, from, count, first, scale);
 }
 
-/* Writes the tile's sums into the slices: set or add, and after the last block scale and mask. Turns the sums. */
+/* Writes the tile's sums into the slices: set or add, and after the last block scale and mask.
+** Turns the sums. */
 static void store_tile(const pass *p, float *sums, int64_t y0, int64_t x0, bool inside)
 {
     const mb_backproject_params *params = p->call->params;

@@ -1,5 +1,6 @@
 /*
-** The host kernel of backproject, and what its plan must know: sizes of the packed angles and of a thread's tile.
+** The host kernel of backproject, and what its plan must know: sizes of the packed angles and of a
+** thread's tile.
 */
 #ifndef MB_OPS_BACKPROJECT_HOST_H
 #define MB_OPS_BACKPROJECT_HOST_H

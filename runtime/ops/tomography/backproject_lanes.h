@@ -1,6 +1,6 @@
 /*
-** The inner loop of the host's backproject for 16 slices side by side, as a template: backproject_host.c includes it once per
-** instruction set, with
+** The inner loop of the host's backproject for 16 slices side by side, as a template:
+** backproject_host.c includes it once per instruction set, with
 **   NAME       the function to define
 **   TARGET     its attribute
 **   WIDTH      floats in a vector: 16, 8 or 4

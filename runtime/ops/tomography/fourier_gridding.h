@@ -12,8 +12,8 @@
 **       Jackson et al., IEEE Trans. Med. Imaging 10 (1991) 473
 ** I0(beta sqrt(t)) is entire in t; psi is its Chebyshev interpolant on [0, 1], in monomial form.
 **
-** CUDA fills the grid cell by cell (a gather) and finds rays through their sorted directions; the host goes through the
-** samples. Either way sums have one order.
+** CUDA fills the grid cell by cell (a gather) and finds rays through their sorted directions; the
+** host goes through the samples. Either way sums have one order.
 */
 #ifndef MB_OPS_FOURIER_GRIDDING_H
 #define MB_OPS_FOURIER_GRIDDING_H
@@ -24,8 +24,9 @@
 
 #define MB_GRIDDING_DEGREE 11
 #define MB_GRIDDING_PI 3.14159265358979323846
-/* Cells of the centre see more than MB_GRIDDING_DENSE rays, or lie within MB_GRIDDING_CENTRE cells of the
-** middle and see more than MB_GRIDDING_SPARSE: with few slices or cells the longest sums decide. */
+/* Cells of the centre see more than MB_GRIDDING_DENSE rays, or lie within MB_GRIDDING_CENTRE cells
+** of the middle and see more than MB_GRIDDING_SPARSE: with few slices or cells the longest sums
+** decide. */
 #define MB_GRIDDING_DENSE 64
 #define MB_GRIDDING_SPARSE 16
 #define MB_GRIDDING_CENTRE 76.0f
@@ -219,8 +220,8 @@ MB_BOTH static inline void mb_gridding_span(const mb_gridding *g, float inv_cx, 
         *last = g->top;
 }
 
-/* Moves (x, y) to image i = 0, 1, 2 of a cell in the periodic grid; false where that image cannot be
-** near a sample. Cells run from -G/2 to G/2 - 1; no sample is far enough out in both axes for a
+/* Moves (x, y) to image i = 0, 1, 2 of a cell in the periodic grid; false where that image cannot
+** be near a sample. Cells run from -G/2 to G/2 - 1; no sample is far enough out in both axes for a
 ** fourth. */
 MB_BOTH static inline int mb_gridding_image(const mb_gridding *g, int i, float *x, float *y)
 {

@@ -1,9 +1,9 @@
 /*
-** The host kernel of fourier_reconstruct: FFTW and OpenMP.
-** Rows: a thread pads, filters, crops, transforms and stores one pair of rows at a time.
-** Gridding: a thread fills a part of the grids of two pairs, sample by sample in the order of the sorted rays; the cells and
-** lines around a sample are the vector. A cell's sum has one order, whatever the threads. Then lines are
-** transformed along x, and the columns that the image needs along y, a few at a time.
+** The host kernel of fourier_reconstruct: FFTW and OpenMP. Rows: a thread pads, filters, crops,
+** transforms and stores one pair of rows at a time. Gridding: a thread fills a part of the grids of
+** two pairs, sample by sample in the order of the sorted rays; the cells and lines around a sample
+** are the vector. A cell's sum has one order, whatever the threads. Then lines are transformed
+** along x, and the columns that the image needs along y, a few at a time.
 */
 #include "ops/tomography/fourier_reconstruct_host.h"
 #include "core/multiversion.h"
@@ -62,7 +62,8 @@ static void put_part(const job *j, const float *from, float *row, int part)
     }
 }
 
-/* The response belongs to a real kernel: the upper half of the complex spectrum gets its conjugate. */
+/* The response belongs to a real kernel: the upper half of the complex spectrum gets its conjugate.
+** */
 MB_MULTIVERSION
 static void multiply(float *row, const float *response, int64_t padded)
 {
@@ -80,7 +81,8 @@ static void multiply(float *row, const float *response, int64_t padded)
     }
 }
 
-/* row[k] * phase[k] into the ray's samples; frequency k - N/2 is at k, the lowest has no partner: 0. */
+/* row[k] * phase[k] into the ray's samples; frequency k - N/2 is at k, the lowest has no partner:
+** 0. */
 MB_MULTIVERSION
 static void store(const float *row, const float *phase, float *to, int64_t samples)
 {
@@ -180,9 +182,10 @@ static mb_status in_parallel(const job *j, int64_t count,
 }
 
 /*
-** A part: WIDE columns of some lines of the grid of one pair, or of two, complex doubles, in a thread's scratch. Near the middle
-** of the grid all rays meet, and their samples are of one sign: floats would lose digits there. A line has MARGIN cells more
-** on the left and some on the right that nobody reads, so that a sample may take TAKEN cells of it, two at a time, aligned.
+** A part: WIDE columns of some lines of the grid of one pair, or of two, complex doubles, in a
+** thread's scratch. Near the middle of the grid all rays meet, and their samples are of one sign:
+** floats would lose digits there. A line has MARGIN cells more on the left and some on the right
+** that nobody reads, so that a sample may take TAKEN cells of it, two at a time, aligned.
 */
 enum { WIDE = 64, MARGIN = 8, TAKEN = 10, PITCH = WIDE + MARGIN + TAKEN };
 enum { HIGH_MOST = 64, TOGETHER = 2 };
@@ -205,8 +208,9 @@ static int part_high(const job *j)
     return (int)(most > HIGH_MOST ? HIGH_MOST : most);
 }
 
-/* A sample at (px, py), counted from the first cell of a part of `high` lines, of `pairs` pairs whose values are `value_step`
-** floats apart. `degree` is g's, `poly` its polynomial in every lane. */
+/* A sample at (px, py), counted from the first cell of a part of `high` lines, of `pairs` pairs
+** whose values are `value_step` floats apart. `degree` is g's, `poly` its polynomial in every lane.
+** */
 __attribute__((always_inline)) static inline void
 add_sample(const mb_gridding *g, int degree, const eight_floats *poly, int high, double px,
            double py, const float *value, int64_t value_step, int pairs, double *part)

@@ -1,6 +1,6 @@
 /*
-** backproject: parallel-beam back-projection by linear interpolation.
-** sino (rows, angles, cols) or (angles, cols), f32, any row and angle strides -> (rows, y1 - y0, x1 - x0) or without rows.
+** backproject: parallel-beam back-projection by linear interpolation. sino (rows, angles, cols) or
+** (angles, cols), f32, any row and angle strides -> (rows, y1 - y0, x1 - x0) or without rows.
 ** Geometry: parallel_geometry.h. Host kernel: backproject_host.c.
 */
 #include "ops/tomography/op_backproject.h"

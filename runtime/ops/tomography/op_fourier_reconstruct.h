@@ -11,25 +11,23 @@
 **   5 spread onto the grid, frequency 0 in its middle                      [pair][G][G]
 **   6 inverse transform
 **   7 crop, divide by the window's transform, undo (-1)^(x + y) and the pairing
-** The samples of step 4 are [pair][ray][k + N/2] on the host, and [pair / 2][ray][k + N/2][pair % 2] on
-** CUDA ([ray][k + N/2] for one pair).
-** With xs and ys counted from pixel floor(side / 2) of the region of interest a pixel reads
-** u = xs cos t - ys sin t + c_a, c_a = center + shift + hx cos t - hy sin t, where (hx, -hy) is that
-** pixel's place. So a small region takes a small grid.
-** A transform's rounding errors are spread evenly over the frequencies, a smooth row is not, and a ramp
-** amplifies them: to 3e-6 of a phantom's slice at 2048 columns, 4e-6 at 4096. So in exact mode rows are
-** differenced first, with one rounding: d_i = p_i - keep p_(i-1), around the end of the padded row; the
-** response is ramp_filter's divided by 1 - keep exp(-2 pi i k / P), which amplifies little. keep < 1,
-** for the ramp is not 0 at frequency 0. In fast mode, and with filter none, keep = 0.
-** The N-periodic row must not repeat inside the image: N covers what lies between the row and the
-** farthest pixel.
-** On the host steps 1 to 4 go row by row, step 6 line by line along x, then with step 7 a few columns
-** at a time along y, each in a thread's own `rows` slot. On CUDA steps 1 to 4 are one kernel where P
-** is a power of two that it takes (`fused`), otherwise each goes over the whole batch; steps 6 and 7
-** are a kernel along y and one along x, on a grid [pair][x][y] and lines [pair][y][x], where G is a
-** size that they take (`own`). All of them need a block's shared memory for their rows or columns.
-** The last batch may have fewer pairs: the host grids so many, CUDA mb_fourier_lanes, and its transforms run
-** over rubbish nobody reads.
+** The samples of step 4 are [pair][ray][k + N/2] on the host, and [pair / 2][ray][k + N/2][pair %
+** 2] on CUDA ([ray][k + N/2] for one pair). With xs and ys counted from pixel floor(side / 2) of
+** the region of interest a pixel reads u = xs cos t - ys sin t + c_a, c_a = center + shift + hx cos
+** t - hy sin t, where (hx, -hy) is that pixel's place. So a small region takes a small grid. A
+** transform's rounding errors are spread evenly over the frequencies, a smooth row is not, and a
+** ramp amplifies them: to 3e-6 of a phantom's slice at 2048 columns, 4e-6 at 4096. So in exact mode
+** rows are differenced first, with one rounding: d_i = p_i - keep p_(i-1), around the end of the
+** padded row; the response is ramp_filter's divided by 1 - keep exp(-2 pi i k / P), which amplifies
+** little. keep < 1, for the ramp is not 0 at frequency 0. In fast mode, and with filter none, keep
+** = 0. The N-periodic row must not repeat inside the image: N covers what lies between the row and
+** the farthest pixel. On the host steps 1 to 4 go row by row, step 6 line by line along x, then
+** with step 7 a few columns at a time along y, each in a thread's own `rows` slot. On CUDA steps 1
+** to 4 are one kernel where P is a power of two that it takes (`fused`), otherwise each goes over
+** the whole batch; steps 6 and 7 are a kernel along y and one along x, on a grid [pair][x][y] and
+** lines [pair][y][x], where G is a size that they take (`own`). All of them need a block's shared
+** memory for their rows or columns. The last batch may have fewer pairs: the host grids so many,
+** CUDA mb_fourier_lanes, and its transforms run over rubbish nobody reads.
 */
 #ifndef MB_OPS_OP_FOURIER_RECONSTRUCT_H
 #define MB_OPS_OP_FOURIER_RECONSTRUCT_H
@@ -159,8 +157,8 @@ static inline int64_t mb_fourier_least(const mb_fourier_reconstruct_params *p,
 /* CUDA: transforms of m T points by T threads of a block, T a power of two. */
 #define MB_FOURIER_THREADS_LEAST 32
 #define MB_FOURIER_THREADS_MOST 1024
-/* Columns that a block of the kernel along y takes, with so many threads each: so many that what it writes is whole sectors,
-** as far as they fit. */
+/* Columns that a block of the kernel along y takes, with so many threads each: so many that what it
+** writes is whole sectors, as far as they fit. */
 #define MB_FOURIER_COLUMNS(threads)                                                                \
     (4 * (threads) <= MB_FOURIER_THREADS_MOST ? 4 : MB_FOURIER_THREADS_MOST / (threads))
 
@@ -311,8 +309,8 @@ static inline int mb_fourier_order(const void *a, const void *b)
     return p->angle < q->angle ? -1 : 1;
 }
 
-/* The tables of the slots ANGLES, RAYS, STARTS and DEAPODISE, in host memory; `exchange`: x and y of
-** the grid. */
+/* The tables of the slots ANGLES, RAYS, STARTS and DEAPODISE, in host memory; `exchange`: x and y
+** of the grid. */
 static inline void mb_fourier_tables(const mb_fourier_reconstruct_params *p,
                                      const mb_parallel_geometry *g, const mb_gridding *gridding,
                                      bool exchange, mb_fourier_angle *angles, mb_gridding_ray *rays,

@@ -1,9 +1,11 @@
 /*
-** project: parallel-beam projection, the exact transpose of backproject (at scale 1) with the same linear weights.
-** volume (rows, ny, nx) or (ny, nx), f32, any row strides -> (rows, angles, cols) or (angles, cols).
+** project: parallel-beam projection, the exact transpose of backproject (at scale 1) with the same
+** linear weights. volume (rows, ny, nx) or (ny, nx), f32, any row strides -> (rows, angles, cols)
+** or (angles, cols).
 **
-** Host: a thread owns eight angles of up to 16 slices: it spreads tile after tile of pixels over guarded detector rows of
-** its own, so sums have one order and need no atomics. A slice's rows do not depend on the others in the call.
+** Host: a thread owns eight angles of up to 16 slices: it spreads tile after tile of pixels over
+** guarded detector rows of its own, so sums have one order and need no atomics. A slice's rows do
+** not depend on the others in the call.
 */
 #include "core/multiversion.h"
 #include "ops/tomography/op_project.h"
@@ -122,8 +124,8 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
                     host ? 0 : mb_project_slice_bytes(&g) * (uint64_t)mb_project_lanes(&g), 0, 0);
 }
 
-/* Spreads the tile [pixel][lane] over `count` rows [angle][bin][lane]. Angles are the inner loop: their sums are
-** independent, those of neighbouring pixels are not. */
+/* Spreads the tile [pixel][lane] over `count` rows [angle][bin][lane]. Angles are the inner loop:
+** their sums are independent, those of neighbouring pixels are not. */
 MB_MULTIVERSION
 static void spread_lanes(const float *tile, float *rows, int64_t pitch, const mb_tile_angles *t,
                          int64_t count)

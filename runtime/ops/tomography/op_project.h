@@ -1,9 +1,10 @@
 /*
-** project: what the host and the CUDA kernels share. Arrays: volume (in), result (out): (rows, angles, cols).
-** The exact transpose of backproject at scale 1 (geometry: parallel_geometry.h): every pixel spreads its value over the two
-** bins beside u, with the weights that backproject reads them with. Written as a gather (or with one owner per detector
-** row) so that the sum has one order: no atomics.
-** CUDA takes mb_project_lanes slices at a time, packed in scratch once for each kind of ray.
+** project: what the host and the CUDA kernels share. Arrays: volume (in), result (out): (rows,
+** angles, cols). The exact transpose of backproject at scale 1 (geometry: parallel_geometry.h):
+** every pixel spreads its value over the two bins beside u, with the weights that backproject reads
+** them with. Written as a gather (or with one owner per detector row) so that the sum has one
+** order: no atomics. CUDA takes mb_project_lanes slices at a time, packed in scratch once for each
+** kind of ray.
 */
 #ifndef MB_OPS_OP_PROJECT_H
 #define MB_OPS_OP_PROJECT_H
@@ -35,7 +36,8 @@ typedef struct mb_project_ray {
 #define MB_PROJECT_GUARD 8 /* places of 0 on either side of a packed line */
 #define MB_PROJECT_PACKED_BYTES (UINT64_C(512) << 20)
 
-/* Everything resolved from the parameters (which infer has checked) and the volume's shape; a 2-D volume is one row. */
+/* Everything resolved from the parameters (which infer has checked) and the volume's shape; a 2-D
+** volume is one row. */
 static inline mb_parallel_geometry mb_project_geometry(const mb_project_params *p,
                                                        const mb_shape *volume)
 {

@@ -1,15 +1,17 @@
 /*
-** ramp_filter: what the host and the CUDA kernel share. Arrays: sino (in), result (out; may be the same array).
+** ramp_filter: what the host and the CUDA kernel share. Arrays: sino (in), result (out; may be the
+** same array).
 **
-** P = mb_ramp_filter_padded, left = (P - width) / 2. A padded row holds P reals in a pitch of P + 2 (in-place R2C and C2R).
-** Host: FFT batch 1, one row per thread at a pitch of mb_ramp_filter_host_pitch floats.
-** CUDA, where mb_ramp_filter_fused: one kernel, no FFT, nothing but the response. Otherwise FFT batch = mb_ramp_filter_batch
-** rows, dense rows of P + 2 floats; the last batch may transform rows that hold rubbish, nobody reads them.
-** The response table has P / 2 + 1 floats, real, and includes scale and 1/P (transforms are not normalised):
-** entry k = mb_ramp_filter_response(filter, cutoff, scale, P, k); half of that where fused (cuda/tomography/ramp_row.cuh).
-** slice_shifts: bin k of a row of slice z is multiplied by the phase mb_ramp_filter_phase(turn, k) as well. The host makes
-** a table of response times phase a thread, for the slice it is at; CUDA computes phases where it multiplies, without
-** scratch.
+** P = mb_ramp_filter_padded, left = (P - width) / 2. A padded row holds P reals in a pitch of P + 2
+** (in-place R2C and C2R). Host: FFT batch 1, one row per thread at a pitch of
+** mb_ramp_filter_host_pitch floats. CUDA, where mb_ramp_filter_fused: one kernel, no FFT, nothing
+** but the response. Otherwise FFT batch = mb_ramp_filter_batch rows, dense rows of P + 2 floats;
+** the last batch may transform rows that hold rubbish, nobody reads them. The response table has P
+** / 2 + 1 floats, real, and includes scale and 1/P (transforms are not normalised): entry k =
+** mb_ramp_filter_response(filter, cutoff, scale, P, k); half of that where fused
+** (cuda/tomography/ramp_row.cuh). slice_shifts: bin k of a row of slice z is multiplied by the
+** phase mb_ramp_filter_phase(turn, k) as well. The host makes a table of response times phase a
+** thread, for the slice it is at; CUDA computes phases where it multiplies, without scratch.
 */
 #ifndef MB_OPS_OP_RAMP_FILTER_H
 #define MB_OPS_OP_RAMP_FILTER_H
@@ -71,9 +73,10 @@ static inline int64_t mb_ramp_filter_slices(const mb_shape *sino)
 }
 
 /*
-** The phase that moves a row by `shift` columns, |shift| < P / 2: exp(2 pi i k shift / P). Per bin it turns by shift / P of a
-** whole turn, kept as a fraction of 2^64: a multiple of it wraps by itself and is exact to 2^-33 turns. The phase itself is
-** in half turns, -1 to 1. At frequency P / 2 only the cosine is taken: a row of reals has no more.
+** The phase that moves a row by `shift` columns, |shift| < P / 2: exp(2 pi i k shift / P). Per bin
+** it turns by shift / P of a whole turn, kept as a fraction of 2^64: a multiple of it wraps by
+** itself and is exact to 2^-33 turns. The phase itself is in half turns, -1 to 1. At frequency P /
+** 2 only the cosine is taken: a row of reals has no more.
 */
 static inline uint64_t mb_ramp_filter_turn(double shift, int64_t padded)
 {
@@ -102,8 +105,8 @@ static inline int64_t mb_ramp_filter_batch(int64_t rows, int64_t padded)
     return batches > 0 ? (rows + batches - 1) / batches : 1;
 }
 
-/* CUDA: does one kernel take the rows? P / 2 complex numbers, a power of two, 16 for each of the threads of a block, 32 to
-** 1024, which exchange them through shared memory. */
+/* CUDA: does one kernel take the rows? P / 2 complex numbers, a power of two, 16 for each of the
+** threads of a block, 32 to 1024, which exchange them through shared memory. */
 static inline bool mb_ramp_filter_fused(const mb_device_facts *facts, int64_t padded)
 {
     const int64_t threads = padded / 32, points = padded / 2;
@@ -112,16 +115,18 @@ static inline bool mb_ramp_filter_fused(const mb_device_facts *facts, int64_t pa
 }
 
 /*
-** Ramp: transform of the band-limited kernel h[0] = 1/4, h[odd n] = -1/(pi n)^2, h[even n] = 0 over n = -P/2 ... P/2 - 1
-** (Kak & Slaney, Principles of Computerized Tomographic Imaging, ch. 3.3.3, eq. 61), which unlike |f| itself has the right
-** value at frequency 0. Summed from its small terms to its large ones. P is a multiple of 4, so n = -P/2 is even.
+** Ramp: transform of the band-limited kernel h[0] = 1/4, h[odd n] = -1/(pi n)^2, h[even n] = 0 over
+** n = -P/2 ... P/2 - 1 (Kak & Slaney, Principles of Computerized Tomographic Imaging, ch. 3.3.3,
+** eq. 61), which unlike |f| itself has the right value at frequency 0. Summed from its small terms
+** to its large ones. P is a multiple of 4, so n = -P/2 is even.
 */
 MB_BOTH static inline double mb_ramp_filter_ramp(int64_t padded, int64_t k)
 {
     const double pi = 3.14159265358979323846;
     double theta = 2.0 * pi * (double)k / (double)padded;
     int64_t last = padded / 2 - 1; /* odd */
-    /* cos(n theta) for n = last, last - 2, ... by the three-term recurrence, restarted to keep rounding errors small */
+    /* cos(n theta) for n = last, last - 2, ... by the three-term recurrence, restarted to keep
+    ** rounding errors small */
     double twice = 2.0 * cos(2.0 * theta), sum = 0.0, here = 0.0, before = 0.0;
     int64_t step = 0;
     for (int64_t n = last; n >= 1; n -= 2, step++) {

@@ -1,11 +1,13 @@
 /*
-** Parallel-beam geometry, shared by project and backproject on every backend. Pure functions over plain numbers.
+** Parallel-beam geometry, shared by project and backproject on every backend. Pure functions over
+** plain numbers.
 **
-** Pixel (y, x) of the full ny x nx slice, row 0 on top, lies at X = x - (nx - 1)/2 (to the right) and
-** Y = (ny - 1)/2 - y (upwards), in pixel units. At angle t its shadow falls on the 0-based detector coordinate
+** Pixel (y, x) of the full ny x nx slice, row 0 on top, lies at X = x - (nx - 1)/2 (to the right)
+** and Y = (ny - 1)/2 - y (upwards), in pixel units. At angle t its shadow falls on the 0-based
+** detector coordinate
 **     u = X cos t + Y sin t + center + shift(t)  =  offset(t) + x cos t - y sin t.
-** This is the convention of ASTRA (vol/proj "parallel") and of scikit-image (radon, iradon): images come out upright.
-** center is a pixel-centre coordinate: (cols - 1)/2 in the middle.
+** This is the convention of ASTRA (vol/proj "parallel") and of scikit-image (radon, iradon): images
+** come out upright. center is a pixel-centre coordinate: (cols - 1)/2 in the middle.
 */
 #ifndef MB_OPS_PARALLEL_GEOMETRY_H
 #define MB_OPS_PARALLEL_GEOMETRY_H
@@ -49,7 +51,8 @@ MB_BOTH static inline int mb_parallel_inside(const mb_parallel_geometry *g, int6
     return g->radius2 < 0 || dx * dx + dy * dy <= g->radius2;
 }
 
-/* Squared radius for the `circle` option: a fraction of the half-width of the smaller side; 0 or less: no mask. */
+/* Squared radius for the `circle` option: a fraction of the half-width of the smaller side; 0 or
+** less: no mask. */
 static inline double mb_parallel_radius2(double circle, int64_t ny, int64_t nx)
 {
     double radius = 0.5 * circle * (double)(nx < ny ? nx : ny);

@@ -1,6 +1,7 @@
 /*
-** The options that backproject and fourier_reconstruct have in common: numbers by angle, center, size, roi, circle, scale. Their
-** checks, and what they come to. Pure; a failure is recorded as that of the operator's argument.
+** The options that backproject and fourier_reconstruct have in common: numbers by angle, center,
+** size, roi, circle, scale. Their checks, and what they come to. Pure; a failure is recorded as
+** that of the operator's argument.
 */
 #ifndef MB_OPS_PARALLEL_IMAGE_H
 #define MB_OPS_PARALLEL_IMAGE_H
@@ -11,11 +12,13 @@
 /* One number for every angle of the sinogram, or none: angles, shifts, weights. */
 mb_status mb_parallel_check_count(const char *name, const mb_vector *vector, int64_t angles);
 
-/* The vectors by themselves: how many numbers, all whole. Comes before a geometry is made of them. */
+/* The vectors by themselves: how many numbers, all whole. Comes before a geometry is made of them.
+** */
 mb_status mb_parallel_check_image(const mb_vector *size, const mb_vector *roi);
 
-/* What the options, checked, come to for a sinogram (rows, angles, cols), or (angles, cols), which is one row. Left out are:
-** center NAN = (cols - 1) / 2, size = cols x cols or {n} = n x n, roi = all of it, circle 0, scale NAN = pi / angles. */
+/* What the options, checked, come to for a sinogram (rows, angles, cols), or (angles, cols), which
+** is one row. Left out are: center NAN = (cols - 1) / 2, size = cols x cols or {n} = n x n, roi =
+** all of it, circle 0, scale NAN = pi / angles. */
 static inline mb_parallel_geometry mb_parallel_image_geometry(const mb_shape *sino, double center,
                                                               const mb_vector *size,
                                                               const mb_vector *roi, double circle,

@@ -1,9 +1,10 @@
 /*
-** How the host kernels of project and backproject cut their work: square tiles of pixels at multiples of 16 in the full
-** slice, up to 16 slices side by side (lanes), detector rows with guard bins of zeros on both sides.
+** How the host kernels of project and backproject cut their work: square tiles of pixels at
+** multiples of 16 in the full slice, up to 16 slices side by side (lanes), detector rows with guard
+** bins of zeros on both sides.
 **
-** Positions: the tile's corner in double precision, from there in float within the tile. The guards replace all bounds
-** checks: a window that lies outside the detector is moved into a guard.
+** Positions: the tile's corner in double precision, from there in float within the tile. The guards
+** replace all bounds checks: a window that lies outside the detector is moved into a guard.
 */
 #ifndef MB_OPS_PARALLEL_TILES_H
 #define MB_OPS_PARALLEL_TILES_H
@@ -14,7 +15,9 @@
 enum {
     MB_TILE = 16, /* px; also the vector width in slices or pixels */
     MB_TILE_GUARD =
-        32, /* bins before and after a row: at least a tile's shadow (24), and the 32 of a register table */
+        /* bins before and after a row: at least a tile's shadow (24), and the 32 of a register
+        ** table */
+    32,
     MB_TILE_ANGLES = 128
 };
 
@@ -23,8 +26,9 @@ typedef float mb_floats __attribute__((vector_size(64)));
 typedef int32_t mb_ints __attribute__((vector_size(64)));
 typedef float mb_floats_anywhere __attribute__((vector_size(64), aligned(4)));
 
-/* Angles as one tile sees them: u of pixel (dy, dx) of the tile, in bins of a guarded row, is
-** start + first + dx * cosine - dy * sine, and first + dx * cosine - dy * sine lies in [0, 23) but for rounding. */
+/* Angles as one tile sees them: u of pixel (dy, dx) of the tile, in bins of a guarded row, is start
+** + first + dx * cosine - dy * sine, and first + dx * cosine - dy * sine lies in [0, 23) but for
+** rounding. */
 typedef struct mb_tile_angles {
     int64_t start[MB_TILE_ANGLES];
     float first[MB_TILE_ANGLES], cosine[MB_TILE_ANGLES], sine[MB_TILE_ANGLES];
@@ -54,7 +58,8 @@ static inline int64_t mb_tile_row(const mb_parallel_geometry *g)
     return g->cols + 2 * MB_TILE_GUARD;
 }
 
-/* May the tile at (y, x) hold pixels inside the circular mask? Asks the pixels nearest to the middle. */
+/* May the tile at (y, x) hold pixels inside the circular mask? Asks the pixels nearest to the
+** middle. */
 static inline bool mb_tile_inside(const mb_parallel_geometry *g, int64_t y, int64_t x)
 {
     int64_t my = (g->ny - 1) / 2, mx = (g->nx - 1) / 2;

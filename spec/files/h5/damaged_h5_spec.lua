@@ -1,5 +1,5 @@
--- Damaged HDF5 files: every one is refused in a line that names it, or read; none ends the program by a signal, though libhdf5
--- does not survive all of them.
+-- Damaged HDF5 files: every one is refused in a line that names it, or read; none ends the program
+-- by a signal, though libhdf5 does not survive all of them.
 
 local mb = require "moonbeam"
 local files = require "spec.support.files"
@@ -22,7 +22,8 @@ describe("a damaged HDF5 file", function()
         files.remove(folder)
     end)
 
-    -- Walks and reads the damaged file in a program of its own; what it printed, and whether it ended by itself.
+    -- Walks and reads the damaged file in a program of its own; what it printed, and whether it
+    -- ended by itself.
     local function read()
         local output, _, status = files.run_script(folder, ([[
             local mb = require "moonbeam"
@@ -59,7 +60,8 @@ describe("a damaged HDF5 file", function()
 
     it("that libhdf5 crashes on ends the program in a line that names it", function()
         local bytes, tried = files.read(path), 0
-        -- Two addresses that are not given, in a row: where a group with many links has them. With the first, there is no second.
+        -- Two addresses that are not given, in a row: where a group with many links has them. With
+        -- the first, there is no second.
         for at in bytes:gmatch("()" .. ("\255"):rep(16)) do
             tried = tried + 1
             damage(bytes, at - 1, 3)

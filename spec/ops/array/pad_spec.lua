@@ -153,7 +153,8 @@ describe("pad", function()
         assert.same({ { 1, 2 }, { 1, 2 } }, r:to_table())
     end)
 
-    -- Index arrays (1-based) that do what a pad of n elements in a mode does, and then a roll to FFT order.
+    -- Index arrays (1-based) that do what a pad of n elements in a mode does, and then a roll to
+    -- FFT order.
     local function index_array(mode, n, before, after, roll)
         local index, total = {}, n + before + after
         for i = 0, total - 1 do

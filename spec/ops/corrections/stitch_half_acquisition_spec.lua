@@ -15,7 +15,8 @@ end
 describe("stitch_half_acquisition", function()
     helper.each_device(function(device, it)
         it("gives the sinogram of the whole field of view on " .. device, function()
-            -- On half pixels nothing is interpolated: the closed form to rounding. Between them, to the interpolation.
+            -- On half pixels nothing is interpolated: the closed form to rounding. Between them, to
+            -- the interpolation.
             for _, case in ipairs {
                 { 60, 44, 0, 1e-5 }, { 60, 44.5, 0, 1e-5 }, { 60, 59, 0, 1e-5 }, { 61, 15, -1, 1e-5 }, { 60, 14.5, -1, 1e-5 },
                 { 60, 44.3, 0, 0.05 }, { 60, 14.8, -1, 0.05 },

@@ -76,7 +76,8 @@ describe("vertical_shift", function()
         end)
 
         it("pairs a subset with its own shifts on " .. device, function()
-            -- Frames 4, 9 and 2 of the stack: radios[j] goes with shifts[indices[j]], not with radios[indices[j]].
+            -- Frames 4, 9 and 2 of the stack: radios[j] goes with shifts[indices[j]], not with
+            -- radios[indices[j]].
             local stack <close> = mb.random({ 17, 13, 11 }, { seed = 6, device = device })
             local shifts = shifts_from(-3.2, 17, 0.45)
             local whole <close> = mb.vertical_shift(stack, shifts)

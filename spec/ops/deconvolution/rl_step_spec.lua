@@ -1,4 +1,5 @@
--- One iteration of Richardson-Lucy in one operator: what its four parts make, in every way of running it.
+-- One iteration of Richardson-Lucy in one operator: what its four parts make, in every way of
+-- running it.
 
 local mb = require "moonbeam"
 local helper = require "spec.helper"
@@ -15,7 +16,8 @@ local function on(device, array)
     return array and array:to(device)
 end
 
--- The arrays and options of a step over a grid, on the host: an image smaller than the grid where `window` says so.
+-- The arrays and options of a step over a grid, on the host: an image smaller than the grid where
+-- `window` says so.
 local function problem(grid, window, kernel, options)
     local all = {}
     all.estimate = mb.random(grid, { seed = 1, low = 0.5, high = 1.5 })
@@ -97,8 +99,8 @@ local function by_parts(all, metrics)
     return numbers
 end
 
--- The sixth of seven, the product of the change with the gradient before, is as exact as the two are large: 4 and 7 are their
--- squares.
+-- The sixth of seven, the product of the change with the gradient before, is as exact as the two
+-- are large: 4 and 7 are their squares.
 local function assert_same_numbers(expected, got)
     assert.equal(#expected, #got)
     for i, value in ipairs(expected) do

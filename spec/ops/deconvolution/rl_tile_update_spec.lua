@@ -3,7 +3,8 @@ local helper = require "spec.helper"
 
 helper.each_device(function(device, test)
     describe("rl_tile_update on " .. device:match("^%a+"), function()
-        -- rl_update has its window at the origin of a grid, and positions before it at the grid's end.
+        -- rl_update has its window at the origin of a grid, and positions before it at the grid's
+        -- end.
         for _, case in ipairs {
             { { 9 }, { 4 }, { 1 }, { 12 } }, { { 5, 6 }, { 3, 4 }, { 0, 3 }, { 8, 10 } },
             { { 5, 6, 7 }, { 3, 2, 5 }, { 1, 1, 2 }, { 8, 8, 12 } }, { { 3, 3, 3 }, { 5, 7, 4 }, { 4, 2, 0 }, { 7, 10, 6 } },
@@ -27,7 +28,8 @@ helper.each_device(function(device, test)
                 for i, k in ipairs(kernel) do
                     lead[i] = k - 1 - center[i]
                 end
-                -- Moves between the two layouts: on each axis the part before the window and the rest.
+                -- Moves between the two layouts: on each axis the part before the window and the
+                -- rest.
                 local function halves(fn, axis, ours, theirs)
                     axis, ours, theirs = axis or 1, ours or {}, theirs or {}
                     if axis > #grid then

@@ -89,7 +89,8 @@ describe("apply_otf", function()
         assert.matches("the half spectrum of this grid is", (helper.failure(mb.apply_otf, grid, other)))
     end)
 
-    -- Every length of every axis that the fused passes take, and grids beside them. The host is the reference: FFTW.
+    -- Every length of every axis that the fused passes take, and grids beside them. The host is the
+    -- reference: FFTW.
     local grids = { { 16, 64, 128 }, { 32, 128, 256 }, { 64, 64, 512 }, { 128, 128, 128 }, { 256, 64, 128 }, { 512, 64, 128 },
         { 1024, 64, 128 }, { 2048, 64, 128 }, { 16, 256, 1024 }, { 16, 512, 128 }, { 16, 1024, 2048 }, { 16, 2048, 128 },
         { 16, 64, 4096 }, { 16, 2048, 512 }, { 100, 256, 256 }, { 8, 64, 128 }, { 16, 96, 128 }, { 17, 63, 127 }, { 16, 64, 129 } }

@@ -1,4 +1,5 @@
--- mb.fft.rfftn, irfftn, fftn, ifftn, fftshift, ifftshift: over named axes, as numpy.fft and scipy.fft.
+-- mb.fft.rfftn, irfftn, fftn, ifftn, fftshift, ifftshift: over named axes, as numpy.fft and
+-- scipy.fft.
 local mb = require "moonbeam"
 local helper = require "spec.helper"
 local inputs = require "spec.fixtures.inputs"

@@ -1,7 +1,8 @@
 local mb = require "moonbeam"
 local helper = require "spec.helper"
 
--- By definition, for a list: sum over j of h[j] exp(-2 pi i k (j - c) / n), real and imaginary parts.
+-- By definition, for a list: sum over j of h[j] exp(-2 pi i k (j - c) / n), real and imaginary
+-- parts.
 local function naive(h, n, c, scale)
     local result = {}
     for k = 0, n // 2 do

@@ -1,4 +1,5 @@
--- backproject of odd sizes, slice counts and angle sets against sums in double precision, at random pixels.
+-- backproject of odd sizes, slice counts and angle sets against sums in double precision, at random
+-- pixels.
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 local angle_sets = require "spec.fixtures.angle_sets"
@@ -27,7 +28,8 @@ local function value_at(rows, angles, n, x, y)
     return sum * pi / #angles
 end
 
--- What slices should hold at some pixels, ten lines of ten, worked out once for each slice: a function of z.
+-- What slices should hold at some pixels, ten lines of ten, worked out once for each slice: a
+-- function of z.
 local function expected_of(sino, angles, n)
     local known = {}
     return function(z)
@@ -67,9 +69,10 @@ local function relative(a, b)
     return difference:norm() / b:norm()
 end
 
--- Exact mode is held against double precision: one angle shows edges as steep as samples are far apart, and coordinates are good
--- to a few millionths of that. Fast mode is held against exact mode, whole slices of it: what rounding to half precision does
--- averages out over angles, and fewer than 640 are not rounded.
+-- Exact mode is held against double precision: one angle shows edges as steep as samples are far
+-- apart, and coordinates are good to a few millionths of that. Fast mode is held against exact
+-- mode, whole slices of it: what rounding to half precision does averages out over angles, and
+-- fewer than 640 are not rounded.
 local function check(device, n, slice_counts, angle_counts)
     for _, set in ipairs(angle_sets.list) do
         for _, count in ipairs(angle_counts) do

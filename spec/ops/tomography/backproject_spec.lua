@@ -246,7 +246,8 @@ describe("backproject in fast mode", function()
     end)
 end)
 
--- A slice as other devices' kernels make it: the same call in a process that takes the GPU for an older one.
+-- A slice as other devices' kernels make it: the same call in a process that takes the GPU for an
+-- older one.
 describe("backproject on older devices", function()
     local CASES = { -- slices, angles, columns, options; every size of block with and without a rest, every format
         { 3, 40, 61, "{}" }, { 7, 40, 61, "{}" }, { 16, 33, 100, "{}" }, { 31, 9, 64, "{circle = 0.8, circle_value = 2}" },
@@ -277,7 +278,8 @@ describe("backproject on older devices", function()
         print(device.capability)
     ]]
 
-    -- The cases as a device of `capability` at most makes them: <number of the case>.npy in the folder.
+    -- The cases as a device of `capability` at most makes them: <number of the case>.npy in the
+    -- folder.
     local function make(folder, capability)
         local texts = {}
         for i, case in ipairs(CASES) do

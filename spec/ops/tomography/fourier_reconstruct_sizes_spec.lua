@@ -1,5 +1,6 @@
--- fourier_reconstruct of odd sizes, slice counts and angle sets against its definition in double precision, filter included, at
--- random pixels; chunks of slices against the whole; the GPU against the host.
+-- fourier_reconstruct of odd sizes, slice counts and angle sets against its definition in double
+-- precision, filter included, at random pixels; chunks of slices against the whole; the GPU against
+-- the host.
 local angle_sets = require "spec.fixtures.angle_sets"
 local definition = require "spec.fixtures.fourier_definition"
 local helper = require "spec.helper"
@@ -52,7 +53,8 @@ local function references(bases, angles, n, axis, circle)
     return pixels
 end
 
--- Root of the mean square of the errors at the pixels, of the first and the last slices and one between, over that of the slices.
+-- Root of the mean square of the errors at the pixels, of the first and the last slices and one
+-- between, over that of the slices.
 local function error_of(slices, pixels, kind, circle)
     local count, difference, norm = slices.shape[1], 0, 0
     local made = slices.shape[2] ^ 2 * (circle == 1 and math.pi / 4 or 1)
@@ -95,7 +97,8 @@ local function check_host(sino, angles, options, made, what)
     assert.is_true(off <= HOST_BOUND[options.accuracy], ("%s, against the host: %.2g"):format(what, off))
 end
 
--- Every count of angles with another set; sizes begin with different ones, and differ in mask and axis.
+-- Every count of angles with another set; sizes begin with different ones, and differ in mask and
+-- axis.
 local function check(device, n, slice_counts, angle_counts, first)
     local circle, axis = first % 2, (n - 1) / 2 + (first % 3 - 1) * 0.07 * n
     for i, count in ipairs(angle_counts) do

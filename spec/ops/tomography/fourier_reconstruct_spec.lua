@@ -1,6 +1,7 @@
--- Direct Fourier reconstruction against its definition: the sum over angles of the filtered rows' trigonometric
--- polynomials. Linear interpolation, as backproject does it, damps the highest frequencies, which is several per cent of an
--- unwindowed image; so that comparison is made with a window, and loosely.
+-- Direct Fourier reconstruction against its definition: the sum over angles of the filtered rows'
+-- trigonometric polynomials. Linear interpolation, as backproject does it, damps the highest
+-- frequencies, which is several per cent of an unwindowed image; so that comparison is made with a
+-- window, and loosely.
 local mb = require "moonbeam"
 local definition = require "spec.fixtures.fourier_definition"
 local helper = require "spec.helper"
