@@ -4,7 +4,7 @@ max_line_length = 140
 exclude_files = { "build" }
 
 -- Only the prompt offers the module as a global.
-files["bindings/moonbeam/repl.lua"] = { globals = { "mb" } }
+files["bindings/moonbeam/internal/repl.lua"] = { globals = { "mb" } }
 files["spec"] = { std = "lua54+busted" }
 -- These run in other programs: Premake (Lua 5.1 or later), and busted.
 files["premake5.lua"] = {

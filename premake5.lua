@@ -97,7 +97,7 @@ end
 -- Sources
 
 local runtime_files = sorted_files("runtime/**.c")
-local binding_files = sorted_files("bindings/*.c")
+local binding_files = sorted_files("bindings/**.c")
 local cuda_files = sorted_files("cuda/**.cu")
 
 -- Objects are named after the base name alone, and 4.3 silently drops one of two equal ones. (That
@@ -342,7 +342,7 @@ local function runtime_libraries(fftw_threads, openmp)
 end
 local shared_openmp = runtime_libraries("fftw3f_omp", "gomp")
 -- The program must set the wait policy before libgomp reads it, and a shared libgomp reads it
--- before anything of the program runs (bindings/main.c). FFTW's threads are libgomp's: both or
+-- before anything of the program runs (bindings/program/main.c). FFTW threads are those of libgomp: both or
 -- none.
 local own_openmp = archive_of("gomp") ~= "gomp" and archive_of("fftw3f_omp") ~= "fftw3f_omp"
     and runtime_libraries(archive_of("fftw3f_omp"), archive_of("gomp")) or shared_openmp

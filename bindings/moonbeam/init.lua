@@ -29,8 +29,8 @@ local mb = {
     pool = pool,
     fft = require "moonbeam.fft",
     h5 = require "moonbeam.h5",
-    picture = require "moonbeam.picture",
-    system = require "moonbeam.system",
+    picture = core.picture,
+    system = core.system,
     collect = core.garbage.collect,
     ledger = ledger.record,
     dry_run = ledger.dry_run,
@@ -47,6 +47,9 @@ local mb = {
     linspace = array.linspace,
     from_string = array.from_string,
 }
+
+-- These two are C alone; the others are files that `require` finds.
+package.loaded["moonbeam.picture"], package.loaded["moonbeam.system"] = core.picture, core.system
 
 -- Help on an operator, a function or a topic; an overview without an argument. Prints.
 function mb.help(subject)

@@ -15,7 +15,7 @@ local stream = {}
 
 local NAMES = {"overlap", "threads", "pinned", "writes", "files", "slot", "source", "sink"}
 
---- A carrier by itself (bindings/lua_carrier.c).
+--- A carrier by itself (bindings/files/lua_carrier.c).
 stream.carrier = core.carrier.open
 
 --- Pinned host memory, for both rings together, unless told otherwise.

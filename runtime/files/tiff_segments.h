@@ -1,6 +1,6 @@
 /*
 ** The pixels of a TIFF page: strips and tiles, plain or compressed, into a host array. What a page
-** consists of is parsed in Lua (bindings/moonbeam/tiff.lua); here are the bytes.
+** consists of is parsed in Lua (bindings/moonbeam/tiff/init.lua); here are the bytes.
 **
 ** Decoders of our own, a few hundred lines, rather than libtiff: that would bring JPEG, WebP, LERC,
 ** JBIG and more along, and cannot read ImageJ's form of files above 4 GB. Deflate is zlib's.

@@ -4,6 +4,7 @@
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local modules = require "moonbeam.internal.modules"
 
 local ZZZ = {zzz = 1}
 
@@ -109,13 +110,11 @@ local function parameters(f)
     return names
 end
 
--- Public functions by name: those of the files beside the module's first one.
+-- Public functions by name.
 local function public_functions()
     local list = {}
-    local folder = package.searchpath("moonbeam", package.path):match("^(.*)init%.lua$")
-    for _, file in ipairs(mb.system.folder(folder)) do
-        local name = file:match("^([%w_]+)%.lua$")
-        local module = name and name ~= "init" and mb[name]
+    for _, name in ipairs(modules.names()) do
+        local module = mb[name]
         for key, f in pairs(type(module) == "table" and module or {}) do
             if type(f) == "function" and (name ~= "array" or key ~= "methods") then
                 list[name .. "." .. key] = f

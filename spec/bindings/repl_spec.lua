@@ -1,7 +1,7 @@
 -- The prompt, driven by a fake reader; and the help that it shows.
 
 local mb = require "moonbeam"
-local repl = require "moonbeam.repl"
+local repl = require "moonbeam.internal.repl"
 local helper = require "spec.helper"
 
 -- Feeds lines to the prompt and returns what it wrote, and the prompts it showed; both without what

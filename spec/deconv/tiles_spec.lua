@@ -1,4 +1,4 @@
-local cutting = require "moonbeam.deconv.tile_search"
+local cutting = require "moonbeam.tiles.search"
 local mb = require "moonbeam"
 local files = require "spec.support.files"
 local helper = require "spec.helper"

@@ -119,7 +119,7 @@ describe("the budget that an error names", function()
         local output = {}
         local function session(lines, env)
             local i = 0
-            require("moonbeam.repl").run {env = env, write = function(text) output[#output + 1] =
+            require("moonbeam.internal.repl").run {env = env, write = function(text) output[#output + 1] =
                 text end, read = function()
                 i = i + 1
                 return lines[i]
@@ -289,7 +289,7 @@ describe("README", function()
         local program = [[
             local typed, i = {%s}, 0
             local function write(text) io.stdout:write(text) end
-            require("moonbeam.repl").run {write = write, read = function(prompt)
+            require("moonbeam.internal.repl").run {write = write, read = function(prompt)
                 i = i + 1
                 write(typed[i] and prompt .. typed[i] .. "\n" or "")
                 return typed[i]

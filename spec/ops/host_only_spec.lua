@@ -50,8 +50,9 @@ describe("an operator without CUDA kernel", function()
         end
         sources:close()
         for _, name in ipairs(mb.op.list()) do
-            local kernel = io.open(("cuda/%s.cu"):format(name))
-            assert.equal(kernel == nil, mb.op.describe(name).host_only, name)
+            local descriptor = mb.op.describe(name)
+            local kernel = io.open(("cuda/%s/%s.cu"):format(descriptor.category, name))
+            assert.equal(kernel == nil, descriptor.host_only, name)
             if kernel then
                 kernel:close()
             end

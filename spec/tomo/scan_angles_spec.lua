@@ -1,6 +1,6 @@
 --- What is wrong, or odd, with the angles of a scan.
 local helper = require "spec.helper"
-local examine = require "moonbeam.tomo.scan_angles"
+local examine = require "moonbeam.scan.angles"
 
 -- Angles in the unit that is stored, examined.
 local function look(values, unit, given)

@@ -49,7 +49,7 @@ describe("values of a scan", function()
     end)
 
     it("say what a run has lost", function()
-        local losses = require("moonbeam.tomo.scan_values").losses
+        local losses = require("moonbeam.scan.values").losses
         local sizes = {values = 100, pixels = 10, voxels = 50}
         assert.same({}, losses({0, 0, 0}, {0, 0, 0}, sizes, true))
         assert.equal("3 values were not finite and count as no attenuation (3 %)",

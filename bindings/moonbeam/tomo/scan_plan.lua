@@ -13,7 +13,7 @@ local lean = require "moonbeam.internal.lean"
 local methods = require "moonbeam.tomo.method"
 local process_memory = require "moonbeam.internal.process_memory"
 local scan_center = require "moonbeam.tomo.scan_center"
-local scan_values = require "moonbeam.tomo.scan_values"
+local scan_values = require "moonbeam.scan.values"
 local scan_work = require "moonbeam.tomo.scan_work"
 local stream = require "moonbeam.stream"
 

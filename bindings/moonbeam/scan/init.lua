@@ -5,12 +5,12 @@
 -- Frames are not touched by open; they are read by rows, straight into arrays.
 
 local core = require "moonbeam.core"
-local examine = require "moonbeam.tomo.scan_angles"
+local examine = require "moonbeam.scan.angles"
 local options_of = require "moonbeam.internal.options"
-local layout_of = require "moonbeam.tomo.scan_layout"
-local missing = require "moonbeam.tomo.scan_missing"
+local layout_of = require "moonbeam.scan.layout"
+local missing = require "moonbeam.scan.missing"
 
-local scan = { of_arrays = require("moonbeam.tomo.scan_arrays").new }
+local scan = { of_arrays = require("moonbeam.scan.arrays").new }
 local methods = {}
 local metatable = { __name = "moonbeam.scan" }
 

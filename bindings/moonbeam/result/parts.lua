@@ -13,7 +13,7 @@ local core = require "moonbeam.core"
 
 local parts = {}
 local methods = {}
-local metatable = { __name = "moonbeam.internal.result_parts", __index = methods }
+local metatable = { __name = "moonbeam.result.parts", __index = methods }
 
 local DATASET = "/data"
 

@@ -1,7 +1,7 @@
 /*
 ** The moonbeam interpreter: Lua 5.4 with the module inside. The command line is that of `lua`, plus
 ** --help and --device. The Lua half of the module is found through MOONBEAM_LUA, or beside the
-** program (../lua), or in the source tree above it; the prompt itself is Lua (moonbeam/repl.lua).
+** program (../lua), or in the source tree above it; the prompt itself is Lua (moonbeam/internal/repl.lua).
 */
 #define _GNU_SOURCE
 #include "lua_moonbeam.h"
@@ -526,7 +526,7 @@ static int check_leaks(lua_State *L)
 static int run_prompt(lua_State *L)
 {
     lua_getglobal(L, "require");
-    lua_pushliteral(L, "moonbeam.repl");
+    lua_pushliteral(L, "moonbeam.internal.repl");
     int status = lua_pcall(L, 1, 1, 0);
     if (status == LUA_OK) {
         lua_getfield(L, -1, "run");

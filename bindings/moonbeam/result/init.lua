@@ -5,7 +5,7 @@ local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local file_name = require "moonbeam.internal.file_name"
 local options_of = require "moonbeam.internal.options"
-local result_parts = require "moonbeam.internal.result_parts"
+local result_parts = require "moonbeam.result.parts"
 
 local result = {}
 local methods = {}

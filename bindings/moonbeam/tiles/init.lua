@@ -15,7 +15,7 @@ local finite = require "moonbeam.internal.finite"
 local on_error = require "moonbeam.internal.on_error"
 local options_of = require "moonbeam.internal.options"
 local psf_tools = require "moonbeam.psf"
-local search = require "moonbeam.deconv.tile_search"
+local search = require "moonbeam.tiles.search"
 local volumes = require "moonbeam.volumes"
 
 local tiles = {}

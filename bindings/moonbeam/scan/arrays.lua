@@ -5,7 +5,7 @@
 local core = require "moonbeam.core"
 local is_array = require("moonbeam.array").is_array
 local arguments = require "moonbeam.internal.arguments"
-local examine = require "moonbeam.tomo.scan_angles"
+local examine = require "moonbeam.scan.angles"
 local options_of = require "moonbeam.internal.options"
 
 local scan_arrays = {}
