@@ -60,7 +60,7 @@ local CALLS = {
     ["stream.pinned_bytes"] = function(f) f(mb.device("host"), ZZZ) end,
     ["stream.run"] = function(f) f(mb.device("host"), {}, {}, ZZZ) end,
     ["stream.carrier"] = function(f) f(ZZZ) end,
-    ["progress.new"] = function(f) f("x", 1, ZZZ) end, ["repl.run"] = function(f) f(ZZZ) end,
+    ["progress.new"] = function(f) f("x", 1, ZZZ) end,
     ["scan.open"] = function(f, s) f(s.path, ZZZ) end,
     ["scan.of_arrays"] = function(f, s) f(s.v, s.angles, ZZZ) end,
     ["tiles.plan"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
