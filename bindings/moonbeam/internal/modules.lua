@@ -1,4 +1,5 @@
---- The public modules: the files and the folders with an init.lua beside the module's first file.
+--- The public modules: the files and the folders with an init.lua beside the module's first file,
+-- and two that are C alone.
 
 local core = require "moonbeam.core"
 
@@ -7,7 +8,7 @@ local modules = {}
 --- Returns the names of the public modules, sorted: "array" of array.lua, "tomo" of tomo/init.lua.
 function modules.names()
     local folder = package.searchpath("moonbeam", package.path):match("^(.*)init%.lua$")
-    local names = {}
+    local names = {"picture", "system"}
     for _, entry in ipairs(core.system.folder(folder)) do
         local name = entry:match("^([%w_]+)%.lua$")
         if name ~= "init" and (name
