@@ -1,6 +1,6 @@
 /*
 ** Devices in Lua: one userdata per open device, kept in the registry under the device's address, so
-** that equal devices are equal values. A shadow (dry-run) device is the only kind that can be
+** that equal devices are equal values. A dry device is the only kind that can be
 ** closed; closing it releases every array on it.
 */
 #include "lua_moonbeam.h"
@@ -12,7 +12,7 @@
 static const char default_key = 0, device_key = 0;
 
 typedef struct device_box {
-    mb_device *device; /* NULL: a closed shadow */
+    mb_device *device; /* NULL: a closed dry device */
 } device_box;
 
 /*
@@ -42,7 +42,8 @@ bool mbl_is_opened(const mb_device *device)
 
 void mbl_push_device(lua_State *L, mb_device *device)
 {
-    device = mbl_dry_original(device); /* the image of a device is that device to the program */
+    device = mbl_dry_original(
+        device); /* a dry device of a dry run is the device itself to the program */
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, device) == LUA_TUSERDATA)
         return;
     lua_pop(L, 1);
@@ -92,7 +93,7 @@ mb_device *mbl_check_device(lua_State *L, int index)
                  "device must be a device or an id such as \"host\" or \"cuda:0\", not a %s",
                  mbl_type_name(L, index));
     if (box->device == NULL)
-        mbl_fail(L, MB_STATUS_DEVICE, "device", "this shadow device has been closed");
+        mbl_fail(L, MB_STATUS_DEVICE, "device", "this dry device has been closed");
     return mbl_dry_active(L, box->device);
 }
 
@@ -176,8 +177,8 @@ static int device_pinned(lua_State *L)
     return 3;
 }
 
-/* shadow([budget]): a dry-run twin. */
-static int device_shadow(lua_State *L)
+/* dry_device([budget]): a dry device with the same facts and budget, and an empty pool. */
+static int device_dry(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
     uint64_t budget = lua_isnoneornil(L, 2) ? 0 : mbl_check_bytes(L, 2, "budget");
@@ -185,13 +186,13 @@ static int device_shadow(lua_State *L)
     box->device = NULL;
     luaL_setmetatable(L, MBL_DEVICE);
     mb_error_clear();
-    mbl_check(L, mb_device_open_shadow(device, budget, &box->device));
+    mbl_check(L, mb_device_open_dry(device, budget, &box->device));
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, box->device);
     return 1;
 }
 
-/* Closes a shadow; other devices stay open until the process ends. */
+/* Closes a dry device; other devices stay open until the process ends. */
 static int device_close(lua_State *L)
 {
     device_box *box = mbl_check_object(L, 1, MBL_DEVICE);
@@ -202,7 +203,7 @@ static int device_close(lua_State *L)
     lua_pushnil(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, device);
     mbl_forget_device(device);
-    mb_device_close_shadow(device);
+    mb_device_close_dry(device);
     return 0;
 }
 
@@ -210,9 +211,9 @@ static int device_tostring(lua_State *L)
 {
     device_box *box = mbl_check_object(L, 1, MBL_DEVICE);
     if (box->device == NULL)
-        lua_pushliteral(L, "closed shadow device");
+        lua_pushliteral(L, "closed dry device");
     else
-        lua_pushfstring(L, "%sdevice %s (%s)", box->device->dry ? "shadow " : "", box->device->id,
+        lua_pushfstring(L, "%sdevice %s (%s)", box->device->dry ? "dry " : "", box->device->id,
                         box->device->facts.name);
     return 1;
 }
@@ -230,9 +231,9 @@ void mbl_push_basis(lua_State *L, const mb_device *device)
 static int device_index(lua_State *L)
 {
     static const char *const names[] = {
-        "id",    "name",       "kind",    "dry",    "closed", "threads",     "index",
-        "total", "capability", "planned", "basis",  "l2",     "granularity", "memory",
-        "sync",  "overhead",   "budget",  "pinned", "shadow", "close",       NULL};
+        "id",    "name",       "kind",    "dry",    "closed",     "threads",     "index",
+        "total", "capability", "planned", "basis",  "l2",         "granularity", "memory",
+        "sync",  "overhead",   "budget",  "pinned", "dry_device", "close",       NULL};
     device_box *box = mbl_check_object(L, 1, MBL_DEVICE);
     lua_settop(L, 2);
     if (lua_type(L, 2) == LUA_TSTRING) {
@@ -350,9 +351,8 @@ static int module_default(lua_State *L)
 {
     if (!lua_isnoneornil(L, 1)) {
         mb_device *device = mbl_check_device(L, 1);
-        if (device->dry && !mbl_is_image(device))
-            mbl_fail(L, MB_STATUS_ARGUMENT, "device",
-                     "a shadow device cannot be the default device");
+        if (device->dry && !mbl_is_dry_run_device(device))
+            mbl_fail(L, MB_STATUS_ARGUMENT, "device", "a dry device cannot be the default device");
         if (mbl_dry_default(mbl_dry_original(device)) == NULL) {
             lua_pushstring(L, device->id);
             lua_rawsetp(L, LUA_REGISTRYINDEX, &default_key);
@@ -393,7 +393,7 @@ int mbl_open_device(lua_State *L)
 {
     static const luaL_Reg methods[] = {{"memory", device_memory},     {"sync", device_sync},
                                        {"overhead", device_overhead}, {"budget", device_budget},
-                                       {"pinned", device_pinned},     {"shadow", device_shadow},
+                                       {"pinned", device_pinned},     {"dry_device", device_dry},
                                        {"close", device_close},       {NULL, NULL}};
     static const luaL_Reg metamethods[] = {{"__tostring", device_tostring},
                                            {"__gc", device_close},

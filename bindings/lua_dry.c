@@ -1,8 +1,8 @@
 /*
-** Dry runs. While one goes on, every device stands for an image of itself (a shadow in the same
-** state), and every array for its image there: programs see the devices and the arrays that they
-** had, whichever way they refer to them, and nothing is done for real. Dry runs nest: the inner
-** one stands on images of the outer one's images.
+** Dry runs. While a dry run goes on, a dry device in the same state stands in for every device, and
+** a dry array for every array: programs see the devices and the arrays that they had, whichever way
+** they refer to them, and nothing is done for real. Dry runs nest: the dry devices of the inner run
+** stand in for those of the outer run.
 **
 ** A dry run that plans (plan.peak) names its devices. They give what fits the room that it is
 ** given, whatever their budgets; the first is the default one. Every other device looks on: its
@@ -18,7 +18,7 @@
 #define MOST_LEVELS 32
 
 typedef struct pair {
-    mb_device *of, *image;
+    mb_device *of, *dry;
     bool was_silent;
 } pair;
 
@@ -37,11 +37,11 @@ typedef struct level {
 static level *levels[MOST_LEVELS];
 static int depth;
 
-static mb_device *image_at(const level *l, const mb_device *of)
+static mb_device *dry_at(const level *l, const mb_device *of)
 {
     for (int i = 0; i < l->count; i++)
         if (l->pairs[i].of == of)
-            return l->pairs[i].image;
+            return l->pairs[i].dry;
     return NULL;
 }
 
@@ -49,27 +49,27 @@ mb_device *mbl_dry_original(mb_device *device)
 {
     for (int d = depth - 1; d >= 0; d--)
         for (int i = 0; i < levels[d]->count; i++)
-            if (levels[d]->pairs[i].image == device)
+            if (levels[d]->pairs[i].dry == device)
                 device = levels[d]->pairs[i].of;
     return device;
 }
 
-bool mbl_is_image(const mb_device *device)
+bool mbl_is_dry_run_device(const mb_device *device)
 {
     for (int d = 0; d < depth; d++)
         for (int i = 0; i < levels[d]->count; i++)
-            if (levels[d]->pairs[i].image == device)
+            if (levels[d]->pairs[i].dry == device)
                 return true;
     return false;
 }
 
-mb_device *mbl_image_of(const mb_device *device)
+mb_device *mbl_dry_of(const mb_device *device)
 {
-    return depth > 0 ? image_at(levels[depth - 1], device) : NULL;
+    return depth > 0 ? dry_at(levels[depth - 1], device) : NULL;
 }
 
 /* `of` is what stands for the device one level further out. */
-static mb_status open_image(level *l, mb_device *original, mb_device *of)
+static mb_status open_dry(level *l, mb_device *original, mb_device *of)
 {
     bool planned = false;
     for (int i = 0; i < l->planned_count; i++)
@@ -77,21 +77,21 @@ static mb_status open_image(level *l, mb_device *original, mb_device *of)
     if (l->count == MBL_MOST_DEVICES)
         return mb_fail(MB_STATUS_ARGUMENT, NULL, "a dry run has at most %d devices",
                        MBL_MOST_DEVICES);
-    mb_device *image = NULL;
-    MB_TRY(mb_device_open_image(of, planned ? l->room : MB_POOL_SAME, &image));
-    image->silent = l->planning;
+    mb_device *dry = NULL;
+    MB_TRY(mb_device_open_dry_copy(of, planned ? l->room : MB_POOL_SAME, &dry));
+    dry->silent = l->planning;
     if (l->planning)
-        image->pinned.peak = image->pinned.live;
+        dry->pinned.peak = dry->pinned.live;
     if (l->planning && !planned && !l->others) {
         char text[300];
         snprintf(text, sizeof text,
                  "memory on %s was asked for while planning %s; plan both (mb.plan.peaks), or use "
                  "the device that is planned",
                  of->id, l->names);
-        image->pinned.refusal = mbl_intern(text);
-        mb_pool_refuse(image->pool, image->pinned.refusal);
+        dry->pinned.refusal = mbl_intern(text);
+        mb_pool_refuse(dry->pool, dry->pinned.refusal);
     }
-    l->pairs[l->count++] = (pair){of, image, of->silent};
+    l->pairs[l->count++] = (pair){of, dry, of->silent};
     of->silent = true;
     return MB_STATUS_OK;
 }
@@ -99,18 +99,18 @@ static mb_status open_image(level *l, mb_device *original, mb_device *of)
 mb_device *mbl_dry_active(lua_State *L, mb_device *device)
 {
     mb_device *original = device;
-    if (depth == 0 || (device->dry && image_at(levels[0], device) == NULL))
+    if (depth == 0 || (device->dry && dry_at(levels[0], device) == NULL))
         return device;
     for (int d = 0; d < depth; d++) {
-        mb_device *image = image_at(levels[d], device);
-        if (image == NULL) { /* opened since the dry run began */
+        mb_device *dry = dry_at(levels[d], device);
+        if (dry == NULL) { /* opened since the dry run began */
             if (!mbl_is_opened(original))
                 return device;
             mb_error_clear();
-            mbl_check(L, open_image(levels[d], original, device));
-            image = image_at(levels[d], device);
+            mbl_check(L, open_dry(levels[d], original, device));
+            dry = dry_at(levels[d], device);
         }
-        device = image;
+        device = dry;
     }
     return device;
 }
@@ -132,13 +132,13 @@ static void end_level(void)
 {
     level *l = levels[depth - 1];
     for (int i = 0; i < l->count; i++) {
-        mbl_unmirror_arrays(l->pairs[i].of);
-        mbl_forget_device(l->pairs[i].image);
+        mbl_dry_restore_arrays(l->pairs[i].of);
+        mbl_forget_device(l->pairs[i].dry);
     }
     depth--;
     for (int i = 0; i < l->count; i++) {
         l->pairs[i].of->silent = l->pairs[i].was_silent;
-        mb_device_close_shadow(l->pairs[i].image);
+        mb_device_close_dry(l->pairs[i].dry);
     }
     free(l);
 }
@@ -162,22 +162,22 @@ static void read_planned(lua_State *L, int index, level *l)
     l->initial = l->planning && !l->others ? l->planned[0] : NULL;
 }
 
-/* Images of all devices, and of their arrays. */
+/* Dry devices for all devices, and dry arrays for theirs. */
 static mb_status begin_level(lua_State *L, level *l)
 {
     mb_device *list[2 * MBL_MOST_DEVICES], *active[2 * MBL_MOST_DEVICES];
     int count = mbl_opened_devices(list);
-    for (int i = 0; i < l->planned_count; i++) /* a shadow may be planned, too */
+    for (int i = 0; i < l->planned_count; i++) /* a dry device may be planned, too */
         if (!mbl_is_opened(l->planned[i]))
             list[count++] = l->planned[i];
     for (int i = 0; i < count; i++)
         active[i] = mbl_dry_active(L, list[i]);
     levels[depth++] = l;
     for (int i = 0; i < count; i++)
-        if (image_at(l, active[i]) == NULL)
-            MB_TRY(open_image(l, list[i], active[i]));
+        if (dry_at(l, active[i]) == NULL)
+            MB_TRY(open_dry(l, list[i], active[i]));
     for (int i = 0; i < l->count; i++)
-        MB_TRY(mbl_mirror_arrays(l->pairs[i].of, l->pairs[i].image));
+        MB_TRY(mbl_dry_replace_arrays(l->pairs[i].of, l->pairs[i].dry));
     return MB_STATUS_OK;
 }
 

@@ -11,7 +11,7 @@
 ** What is live at a pool point thus depends on the program alone. `release` and `<close>` free at
 ** once.
 **
-** Every array userdata is also on a list, so that a shadow device can be closed whoever still
+** Every array userdata is also on a list, so that a dry device can be closed whoever still
 ** refers to its arrays. Both lists belong to the process and are guarded by one mutex, which is
 ** never held while Lua runs or arrays are freed.
 */
@@ -27,8 +27,8 @@
 #define POINT_BYTES ((uint64_t)256 << 20)
 #define MAX_COUNTERS 64
 
-/* An array that a dry run has replaced by its image, which is in the box; `below` is what that
-** was the image of in its turn. */
+/* An array that a dry run has replaced by its dry copy, which is in the box; `below` is what that
+** array had replaced in its turn. */
 typedef struct replaced {
     mb_array *array;
     struct replaced *below;
@@ -37,8 +37,8 @@ typedef struct replaced {
 /* The userdata. `array` comes first: its address is the slot that mbl_new_array returns. */
 typedef struct array_box {
     mb_array *array;
-    replaced *saved;   /* during a dry run: the real array, whose image is in `array` */
-    const char *freed; /* where it was released; NULL: it was not */
+    replaced *saved;                /* during a dry run: the array whose dry copy is in `array` */
+    const char *freed;              /* where it was released; NULL: it was not */
     struct array_box *next, **link; /* link is NULL when the box is not on the list */
 } array_box;
 
@@ -509,72 +509,71 @@ mb_array *mbl_create_pinned_array(lua_State *L, mb_device *host, mb_device *pinn
 }
 
 /*
-** Dry runs: every array of a device is replaced by its image on the device's shadow, and put back
-** afterwards. Programs thus see the arrays they had, whichever way they refer to them.
+** Dry runs: every array of a device is replaced by its copy on the dry device, and put back
+** afterwards. Programs thus see the arrays that they had, whichever way they refer to them.
 */
 
-/* Under the lock: the image of an array. */
-static mb_status mirror(mb_array *array, mb_device *shadow, mb_array **out)
+/* Under the lock: the dry copy of an array. */
+static mb_status dry_copy(mb_array *array, mb_device *dry, mb_array **out)
 {
-    mb_array *image = malloc(sizeof *image);
-    if (image == NULL)
+    mb_array *copy = malloc(sizeof *copy);
+    if (copy == NULL)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
-    *image = *array;
-    image->device = shadow;
+    *copy = *array;
+    copy->device = dry;
     const mb_device *pinned_for = mb_storage_pinned_for(array->storage);
-    mb_status status =
-        mb_storage_mirror(array->storage, shadow,
-                          pinned_for != NULL ? mbl_image_of(pinned_for) : NULL, &image->storage);
+    mb_status status = mb_storage_dry_copy(
+        array->storage, dry, pinned_for != NULL ? mbl_dry_of(pinned_for) : NULL, &copy->storage);
     if (status != MB_STATUS_OK) {
-        free(image);
+        free(copy);
         return status;
     }
-    *out = image;
+    *out = copy;
     return MB_STATUS_OK;
 }
 
-mb_status mbl_mirror_arrays(mb_device *device, mb_device *shadow)
+mb_status mbl_dry_replace_arrays(mb_device *device, mb_device *dry)
 {
     mb_status status = MB_STATUS_OK;
     pthread_mutex_lock(&lock);
     for (array_box *box = boxes; box != NULL && status == MB_STATUS_OK; box = box->next) {
-        mb_array *image = NULL;
+        mb_array *copy = NULL;
         if (box->array == NULL || box->array->device != device)
             continue;
-        status = mirror(box->array, shadow, &image);
+        status = dry_copy(box->array, dry, &copy);
         replaced *saved = status == MB_STATUS_OK ? malloc(sizeof *saved) : NULL;
         if (saved != NULL) {
             *saved = (replaced){box->array, box->saved};
             box->saved = saved;
-            box->array = image;
+            box->array = copy;
         } else if (status == MB_STATUS_OK) {
-            mb_array_destroy(image);
+            mb_array_destroy(copy);
             status = mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
         }
     }
     for (array_box *box = boxes; box != NULL; box = box->next)
         if (box->saved != NULL && box->saved->array->device == device)
-            mb_storage_unmirror(box->saved->array->storage);
-    struct counter *real = find_counter(device), *image = make_counter(shadow);
-    if (real != NULL && image != NULL) {
-        image->made = atomic_load(&real->made);
-        image->live = atomic_load(&real->live);
+            mb_storage_forget_dry_copy(box->saved->array->storage);
+    struct counter *real = find_counter(device), *copy = make_counter(dry);
+    if (real != NULL && copy != NULL) {
+        copy->made = atomic_load(&real->made);
+        copy->live = atomic_load(&real->live);
     }
     pthread_mutex_unlock(&lock);
     return status;
 }
 
-void mbl_unmirror_arrays(mb_device *device)
+void mbl_dry_restore_arrays(mb_device *device)
 {
     for (;;) {
-        mb_array *image = NULL;
+        mb_array *copy = NULL;
         bool found = false;
         pthread_mutex_lock(&lock);
         for (array_box *box = boxes; box != NULL && !found; box = box->next)
             if (box->saved != NULL && box->saved->array->device == device) {
                 replaced *saved = box->saved;
                 found = true;
-                image = box->array;
+                copy = box->array;
                 box->array = saved->array;
                 box->saved = saved->below;
                 free(saved);
@@ -582,7 +581,7 @@ void mbl_unmirror_arrays(mb_device *device)
         pthread_mutex_unlock(&lock);
         if (!found)
             return;
-        mb_array_destroy(image);
+        mb_array_destroy(copy);
     }
 }
 

@@ -134,10 +134,10 @@ void mbl_allocated(mb_device *device, uint64_t bytes);
 /* Adds to the error table on the top of the stack what there is to say about the last request that
 ** climbed the ladder in vain: live, peak, free, largest_hole, tried, owners. Once. */
 void mbl_describe_budget(lua_State *L);
-/* Replaces the arrays on `device` by their images on `shadow`, its image; puts them back. In
-** pairs: what has been replaced can be replaced again. */
-mb_status mbl_mirror_arrays(mb_device *device, mb_device *shadow);
-void mbl_unmirror_arrays(mb_device *device);
+/* Replaces the arrays on `device` by dry copies on `dry`, which stands in for it; puts them back.
+** In pairs: what has been replaced can be replaced again. */
+mb_status mbl_dry_replace_arrays(mb_device *device, mb_device *dry);
+void mbl_dry_restore_arrays(mb_device *device);
 /* A full collection, then the garbage list is freed. */
 void mbl_pool_point(lua_State *L);
 /* Releases what is on the garbage list now. */
@@ -193,19 +193,19 @@ int mbl_opened_devices(mb_device **list);
 bool mbl_is_opened(const mb_device *device);
 
 /*
-** lua_dry.c: dry runs. While one goes on, devices stand for their images, and arrays for theirs.
+** lua_dry.c: dry runs. Dry devices and arrays stand in for the program's while one goes on.
 */
 
-/* What stands for the device now; the device itself outside dry runs. */
+/* What stands in for the device now; the device itself outside dry runs. */
 mb_device *mbl_dry_active(lua_State *L, mb_device *device);
-/* What the image stands for; any other device itself. */
+/* What a dry run's device stands in for; any other device itself. */
 mb_device *mbl_dry_original(mb_device *device);
 /* The default device of what is being planned, or NULL where nothing is. Sets it unless NULL. */
 mb_device *mbl_dry_default(mb_device *device);
-/* In the innermost dry run: the image of what stood for a device around it; NULL: none. */
-mb_device *mbl_image_of(const mb_device *device);
-/* Is it an image? */
-bool mbl_is_image(const mb_device *device);
+/* What the innermost dry run put in the device's place; NULL: nothing. */
+mb_device *mbl_dry_of(const mb_device *device);
+/* Did a dry run make the device? (device:dry_device() makes others.) */
+bool mbl_is_dry_run_device(const mb_device *device);
 extern const luaL_Reg mbl_dry_functions[]; /* of core.device */
 
 /*

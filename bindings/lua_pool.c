@@ -373,7 +373,7 @@ static int pool_scope(lua_State *L)
     scope *s = lua_newuserdatauv(L, sizeof *s, 1);
     *s = (scope){device, -1, 0, 0};
     luaL_setmetatable(L, SCOPE);
-    mbl_push_device(L, device); /* a shadow must outlive its scopes */
+    mbl_push_device(L, device); /* a dry device must outlive its scopes */
     lua_setiuservalue(L, -2, 1);
     s->token = mb_pool_scope_begin(device->pool);
     if (s->token < 0)
@@ -389,7 +389,7 @@ static void end_scope(lua_State *L, scope *s)
     lua_getiuservalue(L, 1, 1);
     mb_device **box = luaL_testudata(L, -1, MBL_DEVICE);
     if (box != NULL && *box != NULL &&
-        mbl_dry_active(L, *box) == s->device) /* a closed shadow took its scopes along */
+        mbl_dry_active(L, *box) == s->device) /* a closed dry device took its scopes along */
         mb_pool_scope_end(s->device->pool, s->token, &s->entry, &s->peak);
     lua_pop(L, 1);
     s->token = -1;

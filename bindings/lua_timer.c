@@ -13,7 +13,7 @@ typedef struct timer {
     mb_device *device;
     void *begin[PAIRS], *end[PAIRS];
     int first, unread; /* stopped pairs */
-    bool dry;          /* a shadow's timer does nothing, and may outlive the shadow */
+    bool dry;          /* a dry device's timer does nothing, and may outlive it */
     bool running;
     double seconds;
 } timer;

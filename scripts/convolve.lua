@@ -224,11 +224,11 @@ local function picture(name, volume)
     end
 end
 
--- What our convolution takes, before it runs: the same call on a shadow of the device.
+-- What our convolution takes, before it runs: the same call on a dry device.
 local function peak_of(kernel, consume)
-    return mb.plan.peak(function(shadow)
-        local a = mb.empty(options.size, {device = shadow})
-        local h <close> = mb.empty(kernel, {device = shadow})
+    return mb.plan.peak(function(dry)
+        local a = mb.empty(options.size, {device = dry})
+        local h <close> = mb.empty(kernel, {device = dry})
         mb.convolution(a, h, {mode = options.mode, boundary = options.boundary, consume = consume}):release()
         a:release()
     end, id).peak

@@ -288,8 +288,8 @@ end
 local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
 local one <close> = volume_of(1, 1)
 
--- What the untiled way will take: the same calls on shadows. Two iterations reach the peak of any
--- number.
+-- What the untiled way will take: the same calls on dry devices. Two iterations reach the peak of
+-- any number.
 local function whole(volume, like, on, host, changes)
     local image <close> = mb.volumes.load(volume, on, host)
     local real <close> = not ({u8 = 1, u16 = 1, f32 = 1})[image.dtype] and image:cast("f32") or nil

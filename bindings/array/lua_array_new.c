@@ -67,8 +67,9 @@ static mb_array *create(lua_State *L, int index, mb_dtype dtype, const mb_shape 
     if (strcmp(host->backend->name, "host") != 0)
         mbl_fail(L, MB_STATUS_ARGUMENT, "pinned",
                  "a pinned array is in host memory, not on %s: leave the device out", host->id);
-    if (host->dry != mbl_is_image(host) || pinned_for->dry != mbl_is_image(pinned_for))
-        mbl_fail(L, MB_STATUS_ARGUMENT, "pinned", "a shadow device has no pinned arrays");
+    if (host->dry != mbl_is_dry_run_device(host) ||
+        pinned_for->dry != mbl_is_dry_run_device(pinned_for))
+        mbl_fail(L, MB_STATUS_ARGUMENT, "pinned", "a dry device has no pinned arrays");
     return mbl_create_pinned_array(L, host, pinned_for, dtype, shape);
 }
 

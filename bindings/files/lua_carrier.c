@@ -167,7 +167,7 @@ static int carrier_close(lua_State *L)
     lua_getiuservalue(L, 1, 2);
     mb_device **device = luaL_testudata(L, -1, MBL_DEVICE);
     if (device == NULL || *device == NULL || mbl_dry_active(L, *device) != box->device)
-        mb_carrier_forget_device(carrier); /* a closed shadow took its account along */
+        mb_carrier_forget_device(carrier); /* a closed dry device took its account along */
     mb_carrier_destroy(carrier, mbl_owner(L));
     return 0;
 }

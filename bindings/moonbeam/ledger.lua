@@ -1,5 +1,5 @@
 --- Ledgers: what every step of a program took, to the byte. `record` writes one during a real run,
--- `dry_run` without running: the devices are replaced by images in the same state, on which
+-- `dry_run` without running: the devices are replaced by dry devices in the same state, on which
 -- operators are planned and accounted for, but there is no data. Both give the same rows.
 
 local arguments = require "moonbeam.internal.arguments"
@@ -105,7 +105,7 @@ ledger.dry = core.device.dry
 --- mb.bound(bound, fn, ...): what fn(...) returns; in a dry run, where fn may ask for values that
 -- do not exist, the bound. fn is called in either case, so that what it takes is counted. Only
 -- arrays without data raise what makes it the bound, so it serves plans (which hand a function a
--- shadow device) as well.
+-- dry device) as well.
 function ledger.bound(bound, fn, ...)
     local asked = core.array.unknown_count()
     local results = table.pack(pcall(fn, ...))

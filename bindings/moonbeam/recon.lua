@@ -1,7 +1,7 @@
 --- Reconstruction of a whole scan, in chunks of rows that fit the budget.
 --
 -- The chunk function is the whole method; its memory is not modelled but dry-run: `recon.plan`
--- calls the very same function on a shadow of the device and so knows the peak of every chunk to
+-- calls the very same function on a dry device and so knows the peak of every chunk to
 -- the byte before a frame is read.
 
 local mb = require "moonbeam"

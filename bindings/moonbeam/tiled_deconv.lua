@@ -284,17 +284,17 @@ local function least_one(shape)
     return most
 end
 
--- A result that the run makes itself, as an array: on a shadow, a shadow array.
-local function made_by(sink, mirror, on, host)
+-- A result that the run makes itself, as an array: on a dry device, a dry array.
+local function made_by(sink, dry, on, host)
     if type(sink) ~= "table" or not sink.make then
-        return mirror(sink)
+        return dry(sink)
     end
     return function()
         return volumes.of_array(mb.empty(sink.shape, {device = sink.on == "host" and host or on}))
     end
 end
 
--- Releases what a mirrored sink made.
+-- Releases what a sink that is planned made.
 local function drop(sink, made)
     if type(sink) == "table" and sink.make and made and made.array then
         made.array:release()
@@ -308,9 +308,9 @@ local function best_plan(source, psf, sink, settings, options, device, work)
         kernel = work.kernel, most = work.most or least_one(work.shape), tile = options.tile,
         available = available, host_available = host_available, advice = work.advice, seconds = work.seconds,
         peaks = function(made)
-            local peaks = search.peaks(device, function(on, host, mirror)
-                local from, spread <close> = mirror(source), mirror(psf)
-                local _, result = work.run(from, spread, made_by(sink, mirror, on, host), made, settings, on, host, true)
+            local peaks = search.peaks(device, function(on, host, dry)
+                local from, spread <close> = dry(source), dry(psf)
+                local _, result = work.run(from, spread, made_by(sink, dry, on, host), made, settings, on, host, true)
                 drop(sink, result)
             end)
             return peaks.device, peaks.host

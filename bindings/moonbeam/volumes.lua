@@ -7,7 +7,7 @@
 --   write(first, part, host)             an array or view on any device, converted to the volume's dtype
 --   close()                              releases the file (an array belongs to its maker)
 -- Blocks pass through arrays of the pool of `host` (default: the host), so what a run takes there
--- is counted like everything else. On shadows of the devices nothing is read or written: the same
+-- is counted like everything else. On dry devices nothing is read or written: the same
 -- calls tell the memory.
 
 local mb = require "moonbeam"

@@ -15,7 +15,7 @@ struct mb_storage {
     mb_block block;
     uint64_t bytes;
     const char *owner;
-    mb_storage *mirror; /* its image while a dry run is being set up */
+    mb_storage *dry; /* its counterpart while a dry run is being set up */
 };
 
 mb_status mb_storage_create(mb_device *device, uint64_t bytes, const char *owner, mb_storage **out)
@@ -99,28 +99,28 @@ void mb_storage_release(mb_storage *storage)
     free(storage);
 }
 
-mb_status mb_storage_mirror(mb_storage *storage, mb_device *shadow, mb_device *pinned_shadow,
-                            mb_storage **out)
+mb_status mb_storage_dry_copy(mb_storage *storage, mb_device *dry_device, mb_device *dry_pinned_for,
+                              mb_storage **out)
 {
-    if (!storage->mirror) {
-        mb_storage *image = calloc(1, sizeof *image);
-        if (!image)
+    if (!storage->dry) {
+        mb_storage *dry = calloc(1, sizeof *dry);
+        if (!dry)
             return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
-        atomic_init(&image->references, 0);
-        image->device = shadow;
-        image->pinned_for = pinned_shadow;
-        image->block = storage->block;
-        image->bytes = storage->bytes;
-        image->owner = storage->owner;
-        storage->mirror = image;
+        atomic_init(&dry->references, 0);
+        dry->device = dry_device;
+        dry->pinned_for = dry_pinned_for;
+        dry->block = storage->block;
+        dry->bytes = storage->bytes;
+        dry->owner = storage->owner;
+        storage->dry = dry;
     }
-    *out = mb_storage_retain(storage->mirror);
+    *out = mb_storage_retain(storage->dry);
     return MB_STATUS_OK;
 }
 
-void mb_storage_unmirror(mb_storage *storage)
+void mb_storage_forget_dry_copy(mb_storage *storage)
 {
-    storage->mirror = NULL;
+    storage->dry = NULL;
 }
 
 const char *mb_storage_owner(const mb_storage *storage)

@@ -29,12 +29,12 @@ int mb_storage_references(const mb_storage *storage);
 const char *mb_storage_owner(const mb_storage *storage); /* as given to create; may be NULL */
 uint64_t mb_storage_born_ns(const mb_storage *storage);  /* CLOCK_MONOTONIC */
 
-/* For dry runs: the storage's image on a shadow whose pool is a clone, under the same block; where
-** it is pinned, `pinned_shadow` is the image of the device that it is pinned for. The first call
-** makes it, later ones find it; each returns a reference of the caller's. `mb_storage_unmirror`
-** forgets the link, not the image. */
-mb_status mb_storage_mirror(mb_storage *storage, mb_device *shadow, mb_device *pinned_shadow,
-                            mb_storage **out);
-void mb_storage_unmirror(mb_storage *storage);
+/* For dry runs: the storage's copy, under the same block, on a dry device whose pool is a clone.
+** For pinned storage, `dry_pinned_for` stands in for the device that it is pinned for. The first
+** call makes the copy, later calls find it; each call returns a reference that the caller owns.
+** `mb_storage_forget_dry_copy` forgets the link, not the copy. */
+mb_status mb_storage_dry_copy(mb_storage *storage, mb_device *dry_device, mb_device *dry_pinned_for,
+                              mb_storage **out);
+void mb_storage_forget_dry_copy(mb_storage *storage);
 
 #endif

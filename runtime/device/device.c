@@ -141,7 +141,7 @@ static mb_status source_read(void *self, void *host, const void *address, uint64
     return mb_device_download(self, host, address, bytes);
 }
 
-/* A shadow's range is made of addresses only. */
+/* A dry device's range is made of addresses only. */
 static mb_status virtual_reserve(void *self, uint64_t bytes, void **base)
 {
     (void)self;
@@ -322,61 +322,61 @@ uint64_t mb_devices_close(void)
     return left;
 }
 
-mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **out)
+mb_status mb_device_open_dry(mb_device *device, uint64_t budget, mb_device **out)
 {
-    mb_device *shadow = calloc(1, sizeof *shadow);
-    if (!shadow)
+    mb_device *dry = calloc(1, sizeof *dry);
+    if (!dry)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
-    *shadow = *device;
-    shadow->twin = device->twin ? device->twin : device;
-    shadow->dry = true;
-    shadow->silent = true;
-    shadow->pinned.live = shadow->pinned.peak = 0;
+    *dry = *device;
+    dry->real = device->real ? device->real : device;
+    dry->dry = true;
+    dry->silent = true;
+    dry->pinned.live = dry->pinned.peak = 0;
     mb_pool_stats stats;
     mb_pool_get_stats(device->pool, &stats);
     const mb_pool_source source = {
-        .self = shadow,
-        .name = "a shadow",
+        .self = dry,
+        .name = "a dry device",
         .reserve = virtual_reserve,
         .unreserve = virtual_unreserve,
         .granularity = device->facts.commit_granularity,
         .capacity = stats.reserved / 2,
     };
-    mb_status status = mb_pool_create(&source, budget ? budget : stats.budget, &shadow->pool);
+    mb_status status = mb_pool_create(&source, budget ? budget : stats.budget, &dry->pool);
     if (status != MB_STATUS_OK) {
-        free(shadow);
+        free(dry);
         return status;
     }
-    *out = shadow;
+    *out = dry;
     return MB_STATUS_OK;
 }
 
-mb_status mb_device_open_image(mb_device *device, uint64_t room, mb_device **out)
+mb_status mb_device_open_dry_copy(mb_device *device, uint64_t room, mb_device **out)
 {
-    mb_device *shadow = calloc(1, sizeof *shadow);
-    if (!shadow)
+    mb_device *dry = calloc(1, sizeof *dry);
+    if (!dry)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
-    *shadow = *device;
-    shadow->twin = device->twin ? device->twin : device;
-    shadow->dry = true;
-    shadow->pinned.refusal = NULL;
+    *dry = *device;
+    dry->real = device->real ? device->real : device;
+    dry->dry = true;
+    dry->pinned.refusal = NULL;
     const mb_pool_source source = {
-        .self = shadow, .name = "an image", .unreserve = virtual_unreserve};
-    mb_status status = mb_pool_clone(device->pool, &source, room, &shadow->pool);
+        .self = dry, .name = "a dry device", .unreserve = virtual_unreserve};
+    mb_status status = mb_pool_clone(device->pool, &source, room, &dry->pool);
     if (status != MB_STATUS_OK) {
-        free(shadow);
+        free(dry);
         return status;
     }
-    *out = shadow;
+    *out = dry;
     return MB_STATUS_OK;
 }
 
-void mb_device_close_shadow(mb_device *shadow)
+void mb_device_close_dry(mb_device *dry)
 {
-    if (!shadow)
+    if (!dry)
         return;
-    mb_pool_destroy(shadow->pool);
-    free(shadow);
+    mb_pool_destroy(dry->pool);
+    free(dry);
 }
 
 /* ---- wrappers ---- */

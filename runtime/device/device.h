@@ -1,11 +1,10 @@
 /*
 ** Devices: a backend instance with its pool, FFT cache and compute stream. The registry opens a
 ** device on first use and keeps it until mb_devices_close. No hidden current device: arrays carry
-** theirs, operators run where their inputs are. A shadow device is the dry-run twin of a device:
-** the same facts, allocator and planner over a purely virtual range; its operators are planned and
-** accounted for but not run, and its data cannot be read. A planned device stands for one that is
-** not here (device/planned): it can be shadowed, estimated and planned for as if it were, from a
-** record.
+** theirs, operators run where their inputs are. A dry device has the facts, the allocator and the
+** planner of a device over a range of mere addresses: its operators are planned and accounted for
+** but not run, and its data cannot be read. A planned device stands for one that is not here
+** (device/planned): a record of it serves dry runs, estimates and plans.
 */
 #ifndef MB_DEVICE_DEVICE_H
 #define MB_DEVICE_DEVICE_H
@@ -30,11 +29,11 @@ struct mb_device {
     mb_pool *pool;
     mb_fft_cache *ffts;
     mb_pinned pinned;
-    mb_device *twin; /* shadow: the device it stands for; else NULL */
-    bool dry;        /* shadow: plan and account, run nothing */
+    mb_device *real; /* dry: the device it stands in for; else NULL */
+    bool dry;        /* plan and account, run nothing */
     bool dead;       /* a sticky error: every later call says so */
-    /* its steps are not for the ledger: a shadow opened to ask, or a device that a dry run replaces
-    ** */
+    /* its steps are not for the ledger: a dry device opened to ask, or a device that a dry run
+    ** replaces */
     bool silent;
 };
 
@@ -50,13 +49,13 @@ const char *mb_device_cuda_problem(void);
 ** first look-up. */
 void mb_device_set_plugin_folder(const char *folder);
 
-/* A new shadow of `device` with the same budget (or `budget` when not 0). Shadows are owned by the
-** caller. */
-mb_status mb_device_open_shadow(mb_device *device, uint64_t budget, mb_device **out);
-/* A shadow in the device's present state: its pool is a clone (mb_pool_clone, which has `room`),
-** so blocks are where they are on the device. Of a shadow, too. */
-mb_status mb_device_open_image(mb_device *device, uint64_t room, mb_device **out);
-void mb_device_close_shadow(mb_device *shadow);
+/* A new dry device like `device`, with an empty pool of the same budget (or `budget` when not 0).
+** The caller owns it. */
+mb_status mb_device_open_dry(mb_device *device, uint64_t budget, mb_device **out);
+/* A dry device in the present state of `device`, which may be dry, too: its pool is a clone
+** (mb_pool_clone, which has `room`), so blocks are where they are on the device. */
+mb_status mb_device_open_dry_copy(mb_device *device, uint64_t room, mb_device **out);
+void mb_device_close_dry(mb_device *dry);
 
 mb_status mb_device_upload(mb_device *device, void *to, const void *host, uint64_t bytes);
 mb_status mb_device_download(mb_device *device, void *host, const void *from, uint64_t bytes);

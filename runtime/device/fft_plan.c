@@ -1,7 +1,7 @@
 /*
 ** The plan cache of a device: a short list, searched linearly, least recently used dropped first.
-** Plans in use are never dropped. A shadow device shares its twin's cache, so a dry run asks for
-** the same work areas as the real run.
+** Plans in use are never dropped. A dry device shares the cache of the device it stands in for, so
+** a dry run asks for the same work areas as the real run.
 */
 #include "device/fft.h"
 #include "device/device.h"
@@ -54,7 +54,7 @@ mb_status mb_fft_cache_create(mb_device *device, mb_fft_cache **out)
 
 static mb_device *owner_of(mb_device *device)
 {
-    return device->twin ? device->twin : device;
+    return device->real ? device->real : device;
 }
 
 static void destroy_plan(mb_device *device, mb_fft_plan *plan)
@@ -196,7 +196,7 @@ uint64_t mb_fft_cache_library_bytes(mb_device *device)
 
 uint64_t mb_fft_cache_derived(const mb_device *device, const char **how)
 {
-    mb_fft_cache *cache = (device->twin ? device->twin : device)->ffts;
+    mb_fft_cache *cache = (device->real ? device->real : device)->ffts;
     pthread_mutex_lock(&cache->lock);
     *how = cache->how;
     uint64_t count = cache->derived;

@@ -1,6 +1,6 @@
 /*
 ** Pinned host memory of a device, with its account: a limit, what is live, the highest it was. It
-** is apart from the pool, which is memory of the device. On a shadow it is counted and there is
+** is apart from the pool, which is memory of the device. On a dry device it is counted and there is
 ** none. Threads: the account belongs to the thread that uses the device; the memory to whoever has
 ** it.
 */
@@ -20,13 +20,14 @@ typedef struct mb_device mb_device;
 typedef struct mb_pinned {
     uint64_t limit, live, peak;
     uint64_t refuse; /* so many requests are refused as the system would: see mb_pinned_refuse */
-    uint64_t placed; /* of a shadow: addresses handed out so far */
-    const char *refusal; /* of a shadow that only looks on: why every request fails; else NULL */
+    uint64_t placed; /* of a dry device: addresses handed out so far */
+    /* of a dry device whose memory is not planned: why every request fails; else NULL */
+    const char *refusal;
 } mb_pinned;
 
 /* Zeroed memory. `owner` as for mb_pool_alloc. Fails with MB_STATUS_BUDGET beyond the limit, and
-** where the system refuses it. The addresses of a shadow are different for different pieces, and
-** nothing is behind them. */
+** where the system refuses it. The addresses of a dry device are different for different
+** pieces, and nothing is behind them. */
 mb_status mb_pinned_alloc(mb_device *device, uint64_t bytes, const char *owner, void **address);
 void mb_pinned_free(mb_device *device, void *address, uint64_t bytes, const char *owner);
 

@@ -43,7 +43,7 @@ mb_status mb_rawfile_get(mb_rawfile *file, uint64_t offset, void *to, uint64_t c
 mb_status mb_rawfile_put(mb_rawfile *file, uint64_t offset, const void *from, uint64_t count);
 
 /* Element (i, j, ...) of the array is at offset + i * steps[0] + j * steps[1] + ...; host arrays of
-** any strides. On a shadow device nothing is read or written. Polls the cancel flag. */
+** any strides. On a dry device nothing is read or written. Polls the cancel flag. */
 mb_status mb_rawfile_read(mb_rawfile *file, uint64_t offset, const int64_t *steps, bool swap,
                           mb_array *array);
 mb_status mb_rawfile_write(mb_rawfile *file, uint64_t offset, const int64_t *steps,

@@ -44,13 +44,13 @@ typedef struct mb_carrier_options {
 ** thread. */
 mb_status mb_carrier_plan(const mb_carrier_options *options, int *slots, uint64_t *slot_bytes);
 
-/* Takes the pinned memory and starts the workers. On a shadow device the memory is only counted.
+/* Takes the pinned memory and starts the workers. On a dry device the memory is only counted.
 ** `owner` as for mb_pool_alloc. */
 mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options, const char *owner,
                             mb_carrier **out);
 /* Stops: what is not under way is dropped, what is under way is waited for. NULL is fine. */
 void mb_carrier_destroy(mb_carrier *carrier, const char *owner);
-/* For a carrier whose shadow device is gone before it: destroy leaves the device's account alone.
+/* For a carrier whose dry device is gone before it: destroy leaves the device's account alone.
 ** */
 void mb_carrier_forget_device(mb_carrier *carrier);
 

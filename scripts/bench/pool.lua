@@ -32,7 +32,7 @@ local function script_of_300(device)
     end
 end
 
--- Programs whose traces are replayed: called with a shadow device and a seed.
+-- Programs whose traces are replayed: called with a dry device and a seed.
 local TRACES = {
     {"FBP in chunks, flat field to slices", 1, function(device)
         local theta = mb.tomo.angles(1500)
@@ -122,11 +122,11 @@ return function(bench)
         local name, seeds, run = table.unpack(trace)
         local worst, worst_range, blocks, most = 0, 0, 0, 0
         for seed = 1, seeds do
-            local shadow <close> = device:shadow("1T")
-            run(shadow, seed)
-            local stats = mb.pool.stats(shadow)
+            local dry <close> = device:dry_device("1T")
+            run(dry, seed)
+            local stats = mb.pool.stats(dry)
             assert(stats.events <= 16384, "the trace is longer than the ring")
-            local peak, memory, range = mb.pool.smallest(shadow)
+            local peak, memory, range = mb.pool.smallest(dry)
             worst, worst_range = math.max(worst, memory / peak), math.max(worst_range, range / peak)
             blocks, most = math.max(blocks, stats.allocs), math.max(most, peak)
         end

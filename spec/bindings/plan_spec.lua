@@ -97,7 +97,7 @@ describe("plan.peak", function()
         assert.equal("text", results[5])
     end)
 
-    it("plans what plans, and what is a shadow", function()
+    it("plans what plans, and what is dry", function()
         local outer, inner, rows
         outer = mb.plan.peak(function()
             local a <close> = mb.zeros {1000}
@@ -115,10 +115,10 @@ describe("plan.peak", function()
         assert.equal(2 * 4096, outer.peak)
         assert.equal(2, #rows)
         assert.equal(2 * 4096, rows[1].peak)
-        local shadow <close> = mb.device("host"):shadow("1M")
-        local on_shadow <close> = mb.zeros({1000}, {device = shadow})
-        assert.equal(4096, mb.plan.peak(function() return on_shadow + 1 end, shadow).peak)
-        assert.equal(4096, mb.pool.stats(shadow).live)
+        local dry <close> = mb.device("host"):dry_device("1M")
+        local on_dry <close> = mb.zeros({1000}, {device = dry})
+        assert.equal(4096, mb.plan.peak(function() return on_dry + 1 end, dry).peak)
+        assert.equal(4096, mb.pool.stats(dry).live)
     end)
 
     it("leaves nothing behind an error", function()

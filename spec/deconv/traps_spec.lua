@@ -157,9 +157,9 @@ helper.each_device(function(device, test)
                 local method, options = table.unpack(case)
                 local function peak(iterations)
                     options.iterations = iterations
-                    return mb.plan.peak(function(shadow)
-                        local y <close> = mb.empty(image.shape, { device = shadow })
-                        local h <close> = mb.empty(psf.shape, { device = shadow })
+                    return mb.plan.peak(function(dry)
+                        local y <close> = mb.empty(image.shape, { device = dry })
+                        local h <close> = mb.empty(psf.shape, { device = dry })
                         deconv[method](y, h, options):release()
                     end, device).peak
                 end

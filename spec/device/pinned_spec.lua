@@ -158,8 +158,8 @@ helper.each_device(function(device, test)
         end)
 
         test("is refused where it cannot be", function()
-            local shadow <close> = mb.device(device):shadow()
-            assert.matches("shadow", (helper.failure(mb.empty, {4}, {pinned = shadow})))
+            local dry <close> = mb.device(device):dry_device()
+            assert.matches("dry device", (helper.failure(mb.empty, {4}, {pinned = dry})))
             assert.matches("no device cuda:999", (helper.failure(mb.empty, {4}, {pinned = "cuda:999"})))
             if device ~= "host" then
                 assert.matches("in host memory", (helper.failure(mb.empty, {4}, {device = device, pinned = device})))

@@ -179,7 +179,7 @@ describe("memory that there is", function()
         local reserved = mb.pool.stats("host").reserved
         local budget = reserved // 2 // 81920 * 81920
         local unit = budget // 80
-        local d <close> = host:shadow(budget)
+        local d <close> = host:dry_device(budget)
         local function block(units)
             return mb.empty({units * unit}, {dtype = "u8", device = d})
         end

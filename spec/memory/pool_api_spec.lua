@@ -4,8 +4,8 @@
 local mb = require "moonbeam"
 local helper = require "spec.helper"
 
-local function shadow(budget)
-    return mb.device("host"):shadow(budget)
+local function dry(budget)
+    return mb.device("host"):dry_device(budget)
 end
 
 describe("the pool by hand", function()
@@ -23,7 +23,7 @@ describe("the pool by hand", function()
     end)
 
     it("gives blocks that take what the ceilings say", function()
-        local d <close> = shadow(1 << 20)
+        local d <close> = dry(1 << 20)
         local a = mb.pool.alloc(1000, d)
         assert.equal(1000, a.bytes)
         assert.equal("u8", a.dtype)
@@ -44,7 +44,7 @@ describe("the pool by hand", function()
     end)
 
     it("gives blocks of any type", function()
-        local d <close> = shadow(1 << 20)
+        local d <close> = dry(1 << 20)
         local a <close> = mb.pool.alloc(1000, {dtype = "f32", device = d})
         assert.same({250}, a.shape)
         assert.equal("f32", a.dtype)
@@ -157,7 +157,7 @@ describe("the pool by hand", function()
     end)
 
     it("finds the hole before the first live block", function() -- defect: lost until the pool was empty
-        local d <close> = shadow(10 * 512)
+        local d <close> = dry(10 * 512)
         local a, b = mb.pool.alloc(4 * 512, d), mb.pool.alloc(6 * 512, d)
         local begin = mb.pool.blocks(d)[1].offset
         mb.pool.free(a)
@@ -168,7 +168,7 @@ describe("the pool by hand", function()
     end)
 
     it("refuses what does not fit without touching anything", function() -- defect: the caller went on with an unset block
-        local d <close> = shadow(4096)
+        local d <close> = dry(4096)
         local a <close> = mb.pool.alloc(4000, d)
         local text, err = helper.failure(mb.pool.alloc, 1, d)
         assert.equal("budget", err.code, text)
@@ -204,7 +204,7 @@ describe("the pool by hand", function()
     end)
 
     it("loses nothing when an operator fails", function() -- defect: scratch leaked on error paths
-        local d <close> = shadow(1 << 20)
+        local d <close> = dry(1 << 20)
         local a <close> = mb.zeros({64, 64}, {device = d})
         local live = mb.pool.stats(d).live
         for n = 1, 3 do
@@ -217,7 +217,7 @@ describe("the pool by hand", function()
     end)
 
     it("needs the largest need of a sequence, not their sum", function()
-        local d <close> = shadow(1 << 24)
+        local d <close> = dry(1 << 24)
         local a <close> = mb.zeros({50, 64}, {device = d})
         local out <close> = mb.empty({50, 64}, {device = d})
         local filter = mb.op.estimate("ramp_filter", {a}, {}, {device = d, given = true}).scratch
@@ -231,7 +231,7 @@ describe("the pool by hand", function()
     end)
 
     it("says what is free and how it is split", function()
-        local d <close> = shadow(100 * 512)
+        local d <close> = dry(100 * 512)
         local a = mb.pool.alloc(40 * 512, d)
         local stats = mb.pool.stats(d)
         assert.equal(60 * 512, stats.free)
@@ -321,7 +321,7 @@ describe("the pool by hand", function()
     end)
 
     it("draws its address range", function()
-        local d <close> = shadow(1 << 20)
+        local d <close> = dry(1 << 20)
         local a = mb.pool.alloc(1 << 16, d)
         local b = mb.pool.alloc(1 << 16, d)
         local c = mb.pool.alloc(512, d)
@@ -338,7 +338,7 @@ end)
 
 describe("what is live", function()
     it("is counted by line, by tag and by end", function()
-        local d <close> = shadow(1 << 20)
+        local d <close> = dry(1 << 20)
         local line = debug.getinfo(1, "l").currentline
         local a = mb.pool.alloc(1000, d)
         local b, c
@@ -374,7 +374,7 @@ describe("what is live", function()
     end)
 
     it("says what is lost to rounding and to pitch", function()
-        local d <close> = shadow(1 << 20)
+        local d <close> = dry(1 << 20)
         local a <close> = mb.pool.alloc(1000, d)
         local p <close> = mb.pool.alloc_pitched(700, 20, {device = d})
         local stats = mb.pool.stats(d)
@@ -388,7 +388,7 @@ describe("what is live", function()
     end)
 
     it("can be a gigabyte a thousand times within four, when nobody releases it", function()
-        local d <close> = shadow("4G")
+        local d <close> = dry("4G")
         for _ = 1, 1000 do
             mb.empty({250000000}, {device = d})
         end
@@ -488,7 +488,7 @@ describe("debug mode", function()
         assert.equal(0, #mb.ledger_diff(predicted, measured))
         assert.equal(offset, dry_offset)
         assert.equal(3 * 512 + 4096, offset) -- three guards and the first block
-        local d <close> = shadow(1 << 20)
+        local d <close> = dry(1 << 20)
         mb.pool.debug(true, d)
         local a <close> = mb.pool.alloc(512, d)
         assert.equal(512, mb.pool.blocks(d)[1].offset)
@@ -500,7 +500,7 @@ end)
 
 describe("the smallest pool for a trace", function()
     it("is found by replaying it", function()
-        local d <close> = shadow(1 << 20)
+        local d <close> = dry(1 << 20)
         -- Two neighbours go, the block between stays: a request as large as both does not fit into
         -- the holes.
         local a, b, c = mb.pool.alloc(4 * 512, d), mb.pool.alloc(512, d), mb.pool.alloc(4 * 512, d)
@@ -517,7 +517,7 @@ describe("the smallest pool for a trace", function()
     end)
 
     it("is within 8 percent of what is live for programs on images", function()
-        local d <close> = shadow("64G")
+        local d <close> = dry("64G")
         local theta = mb.tomo.angles(1500)
         for chunk = 1, 6 do
             local rows = chunk == 6 and 37 or 64
@@ -535,7 +535,7 @@ end)
 
 describe("the pool's trace", function()
     local function record()
-        local d = shadow(1 << 20)
+        local d = dry(1 << 20)
         local a, b = mb.pool.alloc(1000, d), mb.pool.alloc(5000, d)
         a:release()
         b:release()
@@ -613,7 +613,7 @@ describe("the pool's trace", function()
     end)
 
     it("can be replayed when it has forgotten its beginning", function()
-        local d <close> = shadow(1 << 20)
+        local d <close> = dry(1 << 20)
         local old = mb.pool.alloc(1, d)
         for _ = 1, 10000 do
             mb.pool.alloc(1000, d):release()
@@ -631,7 +631,7 @@ describe("the pool's trace", function()
     end)
 
     it("keeps the latest events", function()
-        local d <close> = shadow(1 << 20)
+        local d <close> = dry(1 << 20)
         for i = 1, 20000 do
             mb.pool.alloc(i % 4 * 512 + 1, d):release()
         end

@@ -1,13 +1,13 @@
 -- The pool through Lua. Shadow devices have a purely virtual range, so big sizes cost nothing here.
 local mb = require "moonbeam"
 
-local function shadow(budget)
-    return mb.device("host"):shadow(budget)
+local function dry(budget)
+    return mb.device("host"):dry_device(budget)
 end
 
 describe("pool", function()
     it("rounds to 512 bytes and counts exactly", function()
-        local d <close> = shadow(1 << 20)
+        local d <close> = dry(1 << 20)
         local a = mb.empty({1}, {device = d})
         assert.equal(512, mb.pool.stats(d).live)
         assert.equal(4, mb.pool.stats(d).requested)
@@ -22,14 +22,14 @@ describe("pool", function()
     end)
 
     it("takes no memory for empty arrays", function()
-        local d <close> = shadow(1 << 20)
+        local d <close> = dry(1 << 20)
         local a <close> = mb.empty({0, 5}, {device = d})
         assert.equal(0, mb.pool.stats(d).live)
         assert.equal(0, a.elements)
     end)
 
     it("allows exactly the budget and refuses one unit more, saying what would do", function()
-        local d <close> = shadow(10 * 512)
+        local d <close> = dry(10 * 512)
         local a <close> = mb.empty({10 * 128}, {device = d})
         assert.equal(10 * 512, a.bytes)
         local ok, err = pcall(mb.empty, {1}, {device = d})
@@ -41,7 +41,7 @@ describe("pool", function()
     end)
 
     it("uses every hole: any order of release leaves one range", function()
-        local d <close> = shadow(64 * 512)
+        local d <close> = dry(64 * 512)
         local arrays = {}
         for i = 1, 64 do
             arrays[i] = mb.empty({128}, {device = d})
@@ -60,7 +60,7 @@ describe("pool", function()
     end)
 
     it("agrees with an oracle over random allocations and releases", function()
-        local d <close> = shadow(4 << 30)
+        local d <close> = dry(4 << 30)
         local live, arrays, bytes = {}, 0, 0
         local state = 12345
         local function random(n)
@@ -94,7 +94,7 @@ describe("pool", function()
     end)
 
     it("measures nested peaks above their own entries", function()
-        local d <close> = shadow(1 << 30)
+        local d <close> = dry(1 << 30)
         local base = mb.empty({1024}, {device = d})
         local outer = mb.pool.scope(d)
         local a = mb.empty({1024}, {device = d})

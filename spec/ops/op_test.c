@@ -76,26 +76,26 @@ static void runs_on_the_host(void)
 /* A plan for a GPU must not promise bytes for a call that the GPU then refuses. */
 static void is_refused_elsewhere(const char *id)
 {
-    mb_device *device, *shadow;
+    mb_device *device, *dry;
     mb_pool_stats before, after;
     mb_array *arrays[MB_OP_MAX_ARRAYS] = {NULL};
     mb_spec specs[MB_OP_MAX_ARRAYS] = {{true, MB_F32, {1, {3}}}};
     mb_op_estimate estimate;
     EXPECT(mb_device_open(id, &device) == MB_STATUS_OK);
-    EXPECT(mb_device_open_shadow(device, 0, &shadow) == MB_STATUS_OK);
-    EXPECT(mb_array_create(shadow, MB_F32, &shape, "op_test", &arrays[0]) == MB_STATUS_OK);
-    mb_pool_get_stats(shadow->pool, &before);
-    EXPECT(mb_op_run(&host_only, NULL, arrays, shadow, "op_test") == MB_STATUS_UNSUPPORTED);
+    EXPECT(mb_device_open_dry(device, 0, &dry) == MB_STATUS_OK);
+    EXPECT(mb_array_create(dry, MB_F32, &shape, "op_test", &arrays[0]) == MB_STATUS_OK);
+    mb_pool_get_stats(dry->pool, &before);
+    EXPECT(mb_op_run(&host_only, NULL, arrays, dry, "op_test") == MB_STATUS_UNSUPPORTED);
     printf("%s: %s\n", mb_error_last()->op, mb_error_last()->text);
     mb_error_clear();
-    mb_pool_get_stats(shadow->pool, &after);
+    mb_pool_get_stats(dry->pool, &after);
     EXPECT(arrays[1] == NULL && after.live == before.live && after.allocs == before.allocs);
     EXPECT(mb_op_estimate_memory(&host_only, NULL, specs, NULL, device, &estimate) ==
            MB_STATUS_UNSUPPORTED);
     printf("%s: %s\n", mb_error_last()->op, mb_error_last()->text);
     mb_error_clear();
     mb_array_destroy(arrays[0]);
-    mb_device_close_shadow(shadow);
+    mb_device_close_dry(dry);
 }
 
 int main(int argc, char **argv)

@@ -69,8 +69,8 @@ end
 
 -- The peak of fbp on an own sinogram, dry; with the sinogram.
 local function peak_of(device, shape, angles, options)
-    return mb.plan.peak(function(shadow)
-        local sino <close> = mb.empty(shape, {device = shadow})
+    return mb.plan.peak(function(dry)
+        local sino <close> = mb.empty(shape, {device = dry})
         mb.tomo.fbp(sino, angles, options):release()
     end, device).peak
 end
@@ -127,10 +127,10 @@ describe("modes of tomo.fbp", function()
                     local given <close> = mb.zeros(expected.shape, {device = device})
                     assert.equal(given, mb.tomo.fbp(own, angles, with(options, {out = given})))
                     helper.assert_close(expected, given, 1e-6)
-                    local shadow <close> = mb.device(device):shadow(least)
-                    local shape <close> = mb.empty(sino.shape, {device = shadow})
+                    local dry <close> = mb.device(device):dry_device(least)
+                    local shape <close> = mb.empty(sino.shape, {device = dry})
                     mb.tomo.fbp(shape, angles, with(options, {mode = "auto"})):release()
-                    assert.equal(least, mb.pool.stats(shadow).live_peak)
+                    assert.equal(least, mb.pool.stats(dry).live_peak)
                 end)
                 fbp.COPY_BYTES = usual
                 assert(ok, err)
@@ -196,14 +196,14 @@ describe("modes of tomo.fbp", function()
             local shape = {8, ANGLES, COLS}
             local fast, least = peak_of("host", shape, theta, {}), peak_of("host", shape, theta, {mode = "in_place"})
             local function peak_under(budget)
-                local shadow <close> = mb.device("host"):shadow(budget)
-                local sino <close> = mb.empty(shape, {device = shadow})
+                local dry <close> = mb.device("host"):dry_device(budget)
+                local sino <close> = mb.empty(shape, {device = dry})
                 local ok, slices = pcall(mb.tomo.fbp, sino, theta, {mode = "auto"})
                 if not ok then
                     return nil, slices
                 end
                 slices:release()
-                return mb.pool.stats(shadow).live_peak
+                return mb.pool.stats(dry).live_peak
             end
             assert.is_true(least < fast)
             assert.equal(fast, peak_under(fast))

@@ -594,7 +594,7 @@ describe("scan", function()
         assert.is_truthy(helper.failure(s.projections, s):find("closed"))
     end)
 
-    it("makes shadows in a dry run", function()
+    it("makes arrays without data in a dry run", function()
         nxtomo()
         local s <close> = opened()
         local plan = mb.plan.peak(function(device)

@@ -90,8 +90,8 @@ describe("slice_shifts", function()
                 for _, mode in ipairs {"fast", "in_place", "auto"} do
                     for _, consume in ipairs {false, true} do
                         local options = options_with(shifts, {mode = mode, consume = consume})
-                        local predicted = mb.plan.peak(function(shadow)
-                            local shape <close> = mb.empty(sino.shape, {device = shadow})
+                        local predicted = mb.plan.peak(function(dry)
+                            local shape <close> = mb.empty(sino.shape, {device = dry})
                             mb.tomo.fbp(shape, theta, options):release()
                         end, device).peak
                         mb.collect()

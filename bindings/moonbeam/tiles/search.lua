@@ -242,8 +242,8 @@ function search.table(plan)
     return table.concat(lines, "\n")
 end
 
---- Plans fn(device, host, mirror): what it takes on both, {device =, host =} in bytes beyond the
--- volumes, and the PSF, that mirror has made images of. A file stays itself: of a plan nothing of
+--- Plans fn(device, host, dry): what it takes on both, {device =, host =} in bytes beyond the
+-- volumes, and the PSF, that dry has made copies of. A file stays itself: of a plan nothing of
 -- it is moved.
 function search.peaks(device, fn)
     device = mb.device(device)
@@ -257,16 +257,16 @@ function search.peaks(device, fn)
             end
         end})
         local on_device, on_host = mb.pool.stats(device).live, mb.pool.stats(host).live
-        local function image_of(array, on)
-            local image = mb.empty(array.shape, {dtype = array.dtype, device = on})
-            made[#made + 1] = image
+        local function dry_copy(array, on)
+            local copy = mb.empty(array.shape, {dtype = array.dtype, device = on})
+            made[#made + 1] = copy
             base.device, base.host = mb.pool.stats(device).live - on_device,
                 mb.pool.stats(host).live - on_host
-            return image
+            return copy
         end
         fn(device, host, function(volume)
             if type(volume) == "userdata" then -- the PSF: there, or to be copied there
-                return volume.device == device and image_of(volume, device)
+                return volume.device == device and dry_copy(volume, device)
                     or mb.empty(volume.shape, {dtype = volume.dtype, device = device})
             elseif not volume.array then
                 return volume
@@ -277,7 +277,7 @@ function search.peaks(device, fn)
                     device.id),
                     {op = "tiles.peaks", arg = "device"})
             end
-            return volumes.of_array(image_of(volume, on))
+            return volumes.of_array(dry_copy(volume, on))
         end)
     end
     local peak = mb.plan.peaks(run, {device}).peak

@@ -317,7 +317,7 @@ end
 --                     (and exact). With consume the peak is sinogram + slices + one small batch (BATCH_BYTES above, or one
 --                     slice's need); without, one copy of a slice's sinogram more. "auto": fast,
 --                     or in_place where fast does
---                     not fit the budget of the sinogram's device (in a dry run: of the shadow)
+--                     not fit the budget of the sinogram's device (in a dry run: of the dry device)
 --                     and the values are the same.
 --   half_acquisition  true: a whole turn with the axis, `center`, near an edge of the detector. The slices cover the whole
 --                     field of view, E = floor(2a) + 1 pixels for an axis a columns from the far edge; the default scale

@@ -118,9 +118,9 @@ local function peak_of(way, shape, angles, options, device)
     local given = mb.pool.round(4 * (#shape == 3 and shape[1]
         or 1) * shape[#shape - 1] * shape[#shape])
         + (options.out and mb.pool.round(options.out.bytes) or 0)
-    return mb.plan.peak(function(shadow)
-        local sino <close> = mb.empty(shape, {device = shadow})
-        own.out = options.out and mb.empty(options.out.shape, {device = shadow})
+    return mb.plan.peak(function(dry)
+        local sino <close> = mb.empty(shape, {device = dry})
+        own.out = options.out and mb.empty(options.out.shape, {device = dry})
         run(way, sino, angles, own):release()
     end, device).peak - given
 end

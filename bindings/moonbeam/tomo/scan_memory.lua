@@ -99,8 +99,8 @@ local function parts_of(options, op)
     scan_plan.take(job, scan_plan.ways_of(job)[1])
     local function peak_of(work)
         return function(count)
-            return mb.plan.peak(function(shadow)
-                work(scan, settings, shadow, count, job.memo)
+            return mb.plan.peak(function(dry)
+                work(scan, settings, dry, count, job.memo)
             end, device).peak
         end
     end

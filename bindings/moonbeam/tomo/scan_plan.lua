@@ -1,7 +1,7 @@
 --- What the reconstruction of a scan takes, known before a frame is read. `mb.recon.plan` and its
 -- kin are these.
 --
--- Nothing is modelled: the functions that run are dry-run on a shadow of the device. The rotation
+-- Nothing is modelled: the functions that run are dry-run on a dry device. The rotation
 -- axis decides how much the direct Fourier method takes, and how wide the slices of a half
 -- acquisition are, but it is found in the frames. So there are two plans. Plan A holds for every
 -- axis that the search may return. Plan B is made when the axis is known, with the method and the
@@ -117,10 +117,10 @@ local function axes_for(job, count)
     return deciding_axes(job.scan, job.device, job.settings, heights, job.memo)
 end
 
--- The run in chunks of so many rows on a shadow of the device, for one axis or all that decide.
-local function dry_run(job, shadow, count, axis)
+-- The run in chunks of so many rows on a dry device, for one axis or all that decide.
+local function dry_run(job, dry, count, axis)
     for _, center in ipairs(axis and {axis} or axes_for(job, count)) do
-        scan_work.run(job.scan, shadow, chunks_for(job, count),
+        scan_work.run(job.scan, dry, chunks_for(job, count),
             with(job.settings, {center = center}), {})
     end
 end
@@ -135,8 +135,8 @@ end
 local function run_peak(job, count)
     local most, worst = -1, nil
     for _, axis in ipairs(axes_for(job, count)) do
-        local peak = device_peak(job, function(shadow)
-            dry_run(job, shadow, count, axis)
+        local peak = device_peak(job, function(dry)
+            dry_run(job, dry, count, axis)
         end)
         if peak > most then
             most, worst = peak, axis
@@ -147,16 +147,16 @@ end
 
 -- What the search for the axis takes, in bytes; nil where the axis is given.
 local function search_peak(job)
-    return not job.settings.center and device_peak(job, function(shadow)
-        scan_center.find(job.scan, with(job.settings, {device = shadow}))
+    return not job.settings.center and device_peak(job, function(dry)
+        scan_center.find(job.scan, with(job.settings, {device = dry}))
     end) or nil
 end
 
 -- What a look at the values takes (see scan_values.lua); nil where it has been done.
 local function look_peak(job)
     local unseen = setmetatable({values_planned = false}, {__index = job.scan})
-    return not job.scan.values_found and job.scan.n_flats and device_peak(job, function(shadow)
-        scan_values.check(unseen, with(job.settings, {device = shadow}))
+    return not job.scan.values_found and job.scan.n_flats and device_peak(job, function(dry)
+        scan_values.check(unseen, with(job.settings, {device = dry}))
     end) or nil
 end
 
@@ -167,9 +167,9 @@ local function range_peak(job)
     if not (dtype == "u16" or dtype == "f16" and not job.settings.range) then
         return nil
     end
-    return device_peak(job, function(shadow)
+    return device_peak(job, function(dry)
         for _, axis in ipairs(deciding_axes(job.scan, job.device, job.settings, {1}, job.memo)) do
-            scan_work.find_range(job.scan, with(job.settings, {device = shadow, center = axis}))
+            scan_work.find_range(job.scan, with(job.settings, {device = dry, center = axis}))
         end
     end)
 end
@@ -250,8 +250,8 @@ local function rows_that_fit(job, available)
             return run_peak(job, chunk) <= available and chunk or 0
         end
     end
-    return (mb.plan.max_count(function(shadow, count)
-        dry_run(job, shadow, count)
+    return (mb.plan.max_count(function(dry, count)
+        dry_run(job, dry, count)
     end, {device = job.device, available = available, limit = most_rows(job),
         granularity = packet_of(job)}))
 end

@@ -66,7 +66,7 @@ static mb_status planned_memory(void *self, uint64_t *free_bytes, uint64_t *tota
     return MB_STATUS_OK;
 }
 
-/* Addresses only, as a shadow's. */
+/* Addresses only, as a dry device's. */
 static mb_status planned_reserve(void *self, uint64_t bytes, void **base)
 {
     (void)self;

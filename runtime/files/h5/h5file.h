@@ -161,7 +161,7 @@ bool mb_h5_dataset_is_open(const mb_h5_dataset *dataset);
 /* Reads a hyperslab (one range per axis, steps >= 1) into `array`, whose elements in row-major
 ** order are those of the slab; HDF5 converts the elements. Integers that do not fit are clamped;
 ** floating point does not become integer. The array must be contiguous. On a device other than the
-** host the data go through a buffer of 32 MiB. Polls the cancel flag. On a shadow device nothing is
+** host the data go through a buffer of 32 MiB. Polls the cancel flag. On a dry device nothing is
 ** read. */
 mb_status mb_h5_dataset_read(mb_h5_dataset *dataset, const mb_range *ranges, mb_array *array);
 /* The same into host memory. */
