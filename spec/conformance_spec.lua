@@ -106,7 +106,8 @@ local function release_results(results, inputs)
 end
 
 local function estimate(descriptor, sample, inputs, device, given)
-    return mb.op.estimate(descriptor.name, inputs, sample.params, { device = device, given = given })
+    return mb.op.estimate(descriptor.name, inputs, sample.params,
+        { device = device, given = given })
 end
 
 local function result_values(results)
@@ -397,7 +398,8 @@ end
 
 local function check_messages(descriptor, sample)
     local inputs = make_inputs(descriptor, sample, "host")
-    local text, err = helper.failure(call, descriptor, sample, inputs, "host", { no_such_option = 1 })
+    local text, err = helper.failure(call, descriptor, sample, inputs, "host",
+        { no_such_option = 1 })
     assert.equal("argument", err.code)
     assert.equal(descriptor.name, err.op)
     assert.truthy(text:find("no_such_option", 1, true))

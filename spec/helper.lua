@@ -29,7 +29,8 @@ local function leak_report(device, stats)
         ("%d bytes are live on %s after the spec:"):format(stats.live, device.id),
     }
     for _, block in ipairs(mb.pool.blocks(device)) do
-        lines[#lines + 1] = ("  %d bytes (%s) made at %s"):format(block.bytes, block["end"], block.owner)
+        lines[#lines + 1] = ("  %d bytes (%s) made at %s"):format(block.bytes, block["end"],
+            block.owner)
     end
     return table.concat(lines, "\n")
 end
@@ -140,7 +141,8 @@ function helper.run_program(arguments, input, program)
     local f = assert(io.open(input_name, "w"))
     f:write(input or "")
     f:close()
-    local _, _, status = os.execute(("%s %s <%s >%s 2>&1"):format(program or helper.program, arguments,
+    local _, _, status = os.execute(("%s %s <%s >%s 2>&1"):format(program
+        or helper.program, arguments,
         input_name, output_name))
     f = assert(io.open(output_name))
     local output = f:read("a")

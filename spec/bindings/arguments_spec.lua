@@ -46,11 +46,13 @@ describe("arguments of functions in Lua", function()
     end
 
     it("are checked by tomo.reconstruct and choose_method alone", function()
-        refuses("method is the string 'x'; there are auto, fbp, fourier", mb.tomo.reconstruct, sino, angles, { method = "x" })
+        refuses("method is the string 'x'; there are auto, fbp, fourier", mb.tomo.reconstruct, sino,
+            angles, { method = "x" })
         refuses("out is 5; give an array", mb.tomo.reconstruct, sino, angles, { out = 5 })
         refuses("shape is missing", mb.tomo.choose_method)
         refuses("extent 3 of shape is %-16", mb.tomo.choose_method, { 3, 12, -16 }, angles)
-        assert.equal("table", type(mb.tomo.choose_method({ 3, 12, 16 }, angles))) -- on the default device
+        -- on the default device
+        assert.equal("table", type(mb.tomo.choose_method({ 3, 12, 16 }, angles)))
     end)
 
     it("are checked where the rotation centre is looked for", function()
@@ -66,7 +68,8 @@ describe("arguments of functions in Lua", function()
         refuses("range is NaN", mb.tomo.find_center_metric, slice, angles, { range = 0 / 0 })
         refuses("guess is 500", mb.tomo.find_center_metric, slice, angles, { guess = 500 })
         refuses("unknown metric", mb.tomo.find_center_metric, slice, angles, { metric = 5 })
-        refuses("metric gave a nil", mb.tomo.find_center_metric, slice, angles, { metric = function() end })
+        refuses("metric gave a nil", mb.tomo.find_center_metric, slice, angles,
+            { metric = function() end })
         local stack <close> = mb.ones { 12, 4, 16 }
         refuses("angles has 2 numbers; give 12", mb.tomo.find_center, stack, { 1, 2 })
         refuses("element 2 of angles is NaN", mb.tomo.opposite_pair, { 1, 0 / 0 })
@@ -85,7 +88,8 @@ describe("arguments of functions in Lua", function()
         refuses('%(a:cast%("f32"%) converts%)', mb.tomo.line_integrals, doubles)
     end)
 
-    for _, name in ipairs { "richardson_lucy", "landweber", "gradient_consensus", "wiener", "tikhonov" } do
+    for _, name in ipairs { "richardson_lucy", "landweber", "gradient_consensus", "wiener",
+        "tikhonov" } do
         it("are checked by deconv." .. name, function()
             local f = mb.deconv[name]
             local image <close> = mb.random({ 4, 6, 8 }, { seed = 3, low = 1, high = 2 })

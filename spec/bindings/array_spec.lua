@@ -43,7 +43,8 @@ describe("making arrays", function()
         assert.matches("ragged", (helper.failure(mb.array, { { 1, 2 }, 3 })))
         assert.matches("%[1%]%[2%] is a string", (helper.failure(mb.array, { { 1, "x" } })))
         assert.matches("not from a string", (helper.failure(mb.array, "x")))
-        assert.matches("{re, im}", (helper.failure(mb.array, { { 1, 2, 3 } }, { dtype = "c64" })), 1, true)
+        assert.matches("{re, im}", (helper.failure(mb.array, { { 1, 2, 3 } }, { dtype = "c64" })),
+            1, true)
         local cycle = {}
         cycle[1] = cycle
         assert.matches("deep", (helper.failure(mb.array, cycle)))

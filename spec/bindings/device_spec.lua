@@ -148,7 +148,8 @@ describe("planning", function()
         assert.equal(0, none)
         assert.equal("budget", err.code)
         assert.equal(0, mb.plan.max_count(work, { available = "10M", granularity = 1000 }))
-        assert.equal(n // 50 * 50, (mb.plan.max_count(work, { available = "10M", granularity = 50 })))
+        assert.equal(n // 50 * 50,
+            (mb.plan.max_count(work, { available = "10M", granularity = 50 })))
         assert.matches("boom", (helper.failure(mb.plan.max_count, function()
             error "boom"
         end, {})))
@@ -156,7 +157,8 @@ describe("planning", function()
 
     helper.gpu_it("takes a GPU for an older one when told", function()
         local function capability(value)
-            return helper.run_program("-e 'print(require(\"moonbeam\").device(\"cuda:0\").capability)'", "",
+            return helper.run_program(
+                "-e 'print(require(\"moonbeam\").device(\"cuda:0\").capability)'", "",
                 ("MOONBEAM_CUDA_CAPABILITY=%s '%s'"):format(value, helper.program))
         end
         local own = mb.device("cuda:0").capability
@@ -164,7 +166,8 @@ describe("planning", function()
         assert.equal(own .. "\n", capability "999")
         assert.equal("75\n", capability "75")
         for _, value in ipairs { "old", "8.0", "70" } do
-            assert.matches(("MOONBEAM_CUDA_CAPABILITY is '%s'"):format(value), capability(value), 1, true)
+            assert.matches(("MOONBEAM_CUDA_CAPABILITY is '%s'"):format(value), capability(value), 1,
+                true)
         end
     end)
 

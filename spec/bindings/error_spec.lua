@@ -98,10 +98,12 @@ end)
 describe("calling an operator", function()
     it("says what is missing or too much", function()
         local a <close> = mb.zeros { 2 }
-        assert.matches("argument 2 of convert, 'dtype', is missing", (helper.failure(mb.convert, a)))
+        assert.matches("argument 2 of convert, 'dtype', is missing",
+            (helper.failure(mb.convert, a)))
         assert.matches("takes 2 arguments", (helper.failure(mb.convert, a, "f32", {}, 1)))
         assert.matches("must be a table of options", (helper.failure(mb.convert, a, "f32", 1)))
-        assert.matches("is argument 2 of convert", (helper.failure(mb.convert, a, "f32", { dtype = "f32" })))
+        assert.matches("is argument 2 of convert",
+            (helper.failure(mb.convert, a, "f32", { dtype = "f32" })))
         assert.matches("are named", (helper.failure(mb.convert, a, "f32", { 1 })))
         assert.matches("a must be an array, not a number", (helper.failure(mb.convert, 1, "f32")))
     end)
@@ -111,7 +113,8 @@ describe("calling an operator", function()
         local b <close> = mb.zeros { 3 }
         assert.equal("shape", select(2, helper.failure(mb.convert, a, "f32", { out = b })).code)
         assert.matches("out must be an array", (helper.failure(mb.convert, a, "f32", { out = 1 })))
-        assert.matches("no result 'nope'", (helper.failure(mb.convert, a, "f32", { out = { nope = b } })))
+        assert.matches("no result 'nope'",
+            (helper.failure(mb.convert, a, "f32", { out = { nope = b } })))
         local c <close> = mb.empty { 2 }
         assert.equal(c, mb.convert(a, "f32", { out = c }))
         assert.equal(c, mb.convert(a, "f32", { out = { result = c } }))
@@ -155,10 +158,12 @@ describe("calling an operator", function()
         assert.equal(60 * 512, err.owners[1].bytes)
         assert.equal(1, err.owners[1].blocks)
         assert.matches("%.lua:%d+$", err.owners[1].owner)
-        assert.same({ collected_arrays = 1, collected_bytes = 512, dropped_plans = err.tried.dropped_plans }, err.tried)
+        assert.same({ collected_arrays = 1, collected_bytes = 512,
+            dropped_plans = err.tried.dropped_plans }, err.tried)
         local _, lines = text:gsub("\n", "")
         assert.is_true(lines >= 6 and lines < 24, text)
-        for _, part in ipairs { "request  20480 bytes: f32 2 x 2560", "live 35 KiB", "limit 50 KiB", "largest hole 15 KiB",
+        for _, part in ipairs { "request  20480 bytes: f32 2 x 2560", "live 35 KiB", "limit 50 KiB",
+            "largest hole 15 KiB",
             "30 KiB in 1 block by ", "full collection", "enough   a budget of 56320 bytes" } do
             assert.truthy(text:find(part, 1, true), text)
         end

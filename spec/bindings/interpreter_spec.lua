@@ -23,7 +23,8 @@ describe("the command line", function()
             local command = (environment and "env " .. environment .. " " or "") .. program
             local output, status = helper.run_program(arguments, input, command)
             -- Lua's own main is a C function less deep.
-            output = output:gsub("\n%s+%[C%]: in %?", ""):gsub("^" .. program:gsub("%p", "%%%0"), "lua")
+            output = output:gsub("\n%s+%[C%]: in %?", ""):gsub("^" .. program:gsub("%p", "%%%0"),
+                "lua")
             results[i] = { output = output, status = status }
         end
         return results[1], results[2]
@@ -142,7 +143,8 @@ describe("the command line", function()
             assert.matches("^usage: .*%-%-device", output)
             assert.equal(0, status)
         end
-        local output = helper.run_program([[--device host -e 'print(require("moonbeam").default_device().id)']])
+        local output = helper.run_program(
+            [[--device host -e 'print(require("moonbeam").default_device().id)']])
         assert.equal("host\n", output)
     end)
 
@@ -224,7 +226,8 @@ describe("the command line", function()
     end)
 
     it("starts a prompt", function()
-        local output, status = helper.run_program("-i", "mb.ones{2, 2}\nfor i = 1, 1 do\nprint('in')\nend\n")
+        local output, status = helper.run_program("-i",
+            "mb.ones{2, 2}\nfor i = 1, 1 do\nprint('in')\nend\n")
         assert.equal(0, status)
         assert.matches("f32 2 x 2, 16 B, host\n  1  1\n  1  1\n", output)
         assert.matches(">> in\n", output)
@@ -233,7 +236,8 @@ describe("the command line", function()
     it("ends with one line for an error object", function()
         local output, status = helper.run_program([[-e 'require("moonbeam").zeros({-1})']])
         assert.equal(1, status)
-        assert.matches("^[^\n]*%(command line%):1: zeros: shape has a negative extent, %-1\n$", output)
+        assert.matches("^[^\n]*%(command line%):1: zeros: shape has a negative extent, %-1\n$",
+            output)
     end)
 
     it("fails with --leaks when a script leaves arrays live, and lists them by line", function()
@@ -244,12 +248,14 @@ describe("the command line", function()
             f:close()
             return helper.run_program("--leaks " .. name)
         end
-        local output, status = run("kept = {mb.zeros{1000}}\nfor i = 2, 3 do kept[i] = mb.ones{10} end\nmb.zeros{99}")
+        local output, status =
+            run("kept = {mb.zeros{1000}}\nfor i = 2, 3 do kept[i] = mb.ones{10} end\nmb.zeros{99}")
         assert.equal(1, status)
         assert.matches("leaks on host: 5120 bytes in 3 blocks were still live:\n  4096 bytes in 1 block made at [^\n]*:2,",
             output)
         assert.matches("\n  1024 bytes in 2 blocks made at [^\n]*:3,", output)
-        output, status = run("local a = mb.zeros{1000}\nlocal b = a + 1\nb:release()") -- a is only forgotten
+        -- a is only forgotten
+        output, status = run("local a = mb.zeros{1000}\nlocal b = a + 1\nb:release()")
         assert.equal("", output)
         assert.equal(0, status)
         output, status = run("kept = mb.zeros{1000}\nerror('no more')")
@@ -285,7 +291,8 @@ describe("the command line", function()
             assert.matches("closed\n.*interrupted by SIG" .. name, output)
             assert.not_matches("went on", output)
         end
-        local output, status = helper.run_program("-", text:format("HUP"), "nohup " .. helper.program)
+        local output, status = helper.run_program("-", text:format("HUP"),
+            "nohup " .. helper.program)
         assert.equal(0, status)
         assert.matches("went on", output)
     end)
@@ -378,7 +385,8 @@ describe("a stock interpreter", function()
             return
         end
         f:close()
-        local lua_half = package.searchpath("moonbeam", package.path):match("^(.*)/moonbeam/init%.lua$")
+        local lua_half = package.searchpath("moonbeam",
+            package.path):match("^(.*)/moonbeam/init%.lua$")
         local output, status = helper.run_program("-", [[
             local mb = require "moonbeam"
             local a <close> = mb.ones { 2, 3 }

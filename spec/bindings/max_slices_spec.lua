@@ -10,27 +10,33 @@ describe("op.max_slices", function()
             options.granularity = 1
             return mb.op.max_slices(op, options)
         end
-        local n, dtype, bytes = count("unary", {pattern = "projection", dims = {10, 20}, dtype = "f32", available = 14450,
+        local n, dtype, bytes = count("unary", {pattern = "projection", dims = {10, 20},
+            dtype = "f32", available = 14450,
             params = {fn = "exp"}})
         assert.equal(9, n)
         assert.equal("f32", dtype)
         assert.equal(14400, bytes)
         local available = (5 * 2560 * 200 + 42) * 2
-        n, dtype = count("convert", {pattern = "sinogram", dims = {5, 2560}, dtype = "u16", available = available,
+        n, dtype = count("convert", {pattern = "sinogram", dims = {5, 2560}, dtype = "u16",
+            available = available,
             params = {dtype = "u16"}})
         assert.equal(100, n)
         assert.equal("u16", dtype)
-        n, dtype = count("convert", {dim = 2, dims = {5, 2560}, dtype = "f32", available = available, params = {dtype = "f32"}})
+        n, dtype = count("convert", {dim = 2, dims = {5, 2560}, dtype = "f32",
+            available = available, params = {dtype = "f32"}})
         assert.equal(50, n)
         assert.equal("f32", dtype)
-        n, dtype = count("convert", {dim = 1, dims = {5, 2560}, dtype = "u16", available = available, params = {dtype = "f32"}})
+        n, dtype = count("convert", {dim = 1, dims = {5, 2560}, dtype = "u16",
+            available = available, params = {dtype = "f32"}})
         assert.equal(66, n)
         assert.equal("f32", dtype)
     end)
 
     it("counts what the pool takes unless told otherwise", function()
-        local options = {pattern = "projection", dims = {10, 20}, available = 14450, params = {fn = "exp"}}
-        assert.equal(8, (mb.op.max_slices("unary", options))) -- 9 slices are 7200 bytes, 7680 in units, twice
+        local options = {pattern = "projection", dims = {10, 20}, available = 14450,
+            params = {fn = "exp"}}
+        -- 9 slices are 7200 bytes, 7680 in units, twice
+        assert.equal(8, (mb.op.max_slices("unary", options)))
         options.available = 2 * 7680
         assert.equal(9, (mb.op.max_slices("unary", options)))
         options.available = "1K"
@@ -56,9 +62,11 @@ describe("op.max_slices", function()
         local function failure(op, options)
             return helper.failure(mb.op.max_slices, op, options)
         end
-        assert.matches("cannot be cut along axis 3; it can along 1", (failure("backproject", {dim = 3, dims = {5, 5},
+        assert.matches("cannot be cut along axis 3; it can along 1",
+            (failure("backproject", {dim = 3, dims = {5, 5},
             available = 1000})))
-        assert.matches("fft cannot be cut", (failure("fft", {dim = 1, dims = {5, 5}, available = 1000})))
+        assert.matches("fft cannot be cut",
+            (failure("fft", {dim = 1, dims = {5, 5}, available = 1000})))
         assert.matches("no option 'dimension'", (failure("unary", {dimension = 1})))
         assert.matches("available", (failure("unary", {dim = 1, dims = {5}})))
         assert.matches("pattern", (failure("unary", {pattern = "row", dims = {5}})))
@@ -97,7 +105,8 @@ describe("op.max_slices", function()
                         local function work(device, n)
                             local inputs = {}
                             for key, spec in pairs(sample.inputs) do
-                                inputs[key] = mb.empty(shape_of(spec, n), {dtype = spec[1], device = device})
+                                inputs[key] = mb.empty(shape_of(spec, n),
+                                    {dtype = spec[1], device = device})
                             end
                             local positional, options, input = {}, {}, 0
                             for _, arg in ipairs(descriptor.args) do
@@ -124,10 +133,13 @@ describe("op.max_slices", function()
                                 return mb.plan.peak(work, "host", slices).peak
                             end)
                             if known then -- else the parameters belong to the sample's own extent
-                                local n = mb.op.max_slices(name, {dim = split.axis, dims = dims, dtype = first[1],
+                                local n = mb.op.max_slices(name,
+                                    {dim = split.axis, dims = dims, dtype = first[1],
                                     available = peak, params = sample.params, inputs = others})
-                                assert.is_true(n >= slices, ("%d slices fit, found %d"):format(slices, n))
-                                assert.equal(n, (mb.plan.max_count(work, {available = peak, limit = n + 100})))
+                                assert.is_true(n >= slices,
+                                    ("%d slices fit, found %d"):format(slices, n))
+                                assert.equal(n, (mb.plan.max_count(work,
+                                    {available = peak, limit = n + 100})))
                                 tried = tried + 1
                             end
                         end
@@ -171,7 +183,8 @@ describe("plan", function()
             local darks <close> = mb.zeros({10, 20, 48}, {dtype = "u16"})
             local flats <close> = mb.ones({10, 20, 48}, {dtype = "u16"})
             local frames = mb.ones({6, 20, 48}, {dtype = "u16"})
-            local projections, counts = mb.tomo.line_integrals(frames, {darks = darks, flats = flats, consume = true})
+            local projections, counts = mb.tomo.line_integrals(frames,
+                {darks = darks, flats = flats, consume = true})
             projections:release()
             counts:release()
         end)
@@ -188,7 +201,8 @@ describe("plan", function()
         options.available = need.all - 512
         local fewer = mb.plan.max_chunk(options)
         assert.is_true(fewer.all < 6 or mb.plan.required_memory(fewer.all, options).all < need.all)
-        assert.equal(0, (mb.plan.max_chunk {shape = {30, 20, 48}, center = 23.5, available = 1024}).all)
+        assert.equal(0, (mb.plan.max_chunk {shape = {30, 20, 48}, center = 23.5,
+            available = 1024}).all)
         assert.matches("shape", (helper.failure(mb.plan.required_memory, 1, {})))
     end)
 

@@ -3,9 +3,12 @@ local helper = require "spec.helper"
 
 helper.each_device(function(device, test)
     describe("phantom.spheres on " .. device:match("^%a+"), function()
-        test("has the volume and the places of its spheres, smooth edges along every axis", function()
+        test("has the volume and the places of its spheres, smooth edges along every axis",
+            function()
             local size = { 40, 44, 48 }
-            local volume <close>, list = mb.phantom.spheres(size, { count = 1, radius = 7, density = 3, margin = 9, seed = 4,
+            local volume <close>,
+                list = mb.phantom.spheres(size, { count = 1, radius = 7, density = 3, margin = 9,
+                seed = 4,
                 subsamples = 8, device = device })
             assert.same(size, volume.shape)
             assert.equal(1, #list)
@@ -18,8 +21,10 @@ helper.each_device(function(device, test)
                 assert.near(s.center[axis], mass[axis], 0.01)
             end
             -- Where an axis leaves the sphere there is a voxel that is neither in nor out.
-            local z, y, x = math.floor(s.center[1] + 1.5), math.floor(s.center[2] + 1.5), math.floor(s.center[3] + 1.5)
-            for axis, line in ipairs { volume:view(mb.all, y, x), volume:view(z, mb.all, x), volume:view(z, y, mb.all) } do
+            local z, y, x = math.floor(s.center[1] + 1.5), math.floor(s.center[2] + 1.5),
+                math.floor(s.center[3] + 1.5)
+            for axis, line in ipairs { volume:view(mb.all, y, x), volume:view(z, mb.all, x),
+                volume:view(z, y, mb.all) } do
                 local partial = 0
                 for _, value in ipairs(line:to_table()) do
                     assert.is_true(value >= 0 and value <= 3 + 1e-6)
@@ -30,8 +35,10 @@ helper.each_device(function(device, test)
             end
         end)
 
-        test("is the same for the same seed, on every device, and adds where spheres overlap", function()
-            local options = { count = 30, seed = 7, density = { 1, 5 }, background = 2, flatten = 0.5, subsamples = 3 }
+        test("is the same for the same seed, on every device, and adds where spheres overlap",
+            function()
+            local options = { count = 30, seed = 7, density = { 1, 5 }, background = 2,
+                flatten = 0.5, subsamples = 3 }
             options.device = "host"
             local host <close>, list = mb.phantom.spheres({ 12, 30, 32 }, options)
             options.device = device
@@ -55,8 +62,11 @@ end)
 describe("phantom.spheres", function()
     it("explains what cannot be", function()
         assert.matches("nz, ny, nx", (helper.failure(mb.phantom.spheres, { 3, 4 })))
-        assert.matches("radius", (helper.failure(mb.phantom.spheres, { 9, 9, 9 }, { radius = { 3, 2 } })))
-        assert.matches("leaves 0 to 4", (helper.failure(mb.phantom.spheres, { 9, 19, 19 }, { margin = 5 })))
-        assert.matches("did you mean 'count'", (helper.failure(mb.phantom.spheres, { 9, 9, 9 }, { counts = 5 })))
+        assert.matches("radius",
+            (helper.failure(mb.phantom.spheres, { 9, 9, 9 }, { radius = { 3, 2 } })))
+        assert.matches("leaves 0 to 4",
+            (helper.failure(mb.phantom.spheres, { 9, 19, 19 }, { margin = 5 })))
+        assert.matches("did you mean 'count'",
+            (helper.failure(mb.phantom.spheres, { 9, 9, 9 }, { counts = 5 })))
     end)
 end)

@@ -36,11 +36,13 @@ describe("memory at the prompt", function()
         local original = device:budget()
         mb.collect()
         device:budget(1 << 30)
-        local _, _, output, prompts = session { "a = mb.zeros{1024}", "b = a:cast('f64') b:release()", "1 + 1", "a:release()",
+        local _, _, output, prompts = session { "a = mb.zeros{1024}",
+            "b = a:cast('f64') b:release()", "1 + 1", "a:release()",
             "local f = nil" }
         device:budget(original)
         assert.equal("-- host: +4 KiB, peak +4 KiB\n-- host: +0 B, peak +8 KiB\n2\n-- host: -4 KiB, peak +0 B\n\n", output)
-        assert.same({ "0 B/1 GiB> ", "4 KiB/1 GiB> ", "4 KiB/1 GiB> ", "4 KiB/1 GiB> ", "0 B/1 GiB> ", "0 B/1 GiB> " }, prompts)
+        assert.same({ "0 B/1 GiB> ", "4 KiB/1 GiB> ", "4 KiB/1 GiB> ", "4 KiB/1 GiB> ",
+            "0 B/1 GiB> ", "0 B/1 GiB> " }, prompts)
     end)
 
     it("can be listed: names, shapes, bytes, ages, lines", function()
@@ -99,7 +101,8 @@ describe("the prompt", function()
         output = session { "error('boom')" }
         assert.matches("^stdin:1: boom\nstack traceback:\n", output)
         assert.is_nil(output:find("repl.lua", 1, true))
-        assert.matches("^oops\n\n$", (session { "error(setmetatable({}, {__tostring = function() return 'oops' end}))" }))
+        assert.matches("^oops\n\n$",
+            (session { "error(setmetatable({}, {__tostring = function() return 'oops' end}))" }))
     end)
 
     it("drops a line on Ctrl-C, and goes on after one in running code", function()
@@ -107,15 +110,18 @@ describe("the prompt", function()
         assert.equal("\n7\n\n", output)
         assert.same({ "> ", ">> ", "> ", "> " }, prompts)
         -- Not os.execute, during which the program ignores the signal.
-        output = session { "io.popen('kill -INT ' .. mb.system.pid()):close() while true do end", "8" }
+        output = session { "io.popen('kill -INT ' .. mb.system.pid()):close() while true do end",
+            "8" }
         assert.equal("stdin:1: interrupted by Ctrl-C\n8\n\n", output)
         assert.is_false(mb.system.cancelled())
     end)
 
     it("shows a corner of an array", function()
         local env = setmetatable({}, { __index = _G })
-        local output = session({ "a = mb.arange(960):reshape(3, 16, 20)", "a", "a[1][1]:view({1, 3})",
-            "a:release()", "a", "mb.zeros{0, 3}", "mb.array(5)", "mb.array({{1, -2}}, {dtype = 'c64'})",
+        local output = session({ "a = mb.arange(960):reshape(3, 16, 20)", "a",
+            "a[1][1]:view({1, 3})",
+            "a:release()", "a", "mb.zeros{0, 3}", "mb.array(5)",
+            "mb.array({{1, -2}}, {dtype = 'c64'})",
         }, env)
         local lines = {}
         for line in output:gmatch("[^\n]+") do
@@ -177,8 +183,10 @@ describe("completion", function()
     end)
 
     it("knows the options of operators", function()
-        assert.same({ "offset = ", "out = " }, repl.complete("o", "y = mb.convert(volume, 'f32', {", env))
-        assert.same({ "scale = " }, repl.complete("sc", "mb.convert(f(1, {2}), 'f32', {out = x, ", env))
+        assert.same({ "offset = ", "out = " }, repl.complete("o", "y = mb.convert(volume, 'f32', {",
+            env))
+        assert.same({ "scale = " }, repl.complete("sc", "mb.convert(f(1, {2}), 'f32', {out = x, ",
+            env))
         assert.same({ "volume" }, repl.complete("vol", "mb.convert(", env))
     end)
 end)
@@ -212,18 +220,23 @@ describe("help", function()
     end)
 
     it("names functions as they are called, and says what each of a module does", function()
-        assert.matches("^mb.tomo.reconstruct%(sino, angles, options%)\n", help.text("tomo.reconstruct"))
+        assert.matches("^mb.tomo.reconstruct%(sino, angles, options%)\n",
+            help.text("tomo.reconstruct"))
         assert.matches("fbp +Filtered back%-projection", help.text("tomo"))
         for name, member in pairs(mb.tomo) do
-            assert.truthy(type(member) ~= "function" or not help.text("tomo"):find(name .. " +function\n"))
+            assert.truthy(type(member) ~= "function"
+                or not help.text("tomo"):find(name .. " +function\n"))
         end
     end)
 
     it("says of reconstructions their shapes, units, formula and errors", function()
-        for _, name in ipairs { "tomo.reconstruct", "tomo.fbp", "fourier_reconstruct", "backproject" } do
+        for _, name in ipairs { "tomo.reconstruct", "tomo.fbp", "fourier_reconstruct",
+            "backproject" } do
             local text = help.text(name)
-            for _, words in ipairs { { "angle, column", "angles, columns" }, { "radians", "numbers %(rad%)" }, { "%(row, y, x%)" },
-                { "per pixel" }, { "%f[%d][12][90]%d%d%f[%D]" }, { "Errors: " } } do -- the year of a paper is a source
+            for _, words in ipairs { { "angle, column", "angles, columns" },
+                { "radians", "numbers %(rad%)" }, { "%(row, y, x%)" },
+                -- the year of a paper is a source
+                { "per pixel" }, { "%f[%d][12][90]%d%d%f[%D]" }, { "Errors: " } } do
                 local found = false
                 for _, pattern in ipairs(words) do
                     found = found or text:find(pattern) ~= nil

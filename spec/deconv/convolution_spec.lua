@@ -47,7 +47,8 @@ local function naive(a, shape, h, kernel, center, first, extents, boundary, sign
                         for jx = 0, sy and k[3] - 1 or -1 do
                             local sx = source(boundary, x + f[3] - sign * (jx - c[3]), n[3])
                             if sx then
-                                sum = sum + h[(jz * k[2] + jy) * k[3] + jx + 1] * a[(sz * n[2] + sy) * n[3] + sx + 1]
+                                sum = sum + h[(jz * k[2] + jy) * k[3] + jx
+                                    + 1] * a[(sz * n[2] + sy) * n[3] + sx + 1]
                             end
                         end
                     end
@@ -99,7 +100,8 @@ local function check(shape, kernel, options, device)
     local a <close> = host_a:to(device)
     local h <close> = host_h:to(device)
     local first, extents = window(options.mode or "same", shape, kernel, center, correlate)
-    local expected = naive(helper.flatten(host_a:to_table()), shape, helper.flatten(host_h:to_table()), kernel, center,
+    local expected = naive(helper.flatten(host_a:to_table()), shape,
+        helper.flatten(host_h:to_table()), kernel, center,
         first, extents, options.boundary or "zero", correlate and -1 or 1)
     local result <close> = convolution(a, h, options)
     assert.same(extents, result.shape)
@@ -176,7 +178,8 @@ helper.each_device(function(device, test)
 
         test("is the adjoint pair: <Hx, y> = <x, H'y>", function()
             for _, case in ipairs {
-                { { 12, 13 }, { 4, 5 }, "zero" }, { { 6, 7, 8 }, { 3, 4, 2 }, "zero" }, { { 6, 7, 8 }, { 3, 4, 2 }, "circular" },
+                { { 12, 13 }, { 4, 5 }, "zero" }, { { 6, 7, 8 }, { 3, 4, 2 }, "zero" },
+                { { 6, 7, 8 }, { 3, 4, 2 }, "circular" },
             } do
                 local shape, kernel, boundary = table.unpack(case)
                 local x <close> = mb.random(shape, { seed = 1, device = device })
@@ -239,7 +242,8 @@ helper.each_device(function(device, test)
             local same = convolution(a, h, { out = a })
             assert.equal(a, same)
             helper.assert_close(expected, a, 0)
-            local counts <close> = mb.array({ { 1, 2, 3 }, { 4, 5, 6 } }, { dtype = "u16", device = device })
+            local counts <close> = mb.array({ { 1, 2, 3 }, { 4, 5, 6 } },
+                { dtype = "u16", device = device })
             local one <close> = mb.ones({ 1, 1 }, { device = device })
             local identity <close> = convolution(counts, one)
             helper.assert_close({ { 1, 2, 3 }, { 4, 5, 6 } }, identity, 1e-6)
@@ -251,10 +255,12 @@ helper.each_device(function(device, test)
                     local function run()
                         local image <close> = mb.ones({ 9, 31 }, { device = device })
                         -- Off its middle, and between voxels.
-                        local h <close> = mb.psf_gaussian({ 5, 12 }, 1, { center = { 0.3, 9.6 }, device = device })
+                        local h <close> = mb.psf_gaussian({ 5, 12 }, 1,
+                            { center = { 0.3, 9.6 }, device = device })
                         convolution(image, h, { boundary = boundary, center = center }):release()
                     end
-                    assert.same({}, mb.dry_run(run):diff((mb.ledger(run))), center .. ", " .. boundary)
+                    assert.same({}, mb.dry_run(run):diff((mb.ledger(run))), center .. ", "
+                        .. boundary)
                 end
             end
         end)
@@ -268,7 +274,8 @@ helper.each_device(function(device, test)
                 local result = convolution(image, h, options)
                 result:release()
             end
-            for _, options in ipairs { { boundary = "circular" }, { mode = "full" }, { boundary = "reflect" } } do
+            for _, options in ipairs { { boundary = "circular" }, { mode = "full" },
+                { boundary = "reflect" } } do
                 local known = mb.plan.peak(run, device, options)
                 assert.equal(known.peak, (mb.pool.peak(run, device, device, options)))
                 assert.equal(0, known.live)
@@ -291,7 +298,8 @@ describe("convolution", function()
         assert.matches("boundary", (helper.failure(convolution, a, h, { boundary = "wrap" })))
         assert.matches("axes", (helper.failure(convolution, a, line)))
         assert.matches("did you mean 'mode'", (helper.failure(convolution, a, h, { mod = "same" })))
-        assert.matches("full", (helper.failure(convolution, a, h, { mode = "full", boundary = "reflect" })))
+        assert.matches("full",
+            (helper.failure(convolution, a, h, { mode = "full", boundary = "reflect" })))
         assert.matches("valid", (helper.failure(convolution, h, a, { mode = "valid" })))
         local otf <close> = convolution.transfer(h, { 10, 10 })
         helper.failure(convolution, a, h, { otf = otf })

@@ -5,7 +5,8 @@ local convolution, deconv = mb.convolution, mb.deconv
 -- A PSF with no symmetry in any axis, sum 1.
 local function crooked(shape, device)
     local random <close> = mb.random(shape, { seed = 9, low = 0.05, high = 1, device = device })
-    local peak <close> = mb.psf_gaussian(shape, 1, { device = device, center = mb.psf.center(random, "middle"),
+    local peak <close> = mb.psf_gaussian(shape, 1,
+        { device = device, center = mb.psf.center(random, "middle"),
         normalise = false })
     local h <close> = random * peak
     return mb.psf.normalise(h)
@@ -17,7 +18,8 @@ local function object(shape, device)
     local function box(first, last, value)
         local ranges = {}
         for i = 1, #shape do
-            ranges[i] = { math.max(1, math.floor(first * shape[i])), math.max(1, math.floor(last * shape[i])) }
+            ranges[i] = { math.max(1, math.floor(first * shape[i])),
+                math.max(1, math.floor(last * shape[i])) }
         end
         local part <close> = x:view(table.unpack(ranges))
         part:fill(value)
@@ -69,7 +71,8 @@ helper.each_device(function(device, test)
             local h = { 0.1, 0.5, 0.15, 0.25 }
             local image <close> = mb.array(y, { device = device })
             local psf <close> = mb.array(h, { device = device })
-            local x <close> = deconv.richardson_lucy(image, psf, { boundary = "circular", iterations = 5 })
+            local x <close> = deconv.richardson_lucy(image, psf,
+                { boundary = "circular", iterations = 5 })
             helper.assert_close(by_formula(y, h, 1, 5), x, 1e-5)
             local shifted <close> = deconv.richardson_lucy(image, psf,
                 { boundary = "circular", iterations = 5, center = { 3 } })
@@ -90,7 +93,8 @@ helper.each_device(function(device, test)
                 assert.equal(15, #metrics)
                 for k = 2, 15 do
                     assert.is_true(metrics[k].divergence <= metrics[k - 1].divergence * (1 + 1e-6),
-                        ("iteration %d: %g after %g"):format(k, metrics[k].divergence, metrics[k - 1].divergence))
+                        ("iteration %d: %g after %g"):format(k, metrics[k].divergence,
+                            metrics[k - 1].divergence))
                 end
                 assert.is_true(metrics[15].divergence < 0.5 * metrics[1].divergence)
                 if boundary == "circular" then
@@ -128,8 +132,10 @@ helper.each_device(function(device, test)
             local dense <close> = image:copy()
             local truth <close> = whole:view({ 23, 50 }, { 14, 41 })
             local beyond <close> = deconv.richardson_lucy(dense, psf, { iterations = 60 })
-            local circular <close> = deconv.richardson_lucy(dense, psf, { iterations = 60, boundary = "circular" })
-            local d_image, d_beyond, d_circular = distance(image, truth), distance(beyond, truth), distance(circular, truth)
+            local circular <close> = deconv.richardson_lucy(dense, psf,
+                { iterations = 60, boundary = "circular" })
+            local d_image, d_beyond, d_circular = distance(image, truth), distance(beyond, truth),
+                distance(circular, truth)
             assert.is_true(d_beyond < 0.6 * d_image, ("%g of %g"):format(d_beyond, d_image))
             assert.is_true(d_beyond < 0.9 * d_circular, ("%g and %g"):format(d_beyond, d_circular))
         end)
@@ -153,7 +159,8 @@ helper.each_device(function(device, test)
             assert.is_true(distance(masked, reference) < 0.05 * distance(spoilt, reference))
             -- Weights of one are no weights.
             local ones <close> = mb.ones({ 30, 32 }, { device = device })
-            local same <close> = deconv.richardson_lucy(clean, psf, { iterations = 20, weights = ones })
+            local same <close> = deconv.richardson_lucy(clean, psf,
+                { iterations = 20, weights = ones })
             helper.assert_close(reference, same, 2e-3)
         end)
 
@@ -164,7 +171,8 @@ helper.each_device(function(device, test)
             local plain <close>, slow = deconv.richardson_lucy(image, psf,
                 { boundary = "circular", iterations = 30, metrics = true })
             local fast <close>, quick = deconv.richardson_lucy(image, psf,
-                { boundary = "circular", iterations = 30, metrics = true, acceleration = "heavy_ball" })
+                { boundary = "circular", iterations = 30, metrics = true,
+                    acceleration = "heavy_ball" })
             assert.is_true(fast:min() >= 0)
             assert.is_true(quick.metrics[30].divergence < 0.3 * slow.metrics[30].divergence)
             assert.is_true(distance(fast, truth) < distance(plain, truth))
@@ -218,12 +226,14 @@ helper.each_device(function(device, test)
             helper.assert_close(x, got, 2e-5)
         end)
 
-        test("gets further with Biggs and Andrews in as many iterations, at 8 bytes per voxel more", function()
+        test("gets further with Biggs and Andrews in as many iterations, at 8 bytes per voxel more",
+            function()
             local truth <close> = object({ 16, 24, 24 }, device)
             local psf <close> = mb.psf_gaussian({ 9, 9, 9 }, { 2, 1.5, 1.5 }, { device = device })
             local image <close> = convolution(truth, psf, { boundary = "reflect" })
             local function run(acceleration)
-                return deconv.richardson_lucy(image, psf, { iterations = 30, metrics = true, acceleration = acceleration })
+                return deconv.richardson_lucy(image, psf, { iterations = 30, metrics = true,
+                    acceleration = acceleration })
             end
             local plain <close>, slow = run "none"
             local fast <close>, quick = run "biggs_andrews"
@@ -248,7 +258,8 @@ helper.each_device(function(device, test)
             local blurred <close> = convolution(truth, psf, { boundary = "circular" })
             local image <close> = mb.poisson(blurred, { seed = 5 })
             local function run(weight)
-                return deconv.richardson_lucy(image, psf, { boundary = "circular", iterations = 80, total_variation = weight })
+                return deconv.richardson_lucy(image, psf, { boundary = "circular", iterations = 80,
+                    total_variation = weight })
             end
             local plain <close> = run(nil)
             local calm <close> = run(0.02)
@@ -274,10 +285,13 @@ helper.each_device(function(device, test)
             local from_counts <close> = deconv.richardson_lucy(counts, psf, { iterations = 4 })
             helper.assert_close(expected, from_counts, 0)
             local otf <close> = deconv.transfer(psf, counts.shape)
-            local cached <close> = deconv.richardson_lucy(counts, psf, { iterations = 4, otf = otf })
+            local cached <close> = deconv.richardson_lucy(counts, psf,
+                { iterations = 4, otf = otf })
             helper.assert_close(expected, cached, 0)
-            local two <close> = deconv.richardson_lucy(counts, psf, { iterations = 2, boundary = "circular" })
-            local four <close> = deconv.richardson_lucy(counts, psf, { iterations = 4, boundary = "circular" })
+            local two <close> = deconv.richardson_lucy(counts, psf,
+                { iterations = 2, boundary = "circular" })
+            local four <close> = deconv.richardson_lucy(counts, psf,
+                { iterations = 4, boundary = "circular" })
             local resumed <close> = deconv.richardson_lucy(counts, psf,
                 { iterations = 2, start = two, boundary = "circular" })
             helper.assert_close(four, resumed, 1e-6)
@@ -287,7 +301,8 @@ helper.each_device(function(device, test)
                 end })
             assert.equal(2, report.iterations)
             assert.same(counts.shape, stopped.shape)
-            local settled <close>, late = deconv.richardson_lucy(counts, psf, { iterations = 500, tolerance = 0.02 })
+            local settled <close>, late = deconv.richardson_lucy(counts, psf,
+                { iterations = 500, tolerance = 0.02 })
             assert.is_true(late.iterations < 100 and late.metrics[late.iterations].change < 0.02)
             assert.same(counts.shape, settled.shape)
         end)
@@ -301,14 +316,17 @@ helper.each_device(function(device, test)
 
         test("takes the memory that a dry run tells: 16 bytes per voxel", function()
             local function run(on, options, dtype)
-                local image <close> = mb.ones({ 32, 64, 64 }, { device = on, dtype = dtype or "f32" })
+                local image <close> = mb.ones({ 32, 64, 64 }, { device = on, dtype = dtype
+                    or "f32" })
                 local psf <close> = mb.psf_gaussian({ 5, 7, 7 }, 1.5, { device = on })
                 deconv.richardson_lucy(image, psf, options):release()
             end
             for _, options in ipairs {
                 { boundary = "circular", iterations = 2 }, { iterations = 2, metrics = true },
-                { iterations = 2, boundary = "reflect" }, { iterations = 2, acceleration = "heavy_ball" },
-                { iterations = 2, acceleration = "biggs_andrews" }, { iterations = 2, boundary = "mirror", center = "mass" },
+                { iterations = 2, boundary = "reflect" },
+                { iterations = 2, acceleration = "heavy_ball" },
+                { iterations = 2, acceleration = "biggs_andrews" },
+                { iterations = 2, boundary = "mirror", center = "mass" },
                 { iterations = 2, center = "maximum" }, { iterations = 2, total_variation = 0.01 },
             } do
                 local known = mb.plan.peak(run, device, options)
@@ -316,8 +334,10 @@ helper.each_device(function(device, test)
             end
             if device == "host" then
                 local voxels = 32 * 64 * 64
-                local f32 = mb.pool.peak(run, device, device, { boundary = "circular", iterations = 2 })
-                local u16 = mb.pool.peak(run, device, device, { boundary = "circular", iterations = 2 }, "u16")
+                local f32 = mb.pool.peak(run, device, device,
+                    { boundary = "circular", iterations = 2 })
+                local u16 = mb.pool.peak(run, device, device,
+                    { boundary = "circular", iterations = 2 }, "u16")
                 assert.is_true(f32 / voxels < 16.6, ("%g bytes per voxel"):format(f32 / voxels))
                 assert.is_true(u16 / voxels < 14.6, ("%g bytes per voxel"):format(u16 / voxels))
             end
@@ -333,17 +353,20 @@ helper.each_device(function(device, test)
             local real <close> = mb.poisson(blurred, { seed = 11 })
             local image <close> = real:cast("u16")
             local rl <close> = deconv.richardson_lucy(image, psf, { iterations = 200 })
-            local x <close>, report = deconv.gradient_consensus(image, psf, { iterations = 200, seed = 1 })
+            local x <close>, report = deconv.gradient_consensus(image, psf,
+                { iterations = 200, seed = 1 })
             assert.same(image.shape, x.shape)
             assert.is_true(x:min() >= 0)
             assert.is_true(report.stopped and report.iterations < 200, tostring(report.iterations))
             assert.is_true(distance(x, truth) < 0.9 * distance(image:cast("f32"), truth))
-            assert.is_true(distance(x, truth) < 0.8 * distance(rl, truth), ("%g and %g"):format(distance(x, truth), distance(rl, truth)))
+            assert.is_true(distance(x, truth) < 0.8 * distance(rl, truth),
+                ("%g and %g"):format(distance(x, truth), distance(rl, truth)))
             -- The divergences of both halves were lower than the iteration before, in one of them
             -- at least, until the end.
             local metrics = report.metrics
             for k = 2, #metrics do
-                assert.is_true(metrics[k].first <= metrics[k - 1].first or metrics[k].second <= metrics[k - 1].second)
+                assert.is_true(metrics[k].first <= metrics[k - 1].first
+                    or metrics[k].second <= metrics[k - 1].second)
             end
             -- A flat, noisy background stays much flatter.
             local function spread(a)
@@ -351,7 +374,8 @@ helper.each_device(function(device, test)
                 local level <close> = part - part:mean()
                 return level:norm()
             end
-            assert.is_true(spread(x) < 0.7 * spread(rl), ("%g and %g"):format(spread(x), spread(rl)))
+            assert.is_true(spread(x) < 0.7 * spread(rl),
+                ("%g and %g"):format(spread(x), spread(rl)))
             mb.collect()
         end)
 
@@ -377,10 +401,12 @@ helper.each_device(function(device, test)
                 local other <close> = deconv.gradient_consensus(image, psf, options)
                 assert.is_true(distance(one, other) > 0)
             end
-            local before <close> = deconv.gradient_consensus(image, psf, { iterations = 4, weights = weights })
+            local before <close> = deconv.gradient_consensus(image, psf,
+                { iterations = 4, weights = weights })
             bad:fill(30000)
             out:fill(0)
-            local masked <close> = deconv.gradient_consensus(image, psf, { iterations = 4, weights = weights })
+            local masked <close> = deconv.gradient_consensus(image, psf,
+                { iterations = 4, weights = weights })
             assert.is_true(distance(masked, before) < 0.2 * before:norm())
         end)
     end)
@@ -397,7 +423,8 @@ helper.each_device(function(device, test)
             assert.is_true(distance(tikhonov, truth) < 0.7 * before)
             assert.near(image:mean(), wiener:mean(), 0.01 * image:mean())
             -- A large lambda leaves little; the identity is Wiener's filter.
-            local same <close> = deconv.tikhonov(image, psf, { lambda = 1e-4, operator = "identity" })
+            local same <close> = deconv.tikhonov(image, psf,
+                { lambda = 1e-4, operator = "identity" })
             helper.assert_close(wiener, same, 0)
             local shift <close> = mb.array({ { 0, 0, 0 }, { 0, 0, 1 } }, { device = device })
             local moved <close> = convolution(truth, shift, { boundary = "circular" })
@@ -410,13 +437,15 @@ helper.each_device(function(device, test)
             local psf <close> = crooked({ 5, 6 }, device)
             local image <close> = convolution(truth, psf, { boundary = "reflect" })
             for _, boundary in ipairs { "zero", "circular", "reflect" } do
-                local x <close> = deconv.landweber(image, psf, { boundary = boundary, iterations = 40, step = 1.8 })
+                local x <close> = deconv.landweber(image, psf,
+                    { boundary = boundary, iterations = 40, step = 1.8 })
                 assert.is_true(x:min() >= 0)
                 assert.is_true(distance(x, truth) < 0.7 * distance(image, truth), boundary)
             end
         end)
 
-        test("landweber is its formula, takes u16 as it is, measures, ignores bad pixels", function()
+        test("landweber is its formula, takes u16 as it is, measures, ignores bad pixels",
+            function()
             local truth <close> = object({ 20, 22 }, device)
             local psf <close> = crooked({ 5, 4 }, device)
             local blurred <close> = convolution(truth, psf, { boundary = "circular" })
@@ -428,7 +457,8 @@ helper.each_device(function(device, test)
                 local hx <close> = convolution(x, psf, { boundary = "circular" })
                 local residual <close> = real - hx
                 residuals[k] = residual:norm() / math.sqrt(440)
-                local gradient <close> = convolution.correlate(residual, psf, { boundary = "circular" })
+                local gradient <close> = convolution.correlate(residual, psf,
+                    { boundary = "circular" })
                 mb.binary(gradient, "mul", { scalar = 1.5, out = gradient })
                 mb.binary(x, "add", { b = gradient, out = x })
                 mb.binary(x, "max", { scalar = 0, out = x })
@@ -447,9 +477,11 @@ helper.each_device(function(device, test)
             local out <close> = weights:view({ 7, 7 }, { 8, 8 })
             one:fill(60000)
             out:fill(0)
-            local masked <close> = deconv.landweber(counts, psf, { boundary = "zero", iterations = 30, weights = weights })
+            local masked <close> = deconv.landweber(counts, psf,
+                { boundary = "zero", iterations = 30, weights = weights })
             assert.is_true(distance(masked, truth) < 0.8 * distance(real, truth))
-            local early <close>, late = deconv.landweber(real, psf, { iterations = 500, tolerance = 0.01 })
+            local early <close>, late = deconv.landweber(real, psf,
+                { iterations = 500, tolerance = 0.01 })
             assert.is_true(late.iterations < 200)
             assert.same(real.shape, early.shape)
         end)
@@ -471,11 +503,13 @@ helper.each_device(function(device, test)
         } do
             local method, options, f32, u16 = table.unpack(case)
             test(("%s (%s) takes the steps of its dry run, %d bytes per voxel"):format(method,
-                options.acceleration or options.total_variation and "tv" or "plain", f32), function()
+                options.acceleration or options.total_variation and "tv" or "plain", f32),
+                    function()
                 for _, center in ipairs { "middle", "maximum", "mass" } do
                     for _, boundary in ipairs { "zero", "circular", "reflect" } do
                         local function run()
-                            local image <close> = mb.ones({ 7, 12, 13 }, { device = device, dtype = "u16" })
+                            local image <close> = mb.ones({ 7, 12, 13 },
+                                { device = device, dtype = "u16" })
                             local psf <close> = crooked({ 3, 4, 5 }, device)
                             local copy = { boundary = boundary, center = center }
                             for key, value in pairs(options) do
@@ -483,12 +517,14 @@ helper.each_device(function(device, test)
                             end
                             deconv[method](image, psf, copy):release()
                         end
-                        assert.same({}, mb.dry_run(run):diff((mb.ledger(run))), boundary .. ", " .. center)
+                        assert.same({}, mb.dry_run(run):diff((mb.ledger(run))), boundary .. ", "
+                            .. center)
                     end
                 end
                 local function peak(dtype)
                     return mb.pool.peak(function()
-                        local image <close> = mb.ones({ 32, 64, 64 }, { device = device, dtype = dtype })
+                        local image <close> = mb.ones({ 32, 64, 64 },
+                            { device = device, dtype = dtype })
                         local psf <close> = mb.psf_gaussian({ 3, 3, 3 }, 1, { device = device })
                         local copy = { boundary = "circular" }
                         for key, value in pairs(options) do
@@ -514,14 +550,17 @@ describe("deconv", function()
         local line <close> = mb.ones { 3 }
         local dark <close> = mb.zeros { 3, 3 }
         local rl = deconv.richardson_lucy
-        assert.matches("did you mean 'iterations'", (helper.failure(rl, image, psf, { iteration = 3 })))
+        assert.matches("did you mean 'iterations'",
+            (helper.failure(rl, image, psf, { iteration = 3 })))
         assert.matches("axes", (helper.failure(rl, image, line)))
         assert.matches("positive", (helper.failure(rl, image, dark)))
         assert.matches("boundary", (helper.failure(rl, image, psf, { boundary = "odd" })))
         assert.matches("heavy_ball", (helper.failure(rl, image, psf, { acceleration = "x" })))
         assert.matches("lambda", (helper.failure(deconv.wiener, image, psf, { lambda = -1 })))
-        assert.matches("biggs_andrews", (helper.failure(rl, image, psf, { acceleration = "biggs" })))
-        assert.matches("did you mean 'smooth'", (helper.failure(deconv.gradient_consensus, image, psf, { smoth = true })))
+        assert.matches("biggs_andrews",
+            (helper.failure(rl, image, psf, { acceleration = "biggs" })))
+        assert.matches("did you mean 'smooth'",
+            (helper.failure(deconv.gradient_consensus, image, psf, { smoth = true })))
         local weights <close> = mb.ones { 8, 8 }
         assert.matches("zero or circular", (helper.failure(deconv.gradient_consensus, image, psf,
             { weights = weights, boundary = "reflect" })))
@@ -534,8 +573,10 @@ describe("deconv", function()
         mb.collect()
         local before = mb.pool.stats().live
         for _, case in ipairs {
-            { "richardson_lucy", { iterations = 2, metrics = true, acceleration = "biggs_andrews" } },
-            { "gradient_consensus", { iterations = 2, boundary = "reflect" } }, { "landweber", { iterations = 2, metrics = true } },
+            { "richardson_lucy", { iterations = 2, metrics = true,
+                acceleration = "biggs_andrews" } },
+            { "gradient_consensus", { iterations = 2, boundary = "reflect" } },
+            { "landweber", { iterations = 2, metrics = true } },
             { "wiener", {} },
         } do
             local method, options = deconv[case[1]], case[2]

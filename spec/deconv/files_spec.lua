@@ -25,7 +25,8 @@ describe("image files", function()
         os.execute(("rm -r '%s'"):format(folder))
     end)
 
-    for _, case in ipairs { { "npy", "u8" }, { "npy", "f32" }, { "npy", "c64" }, { "npy", "f64" }, { "tif", "u8" }, { "tif", "u16" },
+    for _, case in ipairs { { "npy", "u8" }, { "npy", "f32" }, { "npy", "c64" }, { "npy", "f64" },
+        { "tif", "u8" }, { "tif", "u16" },
         { "tiff", "f32" }, { "h5", "u16" }, { "h5", "f32" } } do
         local kind, dtype = table.unpack(case)
         it(("come back from .%s as %s"):format(kind, dtype), function()
@@ -42,7 +43,8 @@ describe("image files", function()
         end)
     end
 
-    it("keep the spacing of ImageJ, single pages, big-endian strips and ImageJ's large form", function()
+    it("keep the spacing of ImageJ, single pages, big-endian strips and ImageJ's large form",
+        function()
         local volume <close> = mb.random({ 3, 4, 5 }, { dtype = "u16", seed = 2, high = 60000 })
         mb.tiff.write(path "s.tif", volume, { spacing = 0.3, unit = "um" })
         local read <close>, meta = mb.tiff.read(path "s.tif")
@@ -59,9 +61,11 @@ describe("image files", function()
             return kind == 3 and string.pack(">I2I2I4I2I2", tag, kind, count, value, 0)
                 or string.pack(">I2I2I4I4", tag, kind, count, value)
         end
-        local entries = entry(256, 3, 1, 3) .. entry(257, 3, 1, 2) .. entry(258, 3, 1, 16) .. entry(273, 4, 2, 200)
+        local entries = entry(256, 3, 1, 3) .. entry(257, 3, 1, 2) .. entry(258, 3, 1, 16)
+            .. entry(273, 4, 2, 200)
             .. entry(278, 3, 1, 1) .. entry(279, 4, 2, 208)
-        local head = "MM\0*" .. string.pack(">I4", 8) .. string.pack(">I2", 6) .. entries .. string.pack(">I4", 0)
+        local head = "MM\0*" .. string.pack(">I4", 8) .. string.pack(">I2", 6) .. entries
+            .. string.pack(">I4", 0)
         head = head .. ("\0"):rep(200 - #head) .. string.pack(">I4I4I4I4", 216, 222, 6, 6)
         write("big.tif", head .. string.pack(">I2I2I2I2I2I2", 1, 2, 3, 400, 500, 65535))
         local swapped <close> = mb.tiff.read(path "big.tif")
@@ -72,8 +76,10 @@ describe("image files", function()
         local function little(tag, kind, count, value)
             return string.pack("<I2I2I4I4", tag, kind, count, value)
         end
-        local large = "II*\0" .. string.pack("<I4", 8) .. string.pack("<I2", 5) .. little(256, 4, 1, 2) .. little(257, 4, 1, 1)
-            .. little(258, 3, 1, 8) .. little(270, 2, #text, 100) .. little(273, 4, 1, 150) .. string.pack("<I4", 0)
+        local large = "II*\0" .. string.pack("<I4", 8) .. string.pack("<I2", 5) .. little(256, 4, 1,
+            2) .. little(257, 4, 1, 1)
+            .. little(258, 3, 1, 8) .. little(270, 2, #text, 100) .. little(273, 4, 1, 150)
+                .. string.pack("<I4", 0)
         large = large .. ("\0"):rep(100 - #large) .. text
         write("large.tif", large .. ("\0"):rep(150 - #large) .. "\1\2\3\4\5\6")
         local stack <close> = mb.tiff.read(path "large.tif")
@@ -81,19 +87,23 @@ describe("image files", function()
     end)
 
     it("say what is wrong with them", function()
-        assert.matches("no TIFF", (helper.failure(mb.tiff.read, write("x.tif", "nothing of the kind"))))
-        assert.matches("no .npy", (helper.failure(mb.npy.read, write("x.npy", "nothing of the kind"))))
+        assert.matches("no TIFF",
+            (helper.failure(mb.tiff.read, write("x.tif", "nothing of the kind"))))
+        assert.matches("no .npy",
+            (helper.failure(mb.npy.read, write("x.npy", "nothing of the kind"))))
         assert.matches("No such file", (helper.failure(mb.npy.read, path "absent.npy")))
         assert.matches("images are", (helper.failure(mb.images.read, path "x.jpg")))
         local volume <close> = mb.ones { 2, 3, 4 }
         mb.npy.write(path "cut.npy", volume)
         local file <close> = assert(io.open(path "cut.npy", "rb"))
         local bytes = file:read("a")
-        assert.matches("are expected", (helper.failure(mb.npy.read, write("cut.npy", bytes:sub(1, -5)))))
+        assert.matches("are expected",
+            (helper.failure(mb.npy.read, write("cut.npy", bytes:sub(1, -5)))))
         mb.tiff.write(path "cut.tif", volume)
         local whole <close> = assert(io.open(path "cut.tif", "rb"))
         local all = whole:read("a")
-        assert.matches("cut short", (helper.failure(mb.tiff.read, write("cut.tif", all:sub(1, -5)))))
+        assert.matches("cut short",
+            (helper.failure(mb.tiff.read, write("cut.tif", all:sub(1, -5)))))
     end)
 end)
 

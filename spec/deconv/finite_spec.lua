@@ -53,7 +53,8 @@ describe("an image with values that are not finite", function()
             local plane <close> = flat:reshape(20, 20)
             local spread <close> = psf:view(2, mb.all, mb.all)
             local line <close> = spread:view(3, mb.all)
-            assert.matches("1 of 400 values of the image are not finite (NaN or infinite)", message(function()
+            assert.matches("1 of 400 values of the image are not finite (NaN or infinite)",
+                message(function()
                 mb.deconv.wiener(plane, spread)
             end), 1, true)
             assert.matches("1 of 400 values", message(function()
@@ -64,17 +65,20 @@ describe("an image with values that are not finite", function()
 
     it("is refused by tiles, which say where their block begins", function()
         image:view(4, 7, {15, 15}):fill(0 / 0)
-        assert.matches("1 of %d+ values of the image's block from %(0, 0, %d+%) on are not finite", message(function()
+        assert.matches("1 of %d+ values of the image's block from %(0, 0, %d+%) on are not finite",
+            message(function()
             mb.tiles.convolve(image, psf, {tile = {6, 20, 10}})
         end))
-        assert.matches("1 of %d+ values of the image's block from %(3, 0, 13%) on", message(function()
+        assert.matches("1 of %d+ values of the image's block from %(3, 0, 13%) on",
+            message(function()
             mb.tiled_deconv.richardson_lucy(image, psf, {tile = {6, 20, 10}, iterations = 1})
         end))
     end)
 
     it("but not one with huge values, of which it is said that they are", function()
         image:fill(3e38)
-        assert.matches("the values of the image are finite, but too large for f32", message(function()
+        assert.matches("the values of the image are finite, but too large for f32",
+            message(function()
             mb.deconv.wiener(image, psf)
         end), 1, true)
     end)

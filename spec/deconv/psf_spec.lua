@@ -4,7 +4,8 @@ local psf, metrics = mb.psf, mb.metrics
 
 describe("psf", function()
     it("finds centres", function()
-        local h <close> = mb.array { { 0, 1, 0, 0 }, { 0, 2, 5, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 } }
+        local h <close> = mb.array { { 0, 1, 0, 0 }, { 0, 2, 5, 0 }, { 0, 0, 0, 0 },
+            { 0, 0, 0, 0 } }
         assert.same({ 1, 1 }, psf.center(h))
         assert.same({ 2, 2 }, psf.center(h, "fft"))
         assert.same({ 1, 2, found = true }, psf.center(h, "maximum"))
@@ -19,7 +20,8 @@ describe("psf", function()
     end)
 
     it("normalises, removes background, crops", function()
-        local raw <close> = mb.array({ { 3, 3, 3, 3, 3 }, { 3, 4, 9, 4, 3 }, { 3, 3, 3, 3, 3 } }, { dtype = "u16" })
+        local raw <close> = mb.array({ { 3, 3, 3, 3, 3 }, { 3, 4, 9, 4, 3 }, { 3, 3, 3, 3, 3 } },
+            { dtype = "u16" })
         local clean <close> = psf.subtract_background(raw)
         helper.assert_close({ { 0, 0, 0, 0, 0 }, { 0, 1, 6, 1, 0 }, { 0, 0, 0, 0, 0 } }, clean, 0)
         local one <close> = psf.normalise(clean)
@@ -80,7 +82,8 @@ describe("psf", function()
     it("models Born and Wolf's: the Airy pattern in focus, its axial zero, symmetry", function()
         local na, wavelength, pixel = 0.8, 0.5, 0.05
         local zero = 2 * 1.33 * wavelength / na ^ 2 -- first dark point of sinc^2 along the axis
-        local h <close> = psf.born_wolf({ 9, 33, 33 }, { na = na, wavelength = wavelength, index = 1.33, pixel = pixel, step = zero / 4 })
+        local h <close> = psf.born_wolf({ 9, 33, 33 }, { na = na, wavelength = wavelength,
+            index = 1.33, pixel = pixel, step = zero / 4 })
         assert.near(1, h:sum(), 1e-5)
         local peak = h:item(5, 17, 17)
         assert.near(peak, h:max(), 0)
@@ -173,7 +176,8 @@ describe("psf", function()
         helper.assert_close(want, got, 2e-5)
     end)
 
-    it("shows the spherical aberration of a mismatched sample: lower, longer, skewed, focus moved", function()
+    it("shows the spherical aberration of a mismatched sample: lower, longer, skewed, focus moved",
+        function()
         local optics = { na = 1.4, wavelength = 0.5, pixel = 0.06, step = 0.15, index = 1.515 }
         local ideal <close> = psf.gibson_lanni({ 41, 25, 25 }, optics)
         optics.index_sample, optics.depth = 1.33, 6
@@ -185,7 +189,8 @@ describe("psf", function()
         assert.is_true(focus[1] ~= 20 and focus[2] == 12 and focus[3] == 12)
         -- Mirrored planes are equal for the ideal lens alone.
         assert.near(1, ideal:item(26, 13, 15) / ideal:item(16, 13, 15), 1e-2)
-        assert.is_true(math.abs(math.log(aberrant:item(26, 13, 13) / aberrant:item(16, 13, 13))) > 0.2)
+        assert.is_true(math.abs(math.log(aberrant:item(26, 13, 13) / aberrant:item(16, 13, 13)))
+            > 0.2)
         local function refuses(pattern, changes)
             for key, value in pairs(optics) do
                 changes[key] = changes[key] or value
@@ -236,13 +241,16 @@ describe("metrics", function()
         local x <close> = a:cast("f32")
         local y <close> = b:cast("f32")
         for _, name in ipairs { "rmse", "psnr", "ncc", "i_divergence" } do
-            assert.near(metrics[name](x, y), metrics[name](a, b), 1e-6 * math.abs(metrics[name](x, y)))
-            assert.near(metrics[name](x, y), metrics[name](a, y), 1e-6 * math.abs(metrics[name](x, y)))
+            assert.near(metrics[name](x, y), metrics[name](a, b),
+                1e-6 * math.abs(metrics[name](x, y)))
+            assert.near(metrics[name](x, y), metrics[name](a, y),
+                1e-6 * math.abs(metrics[name](x, y)))
         end
         assert.near(math.sqrt((16 + 199 ^ 2 + 59999 ^ 2) / 4), metrics.rmse(a, b), 1e-2)
     end)
 
-    it("ssim does not suffer from a bright background, and wants images larger than its window", function()
+    it("ssim does not suffer from a bright background, and wants images larger than its window",
+        function()
         local a <close> = mb.random({ 24, 25 }, { seed = 1 })
         local noise <close> = mb.random({ 24, 25 }, { seed = 2, low = -0.1, high = 0.1 })
         local b <close> = a + noise
@@ -293,13 +301,19 @@ describe("metrics", function()
             end
             return copy
         end
-        for _, changes in ipairs {{wavelength = 0.52}, {wavelength = 1e-9}, {pixel = 1e9}, {step = 1e12}} do
-            assert.matches("are wavelength, pixel, step and depth in one unit", (helper.failure(mb.psf.born_wolf, {31, 65, 65},
+        for _, changes in ipairs {{wavelength = 0.52}, {wavelength = 1e-9}, {pixel = 1e9},
+            {step = 1e12}} do
+            assert.matches("are wavelength, pixel, step and depth in one unit",
+                (helper.failure(mb.psf.born_wolf, {31, 65, 65},
                 with(changes))), 1, true)
         end
-        assert.matches("out of proportion", (helper.failure(mb.psf.gibson_lanni, {31, 65, 65}, with {depth = 1e12, index_sample = 1.33})))
-        assert.matches("a model of 3 x 100000 x 100000", (helper.failure(mb.psf.born_wolf, {3, 100000, 100000}, optics)))
+        assert.matches("out of proportion",
+            (helper.failure(mb.psf.gibson_lanni, {31, 65, 65},
+            with {depth = 1e12, index_sample = 1.33})))
+        assert.matches("a model of 3 x 100000 x 100000",
+            (helper.failure(mb.psf.born_wolf, {3, 100000, 100000}, optics)))
         local a <close> = mb.psf.gaussian({5, 5, 5}, {1, 1, 1})
-        assert.matches("are both distances in one unit", (helper.failure(mb.psf.resample, a, {1e9, 1, 1}, {200, 100, 100})))
+        assert.matches("are both distances in one unit",
+            (helper.failure(mb.psf.resample, a, {1e9, 1, 1}, {200, 100, 100})))
     end)
 end)

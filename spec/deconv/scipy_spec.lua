@@ -21,7 +21,8 @@ helper.each_device(function(device, test)
     local where = " on " .. device:match("^%a+")
     describe("beside SciPy" .. where, function()
         for _, case in ipairs(convolution.convolve) do
-            test(("convolution is scipy.signal.fftconvolve: %s, %s"):format(name_of(case), case.mode), function()
+            test(("convolution is scipy.signal.fftconvolve: %s, %s"):format(name_of(case),
+                case.mode), function()
                 local a <close> = inputs.array(case.shape, 3, device)
                 local h <close> = inputs.array(case.kernel, 4, device)
                 local result <close> = mb.convolution(a, h, { mode = case.mode })
@@ -29,18 +30,22 @@ helper.each_device(function(device, test)
             end)
         end
         for _, case in ipairs(convolution.correlate) do
-            test(("correlate is scipy.signal.correlate: %s, %s"):format(name_of(case), case.mode), function()
+            test(("correlate is scipy.signal.correlate: %s, %s"):format(name_of(case), case.mode),
+                function()
                 local a <close> = inputs.array(case.shape, 3, device)
                 local h <close> = inputs.array(case.kernel, 4, device)
-                local result <close> = mb.convolution.correlate(a, h, { mode = case.mode, center = "fft" })
+                local result <close> = mb.convolution.correlate(a, h,
+                    { mode = case.mode, center = "fft" })
                 helper.assert_close(case.result, result, 1e-5)
             end)
         end
         for _, case in ipairs(convolution.ndimage) do
-            test(("convolution is scipy.ndimage.convolve: %s, %s"):format(name_of(case), case.boundary), function()
+            test(("convolution is scipy.ndimage.convolve: %s, %s"):format(name_of(case),
+                case.boundary), function()
                 local a <close> = inputs.array(case.shape, 3, device)
                 local h <close> = inputs.array(case.kernel, 4, device)
-                local result <close> = mb.convolution(a, h, { boundary = case.boundary, center = "fft" })
+                local result <close> = mb.convolution(a, h,
+                    { boundary = case.boundary, center = "fft" })
                 helper.assert_close(case.result, result, 1e-5)
             end)
         end
@@ -60,7 +65,8 @@ helper.each_device(function(device, test)
                 local framed <close> = mb.pad(brighter, { after = frame })
                 local half <close> = mb.full(case.shape, 0.5, { device = device })
                 local start <close> = mb.pad(half, { after = frame })
-                local x <close> = mb.deconv.richardson_lucy(framed, h, { iterations = 5, start = start, boundary = "circular" })
+                local x <close> = mb.deconv.richardson_lucy(framed, h,
+                    { iterations = 5, start = start, boundary = "circular" })
                 local inside <close> = x:view(table.unpack(ranges))
                 helper.assert_close(case.result, inside, 1e-4)
             end)
@@ -71,7 +77,8 @@ helper.each_device(function(device, test)
                 local image <close> = inputs.array(case.shape, 11, device)
                 local brighter <close> = image + 0.5
                 local h <close> = psf_of(case.kernel, 12, 1, device)
-                local x <close> = mb.deconv.tikhonov(brighter, h, { lambda = case.balance, boundary = "circular" })
+                local x <close> = mb.deconv.tikhonov(brighter, h,
+                    { lambda = case.balance, boundary = "circular" })
                 helper.assert_close(case.result, x, 1e-4)
             end)
         end
@@ -86,7 +93,8 @@ helper.each_device(function(device, test)
                 assert.near(case.psnr, mb.metrics.psnr(b, a), 1e-4)
                 assert.near(case.ssim, mb.metrics.ssim(b, a), 1e-5)
                 assert.near(case.ncc, mb.metrics.ncc(b, a), 1e-6)
-                assert.near(case.i_divergence, mb.metrics.i_divergence(b, a), 1e-5 * case.i_divergence)
+                assert.near(case.i_divergence, mb.metrics.i_divergence(b, a),
+                    1e-5 * case.i_divergence)
             end)
         end
     end)
@@ -95,9 +103,12 @@ end)
 describe("psf.gibson_lanni", function()
     for _, case in ipairs(reference.gibson_lanni) do
         it("is the integral of the layered model, by adaptive quadrature", function()
-            local h <close> = mb.psf.gibson_lanni(case.size, { na = case.na, wavelength = case.wavelength, pixel = case.pixel,
-                step = case.step, index = case.n, index_design = case.n0, working_distance = case.t0, index_sample = case.ns,
-                depth = case.depth, index_glass = case.ng, index_glass_design = case.ng0, glass = case.tg, glass_design = case.tg0 })
+            local h <close> = mb.psf.gibson_lanni(case.size,
+                { na = case.na, wavelength = case.wavelength, pixel = case.pixel,
+                step = case.step, index = case.n, index_design = case.n0,
+                    working_distance = case.t0, index_sample = case.ns,
+                depth = case.depth, index_glass = case.ng, index_glass_design = case.ng0,
+                    glass = case.tg, glass_design = case.tg0 })
             local peak, i = h:max(), 0
             local middle = (case.size[2] + 1) // 2
             local got = {}

@@ -7,7 +7,8 @@ local deconv, tiled, volumes = mb.deconv, mb.tiled_deconv, mb.volumes
 -- A PSF with no symmetry in any axis.
 local function crooked(shape, device)
     local random <close> = mb.random(shape, { seed = 9, low = 0.05, high = 1, device = device })
-    local peak <close> = mb.psf_gaussian(shape, 1.2, { device = device, center = mb.psf.center(random), normalise = false })
+    local peak <close> = mb.psf_gaussian(shape, 1.2,
+        { device = device, center = mb.psf.center(random), normalise = false })
     return random * peak
 end
 
@@ -17,7 +18,8 @@ local function measured(shape, device, dtype)
     for _, part in ipairs { { 0.3, 0.45, 200 }, { 0.6, 0.65, 500 }, { 0.9, 1, 300 } } do
         local ranges = {}
         for i, n in ipairs(shape) do
-            ranges[i] = { math.max(1, math.floor(part[1] * n)), math.max(1, math.floor(part[2] * n)) }
+            ranges[i] = { math.max(1, math.floor(part[1] * n)),
+                math.max(1, math.floor(part[2] * n)) }
         end
         local box <close> = x:view(table.unpack(ranges))
         box:fill(part[3])
@@ -39,10 +41,12 @@ end
 helper.each_device(function(device, test)
     describe("tiled_deconv on " .. device:match("^%a+"), function()
         for _, case in ipairs {
-            { { 61 }, { 8 }, { 25, 16, 9 } }, { { 40, 37 }, { 6, 5 }, { 20, 13, 9 } }, { { 13, 26, 31 }, { 4, 7, 6 }, { 20, 14, 10 } },
+            { { 61 }, { 8 }, { 25, 16, 9 } }, { { 40, 37 }, { 6, 5 }, { 20, 13, 9 } },
+            { { 13, 26, 31 }, { 4, 7, 6 }, { 20, 14, 10 } },
         } do
             local shape, kernel, extents = table.unpack(case)
-            test(("has exact seams, at the bytes it tells: %s"):format(table.concat(shape, " x ")), function()
+            test(("has exact seams, at the bytes it tells: %s"):format(table.concat(shape, " x ")),
+                function()
                 for _, center in ipairs(#shape < 3 and { "middle", "fft" } or { "fft" }) do
                     local image <close> = measured(shape, device)
                     local psf <close> = crooked(kernel, device)
@@ -56,7 +60,8 @@ helper.each_device(function(device, test)
                         end
                         local peak, host_peak, got, made, plan = with_peaks(device, function()
                             return tiled.richardson_lucy(image, psf,
-                                { iterations = iterations, metrics = true, tile = tile, center = center })
+                                { iterations = iterations, metrics = true, tile = tile,
+                                    center = center })
                         end)
                         local _ <close> = got
                         assert.is_true(plan.total > 1)
@@ -65,14 +70,16 @@ helper.each_device(function(device, test)
                         helper.assert_close(whole, got, 1e-4, ("%d tiles"):format(plan.total))
                         for _, name in ipairs { "divergence", "blurred", "flux", "change" } do
                             local expected = report.metrics[iterations][name]
-                            assert.near(expected, made.metrics[iterations][name], 1e-3 * math.abs(expected), name)
+                            assert.near(expected, made.metrics[iterations][name],
+                                1e-3 * math.abs(expected), name)
                         end
                     end
                 end
             end)
         end
 
-        test("equals the untiled result at three budgets, in 12 bytes per voxel and the tiles", function()
+        test("equals the untiled result at three budgets, in 12 bytes per voxel and the tiles",
+            function()
             local shape = { 24, 64, 64 }
             local image <close> = measured(shape, device)
             local psf <close> = crooked({ 3, 4, 5 }, device)
@@ -83,7 +90,8 @@ helper.each_device(function(device, test)
                 -- The image is there; estimate and ratio come to it.
                 local budget = estimate + bytes + math.floor(part * bytes)
                 local peak, _, got, _, plan = with_peaks(device, function()
-                    return tiled.richardson_lucy(image, psf, { iterations = 3, budget = budget, place = "device" })
+                    return tiled.richardson_lucy(image, psf, { iterations = 3, budget = budget,
+                        place = "device" })
                 end)
                 local _ <close> = got
                 helper.assert_close(whole, got, 1e-4)
@@ -92,7 +100,8 @@ helper.each_device(function(device, test)
                 assert.is_true(plan.total > 1 and (before == nil or plan.total <= before))
                 before = plan.total
             end
-            local _, err = helper.failure(tiled.richardson_lucy, image, psf, { budget = bytes, place = "device" })
+            local _, err = helper.failure(tiled.richardson_lucy, image, psf,
+                { budget = bytes, place = "device" })
             assert.equal("budget", err.code)
             assert.matches("place = \"host\" or \"file\"", tostring(err))
         end)
@@ -102,7 +111,8 @@ helper.each_device(function(device, test)
             local psf <close> = crooked({ 4, 5, 6 }, device)
             local options = { iterations = 6, acceleration = "heavy_ball", metrics = true }
             local whole <close>, report = deconv.richardson_lucy(image, psf, options)
-            local plain = tiled.plan(volumes.of_array(image), psf, nil, { iterations = 6, metrics = true, tile = { 8, 16, 18 } })
+            local plain = tiled.plan(volumes.of_array(image), psf, nil,
+                { iterations = 6, metrics = true, tile = { 8, 16, 18 } })
             local scratch = os.tmpname()
             options.tile, options.scratch = { 8, 16, 18 }, scratch
             for _, place in ipairs { "device", "file" } do
@@ -112,7 +122,8 @@ helper.each_device(function(device, test)
                 end)
                 local _ <close> = got
                 helper.assert_close(whole, got, 1e-4, place)
-                assert.near(report.metrics[6].divergence, made.metrics[6].divergence, 1e-3 * report.metrics[6].divergence)
+                assert.near(report.metrics[6].divergence, made.metrics[6].divergence,
+                    1e-3 * report.metrics[6].divergence)
                 assert.equal(plan.peak, peak)
                 assert.equal(plan.host_peak, host_peak)
                 if place == "device" then
@@ -139,7 +150,8 @@ helper.each_device(function(device, test)
             local image <close> = mb.images.read(folder .. "/image.npy", device)
             local whole <close> = deconv.richardson_lucy(image, psf, { iterations = 3 })
             image:release()
-            for _, case in ipairs { { "tif", "npy", 0.4 }, { "npy", "h5", 0.55 }, { "h5", "tif", 0.75 } } do
+            for _, case in ipairs { { "tif", "npy", 0.4 }, { "npy", "h5", 0.55 },
+                { "h5", "tif", 0.75 } } do
                 local from, to, part = table.unpack(case)
                 local listed = #files.list(folder)
                 local result = folder .. "/result." .. to
@@ -148,7 +160,8 @@ helper.each_device(function(device, test)
                 local peak, host_peak, report, plan = with_peaks(device, function()
                     local out <close> = mb.images.create(result, { shape = shape, dtype = "f32" })
                     local report, plan = tiled.richardson_lucy_volume(source, psf, out:volume(),
-                        { iterations = 3, budget = budget, host_budget = budget // 4, place = "file", scratch = result })
+                        { iterations = 3, budget = budget, host_budget = budget // 4,
+                            place = "file", scratch = result })
                     out:finish()
                     return report, plan
                 end)
@@ -156,7 +169,8 @@ helper.each_device(function(device, test)
                 assert.equal("file", plan.place)
                 assert.equal(plan.peak, peak)
                 assert.equal(plan.host_peak, host_peak)
-                assert.is_true(peak + host_peak < bytes, ("%d and %d of %d"):format(peak, host_peak, bytes))
+                assert.is_true(peak + host_peak < bytes, ("%d and %d of %d"):format(peak, host_peak,
+                    bytes))
                 assert.equal(listed + 1, #files.list(folder)) -- scratch files are gone
                 do
                     local got <close> = mb.images.read(result, "host")
@@ -190,23 +204,27 @@ helper.each_device(function(device, test)
         test("blends independent tiles, at the bytes it tells", function()
             local image <close> = measured({ 14, 60, 64 }, device)
             local psf <close> = crooked({ 3, 5, 5 }, device)
-            local whole <close> = deconv.richardson_lucy(image, psf, { iterations = 5, acceleration = "heavy_ball" })
+            local whole <close> = deconv.richardson_lucy(image, psf,
+                { iterations = 5, acceleration = "heavy_ball" })
             for _, tile in ipairs { { 14, 30, 64 }, { 7, 20, 22 } } do
                 local peak, host_peak, got, report, plan = with_peaks(device, function()
                     return tiled.richardson_lucy(image, psf,
-                        { mode = "blended", iterations = 5, acceleration = "heavy_ball", tile = tile })
+                        { mode = "blended", iterations = 5, acceleration = "heavy_ball",
+                            tile = tile })
                 end)
                 local _ <close> = got
                 assert.equal(plan.peak, peak)
                 assert.equal(plan.host_peak, host_peak)
                 assert.is_true(plan.total > 1)
                 local difference <close> = got - whole
-                assert.is_true(difference:norm() < 0.05 * whole:norm(), ("%g"):format(difference:norm() / whole:norm()))
+                assert.is_true(difference:norm() < 0.05 * whole:norm(),
+                    ("%g"):format(difference:norm() / whole:norm()))
                 assert.is_true(report.seam > 0.5 and report.seam < 1.5)
             end
             -- The ramps add up to one.
             local flat <close> = mb.full({ 9, 50, 41 }, 3, { device = device })
-            local same <close> = tiled.richardson_lucy(flat, psf, { mode = "blended", iterations = 2, tile = { 5, 11, 9 } })
+            local same <close> = tiled.richardson_lucy(flat, psf,
+                { mode = "blended", iterations = 2, tile = { 5, 11, 9 } })
             helper.assert_close(flat, same, 1e-3) -- the edges of tiles are not seen whole
         end)
     end)
@@ -221,7 +239,8 @@ describe("tiled_deconv", function()
         there:release()
         local peak, host_peak, got, _, plan = with_peaks("cuda:0", function()
             local result = mb.empty(image.shape)
-            local report, made = tiled.richardson_lucy_volume(volumes.of_array(image), psf, volumes.of_array(result),
+            local report, made = tiled.richardson_lucy_volume(volumes.of_array(image), psf,
+                volumes.of_array(result),
                 { iterations = 6, place = "host", tile = { 7, 20, 22 } })
             return result, report, made
         end)
@@ -256,7 +275,8 @@ describe("tiled_deconv", function()
         local psf <close> = crooked({ 3, 4 }, "host")
         local expected <close> = deconv.richardson_lucy(image, psf, { iterations = 3 })
         local calls, steps = {}, 0
-        local got <close>, report, plan = tiled.richardson_lucy(image, psf, { iterations = 50, tile = { 8, 8 },
+        local got <close>, report, plan = tiled.richardson_lucy(image, psf,
+            { iterations = 50, tile = { 8, 8 },
             on_iteration = function(k)
                 calls[#calls + 1] = k
                 return k < 3
@@ -267,21 +287,29 @@ describe("tiled_deconv", function()
         assert.equal(3, report.iterations)
         assert.equal(3 * 2 * plan.total, steps)
         helper.assert_close(expected, got, 1e-5)
-        local _ <close>, settled = tiled.richardson_lucy(image, psf, { iterations = 500, tolerance = 0.02, tile = { 8, 8 } })
+        local _ <close>, settled = tiled.richardson_lucy(image, psf,
+            { iterations = 500, tolerance = 0.02, tile = { 8, 8 } })
         assert.is_true(settled.iterations < 100)
     end)
 
     it("says what it cannot do", function()
         local image <close> = mb.ones { 8, 8 }
         local psf <close> = mb.ones { 3, 3 }
-        assert.matches("boundary is zero", (helper.failure(tiled.richardson_lucy, image, psf, { boundary = "reflect" })))
-        assert.matches("not for mode exact", (helper.failure(tiled.richardson_lucy, image, psf, { total_variation = 0.01 })))
+        assert.matches("boundary is zero",
+            (helper.failure(tiled.richardson_lucy, image, psf, { boundary = "reflect" })))
+        assert.matches("not for mode exact",
+            (helper.failure(tiled.richardson_lucy, image, psf, { total_variation = 0.01 })))
         assert.matches("none or heavy_ball", (helper.failure(tiled.richardson_lucy, image, psf,
             { acceleration = "biggs_andrews" })))
-        assert.matches("not for mode blended", (helper.failure(tiled.richardson_lucy, image, psf, { mode = "blended", metrics = true })))
-        assert.matches("exact or blended", (helper.failure(tiled.richardson_lucy, image, psf, { mode = "exakt" })))
-        assert.matches("did you mean 'iterations'", (helper.failure(tiled.richardson_lucy, image, psf, { iteration = 3 })))
-        assert.matches("needs scratch", (helper.failure(tiled.richardson_lucy, image, psf, { place = "file" })))
+        assert.matches("not for mode blended",
+            (helper.failure(tiled.richardson_lucy, image, psf,
+            { mode = "blended", metrics = true })))
+        assert.matches("exact or blended",
+            (helper.failure(tiled.richardson_lucy, image, psf, { mode = "exakt" })))
+        assert.matches("did you mean 'iterations'",
+            (helper.failure(tiled.richardson_lucy, image, psf, { iteration = 3 })))
+        assert.matches("needs scratch",
+            (helper.failure(tiled.richardson_lucy, image, psf, { place = "file" })))
         local line <close> = mb.ones { 3 }
         assert.matches("axes", (helper.failure(tiled.richardson_lucy, image, line)))
     end)

@@ -8,11 +8,13 @@ helper.each_device(function(device, test)
     describe("tiles.convolve on " .. device:match("^%a+"), function()
         for _, boundary in ipairs { "zero", "reflect", "mirror", "replicate" } do
             test("gives the untiled result: " .. boundary, function()
-                local image <close> = mb.random({ 11, 26, 31 }, { seed = 1, low = -1, device = device })
+                local image <close> = mb.random({ 11, 26, 31 },
+                    { seed = 1, low = -1, device = device })
                 for _, kernel in ipairs { { 3, 4, 5 }, { 1, 6, 3 }, { 4, 1, 8 } } do
                     local psf <close> = mb.random(kernel, { seed = 2, device = device })
                     for _, correlate in ipairs { false, true } do
-                        local whole <close> = convolution(image, psf, { boundary = boundary, correlate = correlate })
+                        local whole <close> = convolution(image, psf,
+                            { boundary = boundary, correlate = correlate })
                         for _, tile in ipairs { { 11, 9, 31 }, { 5, 14, 12 } } do
                             local got <close>, plan = tiles.convolve(image, psf,
                                 { boundary = boundary, correlate = correlate, tile = tile })
@@ -25,18 +27,21 @@ helper.each_device(function(device, test)
         end
 
         test("stays within three budgets, with the bytes it tells", function()
-            local image <close> = mb.random({ 24, 60, 64 }, { seed = 3, device = device, dtype = "u16", high = 1000 })
+            local image <close> = mb.random({ 24, 60, 64 },
+                { seed = 3, device = device, dtype = "u16", high = 1000 })
             local psf <close> = mb.psf_gaussian({ 5, 9, 9 }, 2, { device = device })
             local whole <close> = convolution(image, psf, { boundary = "reflect" })
             local before, out = nil, mb.zeros({ 24, 60, 64 }, { device = device })
             for _, budget in ipairs { 300000, 600000, 1000000 } do
                 local plan
                 local peak = mb.pool.peak(function()
-                    local _, made = tiles.convolve(image, psf, { boundary = "reflect", budget = budget, out = out })
+                    local _, made = tiles.convolve(image, psf,
+                        { boundary = "reflect", budget = budget, out = out })
                     plan = made
                 end, device)
                 helper.assert_close(whole, out, 1e-5)
-                assert.is_true(plan.total > 1 and peak <= budget, ("%d of %d, %d tiles"):format(peak, budget, plan.total))
+                assert.is_true(plan.total > 1 and peak <= budget,
+                    ("%d of %d, %d tiles"):format(peak, budget, plan.total))
                 assert.equal(plan.peak, peak)
                 assert.is_true(before == nil or plan.total <= before)
                 before = plan.total
@@ -68,12 +73,14 @@ helper.each_device(function(device, test)
                 local scope <close> = mb.pool.scope(mb.device(device))
                 local plan
                 do
-                    local out <close> = mb.images.create(name, { shape = shape, dtype = "f32", meta = source.meta })
+                    local out <close> = mb.images.create(name,
+                        { shape = shape, dtype = "f32", meta = source.meta })
                     plan = tiles.convolve_volume(source, psf, out:volume(),
                         { boundary = "mirror", budget = budget, host_budget = budget // 3 })
                     out:finish()
                 end
-                local peak, host_peak = scope:finish(), device ~= "host" and host_scope:finish() or 0
+                local peak, host_peak = scope:finish(), device ~= "host" and host_scope:finish()
+                    or 0
                 assert.equal(plan.peak, peak)
                 assert.equal(plan.host_peak, host_peak)
                 assert.is_true(peak + host_peak < bytes and plan.total > 1)
@@ -117,7 +124,8 @@ describe("tiles.convolve", function()
                 local low = tile.first[i] + (i == 1 and -1 or -2)
                 assert.equal(math.max(0, low), tile.from[i])
                 assert.equal(tile.from[i] - low, tile.before[i])
-                assert.equal(math.min(n, low + tile.extents[i] + (i == 1 and 2 or 3)) - tile.from[i], tile.take[i])
+                assert.equal(math.min(n, low + tile.extents[i] + (i == 1 and 2 or 3))
+                    - tile.from[i], tile.take[i])
             end
         end)
         assert.equal(1, seen:min())
@@ -128,7 +136,8 @@ describe("tiles.convolve", function()
         local image <close> = mb.random({ 20, 40, 44 }, { seed = 4, device = "host" })
         local psf <close> = mb.psf_gaussian({ 5, 7, 7 }, 2, { device = "host" })
         local whole <close> = convolution(image, psf)
-        local got <close>, plan = tiles.convolve(image, psf, { device = "cuda:0", tile = { 10, 20, 22 } })
+        local got <close>, plan = tiles.convolve(image, psf,
+            { device = "cuda:0", tile = { 10, 20, 22 } })
         assert.equal("host", got.device.id)
         assert.equal(8, plan.total)
         helper.assert_close(whole, got, 1e-5)
@@ -137,7 +146,9 @@ describe("tiles.convolve", function()
     it("says what tiles cannot do", function()
         local image <close> = mb.ones { 8, 8 }
         local psf <close> = mb.ones { 3, 3 }
-        assert.matches("wrap", (helper.failure(tiles.convolve, image, psf, { boundary = "circular" })))
-        assert.matches("whole", (helper.failure(tiles.convolve, image, psf, { center = { 0.5, 1 } })))
+        assert.matches("wrap",
+            (helper.failure(tiles.convolve, image, psf, { boundary = "circular" })))
+        assert.matches("whole",
+            (helper.failure(tiles.convolve, image, psf, { center = { 0.5, 1 } })))
     end)
 end)

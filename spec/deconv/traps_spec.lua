@@ -42,16 +42,20 @@ helper.each_device(function(device, test)
                     local image <close> = mb.convolution(truth, psf, { boundary = boundary })
                     local seen = centroid(image)
                     assert.near(6 + by[1], seen[1], 0.05)
-                    for method, options in pairs { richardson_lucy = { iterations = 20 }, landweber = { iterations = 20 },
+                    for method, options in pairs { richardson_lucy = { iterations = 20 },
+                        landweber = { iterations = 20 },
                         gradient_consensus = { iterations = 8 } } do
                         options.boundary = boundary
                         local x <close> = deconv[method](image, psf, options)
                         local found = mb.psf.center(x, "maximum")
-                        assert.same({ 6, 6, 7 }, { table.unpack(found) }, ("%s, %s"):format(method, boundary))
+                        assert.same({ 6, 6, 7 }, { table.unpack(found) },
+                            ("%s, %s"):format(method, boundary))
                     end
                     for _, method in ipairs { "wiener", "tikhonov" } do
-                        local x <close> = deconv[method](image, psf, { boundary = boundary == "zero" and "reflect" or boundary })
-                        assert.same({ 6, 6, 7 }, { table.unpack(mb.psf.center(x, "maximum")) }, method)
+                        local x <close> = deconv[method](image, psf,
+                            { boundary = boundary == "zero" and "reflect" or boundary })
+                        assert.same({ 6, 6, 7 }, { table.unpack(mb.psf.center(x, "maximum")) },
+                            method)
                     end
                 end
             end)
@@ -60,10 +64,13 @@ helper.each_device(function(device, test)
         -- Convolution and deconvolution centred even PSFs differently, by a voxel.
         test("an even PSF blurs and sharpens about the same voxel", function()
             for _, center in ipairs { "middle", "fft", "maximum" } do
-                local psf <close> = mb.psf_gaussian({ 6, 8 }, 1.2, { center = { 2.4, 3.7 }, device = device })
+                local psf <close> = mb.psf_gaussian({ 6, 8 }, 1.2,
+                    { center = { 2.4, 3.7 }, device = device })
                 local truth <close> = point({ 21, 22 }, { 11, 12 })
-                local image <close> = mb.convolution(truth, psf, { boundary = "circular", center = center })
-                local x <close> = deconv.richardson_lucy(image, psf, { boundary = "circular", center = center, iterations = 50 })
+                local image <close> = mb.convolution(truth, psf,
+                    { boundary = "circular", center = center })
+                local x <close> = deconv.richardson_lucy(image, psf,
+                    { boundary = "circular", center = center, iterations = 50 })
                 local at = centroid(x)
                 assert.near(10, at[1], 0.02, center)
                 assert.near(11, at[2], 0.02, center)
@@ -79,7 +86,8 @@ helper.each_device(function(device, test)
             bright:fill(1000) -- at the left edge; beyond the right one there is none
             local image <close> = mb.convolution(truth, psf, { boundary = "reflect" })
             local function error_at_right(boundary)
-                local x <close> = deconv.richardson_lucy(image, psf, { boundary = boundary, iterations = 30 })
+                local x <close> = deconv.richardson_lucy(image, psf,
+                    { boundary = boundary, iterations = 30 })
                 local right <close> = x:view({ 8, 22 }, { 29, 32 })
                 local difference <close> = right - 10
                 local size <close> = mb.unary(difference, "abs")
@@ -94,7 +102,8 @@ helper.each_device(function(device, test)
             local psf <close> = mb.psf_gaussian({ 5, 5 }, 1, { device = device })
             local a <close> = point({ 16, 18 }, { 5, 6 })
             local b <close> = point({ 16, 18 }, { 12, 13 })
-            for method, options in pairs { richardson_lucy = { iterations = 3 }, gradient_consensus = { iterations = 2 },
+            for method, options in pairs { richardson_lucy = { iterations = 3 },
+                gradient_consensus = { iterations = 2 },
                 landweber = { iterations = 3 }, wiener = {}, tikhonov = {} } do
                 local first <close> = deconv[method](a, psf, options)
                 local before = first:to_table()
@@ -137,7 +146,8 @@ helper.each_device(function(device, test)
             local truth <close> = point({ 5, 8, 9 }, { 3, 4, 5 })
             local image <close> = mb.convolution(truth, psf, { boundary = "circular" })
             for _, boundary in ipairs { "zero", "circular", "reflect" } do
-                local x <close> = deconv.richardson_lucy(image, psf, { iterations = 30, boundary = boundary })
+                local x <close> = deconv.richardson_lucy(image, psf,
+                    { iterations = 30, boundary = boundary })
                 assert.same({ 5, 8, 9 }, x.shape)
                 assert.same({ 2, 3, 4 }, { table.unpack(mb.psf.center(x, "maximum")) }, boundary)
                 assert.is_true(x:max() > 3 * image:max(), boundary)
@@ -151,7 +161,8 @@ helper.each_device(function(device, test)
             local image <close> = mb.ones({ 12, 20, 22 }, { device = device })
             for _, case in ipairs {
                 { "richardson_lucy", {} }, { "richardson_lucy", { acceleration = "heavy_ball" } },
-                { "richardson_lucy", { acceleration = "biggs_andrews" } }, { "richardson_lucy", { metrics = true } },
+                { "richardson_lucy", { acceleration = "biggs_andrews" } },
+                { "richardson_lucy", { metrics = true } },
                 { "gradient_consensus", {} }, { "landweber", {} },
             } do
                 local method, options = table.unpack(case)
@@ -180,7 +191,8 @@ helper.each_device(function(device, test)
         test("dark regions stay dark, not NaN", function()
             local psf <close> = mb.psf_gaussian({ 5, 5 }, 1, { device = device })
             local image <close> = point({ 30, 32 }, { 5, 5 })
-            for method, options in pairs { richardson_lucy = { iterations = 40 }, gradient_consensus = { iterations = 10 } } do
+            for method, options in pairs { richardson_lucy = { iterations = 40 },
+                gradient_consensus = { iterations = 10 } } do
                 local x <close> = deconv[method](image, psf, options)
                 local sum = x:sum()
                 assert.is_true(sum == sum and sum < math.huge, method)

@@ -14,7 +14,8 @@ local function is_good(size, n)
 end
 
 local function choose(n, axis)
-    local size, text, list = mb.fft.good_size(n, {device = "planned:h200", axis = axis, explain = true})
+    local size, text, list = mb.fft.good_size(n, {device = "planned:h200", axis = axis,
+        explain = true})
     return size, text, list
 end
 
@@ -41,7 +42,8 @@ describe("fft.good_size", function()
                 local least, best
                 for _, candidate in ipairs(list) do
                     assert.is_true(is_good(candidate.size, n))
-                    local product = candidate.ps * candidate.size * candidate.size * (2 + candidate.work)
+                    local product = candidate.ps * candidate.size * candidate.size * (
+                        2 + candidate.work)
                     if not least or product < least then
                         least, best = product, candidate.size
                     end
@@ -75,7 +77,8 @@ describe("fft.good_size", function()
 
     it("checks its arguments", function()
         assert.matches("at least one", (helper.failure(mb.fft.good_size, 0)))
-        assert.matches("axis is \"diagonal\"", (helper.failure(mb.fft.good_size, 8, {axis = "diagonal"})))
+        assert.matches("axis is \"diagonal\"",
+            (helper.failure(mb.fft.good_size, 8, {axis = "diagonal"})))
         assert.matches("did you mean 'axis'", (helper.failure(mb.fft.good_size, 8, {axes = "row"})))
     end)
 
@@ -90,7 +93,8 @@ describe("fft.good_size", function()
             for _, b in ipairs(lists[2]) do
                 for _, c in ipairs(lists[3]) do
                     local points = 1.0 * a.size * b.size * c.size
-                    local weight = points * points * (a.ps + b.ps + c.ps) * (2 + math.max(a.work, b.work, c.work))
+                    local weight = points * points * (a.ps + b.ps + c.ps) * (2 + math.max(a.work,
+                        b.work, c.work))
                     if not best or weight < best then
                         best, sizes = weight, {a.size, b.size, c.size}
                     end
@@ -101,15 +105,20 @@ describe("fft.good_size", function()
     end
 
     it("chooses the axes of a grid together", function()
-        for _, least in ipairs {{158, 758, 958}, {37, 64, 101}, {544, 1088, 1088}, {288, 964, 1564}} do
+        for _, least in ipairs {{158, 758, 958}, {37, 64, 101}, {544, 1088, 1088},
+            {288, 964, 1564}} do
             assert.same(best_grid(least), mb.fft.good_grid(least, {device = "planned:h200"}))
         end
-        assert.same({1, 100, 512}, mb.fft.good_grid({1, 100, 509}, {device = "planned:h200", given = {false, true}}))
-        assert.same({77, 512}, mb.fft.good_grid({77, 509}, {device = "planned:h200", given = {true, false}}))
+        assert.same({1, 100, 512},
+            mb.fft.good_grid({1, 100, 509}, {device = "planned:h200", given = {false, true}}))
+        assert.same({77, 512},
+            mb.fft.good_grid({77, 509}, {device = "planned:h200", given = {true, false}}))
         assert.same({1021}, mb.fft.good_grid({1021}, {device = "planned:h200", given = {true}}))
         -- On the host every axis for itself, by smoothness.
-        assert.same({1, mb.fft.good_size(131), mb.fft.good_size(509)}, mb.fft.good_grid({1, 131, 509}, {device = "host"}))
-        assert.same({mb.fft.good_size(20000), 512}, mb.fft.good_grid({20000, 509}, {device = "planned:h200"}))
+        assert.same({1, mb.fft.good_size(131), mb.fft.good_size(509)},
+            mb.fft.good_grid({1, 131, 509}, {device = "host"}))
+        assert.same({mb.fft.good_size(20000), 512},
+            mb.fft.good_grid({20000, 509}, {device = "planned:h200"}))
         assert.matches("1 to 3 axes", (helper.failure(mb.fft.good_grid, {2, 2, 2, 2})))
     end)
 

@@ -122,7 +122,8 @@ describe("a limit of the shell", function()
     end
 
     for _, kib in ipairs { 20000000, 4000000, 500000 } do
-        it(("of address space, %d KiB, leaves room for a pool and the rest of the process"):format(kib), function()
+        it(("of address space, %d KiB, leaves room for a pool and the rest of the process"):format(
+            kib), function()
             if sanitized then
                 pending("a sanitized program does not start under ulimit -v")
                 return

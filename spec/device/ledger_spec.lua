@@ -8,10 +8,12 @@ local function assert_same(predicted, measured, what)
     if #differing > 0 then
         local first = differing[1]
         local function text(row)
-            return row and ("%s at %s: keep %d temp %d work %d live %d peak %d"):format(row.label, row.owner, row.keep, row.temp,
+            return row and ("%s at %s: keep %d temp %d work %d live %d peak %d"):format(row.label,
+                row.owner, row.keep, row.temp,
                 row.work, row.live, row.peak) or "nothing"
         end
-        error(("%s: %d steps differ; step %d: predicted %s; measured %s"):format(what or "ledger", #differing, first.step,
+        error(("%s: %d steps differ; step %d: predicted %s; measured %s"):format(what
+            or "ledger", #differing, first.step,
             text(first.a), text(first.b)), 2)
     end
     assert.is_true(predicted == measured)
@@ -65,7 +67,8 @@ describe("a ledger", function()
             seen[i] = ("%s %s %d %d %d"):format(row.kind, row.label, row.keep, row.live, row.peak)
             assert.matches("ledger_spec.lua:%d+", row.owner)
         end
-        assert.same({"create zeros 512 512 512", "operator convert 1024 1536 1536", "release release -1024 512 1536",
+        assert.same({"create zeros 512 512 512", "operator convert 1024 1536 1536",
+            "release release -1024 512 1536",
             "release release -512 0 512"}, seen)
         assert.equal(1536, made.peak)
         assert.equal(2, select(2, made:peak_step()))
@@ -168,14 +171,16 @@ describe("a dry run", function()
         for _, mode in ipairs {"fast", "in_place", "auto"} do
             for _, consume in ipairs {false, true} do
                 local _, more = both(function()
-                    return mb.tomo.fbp(sinograms, angles_of(40), {center = 30, mode = mode, consume = consume, filter = "hann"})
+                    return mb.tomo.fbp(sinograms, angles_of(40),
+                        {center = 30, mode = mode, consume = consume, filter = "hann"})
                 end)
                 release(more)
             end
         end
     end)
 
-    it("names the least budget of a back-projection, which survives every failing allocation", function()
+    it("names the least budget of a back-projection, which survives every failing allocation",
+        function()
         local device = mb.device("host")
         local sinograms <close> = mb.random({3, 40, 64}, {seed = 4})
         local function work()
@@ -217,7 +222,8 @@ describe("a dry run", function()
     it("predicts a chunk of a reconstruction", function()
         local scan = {rows = 9, cols = 48, n_angles = 30, angles = angles_of(30)}
         function scan:frames(n, rows, options)
-            return mb.random({n, rows[2] - rows[1] + 1, self.cols}, {dtype = "u16", low = 10, high = 1000, device = options.device})
+            return mb.random({n, rows[2] - rows[1] + 1, self.cols},
+                {dtype = "u16", low = 10, high = 1000, device = options.device})
         end
         function scan:darks(rows, options)
             return self:frames(4, rows, options)
@@ -465,7 +471,8 @@ local steps = {
     function(a) return a.dtype == "f32" and a.rank > 0 and mb.rfft(a:copy()) or a:copy() end,
     function(a) return a.dtype == "f32" and a.rank > 1 and mb.ramp_filter(a:copy()) or a:copy() end,
     function(a, random) return mb.zeros({random(1, 60), random(1, 90), random(1, 30)}), a end,
-    function(_, random) return mb.random({random(1, 40), random(1, 200)}, {seed = random(1, 9)}) end,
+    function(_, random) return mb.random({random(1, 40), random(1, 200)},
+        {seed = random(1, 9)}) end,
     function(a) return a.dtype == "f32" and a:exp() or a:copy() end,
 }
 

@@ -10,7 +10,8 @@ helper.each_device(function(device, test)
             return (mb.device(device):pinned())
         end
 
-        test("is one of the host, zero, and on the device's account until its last view goes", function()
+        test("is one of the host, zero, and on the device's account until its last view goes",
+            function()
             local before, live = pinned_bytes(), mb.pool.stats("host").live
             local a = mb.zeros({3, 1000}, {pinned = device})
             assert.equal("host", a.device.id)
@@ -38,7 +39,8 @@ helper.each_device(function(device, test)
             for _, make in ipairs {
                 function(options) return mb.array({1, 2, 3, 4}, options) end,
                 function(options) return mb.arange(4, options) end,
-                function(options) return mb.from_string(("<ffff"):pack(1, 2, 3, 4), {4}, options) end,
+                function(options) return mb.from_string(("<ffff"):pack(1, 2, 3, 4), {4},
+                    options) end,
                 function(options) return mb.full({4}, 2.5, options) end,
                 function(options) return mb.random({4}, options) end,
             } do
@@ -160,9 +162,11 @@ helper.each_device(function(device, test)
         test("is refused where it cannot be", function()
             local dry <close> = mb.device(device):dry_device()
             assert.matches("dry device", (helper.failure(mb.empty, {4}, {pinned = dry})))
-            assert.matches("no device cuda:999", (helper.failure(mb.empty, {4}, {pinned = "cuda:999"})))
+            assert.matches("no device cuda:999",
+                (helper.failure(mb.empty, {4}, {pinned = "cuda:999"})))
             if device ~= "host" then
-                assert.matches("in host memory", (helper.failure(mb.empty, {4}, {device = device, pinned = device})))
+                assert.matches("in host memory",
+                    (helper.failure(mb.empty, {4}, {device = device, pinned = device})))
             end
         end)
     end)

@@ -25,10 +25,12 @@ local function jobs()
         for _, mode in ipairs {"fast", "in_place", "auto"} do
             for _, accuracy in ipairs {"fast", "exact"} do
                 for _, consume in ipairs {false, true} do
-                    add(("FBP %s, %s%s, %d x %d x %d"):format(mode, accuracy, consume and ", consume" or "", rows, angles, cols),
+                    add(("FBP %s, %s%s, %d x %d x %d"):format(mode, accuracy, consume
+                        and ", consume" or "", rows, angles, cols),
                         function(device)
                             local sino <close> = mb.zeros(size, {device = device})
-                            mb.tomo.fbp(sino, theta, {mode = mode, accuracy = accuracy, consume = consume}):release()
+                            mb.tomo.fbp(sino, theta, {mode = mode, accuracy = accuracy,
+                                consume = consume}):release()
                         end)
                 end
             end
@@ -38,7 +40,8 @@ local function jobs()
             mb.tomo.fbp(sino, theta, {half_acquisition = true, center = cols * 0.9}):release()
         end)
         for _, accuracy in ipairs {"fast", "exact"} do
-            add(("fourier_reconstruct %s, %d x %d x %d"):format(accuracy, rows, angles, cols), function(device)
+            add(("fourier_reconstruct %s, %d x %d x %d"):format(accuracy, rows, angles, cols),
+                function(device)
                 local sino <close> = mb.zeros(size, {device = device})
                 mb.fourier_reconstruct(sino, theta, {accuracy = accuracy}):release()
             end)
@@ -53,11 +56,14 @@ local function jobs()
                 mb.convolution.convolve(image, psf, {mode = mode}):release()
             end)
         end
-        for boundary, acceleration in pairs {zero = "heavy_ball", circular = "none", reflect = "biggs_andrews"} do
-            add(("Richardson-Lucy %s, %s, %s"):format(boundary, acceleration, text), function(device)
+        for boundary, acceleration in pairs {zero = "heavy_ball", circular = "none",
+            reflect = "biggs_andrews"} do
+            add(("Richardson-Lucy %s, %s, %s"):format(boundary, acceleration, text),
+                function(device)
                 local image <close> = mb.ones(grid, {device = device})
                 local psf <close> = mb.ones({5, 9, 7}, {device = device})
-                mb.deconv.richardson_lucy(image, psf, {iterations = 2, boundary = boundary, acceleration = acceleration}):release()
+                mb.deconv.richardson_lucy(image, psf, {iterations = 2, boundary = boundary,
+                    acceleration = acceleration}):release()
             end)
         end
         add(("transforms, %s"):format(text), function(device)
@@ -78,7 +84,8 @@ local function check_same(predicted, other, what)
     for i, row in ipairs(other:rows()) do
         for name, value in pairs(row) do
             if name ~= "device" then
-                assert.equal(value, predicted:rows()[i][name], ("%s, step %d (%s), %s"):format(what, i, row.label, name))
+                assert.equal(value, predicted:rows()[i][name], ("%s, step %d (%s), %s"):format(what,
+                    i, row.label, name))
             end
         end
     end
@@ -158,7 +165,8 @@ describe("a planned device", function()
         assert.not_equal(here.peak, there.peak)
         assert.is_nil(here.basis)
         assert.equal(mb.device(ID).basis, there.basis)
-        local _, _, _, what = mb.op.max_slices("backproject", {dim = 1, dims = {20, 30}, available = 1 << 30, device = ID})
+        local _, _, _, what = mb.op.max_slices("backproject",
+            {dim = 1, dims = {20, 30}, available = 1 << 30, device = ID})
         assert.equal(mb.device(ID).basis, what)
         local options = {shape = {90, 32, 64}, center = 31.5, device = ID}
         assert.equal(mb.device(ID).basis, mb.plan.required_memory(4, options).basis)
@@ -228,12 +236,17 @@ end)
 describe("recorded work areas", function()
     it("are those of cuFFT 12", function()
         for _, case in ipairs {
-            {"r2c", {2048}, 24000, 0}, {"c2r", {2048}, 24000, 0}, {"r2c", {8192}, 100, 0}, {"c2c", {3072, 3072}, 8, 0},
-            {"c2c", {2816, 2816}, 8, 8 * 2816 * 2816 * 8}, {"c2c", {2560, 2560}, 8, 8 * 2560 * 2560 * 8},
-            {"c2c", {2576, 2576}, 8, 0}, {"c2c", {2591, 2591}, 8, 0}, {"r2c", {6144}, 24000, 4 * 6144 * 24000},
-            {"r2c", {128, 512, 512}, 1, 0}, {"r2c", {1024, 1024, 1024}, 1, 0}, {"r2c", {160, 576, 576}, 1, 0},
+            {"r2c", {2048}, 24000, 0}, {"c2r", {2048}, 24000, 0}, {"r2c", {8192}, 100, 0},
+            {"c2c", {3072, 3072}, 8, 0},
+            {"c2c", {2816, 2816}, 8, 8 * 2816 * 2816 * 8},
+            {"c2c", {2560, 2560}, 8, 8 * 2560 * 2560 * 8},
+            {"c2c", {2576, 2576}, 8, 0}, {"c2c", {2591, 2591}, 8, 0},
+            {"r2c", {6144}, 24000, 4 * 6144 * 24000},
+            {"r2c", {128, 512, 512}, 1, 0}, {"r2c", {1024, 1024, 1024}, 1, 0},
+            {"r2c", {160, 576, 576}, 1, 0},
             {"r2c", {144, 588, 588}, 1, 0}, {"r2c", {560, 1200, 1200}, 1, 4 * 560 * 1200 * 1200},
-            {"r2c", {640, 1280, 1280}, 1, 4 * 640 * 1280 * 1280}, {"r2c", {128, 512, 510}, 1, 4 * 128 * 512 * 510},
+            {"r2c", {640, 1280, 1280}, 1, 4 * 640 * 1280 * 1280},
+            {"r2c", {128, 512, 510}, 1, 4 * 128 * 512 * 510},
             {"c2c", {4157}, 15, 2074624}, {"c2c", {1006130}, 1, 32401408}, -- convolutions
             {"r2c", {2725}, 34, 742312}, {"c2r", {954149}, 1, 38355240}, -- odd sizes
             {"c2r", {1072, 2025}, 4, 69483264}, {"r2c", {1072, 2025}, 4, 69465856},
@@ -276,7 +289,8 @@ describe("the planned device and the real one", function()
         local real, planned = mb.device("cuda:0"), mb.device(ID)
         local library = mb.fft.library(real)
         if real.name ~= planned.name or library ~= mb.fft.library(planned) then
-            return ("the record is of %s with %s, this is %s with %s"):format(planned.name, mb.fft.library(planned), real.name,
+            return ("the record is of %s with %s, this is %s with %s"):format(planned.name,
+                mb.fft.library(planned), real.name,
                 library)
         end
     end
@@ -293,7 +307,8 @@ describe("the planned device and the real one", function()
 
     compared("have the same facts", function()
         local real, planned = mb.device("cuda:0"), mb.device(ID)
-        for _, fact in ipairs {"kind", "name", "threads", "capability", "total", "l2", "granularity"} do
+        for _, fact in ipairs {"kind", "name", "threads", "capability", "total", "l2",
+            "granularity"} do
             assert.equal(real[fact], planned[fact], fact)
         end
     end)
@@ -328,7 +343,8 @@ describe("the planned device and the real one", function()
             local predicted, how = mb.fft.work(kind, dims, options)
             options.device = "cuda:0"
             local asked = mb.fft.work(kind, dims, options)
-            local what = ("%s %s, batch %d: %s"):format(kind, table.concat(dims, " x "), options.batch, how)
+            local what = ("%s %s, batch %d: %s"):format(kind, table.concat(dims, " x "),
+                options.batch, how)
             local exact = not how:match("^at most")
             counts[exact] = (counts[exact] or 0) + 1
             if exact then
@@ -346,7 +362,8 @@ describe("the planned device and the real one", function()
                 local sample = assert(load("return " .. text))()
                 local estimates = {}
                 for k, id in ipairs {ID, "cuda:0"} do
-                    estimates[k] = mb.op.estimate(name, sample.inputs or {}, sample.params, {device = id})
+                    estimates[k] = mb.op.estimate(name, sample.inputs
+                        or {}, sample.params, {device = id})
                 end
                 assert.is_nil(estimates[2].basis)
                 estimates[1].basis = nil

@@ -170,7 +170,8 @@ describe("result", function()
         r:write(one, 3)
         r:write(one, 3)
         local text = helper.failure(r.finish, r)
-        assert.is_truthy(text:find("1 of 3 slices were never written, the first of them 2", 1, true),
+        assert.is_truthy(text:find("1 of 3 slices were never written, the first of them 2", 1,
+            true),
             text)
         r:write(one, 2)
         r:finish()
@@ -236,7 +237,8 @@ describe("result", function()
 
     it("says what stored integers mean", function()
         for _, count in ipairs {false, 2} do
-            local r <close> = mb.result.create(path, {shape = {3, 4, 5}, dtype = "u16", slices_per_file = count or nil, overwrite = true})
+            local r <close> = mb.result.create(path, {shape = {3, 4, 5}, dtype = "u16",
+                slices_per_file = count or nil, overwrite = true})
             r:scaling(0.5, -3)
             local v <close> = mb.full({3, 4, 5}, 7, {dtype = "u16"})
             r:write(v, 1)
@@ -310,7 +312,8 @@ describe("result", function()
             end
             assert(os.remove(slices_of(moved) .. "/slices-0002-0002.h5"))
             local f <close> = assert(mb.h5.open(moved .. "/volume.h5"))
-            assert.matches("slices%-0002%-0002.h5' is missing", (helper.failure(f.read, f, "/entry/data/data")))
+            assert.matches("slices%-0002%-0002.h5' is missing",
+                (helper.failure(f.read, f, "/entry/data/data")))
         end)
 
         it("is found by every reader, whatever characters its name has", function()
@@ -378,13 +381,15 @@ with h5py.File("%s") as f:
 
         it("replaces an older result only when it is complete, and whole", function()
             local old = write_parts()
-            assert.matches("exists already", (helper.failure(mb.result.create, path, {shape = {7, 4, 5}, slices_per_file = 1})))
+            assert.matches("exists already",
+                (helper.failure(mb.result.create, path, {shape = {7, 4, 5}, slices_per_file = 1})))
             local function stored()
                 local f <close> = assert(mb.h5.open(path))
                 local got <close> = f:read "/entry/data/data"
                 return got:to_table()
             end
-            local r = mb.result.create(path, {shape = {7, 4, 5}, slices_per_file = 2, overwrite = true})
+            local r = mb.result.create(path, {shape = {7, 4, 5}, slices_per_file = 2,
+                overwrite = true})
             local one <close> = mb.zeros {4, 5}
             r:write(one, 1)
             assert.same(old, stored())
@@ -442,7 +447,8 @@ with h5py.File("%s") as f:
 
         it("takes its files back when the result's own file fails", function()
             local old = write_parts()
-            local r = mb.result.create(path, {shape = {7, 4, 5}, slices_per_file = 2, overwrite = true})
+            local r = mb.result.create(path, {shape = {7, 4, 5}, slices_per_file = 2,
+                overwrite = true})
             local all <close> = mb.zeros {7, 4, 5}
             r:write(all, 1)
             assert(os.remove(r.file.part_path))
@@ -459,7 +465,8 @@ with h5py.File("%s") as f:
             if not disk then
                 pending "a small file system cannot be mounted here (not root)"
             end
-            local ok, err = pcall(mb.result.create, disk .. "/v.h5", {shape = {4, 512, 512}, slices_per_file = 1})
+            local ok, err = pcall(mb.result.create, disk .. "/v.h5",
+                {shape = {4, 512, 512}, slices_per_file = 1})
             local left = files.list(disk)
             files.unmount(disk)
             assert.is_false(ok)

@@ -99,7 +99,8 @@ describe("target", function()
                 run "write(1, 2)"
                 files.write(folder .. "/script.lua", (WRITE:gsub("PATH", path))
                     .. ("io.stderr:write 'x' write(2, %s)"):format(new))
-                os.execute(("timeout -s KILL 0.0%d '%s' '%s/script.lua' >/dev/null 2>&1"):format(20 + i * 37 % 60, program, folder))
+                os.execute(("timeout -s KILL 0.0%d '%s' '%s/script.lua' >/dev/null 2>&1"):format(
+                    20 + i * 37 % 60, program, folder))
                 local value = value_of()
                 assert.is_true(value == 1 or value == 2)
             end
@@ -130,7 +131,9 @@ describe("target", function()
                 files.write(("%s/%d.lua"):format(folder, j), (WRITE:gsub("PATH", path))
                     .. ("write(%d, %s)"):format(j, count))
             end
-            local output, ok = files.run(("'%s' %s/1.lua & one=$!; '%s' %s/2.lua && wait $one"):format(program, folder, program, folder))
+            local output, ok = files.run(
+                ("'%s' %s/1.lua & one=$!; '%s' %s/2.lua && wait $one"):format(program, folder,
+                program, folder))
             assert.is_true(ok, output)
             local value = value_of()
             os.remove(folder .. "/1.lua")

@@ -26,8 +26,10 @@ describe("TIFF", function()
         it("reads strips and tiles, either byte order, big and classic: " .. method, function()
             for _, dtype in ipairs { "u8", "u16", "i32", "f32" } do
                 local values = sample(3, 37, 41, dtype)
-                for _, more in ipairs { {}, { order = ">" }, { rows = 5 }, { order = ">", big = true, tile = { 16, 32 } },
-                    { rows = 8, predictor = 2 }, { order = ">", tile = { 16, 16 }, predictor = 2 } } do
+                for _, more in ipairs { {}, { order = ">" }, { rows = 5 },
+                    { order = ">", big = true, tile = { 16, 32 } },
+                    { rows = 8, predictor = 2 }, { order = ">", tile = { 16, 16 },
+                        predictor = 2 } } do
                     if not (more.predictor and dtype == "f32") then
                         more.dtype, more.method = dtype, method
                         files.write(path "x.tif", encode(values, more))
@@ -36,7 +38,8 @@ describe("TIFF", function()
                         assert.same(values, whole:to_table())
                         -- And a block of it, as what works in blocks reads it.
                         local volume <close> = mb.tiff.open(path "x.tif")
-                        local block <close> = volume:read({ 1, 6, 3 }, { 2, 25, 31 }, mb.device "host")
+                        local block <close> = volume:read({ 1, 6, 3 }, { 2, 25, 31 },
+                            mb.device "host")
                         local expected <close> = whole:view({ 2, 3 }, { 7, 31 }, { 4, 34 })
                         helper.assert_close(expected, block, 0)
                     end
@@ -53,7 +56,8 @@ describe("TIFF", function()
     end)
 
     it("takes the memory for decoding from the pool, known before", function()
-        files.write(path "m.tif", encode(sample(4, 64, 80, "u16"), { dtype = "u16", method = "deflate", rows = 16 }))
+        files.write(path "m.tif",
+            encode(sample(4, 64, 80, "u16"), { dtype = "u16", method = "deflate", rows = 16 }))
         local volume <close> = mb.tiff.open(path "m.tif")
         local function read(device)
             local block <close> = volume:read({ 1, 0, 0 }, { 2, 64, 80 }, device, device)
@@ -78,7 +82,8 @@ describe("TIFF", function()
         -- Cut anywhere: an error that says so, or that this is no TIFF, never a crash or zeros.
         for cut = 0, #good - 1, 61 do
             local message = refused(good:sub(1, cut))
-            assert.is_true(message:find("cut short", 1, true) ~= nil or message:find("no TIFF", 1, true) ~= nil, message)
+            assert.is_true(message:find("cut short", 1, true) ~= nil
+                or message:find("no TIFF", 1, true) ~= nil, message)
         end
         for _, method in ipairs { "lzw", "deflate", "packbits" } do
             local text = encode(values, { dtype = "u16", method = method })
@@ -92,15 +97,22 @@ describe("TIFF", function()
                 assert.matches("damaged", tostring(err))
             end
         end
-        assert.matches("JPEG %(method 7%)", refused(encode(values, { dtype = "u16", extra = { [259] = { 3, { 7 } } } })))
-        assert.matches("3 samples", refused(encode(values, { dtype = "u16", extra = { [277] = { 3, { 3 } } } })))
-        assert.matches("12 bits", refused(encode(values, { dtype = "u16", extra = { [258] = { 3, { 12 } } } })))
-        assert.matches("predictor 3 for u16", refused(encode(values, { dtype = "u16", extra = { [317] = { 3, { 3 } } } })))
-        assert.matches("no size", refused(encode(values, { dtype = "u16", extra = { [257] = { 4, { 0 } } } })))
+        assert.matches("JPEG %(method 7%)",
+            refused(encode(values, { dtype = "u16", extra = { [259] = { 3, { 7 } } } })))
+        assert.matches("3 samples",
+            refused(encode(values, { dtype = "u16", extra = { [277] = { 3, { 3 } } } })))
+        assert.matches("12 bits",
+            refused(encode(values, { dtype = "u16", extra = { [258] = { 3, { 12 } } } })))
+        assert.matches("predictor 3 for u16",
+            refused(encode(values, { dtype = "u16", extra = { [317] = { 3, { 3 } } } })))
+        assert.matches("no size",
+            refused(encode(values, { dtype = "u16", extra = { [257] = { 4, { 0 } } } })))
         local circle = good:sub(1, -5) .. good:sub(5, 8) -- the last directory leads to the first
         assert.matches("circle", refused(circle))
-        assert.matches("2000 x 30 has 1 strips", refused(encode(values, { dtype = "u16", extra = { [257] = { 4, { 2000 } } } })))
-        assert.matches("cut short", refused(encode(values, { dtype = "u16", extra = { [257] = { 4, { 2000 } },
+        assert.matches("2000 x 30 has 1 strips",
+            refused(encode(values, { dtype = "u16", extra = { [257] = { 4, { 2000 } } } })))
+        assert.matches("cut short",
+            refused(encode(values, { dtype = "u16", extra = { [257] = { 4, { 2000 } },
             [278] = { 4, { 2000 } } } })))
     end)
 
@@ -110,7 +122,8 @@ describe("TIFF", function()
             state = (state * 1103515245 + 12345) & 0x7fffffff
             return state >> 8 & 0xffff, (state >> 8) % n + 1
         end
-        for _, options in ipairs { { method = "lzw", rows = 7 }, { method = "deflate", tile = { 16, 16 }, big = true },
+        for _, options in ipairs { { method = "lzw", rows = 7 },
+            { method = "deflate", tile = { 16, 16 }, big = true },
             { method = "packbits", order = ">", text = "ImageJ=1.5\nimages=2\nslices=2\n" } } do
             options.dtype = "u16"
             local text = encode(sample(2, 20, 30, "u16"), options)
@@ -120,7 +133,8 @@ describe("TIFF", function()
                     local value, at = random(#text)
                     -- Half of it where the directories are: at the end, as these files have it.
                     at = value % 2 == 0 and #text - at % 600 or at
-                    spoilt = spoilt:sub(1, at - 1) .. string.char(value >> 1 & 255) .. spoilt:sub(at + 1)
+                    spoilt = spoilt:sub(1, at - 1) .. string.char(value >> 1 & 255)
+                        .. spoilt:sub(at + 1)
                 end
                 files.write(path "spoilt.tif", spoilt)
                 local ok, result = pcall(mb.tiff.read, path "spoilt.tif")
@@ -136,7 +150,8 @@ describe("TIFF", function()
     -- ---- metadata ----
 
     local function hyperstack(channels, slices, frames)
-        return mb.random({ channels * slices * frames, 5, 6 }, { dtype = "u16", seed = 3, high = 60000 })
+        return mb.random({ channels * slices * frames, 5, 6 },
+            { dtype = "u16", seed = 3, high = 60000 })
     end
 
     it("keeps ImageJ's lines, resolution and order of pages", function()
@@ -144,19 +159,23 @@ describe("TIFF", function()
         local pages = stack:to_table()
         local text = "ImageJ=1.49a\nimages=12\nchannels=2\nslices=3\nframes=2\nhyperstack=true\nmode=composite\nunit=micron\n"
             .. "spacing=0.25\nfinterval=1.5\nloop=false\nmin=3.0\nmax=255.0\n"
-        files.write(path "h.tif", encode(pages, { dtype = "u16", order = ">", text = text, extra = { [296] = { 3, { 3 } },
-            [282] = { 5, string.pack(">I4I4", 1000, 7) }, [283] = { 5, string.pack(">I4I4", 1000, 9) } } }))
+        files.write(path "h.tif",
+            encode(pages, { dtype = "u16", order = ">", text = text, extra = { [296] = { 3, { 3 } },
+            [282] = { 5, string.pack(">I4I4", 1000, 7) },
+                [283] = { 5, string.pack(">I4I4", 1000, 9) } } }))
         local source <close> = mb.tiff.open(path "h.tif", { channel = 2, frame = 2 })
         assert.same({ 3, 5, 6 }, source.shape)
         assert.same({ 2, 3, 2 }, { source.meta.channels, source.meta.slices, source.meta.frames })
         local got <close> = mb.volumes.load(source, "host")
         assert.same({ pages[8], pages[10], pages[12] }, got:to_table())
         do
-            local out <close> = mb.tiff.create(path "o.tif", { shape = source.shape, dtype = "f32", channels = 2, frames = 2,
+            local out <close> = mb.tiff.create(path "o.tif", { shape = source.shape, dtype = "f32",
+                channels = 2, frames = 2,
                 meta = source.meta })
             for frame = 1, 2 do
                 for channel = 1, 2 do
-                    local from <close> = mb.tiff.open(path "h.tif", { channel = channel, frame = frame })
+                    local from <close> = mb.tiff.open(path "h.tif",
+                        { channel = channel, frame = frame })
                     local volume <close> = mb.volumes.load(from, "host")
                     local real <close> = volume:cast("f32")
                     mb.volumes.store(out:volume(channel, frame), real)
@@ -166,13 +185,16 @@ describe("TIFF", function()
         end
         local read <close>, meta = mb.tiff.read(path "o.tif")
         helper.assert_close(stack, read, 0)
-        assert.same({ { 1000, 7 }, { 1000, 9 }, 3 }, { meta.resolution.x, meta.resolution.y, meta.resolution.unit })
-        for _, line in ipairs { "images=12", "channels=2", "slices=3", "frames=2", "hyperstack=true", "mode=composite",
+        assert.same({ { 1000, 7 }, { 1000, 9 }, 3 }, { meta.resolution.x, meta.resolution.y,
+            meta.resolution.unit })
+        for _, line in ipairs { "images=12", "channels=2", "slices=3", "frames=2",
+            "hyperstack=true", "mode=composite",
             "unit=micron", "spacing=0.25", "finterval=1.5" } do
             assert.matches("\n" .. line .. "\n", meta.description)
         end
         assert.is_nil(meta.description:find("max=", 1, true)) -- a display range of other values
-        assert.matches("no channel 3", (helper.failure(mb.tiff.open, path "h.tif", { channel = 3 })))
+        assert.matches("no channel 3",
+            (helper.failure(mb.tiff.open, path "h.tif", { channel = 3 })))
     end)
 
     local function ome(order, pixels, inside)
@@ -180,7 +202,8 @@ describe("TIFF", function()
             .. 'UUID="urn:uuid:1"><Image ID="Image:0" Name="n"><Pixels ID="Pixels:0" DimensionOrder="' .. order
             .. '" Type="uint16" SignificantBits="12" SizeX="6" SizeY="5" ' .. pixels
             .. ' PhysicalSizeZ="0.3" PhysicalSizeZUnit="µm" BigEndian="true"><Channel ID="Channel:0:0" Name="DAPI"/>'
-            .. '<Channel ID="Channel:0:1"><LightPath/></Channel>' .. inside .. "</Pixels></Image></OME>"
+            .. '<Channel ID="Channel:0:1"><LightPath/></Channel>' .. inside
+                .. "</Pixels></Image></OME>"
     end
 
     it("keeps OME-XML, with the type and order of the new file", function()
@@ -194,7 +217,8 @@ describe("TIFF", function()
         local got <close> = mb.volumes.load(source, "host")
         assert.same({ pages[4], pages[5], pages[6] }, got:to_table())
         do
-            local out <close> = mb.tiff.create(path "eo.tif", { shape = source.shape, dtype = "f32", channels = 2, frames = 2,
+            local out <close> = mb.tiff.create(path "eo.tif", { shape = source.shape, dtype = "f32",
+                channels = 2, frames = 2,
                 meta = source.meta })
             local real <close> = got:cast("f32")
             mb.volumes.store(out:volume(2, 1), real)
@@ -204,7 +228,8 @@ describe("TIFF", function()
         local back <close> = mb.volumes.load(again, "host")
         helper.assert_close(got, back, 0)
         local made = again.meta.description
-        for _, part in ipairs { 'Type="float"', 'BigEndian="false"', 'DimensionOrder="XYZCT"', 'PhysicalSizeZ="0.3"', 'Name="DAPI"',
+        for _, part in ipairs { 'Type="float"', 'BigEndian="false"', 'DimensionOrder="XYZCT"',
+            'PhysicalSizeZ="0.3"', 'Name="DAPI"',
             '<TiffData IFD="0" PlaneCount="12"/></Pixels>', 'SizeC="2"' } do
             assert.is_truthy(made:find(part, 1, true), part .. " in " .. made)
         end
@@ -218,7 +243,8 @@ describe("TIFF", function()
             blocks[page + 1] = ('<TiffData FirstC="%d" FirstZ="%d" FirstT="%d" IFD="%d" PlaneCount="1"/>'):format(k % 2, k // 2 % 3,
                 k // 6, page)
         end
-        files.write(path "b.ome.tif", encode(pages, { dtype = "u16", text = ome("XYCZT", 'SizeZ="3" SizeC="2" SizeT="2"',
+        files.write(path "b.ome.tif",
+            encode(pages, { dtype = "u16", text = ome("XYCZT", 'SizeZ="3" SizeC="2" SizeT="2"',
             table.concat(blocks)) }))
         local turned <close> = mb.tiff.open(path "b.ome.tif", { channel = 1, frame = 1 })
         local volume <close> = mb.volumes.load(turned, "host")
@@ -232,7 +258,8 @@ describe("TIFF", function()
         local create = core.rawfile.create
         core.rawfile.create = function(...)
             local file = create(...)
-            return { resize = function(_, bytes) file:put(bytes - 1, "\0") end, put = function(_, ...) file:put(...) end,
+            return { resize = function(_, bytes) file:put(bytes - 1, "\0") end,
+                put = function(_, ...) file:put(...) end,
                 write = function(_, ...) file:write(...) end, finish = function() file:finish() end,
                 close = function() file:close() end }
         end
@@ -244,11 +271,15 @@ describe("TIFF", function()
     for _, form in ipairs { "ImageJ's", "BigTIFF" } do
         it("writes and reads more than 4 GB: " .. form, function()
             local shape = { 1100, 1024, 1024 }
-            local meta = form == "BigTIFF" and { kind = "ome", order = "ZCT", resolution = { x = { 5, 2 }, y = { 7, 3 }, unit = 3 },
-                text = ome("XYZCT", 'SizeZ="1100" SizeC="1" SizeT="1"', "") } or { resolution = { x = { 5, 2 }, y = { 7, 3 }, unit = 3 } }
+            local meta = form == "BigTIFF"
+                and { kind = "ome", order = "ZCT", resolution = { x = { 5, 2 }, y = { 7, 3 },
+                unit = 3 },
+                text = ome("XYZCT", 'SizeZ="1100" SizeC="1" SizeT="1"', "") }
+                    or { resolution = { x = { 5, 2 }, y = { 7, 3 }, unit = 3 } }
             local block <close> = mb.random({ 2, 30, 40 }, { seed = 4 })
             do
-                local out <close> = create_with_holes(path "large.tif", { shape = shape, dtype = "f32", meta = meta })
+                local out <close> = create_with_holes(path "large.tif",
+                    { shape = shape, dtype = "f32", meta = meta })
                 out:volume():write({ 1098, 500, 600 }, block)
                 out:finish()
             end
@@ -256,7 +287,8 @@ describe("TIFF", function()
             assert.matches(form == "BigTIFF" and "I +I +%+ " or "I +I +%* ", head)
             local volume <close> = mb.tiff.open(path "large.tif")
             assert.same(shape, volume.shape)
-            assert.same({ { 5, 2 }, { 7, 3 }, 3 }, { volume.meta.resolution.x, volume.meta.resolution.y, volume.meta.resolution.unit })
+            assert.same({ { 5, 2 }, { 7, 3 }, 3 },
+                { volume.meta.resolution.x, volume.meta.resolution.y, volume.meta.resolution.unit })
             local back <close> = volume:read({ 1098, 500, 600 }, { 2, 30, 40 }, mb.device "host")
             helper.assert_close(block, back, 0)
             local python = files.python "tifffile"
@@ -284,11 +316,13 @@ print('%%.6f' %% float(m[1098, 500, 600]))"]]):format(python, path "large.tif", 
         end
         local stack <close> = mb.random({ 12, 5, 6 }, { seed = 5 })
         do
-            local out <close> = mb.tiff.create(path "i.tif", { shape = { 3, 5, 6 }, dtype = "f32", channels = 2, frames = 2,
+            local out <close> = mb.tiff.create(path "i.tif", { shape = { 3, 5, 6 }, dtype = "f32",
+                channels = 2, frames = 2,
                 spacing = 0.4, unit = "um" })
             for frame = 1, 2 do
                 for channel = 1, 2 do
-                    local from <close> = stack:view({ 6 * (frame - 1) + 3 * (channel - 1) + 1, 6 * (frame - 1) + 3 * channel })
+                    local from <close> = stack:view({ 6 * (frame - 1) + 3 * (channel - 1) + 1,
+                        6 * (frame - 1) + 3 * channel })
                     mb.volumes.store(out:volume(channel, frame), from)
                 end
             end

@@ -22,14 +22,17 @@ describe("volumes", function()
     for _, kind in ipairs { "npy", "tif", "h5" } do
         it("are read and written in blocks: ." .. kind, function()
             for _, dtype in ipairs { "u8", "u16", "f32" } do
-                local array <close> = mb.random({ 5, 9, 11 }, { seed = 1, dtype = dtype, high = 200 })
+                local array <close> = mb.random({ 5, 9, 11 },
+                    { seed = 1, dtype = dtype, high = 200 })
                 local name = path(dtype .. "." .. kind)
                 do
-                    local out <close> = mb.images.create(name, { shape = { 5, 9, 11 }, dtype = dtype })
+                    local out <close> = mb.images.create(name,
+                        { shape = { 5, 9, 11 }, dtype = dtype })
                     local target = out:volume()
                     for _, z in ipairs { { 1, 3 }, { 4, 5 } } do
                         for _, x in ipairs { { 1, 4 }, { 5, 11 } } do
-                            local part <close> = array:view(z, mb.all, x) -- strided, and of another type below
+                            -- strided, and of another type below
+                            local part <close> = array:view(z, mb.all, x)
                             local other <close> = part:cast("f64")
                             target:write({ z[1] - 1, 0, x[1] - 1 }, x[1] == 1 and part or other)
                         end
@@ -44,7 +47,8 @@ describe("volumes", function()
                 local volume <close> = mb.images.open(name)
                 assert.same({ 5, 9, 11 }, volume.shape)
                 assert.equal(dtype, volume.dtype)
-                assert.equal(5 * 9 * 11 * (dtype == "u8" and 1 or dtype == "u16" and 2 or 4), mb.volumes.bytes(volume))
+                assert.equal(5 * 9 * 11 * (dtype == "u8" and 1 or dtype == "u16" and 2 or 4),
+                    mb.volumes.bytes(volume))
                 local block <close> = volume:read({ 1, 2, 3 }, { 2, 6, 5 }, mb.device "host")
                 local expected <close> = array:view({ 2, 3 }, { 3, 8 }, { 4, 8 })
                 helper.assert_close(expected, block, 0)
@@ -56,13 +60,15 @@ describe("volumes", function()
         it("leave nothing when they are not finished: ." .. kind, function()
             local before = files.list(folder)
             do
-                local out <close> = mb.images.create(path("gone." .. kind), { shape = { 2, 3, 4 }, dtype = "f32" })
+                local out <close> = mb.images.create(path("gone." .. kind),
+                    { shape = { 2, 3, 4 }, dtype = "f32" })
                 assert.is_true(#files.list(folder) > #before)
                 assert.is_truthy(out:volume())
             end
             assert.same(before, files.list(folder))
             local ok = pcall(function()
-                local out <close> = mb.images.create(path("gone." .. kind), { shape = { 2, 3, 4 }, dtype = "f32" })
+                local out <close> = mb.images.create(path("gone." .. kind),
+                    { shape = { 2, 3, 4 }, dtype = "f32" })
                 local wrong <close> = mb.ones { 9, 9, 9 }
                 out:volume():write({ 0, 0, 0 }, wrong)
                 error("stop")
@@ -90,8 +96,10 @@ describe("volumes", function()
         local rest <close> = volume:read({ 3, 0, 0 }, { 1, 6, 5 }, mb.device "host")
         assert.equal(0, rest:max())
         volume:close()
-        assert.matches("closed", (helper.failure(volume.read, volume, { 0, 0, 0 }, { 1, 1, 1 }, mb.device "host")))
-        assert.matches("cannot create", (helper.failure(mb.volumes.scratch, folder .. "/none/x", { 1 }, "u8")))
+        assert.matches("closed",
+            (helper.failure(volume.read, volume, { 0, 0, 0 }, { 1, 1, 1 }, mb.device "host")))
+        assert.matches("cannot create",
+            (helper.failure(mb.volumes.scratch, folder .. "/none/x", { 1 }, "u8")))
     end)
 
     it("of arrays are views where they are, and copies elsewhere", function()
@@ -106,7 +114,8 @@ describe("volumes", function()
     end)
 
     helper.gpu_it("pass between a GPU and files through the host's pool", function()
-        local array <close> = mb.random({ 5, 9, 11 }, { seed = 1, dtype = "u16", high = 60000, device = "cuda:0" })
+        local array <close> = mb.random({ 5, 9, 11 }, { seed = 1, dtype = "u16", high = 60000,
+            device = "cuda:0" })
         mb.images.write(path "g.npy", array)
         local volume <close> = mb.images.open(path "g.npy")
         local block <close> = volume:read({ 1, 2, 3 }, { 2, 6, 5 }, mb.device "cuda:0")
@@ -122,7 +131,8 @@ describe("volumes", function()
         mb.npy.write(path "cut.npy", array)
         local volume <close> = mb.npy.open(path "cut.npy")
         assert(os.execute(("truncate -s 300 '%s'"):format(path "cut.npy")))
-        assert.matches("cut short", (helper.failure(volume.read, volume, { 3, 0, 0 }, { 1, 5, 6 }, mb.device "host")))
+        assert.matches("cut short",
+            (helper.failure(volume.read, volume, { 3, 0, 0 }, { 1, 5, 6 }, mb.device "host")))
     end)
 
     it("say that the disk is full", function()
@@ -131,7 +141,8 @@ describe("volumes", function()
             pending("no file system may be mounted here")
             return
         end
-        local ok, err = pcall(mb.images.create, disk .. "/x.npy", { shape = { 100, 100, 100 }, dtype = "f32" })
+        local ok, err = pcall(mb.images.create, disk .. "/x.npy",
+            { shape = { 100, 100, 100 }, dtype = "f32" })
         local left = files.list(disk)
         files.unmount(disk)
         assert.is_false(ok)
@@ -158,7 +169,8 @@ describe("core.rawfile", function()
         local block <close> = mb.empty({ 2, 3 }, { dtype = "u16" })
         file:read(block, 0, { 6, 2 }, true)
         assert.same({ { 1, 2, 3 }, { 4, 5, 60000 } }, block:to_table())
-        local turned <close> = block:permute(2, 1) -- element (i, j) at 2 i + 6 j: the same file, the same place
+        -- element (i, j) at 2 i + 6 j: the same file, the same place
+        local turned <close> = block:permute(2, 1)
         turned:fill(0)
         file:read(turned, 0, { 2, 6 }, true)
         assert.same({ { 1, 2, 3 }, { 4, 5, 60000 } }, block:to_table())
@@ -172,7 +184,8 @@ describe("core.rawfile", function()
         local file <close> = core.rawfile.open(path "raw")
         local block <close> = mb.empty({ 4 }, { dtype = "f32" })
         assert.matches("cut short", (helper.failure(file.read, file, block, 0, { 4 })))
-        assert.matches("one number of bytes per axis", (helper.failure(file.read, file, block, 0, { 4, 4 })))
+        assert.matches("one number of bytes per axis",
+            (helper.failure(file.read, file, block, 0, { 4, 4 })))
         assert.matches("for reading", (helper.failure(file.write, file, block, 0, { 4 })))
         assert.matches("cut short", (helper.failure(file.get, file, 7, 2)))
         assert.matches("No such file", (helper.failure(core.rawfile.open, path "none")))

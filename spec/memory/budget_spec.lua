@@ -119,7 +119,8 @@ describe("the budget that an error names", function()
         local output = {}
         local function session(lines, env)
             local i = 0
-            require("moonbeam.internal.repl").run {env = env, write = function(text) output[#output + 1] =
+            require("moonbeam.internal.repl").run {env = env,
+                write = function(text) output[#output + 1] =
                 text end, read = function()
                 i = i + 1
                 return lines[i]

@@ -17,7 +17,8 @@ describe("the pool by hand", function()
         assert.equal(512 * 3, mb.pool.ceil_2d(512, 3))
         assert.equal(0, mb.pool.ceil_2d(700, 0))
         -- defect: no overflow check
-        assert.matches("more than can be addressed", (helper.failure(mb.pool.ceil_2d, 1 << 40, 1 << 30)))
+        assert.matches("more than can be addressed",
+            (helper.failure(mb.pool.ceil_2d, 1 << 40, 1 << 30)))
         helper.failure(mb.pool.ceil_2d, -1, 5)
         helper.failure(mb.pool.ceil_2d, 1.5, 5)
     end)
@@ -103,7 +104,8 @@ describe("the pool by hand", function()
     it("holds data in rows at a pitch", function()
         local p <close> = mb.pool.alloc_pitched(7, 3)
         p:fill(5)
-        assert.same({{5, 5, 5, 5, 5, 5, 5}, {5, 5, 5, 5, 5, 5, 5}, {5, 5, 5, 5, 5, 5, 5}}, p:to_table())
+        assert.same({{5, 5, 5, 5, 5, 5, 5}, {5, 5, 5, 5, 5, 5, 5}, {5, 5, 5, 5, 5, 5, 5}},
+            p:to_table())
     end)
 
     it("activates, any number of times, and shuts down", function()
@@ -127,13 +129,15 @@ describe("the pool by hand", function()
         assert.equal(0, mb.pool.stats().committed)
     end)
 
-    it("raises when it cannot be activated", function() -- defect: operators silently went on without the pool
+    -- defect: operators silently went on without the pool
+    it("raises when it cannot be activated", function()
         local text, err = helper.failure(mb.pool.activate, "900T")
         assert.equal("budget", err.code, text)
         assert.is_false(mb.pool.active())
     end)
 
-    it("reports leaks by line at shutdown, and starts afresh", function() -- defect: stale blocks after reactivation
+    -- defect: stale blocks after reactivation
+    it("reports leaks by line at shutdown, and starts afresh", function()
         local leaked, first_line = {}, debug.getinfo(1, "l").currentline + 1
         for i = 1, 3 do leaked[i] = mb.zeros {1000} end
         local other = mb.pool.alloc(300)
@@ -144,7 +148,8 @@ describe("the pool by hand", function()
         assert.matches("pool_api_spec.lua:" .. first_line .. "$", report[1].owner)
         assert.equal(512, report[2].bytes)
         assert.equal(3 * 4096 + 512, report.bytes)
-        assert.matches("12288 bytes in 3 blocks made at [^\n]*pool_api_spec.lua:" .. first_line, tostring(report))
+        assert.matches("12288 bytes in 3 blocks made at [^\n]*pool_api_spec.lua:" .. first_line,
+            tostring(report))
         assert.is_true(leaked[1].released and other.released)
         assert.equal(0, mb.pool.stats().live)
         assert.equal(0, #mb.pool.blocks())
@@ -156,7 +161,8 @@ describe("the pool by hand", function()
         mb.pool.shutdown()
     end)
 
-    it("finds the hole before the first live block", function() -- defect: lost until the pool was empty
+    -- defect: lost until the pool was empty
+    it("finds the hole before the first live block", function()
         local d <close> = dry(10 * 512)
         local a, b = mb.pool.alloc(4 * 512, d), mb.pool.alloc(6 * 512, d)
         local begin = mb.pool.blocks(d)[1].offset
@@ -167,7 +173,8 @@ describe("the pool by hand", function()
         b:release()
     end)
 
-    it("refuses what does not fit without touching anything", function() -- defect: the caller went on with an unset block
+    -- defect: the caller went on with an unset block
+    it("refuses what does not fit without touching anything", function()
         local d <close> = dry(4096)
         local a <close> = mb.pool.alloc(4000, d)
         local text, err = helper.failure(mb.pool.alloc, 1, d)
@@ -193,7 +200,8 @@ describe("the pool by hand", function()
         a:release() -- release is idempotent
     end)
 
-    it("keeps empty blocks apart", function() -- defect: blocks of size zero shared an address and were confused
+    -- defect: blocks of size zero shared an address and were confused
+    it("keeps empty blocks apart", function()
         local a, b = mb.pool.alloc(0), mb.pool.alloc(0)
         assert.equal(0, mb.pool.stats().live)
         mb.pool.free(a)
@@ -248,7 +256,8 @@ describe("the pool by hand", function()
         local lines = mb.pool.accounting("host")
         assert.equal(4096, lines.live)
         assert.equal(a.bytes, 4000)
-        assert.equal(lines.used, lines.live + lines.idle + lines.fft_plans + lines.library + lines.other)
+        assert.equal(lines.used, lines.live + lines.idle + lines.fft_plans + lines.library
+            + lines.other)
         assert.equal(mb.pool.stats("host").committed, lines.live + lines.idle)
         assert.is_true(lines.total >= lines.used)
         local text = tostring(lines)
@@ -273,7 +282,8 @@ describe("the pool by hand", function()
                 local free, total = device:memory()
                 local lines = mb.pool.accounting(device)
                 if device:memory() == free then
-                    assert.equal(lines.used, lines.live + lines.idle + lines.fft_plans + lines.library + lines.other)
+                    assert.equal(lines.used, lines.live + lines.idle + lines.fft_plans
+                        + lines.library + lines.other)
                     assert.equal(total - free, lines.used)
                     assert.is_true(lines.library > 0 and lines.other >= 0, tostring(lines))
                     return lines
@@ -296,7 +306,8 @@ describe("the pool by hand", function()
                 end
                 mb.system.sleep(0.1)
             end
-            error(("not given back, or taken by others, in each of 20 tries:\n%s\n%s"):format(before, after))
+            error(("not given back, or taken by others, in each of 20 tries:\n%s\n%s"):format(
+                before, after))
         end
 
         local before, with_array = during(0, function()
@@ -354,7 +365,8 @@ describe("what is live", function()
         end
         local e = mb.pool.alloc(100, d)
         local by_tag = mb.pool.usage("tag", d)
-        assert.same({6144, "filter", 1, 6000}, {by_tag[1].bytes, by_tag[1].tag, by_tag[1].blocks, by_tag[1].requested})
+        assert.same({6144, "filter", 1, 6000}, {by_tag[1].bytes, by_tag[1].tag, by_tag[1].blocks,
+            by_tag[1].requested})
         assert.same({1536, "", 2}, {by_tag[2].bytes, by_tag[2].tag, by_tag[2].blocks})
         assert.same({512, "inner"}, {by_tag[3].bytes, by_tag[3].tag})
         assert.equal(mb.pool.stats(d).live, by_tag.bytes)
@@ -366,7 +378,8 @@ describe("what is live", function()
         assert.matches("owner, tag or end", (helper.failure(mb.pool.usage, "size", d)))
         assert.equal("filter", mb.pool.trace(d)[2].tag)
         local report = mb.pool.leaks(d)
-        assert.matches("6144 bytes in 1 block made at [^\n]+%(filter%), the oldest %d+%.%d s ago", tostring(report))
+        assert.matches("6144 bytes in 1 block made at [^\n]+%(filter%), the oldest %d+%.%d s ago",
+            tostring(report))
         for _, block in ipairs {a, b, c, e} do
             block:release()
         end
@@ -416,7 +429,8 @@ describe("debug mode", function()
                 local b <close> = mb.ones({4, 60, 50}, options)
                 local c <close> = mb.ramp_filter(b)
                 assert.is_true(c:sum() == c:sum()) -- no scratch was read before it was written
-                assert.matches("while nothing is live; %d blocks are", (helper.failure(mb.pool.debug, false, id)))
+                assert.matches("while nothing is live; %d blocks are",
+                    (helper.failure(mb.pool.debug, false, id)))
             end
             mb.collect()
             assert.equal("no damage", tostring(mb.pool.damage(id)))
@@ -449,7 +463,8 @@ describe("debug mode", function()
             local a_text = "the 512 bytes behind the block of 4096 bytes made at stdin:5 were written to (3 bytes away: 0x00), found "
             local b_text = "the 512 bytes before the block of 4096 bytes made at stdin:6 were written to (next to it: 0x00), found "
             for _, text in ipairs {a_text .. "while it is live\n" .. b_text .. "while it is live\n",
-                a_text .. "when it was freed at stdin:11\n" .. b_text .. "while it is live\n", "2\t3\ttrue\t0\t4096\tnil\n"} do
+                a_text .. "when it was freed at stdin:11\n" .. b_text .. "while it is live\n",
+                    "2\t3\ttrue\t0\t4096\tnil\n"} do
                 assert.truthy(output:find(text, 1, true), output)
             end
             assert.equal(2, select(2, output:gsub("false\t[^\n]*there is no guard", "")))
@@ -553,7 +568,8 @@ describe("the pool's trace", function()
             assert.is_true(i == 1 or e.ns >= events[i - 1].ns)
         end
         local refused = "refused " .. (1 << 30) .. " 0" -- before and after the ladder
-        assert.same({"alloc 1024 1024", "alloc 5120 6144", "free 1024 5120", "free 5120 0", refused, refused}, seen)
+        assert.same({"alloc 1024 1024", "alloc 5120 6144", "free 1024 5120", "free 5120 0", refused,
+            refused}, seen)
         assert.equal(events[1].block, events[3].block)
         assert.equal(events[1].offset, events[3].offset)
     end)
@@ -608,8 +624,10 @@ describe("the pool's trace", function()
         local file <close> = assert(io.open(name))
         assert.equal(chrome, file:read("a"))
         os.remove(name)
-        assert.equal("io", select(2, helper.failure(mb.pool.trace, {device = d, file = "/nowhere/x"})).code)
-        assert.matches("csv, json and chrome", (helper.failure(mb.pool.trace, {device = d, format = "xml"})))
+        assert.equal("io", select(2,
+            helper.failure(mb.pool.trace, {device = d, file = "/nowhere/x"})).code)
+        assert.matches("csv, json and chrome",
+            (helper.failure(mb.pool.trace, {device = d, format = "xml"})))
     end)
 
     it("can be replayed when it has forgotten its beginning", function()

@@ -9,12 +9,14 @@ describe("bench.lua pool", function()
         assert.equal(0, status, output)
         for _, from in ipairs {"C", "Lua"} do
             for _, live in ipairs {"1000", "100000"} do
-                assert.matches(("allocate %%+ release from %s, %s live blocks +| +%%d+ |"):format(from, live), output)
+                assert.matches(("allocate %%+ release from %s, %s live blocks +| +%%d+ |"):format(
+                    from, live), output)
             end
         end
         assert.matches("dry run of a script of 300 operators +| +[%d.]+ |", output)
         local traces = 0
-        for name, memory, range in output:gmatch("\n| ([^|]+) | +%d+ | +%d+ | +([%d.]+) | +([%d.]+) |") do
+        for name, memory, range in output:gmatch(
+            "\n| ([^|]+) | +%d+ | +%d+ | +([%d.]+) | +([%d.]+) |") do
             traces = traces + 1
             assert.is_true(tonumber(memory) >= 1 and tonumber(memory) <= 1.08, name .. memory)
             assert.is_true(tonumber(range) >= 1, name .. range)

@@ -5,7 +5,8 @@ local helper = require "spec.helper"
 
 describe("bench.lua ram", function()
     it("has a row for each method, with its chunks and what binds it", function()
-        local output, status = helper.run_program("scripts/bench.lua ram -n 48 -a 20 -s 20 --chunk 8 --repeats 1")
+        local output, status =
+            helper.run_program("scripts/bench.lua ram -n 48 -a 20 -s 20 --chunk 8 --repeats 1")
         assert.equal(0, status, output)
         assert.matches("of host memory pinned in [%d.]+ s; links: [%d.]+ GB/s up, [%d.]+ down, [%d.]+ and [%d.]+ with both busy", output)
         for _, method in ipairs {"fourier", "fbp"} do

@@ -63,7 +63,8 @@ describe("convolve.lua", function()
         local function shown(bytes)
             return ("%.5f"):format(bytes / 2 ^ 30)
         end
-        for i, bytes in pairs { [1] = r, [3] = 2 * r, [4] = 3 * r, [5] = 3 * r + 2 * h, [6] = 3 * r + 3 * h,
+        for i, bytes in pairs { [1] = r, [3] = 2 * r, [4] = 3 * r, [5] = 3 * r + 2 * h,
+            [6] = 3 * r + 3 * h,
             [7] = 3 * r + 4 * h, [8] = 4 * r + 5 * h } do
             assert.equal(shown(bytes), seen[i], "line " .. i)
         end
@@ -73,7 +74,8 @@ describe("convolve.lua", function()
     it("takes the PSF from a file or a model", function()
         local psf <close> = mb.psf_gaussian({ 7, 9, 9 }, { 1.5, 2, 2 })
         mb.tiff.write(folder .. "/psf.tif", psf)
-        local from_file = must(small .. ("--psf %s/psf.tif -b zero -o %s/file.npy"):format(folder, folder))
+        local from_file = must(small .. ("--psf %s/psf.tif -b zero -o %s/file.npy"):format(folder,
+            folder))
         assert.matches("psf.tif; boundary zero", from_file)
         must(small .. ("-b zero -o %s/model.npy"):format(folder))
         local a <close> = mb.npy.read(folder .. "/file.npy")
@@ -104,7 +106,8 @@ describe("convolve.lua", function()
         assert.equal(0, (select(2, run(small .. "--budget " .. enough))))
         assert.equal(1, (select(2, run(small .. "--budget " .. enough - 512))))
         -- Image and result alone take 250 kB; tiles make do with what is left.
-        local tiled = must(small .. ("--budget 500000 --tiles always -b zero -o %s/tiled.npy"):format(folder))
+        local tiled = must(small
+            .. ("--budget 500000 --tiles always -b zero -o %s/tiled.npy"):format(folder))
         assert.is_true(tonumber(tiled:match("(%d+) tiles of")) > 1)
         must(small .. ("-b zero -o %s/whole.npy"):format(folder))
         local a <close> = mb.npy.read(folder .. "/tiled.npy")
@@ -113,19 +116,22 @@ describe("convolve.lua", function()
     end)
 
     it("has equal ledgers, planned and run", function()
-        for _, more in ipairs { "", "--naive", "-b reflect", "--keep -b zero -m full", "-t always -b mirror --tile 9,20,20" } do
+        for _, more in ipairs { "", "--naive", "-b reflect", "--keep -b zero -m full",
+            "-t always -b mirror --tile 9,20,20" } do
             assert.matches("difference 0; 0 of", must("--ledger " .. small .. more))
         end
     end)
 
     it("convolves a file into a file, in tiles where the budget does not hold it", function()
         do
-            local image <close> = mb.random({ 16, 48, 40 }, { seed = 1, dtype = "u16", high = 4000 })
+            local image <close> = mb.random({ 16, 48, 40 },
+                { seed = 1, dtype = "u16", high = 4000 })
             mb.tiff.write(folder .. "/in.tif", image, { spacing = 0.2, unit = "um" })
         end
         local command = ("scripts/convolve.lua -d host -i %s/in.tif --psf-size 5,7,7 --sigma 1,1.5,1.5 -b reflect "):format(folder)
         local text = must(command .. ("-o %s/convolved.npy"):format(folder))
-        assert.equal(text:match("predicted peak [^\n]-%((%d+) bytes%)"), text:match("measured peak [^\n]-%((%d+) bytes%)"))
+        assert.equal(text:match("predicted peak [^\n]-%((%d+) bytes%)"),
+            text:match("measured peak [^\n]-%((%d+) bytes%)"))
         local volume = 4 * 16 * 48 * 40
         for _, name in ipairs { "o.tif", "o.h5", "o.npy" } do
             text = must(command .. ("--budget 90000 -o %s/%s"):format(folder, name))
@@ -145,7 +151,9 @@ describe("convolve.lua", function()
         local again, status = run(command .. ("-o %s/o.npy"):format(folder))
         assert.equal(1, status)
         assert.matches("exists", again)
-        assert.matches("difference 0; 0 of", must("--ledger " .. command .. ("--budget 90000 --overwrite -o %s/o.npy"):format(folder)))
+        assert.matches("difference 0; 0 of",
+            must("--ledger " .. command
+            .. ("--budget 90000 --overwrite -o %s/o.npy"):format(folder)))
     end)
 end)
 
@@ -182,11 +190,15 @@ describe("deconvolve.lua", function()
     end
 
     for _, arguments in ipairs {
-        "-m rl -n 3", "-m rl -n 3 -a heavy_ball --metrics", "-m rl -n 3 -a biggs_andrews", "-m rl -n 3 --total-variation 0.002",
-        "-m rl -n 3 --mask FOLDER/mask.npy", "-m rl -n 3 -b circular", "-m rl -n 3 -b reflect -c mass",
+        "-m rl -n 3", "-m rl -n 3 -a heavy_ball --metrics", "-m rl -n 3 -a biggs_andrews",
+        "-m rl -n 3 --total-variation 0.002",
+        "-m rl -n 3 --mask FOLDER/mask.npy", "-m rl -n 3 -b circular",
+        "-m rl -n 3 -b reflect -c mass",
         "-m rl -n 3 --offset 10 --gain 2 --psf-background 0.001", "-m gradient_consensus -n 3",
-        "-m gradient_consensus -n 2 --mask FOLDER/mask.npy -b circular", "-m landweber -n 3 --metrics",
-        "-m landweber -n 3 --relaxation 1.5 --mask FOLDER/mask.npy", "-m wiener", "-m tikhonov -b circular -c mass --dtype u16",
+        "-m gradient_consensus -n 2 --mask FOLDER/mask.npy -b circular",
+        "-m landweber -n 3 --metrics",
+        "-m landweber -n 3 --relaxation 1.5 --mask FOLDER/mask.npy", "-m wiener",
+        "-m tikhonov -b circular -c mass --dtype u16",
         "-m rl -n 2 --psf-spacing 1,1,1 --step 2 --pixel 1",
     } do
         it("has equal ledgers, planned and run: " .. arguments, function()
@@ -204,8 +216,10 @@ describe("deconvolve.lua", function()
     end
 
     it("has equal ledgers with a model of the PSF", function()
-        for _, more in ipairs { "--model born_wolf", "--model gibson_lanni --index-sample 1.33 --depth 2000" } do
-            assert.matches("difference 0; 0 of", must(("--ledger scripts/deconvolve.lua %s/image.tif -o %s/m.h5 --overwrite "
+        for _, more in ipairs { "--model born_wolf",
+            "--model gibson_lanni --index-sample 1.33 --depth 2000" } do
+            assert.matches("difference 0; 0 of",
+                must(("--ledger scripts/deconvolve.lua %s/image.tif -o %s/m.h5 --overwrite "
                 .. "-d host -n 2 --psf-size 15 %s %s"):format(folder, folder, model, more)))
         end
     end)
@@ -214,7 +228,8 @@ describe("deconvolve.lua", function()
         local text = must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/u16.tif -d host -n 5 --dtype u16"):format(folder,
             folder, folder))
         assert.is_nil(text:find("clamped", 1, true))
-        must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/f32.tif -d host -n 5"):format(folder, folder, folder))
+        must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/f32.tif -d host -n 5"):format(
+            folder, folder, folder))
         local counts <close> = mb.images.read(folder .. "/u16.tif")
         local float <close> = mb.images.read(folder .. "/f32.tif")
         assert.equal("u16", counts.dtype)
@@ -260,7 +275,9 @@ describe("deconvolve.lua", function()
         local convolved = must(("scripts/convolve.lua -d host -i %s/image.tif --psf "
             .. "%s/measured.npy -o %s/offset.npy --overwrite")
             :format(folder, folder, folder))
-        assert.truthy(convolved:find(("the PSF stands on a background of 100, %.3g %% of its sum"):format(share), 1, true), convolved)
+        assert.truthy(convolved:find(
+            ("the PSF stands on a background of 100, %.3g %% of its sum"):format(share), 1, true),
+            convolved)
         -- Light that reaches the faces is no offset: kept, with a warning that is heard under -q
         -- too.
         local cut <close> = mb.psf_gaussian({ 5, 7, 7 }, { 2, 2, 2 })
@@ -282,14 +299,18 @@ describe("deconvolve.lua", function()
             :format(folder, folder))
         assert.matches("PSF +9 x 5 x 5", text)
         local function refused(more)
-            local message, status = run(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -d host --plan %s"):format(folder, folder,
+            local message, status =
+                run(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -d host --plan %s"):format(
+                folder, folder,
                 more))
             assert.equal(2, status, message)
             return message
         end
         assert.matches("%-%-lambda is not for %-%-method rl", refused "--lambda 1")
-        assert.matches("%-%-tolerance is not for %-%-method wiener", refused "-m wiener --tolerance 0.1")
-        assert.matches("5 x 9 x 9, the image 10 x 24 x 26", refused(("--mask %s/psf.npy"):format(folder)))
+        assert.matches("%-%-tolerance is not for %-%-method wiener",
+            refused "-m wiener --tolerance 0.1")
+        assert.matches("5 x 9 x 9, the image 10 x 24 x 26",
+            refused(("--mask %s/psf.npy"):format(folder)))
         assert.matches("needs %-%-pixel", refused "--psf-spacing 1,1,1")
     end)
 
@@ -303,17 +324,23 @@ describe("deconvolve.lua", function()
     it("prints the same peak before and after", function()
         local text = must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/x.tif -d host -n 3 --metrics -a heavy_ball"):format(
             folder, folder, folder))
-        local predicted, measured = text:match("memory +peak [^\n]-%((%d+) bytes%)"), text:match("measured +peak [^\n]-%((%d+) bytes%)")
+        local predicted, measured = text:match("memory +peak [^\n]-%((%d+) bytes%)"),
+            text:match("measured +peak [^\n]-%((%d+) bytes%)")
         assert.equal(predicted, measured)
         assert.matches("3  I%-divergence", text)
-        local again, status = run(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/x.tif -d host"):format(folder, folder, folder))
+        local again, status =
+            run(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -o %s/x.tif -d host"):format(
+            folder, folder, folder))
         assert.equal(1, status)
         assert.matches("overwrite", again)
     end)
 
     it("plans without writing, and says what the model lacks", function()
-        assert.matches("memory +peak", must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy --plan -d host"):format(folder, folder)))
-        local text, status = run(("scripts/deconvolve.lua %s/image.tif -o %s/y.tif -d host"):format(folder, folder))
+        assert.matches("memory +peak",
+            must(("scripts/deconvolve.lua %s/image.tif %s/psf.npy --plan -d host"):format(folder,
+            folder)))
+        local text, status = run(("scripts/deconvolve.lua %s/image.tif -o %s/y.tif -d host"):format(
+            folder, folder))
         assert.equal(2, status)
         assert.matches("%-%-na is missing", text)
         assert.is_false(exists "y.tif")
@@ -332,10 +359,13 @@ describe("deconvolve.lua", function()
         assert.is_true(tonumber(peak) <= 90000)
         local tiled <close> = mb.images.read(folder .. "/tiled.tif")
         helper.assert_close(whole, tiled, 1e-4)
-        text = must(command .. ("--tiles blended --tile 10,12,13 -a heavy_ball -o %s/blended.npy"):format(folder))
+        text = must(command .. (
+            "--tiles blended --tile 10,12,13 -a heavy_ball -o %s/blended.npy"):format(folder))
         assert.matches("seams +%d%.%d+:", text)
-        assert.equal(text:match("memory +peak [^\n]-%((%d+) bytes%)"), text:match("measured +peak [^\n]-%((%d+) bytes%)"))
-        for _, more in ipairs { "", "--tiles exact --tile 6,12,13", "--budget 90000", "--tiles blended --tile 10,12,13" } do
+        assert.equal(text:match("memory +peak [^\n]-%((%d+) bytes%)"),
+            text:match("measured +peak [^\n]-%((%d+) bytes%)"))
+        for _, more in ipairs { "", "--tiles exact --tile 6,12,13", "--budget 90000",
+            "--tiles blended --tile 10,12,13" } do
             text = must(("--ledger %s --overwrite -q -o %s/l.npy %s"):format(command, folder, more))
             assert.matches("difference 0; 0 of", text)
         end
@@ -344,12 +374,14 @@ describe("deconvolve.lua", function()
             .. ("--budget 90000 -a biggs_andrews -o %s/never.npy"):format(folder))
         assert.equal(1, status) -- the budget does not choose other values
         assert.matches("the whole takes [^\n]+ or %-%-tiles blended, whose values differ", text)
-        assert.matches("for %-%-method rl", (run(command .. ("--tiles exact -m wiener -o %s/w.npy"):format(folder))))
+        assert.matches("for %-%-method rl",
+            (run(command .. ("--tiles exact -m wiener -o %s/w.npy"):format(folder))))
     end)
 
     it("leaves no result and no scratch file when it fails", function()
         local before = files.list(folder)
-        local text, status = run(("scripts/deconvolve.lua %s/image.tif %s/psf.npy -d host -o %s/none.npy --budget 9000"):format(folder,
+        local text, status = run(
+            ("scripts/deconvolve.lua %s/image.tif %s/psf.npy -d host -o %s/none.npy --budget 9000"):format(folder,
             folder, folder))
         assert.equal(1, status)
         assert.matches("the smallest tiles", text)
@@ -357,9 +389,11 @@ describe("deconvolve.lua", function()
     end)
 
     it("keeps channels and times of a hyperstack", function()
-        local pages <close> = mb.random({ 12, 16, 18 }, { seed = 8, dtype = "u16", low = 10, high = 900 })
+        local pages <close> = mb.random({ 12, 16, 18 }, { seed = 8, dtype = "u16", low = 10,
+            high = 900 })
         do
-            local out <close> = mb.tiff.create(folder .. "/h.tif", { shape = { 3, 16, 18 }, dtype = "u16", channels = 2, frames = 2,
+            local out <close> = mb.tiff.create(folder .. "/h.tif",
+                { shape = { 3, 16, 18 }, dtype = "u16", channels = 2, frames = 2,
                 spacing = 0.5, unit = "um" })
             for frame = 1, 2 do
                 for channel = 1, 2 do
@@ -375,7 +409,8 @@ describe("deconvolve.lua", function()
         must(command .. ("-o %s/one.npy --channel 2 --frame 1"):format(folder))
         local one <close> = mb.npy.read(folder .. "/one.npy")
         local volume <close> = mb.tiff.open(folder .. "/all.tif", { channel = 2, frame = 1 })
-        assert.same({ 2, 3, 2, 0.5, "um" }, { volume.meta.channels, volume.meta.slices, volume.meta.frames, volume.meta.spacing,
+        assert.same({ 2, 3, 2, 0.5, "um" }, { volume.meta.channels, volume.meta.slices,
+            volume.meta.frames, volume.meta.spacing,
             volume.meta.unit })
         local same <close> = mb.volumes.load(volume, "host")
         helper.assert_close(one, same, 0)
@@ -404,7 +439,8 @@ describe("deconvolve.lua", function()
             local difference <close> = left - right
             return difference:norm() / left:norm()
         end
-        assert.is_true(detail(result) > 1.5 * detail(image), ("%g, %g"):format(detail(image), detail(result)))
+        assert.is_true(detail(result) > 1.5 * detail(image),
+            ("%g, %g"):format(detail(image), detail(result)))
         -- No ringing at the edges: the outermost pixels of the middle plane stay below its
         -- brightest inside.
         local inside <close> = result:view(20, { 10, 190 }, { 10, 90 })

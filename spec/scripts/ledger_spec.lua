@@ -124,7 +124,8 @@ describe("whole scripts", function()
         local text, status = helper.run_program("--ledger " .. small .. " differ")
         assert.equal(1, status)
         assert.matches("no such step", text)
-        text, status = helper.run_program("--ledger " .. write("stop.lua", "os.exit(require 'moonbeam'.device.dry() and 0 or 5)"))
+        text, status = helper.run_program("--ledger " .. write("stop.lua",
+            "os.exit(require 'moonbeam'.device.dry() and 0 or 5)"))
         assert.equal(5, status)
         assert.equal("moonbeam: no comparison: the script ended with status 5, which its plan did not\n", text)
         text, status = helper.run_program("--plan " .. small .. " read")
@@ -142,10 +143,12 @@ describe("whole scripts", function()
 
     it("simulate and reconstruct as planned", function()
         local scan = folder .. "/scan.h5"
-        local text, status = helper.run_program("--ledger scripts/simulate.lua " .. scan .. " -n 48 --rows 9 --quiet")
+        local text, status = helper.run_program("--ledger scripts/simulate.lua " .. scan
+            .. " -n 48 --rows 9 --quiet")
         assert.equal(0, status, text)
         assert.matches("difference 0; 0 of %d+ steps differ\n$", text)
-        local arguments = " scripts/reconstruct.lua " .. scan .. " -c 23.5 --chunk 4 -d host -o " .. folder .. "/volume.h5 -p "
+        local arguments = " scripts/reconstruct.lua " .. scan .. " -c 23.5 --chunk 4 -d host -o "
+            .. folder .. "/volume.h5 -p "
             .. folder .. "/slice.png"
         text, status = helper.run_program("--plan" .. arguments)
         assert.equal(0, status, text)
@@ -155,9 +158,12 @@ describe("whole scripts", function()
         assert.equal(0, status, text)
         assert.matches("difference 0; 0 of %d+ steps differ\n$", text)
         assert.equal(planned, tonumber(text:match("peak: predicted (%d+), measured %d+ bytes")))
-        assert.equal(planned, tonumber(text:match("measured (%d+) bytes\n"))) -- what the script itself says
+        -- what the script itself says
+        assert.equal(planned, tonumber(text:match("measured (%d+) bytes\n")))
         assert.is_true(exists "volume.h5" and exists "slice.png")
-        text, status = helper.run_program("--plan --device planned:h200 scripts/reconstruct.lua -o " .. folder .. "/y.h5 " .. scan)
+        text, status = helper.run_program(
+            "--plan --device planned:h200 scripts/reconstruct.lua -o " .. folder .. "/y.h5 "
+            .. scan)
         assert.equal(0, status, text)
         assert.matches("\nestimate: recorded on NVIDIA H200", text) -- "auto" is the chosen device
         text, status = helper.run_program("--plan scripts/reconstruct.lua --nonsense")

@@ -115,7 +115,8 @@ describe("outputs", function()
             helper.assert_close(cube, back, 0)
         end
         assert.equal("old", files.read(path "p.png"))
-        for _, command in ipairs { ("scripts/reconstruct.lua %s --overwrite --preview %s"):format(scan, path "p.png"),
+        for _, command in ipairs { ("scripts/reconstruct.lua %s --overwrite --preview %s"):format(
+            scan, path "p.png"),
             ("scripts/convolve.lua -n 4,8,8 -d host --overwrite --png %s"):format(path "q.png") } do
             local text, status = helper.run_program(command)
             assert.equal(0, status, text)
@@ -200,7 +201,8 @@ assert d is not None and d.is_valid and len(d.signal.shape) == 3']]):format(pyth
         } do
             local command = case[1]:format(case[2]):gsub("scripts/",
                 '"$0/scripts/') :gsub("%.lua ", '.lua" ', 1)
-            local text, ok, status = files.run(([[bash -c 'cd "%s"; ulimit -f 1; "$1" %s >/dev/null' "$PWD" "%s"]]):format(out, command,
+            local text, ok, status =
+                files.run(([[bash -c 'cd "%s"; ulimit -f 1; "$1" %s >/dev/null' "$PWD" "%s"]]):format(out, command,
                 os.getenv "MOONBEAM_BIN" or mb.system.program()))
             assert.is_false(ok)
             assert.equal(1, status, text)

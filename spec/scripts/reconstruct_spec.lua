@@ -43,7 +43,8 @@ describe("scripts", function()
         os.remove(folder)
         assert(os.execute(("mkdir '%s'"):format(folder)))
         must("simulate.lua", path("scan.h5") .. " --size 64 --rows 9 --angles 90 --quiet")
-        must("simulate.lua", path("nxtomo.h5") .. " --size 48 --rows 3 --angles 70 --format nxtomo --center 25.5 --photons 0 --quiet")
+        must("simulate.lua", path("nxtomo.h5")
+            .. " --size 48 --rows 3 --angles 70 --format nxtomo --center 25.5 --photons 0 --quiet")
     end)
 
     teardown(function()
@@ -51,7 +52,8 @@ describe("scripts", function()
     end)
 
     it("reconstructs a simulated scan and reports equal predicted and measured peaks", function()
-        local text = must("reconstruct.lua", ("%s -o %s --device host --chunk 4 --preview %s"):format(path("scan.h5"),
+        local text = must("reconstruct.lua",
+            ("%s -o %s --device host --chunk 4 --preview %s"):format(path("scan.h5"),
             path("v.h5"), path("v.png")))
         local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+) bytes")
         assert.is_not_nil(predicted)
@@ -79,13 +81,15 @@ describe("scripts", function()
     end)
 
     it("finds the axis of an NXtomo scan without noise", function()
-        local text = must("reconstruct.lua", ("%s -o %s --device host"):format(path("nxtomo.h5"), path("nx.h5")))
+        local text = must("reconstruct.lua", ("%s -o %s --device host"):format(path("nxtomo.h5"),
+            path("nx.h5")))
         assert.near(25.5, tonumber(text:match("axis%s+column ([%d.]+)")), 0.3)
     end)
 
     it("plans without reading frames or writing anything", function()
         local before = files.list(folder)
-        local text = must("reconstruct.lua", path("scan.h5") .. " --plan --device host --budget 2Mi")
+        local text = must("reconstruct.lua", path("scan.h5")
+            .. " --plan --device host --budget 2Mi")
         assert.matches("chunks%s+%d+ of %d+ rows", text)
         assert.matches("peak", text)
         assert.same(before, files.list(folder))
@@ -106,29 +110,38 @@ describe("scripts", function()
     end)
 
     it("says what the least budget is when not even a row fits", function()
-        local status, text = run("reconstruct.lua", path("scan.h5") .. " --plan --device host --budget 20Ki")
+        local status, text = run("reconstruct.lua", path("scan.h5")
+            .. " --plan --device host --budget 20Ki")
         assert.equal(1, status)
         local least = tonumber(text:match("at least (%d+) bytes"))
         assert.is_not_nil(least)
-        must("reconstruct.lua", ("%s --plan --device host --budget %d"):format(path("scan.h5"), least))
-        assert.equal(1, (run("reconstruct.lua", ("%s --plan --device host --budget %d"):format(path("scan.h5"), least - 512))))
+        must("reconstruct.lua", ("%s --plan --device host --budget %d"):format(path("scan.h5"),
+            least))
+        assert.equal(1, (run("reconstruct.lua",
+            ("%s --plan --device host --budget %d"):format(path("scan.h5"), least - 512))))
     end)
 
     describe("with a leaning axis", function()
         local function reconstruct(name, more)
-            return must("reconstruct.lua", ("%s -o %s --device host %s"):format(path("lean.h5"), path(name), more))
+            return must("reconstruct.lua", ("%s -o %s --device host %s"):format(path("lean.h5"),
+                path(name), more))
         end
 
         local function phantom_error(scan, name)
-            return tonumber(must("compare_phantom.lua", path(scan) .. " " .. path(name)):match("error%s+([%d.]+)"))
+            return tonumber(must("compare_phantom.lua", path(scan) .. " "
+                .. path(name)):match("error%s+([%d.]+)"))
         end
 
         setup(function()
             for name, tilt in pairs {upright = 0, lean = 9} do
-                must("simulate.lua", ("%s --size 64 --rows 21 --angles 90 --photons 0 --quiet --axis-tilt %g"):format(path(name
+                must("simulate.lua", (
+                    "%s --size 64 --rows 21 --angles 90 --photons 0 --quiet --axis-tilt %g"):format(
+                    path(name
                     .. ".h5"), tilt))
             end
-            must("reconstruct.lua", ("%s -o %s --device host --quiet --center 31.5 --method fbp"):format(path("upright.h5"),
+            must("reconstruct.lua",
+                ("%s -o %s --device host --quiet --center 31.5 --method fbp"):format(
+                path("upright.h5"),
                 path("upright-v.h5"))) -- as a leaning axis needs it
         end)
 
@@ -138,7 +151,8 @@ describe("scripts", function()
             local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+) bytes")
             assert.is_not_nil(predicted)
             assert.equal(predicted, measured)
-            local upright, leaning = phantom_error("upright.h5", "upright-v.h5"), phantom_error("lean.h5", "lean-v.h5")
+            local upright, leaning = phantom_error("upright.h5", "upright-v.h5"),
+                phantom_error("lean.h5", "lean-v.h5")
             assert.is_true(leaning < 1.1 * upright)
             reconstruct("wrong-v.h5", "--center 31.5 --axis-tilt=-9 --quiet")
             reconstruct("ignored-v.h5", "--center 31.5 --quiet")
@@ -150,7 +164,8 @@ describe("scripts", function()
             reconstruct("lean21.h5", "--center 31.5 --axis-tilt 9 --quiet --chunk 21")
             local expected = volume_of("lean21.h5")
             for _, chunk in ipairs {1, 2, 8} do
-                reconstruct("lean-chunks.h5", "--overwrite --center 31.5 --axis-tilt 9 --quiet --chunk " .. chunk)
+                reconstruct("lean-chunks.h5",
+                    "--overwrite --center 31.5 --axis-tilt 9 --quiet --chunk " .. chunk)
                 assert.same(expected, volume_of("lean-chunks.h5"))
             end
             reconstruct("lean-rows.h5", "--center 31.5 --axis-tilt 9 --quiet --rows 15:18")
@@ -158,7 +173,8 @@ describe("scripts", function()
         end)
 
         it("needs no more room than the rows that are asked for", function()
-            local arguments = path("lean.h5") .. " --plan --device host --center 31.5 --axis-tilt 40 --pad-width 68 --rows "
+            local arguments = path("lean.h5")
+                .. " --plan --device host --center 31.5 --axis-tilt 40 --pad-width 68 --rows "
             must("reconstruct.lua", arguments .. "10:12") -- 0.84 columns either way of 2
             local status, text = run("reconstruct.lua", arguments .. "1:12")
             assert.equal(2, status)
@@ -167,14 +183,16 @@ describe("scripts", function()
 
         it("is found halfway down, whichever rows are asked for", function()
             for _, rows in ipairs {"1:21", "14:21"} do
-                local text = reconstruct("lean-auto.h5", "--overwrite --axis-tilt 9 --rows " .. rows)
+                local text = reconstruct("lean-auto.h5", "--overwrite --axis-tilt 9 --rows "
+                    .. rows)
                 assert.near(31.5, tonumber(text:match("axis%s+column ([%d.]+)")), 0.3)
             end
         end)
 
         it("may be given by its columns at both ends", function()
             local half = 10 * math.tan(math.rad(9))
-            reconstruct("lean-ends.h5", ("--quiet --center %.17g,%.17g"):format(31.5 - half, 31.5 + half))
+            reconstruct("lean-ends.h5", ("--quiet --center %.17g,%.17g"):format(31.5 - half,
+                31.5 + half))
             helper.assert_close(volume_of("lean-v.h5"), volume_of("lean-ends.h5"), 1e-5)
         end)
 
@@ -182,7 +200,8 @@ describe("scripts", function()
             local file = assert(io.open(path("six.txt"), "w"))
             file:write(("6\n"):rep(90))
             file:close()
-            reconstruct("lean-six.h5", "--center 31.5 --axis-tilt 9 --quiet --vertical-shifts " .. path("six.txt"))
+            reconstruct("lean-six.h5", "--center 31.5 --axis-tilt 9 --quiet --vertical-shifts "
+                .. path("six.txt"))
             local expected, got = volume_of("lean-v.h5"), volume_of("lean-six.h5")
             local difference, norm = 0, 0
             for z = 1, 15 do
@@ -191,24 +210,29 @@ describe("scripts", function()
                     difference, norm = difference + (a[i] - b[i]) ^ 2, norm + a[i] ^ 2
                 end
             end
-            assert.is_true(difference < 0.1 ^ 2 * norm) -- nearly: back-projection interpolates linearly what the filter does not
+            -- nearly: back-projection interpolates linearly what the filter does not
+            assert.is_true(difference < 0.1 ^ 2 * norm)
         end)
 
         it("has to be plausible", function()
             for _, case in ipairs {
                 {2, "--axis-tilt 60", "--axis-tilt: \"60\" is not a number between -45 and 45"},
-                {2, "--axis-tilt 2 --center 30,33", "--center 30,33 says how the axis leans; give one column with --axis-tilt"},
+                {2, "--axis-tilt 2 --center 30,33",
+                    "--center 30,33 says how the axis leans; give one column with --axis-tilt"},
                 {2, "--center 30,64", "--center 64 lies outside the detector, columns 0 to 63"},
                 {2, "--center 30,x", "give a column number, two of them as TOP,BOTTOM, or auto"},
                 {2, "--axis-tilt 2 --half-acquisition --center 12", "does not go with axis_tilt"},
-                {2, "--axis-tilt 2 --method fourier", "method fourier does not do an axis of its own for every slice"},
+                {2, "--axis-tilt 2 --method fourier",
+                    "method fourier does not do an axis of its own for every slice"},
             } do
-                local status, text = run("reconstruct.lua", path("lean.h5") .. " --plan --device host " .. case[2])
+                local status, text = run("reconstruct.lua", path("lean.h5")
+                    .. " --plan --device host " .. case[2])
                 assert.equal(case[1], status)
                 assert.matches(case[3], text, 1, true)
             end
             local scan <close> = assert(mb.scan.open(path("lean.h5")))
-            assert.matches("axis_tilt is 1.0472 rad; it must be less than pi / 4", (helper.failure(mb.recon.plan, scan,
+            assert.matches("axis_tilt is 1.0472 rad; it must be less than pi / 4",
+                (helper.failure(mb.recon.plan, scan,
                 {axis_tilt = math.rad(60), center = 31.5})))
         end)
     end)
@@ -216,7 +240,8 @@ describe("scripts", function()
     describe("with vertical shifts", function()
         local function shifts_file(name, shift)
             local file = assert(io.open(path(name), "w"))
-            file:write("# one a projection\n", ((type(shift) == "number" and shift .. "\n" or "")):rep(90))
+            file:write("# one a projection\n", ((type(shift) == "number" and shift .. "\n"
+                or "")):rep(90))
             for _, value in ipairs(type(shift) == "table" and shift or {}) do
                 file:write(value, ", ")
             end
@@ -225,7 +250,9 @@ describe("scripts", function()
         end
 
         local function reconstruct(name, more)
-            return must("reconstruct.lua", ("%s -o %s --device host --center 31.5 %s"):format(path("scan.h5"), path(name), more))
+            return must("reconstruct.lua",
+                ("%s -o %s --device host --center 31.5 %s"):format(path("scan.h5"), path(name),
+                more))
         end
 
         it("move whole rows exactly", function()
@@ -254,8 +281,10 @@ describe("scripts", function()
             local expected
             for _, chunk in ipairs {2, 4, 9} do
                 local name = ("shifts%d.h5"):format(chunk)
-                local text = reconstruct(name, ("--chunk %d --vertical-shifts %s"):format(chunk, shifts_file("sine.txt", shifts)))
-                local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+) bytes")
+                local text = reconstruct(name, ("--chunk %d --vertical-shifts %s"):format(chunk,
+                    shifts_file("sine.txt", shifts)))
+                local predicted, measured =
+                    text:match("predicted (%d+) bytes, measured (%d+) bytes")
                 assert.equal(predicted, measured)
                 expected = expected or volume_of(name)
                 assert.same(expected, volume_of(name))
@@ -268,16 +297,19 @@ describe("scripts", function()
             file:write("/rows/shift", ones)
             file:finish()
             reconstruct("one.h5", "--quiet --vertical-shifts " .. shifts_file("one.txt", 1))
-            reconstruct("one_h5.h5", ("--quiet --vertical-shifts %s:/rows/shift"):format(path("shifts.h5")))
+            reconstruct("one_h5.h5",
+                ("--quiet --vertical-shifts %s:/rows/shift"):format(path("shifts.h5")))
             assert.same(volume_of("one.h5"), volume_of("one_h5.h5"))
         end)
 
         it("must be as many as projections, and numbers", function()
             for _, case in ipairs {
-                {shifts_file("few.txt", {1, 2, 3}), "has 3 vertical shifts; the scan has 90", status = 1}, {"/no/such", "neither"},
+                {shifts_file("few.txt", {1, 2, 3}), "has 3 vertical shifts; the scan has 90",
+                    status = 1}, {"/no/such", "neither"},
                 {shifts_file("words.txt", {1, "many"}), "'many' is not a number"},
             } do
-                local status, text = run("reconstruct.lua", ("%s --plan --device host --vertical-shifts %s"):format(
+                local status, text = run("reconstruct.lua",
+                    ("%s --plan --device host --vertical-shifts %s"):format(
                     path("scan.h5"), case[1]))
                 assert.equal(case.status or 2, status, text)
                 assert.matches(case[2], text)
@@ -383,17 +415,21 @@ describe("scripts", function()
     end)
 
     it("reconstruct a half acquisition with its whole field of view", function()
-        must("simulate.lua", path("half.h5") .. " --size 64 --rows 3 --angles 180 --span 360 --center 48 --photons 0 --quiet")
-        local text = must("reconstruct.lua", ("%s -o %s --device host --half-acquisition --padding zero"):format(path("half.h5"),
+        must("simulate.lua", path("half.h5")
+            .. " --size 64 --rows 3 --angles 180 --span 360 --center 48 --photons 0 --quiet")
+        local text = must("reconstruct.lua",
+            ("%s -o %s --device host --half-acquisition --padding zero"):format(path("half.h5"),
             path("half-volume.h5")))
         assert.near(48, tonumber(text:match("axis%s+column ([%d.]+)")), 0.3)
         local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+) bytes")
         assert.equal(predicted, measured)
-        must("reconstruct.lua", ("%s -o %s --device host --half-acquisition --padding zero --center 48 --quiet"):format(
+        must("reconstruct.lua",
+            ("%s -o %s --device host --half-acquisition --padding zero --center 48 --quiet"):format(
             path("half.h5"), path("half-volume.h5") .. " --overwrite --chunk 2"))
         local volume = volume_of("half-volume.h5")
         assert.same({3, 97, 97}, {#volume, #volume[1], #volume[1][1]})
-        must("simulate.lua", path("whole.h5") .. " --size 64 --rows 3 --angles 180 --span 360 --photons 0 --quiet")
+        must("simulate.lua", path("whole.h5")
+            .. " --size 64 --rows 3 --angles 180 --span 360 --photons 0 --quiet")
         must("reconstruct.lua", ("%s -o %s --device host --padding zero --center 31.5 --quiet "
             .. "--circle 0 --method fbp"):format(
             path("whole.h5"), path("whole-volume.h5")))
@@ -401,7 +437,8 @@ describe("scripts", function()
         local whole, sum, square = volume_of("whole-volume.h5"), 0, 0
         for y = 20, 44 do
             for x = 20, 44 do
-                local here = 0.25 * (whole[2][y][x] + whole[2][y + 1][x] + whole[2][y][x + 1] + whole[2][y + 1][x + 1])
+                local here = 0.25 * (whole[2][y][x] + whole[2][y + 1][x] + whole[2][y][x + 1]
+                    + whole[2][y + 1][x + 1])
                 sum = sum + (here - volume[2][y + 17][x + 17]) ^ 2
                 square = square + here ^ 2
             end
@@ -410,7 +447,8 @@ describe("scripts", function()
         local planned = must("reconstruct.lua", path("half.h5")
             .. " --plan --half-acquisition --device host --padding zero")
         assert.matches("volume +at most 3 x %d+ x %d+ f32", planned) -- the axis makes its width
-        assert.is_true(tonumber(planned:match("at most [%d.]+ %a+ %((%d+) bytes%)")) >= tonumber(predicted))
+        assert.is_true(tonumber(planned:match("at most [%d.]+ %a+ %((%d+) bytes%)"))
+            >= tonumber(predicted))
         local status, message = run("reconstruct.lua", path("scan.h5")
             .. " --plan --half-acquisition --device host --center 48")
         assert.equal(2, status)
@@ -419,7 +457,8 @@ describe("scripts", function()
 
     it("reconstruct the same in every mode", function()
         local function plan(mode)
-            local text = must("reconstruct.lua", ("%s --plan --device host --center 48 --half-acquisition --mode %s"):format(
+            local text = must("reconstruct.lua",
+                ("%s --plan --device host --center 48 --half-acquisition --mode %s"):format(
                 path("half.h5"), mode))
             return tonumber(text:match("%((%d+) bytes%)"))
         end
@@ -438,10 +477,13 @@ describe("scripts", function()
 
     it("give the same volume with and without overlap, in one file and in several", function()
         local function reconstruct(name, more)
-            local text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --chunk 3 --pinned 4Mi %s"):format(path("scan.h5"),
+            local text = must("reconstruct.lua",
+                ("%s -o %s --device host --center 31.5 --chunk 3 --pinned 4Mi %s"):format(
+                path("scan.h5"),
                 path(name), more))
             for _, what in ipairs {"memory", "pinned"} do
-                local predicted, measured = text:match(what .. "%s+predicted (%d+) bytes, measured (%d+) bytes")
+                local predicted, measured = text:match(what
+                    .. "%s+predicted (%d+) bytes, measured (%d+) bytes")
                 assert.is_not_nil(predicted)
                 assert.equal(predicted, measured)
             end
@@ -465,10 +507,15 @@ describe("scripts", function()
     end)
 
     it("store half floats and scaled integers", function()
-        must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --quiet"):format(path("scan.h5"), path("f32.h5")))
-        must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --quiet --output-dtype float16"):format(path("scan.h5"),
+        must("reconstruct.lua",
+            ("%s -o %s --device host --center 31.5 --quiet"):format(path("scan.h5"),
+            path("f32.h5")))
+        must("reconstruct.lua",
+            ("%s -o %s --device host --center 31.5 --quiet --output-dtype float16"):format(
+            path("scan.h5"),
             path("f16.h5")))
-        local text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --output-dtype uint16"):format(path("scan.h5"),
+        local text = must("reconstruct.lua",
+            ("%s -o %s --device host --center 31.5 --output-dtype uint16"):format(path("scan.h5"),
             path("u16.h5")))
         assert.matches("stored%s+", text)
         local file <close> = assert(mb.h5.open(path("u16.h5")))
@@ -486,17 +533,22 @@ describe("scripts", function()
                 local v = whole[5][y][x]
                 assert.is_true(math.abs(half[5][y][x] * factor - v) <= 2 ^ -11 * math.abs(v) + 1e-7)
                 assert.is_true(math.abs(integers[5][y][x] * scale + offset - v) <= 0.501 * scale)
-                assert.is_true(math.abs((integers[5][y][x] + nexus_offset) * nexus_scale - v) <= 0.501 * scale)
+                assert.is_true(math.abs((integers[5][y][x] + nexus_offset) * nexus_scale - v)
+                    <= 0.501 * scale)
             end
         end
-        text = must("reconstruct.lua", ("%s -o %s --device host --center 31.5 --quiet --output-dtype uint16 --output-range 0:1"):format(
+        text = must("reconstruct.lua",
+            ("%s -o %s --device host --center 31.5 --quiet --output-dtype uint16 --output-range 0:1"):format(
             path("scan.h5"), path("narrow.h5")))
         assert.matches("warning: MOST OF THE DATA IS LOST: %d+ values lay outside the range that "
             .. "is stored %(%d+ below, %d+ above, "
             .. "0 not numbers%) and were clipped %(79 %%%)\n", text)
-        for _, case in ipairs {{"--output-range 1:1 --output-dtype uint16", "LOW:HIGH"}, {"--output-range 0:1", "uint16"},
-            {"--output-dtype int8", "float16"}, {"--pinned 1000", "pinned"}, {"--threads 1000", "threads"}} do
-            local status, message = run("reconstruct.lua", ("%s -o %s --device host --center 31.5 %s"):format(path("scan.h5"),
+        for _, case in ipairs {{"--output-range 1:1 --output-dtype uint16", "LOW:HIGH"},
+            {"--output-range 0:1", "uint16"},
+            {"--output-dtype int8", "float16"}, {"--pinned 1000", "pinned"},
+                {"--threads 1000", "threads"}} do
+            local status, message = run("reconstruct.lua",
+                ("%s -o %s --device host --center 31.5 %s"):format(path("scan.h5"),
                 path("never.h5"), case[1]))
             assert.is_true(status ~= 0)
             assert.matches(case[2], message)
@@ -575,7 +627,8 @@ describe("scripts", function()
         end)
 
         it("truncated", function()
-            assert(os.execute(("head -c 100000 '%s' > '%s'"):format(path("scan.h5"), path("cut.h5"))))
+            assert(os.execute(("head -c 100000 '%s' > '%s'"):format(path("scan.h5"),
+                path("cut.h5"))))
             refuses(path("cut.h5") .. " -o " .. path("out.h5"), "cut.h5.*truncated")
         end)
 
@@ -585,12 +638,14 @@ describe("scripts", function()
         end)
 
         it("angles and frames that disagree", function()
-            write_frames("disagree.h5", {["/exchange/data"] = frames(5, 2, 8), ["/exchange/theta"] = theta(6)})
+            write_frames("disagree.h5", {["/exchange/data"] = frames(5, 2, 8),
+                ["/exchange/theta"] = theta(6)})
             refuses(path("disagree.h5") .. " -o " .. path("out.h5"), "6.*5")
         end)
 
         it("zero rows", function()
-            write_frames("empty.h5", {["/exchange/data"] = frames(5, 0, 8), ["/exchange/theta"] = theta(5)})
+            write_frames("empty.h5", {["/exchange/data"] = frames(5, 0, 8),
+                ["/exchange/theta"] = theta(5)})
             refuses(path("empty.h5") .. " -o " .. path("out.h5"), "row")
         end)
 
@@ -599,8 +654,10 @@ describe("scripts", function()
         end)
 
         it("values that an operator does not take, as wrong use", function()
-            for arguments, pattern in pairs {["--cutoff 0"] = "cutoff is 0", ["--circle -1"] = "circle is %-1",
-                ["--pad-width 130"] = "multiple of 4", ["--vertical-shifts " .. path("none.txt")] = "neither a text file"} do
+            for arguments, pattern in pairs {["--cutoff 0"] = "cutoff is 0",
+                ["--circle -1"] = "circle is %-1",
+                ["--pad-width 130"] = "multiple of 4",
+                    ["--vertical-shifts " .. path("none.txt")] = "neither a text file"} do
                 refuses(("%s %s -o %s"):format(path("scan.h5"), arguments, path("out.h5")),
                     "reconstruct.lua: [%w_.]+: [^\n]*" .. pattern .. "[^\n]*%-%-help", 2)
             end
@@ -608,10 +665,13 @@ describe("scripts", function()
 
         it("a padded width out of proportion, before anything runs", function()
             for _, method in ipairs {"fbp", "fourier"} do
-                refuses(("%s --center 31.5 --pad-width 2052 --method %s -o %s"):format(path("scan.h5"), method, path("out.h5")),
+                refuses(("%s --center 31.5 --pad-width 2052 --method %s -o %s"):format(
+                    path("scan.h5"), method, path("out.h5")),
                     "pad_width is 2052 for rows of 64; .* at most, 2048", 2)
             end
-            must("reconstruct.lua", ("%s -o %s -c 31.5 --rows 5 --pad-width 2048 -q"):format(path("scan.h5"), path("wide.h5")))
+            must("reconstruct.lua",
+                ("%s -o %s -c 31.5 --rows 5 --pad-width 2048 -q"):format(path("scan.h5"),
+                path("wide.h5")))
         end)
 
         it("an unknown option, naming the nearest", function()
@@ -623,7 +683,8 @@ describe("scripts", function()
         end)
 
         it("a centre outside the detector", function()
-            refuses(path("scan.h5") .. " --center 99 -o " .. path("out.h5"), "outside the detector", 2)
+            refuses(path("scan.h5") .. " --center 99 -o " .. path("out.h5"), "outside the detector",
+                2)
         end)
 
         it("an output folder that does not exist", function()
@@ -647,8 +708,10 @@ describe("scripts", function()
         end)
 
         it("but take angles that are given", function()
-            must("reconstruct.lua", ("%s -o %s -c 31.5 -q"):format(path("scan.h5"), path("own-angles.h5")))
-            must("reconstruct.lua", ("%s -o %s -c 31.5 -q --angles 0:178 --angle-unit deg"):format(path("scan.h5"),
+            must("reconstruct.lua", ("%s -o %s -c 31.5 -q"):format(path("scan.h5"),
+                path("own-angles.h5")))
+            must("reconstruct.lua",
+                ("%s -o %s -c 31.5 -q --angles 0:178 --angle-unit deg"):format(path("scan.h5"),
                 path("given-angles.h5")))
             assert.same(volume_of("own-angles.h5"), volume_of("given-angles.h5"))
         end)
@@ -662,10 +725,14 @@ describe("scripts", function()
                 local a <close> = raw:cast(dtype)
                 local b <close> = flats:cast(dtype)
                 local c <close> = darks:cast(dtype)
-                write(dtype .. ".h5", {["/exchange/data"] = a, ["/exchange/data_white"] = b, ["/exchange/data_dark"] = c,
+                write(dtype .. ".h5", {["/exchange/data"] = a, ["/exchange/data_white"] = b,
+                    ["/exchange/data_dark"] = c,
                     ["/exchange/theta"] = theta(90)})
-                local text = must("reconstruct.lua", ("%s -o %s --chunk 4"):format(path(dtype .. ".h5"), path(dtype .. "-volume.h5")))
-                local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+) bytes")
+                local text = must("reconstruct.lua",
+                    ("%s -o %s --chunk 4"):format(path(dtype .. ".h5"),
+                    path(dtype .. "-volume.h5")))
+                local predicted, measured =
+                    text:match("predicted (%d+) bytes, measured (%d+) bytes")
                 assert.equal(predicted, measured)
             end
             assert.same(volume_of("f32-volume.h5"), volume_of("f64-volume.h5"))
@@ -680,7 +747,8 @@ describe("scripts", function()
             same:fill(0)
             nan:fill(0 / 0)
             write("bare.h5", {["/exchange/data"] = zero, ["/exchange/theta"] = theta(6)})
-            write("flats.h5", {["/exchange/data"] = data, ["/exchange/data_white"] = flats, ["/exchange/data_dark"] = flats,
+            write("flats.h5", {["/exchange/data"] = data, ["/exchange/data_white"] = flats,
+                ["/exchange/data_dark"] = flats,
                 ["/exchange/theta"] = theta(6)})
             for _, name in ipairs {"bare", "flats"} do
                 local text = must("reconstruct.lua",
@@ -691,11 +759,13 @@ describe("scripts", function()
                     or "", text)
             end
             assert.same(volume_of("bare-volume.h5"), volume_of("flats-volume.h5"))
-            refuses(path("flats.h5") .. " --no-log --flats-path /exchange/data_white -o " .. path("out.h5"), "need no flats", 2)
+            refuses(path("flats.h5") .. " --no-log --flats-path /exchange/data_white -o "
+                .. path("out.h5"), "need no flats", 2)
         end)
 
         it("counts without flats, also where only a plan is asked for", function()
-            write_frames("noflats.h5", {["/exchange/data"] = frames(6, 2, 8), ["/exchange/theta"] = theta(6)})
+            write_frames("noflats.h5", {["/exchange/data"] = frames(6, 2, 8),
+                ["/exchange/theta"] = theta(6)})
             local arguments = ("%s -o %s --center 3.5 --device host"):format(path("noflats.h5"),
                 path("out.h5"))
             local wanted = "no flats, and counts %(u16%) mean nothing without them: give them by "
@@ -800,7 +870,8 @@ describe("scripts", function()
             local bad <close> = data:view(3, 1, {2, 4})
             bad:fill(0 / 0)
             write("nan.h5", {["/exchange/data"] = data, ["/exchange/theta"] = theta(6)})
-            local text = must("reconstruct.lua", ("%s -o %s --center 3.5 --device host"):format(path("nan.h5"),
+            local text = must("reconstruct.lua",
+                ("%s -o %s --center 3.5 --device host"):format(path("nan.h5"),
                 path("nan-volume.h5")))
             assert.matches("3 values were not finite", text)
             for _, slice in ipairs(volume_of("nan-volume.h5")) do
@@ -814,7 +885,8 @@ describe("scripts", function()
     end)
 
     it("stop at Ctrl-C with status 130 and leave no file", function()
-        must("simulate.lua", path("long.h5") .. " --size 400 --rows 48 --angles 600 --device host --quiet")
+        must("simulate.lua", path("long.h5")
+            .. " --size 400 --rows 48 --angles 600 --device host --quiet")
         local before = files.list(folder)
         -- One thread, so that there is time to interrupt: as soon as the part file is there.
         local script = ("OMP_NUM_THREADS=1 '%s' scripts/reconstruct.lua %s -o %s --device host --center 199.5 --chunk 1 -q & "
@@ -829,7 +901,8 @@ describe("scripts", function()
     end)
 
     it("explain themselves", function()
-        for _, script in ipairs {"reconstruct.lua", "simulate.lua", "bench.lua", "compare_phantom.lua"} do
+        for _, script in ipairs {"reconstruct.lua", "simulate.lua", "bench.lua",
+            "compare_phantom.lua"} do
             local text = must(script, "--help")
             assert.matches("usage: moonbeam " .. script, text, 1, true)
         end
@@ -841,7 +914,8 @@ describe("scripts", function()
             pending("tooth.h5 is not here (set MOONBEAM_DATA to its folder)")
             return
         end
-        local text = must("reconstruct.lua", ("%s -o %s --center auto --preview %s --device host"):format(tooth, path("tooth.h5"),
+        local text = must("reconstruct.lua",
+            ("%s -o %s --center auto --preview %s --device host"):format(tooth, path("tooth.h5"),
             path("tooth.png")))
         assert.near(296, tonumber(text:match("axis%s+column ([%d.]+)")), 0.25)
         assert.is_true(exists(path("tooth.png")))
@@ -863,7 +937,9 @@ describe("scripts", function()
         local volumes = {}
         for i, method in ipairs {"fbp", "fourier"} do
             local name = path(method .. ".h5")
-            must("reconstruct.lua", ("%s -o %s -c 295.94 --filter hann --method %s --circle 1 --device host"):format(tooth, name, method))
+            must("reconstruct.lua",
+                ("%s -o %s -c 295.94 --filter hann --method %s --circle 1 --device host"):format(
+                tooth, name, method))
             local file <close> = assert(mb.h5.open(name))
             assert.equal(method, file:value("/entry/reconstruction/parameters/method"))
             volumes[i] = file:read("/entry/data/data")
@@ -875,7 +951,8 @@ describe("scripts", function()
         local n, count = a.shape[3], 0
         for y = 1, n do
             for x = 1, n do
-                count = count + ((x - (n + 1) / 2) ^ 2 + (y - (n + 1) / 2) ^ 2 <= (n / 2) ^ 2 and a.shape[1] or 0)
+                count = count + ((x - (n + 1) / 2) ^ 2 + (y - (n + 1) / 2) ^ 2 <= (n / 2) ^ 2
+                    and a.shape[1] or 0)
             end
         end
         local product <close> = a * b
@@ -884,7 +961,8 @@ describe("scripts", function()
         end
         assert.equal(0, a:item(1, 1, 1))
         assert.equal(0, b:item(1, 1, 1))
-        local correlation = covariance(product:sum(), a, b) / math.sqrt(covariance(a:norm() ^ 2, a, a) * covariance(b:norm() ^ 2, b, b))
+        local correlation = covariance(product:sum(), a, b) / math.sqrt(covariance(a:norm() ^ 2, a,
+            a) * covariance(b:norm() ^ 2, b, b))
         assert.is_true(correlation > 0.99 and correlation <= 1, tostring(correlation))
     end)
 end)

@@ -36,7 +36,8 @@ end
 describe("recipes refuse", function()
     setup(function()
         folder = files.folder()
-        must("simulate.lua", "%s --size 32 --rows 4 --angles 24 --device host --quiet", path "scan.h5")
+        must("simulate.lua", "%s --size 32 --rows 4 --angles 24 --device host --quiet",
+            path "scan.h5")
         local image <close> = mb.random({ 4, 12, 12 }, { seed = 1 })
         mb.npy.write(path "image.npy", image)
         local psf <close> = mb.ones { 3, 3, 3 }
@@ -88,27 +89,36 @@ describe("recipes refuse", function()
     it("to write over what they read", function()
         local scan, image, psf = bytes_of "scan.h5", bytes_of "image.npy", bytes_of "psf.npy"
         local before = files.list(folder)
-        for _, names in ipairs { { "scan.h5", "scan.h5" }, { "link.h5", "scan.h5" }, { "scan.h5", "link.h5" } } do
-            refuses(1, "is a file that is read", "reconstruct.lua", "%s -o %s --overwrite -d host", path(names[1]), path(names[2]))
+        for _, names in ipairs { { "scan.h5", "scan.h5" }, { "link.h5", "scan.h5" },
+            { "scan.h5", "link.h5" } } do
+            refuses(1, "is a file that is read", "reconstruct.lua", "%s -o %s --overwrite -d host",
+                path(names[1]), path(names[2]))
         end
-        refuses(1, "is a file that is read", "deconvolve.lua", "%s %s -o %s --overwrite -d host", path "image.npy", path "psf.npy",
+        refuses(1, "is a file that is read", "deconvolve.lua", "%s %s -o %s --overwrite -d host",
+            path "image.npy", path "psf.npy",
             path "image.npy")
-        refuses(1, "is a file that is read", "deconvolve.lua", "%s %s -o %s --overwrite -d host", path "image.npy", path "psf.npy",
+        refuses(1, "is a file that is read", "deconvolve.lua", "%s %s -o %s --overwrite -d host",
+            path "image.npy", path "psf.npy",
             path "psf.npy")
-        refuses(1, "is a file that is read", "convolve.lua", "-i %s --psf %s -o %s --overwrite -d host", path "image.npy",
+        refuses(1, "is a file that is read", "convolve.lua",
+            "-i %s --psf %s -o %s --overwrite -d host", path "image.npy",
             path "psf.npy", path "image.npy")
         files.write(path "shifts.h5", ("0.5\n"):rep(24))
-        refuses(1, "is a file that is read", "reconstruct.lua", "%s -o %s --vertical-shifts %s --overwrite -d host", path "scan.h5",
+        refuses(1, "is a file that is read", "reconstruct.lua",
+            "%s -o %s --vertical-shifts %s --overwrite -d host", path "scan.h5",
             path "shifts.h5", path "shifts.h5")
         assert(os.remove(path "shifts.h5"))
-        assert.is_true(scan == bytes_of "scan.h5" and image == bytes_of "image.npy" and psf == bytes_of "psf.npy")
+        assert.is_true(scan == bytes_of "scan.h5" and image == bytes_of "image.npy"
+            and psf == bytes_of "psf.npy")
         assert.same(before, files.list(folder))
     end)
 
     it("to replace a file without being told, or with a picture", function()
-        refuses(1, "exists already; .*%-%-overwrite", "convolve.lua", "-n 4,8,8 -d host -o %s", path "image.npy")
+        refuses(1, "exists already; .*%-%-overwrite", "convolve.lua", "-n 4,8,8 -d host -o %s",
+            path "image.npy")
         refuses(1, "exists already; .*%-%-overwrite", "simulate.lua", "%s -d host", path "scan.h5")
-        refuses(2, "must end in .png", "reconstruct.lua", "%s -o %s -d host --preview %s", path "scan.h5", path "v.h5", path "scan.h5")
+        refuses(2, "must end in .png", "reconstruct.lua", "%s -o %s -d host --preview %s",
+            path "scan.h5", path "v.h5", path "scan.h5")
         refuses(1, "no/p.png cannot be written: folder .*No such file", "reconstruct.lua",
             "%s -o %s -d host --preview %s", path "scan.h5",
             path "v.h5", path "no/p.png")
@@ -152,7 +162,8 @@ describe("recipes refuse", function()
         mb.npy.write(path "nan-psf.npy", psf)
         local before = files.list(folder)
         local function spread(script, image_name, psf_name, more, words)
-            local status, text = run(script, "%s -o %s -d host %s", (script == "convolve.lua" and "-i %s --psf %s" or "%s %s")
+            local status, text = run(script, "%s -o %s -d host %s", (script == "convolve.lua"
+                and "-i %s --psf %s" or "%s %s")
                 :format(path(image_name), path(psf_name)), path "bad.npy", more)
             assert.equal(1, status)
             assert.matches("1 of %d+ values of " .. words .. ".* are not finite", text)
@@ -162,7 +173,8 @@ describe("recipes refuse", function()
             spread("convolve.lua", "nan.npy", "psf.npy", "-t " .. tiles, "the image")
             spread("convolve.lua", "image.npy", "nan-psf.npy", "-t " .. tiles, "the PSF")
         end
-        for _, method in ipairs { "rl -t none", "rl -t exact", "wiener", "tikhonov", "landweber", "gradient_consensus" } do
+        for _, method in ipairs { "rl -t none", "rl -t exact", "wiener", "tikhonov", "landweber",
+            "gradient_consensus" } do
             spread("deconvolve.lua", "nan.npy", "psf.npy", "-n 2 -m " .. method, "the image")
         end
     end)
@@ -170,17 +182,23 @@ describe("recipes refuse", function()
     it("a gain of 0, and a mask that leaves nothing", function()
         local zeros <close> = mb.zeros { 4, 12, 12 }
         mb.npy.write(path "zeros.npy", zeros)
-        local named = ("%s %s -o %s -d host"):format(path "image.npy", path "psf.npy", path "bad.npy")
-        refuses(2, "%-%-gain: \"0\" is not a number above 0", "deconvolve.lua", "%s --gain 0", named)
-        refuses(2, "zeros.npy is 0 everywhere", "deconvolve.lua", "%s -q --mask %s", named, path "zeros.npy")
-        refuses(2, "%-%-spheres", "convolve.lua", "-d host --spheres 1000000000 -o %s", path "bad.npy")
+        local named = ("%s %s -o %s -d host"):format(path "image.npy", path "psf.npy",
+            path "bad.npy")
+        refuses(2, "%-%-gain: \"0\" is not a number above 0", "deconvolve.lua", "%s --gain 0",
+            named)
+        refuses(2, "zeros.npy is 0 everywhere", "deconvolve.lua", "%s -q --mask %s", named,
+            path "zeros.npy")
+        refuses(2, "%-%-spheres", "convolve.lua", "-d host --spheres 1000000000 -o %s",
+            path "bad.npy")
     end)
 
     it("pipes, which would wait for a writer", function()
         for _, name in ipairs { "pipe.h5", "pipe.npy", "pipe.tif" } do
             assert(os.execute(("mkfifo '%s'"):format(path(name))))
-            local program = name == "pipe.h5" and "reconstruct.lua %s -d host -o %s" or "deconvolve.lua %s -d host -o %s"
-            local text, status = helper.run_program("scripts/" .. program:format(path(name), path "new.h5"), nil,
+            local program = name == "pipe.h5" and "reconstruct.lua %s -d host -o %s"
+                or "deconvolve.lua %s -d host -o %s"
+            local text, status = helper.run_program("scripts/" .. program:format(path(name),
+                path "new.h5"), nil,
                 "timeout 20 " .. helper.program)
             assert.equal(1, status)
             assert.matches("not an ordinary file", text)
@@ -201,18 +219,23 @@ describe("recipes refuse", function()
     end)
 
     it("a result that is none, and say so", function()
-        refuses(1, "is not a result of reconstruct.lua", "compare_phantom.lua", "%s %s", path "scan.h5", path "scan.h5")
+        refuses(1, "is not a result of reconstruct.lua", "compare_phantom.lua", "%s %s",
+            path "scan.h5", path "scan.h5")
     end)
 end)
 
 describe("reconstruct.lua", function()
-    it("warns where the two projections in which it looks for the axis have nothing in common", function()
+    it("warns where the two projections in which it looks for the axis have nothing in common",
+        function()
         folder = files.folder()
-        must("simulate.lua", "%s --size 32 --rows 64 --angles 90 --photons 0 --device host --quiet", path "scan.h5")
+        must("simulate.lua", "%s --size 32 --rows 64 --angles 90 --photons 0 --device host --quiet",
+            path "scan.h5")
         local command = "%s -o %s -d host --overwrite --quiet --rows "
-        assert.matches("warning: opposite projections hardly match %(residual 1", must("reconstruct.lua", command .. "1:2", path "scan.h5",
+        assert.matches("warning: opposite projections hardly match %(residual 1",
+            must("reconstruct.lua", command .. "1:2", path "scan.h5",
             path "v.h5"))
-        assert.not_matches("warning", must("reconstruct.lua", command .. "24:40", path "scan.h5", path "v.h5"))
+        assert.not_matches("warning", must("reconstruct.lua", command .. "24:40", path "scan.h5",
+            path "v.h5"))
         files.remove(folder)
     end)
 end)
@@ -223,12 +246,15 @@ describe("compare_phantom.lua", function()
         must("simulate.lua", "%s --size 32 --rows 4 --angles 48 --format nxtomo --photons 0 --device host --quiet", path "nx.h5")
         local errors = {}
         for i, dtype in ipairs { "float32", "float16", "uint16" } do
-            must("reconstruct.lua", "%s -o %s --device host --overwrite --quiet --output-dtype %s", path "nx.h5", path "v.h5", dtype)
-            errors[i] = tonumber(must("compare_phantom.lua", "%s %s", path "nx.h5", path "v.h5"):match("error%s+([%d.]+)"))
+            must("reconstruct.lua", "%s -o %s --device host --overwrite --quiet --output-dtype %s",
+                path "nx.h5", path "v.h5", dtype)
+            errors[i] = tonumber(must("compare_phantom.lua", "%s %s", path "nx.h5",
+                path "v.h5"):match("error%s+([%d.]+)"))
         end
         files.remove(folder)
         assert.is_true(errors[1] < 0.4)
         assert.near(errors[1], errors[2], 1e-3)
-        assert.near(errors[1], errors[3], 0.02) -- a few values lie beyond the range of the middle slice
+        -- a few values lie beyond the range of the middle slice
+        assert.near(errors[1], errors[3], 0.02)
     end)
 end)

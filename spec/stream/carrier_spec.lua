@@ -25,7 +25,8 @@ helper.each_device(function(device, test)
 
         local function make(name, options)
             local path = folder .. "/" .. name
-            local values <close> = mb.random({FRAMES, ROWS, COLS}, {dtype = "u16", low = 0, high = 65535, seed = 3})
+            local values <close> = mb.random({FRAMES, ROWS, COLS},
+                {dtype = "u16", low = 0, high = 65535, seed = 3})
             local file <close> = mb.h5.create(path)
             file:write("/data", values, options)
             file:finish()
@@ -60,7 +61,8 @@ helper.each_device(function(device, test)
                 local dataset <close> = file:dataset("/data")
                 local carrier <close> = open_carrier()
                 local bytes = 0
-                for _, ranges in ipairs {{mb.all, mb.all}, {{2, 11}, {3, 3}}, {{1, 13}, {6, 17}}, {{13, 13}, {1, 24}},
+                for _, ranges in ipairs {{mb.all, mb.all}, {{2, 11}, {3, 3}}, {{1, 13}, {6, 17}},
+                    {{13, 13}, {1, 24}},
                     {{5, 5}, {24, 24}}} do
                     local expected <close> = dataset:read(ranges[1], ranges[2], {dtype = "u16"})
                     local got <close> = mb.full(expected.shape, 7, {dtype = "u16", device = device})
@@ -119,8 +121,10 @@ helper.each_device(function(device, test)
         end)
 
         test("writes as libhdf5 does, contiguous and compressed", function()
-            for _, options in ipairs {{}, {sparse = true}, {deflate = 1}, {chunks = {2, 64, 64}}, {dtype = "f64"}} do
-                local values <close> = mb.random({6, 256, 256}, {dtype = options.dtype or "f32", seed = 9, device = device})
+            for _, options in ipairs {{}, {sparse = true}, {deflate = 1}, {chunks = {2, 64, 64}},
+                {dtype = "f64"}} do
+                local values <close> = mb.random({6, 256, 256}, {dtype = options.dtype
+                    or "f32", seed = 9, device = device})
                 options.shape = {6, 256, 256}
                 local path = folder .. "/written.h5"
                 do
@@ -136,7 +140,8 @@ helper.each_device(function(device, test)
                         copy:release()
                     end
                     carrier:finish()
-                    assert.equal((options.deflate or options.chunks) and 0 or values.elements * (options.dtype and 8 or 4),
+                    assert.equal((options.deflate or options.chunks) and 0
+                        or values.elements * (options.dtype and 8 or 4),
                         carrier:stats().raw_bytes)
                     file:finish()
                 end
@@ -148,18 +153,22 @@ helper.each_device(function(device, test)
 
         -- Views of arrays on the host, pinned for the device or not: whole, rows, columns, neither.
         local function host_views(array)
-            return {array:view(mb.all), array:view({2, 11}, {3, 20}, mb.all), array:view(mb.all, {5, 5}, mb.all),
-                array:view({1, 13, 3}, mb.all, mb.all), array:view(mb.all, mb.all, {3, 30}), array:view(4, {2, 9}, {7, 8}),
+            return {array:view(mb.all), array:view({2, 11}, {3, 20}, mb.all),
+                array:view(mb.all, {5, 5}, mb.all),
+                array:view({1, 13, 3}, mb.all, mb.all), array:view(mb.all, mb.all, {3, 30}),
+                    array:view(4, {2, 9}, {7, 8}),
                 array:view(5, 6, mb.all), array:view({3, 3}, {1, 24, 5}, {40, 40})}
         end
 
         for _, pinned in ipairs {true, false} do
-            local name = pinned and "pinned arrays, without a ring" or "pageable arrays, through the ring"
+            local name = pinned and "pinned arrays, without a ring"
+                or "pageable arrays, through the ring"
             local here = pinned and device or nil
             local ring = {threads = 3, pinned = pinned and 0 or 8 * 65536}
 
             test("reads " .. name, function()
-                local host <close> = mb.random({FRAMES, ROWS, COLS}, {dtype = "u16", high = 65535, device = "host", pinned = here})
+                local host <close> = mb.random({FRAMES, ROWS, COLS},
+                    {dtype = "u16", high = 65535, device = "host", pinned = here})
                 local carrier <close> = open_carrier(ring)
                 local bytes = 0
                 for i, view in ipairs(host_views(host)) do
@@ -176,18 +185,22 @@ helper.each_device(function(device, test)
             end)
 
             test("writes " .. name, function()
-                local host <close> = mb.zeros({FRAMES, ROWS, COLS}, {dtype = "u16", device = "host", pinned = here})
-                local shadow <close> = mb.zeros({FRAMES, ROWS, COLS}, {dtype = "u16", device = "host"})
+                local host <close> = mb.zeros({FRAMES, ROWS, COLS},
+                    {dtype = "u16", device = "host", pinned = here})
+                local shadow <close> = mb.zeros({FRAMES, ROWS, COLS},
+                    {dtype = "u16", device = "host"})
                 local expected = host_views(shadow)
                 ring.writing = true
                 local carrier <close> = open_carrier(ring)
                 for i, view in ipairs(host_views(host)) do
-                    local from <close> = mb.random(view.shape, {dtype = "u16", high = 65535, seed = i, device = device})
+                    local from <close> = mb.random(view.shape,
+                        {dtype = "u16", high = 65535, seed = i, device = device})
                     carrier:carry(view, from)
                     carrier:wait()
                     mb.fill(from, 3) -- its bytes have left the device
                     carrier:finish()
-                    local values <close> = mb.random(view.shape, {dtype = "u16", high = 65535, seed = i, device = "host"})
+                    local values <close> = mb.random(view.shape,
+                        {dtype = "u16", high = 65535, seed = i, device = "host"})
                     mb.convert(values, "u16", {out = expected[i]})
                     assert.same(shadow:to_table(), host:to_table(), i)
                     view:release()
@@ -196,9 +209,12 @@ helper.each_device(function(device, test)
             end)
         end
 
-        test("moves much between pinned arrays and the device in pieces, both ways at a time", function()
-            local raw <close> = mb.random({6, 700, 2048}, {dtype = "f32", seed = 6, device = "host", pinned = device})
-            local back <close> = mb.zeros({6, 700, 2048}, {dtype = "f32", device = "host", pinned = device})
+        test("moves much between pinned arrays and the device in pieces, both ways at a time",
+            function()
+            local raw <close> = mb.random({6, 700, 2048}, {dtype = "f32", seed = 6, device = "host",
+                pinned = device})
+            local back <close> = mb.zeros({6, 700, 2048},
+                {dtype = "f32", device = "host", pinned = device})
             local up <close> = open_carrier {threads = 2, pinned = 0}
             local down <close> = open_carrier {threads = 2, pinned = 0, writing = true}
             for first = 1, 700, 175 do
@@ -232,14 +248,17 @@ helper.each_device(function(device, test)
             local reversed <close> = host:view({4, 1, -1})
             assert.matches("reversed", (helper.failure(carrier.carry, carrier, reversed, array)))
             if device ~= "host" then
-                assert.matches("on the host", (helper.failure(carrier.carry, carrier, array, array)))
+                assert.matches("on the host",
+                    (helper.failure(carrier.carry, carrier, array, array)))
                 local none <close> = open_carrier {pinned = 0}
-                assert.matches("more pinned memory", (helper.failure(none.carry, none, host, array)))
+                assert.matches("more pinned memory",
+                    (helper.failure(none.carry, none, host, array)))
             end
             local dataset = assert(mb.h5.open(make("data.h5"))):dataset("/data")
             local none <close> = open_carrier {pinned = 0}
             local frames <close> = mb.zeros({FRAMES, ROWS, COLS}, {dtype = "u16", device = device})
-            assert.matches("more pinned memory", (helper.failure(none.carry, none, dataset, frames)))
+            assert.matches("more pinned memory",
+                (helper.failure(none.carry, none, dataset, frames)))
         end)
 
         test("finds a damaged row when the file is verified", function()
@@ -259,7 +278,8 @@ helper.each_device(function(device, test)
             assert.same({}, files.list(folder))
         end)
 
-        test("reports a file that is cut off meanwhile, drops the rest and stops its threads", function()
+        test("reports a file that is cut off meanwhile, drops the rest and stops its threads",
+            function()
             local path = folder .. "/cut.h5"
             do
                 local values <close> = mb.zeros({64, 64, 512}, {dtype = "u16"})
@@ -283,7 +303,8 @@ helper.each_device(function(device, test)
                 local text, err = helper.failure(carrier.wait, carrier)
                 assert.equal("io", err.code)
                 assert.matches("ends early", text)
-                assert.matches("ends early", (helper.failure(carrier.carry, carrier, dataset, first, {1, 1})))
+                assert.matches("ends early",
+                    (helper.failure(carrier.carry, carrier, dataset, first, {1, 1})))
             end
             assert.equal(threads, thread_count())
         end)
@@ -295,10 +316,12 @@ helper.each_device(function(device, test)
             end
             local ok, err = pcall(function()
                 local file <close> = mb.h5.create(disk .. "/v.h5")
-                local dataset = file:create_dataset("/data", {shape = {6, 512, 512}, deflate = 1}) -- takes no space beforehand
+                -- takes no space beforehand
+                local dataset = file:create_dataset("/data", {shape = {6, 512, 512}, deflate = 1})
                 local values <close> = mb.random({6, 512, 512}, {device = device})
                 local wide <close> = mb.random({6, 512, 512}, {device = device, seed = 2})
-                local carrier <close> = open_carrier {writing = true, pinned = "8Mi"} -- pieces are whole chunks
+                -- pieces are whole chunks
+                local carrier <close> = open_carrier {writing = true, pinned = "8Mi"}
                 carrier:carry(dataset, values)
                 carrier:finish()
                 local filler = assert(io.open(disk .. "/filler", "wb"))
@@ -322,7 +345,8 @@ helper.each_device(function(device, test)
                 pending "a small file system cannot be mounted here (not root)"
             end
             local ok, err = pcall(function()
-                local result <close> = mb.result.create(disk .. "/v.h5", {shape = {6, 512, 512}, slices_per_file = 2})
+                local result <close> = mb.result.create(disk .. "/v.h5",
+                    {shape = {6, 512, 512}, slices_per_file = 2})
                 local slices <close> = mb.random({6, 512, 512}, {device = device})
                 local carrier <close> = open_carrier {writing = true, pinned = "4Mi"}
                 local first <close> = slices:view({1, 2})
@@ -379,7 +403,8 @@ helper.each_device(function(device, test)
             d:pinned(limit)
             assert.equal("budget", err.code)
             assert.matches("pinned", text)
-            assert.matches("too few for 3 threads", (helper.failure(open_carrier, {pinned = 65536})))
+            assert.matches("too few for 3 threads",
+                (helper.failure(open_carrier, {pinned = 65536})))
             assert.matches("threads", (helper.failure(open_carrier, {threads = 0})))
         end)
 
@@ -391,10 +416,13 @@ helper.each_device(function(device, test)
             local small <close> = mb.zeros({2, ROWS, COLS}, {dtype = "u16", device = device})
             assert.matches("elements", (helper.failure(carrier.carry, carrier, dataset, small)))
             local flipped <close> = small:permute(2, 1, 3)
-            assert.matches("contiguous", (helper.failure(carrier.carry, carrier, dataset, flipped, {1, 2})))
-            assert.matches("range", (helper.failure(carrier.carry, carrier, dataset, small, {13, 14})))
+            assert.matches("contiguous",
+                (helper.failure(carrier.carry, carrier, dataset, flipped, {1, 2})))
+            assert.matches("range",
+                (helper.failure(carrier.carry, carrier, dataset, small, {13, 14})))
             local writer <close> = open_carrier {writing = true}
-            assert.matches("reading only", (helper.failure(writer.carry, writer, dataset, small, {1, 2})))
+            assert.matches("reading only",
+                (helper.failure(writer.carry, writer, dataset, small, {1, 2})))
         end)
     end)
 end)

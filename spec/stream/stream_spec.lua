@@ -19,11 +19,13 @@ helper.each_device(function(device, test)
         local function make_scan(options)
             local keys, degrees = {}, {}
             for i = 1, ANGLES + 6 do
-                keys[i] = (i == 1 or i == 20) and 2 or (i == 2 or i == 3 or i == 21 or i == 46) and 1 or 0
+                keys[i] = (i == 1 or i == 20) and 2 or (i == 2 or i == 3 or i == 21 or i == 46)
+                    and 1 or 0
                 degrees[i] = 180 * i / ANGLES
             end
             local file <close> = mb.h5.create(path, {overwrite = true})
-            local frames <close> = mb.random({ANGLES + 6, ROWS, COLS}, {dtype = "u16", low = 500, high = 60000, seed = 4})
+            local frames <close> = mb.random({ANGLES + 6, ROWS, COLS},
+                {dtype = "u16", low = 500, high = 60000, seed = 4})
             file:group("/entry", "NXentry")
             file:write("/entry/definition", "NXtomo")
             file:group("/entry/instrument", "NXinstrument")
@@ -45,7 +47,8 @@ helper.each_device(function(device, test)
         end)
 
         local function settings_of(more)
-            local settings = {device = device, center = 23.5, chunk = 4, quiet = true, threads = 2, pinned = "2Mi"}
+            local settings = {device = device, center = 23.5, chunk = 4, quiet = true, threads = 2,
+                pinned = "2Mi"}
             for key, value in pairs(more or {}) do
                 settings[key] = value
             end
@@ -72,7 +75,8 @@ helper.each_device(function(device, test)
         end
 
         test("gives the volume of the serial run, for every chunk size and layout", function()
-            for _, layout in ipairs {{}, {chunks = {1, ROWS, COLS}}, {chunks = {1, ROWS, COLS}, deflate = 1}} do
+            for _, layout in ipairs {{}, {chunks = {1, ROWS, COLS}},
+                {chunks = {1, ROWS, COLS}, deflate = 1}} do
                 make_scan(layout)
                 for _, chunk in ipairs(layout.chunks and {8, 22} or {1, 3, 8, 22}) do
                     reconstruct("serial.h5", {overlap = false, chunk = chunk})
@@ -88,7 +92,8 @@ helper.each_device(function(device, test)
         end)
 
         test("decodes compressed frames once, and leaves no temporary file", function()
-            for _, layout in ipairs {{chunks = {1, ROWS, COLS}, deflate = 3}, {chunks = {4, ROWS, COLS}, deflate = 1},
+            for _, layout in ipairs {{chunks = {1, ROWS, COLS}, deflate = 3},
+                {chunks = {4, ROWS, COLS}, deflate = 1},
                 {chunks = {3, 8, 20}, deflate = 1}} do
                 make_scan(layout)
                 local scan <close> = assert(mb.scan.open(path))
@@ -120,8 +125,10 @@ helper.each_device(function(device, test)
                 local plan = mb.recon.plan(scan, settings)
                 local once <close> = mb.recon.decoded(scan, settings, plan, true)
                 assert.is_true(once.unpack_seconds > 0)
-                assert.equal(mb.recon.find_center(scan, settings), (mb.recon.find_center(once, settings)))
-                local result <close> = mb.result.create(folder .. "/once.h5", {shape = plan.volume, overwrite = true})
+                assert.equal(mb.recon.find_center(scan, settings),
+                    (mb.recon.find_center(once, settings)))
+                local result <close> = mb.result.create(folder .. "/once.h5",
+                    {shape = plan.volume, overwrite = true})
                 local report = mb.recon.run(once, plan, result)
                 result:finish()
                 assert.equal(once.unpack_seconds, report.times.unpack)
@@ -150,7 +157,8 @@ helper.each_device(function(device, test)
                     {attributes = {units = "deg"}})
                 file:finish()
             end
-            local text = files.run(("TMPDIR='%s' '%s' scripts/reconstruct.lua '%s' -o '%s' --device host --center 99.5 --chunk 10 --no-log")
+            local text = files.run(
+                ("TMPDIR='%s' '%s' scripts/reconstruct.lua '%s' -o '%s' --device host --center 99.5 --chunk 10 --no-log")
                 :format(disk, mb.system.program(), big, folder .. "/never.h5"))
             local left = files.list(disk)
             files.unmount(disk)
@@ -173,8 +181,10 @@ helper.each_device(function(device, test)
 
         test("gives the same volume in more files than may be open", function()
             local function run(limit, name, slices)
-                local text = files.run(("ulimit -n %d; '%s' scripts/reconstruct.lua '%s' -o '%s' --overwrite --device host --center 23.5 "
-                    .. "--chunk 11 --threads 2 --pinned 2Mi --slices-per-file %d"):format(limit, mb.system.program(), path,
+                local text = files.run(
+                    ("ulimit -n %d; '%s' scripts/reconstruct.lua '%s' -o '%s' --overwrite --device host --center 23.5 "
+                    .. "--chunk 11 --threads 2 --pinned 2Mi --slices-per-file %d"):format(limit,
+                        mb.system.program(), path,
                     folder .. "/" .. name, slices))
                 assert.matches("wrote", text)
                 local values = helper.flatten(volume(name))
@@ -192,7 +202,8 @@ helper.each_device(function(device, test)
             local scan <close> = assert(mb.scan.open(path))
             local expected = {}
             for first = 1, ROWS, 5 do
-                local slices <close>, counts = mb.recon.chunk(scan, mb.device(device), first, math.min(first + 4, ROWS),
+                local slices <close>, counts = mb.recon.chunk(scan, mb.device(device), first,
+                    math.min(first + 4, ROWS),
                     {center = 23.5})
                 counts:release()
                 for _, slice in ipairs(slices:to_table()) do
@@ -210,12 +221,14 @@ helper.each_device(function(device, test)
             local range = mb.recon.find_range(scan, settings_of())
             assert.is_true(range[1] < range[2])
             for _, limits in ipairs {range, {-0.5, 0.25}} do
-                local report = reconstruct("integers.h5", {dtype = "u16", range = limits}, {dtype = "u16"})
+                local report = reconstruct("integers.h5", {dtype = "u16", range = limits},
+                    {dtype = "u16"})
                 local step = (limits[2] - limits[1]) / 65535
                 local below, above = 0, 0
                 for i, n in ipairs(helper.flatten(volume("integers.h5"))) do
                     local v = expected[i]
-                    below, above = below + (v < limits[1] and 1 or 0), above + (v > limits[2] and 1 or 0)
+                    below, above = below + (v < limits[1] and 1 or 0), above + (v > limits[2] and 1
+                        or 0)
                     local wanted = math.max(limits[1], math.min(limits[2], v))
                     assert.is_true(math.abs(n * step + limits[1] - wanted) <= 0.5001 * step)
                 end
@@ -251,9 +264,12 @@ helper.each_device(function(device, test)
             for i = 1, ANGLES do
                 shifts[i] = 1.7 * math.sin(i)
             end
-            for _, more in ipairs {{}, {overlap = false}, {chunk = 1}, {chunk = 7}, {chunk = 22}, {mode = "in_place"},
-                {vertical_shifts = shifts}, {vertical_shifts = shifts, chunk = 3, overlap = false}, {threads = 3, pinned = "3Mi"},
-                {rows = {3, 17}, chunk = 6}, {dtype = "f16"}, {dtype = "u16", range = {-1, 1}, overlap = false}} do
+            for _, more in ipairs {{}, {overlap = false}, {chunk = 1}, {chunk = 7}, {chunk = 22},
+                {mode = "in_place"},
+                {vertical_shifts = shifts}, {vertical_shifts = shifts, chunk = 3, overlap = false},
+                {threads = 3, pinned = "3Mi"},
+                {rows = {3, 17}, chunk = 6}, {dtype = "f16"},
+                    {dtype = "u16", range = {-1, 1}, overlap = false}} do
                 local report, plan = reconstruct("peaks.h5", more, {dtype = more.dtype})
                 assert.equal(plan.peak, report.peak)
                 assert.equal(plan.pinned, report.pinned)
@@ -276,7 +292,8 @@ helper.each_device(function(device, test)
         test("takes one set of chunks where two do not fit", function()
             local scan <close> = assert(mb.scan.open(path))
             local function plan(available, overlap)
-                return mb.recon.plan(scan, settings_of {chunk = false, available = available, overlap = overlap, method = "fbp",
+                return mb.recon.plan(scan, settings_of {chunk = false, available = available,
+                    overlap = overlap, method = "fbp",
                     mode = "fast"})
             end
             local function least(overlap)
@@ -296,7 +313,8 @@ helper.each_device(function(device, test)
             local scan <close> = assert(mb.scan.open(path))
             local plan = mb.recon.plan(scan, settings_of {chunk = 2})
             local ok, err = pcall(function()
-                local result <close> = mb.result.create(folder .. "/never.h5", {shape = plan.volume})
+                local result <close> = mb.result.create(folder .. "/never.h5",
+                    {shape = plan.volume})
                 mb.recon.run(scan, plan, result, function(_, z)
                     if z > 4 then
                         assert(os.execute(("truncate -s 60000 '%s'"):format(path)))
@@ -315,11 +333,13 @@ helper.each_device(function(device, test)
 
         test("leaves nothing when it is cancelled, or a function fails", function()
             local before = files.list(folder)
-            for _, stop in ipairs {function() mb.system.cancel(true) end, function() error("stop here") end} do
+            for _, stop in ipairs {function() mb.system.cancel(true) end,
+                function() error("stop here") end} do
                 local scan <close> = assert(mb.scan.open(path))
                 local plan = mb.recon.plan(scan, settings_of {chunk = 1})
                 local ok, err = mb.system.call(function()
-                    local result <close> = mb.result.create(folder .. "/never.h5", {shape = plan.volume})
+                    local result <close> = mb.result.create(folder .. "/never.h5",
+                        {shape = plan.volume})
                     mb.recon.run(scan, plan, result, function(_, z)
                         if z == 5 then
                             stop()
@@ -329,7 +349,8 @@ helper.each_device(function(device, test)
                 end)
                 mb.system.cancel(false)
                 assert.is_false(ok)
-                assert.is_true(type(err) == "table" and err.code == "cancelled" or tostring(err):find("stop here") ~= nil, tostring(err))
+                assert.is_true(type(err) == "table" and err.code == "cancelled"
+                    or tostring(err):find("stop here") ~= nil, tostring(err))
                 assert.same(before, files.list(folder))
                 helper.check_nothing_live()
                 assert.equal(0, (mb.device(device):pinned()))
@@ -344,7 +365,8 @@ helper.each_device(function(device, test)
                 local plan = mb.recon.plan(scan, settings_of {chunk = 9})
                 mb.pool.fail_nth(n, device)
                 local ok, err = pcall(function()
-                    local result <close> = mb.result.create(folder .. "/never.h5", {shape = plan.volume})
+                    local result <close> = mb.result.create(folder .. "/never.h5",
+                        {shape = plan.volume})
                     mb.recon.run(scan, plan, result)
                 end)
                 mb.pool.fail_nth(0, device)
@@ -364,7 +386,8 @@ helper.each_device(function(device, test)
             local times = report.times
             for _, name in ipairs {"wall", "read", "upload", "compute", "download", "write"} do
                 assert.is_true(times[name] > 0, name)
-                assert.is_true(times[name] <= times.wall * 1.01, ("%s %g of %g"):format(name, times[name], times.wall))
+                assert.is_true(times[name] <= times.wall * 1.01,
+                    ("%s %g of %g"):format(name, times[name], times.wall))
             end
             assert.equal(4 * ROWS * COLS * COLS, times.write_bytes)
             assert.equal(2 * ROWS * COLS * (ANGLES + 6), times.read_bytes)

@@ -73,7 +73,8 @@ end
 function files.run_script(folder, text, variables)
     local name = folder .. "/script.lua"
     files.write(name, text)
-    return files.run(("%s '%s' '%s'"):format(variables or "", os.getenv "MOONBEAM_BIN" or mb.system.program(), name))
+    return files.run(("%s '%s' '%s'"):format(variables or "", os.getenv "MOONBEAM_BIN"
+        or mb.system.program(), name))
 end
 
 -- Mounts a small file system on a new folder in `folder`, or returns nil where that is not allowed.

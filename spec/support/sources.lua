@@ -5,7 +5,8 @@ local sources = {}
 -- Files under the folders, sorted, as {path = text}, and the list of paths.
 function sources.read(folders, extensions)
     local texts, paths = {}, {}
-    local pipe = assert(io.popen("find " .. table.concat(folders, " ") .. " -type f | LC_ALL=C sort"))
+    local pipe = assert(io.popen("find " .. table.concat(folders, " ")
+        .. " -type f | LC_ALL=C sort"))
     for path in pipe:lines() do
         if extensions[path:match "%.([%w]+)$"] then
             local file = assert(io.open(path, "rb"))

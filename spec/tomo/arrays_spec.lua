@@ -14,10 +14,12 @@ helper.each_device(function(device, test)
         -- Projections, flats and darks; pinned for the device or not.
         local function frames(pinned)
             local function make(count, seed, low, high)
-                return mb.random({count, ROWS, COLS}, {dtype = "u16", seed = seed, low = low, high = high, device = "host",
+                return mb.random({count, ROWS, COLS}, {dtype = "u16", seed = seed, low = low,
+                    high = high, device = "host",
                     pinned = pinned and device or nil})
             end
-            return setmetatable({raw = make(ANGLES, 1, 500, 40000), flats = make(3, 2, 40000, 41000), darks = make(2, 3, 90, 110)},
+            return setmetatable({raw = make(ANGLES, 1, 500, 40000),
+                flats = make(3, 2, 40000, 41000), darks = make(2, 3, 90, 110)},
                 {__close = function(all)
                     for _, array in pairs(all) do
                         array:release()
@@ -26,7 +28,8 @@ helper.each_device(function(device, test)
         end
 
         local function settings_of(more)
-            local settings = {device = device, center = 23.25, quiet = true, threads = 2, pinned = "2Mi"}
+            local settings = {device = device, center = 23.25, quiet = true, threads = 2,
+                pinned = "2Mi"}
             for key, value in pairs(more or {}) do
                 settings[key] = value
             end
@@ -37,7 +40,8 @@ helper.each_device(function(device, test)
             local all <close> = frames(pinned)
             local settings = settings_of(more)
             settings.flats, settings.darks = all.flats, all.darks
-            settings.out = pinned and mb.zeros({ROWS, COLS, COLS}, {dtype = settings.dtype, pinned = device}) or nil
+            settings.out = pinned
+                and mb.zeros({ROWS, COLS, COLS}, {dtype = settings.dtype, pinned = device}) or nil
             local volume <close>, report = mb.recon.reconstruct(all.raw, theta, settings)
             return volume:to_table(), report
         end
@@ -46,10 +50,12 @@ helper.each_device(function(device, test)
         local function whole(method)
             local all <close> = frames()
             local on_device = {all.raw:to(device), all.flats:to(device), all.darks:to(device)}
-            local integrals <close>, counts = mb.tomo.line_integrals(on_device[1], {flats = on_device[2], darks = on_device[3],
+            local integrals <close>, counts = mb.tomo.line_integrals(on_device[1],
+                {flats = on_device[2], darks = on_device[3],
                 consume = true})
             local sinograms <close> = integrals:permute(2, 1, 3)
-            local volume <close> = mb.tomo.reconstruct(sinograms, theta, {method = method, mode = "fast", center = 23.25})
+            local volume <close> = mb.tomo.reconstruct(sinograms, theta,
+                {method = method, mode = "fast", center = 23.25})
             counts:release()
             on_device[2]:release()
             on_device[3]:release()
@@ -57,7 +63,8 @@ helper.each_device(function(device, test)
         end
 
         for _, method in ipairs {"fbp", "fourier"} do
-            test("gives the volume of the whole, for every chunk, pinned or not: " .. method, function()
+            test("gives the volume of the whole, for every chunk, pinned or not: " .. method,
+                function()
                 local expected = whole(method)
                 -- The Fourier method takes pairs of slices; back-projection on a GPU has kernels
                 -- for few slices and for many.
@@ -66,26 +73,31 @@ helper.each_device(function(device, test)
                     for _, pinned in ipairs {true, false} do
                         local volume, report = reconstruct({method = method, chunk = chunk}, pinned)
                         local same = chunk % packet == 0 or chunk == ROWS
-                        helper.assert_close(expected, volume, same and 0 or method == "fourier" and 1e-6 or 2e-5,
+                        helper.assert_close(expected, volume, same and 0 or method == "fourier"
+                            and 1e-6 or 2e-5,
                             ("chunk %d, %s"):format(chunk, pinned and "pinned" or "pageable"))
                         assert.equal(report.plan.peak, report.peak)
                         assert.equal(report.plan.pinned, report.pinned)
                         assert.equal((pinned or device == "host") and 0 or 2 << 20, report.pinned)
                         assert.equal(4 * ROWS * COLS * COLS, report.times.write_bytes)
-                        assert.equal(report.times.read_bytes + report.times.write_bytes, report.times.raw_bytes)
+                        assert.equal(report.times.read_bytes + report.times.write_bytes,
+                            report.times.raw_bytes)
                     end
                 end
                 local beside = reconstruct({method = method, chunk = 8}, true)
-                helper.assert_close(beside, (reconstruct({method = method, chunk = 8, overlap = false}, true)), 0)
+                helper.assert_close(beside,
+                    (reconstruct({method = method, chunk = 8, overlap = false}, true)), 0)
             end)
         end
 
         test("has the ledger that its dry run predicts, with and without pinned arrays", function()
             for _, pinned in ipairs {true, false} do
                 local all <close> = frames(pinned)
-                local out <close> = mb.zeros({ROWS, COLS, COLS}, {device = "host", pinned = pinned and device or nil})
+                local out <close> = mb.zeros({ROWS, COLS, COLS}, {device = "host", pinned = pinned
+                    and device or nil})
                 local function job()
-                    mb.recon.reconstruct(all.raw, theta, settings_of {flats = all.flats, darks = all.darks, out = out, chunk = 6})
+                    mb.recon.reconstruct(all.raw, theta,
+                        settings_of {flats = all.flats, darks = all.darks, out = out, chunk = 6})
                 end
                 job() -- FFT plans are there from now on
                 local predicted = mb.dry_run(job)
@@ -97,7 +109,8 @@ helper.each_device(function(device, test)
 
         test("finds the axis, takes some rows, and stores fewer bits", function()
             local all <close> = frames(true)
-            local volume <close>, report = mb.recon.reconstruct(all.raw, theta, {device = device, rows = {3, 10}, dtype = "u16",
+            local volume <close>, report = mb.recon.reconstruct(all.raw, theta,
+                {device = device, rows = {3, 10}, dtype = "u16",
                 flats = all.flats, darks = all.darks, quiet = true, threads = 2, pinned = "2Mi"})
             assert.equal("u16", volume.dtype)
             assert.same({8, COLS, COLS}, volume.shape)
@@ -122,7 +135,8 @@ helper.each_device(function(device, test)
             local name = base .. ".h5"
             os.remove(base)
             do
-                local result <close> = mb.result.create(name, {shape = plan.volume, overwrite = true})
+                local result <close> = mb.result.create(name,
+                    {shape = plan.volume, overwrite = true})
                 mb.recon.run(scan, plan, result)
                 result:finish()
             end
@@ -136,12 +150,15 @@ helper.each_device(function(device, test)
             local all <close> = frames(true)
             local live, pinned = mb.pool.stats("host").live, (mb.device(device):pinned())
             local function job()
-                mb.recon.reconstruct(all.raw, theta, settings_of {flats = all.flats, darks = all.darks, chunk = 1}):release()
+                mb.recon.reconstruct(all.raw, theta,
+                    settings_of {flats = all.flats, darks = all.darks, chunk = 1}):release()
             end
             local ok, err = mb.system.call(function()
-                local scan = mb.scan.of_arrays(all.raw, theta, {flats = all.flats, darks = all.darks})
+                local scan = mb.scan.of_arrays(all.raw, theta,
+                    {flats = all.flats, darks = all.darks})
                 local out <close> = mb.empty({ROWS, COLS, COLS}, {pinned = device})
-                mb.recon.run(scan, mb.recon.plan(scan, settings_of {chunk = 1, out = out}), nil, function(_, z)
+                mb.recon.run(scan, mb.recon.plan(scan, settings_of {chunk = 1, out = out}), nil,
+                    function(_, z)
                     if z == 5 then
                         mb.system.cancel(true)
                     end
@@ -172,11 +189,13 @@ helper.each_device(function(device, test)
             local function failing(projections, angles, options)
                 return (helper.failure(mb.recon.reconstruct, projections, angles, options))
             end
-            assert.matches("39 angles for 40 projections", failing(raw, mb.tomo.angles(39), {center = 20}))
+            assert.matches("39 angles for 40 projections",
+                failing(raw, mb.tomo.angles(39), {center = 20}))
             local small <close> = flats:view(mb.all, {1, 5}, mb.all)
             assert.matches("flats are 3 x 5 x 48.*22 x 48", failing(raw, theta, {flats = small}))
             assert.matches("projections must be an array", failing({}, theta))
-            assert.matches("unknown option 'flots'; did you mean 'flats'", failing(raw, theta, {flots = flats}))
+            assert.matches("unknown option 'flots'; did you mean 'flats'",
+                failing(raw, theta, {flots = flats}))
             local out <close> = mb.empty({ROWS, COLS, COLS}, {dtype = "u16", device = "host"})
             assert.matches("out is u16.*must be f32 22 x 48 x 48 on the host",
                 failing(raw, theta, settings_of {out = out, flats = flats}))
@@ -231,11 +250,15 @@ describe("reconstruction in memory", function()
     it("names what is no number of rows, chunk, size or threads", function()
         local raw <close> = mb.full({6, 4, 8}, 100, {dtype = "u16"})
         for _, case in ipairs {
-            {{rows = {0, 3}}, "rows 0 to 3; the scan has rows 1 to 4"}, {{rows = {1, 2.5}}, "rows must be {first, last}"},
-            {{rows = "2"}, "rows must be"}, {{chunk = 0}, "chunk is 0"}, {{chunk = -1}, "chunk is -1"},
-            {{chunk = "4"}, "chunk is the string '4'"}, {{size = 0}, "size is 0"}, {{threads = 0}, "threads is 0"},
+            {{rows = {0, 3}}, "rows 0 to 3; the scan has rows 1 to 4"},
+            {{rows = {1, 2.5}}, "rows must be {first, last}"},
+            {{rows = "2"}, "rows must be"}, {{chunk = 0}, "chunk is 0"},
+            {{chunk = -1}, "chunk is -1"},
+            {{chunk = "4"}, "chunk is the string '4'"}, {{size = 0}, "size is 0"},
+            {{threads = 0}, "threads is 0"},
         } do
-            for _, center in ipairs {3.5, false} do -- without one it is looked for, before anything is planned
+            -- without one it is looked for, before anything is planned
+            for _, center in ipairs {3.5, false} do
                 case[1].center, case[1].quiet = center or nil, true
                 local ok, problem = pcall(mb.recon.reconstruct, raw, mb.tomo.angles(6), case[1])
                 assert.is_false(ok)
@@ -247,14 +270,16 @@ describe("reconstruction in memory", function()
 
     it("stores integers in a range that does not come from an empty middle", function()
         local angles = mb.tomo.angles(60)
-        local p <close> = mb.ellipsoid_projections({0.2, 9, 5, 1e6, 10, 4, 0, 0.3, 0.3, 4, 6, 1e6, -12, -9, 0, 1}, angles,
+        local p <close> = mb.ellipsoid_projections({0.2, 9, 5, 1e6, 10, 4, 0, 0.3, 0.3, 4, 6, 1e6,
+            -12, -9, 0, 1}, angles,
             mb.phantom.heights(9), 48, {center = 23.5})
         local thickness <close> = mb.unary(p, "neg")
         local transmission <close> = mb.unary(thickness, "exp")
         local air <close> = mb.random({60, 3, 48}, {seed = 1, low = 0.999, high = 1.001})
         local middle <close> = transmission:view(mb.all, {4, 6}, mb.all)
         mb.convert(air, "f32", {out = middle})
-        local volume <close>, report = mb.recon.reconstruct(transmission, angles, {center = 23.5, dtype = "u16", quiet = true})
+        local volume <close>, report = mb.recon.reconstruct(transmission, angles,
+            {center = 23.5, dtype = "u16", quiet = true})
         assert.same({0, 0, 0}, report.clipped)
         assert.same({9, 48, 48}, volume.shape)
     end)

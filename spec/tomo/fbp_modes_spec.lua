@@ -51,7 +51,8 @@ local function ways()
     local list = {}
     for _, mode in ipairs {"fast", "in_place", "auto"} do
         for _, consume in ipairs {false, true} do
-            list[#list + 1] = {mode = mode, consume = consume, filter = "hann", center = 24.25, accuracy = "exact"}
+            list[#list + 1] = {mode = mode, consume = consume, filter = "hann", center = 24.25,
+                accuracy = "exact"}
         end
     end
     return list
@@ -80,7 +81,8 @@ describe("modes of tomo.fbp", function()
         it("agree within 1e-6 on " .. device, function()
             for _, shape in ipairs {{ANGLES, COLS}, {1, ANGLES, COLS}, {4, ANGLES, COLS}} do
                 local sino <close> = sinograms(shape, device)
-                local expected <close> = mb.tomo.fbp(sino, theta, {filter = "hann", center = 24.25, accuracy = "exact"})
+                local expected <close> = mb.tomo.fbp(sino, theta, {filter = "hann", center = 24.25,
+                    accuracy = "exact"})
                 each_limit(function()
                     for _, options in ipairs(ways()) do
                         local own <close> = sino:copy()
@@ -110,7 +112,8 @@ describe("modes of tomo.fbp", function()
             local function peak(options)
                 return peak_of(device, sino.shape, angles, options)
             end
-            for _, options in ipairs {{}, {accuracy = "exact", slice_shifts = shifts}, {half_acquisition = true, center = 250.5}} do
+            for _, options in ipairs {{}, {accuracy = "exact", slice_shifts = shifts},
+                {half_acquisition = true, center = 250.5}} do
                 options.size = 24
                 local expected <close> = mb.tomo.fbp(sino, angles, options)
                 local whole = peak(options)
@@ -142,9 +145,11 @@ describe("modes of tomo.fbp", function()
             local sino <close> = projections:permute(2, 1, 3)
             local expected <close> = mb.tomo.fbp(sino, theta, {accuracy = "exact"})
             in_smallest_parts(function()
-                local slices <close> = mb.tomo.fbp(sino, theta, {mode = "in_place", accuracy = "exact"})
+                local slices <close> = mb.tomo.fbp(sino, theta,
+                    {mode = "in_place", accuracy = "exact"})
                 helper.assert_close(expected, slices, 1e-6)
-                local consumed <close> = mb.tomo.fbp(sino, theta, {mode = "in_place", consume = true, accuracy = "exact"})
+                local consumed <close> = mb.tomo.fbp(sino, theta,
+                    {mode = "in_place", consume = true, accuracy = "exact"})
                 helper.assert_close(expected, consumed, 1e-6)
             end)
         end)
@@ -179,9 +184,11 @@ describe("modes of tomo.fbp", function()
             local function peak(options)
                 return peak_of("host", {6, ANGLES, COLS}, theta, options)
             end
-            local sino, slices = mb.pool.round(4 * 6 * ANGLES * COLS), mb.pool.round(4 * 6 * COLS * COLS)
+            local sino, slices = mb.pool.round(4 * 6 * ANGLES * COLS),
+                mb.pool.round(4 * 6 * COLS * COLS)
             local consumed = peak {mode = "in_place", consume = true}
-            local single = mb.op.estimate("backproject", {{"f32", 1, ANGLES, COLS}}, {angles = theta}).scratch
+            local single = mb.op.estimate("backproject", {{"f32", 1, ANGLES, COLS}},
+                {angles = theta}).scratch
             local filter = mb.op.estimate("ramp_filter", {{"f32", 1, COLS}}).scratch
             assert.equal(sino + math.max(filter, slices + single), consumed)
             local one = mb.pool.round(4 * ANGLES * COLS)
@@ -194,7 +201,8 @@ describe("modes of tomo.fbp", function()
     it("choose by the budget with auto", function()
         in_smallest_parts(function()
             local shape = {8, ANGLES, COLS}
-            local fast, least = peak_of("host", shape, theta, {}), peak_of("host", shape, theta, {mode = "in_place"})
+            local fast, least = peak_of("host", shape, theta, {}),
+                peak_of("host", shape, theta, {mode = "in_place"})
             local function peak_under(budget)
                 local dry <close> = mb.device("host"):dry_device(budget)
                 local sino <close> = mb.empty(shape, {device = dry})

@@ -7,11 +7,13 @@ local function phantom_error(n, angles, method)
     local ellipsoids = mb.phantom.scale(mb.phantom.shepp_logan, n / 2)
     local height = -0.15 * n / 2
     local theta = mb.tomo.angles(angles)
-    local projections <close> = mb.ellipsoid_projections(ellipsoids, theta, {height}, n, {subrays = 8})
+    local projections <close> = mb.ellipsoid_projections(ellipsoids, theta, {height}, n,
+        {subrays = 8})
     local sino <close> = projections:permute(2, 1, 3)
     local slice <close> = mb.tomo.reconstruct(sino, theta, {method = method, filter = "ram-lak"})
     local truth <close> = mb.ellipsoid_volume(ellipsoids, {height}, {n, n})
-    local disc <close> = mb.ellipsoid_volume({1, 0.9 * n / 2, 0.9 * n / 2, 1e9, 0, 0, 0, 0}, {0}, {n, n}, {subsamples = 1})
+    local disc <close> = mb.ellipsoid_volume({1, 0.9 * n / 2, 0.9 * n / 2, 1e9, 0, 0, 0, 0}, {0},
+        {n, n}, {subsamples = 1})
     local difference <close> = slice - truth
     mb.binary(difference, "mul", {b = disc, out = difference})
     mb.binary(truth, "mul", {b = disc, out = truth})
@@ -20,10 +22,12 @@ end
 
 describe("tomo.fbp", function()
     -- What the methods themselves are wrong by, unwindowed: more is a fault, and so is less.
-    for _, case in ipairs {{256, 400, "fbp", 7.15e-2}, {512, 750, "fbp", 5.09e-2}, {256, 400, "fourier", 6.06e-2},
+    for _, case in ipairs {{256, 400, "fbp", 7.15e-2}, {512, 750, "fbp", 5.09e-2},
+        {256, 400, "fourier", 6.06e-2},
         {512, 750, "fourier", 4.61e-2}} do
         local n, angles, method, expected = table.unpack(case)
-        it(("has the method's own error on the Shepp-Logan phantom: %s, %d x %d, %d angles"):format(method, n, n, angles), function()
+        it(("has the method's own error on the Shepp-Logan phantom: %s, %d x %d, %d angles"):format(
+            method, n, n, angles), function()
             assert.near(expected, phantom_error(n, angles, method), 0.01 * expected)
         end)
     end
@@ -32,11 +36,13 @@ describe("tomo.fbp", function()
         for _, n in ipairs {127, 128} do
             local theta = mb.tomo.angles(201)
             local radius, density = 0.6 * n / 2, 0.02
-            local p <close> = mb.ellipsoid_projections({density, radius, radius, 1e6, 0, 0, 0, 0}, theta, {0}, n)
+            local p <close> = mb.ellipsoid_projections({density, radius, radius, 1e6, 0, 0, 0, 0},
+                theta, {0}, n)
             local sino <close> = p:permute(2, 1, 3)
             local slice <close> = mb.tomo.fbp(sino, theta, {filter = "ram-lak"})
             local middle = n // 2 + 1
-            local inside <close> = slice:view(1, {middle - 10, middle + 10}, {middle - 10, middle + 10})
+            local inside <close> = slice:view(1, {middle - 10, middle + 10},
+                {middle - 10, middle + 10})
             assert.near(density, inside:mean(), 0.01 * density)
         end
     end)
@@ -45,7 +51,8 @@ describe("tomo.fbp", function()
         local n, density = 64, 0.5
         for _, span in ipairs {math.pi, 2 * math.pi} do
             local theta = mb.tomo.angles(180, span)
-            local p <close> = mb.ellipsoid_projections({density, 20, 20, 1e6, 3, 0, 0, 0}, theta, {0}, n)
+            local p <close> = mb.ellipsoid_projections({density, 20, 20, 1e6, 3, 0, 0, 0}, theta,
+                {0}, n)
             local sino <close> = p:permute(2, 1, 3)
             local slice <close> = mb.tomo.fbp(sino, theta)
             local inside <close> = slice:view(1, {28, 36}, {30, 40})
@@ -103,7 +110,8 @@ describe("tomo.fbp", function()
         local sino <close> = mb.zeros({4, 16})
         local angles = mb.tomo.angles(4)
         for _, width in ipairs {516, 1e9, 1 << 26, math.huge} do
-            for name, call in pairs {["tomo.fbp"] = mb.tomo.fbp, ["tomo.reconstruct"] = function(a, b, options)
+            for name, call in pairs {["tomo.fbp"] = mb.tomo.fbp, ["tomo.reconstruct"] = function(a,
+                b, options)
                 options.method = "fourier"
                 return (mb.tomo.reconstruct(a, b, options))
             end, ["tomo.find_center_metric"] = mb.tomo.find_center_metric} do

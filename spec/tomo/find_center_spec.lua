@@ -2,8 +2,10 @@ local mb = require "moonbeam"
 
 -- Line integrals of a few blobs with the axis at `center`.
 local function scan(n, angles, center, rows)
-    local ellipsoids = {1, 9, 5, 1e6, 10, 4, 0, 0.3, 0.7, 4, 6, 1e6, -12, -9, 0, 1, 1.5, 3, 3, 1e6, -3, 14, 0, 0}
-    return mb.ellipsoid_projections(ellipsoids, angles, mb.phantom.heights(rows or 3), n, {center = center})
+    local ellipsoids = {1, 9, 5, 1e6, 10, 4, 0, 0.3, 0.7, 4, 6, 1e6, -12, -9, 0, 1, 1.5, 3, 3, 1e6,
+        -3, 14, 0, 0}
+    return mb.ellipsoid_projections(ellipsoids, angles, mb.phantom.heights(rows or 3), n,
+        {center = center})
 end
 
 local function half_turn(count) -- the end included, so that the first and last frame are opposite
@@ -17,7 +19,8 @@ end
 describe("tomo.find_center", function()
     for _, case in ipairs {{64, 31.5}, {64, 28.2}, {65, 36.75}, {80, 45.4}} do
         local n, center = table.unpack(case)
-        it(("finds %g of %d columns from an opposite pair, to a tenth of a pixel"):format(center, n), function()
+        it(("finds %g of %d columns from an opposite pair, to a tenth of a pixel"):format(center,
+            n), function()
             local p <close> = scan(n, {0, math.pi}, center)
             local a <close> = p:view(1, mb.all, mb.all)
             local b <close> = p:view(2, mb.all, mb.all)
@@ -53,7 +56,8 @@ describe("tomo.find_center", function()
         assert.matches("half a turn", err.message)
     end)
 
-    it("goes by a row with something in it, where there is nothing but air in the middle of a scan", function()
+    it("goes by a row with something in it, where there is nothing but air in the middle of a scan",
+        function()
         local angles, center = half_turn(61), 33.5
         local p <close> = scan(64, angles, center, 9)
         local thickness <close> = mb.unary(p, "neg")
@@ -76,7 +80,8 @@ describe("tomo.find_center", function()
                 local p <close> = scan(64, angles, 33.5)
                 local bad <close> = p:view(frame, 2, {20, 21})
                 bad:fill(value)
-                local words = value ~= value and "2 of 192 values of " .. (frame == 1 and "first" or "opposite") .. " are not finite"
+                local words = value ~= value and "2 of 192 values of " .. (frame == 1 and "first"
+                    or "opposite") .. " are not finite"
                     or "finite, but too large"
                 local problem = select(2, pcall(mb.tomo.find_center, p, angles))
                 assert.matches(words, problem.message, 1, true)

@@ -6,11 +6,13 @@ local helper = require "spec.helper"
 
 -- {density, radii, centre, angle}: within a radius of 40, most of it outside a detector of 60
 -- columns around its middle.
-local PHANTOM = {1, 36, 30, 1e6, 2, -3, 0, 0.3, -0.5, 9, 12, 1e6, -22, 10, 0, 0, 0.7, 8, 6, 1e6, 24, 8, 0, 1}
+local PHANTOM = {1, 36, 30, 1e6, 2, -3, 0, 0.3, -0.5, 9, 12, 1e6, -22, 10, 0, 0, 0.7, 8, 6, 1e6, 24,
+    8, 0, 1}
 local COLS, TURN = 60, 2 * math.pi
 
 local function sinograms(angles, cols, center, heights)
-    local p <close> = mb.ellipsoid_projections(PHANTOM, angles, heights or {0}, cols, {center = center})
+    local p <close> = mb.ellipsoid_projections(PHANTOM, angles, heights
+        or {0}, cols, {center = center})
     local view <close> = p:permute(2, 1, 3)
     return view:copy()
 end
@@ -29,8 +31,10 @@ describe("half acquisition", function()
             local angles = mb.tomo.angles(120, TURN)
             local scan <close> = sinograms(angles, COLS, center)
             local full <close> = sinograms(angles, wide, axis)
-            local expected <close> = mb.tomo.fbp(full, angles, {center = axis, size = wide, filter = "ram-lak"})
-            local slices <close> = mb.tomo.fbp(scan, angles, {center = center, half_acquisition = true, filter = "ram-lak"})
+            local expected <close> = mb.tomo.fbp(full, angles,
+                {center = axis, size = wide, filter = "ram-lak"})
+            local slices <close> = mb.tomo.fbp(scan, angles,
+                {center = center, half_acquisition = true, filter = "ram-lak"})
             assert.same({1, wide, wide}, slices.shape)
             helper.assert_close(expected, slices, 1e-5, ("axis at %g"):format(center))
         end
@@ -41,7 +45,8 @@ describe("half acquisition", function()
             local wide = extended(center)
             local angles = mb.tomo.angles(240, TURN)
             local scan <close> = sinograms(angles, COLS, center)
-            local slices <close> = mb.tomo.fbp(scan, angles, {center = center, half_acquisition = true, filter = "shepp-logan"})
+            local slices <close> = mb.tomo.fbp(scan, angles,
+                {center = center, half_acquisition = true, filter = "shepp-logan"})
             local truth <close> = mb.ellipsoid_volume(PHANTOM, {0}, {wide, wide})
             local values, want = slices:to_table()[1], truth:to_table()[1]
             local sum, square = 0, 0
@@ -51,9 +56,11 @@ describe("half acquisition", function()
                     square = square + want[y][x] ^ 2
                 end
             end
-            assert.is_true(math.sqrt(sum / square) < 0.15, ("axis at %g: %g"):format(center, math.sqrt(sum / square)))
+            assert.is_true(math.sqrt(sum / square) < 0.15, ("axis at %g: %g"):format(center,
+                math.sqrt(sum / square)))
             local middle = wide // 2 + 1
-            local inside <close> = slices:view(1, {middle - 3, middle + 3}, {middle - 3, middle + 3})
+            local inside <close> = slices:view(1, {middle - 3, middle + 3},
+                {middle - 3, middle + 3})
             assert.near(1, inside:mean(), 0.01)
         end
     end)
@@ -65,8 +72,10 @@ describe("half acquisition", function()
             local scan <close> = sinograms(angles, COLS, center)
             local stitched <close> = mb.stitch_half_acquisition(scan, center)
             assert.same({1, 60, wide}, stitched.shape)
-            local expected <close> = mb.tomo.fbp(stitched, mb.tomo.angles(60), {center = axis, size = wide})
-            local slices <close> = mb.tomo.fbp(scan, angles, {center = center, half_acquisition = true})
+            local expected <close> = mb.tomo.fbp(stitched, mb.tomo.angles(60),
+                {center = axis, size = wide})
+            local slices <close> = mb.tomo.fbp(scan, angles,
+                {center = center, half_acquisition = true})
             helper.assert_close(expected, slices, 1e-5)
         end
     end)
@@ -80,7 +89,8 @@ describe("half acquisition", function()
         for _, limit in ipairs {usual, 1} do
             for _, mode in ipairs {"fast", "in_place", "auto"} do
                 fbp.BATCH_BYTES = limit
-                local options = {center = 44.5, half_acquisition = true, mode = mode, consume = true}
+                local options = {center = 44.5, half_acquisition = true, mode = mode,
+                    consume = true}
                 local predicted = mb.plan.peak(function(device)
                     local copy <close> = mb.empty(scan.shape, {device = device})
                     mb.tomo.fbp(copy, angles, options):release()
@@ -101,8 +111,10 @@ describe("half acquisition", function()
     it("needs a centre away from the middle", function()
         local scan <close> = mb.zeros {1, 8, 20}
         local angles = mb.tomo.angles(8, TURN)
-        for _, case in ipairs {{nil, "needs center"}, {9.5, "middle of the detector"}, {25, "outside"}} do
-            local text, err = helper.failure(mb.tomo.fbp, scan, angles, {half_acquisition = true, center = case[1]})
+        for _, case in ipairs {{nil, "needs center"}, {9.5, "middle of the detector"},
+            {25, "outside"}} do
+            local text, err = helper.failure(mb.tomo.fbp, scan, angles,
+                {half_acquisition = true, center = case[1]})
             assert.equal("center", err.arg)
             assert.matches(case[2], text)
         end

@@ -6,7 +6,8 @@ local mb = require "moonbeam"
 local function sinograms(rows, count, n, device)
     local angles = mb.tomo.angles(count)
     local ellipsoids = mb.phantom.scale(mb.phantom.shepp_logan, n / 2)
-    local frames <close> = mb.ellipsoid_projections(ellipsoids, angles, mb.phantom.heights(rows), n, {device = device})
+    local frames <close> = mb.ellipsoid_projections(ellipsoids, angles, mb.phantom.heights(rows), n,
+        {device = device})
     local view <close> = frames:permute(2, 1, 3)
     return view:copy(), angles
 end
@@ -15,7 +16,8 @@ describe("tomo.reconstruct", function()
     helper.each_device(function(device, test)
         test("shows the same by both methods on " .. device:match("^%a+"), function()
             local sino <close>, angles = sinograms(3, 90, 96, device)
-            local asked = {{}, {filter = "hann", center = 45.25, accuracy = "exact"}, {circle = 1, size = 80, padding = "edge"}}
+            local asked = {{}, {filter = "hann", center = 45.25, accuracy = "exact"},
+                {circle = 1, size = 80, padding = "edge"}}
             for _, options in ipairs(asked) do
                 local both = {}
                 for i, name in ipairs {"fbp", "fourier"} do
@@ -24,7 +26,8 @@ describe("tomo.reconstruct", function()
                     both[i], way = mb.tomo.reconstruct(sino, angles, options)
                     assert.equal(name, way.method)
                 end
-                assert.is_true(mb.metrics.ncc(both[1], both[2]) > (options.filter and 0.998 or 0.98))
+                assert.is_true(mb.metrics.ncc(both[1], both[2]) > (options.filter and 0.998
+                    or 0.98))
                 both[1]:release()
                 both[2]:release()
             end
@@ -32,7 +35,8 @@ describe("tomo.reconstruct", function()
 
         test("takes what the choice says on " .. device:match("^%a+"), function()
             local sino <close>, angles = sinograms(5, 30, 64, device)
-            local asked = {{}, {method = "fourier"}, {mode = "in_place"}, {method = "fbp", mode = "fast"}, {roi = {3, 40, 5, 60}},
+            local asked = {{}, {method = "fourier"}, {mode = "in_place"},
+                {method = "fbp", mode = "fast"}, {roi = {3, 40, 5, 60}},
                 {weights = angles}, {half_acquisition = true, center = 12},
                 {slice_shifts = {1, -2, 0.5, 0, 3}}}
             for _, options in ipairs(asked) do
@@ -137,15 +141,18 @@ describe("tomo.reconstruct", function()
             return way.method .. ": " .. way.reason
         end
         assert.matches("^fourier: .*weights on the angles needs it", reason {weights = angles})
-        assert.matches("^fbp: .*an axis of its own for every slice needs it", reason {slice_shifts = {0, 1}})
-        assert.matches("^fbp: .*half acquisition needs it", reason {half_acquisition = true, center = 3})
+        assert.matches("^fbp: .*an axis of its own for every slice needs it",
+            reason {slice_shifts = {0, 1}})
+        assert.matches("^fbp: .*half acquisition needs it",
+            reason {half_acquisition = true, center = 3})
         assert.matches("^fourier: .*asked for", reason {method = "fourier"})
     end)
 
     it("refuses what no method does, and says what to change", function()
         local sino <close>, angles = sinograms(1, 20, 32, "host")
         for _, case in ipairs {
-            {{method = "fourier", half_acquisition = true, center = 3}, "method fourier does not do half acquisition"},
+            {{method = "fourier", half_acquisition = true, center = 3},
+                "method fourier does not do half acquisition"},
             {{method = "fbp", weights = angles}, "method fbp does not do weights on the angles"},
             {{weights = angles, mode = "in_place"}, "no method does both"},
             {{method = "art"}, "method is the string 'art'; there are auto, fbp, fourier"},

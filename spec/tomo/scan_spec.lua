@@ -559,7 +559,8 @@ describe("scan", function()
         assert.equal("io", code)
         local s <close> = opened { data = "/raw/stack", flats = "/raw/flat", angles = "/raw/angle" }
         assert.same({ 6, 1, 0 }, { s.n_angles, s.n_flats, s.n_darks })
-        assert.is_truthy(refused({ data = "/raw/nothing", angles = "/raw/angle" }):find("/raw/nothing"))
+        assert.is_truthy(refused({ data = "/raw/nothing",
+            angles = "/raw/angle" }):find("/raw/nothing"))
     end)
 
     it("of compressed chunks that span rows is warned of", function()

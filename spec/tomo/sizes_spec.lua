@@ -31,7 +31,8 @@ local function scan(slices, angles, n, device)
     for z = 1, slices do
         heights[z] = 0.2 * n * math.sin(z)
     end
-    local frames <close> = mb.ellipsoid_projections(ellipsoids, angles, heights, n, {device = device})
+    local frames <close> = mb.ellipsoid_projections(ellipsoids, angles, heights, n,
+        {device = device})
     local sino <close> = frames:permute(2, 1, 3)
     return sino:copy()
 end
@@ -66,7 +67,8 @@ local function check(reconstruct, n, bounds)
                 local options = {accuracy = accuracy}
                 local function expect(a, b, what)
                     local err = relative(a, b)
-                    assert.is_true(err <= (count > 1 and bound or 4 * bound), ("%d columns, %d angles %s, %s, %s: %.2g"):format(n,
+                    assert.is_true(err <= (count > 1 and bound or 4 * bound),
+                        ("%d columns, %d angles %s, %s, %s: %.2g"):format(n,
                         count, set.name, accuracy, what, err))
                 end
                 local whole <close> = reconstruct(sino, angles, options)
@@ -80,7 +82,8 @@ local function check(reconstruct, n, bounds)
                     local rows <close> = sino:view(chunk, mb.all, mb.all)
                     local part <close> = reconstruct(rows, angles, options)
                     local of_whole <close> = whole:view(chunk, mb.all, mb.all)
-                    expect(part, of_whole, ("slices %d to %d alone and among all"):format(table.unpack(chunk)))
+                    expect(part, of_whole,
+                        ("slices %d to %d alone and among all"):format(table.unpack(chunk)))
                 end
             end
         end

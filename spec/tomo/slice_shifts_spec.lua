@@ -31,7 +31,8 @@ local function one_by_one(sino, shifts, options)
     for z, shift in ipairs(shifts) do
         local from <close> = sino:view({z, z}, mb.all, mb.all)
         local to <close> = slices:view({z, z}, mb.all, mb.all)
-        mb.tomo.fbp(from, theta, {filter = options.filter, circle = options.circle, accuracy = "exact", center = CENTER + shift,
+        mb.tomo.fbp(from, theta, {filter = options.filter, circle = options.circle,
+            accuracy = "exact", center = CENTER + shift,
             padding = options.padding, out = to})
     end
     return slices
@@ -58,7 +59,8 @@ describe("slice_shifts", function()
             local shifts = {0, 3, -5, 2, 1}
             local sino <close> = leaning(shifts, device)
             for _, padding in ipairs {"zero", "edge"} do
-                local options = options_with(shifts, {circle = 0.7, filter = "ram-lak", padding = padding})
+                local options = options_with(shifts, {circle = 0.7, filter = "ram-lak",
+                    padding = padding})
                 local together <close> = mb.tomo.fbp(sino, theta, options)
                 local expected <close> = one_by_one(sino, shifts, options)
                 helper.assert_close(expected, together, 1e-5)
@@ -73,7 +75,8 @@ describe("slice_shifts", function()
             local slices <close> = mb.tomo.fbp(sino, theta, options)
             local expected <close> = mb.tomo.fbp(upright, theta, options_with(nil, {circle = 0.7}))
             local linear <close> = one_by_one(sino, shifts, options)
-            local wrong <close> = mb.tomo.fbp(sino, theta, options_with({-0.5, 1.75, -3.125, 7.4}, {circle = 0.7}))
+            local wrong <close> = mb.tomo.fbp(sino, theta, options_with({-0.5, 1.75, -3.125, 7.4},
+                {circle = 0.7}))
             -- What is left is sampling: the detector sees the edges of the phantom at other points.
             -- Interpolation by the back-projector adds to it.
             assert.is_true(distance(expected, slices) < 0.04)
@@ -129,10 +132,12 @@ describe("slice_shifts", function()
     it("need what they say they need", function()
         local sino <close> = leaning({0, 0}, "host")
         for _, case in ipairs {
-            {{slice_shifts = {1}}, "must be a list of 2 numbers, one per row of the sinograms; it is a table of 1"},
+            {{slice_shifts = {1}},
+                "must be a list of 2 numbers, one per row of the sinograms; it is a table of 1"},
             {{slice_shifts = "1 2"}, "it is a string"},
             {{slice_shifts = {1, -40}}, "can move by 32 at most"},
-            {{slice_shifts = {1, 2}, half_acquisition = true, center = 5}, "does not go with slice_shifts"},
+            {{slice_shifts = {1, 2}, half_acquisition = true, center = 5},
+                "does not go with slice_shifts"},
         } do
             for _, way in ipairs {"fbp", "reconstruct"} do
                 local message, err = helper.failure(mb.tomo[way], sino, theta, case[1])
@@ -141,7 +146,8 @@ describe("slice_shifts", function()
                 assert.equal("slice_shifts", err.arg)
             end
         end
-        assert.matches("method fourier does not do an axis of its own", (helper.failure(mb.tomo.reconstruct, sino, theta,
+        assert.matches("method fourier does not do an axis of its own",
+            (helper.failure(mb.tomo.reconstruct, sino, theta,
             {method = "fourier", slice_shifts = {1, 2}})))
     end)
 end)

@@ -51,7 +51,8 @@ describe("a damaged HDF5 file", function()
             links = links + 1
             damage(bytes, at + 7, 200)
             local output, ended, status = read()
-            assert.is_true(ended, ("damage at %d ends with status %s: %s"):format(at + 7, status, output))
+            assert.is_true(ended, ("damage at %d ends with status %s: %s"):format(at + 7, status,
+                output))
             assert.matches("cannot list '/[^']*' of '" .. path:gsub("%p", "%%%0") .. "'", output)
             assert.matches("the file is damaged", output)
         end
@@ -66,8 +67,10 @@ describe("a damaged HDF5 file", function()
             tried = tried + 1
             damage(bytes, at - 1, 3)
             local output, ended, status = read()
-            assert.is_true(ended, ("damage at %d ends with status %s: %s"):format(at - 1, status, output))
-            if status == 1 and not output:find("AddressSanitizer", 1, true) then -- which tells of crashes itself
+            assert.is_true(ended, ("damage at %d ends with status %s: %s"):format(at - 1, status,
+                output))
+            -- which tells of crashes itself
+            if status == 1 and not output:find("AddressSanitizer", 1, true) then
                 assert.matches(path, output, 1, true)
                 assert.is_nil(output:match("\n."), output)
             end
@@ -82,7 +85,8 @@ describe("a damaged HDF5 file", function()
             local at = state % #bytes
             damage(bytes, at, bytes:byte(at + 1) ~ (1 << state // #bytes % 8))
             local output, ended, status = read()
-            assert.is_true(ended, ("damage at %d ends with status %s: %s"):format(at, status, output))
+            assert.is_true(ended, ("damage at %d ends with status %s: %s"):format(at, status,
+                output))
         end
     end)
 end)

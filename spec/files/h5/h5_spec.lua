@@ -411,7 +411,8 @@ describe("h5", function()
             assert.equal("io", err.code)
             assert.is_truthy(helper.failure(mb.h5.create, folder):find("folder"))
             files.write(path, "x")
-            assert.is_truthy(helper.failure(mb.h5.create, path .. "/b.h5"):find("not a folder", 1, true)
+            assert.is_truthy(helper.failure(mb.h5.create, path .. "/b.h5"):find("not a folder", 1,
+                true)
                 or helper.failure(mb.h5.create, path .. "/b.h5"):find("Not a directory"))
             local locked = folder .. "/locked"
             assert(mb.system.mkdir(locked))
@@ -492,7 +493,8 @@ describe("h5", function()
                 f:set_attribute("/", "attribute" .. i, ("x"):rep(1000))
             end
             local text = helper.failure(f.finish, f)
-            assert.matches('HDF5 says "No space left on device"; the disk is full: free some space', text)
+            assert.matches('HDF5 says "No space left on device"; the disk is full: free some space',
+                text)
             assert.is_nil(text:find("\n"))
             os.execute(fill)
             text = helper.failure(mb.h5.create, disk .. "/b.h5")

@@ -53,7 +53,8 @@ describe("the probe of an HDF5 file", function()
         assert.is_nil(file)
         -- Under a sanitizer an allocation that is refused ends the child.
         assert.truthy(err.message:find("its structure takes libhdf5 more than 160 MiB", 1, true)
-            or helper.program:match("/sanitize/") and err.message:find("makes libhdf5 crash", 1, true),
+            or helper.program:match("/sanitize/")
+                and err.message:find("makes libhdf5 crash", 1, true),
             err.message)
     end)
 
@@ -61,7 +62,8 @@ describe("the probe of an HDF5 file", function()
         damage_heap(0)
         files.write(folder .. "/s.lua",
             ("local mb = require 'moonbeam'\nprint(mb.h5.open '%s')\n"):format(path))
-        local _, _, status = files.run(("timeout --preserve-status -s INT 0.7 %s %s/s.lua"):format(helper.program, folder))
+        local _, _, status = files.run(("timeout --preserve-status -s INT 0.7 %s %s/s.lua"):format(
+            helper.program, folder))
         assert.equal(130, status)
     end)
 

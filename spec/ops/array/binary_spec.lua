@@ -25,7 +25,8 @@ end
 
 local function random(shape, dtype, seed)
     local integer = dtype:match "^[ui]"
-    return mb.random(shape, { dtype = dtype, seed = seed, low = integer and 1 or 0.5, high = integer and 12 or 2 })
+    return mb.random(shape, { dtype = dtype, seed = seed, low = integer and 1
+        or 0.5, high = integer and 12 or 2 })
 end
 
 describe("binary", function()
@@ -86,7 +87,8 @@ describe("binary", function()
 
     it("broadcasts both ways", function()
         for _, shapes in ipairs {
-            { { 3, 5, 4 }, { 5, 1 } }, { { 4 }, { 3, 4 } }, { { 3, 1 }, { 1, 4 } }, { { 2, 1, 4 }, { 3, 1 } },
+            { { 3, 5, 4 }, { 5, 1 } }, { { 4 }, { 3, 4 } }, { { 3, 1 }, { 1, 4 } },
+            { { 2, 1, 4 }, { 3, 1 } },
             { {}, { 2, 3 } },
         } do
             local a <close> = random(shapes[1], "f32", 1)

@@ -10,7 +10,8 @@ describe("convert", function()
     end
 
     it("rounds to nearest even and clamps to the type", function()
-        assert.same({ 0, 0, 2, 2, 255, 0 }, converted({ 0.5, -0.5, 1.5, 2.5, 300, -7 }, "f32", "u8"))
+        assert.same({ 0, 0, 2, 2, 255, 0 }, converted({ 0.5, -0.5, 1.5, 2.5, 300, -7 }, "f32",
+            "u8"))
         assert.same({ 65535, 0, 3 }, converted({ 1e9, -1, 3.4999 }, "f64", "u16"))
         assert.same({ 2147483647, -2147483648, -2 }, converted({ 3e9, -3e9, -2.5 }, "f64", "i32"))
     end)
@@ -49,7 +50,8 @@ describe("convert", function()
 
     for _, dtype in ipairs { "u8", "i32", "f16", "f32", "f64", "c64" } do
         it("copies any view of " .. dtype, function()
-            local a <close> = mb.random({ 3, 37, 41 }, { dtype = dtype, seed = 1, low = 0, high = 200 })
+            local a <close> = mb.random({ 3, 37, 41 }, { dtype = dtype, seed = 1, low = 0,
+                high = 200 })
             local plain = a:to_table()
             for _, order in ipairs { { 1, 3, 2 }, { 3, 2, 1 }, { 2, 1, 3 }, { 3, 1, 2 } } do
                 local view <close> = a:permute(table.unpack(order))

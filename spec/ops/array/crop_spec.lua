@@ -32,7 +32,8 @@ describe("crop", function()
         local a <close> = mb.zeros { 3, 4 }
         local r <close> = mb.crop(a, { before = { 1, 0 }, after = { 2, 0 } })
         assert.same({ 0, 4 }, r.shape)
-        for arg, options in pairs { after = { before = 2, after = 2 }, before = { before = { 0, 5 } } } do
+        for arg, options in pairs { after = { before = 2, after = 2 },
+            before = { before = { 0, 5 } } } do
             local _, err = helper.failure(mb.crop, a, options)
             assert.equal("shape", err.code)
             assert.equal(arg, err.arg)

@@ -19,7 +19,8 @@ describe("mul_add", function()
                 local dst <close> = mb.random({ 300, 451 }, { seed = 1, device = device })
                 local other <close> = mb.random({ 300, 451 }, { seed = 2, device = device })
                 local all = { 0, 300, 0, 451 }
-                local want = expected(dst:to_table(), other:to_table(), factors[1], factors[2], all, all)
+                local want = expected(dst:to_table(), other:to_table(), factors[1], factors[2], all,
+                    all)
                 mb.mul_add(dst, other, { a = factors[1], b = factors[2] })
                 helper.assert_close(want, dst, 1e-6)
             end

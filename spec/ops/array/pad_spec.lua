@@ -35,8 +35,10 @@ describe("pad", function()
         assert.same({ 0, 0, 1, 2, 3, 0 }, padded(abc, { before = 2, after = 1 }))
         assert.same({ 7, 7, 1, 2, 3, 7 }, padded(abc, { before = 2, after = 1, value = 7 }))
         assert.same({ 1, 1, 1, 2, 3, 3 }, padded(abc, { before = 2, after = 1, mode = "edge" }))
-        assert.same({ 3, 2, 1, 2, 3, 2, 1 }, padded(abc, { before = 2, after = 2, mode = "reflect" }))
-        assert.same({ 2, 1, 1, 2, 3, 3, 2 }, padded(abc, { before = 2, after = 2, mode = "symmetric" }))
+        assert.same({ 3, 2, 1, 2, 3, 2, 1 },
+            padded(abc, { before = 2, after = 2, mode = "reflect" }))
+        assert.same({ 2, 1, 1, 2, 3, 3, 2 },
+            padded(abc, { before = 2, after = 2, mode = "symmetric" }))
         assert.same({ 2, 3, 1, 2, 3, 1, 2 }, padded(abc, { before = 2, after = 2, mode = "wrap" }))
     end)
 
@@ -115,7 +117,8 @@ describe("pad", function()
                 for i = -13, n + 10 do
                     want[#want + 1] = values[1 + source(mode, i, n)]
                 end
-                assert.same(want, padded(values, { before = 13, after = 11, mode = mode }), mode .. n)
+                assert.same(want, padded(values, { before = 13, after = 11, mode = mode }),
+                    mode .. n)
             end
         end
     end)
@@ -170,14 +173,17 @@ describe("pad", function()
                 local pads = { { 256, 255 }, { 254, 251 } }
                 local rows = index_array("reflect", shape[1], pads[1][1], pads[1][2], pads[1][1])
                 local cols = index_array("reflect", shape[2], pads[2][1], pads[2][2], pads[2][1])
-                local got <close> = mb.pad(a, { mode = "custom", rows_index = rows, cols_index = cols })
-                local plain <close> = mb.pad(a, { mode = "reflect", before = { 256, 254 }, after = { 255, 251 } })
+                local got <close> = mb.pad(a, { mode = "custom", rows_index = rows,
+                    cols_index = cols })
+                local plain <close> = mb.pad(a, { mode = "reflect", before = { 256, 254 },
+                    after = { 255, 251 } })
                 assert.same(plain.shape, got.shape)
                 local want, values = plain:to_table(), got:to_table()
                 local ny, nx, wrong = #want, #want[1], 0
                 for y = 1, ny do
                     for x = 1, nx do
-                        wrong = wrong + (values[y][x] == want[(y + 255) % ny + 1][(x + 253) % nx + 1] and 0 or 1)
+                        wrong = wrong + (values[y][x]
+                            == want[(y + 255) % ny + 1][(x + 253) % nx + 1] and 0 or 1)
                     end
                 end
                 assert.equal(0, wrong)
@@ -185,17 +191,22 @@ describe("pad", function()
         end)
 
         it("takes an index array for one axis on " .. device, function()
-            local a <close> = mb.array({ { { 1, 2 }, { 3, 4 } }, { { 5, 6 }, { 7, 8 } } }, { dtype = "u8", device = device })
+            local a <close> = mb.array({ { { 1, 2 }, { 3, 4 } }, { { 5, 6 }, { 7, 8 } } },
+                { dtype = "u8", device = device })
             local r <close> = mb.pad(a, { mode = "custom", rows_index = { 2, 2, 1 } })
-            assert.same({ { { 3, 4 }, { 3, 4 }, { 1, 2 } }, { { 7, 8 }, { 7, 8 }, { 5, 6 } } }, r:to_table())
+            assert.same({ { { 3, 4 }, { 3, 4 }, { 1, 2 } }, { { 7, 8 }, { 7, 8 }, { 5, 6 } } },
+                r:to_table())
             local c <close> = mb.pad(a, { mode = "custom", cols_index = { 2, 1, 2 } })
-            assert.same({ { { 2, 1, 2 }, { 4, 3, 4 } }, { { 6, 5, 6 }, { 8, 7, 8 } } }, c:to_table())
+            assert.same({ { { 2, 1, 2 }, { 4, 3, 4 } }, { { 6, 5, 6 }, { 8, 7, 8 } } },
+                c:to_table())
         end)
 
         it("has two 1-D tables of scratch at most on " .. device, function()
-            local rows, cols = index_array("edge", 300, 40, 50, 0), index_array("wrap", 200, 30, 20, 0)
+            local rows, cols = index_array("edge", 300, 40, 50, 0),
+                index_array("wrap", 200, 30, 20, 0)
             local function scratch(options)
-                return mb.op.estimate("pad", { { "f32", 300, 200 } }, options, { device = device }).scratch
+                return mb.op.estimate("pad", { { "f32", 300, 200 } }, options,
+                    { device = device }).scratch
             end
             for _, mode in ipairs { "constant", table.unpack(modes) } do
                 assert.equal(0, scratch { mode = mode, before = { 40, 30 }, after = { 50, 20 } })
@@ -239,7 +250,8 @@ describe("pad", function()
     it("says what is wrong", function()
         local a <close> = mb.zeros { 2, 3 }
         for _, case in ipairs {
-            { "before", { before = { 1, 2, 3 } } }, { "after", { after = 1.5 } }, { "before", { before = { -1, 0 } } },
+            { "before", { before = { 1, 2, 3 } } }, { "after", { after = 1.5 } },
+            { "before", { before = { -1, 0 } } },
             { "mode", { mode = "mirror" } },
         } do
             local _, err = helper.failure(mb.pad, a, case[2])

@@ -3,8 +3,10 @@ local helper = require "spec.helper"
 
 helper.each_device(function(device, test)
     describe("quantize on " .. device, function()
-        test("stores low as 0, high as the largest number, and rounds between, ties to even", function()
-            local a <close> = mb.array({-1, -0.5, 0.5 / 255, 1.5 / 255, 1, 0.25, 2}, {device = device})
+        test("stores low as 0, high as the largest number, and rounds between, ties to even",
+            function()
+            local a <close> = mb.array({-1, -0.5, 0.5 / 255, 1.5 / 255, 1, 0.25, 2},
+                {device = device})
             for dtype, largest in pairs {u8 = 255, u16 = 65535} do
                 local r <close>, counts = mb.quantize(a, dtype, {low = -1, high = 2})
                 local _ <close> = counts
@@ -26,7 +28,8 @@ helper.each_device(function(device, test)
         end)
 
         test("clamps and counts what does not fit", function()
-            local a <close> = mb.array({-5, 0 / 0, 0.5, 7, math.huge, -math.huge, 8}, {device = device})
+            local a <close> = mb.array({-5, 0 / 0, 0.5, 7, math.huge, -math.huge, 8},
+                {device = device})
             local r <close>, counts = mb.quantize(a, "u16", {low = 0, high = 1})
             local _ <close> = counts
             assert.same({0, 0, 32768, 65535, 65535, 0, 65535}, r:to_table())
@@ -34,7 +37,8 @@ helper.each_device(function(device, test)
         end)
 
         test("stores half floats, clamped", function()
-            local a <close> = mb.array({1 / 3, -2, 70000, -math.huge, 0 / 0, 65504}, {device = device})
+            local a <close> = mb.array({1 / 3, -2, 70000, -math.huge, 0 / 0, 65504},
+                {device = device})
             local r <close>, counts = mb.quantize(a, "f16")
             local _ <close> = counts
             local got = r:to_table()

@@ -16,7 +16,8 @@ local names = { "sum", "mean", "norm", "min", "max" }
 describe("reduce", function()
     for _, dtype in ipairs { "u8", "u16", "i32", "f16", "f32", "f64" } do
         it("reduces all of " .. dtype .. " and every axis", function()
-            local a <close> = mb.random({ 3, 5, 7 }, { dtype = dtype, seed = 2, low = 0, high = 200 })
+            local a <close> = mb.random({ 3, 5, 7 }, { dtype = dtype, seed = 2, low = 0,
+                high = 200 })
             local t = a:to_table()
             for _, fn in ipairs(names) do
                 local all <close> = mb.reduce(a, fn)

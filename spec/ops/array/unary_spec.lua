@@ -21,7 +21,8 @@ describe("unary", function()
                 for i, x in ipairs(want) do
                     want[i] = f(x)
                 end
-                helper.assert_close(want, helper.flatten(r:to_table()), dtype == "f64" and 1e-15 or 2e-7, name)
+                helper.assert_close(want, helper.flatten(r:to_table()), dtype == "f64" and 1e-15
+                    or 2e-7, name)
             end
         end)
     end
@@ -60,7 +61,8 @@ describe("unary", function()
     end)
 
     it("refuses types that a function does not take", function()
-        for _, case in ipairs { { "i32", "exp" }, { "c64", "sqrt" }, { "u8", "neg" }, { "u16", "reciprocal" } } do
+        for _, case in ipairs { { "i32", "exp" }, { "c64", "sqrt" }, { "u8", "neg" },
+            { "u16", "reciprocal" } } do
             local a <close> = mb.zeros({ 2 }, { dtype = case[1] })
             local _, err = helper.failure(mb.unary, a, case[2])
             assert.equal("dtype", err.code)

@@ -29,7 +29,8 @@ describe("flat_field", function()
         for _, mode in ipairs { "mean", "median" } do
             it(("divides by the %s flat of %s"):format(mode, dtype), function()
                 for _, numbers in ipairs { { 3, 4 }, { 4, 1 }, { 1, 5 } } do
-                    local data <close> = mb.random({ 3, 2, 5 }, { dtype = dtype, seed = 1, low = 20, high = 150 })
+                    local data <close> = mb.random({ 3, 2, 5 }, { dtype = dtype, seed = 1, low = 20,
+                        high = 150 })
                     local darks <close> = mb.random({ numbers[1], 2, 5 },
                         { dtype = dtype, seed = 2, low = 1, high = 19 })
                     local flats <close> = mb.random({ numbers[2], 2, 5 },

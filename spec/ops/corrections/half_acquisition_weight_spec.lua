@@ -27,11 +27,13 @@ describe("half_acquisition_weight", function()
 
         it("extends to the whole field of view on " .. device, function()
             local scan <close> = mb.random({ 3, 5, 20 }, { seed = 4, device = device })
-            for _, case in ipairs { { 15, 31, 0 }, { 15.25, 31, 0 }, { 4, 31, 11 }, { 19, 39, 0 }, { 0.5, 38, 18 } } do
+            for _, case in ipairs { { 15, 31, 0 }, { 15.25, 31, 0 }, { 4, 31, 11 }, { 19, 39, 0 },
+                { 0.5, 38, 18 } } do
                 local center, wide, front = table.unpack(case)
                 local narrow <close> = mb.half_acquisition_weight(scan, center)
                 local got <close> = mb.half_acquisition_weight(scan, center, { extend = true })
-                local want <close> = mb.pad(narrow, { before = { 0, 0, front }, after = { 0, 0, wide - 20 - front } })
+                local want <close> = mb.pad(narrow,
+                    { before = { 0, 0, front }, after = { 0, 0, wide - 20 - front } })
                 assert.same({ 3, 5, wide }, got.shape)
                 assert.same(want:to_table(), got:to_table())
             end
@@ -49,7 +51,8 @@ describe("half_acquisition_weight", function()
 
     it("refuses an axis in the middle or outside", function()
         local scan <close> = mb.zeros { 8, 21 }
-        for _, case in ipairs { { 10, "middle" }, { 10.75, "middle" }, { 20.5, "outside" }, { -1, "outside" } } do
+        for _, case in ipairs { { 10, "middle" }, { 10.75, "middle" }, { 20.5, "outside" },
+            { -1, "outside" } } do
             local text, err = helper.failure(mb.half_acquisition_weight, scan, case[1])
             assert.equal("center", err.arg)
             assert.matches(case[2], text)
@@ -57,7 +60,8 @@ describe("half_acquisition_weight", function()
     end)
 
     it("needs no scratch", function()
-        local known = mb.op.estimate("half_acquisition_weight", { { "f32", 4, 8, 21 } }, { center = 15 })
+        local known = mb.op.estimate("half_acquisition_weight", { { "f32", 4, 8, 21 } },
+            { center = 15 })
         assert.equal(0, known.scratch)
     end)
 end)

@@ -46,7 +46,8 @@ describe("minus_log", function()
     it("says what is wrong", function()
         local a <close> = mb.zeros { 2 }
         for _, case in ipairs {
-            { "max", { min = 2, max = 2 } }, { "max", { min = 11 } }, { "min", { min = 0 } }, { "min", { min = -1 } },
+            { "max", { min = 2, max = 2 } }, { "max", { min = 11 } }, { "min", { min = 0 } },
+            { "min", { min = -1 } },
         } do
             local _, err = helper.failure(mb.minus_log, a, case[2])
             assert.equal("argument", err.code)

@@ -2,11 +2,13 @@ local mb = require "moonbeam"
 local helper = require "spec.helper"
 
 -- Smooth enough to interpolate, lopsided enough to show a mistake.
-local PHANTOM = { 1, 30, 24, 1e6, 5, -4, 0, 0.3, -0.5, 9, 12, 1e6, -12, 10, 0, 0, 0.7, 8, 6, 1e6, 20, 8, 0, 1 }
+local PHANTOM = { 1, 30, 24, 1e6, 5, -4, 0, 0.3, -0.5, 9, 12, 1e6, -12, 10, 0, 0, 0.7, 8, 6, 1e6,
+    20, 8, 0, 1 }
 
 -- Sinogram (1, angles, cols) over `span`.
 local function sinogram(angles, span, cols, center, device)
-    local p <close> = mb.ellipsoid_projections(PHANTOM, mb.tomo.angles(angles, span), { 0 }, cols, { center = center })
+    local p <close> = mb.ellipsoid_projections(PHANTOM, mb.tomo.angles(angles, span), { 0 }, cols,
+        { center = center })
     local view <close> = p:permute(2, 1, 3)
     local dense <close> = view:copy()
     return dense:to(device)
@@ -18,7 +20,8 @@ describe("stitch_half_acquisition", function()
             -- On half pixels nothing is interpolated: the closed form to rounding. Between them, to
             -- the interpolation.
             for _, case in ipairs {
-                { 60, 44, 0, 1e-5 }, { 60, 44.5, 0, 1e-5 }, { 60, 59, 0, 1e-5 }, { 61, 15, -1, 1e-5 }, { 60, 14.5, -1, 1e-5 },
+                { 60, 44, 0, 1e-5 }, { 60, 44.5, 0, 1e-5 }, { 60, 59, 0, 1e-5 },
+                { 61, 15, -1, 1e-5 }, { 60, 14.5, -1, 1e-5 },
                 { 60, 44.3, 0, 0.05 }, { 60, 14.8, -1, 0.05 },
             } do
                 local cols, center, side, tolerance = table.unpack(case)
@@ -27,7 +30,8 @@ describe("stitch_half_acquisition", function()
                 local axis = side < 0 and cols - 1 - center or center
                 local wide = math.floor(2 * axis) + 1
                 assert.same({ 1, 24, wide }, got.shape)
-                local want <close> = sinogram(24, math.pi, wide, side < 0 and center + wide - cols or center, device)
+                local want <close> = sinogram(24, math.pi, wide, side < 0 and center + wide - cols
+                    or center, device)
                 helper.assert_close(want, got, tolerance, ("axis at %g of %d"):format(center, cols))
             end
         end)
@@ -78,6 +82,7 @@ describe("stitch_half_acquisition", function()
     end)
 
     it("needs no scratch", function()
-        assert.equal(0, mb.op.estimate("stitch_half_acquisition", { { "f32", 4, 8, 21 } }, { center = 15 }).scratch)
+        assert.equal(0, mb.op.estimate("stitch_half_acquisition", { { "f32", 4, 8, 21 } },
+            { center = 15 }).scratch)
     end)
 end)

@@ -65,7 +65,8 @@ describe("vertical_shift", function()
         end)
 
         it("takes negative and whole shifts, apart and in place, on " .. device, function()
-            for _, shifts in ipairs { shifts_from(-0.3, 17, -1), shifts_from(-8, 17), shifts_from(-4, 17, 0.37) } do
+            for _, shifts in ipairs { shifts_from(-0.3, 17, -1), shifts_from(-8, 17),
+                shifts_from(-4, 17, 0.37) } do
                 local stack <close> = mb.random({ 17, 13, 11 }, { seed = 5, device = device })
                 local want = expected(stack:to_table(), shifts)
                 local apart <close> = mb.vertical_shift(stack, shifts)
@@ -113,7 +114,8 @@ describe("vertical_shift", function()
             local composed <close> = mb.zeros { rows, cols }
             for whole, factor in pairs { [s0] = s0 + 1 - shift, [s0 + 1] = shift - s0 } do
                 local low, high = math.max(0, whole), math.min(rows, rows + whole)
-                mb.mul_add(composed, frame, { b = factor, region = { low - whole, high - whole, 0, cols },
+                mb.mul_add(composed, frame,
+                    { b = factor, region = { low - whole, high - whole, 0, cols },
                     other_region = { low, high, 0, cols } })
             end
             local moved <close> = mb.vertical_shift(frame, shift)
@@ -129,7 +131,8 @@ describe("vertical_shift", function()
     end)
 
     it("needs no scratch at all, and nothing in place", function()
-        local known = mb.op.estimate("vertical_shift", { { "f32", 17, 130, 110 } }, { shifts = shifts_from(0.3, 17) },
+        local known = mb.op.estimate("vertical_shift", { { "f32", 17, 130, 110 } },
+            { shifts = shifts_from(0.3, 17) },
             { given = { "result" } })
         assert.equal(0, known.scratch)
         assert.equal(0, known.peak)
@@ -142,7 +145,8 @@ describe("vertical_shift", function()
     end)
 
     it("knows its halo", function()
-        local known = mb.op.estimate("vertical_shift", { { "f32", 3, 50, 8 } }, { shifts = { -2.5, 0, 4.25 } })
+        local known = mb.op.estimate("vertical_shift", { { "f32", 3, 50, 8 } },
+            { shifts = { -2.5, 0, 4.25 } })
         local rows
         for _, split in ipairs(known.split) do
             rows = split.axis == 2 and split or rows

@@ -3,7 +3,8 @@ local helper = require "spec.helper"
 
 describe("psf_gaussian", function()
     it("has the widths and the centre that were asked for, and sums to 1", function()
-        local g <close> = mb.psf_gaussian({ 21, 31, 41 }, { 1.5, 2, 3 }, { center = { 10, 14, 20.5 } })
+        local g <close> = mb.psf_gaussian({ 21, 31, 41 }, { 1.5, 2, 3 },
+            { center = { 10, 14, 20.5 } })
         assert.near(1, g:sum(), 1e-6)
         local center = mb.psf.center(g, "mass")
         assert.near(10, center[1], 1e-4)

@@ -6,7 +6,8 @@ helper.each_device(function(device, test)
         test("subtracts inside the image, clears outside, weighs and measures", function()
             for _, dtype in ipairs { "u8", "u16", "f32" } do
                 local grid <close> = mb.random({ 3, 4, 8 }, { seed = 1, high = 9, device = device })
-                local image <close> = mb.random({ 2, 3, 5 }, { seed = 2, high = 9, dtype = dtype, device = device })
+                local image <close> = mb.random({ 2, 3, 5 }, { seed = 2, high = 9, dtype = dtype,
+                    device = device })
                 local weights <close> = mb.random({ 2, 3, 5 }, { seed = 3, device = device })
                 local b, y, w = grid:to_table(), image:to_table(), weights:to_table()
                 local expected, squares = {}, 0
@@ -38,7 +39,8 @@ describe("residual", function()
         local line <close> = mb.ones { 5 }
         local odd <close> = mb.ones { 4, 7 }
         local small <close> = mb.ones { 4, 5 }
-        assert.matches("rows of 7 elements are no padded rows", (helper.failure(mb.residual, odd, small)))
+        assert.matches("rows of 7 elements are no padded rows",
+            (helper.failure(mb.residual, odd, small)))
         assert.matches("axis 1: an image of 5", (helper.failure(mb.residual, grid, image)))
         assert.matches("axes", (helper.failure(mb.residual, grid, line)))
     end)

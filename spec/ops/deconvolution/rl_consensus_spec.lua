@@ -4,8 +4,10 @@ local helper = require "spec.helper"
 helper.each_device(function(device, test)
     describe("rl_consensus on " .. device:match("^%a+"), function()
         test("gives the mean and the product of gradients", function()
-            local first <close> = mb.array({ { 1.5, 0.5, 2, 7 }, { 1, 3, 4, 7 } }, { device = device })
-            local second <close> = mb.array({ { 1.25, 2, 3, 7 }, { 1, 1, 0, 7 } }, { device = device })
+            local first <close> = mb.array({ { 1.5, 0.5, 2, 7 }, { 1, 3, 4, 7 } },
+                { device = device })
+            local second <close> = mb.array({ { 1.25, 2, 3, 7 }, { 1, 1, 0, 7 } },
+                { device = device })
             mb.rl_consensus(first, second, 3)
             helper.assert_close({ { 1.375, 1.25, 2.5, 0 }, { 1, 2, 2, 0 } }, first, 1e-7)
             helper.assert_close({ { 0.125, -0.5, 2, 0 }, { 0, 0, -3, 0 } }, second, 1e-7)
@@ -23,13 +25,16 @@ helper.each_device(function(device, test)
             local normaliser <close> = samples:copy()
             local summed <close> = mb.summed_area(sum)
             local function run(options)
-                local first <close> = mb.random({ 8, 9, 14 }, { seed = 1, high = 2, device = device })
-                local second <close> = mb.random({ 8, 9, 14 }, { seed = 2, high = 2, device = device })
+                local first <close> = mb.random({ 8, 9, 14 },
+                    { seed = 1, high = 2, device = device })
+                local second <close> = mb.random({ 8, 9, 14 },
+                    { seed = 2, high = 2, device = device })
                 options.floor = 0.01
                 mb.rl_consensus(first, second, 12, options)
                 return second:to_table()
             end
-            helper.assert_close(run { normaliser = normaliser }, run { table = summed, window = window, center = center }, 1e-3)
+            helper.assert_close(run { normaliser = normaliser },
+                run { table = summed, window = window, center = center }, 1e-3)
         end)
     end)
 end)

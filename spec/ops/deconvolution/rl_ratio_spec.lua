@@ -4,7 +4,8 @@ local helper = require "spec.helper"
 describe("rl_ratio", function()
     it("divides inside the image, clears outside, and measures", function()
         local grid <close> = mb.random({ 4, 8 }, { seed = 1, low = 0.5, high = 2 })
-        local image <close> = mb.array({ { 3, 0, 2, 1, 4 }, { 1, 5, 0, 2, 2 }, { 0, 0, 1, 1, 9 } }, { dtype = "u16" })
+        local image <close> = mb.array({ { 3, 0, 2, 1, 4 }, { 1, 5, 0, 2, 2 }, { 0, 0, 1, 1, 9 } },
+            { dtype = "u16" })
         local b, y = grid:to_table(), image:to_table()
         local expected, divergence, total = {}, 0, 0
         for i = 1, 4 do
@@ -14,7 +15,8 @@ describe("rl_ratio", function()
                 expected[i][j] = inside and y[i][j] / b[i][j] or 0
                 if inside then
                     total = total + b[i][j]
-                    divergence = divergence + b[i][j] - y[i][j] + (y[i][j] > 0 and y[i][j] * math.log(y[i][j] / b[i][j]) or 0)
+                    divergence = divergence + b[i][j] - y[i][j] + (y[i][j] > 0
+                        and y[i][j] * math.log(y[i][j] / b[i][j]) or 0)
                 end
             end
         end

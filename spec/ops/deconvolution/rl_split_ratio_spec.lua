@@ -18,7 +18,8 @@ helper.each_device(function(device, test)
         end
 
         test("deals out every photon, binomially", function()
-            for _, case in ipairs { { 1, 20000 }, { 10, 20000 }, { 64, 10000 }, { 65, 10000 }, { 1000, 5000 }, { 70000, 5000 } } do
+            for _, case in ipairs { { 1, 20000 }, { 10, 20000 }, { 64, 10000 }, { 65, 10000 },
+                { 1000, 5000 }, { 70000, 5000 } } do
                 local counts, n = table.unpack(case)
                 local image <close> = mb.full({ n }, counts, { device = device })
                 local a, b = halves(image, 7)
@@ -31,14 +32,16 @@ helper.each_device(function(device, test)
                 end
                 -- Mean 0 and variance counts / 4, within 5 standard errors.
                 local variance = counts / 4
-                assert.is_true(math.abs(sum / n) < 5 * math.sqrt(variance / n), ("mean %g of %d"):format(sum / n, counts))
+                assert.is_true(math.abs(sum / n) < 5 * math.sqrt(variance / n),
+                    ("mean %g of %d"):format(sum / n, counts))
                 assert.is_true(math.abs(squares / n / variance - 1) < 5 * math.sqrt(2 / n) + 1e-9,
                     ("variance %g of %d"):format(squares / n / variance, counts))
             end
         end)
 
         test("depends on the seed and the voxel's place alone", function()
-            local image <close> = mb.random({ 6, 7, 9 }, { seed = 1, dtype = "u16", high = 500, device = device })
+            local image <close> = mb.random({ 6, 7, 9 }, { seed = 1, dtype = "u16", high = 500,
+                device = device })
             local same = { halves(image, 3) }
             assert.same(same, { halves(image, 3) })
             assert.is_not.same(same[1], (halves(image, 4)))
@@ -68,7 +71,8 @@ helper.each_device(function(device, test)
             local first <close> = mb.full({ 6 }, 2, { device = device })
             local second <close> = mb.full({ 6 }, 9, { device = device })
             local weights <close> = mb.array({ 1, 0, 2, 0 }, { device = device })
-            local _, _, sums = mb.rl_split_ratio(first, second, image, { seed = 1, weights = weights })
+            local _, _, sums = mb.rl_split_ratio(first, second, image,
+                { seed = 1, weights = weights })
             sums:release()
             helper.assert_close({ 0, 0, 2 * a[3], 0, 0, 0 }, first, 1e-6)
             helper.assert_close({ 0, 0, 2 * b[3], 0, 0, 0 }, second, 1e-6)

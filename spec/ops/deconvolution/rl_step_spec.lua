@@ -21,7 +21,8 @@ end
 local function problem(grid, window, kernel, options)
     local all = {}
     all.estimate = mb.random(grid, { seed = 1, low = 0.5, high = 1.5 })
-    all.image = mb.random(window, { seed = 2, low = 0, high = options.dtype and 200 or 2, dtype = options.dtype or "f32" })
+    all.image = mb.random(window, { seed = 2, low = 0, high = options.dtype and 200
+        or 2, dtype = options.dtype or "f32" })
     local psf <close> = mb.random(kernel, { seed = 3 })
     local center = {}
     for i, extent in ipairs(kernel) do
@@ -86,9 +87,11 @@ local function by_parts(all, metrics)
     local work <close> = mb.embed(all.estimate, all.estimate.shape)
     for _ = 1, 2 do
         mb.convolution.apply(work, all.otf, n)
-        local _, misfit <close> = mb.rl_ratio(work, all.image, { weights = all.weights, eps = 0.05, metrics = metrics })
+        local _, misfit <close> = mb.rl_ratio(work, all.image, { weights = all.weights, eps = 0.05,
+            metrics = metrics })
         mb.convolution.apply(work, all.otf, n, true)
-        local _, _, sums <close> = mb.rl_update(all.estimate, work, update_options(all, metrics or all.gradient ~= nil))
+        local _, _, sums <close> = mb.rl_update(all.estimate, work, update_options(all, metrics
+            or all.gradient ~= nil))
         for i = 1, sums and 2 or 0 do
             numbers[#numbers + 1] = misfit and misfit:item(i) or 0
         end
@@ -119,7 +122,8 @@ local function assert_same(expected, got, tolerance)
             local b <close> = on("host", got[name])
             local off = distance(a, b)
             -- A change is smaller than what it is the difference of.
-            assert.is_true(off < (name == "gradient" and 10 or 1) * tolerance, ("%s: relative L2 difference %g"):format(name, off))
+            assert.is_true(off < (name == "gradient" and 10 or 1) * tolerance,
+                ("%s: relative L2 difference %g"):format(name, off))
         end
     end
 end
@@ -136,7 +140,8 @@ local fused = {
     { { 16, 64, 128 }, { 16, 64, 128 }, { 3, 4, 5 }, {} },
     { { 16, 64, 128 }, { 14, 61, 124 }, { 3, 4, 5 }, { table = true } },
     { { 32, 128, 256 }, { 30, 125, 250 }, { 3, 4, 5 }, { weights = true, gradient = true } },
-    { { 16, 64, 512 }, { 14, 61, 509 }, { 3, 4, 4 }, { table = true, dtype = "u16", gradient = true } },
+    { { 16, 64, 512 }, { 14, 61, 509 }, { 3, 4, 4 },
+        { table = true, dtype = "u16", gradient = true } },
     { { 16, 256, 1024 }, { 14, 250, 1020 }, { 3, 4, 5 }, { table = true, dtype = "u8" } },
     { { 16, 64, 2048 }, { 16, 64, 2048 }, { 3, 4, 5 }, { gradient = true } },
     { { 16, 64, 4096 }, { 14, 61, 4090 }, { 3, 4, 5 }, { table = true } },
@@ -151,7 +156,8 @@ local function name_of(case)
         words[#words + 1] = value == true and name or value
     end
     table.sort(words)
-    return ("%s on a grid of %s, %s"):format(table.concat(case[2], " x "), table.concat(case[1], " x "),
+    return ("%s on a grid of %s, %s"):format(table.concat(case[2], " x "),
+        table.concat(case[1], " x "),
         table.concat(words, ", "))
 end
 
@@ -159,7 +165,8 @@ helper.each_device(function(device, it_on)
     describe("rl_step on " .. device, function()
         for _, case in ipairs(cases) do
             for _, metrics in ipairs { true, false } do
-                it_on(("is its four parts: %s%s"):format(name_of(case), metrics and ", metrics" or ""), function()
+                it_on(("is its four parts: %s%s"):format(name_of(case), metrics and ", metrics"
+                    or ""), function()
                     local host = problem(table.unpack(case))
                     local a, b = copy_to(device, host), copy_to(device, host)
                     assert_same_numbers(by_parts(a, metrics), by_step(b, metrics))
@@ -176,7 +183,8 @@ end)
 describe("rl_step", function()
     for _, case in ipairs(fused) do
         for _, metrics in ipairs { true, false } do
-            helper.gpu_it(("agrees with its parts on the host: %s%s"):format(name_of(case), metrics and ", metrics" or ""),
+            helper.gpu_it(("agrees with its parts on the host: %s%s"):format(name_of(case), metrics
+                and ", metrics" or ""),
                 function()
                     local host = problem(table.unpack(case))
                     local there = copy_to("cuda:0", host)
@@ -207,10 +215,12 @@ describe("rl_step", function()
                 local host = problem(grid, grid, { 3, 3, 3 }, {})
                 local all = copy_to("cuda:0", host)
                 local work <close> = mb.embed(all.estimate, grid)
-                local known = mb.op.estimate("rl_step", { estimate = all.estimate, work = work, otf = all.otf,
+                local known = mb.op.estimate("rl_step", { estimate = all.estimate, work = work,
+                    otf = all.otf,
                     image = all.image }, { metrics = metrics }, { device = "cuda:0" })
                 local peak = mb.pool.peak(function()
-                    local _, _, metric = mb.rl_step(all.estimate, work, all.otf, all.image, { metrics = metrics })
+                    local _, _, metric = mb.rl_step(all.estimate, work, all.otf, all.image,
+                        { metrics = metrics })
                     if metric then
                         metric:release()
                     end
@@ -231,7 +241,8 @@ describe("rl_step", function()
         assert.matches("padded rows of the estimate's grid are",
             (helper.failure(mb.rl_step, all.estimate, all.estimate, all.otf, all.image)))
         assert.matches("the half spectrum of this grid is",
-            (helper.failure(mb.rl_step, all.estimate, work, all.otf:view({ 1, 5 }, mb.all), all.image)))
+            (helper.failure(mb.rl_step, all.estimate, work, all.otf:view({ 1, 5 }, mb.all),
+                all.image)))
         assert.matches("axis 2: an image of 20 on a grid of",
             (helper.failure(mb.rl_step, all.estimate, work, all.otf, mb.zeros { 5, 20 })))
         release(all)

@@ -4,8 +4,10 @@ local helper = require "spec.helper"
 helper.each_device(function(device, test)
     describe("rl_tile_ratio on " .. device:match("^%a+"), function()
         test("is rl_ratio on views, and its misfits add up over tiles", function()
-            local grid <close> = mb.random({ 5, 7, 12 }, { seed = 1, low = 0.2, high = 2, device = device })
-            local image <close> = mb.random({ 5, 7, 11 }, { seed = 2, dtype = "u16", high = 9, device = device })
+            local grid <close> = mb.random({ 5, 7, 12 },
+                { seed = 1, low = 0.2, high = 2, device = device })
+            local image <close> = mb.random({ 5, 7, 11 }, { seed = 2, dtype = "u16", high = 9,
+                device = device })
             local whole <close> = grid:copy()
             local _, all = mb.rl_ratio(whole, image, { eps = 0.5, metrics = true })
             local _ <close> = all

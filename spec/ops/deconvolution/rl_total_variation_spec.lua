@@ -36,6 +36,7 @@ describe("rl_total_variation", function()
         mb.rl_total_variation(x, a, { lambda = 0.1, epsilon = 0.1 })
         mb.rl_total_variation(larger, b, { lambda = 0.2, epsilon = 0.1, spacing = 2 })
         helper.assert_close(a, b, 1e-5)
-        assert.matches("spacing", (helper.failure(mb.rl_total_variation, x, a, { spacing = { 1, 2 } })))
+        assert.matches("spacing",
+            (helper.failure(mb.rl_total_variation, x, a, { spacing = { 1, 2 } })))
     end)
 end)

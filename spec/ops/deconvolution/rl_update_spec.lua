@@ -31,10 +31,12 @@ describe("rl_update", function()
 
     for _, case in ipairs {
         { { 9 }, { 4 }, { 1 }, { 12 } }, { { 5, 6 }, { 3, 4 }, { 0, 3 }, { 8, 9 } },
-        { { 5, 6, 7 }, { 3, 2, 5 }, { 1, 1, 2 }, { 8, 8, 12 } }, { { 3, 3, 3 }, { 5, 7, 4 }, { 4, 2, 0 }, { 7, 9, 6 } },
+        { { 5, 6, 7 }, { 3, 2, 5 }, { 1, 1, 2 }, { 8, 8, 12 } },
+        { { 3, 3, 3 }, { 5, 7, 4 }, { 4, 2, 0 }, { 7, 9, 6 } },
     } do
         local window, kernel, center, grid = table.unpack(case)
-        it(("normalises by table as by the array: window %s, PSF %s"):format(table.concat(window, "x"),
+        it(("normalises by table as by the array: window %s, PSF %s"):format(table.concat(window,
+            "x"),
             table.concat(kernel, "x")), function()
             local h <close> = mb.random(kernel, { seed = 5 }) -- asymmetric in every axis
             local normaliser <close> = normaliser_of(h, window, grid, center)

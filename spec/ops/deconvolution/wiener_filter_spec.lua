@@ -10,7 +10,8 @@ describe("wiener_filter", function()
             for i = 1, 3 do
                 for j = 1, 5 do
                     local hr, hi = y[i][j][1], y[i][j][2]
-                    local r = 4 * math.sin(math.pi * (i - 1) / 3) ^ 2 + 4 * math.sin(math.pi * (j - 1) / 9) ^ 2
+                    local r = 4 * math.sin(math.pi * (i - 1) / 3) ^ 2 + 4 * math.sin(math.pi * (j
+                        - 1) / 9) ^ 2
                     local bottom = hr * hr + hi * hi + 0.1 * (laplacian and r * r or 1)
                     expected[#expected + 1] = 2 * (x[i][j][1] * hr + x[i][j][2] * hi) / bottom
                     expected[#expected + 1] = 2 * (x[i][j][2] * hr - x[i][j][1] * hi) / bottom

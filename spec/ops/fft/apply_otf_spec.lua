@@ -39,12 +39,14 @@ helper.each_device(function(device, it_on)
     describe("apply_otf on " .. device, function()
         for _, shape in ipairs { { 6, 10, 12 }, { 5, 7, 9 }, { 9, 15 }, { 8, 16 }, { 21 } } do
             for _, conj in ipairs { false, true } do
-                it_on(("is transform, product, transform back: %s%s"):format(table.concat(shape, " x "), conj and
+                it_on(("is transform, product, transform back: %s%s"):format(table.concat(shape,
+                    " x "), conj and
                     ", conjugate" or ""), function()
                     local extents, half = padded(shape)
                     local n = shape[#shape]
                     local grid <close> = mb.random(extents, { seed = 1, low = -1, device = device })
-                    local otf <close> = mb.random(half, { dtype = "c64", seed = 2, low = -1, device = device })
+                    local otf <close> = mb.random(half, { dtype = "c64", seed = 2, low = -1,
+                        device = device })
                     local other <close> = grid:copy()
                     by_steps(other, otf, n, { conj = conj, scale = 0.5 })
                     assert.equal(grid, mb.apply_otf(grid, otf, { n = n, conj = conj, scale = 0.5 }))
@@ -64,10 +66,12 @@ helper.each_device(function(device, it_on)
             assert.equal(0, grid:min())
         end)
 
-        it_on("shifts by the transfer function of a shifted impulse, and back by its conjugate", function()
+        it_on("shifts by the transfer function of a shifted impulse, and back by its conjugate",
+            function()
             local shape = { 16, 64, 128 }
             local psf <close> = mb.array({ { { 1 } } }, { device = device })
-            local otf <close> = mb.otf(psf, shape, { center = { -3, 5, -2 }, scale = 1 / (16 * 64 * 128) })
+            local otf <close> = mb.otf(psf, shape,
+                { center = { -3, 5, -2 }, scale = 1 / (16 * 64 * 128) })
             local grid <close> = mb.zeros({ 16, 64, 130 }, { device = device })
             local voxel <close> = grid:view({ 2, 2 }, { 4, 4 }, { 100, 100 })
             voxel:fill(1)
@@ -85,15 +89,20 @@ describe("apply_otf", function()
         local grid <close> = mb.ones { 4, 6, 8 }
         local otf <close> = mb.zeros({ 4, 6, 4 }, { dtype = "c64" })
         local other <close> = mb.zeros({ 4, 5, 4 }, { dtype = "c64" })
-        assert.matches("rows of n = 9 samples have 10 elements, not 8", (helper.failure(mb.apply_otf, grid, otf, { n = 9 })))
-        assert.matches("the half spectrum of this grid is", (helper.failure(mb.apply_otf, grid, other)))
+        assert.matches("rows of n = 9 samples have 10 elements, not 8",
+            (helper.failure(mb.apply_otf, grid, otf, { n = 9 })))
+        assert.matches("the half spectrum of this grid is",
+            (helper.failure(mb.apply_otf, grid, other)))
     end)
 
     -- Every length of every axis that the fused passes take, and grids beside them. The host is the
     -- reference: FFTW.
-    local grids = { { 16, 64, 128 }, { 32, 128, 256 }, { 64, 64, 512 }, { 128, 128, 128 }, { 256, 64, 128 }, { 512, 64, 128 },
-        { 1024, 64, 128 }, { 2048, 64, 128 }, { 16, 256, 1024 }, { 16, 512, 128 }, { 16, 1024, 2048 }, { 16, 2048, 128 },
-        { 16, 64, 4096 }, { 16, 2048, 512 }, { 100, 256, 256 }, { 8, 64, 128 }, { 16, 96, 128 }, { 17, 63, 127 }, { 16, 64, 129 } }
+    local grids = { { 16, 64, 128 }, { 32, 128, 256 }, { 64, 64, 512 }, { 128, 128, 128 },
+        { 256, 64, 128 }, { 512, 64, 128 },
+        { 1024, 64, 128 }, { 2048, 64, 128 }, { 16, 256, 1024 }, { 16, 512, 128 },
+        { 16, 1024, 2048 }, { 16, 2048, 128 },
+        { 16, 64, 4096 }, { 16, 2048, 512 }, { 100, 256, 256 }, { 8, 64, 128 }, { 16, 96, 128 },
+        { 17, 63, 127 }, { 16, 64, 129 } }
     for _, shape in ipairs(grids) do
         helper.gpu_it("agrees with the host: " .. table.concat(shape, " x "), function()
             local extents, half = padded(shape)
@@ -119,13 +128,16 @@ describe("apply_otf", function()
         end)
     end
 
-    helper.gpu_it("takes no work area for powers of two, and what its estimate says for all", function()
+    helper.gpu_it("takes no work area for powers of two, and what its estimate says for all",
+        function()
         for _, shape in ipairs { { 32, 64, 128 }, { 32, 60, 128 }, { 32, 64, 126 } } do
             local extents, half = padded(shape)
             local grid <close> = mb.zeros(extents, { device = "cuda:0" })
             local otf <close> = mb.zeros(half, { dtype = "c64", device = "cuda:0" })
-            local known = mb.op.estimate("apply_otf", { grid = grid, otf = otf }, {}, { device = "cuda:0" })
-            assert.equal(known.peak, (mb.pool.peak(function() mb.apply_otf(grid, otf) end, "cuda:0")))
+            local known = mb.op.estimate("apply_otf", { grid = grid, otf = otf }, {},
+                { device = "cuda:0" })
+            assert.equal(known.peak,
+                (mb.pool.peak(function() mb.apply_otf(grid, otf) end, "cuda:0")))
             if shape[2] == 64 and shape[3] == 128 then
                 assert.is_true(known.peak <= 512 * 8, known.peak .. " bytes")
             end

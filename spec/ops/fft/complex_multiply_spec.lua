@@ -15,7 +15,8 @@ describe("complex_multiply", function()
             for i = 0, #x // 2 - 1 do
                 local j = i % (#y // 2)
                 local ar, ai, br, bi = x[2 * i + 1], x[2 * i + 2], y[2 * j + 1], sign * y[2 * j + 2]
-                expected[2 * i + 1], expected[2 * i + 2] = 3 * (ar * br - ai * bi), 3 * (ar * bi + ai * br)
+                expected[2 * i + 1], expected[2 * i + 2] = 3 * (ar * br - ai * bi),
+                    3 * (ar * bi + ai * br)
             end
             assert.equal(a, mb.complex_multiply(a, b, { conj = conj, scale = 3 }))
             helper.assert_close(expected, helper.flatten(a:to_table()), 1e-6)

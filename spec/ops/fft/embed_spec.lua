@@ -31,8 +31,10 @@ describe("embed", function()
     it("is mb.pad of a permuted image, axis by axis", function()
         local image <close> = mb.random({ 5, 3, 4 }, { seed = 2 })
         local turned <close> = image:permute(3, 1, 2)
-        local padded <close> = mb.pad(turned, { before = { 2, 0, 3 }, after = { 3, 4, 2 }, mode = "symmetric" })
-        local grid <close> = mb.embed(turned, { 9, 9, 8 }, { before = { 2, 0, 3 }, boundary = "reflect" })
+        local padded <close> = mb.pad(turned, { before = { 2, 0, 3 }, after = { 3, 4, 2 },
+            mode = "symmetric" })
+        local grid <close> = mb.embed(turned, { 9, 9, 8 },
+            { before = { 2, 0, 3 }, boundary = "reflect" })
         local samples <close> = grid:view(mb.all, mb.all, { 1, 8 })
         helper.assert_close(padded, samples, 0)
     end)

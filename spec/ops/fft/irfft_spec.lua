@@ -2,7 +2,8 @@ local mb = require "moonbeam"
 local helper = require "spec.helper"
 
 describe("irfft", function()
-    for _, shape in ipairs { { 1 }, { 2 }, { 16 }, { 3, 7 }, { 2, 6, 5 }, { 4, 3, 8 }, { 2, 3, 4, 9 } } do
+    for _, shape in ipairs { { 1 }, { 2 }, { 16 }, { 3, 7 }, { 2, 6, 5 }, { 4, 3, 8 },
+        { 2, 3, 4, 9 } } do
         it("undoes rfft of " .. table.concat(shape, " x "), function()
             for axes = 1, math.min(3, #shape) do
                 local n, points = shape[#shape], 1
@@ -16,7 +17,8 @@ describe("irfft", function()
                 assert.equal("f32", r.dtype)
                 helper.assert_close(a, r, 1e-6)
                 assert.same(before, spectrum:to_table())
-                local raw <close> = mb.irfft(spectrum, { axes = axes, n = n, normalise = false, consume = true })
+                local raw <close> = mb.irfft(spectrum, { axes = axes, n = n, normalise = false,
+                    consume = true })
                 local scaled <close> = a * points
                 helper.assert_close(scaled, raw, 1e-6)
             end
@@ -42,7 +44,8 @@ describe("irfft", function()
     it("says what is wrong", function()
         local a <close> = mb.zeros({ 3, 5 }, { dtype = "c64" })
         for _, case in ipairs {
-            { "n", { n = 7 } }, { "n", { n = 10 } }, { "axes", { axes = 3 } }, { "in_place", { in_place = true } },
+            { "n", { n = 7 } }, { "n", { n = 10 } }, { "axes", { axes = 3 } },
+            { "in_place", { in_place = true } },
         } do
             local text, err = helper.failure(mb.irfft, a, case[2])
             assert.equal("argument", err.code, text)

@@ -9,7 +9,8 @@ local fft = mb.fft
 helper.each_device(function(device, test)
     describe("fft over named axes on " .. device:match("^%a+"), function()
         for _, case in ipairs(reference.rfftn) do
-            test(("rfftn is scipy's: %s over %s"):format(table.concat(case.shape, "x"), table.concat(case.axes, ", ")), function()
+            test(("rfftn is scipy's: %s over %s"):format(table.concat(case.shape, "x"),
+                table.concat(case.axes, ", ")), function()
                 local a <close> = inputs.array(case.shape, 5, device)
                 local f <close> = fft.rfftn(a, { axes = case.axes })
                 helper.assert_close(case.result, f, 1e-6)
@@ -19,7 +20,8 @@ helper.each_device(function(device, test)
             end)
         end
         for _, case in ipairs(reference.fftn) do
-            test(("fftn is scipy's: %s over %s"):format(table.concat(case.shape, "x"), table.concat(case.axes, ", ")), function()
+            test(("fftn is scipy's: %s over %s"):format(table.concat(case.shape, "x"),
+                table.concat(case.axes, ", ")), function()
                 local a <close> = inputs.array(case.shape, 5, device)
                 local f <close> = fft.fftn(a, { axes = case.axes })
                 assert.equal("c64", f.dtype)
@@ -30,7 +32,8 @@ helper.each_device(function(device, test)
             end)
         end
         for _, case in ipairs(reference.fftshift) do
-            test(("fftshift is scipy's: %s over %s"):format(table.concat(case.shape, "x"), table.concat(case.axes, ", ")), function()
+            test(("fftshift is scipy's: %s over %s"):format(table.concat(case.shape, "x"),
+                table.concat(case.axes, ", ")), function()
                 local a <close> = mb.random(case.shape, { seed = 6, device = device })
                 local before = helper.flatten(a:to_table())
                 local shifted <close> = fft.fftshift(a, { axes = case.axes })

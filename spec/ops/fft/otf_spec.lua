@@ -36,7 +36,8 @@ describe("otf", function()
         for z = 0, 2 do
             for y = 0, 3 do
                 for x = 0, 4 do
-                    local voxel <close> = grid:view({ (z - 1) % 6 + 1, (z - 1) % 6 + 1 }, { (y - 1) % 7 + 1, (y - 1) % 7 + 1 },
+                    local voxel <close> = grid:view({ (z - 1) % 6 + 1, (z - 1) % 6 + 1 },
+                        { (y - 1) % 7 + 1, (y - 1) % 7 + 1 },
                         { (x - 2) % 9 + 1, (x - 2) % 9 + 1 })
                     voxel:fill((h:item(z + 1, y + 1, x + 1)))
                 end
@@ -75,17 +76,21 @@ describe("otf", function()
     end)
 
     -- Few planes: only they are filled and transformed, the pass along z makes the others.
-    for _, case in ipairs { { 16, 4, 1 }, { 16, 3, 2.5 }, { 32, 8, 0 }, { 64, 16, 20 }, { 128, 1, 0 }, { 256, 5, -3 },
+    for _, case in ipairs { { 16, 4, 1 }, { 16, 3, 2.5 }, { 32, 8, 0 }, { 64, 16, 20 },
+        { 128, 1, 0 }, { 256, 5, -3 },
         { 512, 7, 3.25 }, { 1024, 9, 4 }, { 2048, 3, 1 }, { 64, 17, 8 }, { 48, 4, 1 } } do
         local n, k, center = table.unpack(case)
-        helper.gpu_it(("agrees with the host: %d planes of %d, centre %g"):format(k, n, center), function()
+        helper.gpu_it(("agrees with the host: %d planes of %d, centre %g"):format(k, n, center),
+            function()
             local h <close> = mb.random({ k, 5, 4 }, { seed = n })
             local there <close> = h:to("cuda:0")
             local size, options = { n, 12, 14 }, { center = { center, 2, 1.5 }, scale = 0.5 }
             local expected <close> = mb.otf(h, size, options)
-            local known = mb.op.estimate("otf", { psf = there }, { size = size, center = options.center }, { device = "cuda:0" })
+            local known = mb.op.estimate("otf", { psf = there },
+                { size = size, center = options.center }, { device = "cuda:0" })
             local otf
-            assert.equal(known.peak, (mb.pool.peak(function() otf = mb.otf(there, size, options) end, "cuda:0")))
+            assert.equal(known.peak,
+                (mb.pool.peak(function() otf = mb.otf(there, size, options) end, "cuda:0")))
             local back <close> = otf:to("host")
             otf:release()
             helper.assert_close(expected, back, 1e-6)

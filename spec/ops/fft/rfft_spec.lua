@@ -15,7 +15,8 @@ local function expected(a, axes)
 end
 
 describe("rfft", function()
-    for _, shape in ipairs { { 1 }, { 2 }, { 16 }, { 3, 7 }, { 2, 6, 5 }, { 4, 3, 8 }, { 2, 3, 4, 9 } } do
+    for _, shape in ipairs { { 1 }, { 2 }, { 16 }, { 3, 7 }, { 2, 6, 5 }, { 4, 3, 8 },
+        { 2, 3, 4, 9 } } do
         it("is half of the complex transform of " .. table.concat(shape, " x "), function()
             for axes = 1, math.min(3, #shape) do
                 local a <close> = mb.random(shape, { seed = axes, low = -1 })

@@ -6,7 +6,8 @@ local reference = require "spec.fixtures.scipy_filters"
 helper.each_device(function(device, test)
     describe("adaptive_threshold on " .. device:match("^%a+"), function()
         for i, case in ipairs(reference.threshold) do
-            test(("is a > skimage.filters.threshold_local: %s, %s (%d)"):format(case.method, table.concat(case.shape, "x"), i),
+            test(("is a > skimage.filters.threshold_local: %s, %s (%d)"):format(case.method,
+                table.concat(case.shape, "x"), i),
                 function()
                     local a <close> = inputs.array(case.shape, 2, device)
                     local settings = { method = case.method, offset = case.offset }
@@ -35,7 +36,8 @@ helper.each_device(function(device, test)
                 count = count + 12
             end
             local counts <close> = a:cast("u16")
-            local mask <close> = mb.adaptive_threshold(counts, 15, { axes = { 2, 3 }, method = "mean", offset = -90 })
+            local mask <close> = mb.adaptive_threshold(counts, 15,
+                { axes = { 2, 3 }, method = "mean", offset = -90 })
             assert.equal(0, mask[1]:sum())
             local second <close> = mask[2]
             assert.equal(count, second:sum())

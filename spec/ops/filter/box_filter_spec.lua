@@ -6,16 +6,19 @@ local reference = require "spec.fixtures.scipy_filters"
 helper.each_device(function(device, test)
     describe("box_filter on " .. device:match("^%a+"), function()
         for i, case in ipairs(reference.box) do
-            test(("is scipy.ndimage.uniform_filter: %s, %s (%d)"):format(table.concat(case.shape, "x"), case.mode, i), function()
+            test(("is scipy.ndimage.uniform_filter: %s, %s (%d)"):format(table.concat(case.shape,
+                "x"), case.mode, i), function()
                 local a <close> = inputs.array(case.shape, 1, device)
-                local b <close> = mb.box_filter(a, case.size, { mode = case.mode, axes = case.axes, value = 0.25 })
+                local b <close> = mb.box_filter(a, case.size, { mode = case.mode, axes = case.axes,
+                    value = 0.25 })
                 assert.same(case.shape, b.shape)
                 helper.assert_close(case.result, b, 1e-6)
             end)
         end
 
         test("is exact on whole numbers and does not drift along a line", function()
-            local a <close> = mb.random({ 3, 20000 }, { seed = 1, dtype = "u16", high = 65536, device = device })
+            local a <close> = mb.random({ 3, 20000 }, { seed = 1, dtype = "u16", high = 65536,
+                device = device })
             local b <close> = mb.box_filter(a, { 1, 5 }, { mode = "wrap" })
             local x, y = a:to_table(), b:to_table()
             for row = 1, 3 do
@@ -53,14 +56,18 @@ describe("box_filter", function()
     it("explains wrong sizes and axes", function()
         local a <close> = mb.ones { 4, 5 }
         assert.matches("whole number", (helper.failure(mb.box_filter, a, 2.5)))
-        assert.matches("one for each of the 2 axes", (helper.failure(mb.box_filter, a, { 3, 3, 3 })))
+        assert.matches("one for each of the 2 axes",
+            (helper.failure(mb.box_filter, a, { 3, 3, 3 })))
         assert.matches("axis 2 twice", (helper.failure(mb.box_filter, a, 3, { axes = { 2, -1 } })))
-        assert.matches("1 to 2, or %-1 to %-2", (helper.failure(mb.box_filter, a, 3, { axes = { 3 } })))
-        assert.matches("did you mean 'symmetric'", (helper.failure(mb.box_filter, a, 3, { mode = "symetric" })))
+        assert.matches("1 to 2, or %-1 to %-2",
+            (helper.failure(mb.box_filter, a, 3, { axes = { 3 } })))
+        assert.matches("did you mean 'symmetric'",
+            (helper.failure(mb.box_filter, a, 3, { mode = "symetric" })))
     end)
 
     it("takes a buffer of lines as scratch on the host, not an array", function()
-        local known = mb.op.estimate("box_filter", { { "f32", 64, 256, 256 } }, { size = 9 }, { device = "host" })
+        local known = mb.op.estimate("box_filter", { { "f32", 64, 256, 256 } }, { size = 9 },
+            { device = "host" })
         assert.is_true(known.scratch < 4 * 64 * 256 * 256 / 50, tostring(known.scratch))
     end)
 end)

@@ -6,9 +6,11 @@ local reference = require "spec.fixtures.scipy_filters"
 helper.each_device(function(device, test)
     describe("gaussian_filter on " .. device:match("^%a+"), function()
         for i, case in ipairs(reference.gaussian) do
-            test(("is scipy.ndimage.gaussian_filter: %s, %s (%d)"):format(table.concat(case.shape, "x"), case.mode, i), function()
+            test(("is scipy.ndimage.gaussian_filter: %s, %s (%d)"):format(table.concat(case.shape,
+                "x"), case.mode, i), function()
                 local a <close> = inputs.array(case.shape, 1, device)
-                local b <close> = mb.gaussian_filter(a, case.sigma, { mode = case.mode, axes = case.axes, value = 0.25,
+                local b <close> = mb.gaussian_filter(a, case.sigma,
+                    { mode = case.mode, axes = case.axes, value = 0.25,
                     truncate = case.truncate })
                 assert.same(case.shape, b.shape)
                 helper.assert_close(case.result, b, 1e-6)
@@ -33,7 +35,8 @@ helper.each_device(function(device, test)
             end
         end)
 
-        test("spreads what is not a number as far as its window, along every axis and no further", function()
+        test("spreads what is not a number as far as its window, along every axis and no further",
+            function()
             for _, sigma in ipairs { 0.5, 1, 2.5, 200 } do
                 local radius = math.floor(4 * sigma + 0.5)
                 for axis = 1, 2 do
@@ -45,18 +48,21 @@ helper.each_device(function(device, test)
                     local bad <close> = a:view(table.unpack(at))
                     bad:fill(0 / 0)
                     local b <close> = mb.gaussian_filter(a, sigma, { axes = axis })
-                    for _, place in ipairs { middle - radius - 1, middle - radius, middle, middle + radius, middle + radius + 1 } do
+                    for _, place in ipairs { middle - radius - 1, middle - radius, middle,
+                        middle + radius, middle + radius + 1 } do
                         local index = { 2, 2 }
                         index[axis] = place
                         local value = b:item(table.unpack(index))
-                        assert.equal(math.abs(place - middle) <= radius, value ~= value, ("sigma %g, %d"):format(sigma, place - middle))
+                        assert.equal(math.abs(place - middle) <= radius, value ~= value,
+                            ("sigma %g, %d"):format(sigma, place - middle))
                     end
                 end
             end
         end)
 
         test("leaves an array as it is with sigma 0", function()
-            local a <close> = mb.random({ 6, 7 }, { dtype = "u16", seed = 3, high = 1000, device = device })
+            local a <close> = mb.random({ 6, 7 }, { dtype = "u16", seed = 3, high = 1000,
+                device = device })
             local b <close> = mb.gaussian_filter(a, 0)
             assert.equal("f32", b.dtype)
             helper.assert_close(a, b, 0)
@@ -68,6 +74,7 @@ describe("gaussian_filter", function()
     it("explains what does not fit", function()
         local a <close> = mb.ones { 4, 5 }
         assert.matches("sigma", (helper.failure(mb.gaussian_filter, a, -1)))
-        assert.matches("one for each of the 1 axes", (helper.failure(mb.gaussian_filter, a, { 1, 2 }, { axes = 2 })))
+        assert.matches("one for each of the 1 axes",
+            (helper.failure(mb.gaussian_filter, a, { 1, 2 }, { axes = 2 })))
     end)
 end)

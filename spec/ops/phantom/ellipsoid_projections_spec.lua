@@ -4,7 +4,8 @@ local mb = require "moonbeam"
 describe("ellipsoid_projections", function()
     it("gives chord lengths of a ball", function()
         local radius, density = 9.5, 2.5
-        local p <close> = mb.ellipsoid_projections({density, radius, radius, radius, 0, 0, 0, 0}, {0, 0.4}, {0, 5}, 31,
+        local p <close> = mb.ellipsoid_projections({density, radius, radius, radius, 0, 0, 0, 0},
+            {0, 0.4}, {0, 5}, 31,
             {subrays = 1})
         for row, height in ipairs {0, 5} do
             for x = 0, 30 do
@@ -19,11 +20,13 @@ describe("ellipsoid_projections", function()
 
     it("conserves mass at every angle for an off-centre, tilted ellipsoid", function()
         local a, b, c, density = 8, 5, 6, 1.5
-        local p <close> = mb.ellipsoid_projections({density, a, b, c, 4, -3, 1, 0.7}, {0, 0.3, 1.2, 2.9}, {1}, 64,
+        local p <close> = mb.ellipsoid_projections({density, a, b, c, 4, -3, 1, 0.7},
+            {0, 0.3, 1.2, 2.9}, {1}, 64,
             {center = 30})
         local mass <close> = mb.reduce(p, "sum", {axis = 3})
         for angle = 1, 4 do
-            assert.near(density * math.pi * a * b, mass:item(angle, 1), 0.02 * density * math.pi * a * b)
+            assert.near(density * math.pi * a * b, mass:item(angle, 1),
+                0.02 * density * math.pi * a * b)
         end
     end)
 
@@ -38,7 +41,8 @@ describe("ellipsoid_projections", function()
                 local value = p:item(k, 1, u + 1)
                 sum, moment = sum + value, moment + value * u
             end
-            assert.near(x * math.cos(angle) + y * math.sin(angle) + 18.5 + shifts[k], moment / sum, 0.02)
+            assert.near(x * math.cos(angle) + y * math.sin(angle) + 18.5 + shifts[k], moment / sum,
+                0.02)
         end
     end)
 

@@ -12,7 +12,8 @@ local function filtered(slices, angles, n, device)
     for z = 1, slices do
         heights[z] = 0.2 * n * math.sin(z)
     end
-    local frames <close> = mb.ellipsoid_projections(ellipsoids, angles, heights, n, {device = device})
+    local frames <close> = mb.ellipsoid_projections(ellipsoids, angles, heights, n,
+        {device = device})
     local sino <close> = frames:permute(2, 1, 3)
     return mb.ramp_filter(sino)
 end
@@ -57,7 +58,8 @@ local function error_of(slices, expected)
             local from <close> = slices:view(z, line.y + 1, mb.all)
             local values = from:to_table()
             for _, pixel in ipairs(line) do
-                difference, norm = difference + (values[pixel.x + 1] - pixel.value) ^ 2, norm + pixel.value ^ 2
+                difference, norm = difference + (values[pixel.x + 1] - pixel.value) ^ 2,
+                    norm + pixel.value ^ 2
             end
         end
     end
@@ -88,7 +90,9 @@ local function check(device, n, slice_counts, angle_counts)
                     fast = {relative(fast, exact), count >= 640 and 1e-4 or 0},
                 } do
                     local err, bound = table.unpack(case)
-                    assert.is_true(err <= bound, ("%d columns, %d slices, %d angles %s, %s: error %.2g"):format(n, slices, count,
+                    assert.is_true(err <= bound,
+                        ("%d columns, %d slices, %d angles %s, %s: error %.2g"):format(n, slices,
+                        count,
                         set.name, accuracy, err))
                 end
             end

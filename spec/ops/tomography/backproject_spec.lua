@@ -17,7 +17,8 @@ local function reference(sino, angles, o)
         for x = 0, nx - 1 do
             local X, Y, sum = x - (nx - 1) / 2, (ny - 1) / 2 - y, 0
             for k, t in ipairs(angles) do
-                local u = X * math.cos(t) + Y * math.sin(t) + center + (o.shifts and o.shifts[k] or 0)
+                local u = X * math.cos(t) + Y * math.sin(t) + center + (o.shifts and o.shifts[k]
+                    or 0)
                 local i = math.floor(u)
                 local w = u - i
                 sum = sum + (sino[k][i + 1] or 0) * (1 - w) + (sino[k][i + 2] or 0) * w
@@ -49,7 +50,8 @@ describe("backproject", function()
     for _, case in ipairs {
         { 5, 7, {} }, { 9, 16, {} }, { 20, 33, {} }, { 3, 1, { size = { 4 } } },
         { 7, 20, { size = { 19, 23 }, center = 8.25 } }, { 4, 21, { size = { 50, 40 } } },
-        { 6, 17, { circle = 0.9, circle_value = -3 } }, { 6, 40, { size = { 33, 64 }, circle = 0.5 } },
+        { 6, 17, { circle = 0.9, circle_value = -3 } },
+        { 6, 40, { size = { 33, 64 }, circle = 0.5 } },
         { 6, 24, { scale = 1, center = -100 } }, { 6, 24, { scale = 1, center = 35.5 } },
         { 5, 19, { shifts = { 0.5, -1.25, 3, 100, -1e6 } } },
         { 137, 18, {} },
@@ -66,7 +68,8 @@ describe("backproject", function()
                 end
                 local r <close> = mb.backproject(sino, angles, given)
                 local t = sino:to_table()
-                helper.assert_close({ reference(t[1], angles, o), reference(t[2], angles, o) }, r, 2e-6)
+                helper.assert_close({ reference(t[1], angles, o), reference(t[2], angles, o) }, r,
+                    2e-6)
             end)
         end
     end
@@ -75,7 +78,8 @@ describe("backproject", function()
         local angles = random_angles(11)
         local sino <close> = mb.random({ 11, 45 }, { seed = 3 })
         local whole <close> = mb.backproject(sino, angles, { circle = 0.95 })
-        for _, roi in ipairs { { 0, 45, 0, 45 }, { 0, 1, 44, 45 }, { 17, 30, 3, 40 }, { 15, 33, 16, 32 } } do
+        for _, roi in ipairs { { 0, 45, 0, 45 }, { 0, 1, 44, 45 }, { 17, 30, 3, 40 },
+            { 15, 33, 16, 32 } } do
             local part <close> = mb.backproject(sino, angles, { circle = 0.95, roi = roi })
             assert.same(crop(whole:to_table(), roi), part:to_table())
         end
@@ -174,7 +178,8 @@ describe("backproject", function()
     end)
 
     it("is estimated without angles", function()
-        local with = mb.op.estimate("backproject", { { "f32", 3, 5, 17 } }, { angles = { 1, 2, 3, 4, 5 } })
+        local with = mb.op.estimate("backproject", { { "f32", 3, 5, 17 } },
+            { angles = { 1, 2, 3, 4, 5 } })
         local without = mb.op.estimate("backproject", { { "f32", 3, 5, 17 } }, {})
         assert.equal(with.peak, without.peak)
     end)
@@ -225,7 +230,8 @@ describe("backproject in fast mode", function()
         for _, case in ipairs { { 1, 1 }, { 5, 1e-12 }, { 67, 1e9 } } do
             local rows, scale = table.unpack(case)
             local angles = mb.tomo.angles(640)
-            local sino <close> = mb.random({ rows, 640, 90 }, { seed = rows, low = -scale, high = scale })
+            local sino <close> = mb.random({ rows, 640, 90 },
+                { seed = rows, low = -scale, high = scale })
             local exact <close> = mb.backproject(sino, angles)
             local on_gpu <close> = sino:to("cuda:0")
             local fast <close> = mb.backproject(on_gpu, angles, { accuracy = "fast" })
@@ -238,7 +244,8 @@ describe("backproject in fast mode", function()
     helper.gpu_it("is the exact mode for fewer than 640 angles", function()
         for _, count in ipairs { 1, 639 } do
             local angles = random_angles(count)
-            local sino <close> = mb.random({ 37, count, 50 }, { seed = count, low = -1, device = "cuda:0" })
+            local sino <close> = mb.random({ 37, count, 50 },
+                { seed = count, low = -1, device = "cuda:0" })
             local exact <close> = mb.backproject(sino, angles, { accuracy = "exact" })
             local fast <close> = mb.backproject(sino, angles, { accuracy = "fast" })
             assert.same(exact:to_table(), fast:to_table())
@@ -249,10 +256,14 @@ end)
 -- A slice as other devices' kernels make it: the same call in a process that takes the GPU for an
 -- older one.
 describe("backproject on older devices", function()
-    local CASES = { -- slices, angles, columns, options; every size of block with and without a rest, every format
-        { 3, 40, 61, "{}" }, { 7, 40, 61, "{}" }, { 16, 33, 100, "{}" }, { 31, 9, 64, "{circle = 0.8, circle_value = 2}" },
-        { 48, 21, 150, "{shifts = true}" }, { 64, 300, 70, "{}" }, { 133, 65, 90, "{roi = {3, 70, 20, 89}}" },
-        { 5, 641, 33, "{}" }, { 13, 640, 120, "{}" }, { 32, 2048, 34, "{}" }, { 35, 701, 40, "{size = {300, 20}, center = 3}" },
+    -- slices, angles, columns, options; every size of block with and without a rest, every format
+    local CASES = {
+        { 3, 40, 61, "{}" }, { 7, 40, 61, "{}" }, { 16, 33, 100, "{}" },
+        { 31, 9, 64, "{circle = 0.8, circle_value = 2}" },
+        { 48, 21, 150, "{shifts = true}" }, { 64, 300, 70, "{}" },
+        { 133, 65, 90, "{roi = {3, 70, 20, 89}}" },
+        { 5, 641, 33, "{}" }, { 13, 640, 120, "{}" }, { 32, 2048, 34, "{}" },
+        { 35, 701, 40, "{size = {300, 20}, center = 3}" },
         { 84, 4200, 50, "{circle = 0.9, circle_value = 2}" },
     }
     local SCRIPT = [[

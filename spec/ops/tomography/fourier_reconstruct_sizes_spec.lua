@@ -6,7 +6,8 @@ local definition = require "spec.fixtures.fourier_definition"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 
-local CHUNK_BOUND = {fast = 2e-5, exact = 1e-6} -- of slices' norms; a coarser grid amplifies rounding in the image's corners
+-- of slices' norms; a coarser grid amplifies rounding in the image's corners
+local CHUNK_BOUND = {fast = 2e-5, exact = 1e-6}
 local HOST_BOUND = {fast = 3e-5, exact = 1.5e-6}
 
 -- One angle shows its rows as they are: nothing averages out.
@@ -47,7 +48,8 @@ local function references(bases, angles, n, axis, circle)
         local X, Y = x - (n - 1) / 2, (n - 1) / 2 - y
         if X * X + Y * Y < (radius - 1) ^ 2 then
             local values = definition.at(lists, angles, n, axis, period, X, Y)
-            pixels[#pixels + 1] = {x = x, y = y, phantom = {values[1], values[2]}, noise = {values[3], values[4]}}
+            pixels[#pixels + 1] = {x = x, y = y, phantom = {values[1], values[2]},
+                noise = {values[3], values[4]}}
         end
     end
     return pixels
@@ -84,7 +86,8 @@ local function check_chunks(sino, angles, options, made, what)
             local alone <close> = mb.fourier_reconstruct(rows, angles, options)
             local whole <close> = made:view(part, mb.all, mb.all)
             local off = relative(alone, whole)
-            assert.is_true(off <= CHUNK_BOUND[options.accuracy], ("%s, slices %d to %d alone: %.2g"):format(what, part[1], part[2], off))
+            assert.is_true(off <= CHUNK_BOUND[options.accuracy],
+                ("%s, slices %d to %d alone: %.2g"):format(what, part[1], part[2], off))
         end
     end
 end
@@ -94,7 +97,8 @@ local function check_host(sino, angles, options, made, what)
     local expected <close> = mb.fourier_reconstruct(here, angles, options)
     local back <close> = made:to("host")
     local off = relative(back, expected)
-    assert.is_true(off <= HOST_BOUND[options.accuracy], ("%s, against the host: %.2g"):format(what, off))
+    assert.is_true(off <= HOST_BOUND[options.accuracy], ("%s, against the host: %.2g"):format(what,
+        off))
 end
 
 -- Every count of angles with another set; sizes begin with different ones, and differ in mask and
@@ -114,10 +118,12 @@ local function check(device, n, slice_counts, angle_counts, first)
                 local from <close> = sino:view({1, slices}, mb.all, mb.all)
                 for _, accuracy in ipairs {"fast", "exact"} do
                     local options = {accuracy = accuracy, circle = circle, center = axis}
-                    local what = ("%d columns, %d slices, %d angles %s, %s, %s"):format(n, slices, count, set.name, kind, accuracy)
+                    local what = ("%d columns, %d slices, %d angles %s, %s, %s"):format(n, slices,
+                        count, set.name, kind, accuracy)
                     local made <close> = mb.fourier_reconstruct(from, angles, options)
                     local err = error_of(made, pixels, kind, circle)
-                    assert.is_true(err <= bound_of(accuracy, count), ("%s: error %.2g"):format(what, err))
+                    assert.is_true(err <= bound_of(accuracy, count),
+                        ("%s: error %.2g"):format(what, err))
                     check_chunks(from, angles, options, made, what)
                     if device ~= "host" and slices == 3 and count <= 181 then
                         check_host(from, angles, options, made, what)
@@ -136,7 +142,8 @@ describe("fourier_reconstruct", function()
     end)
 
     for i, n in ipairs {511, 640, 1000, 2160, 2560} do
-        helper.gpu_it(("is its definition for %d columns, any number of slices, any angles"):format(n), function()
+        helper.gpu_it(("is its definition for %d columns, any number of slices, any angles"):format(
+            n), function()
             check("cuda:0", n, {1, 3, 33, 100}, {1, 181, 721}, i)
         end)
     end

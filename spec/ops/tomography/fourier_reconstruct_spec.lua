@@ -74,22 +74,30 @@ end
 describe("fourier_reconstruct", function()
     for _, case in ipairs {
         { 1, 1, 17, {} }, { 2, 7, 16, {} }, { 3, 20, 33, {} }, { 1, 3, 1, { size = { 4 } } },
-        { 1, 33, 51, {} }, { 2, 20, 64, { circle = 1 } }, { 5, 25, 65, { circle = 0.9, circle_value = -3 } },
-        { 2, 12, 24, { center = 8.25, size = { 19, 33 } } }, { 1, 10, 24, { center = 30, circle = 1 } },
+        { 1, 33, 51, {} }, { 2, 20, 64, { circle = 1 } },
+        { 5, 25, 65, { circle = 0.9, circle_value = -3 } },
+        { 2, 12, 24, { center = 8.25, size = { 19, 33 } } },
+        { 1, 10, 24, { center = 30, circle = 1 } },
         { 3, 9, 19, { shifts = { 0.5, -1.25, 3, 5, -1e6, 0, 0, 1, 2 }, scale = 1 } },
-        { 2, 6, 22, { weights = { 1, 0.5, 2, 0, 1, 1 }, filter = "shepp-logan", padding = "edge" } },
+        { 2, 6, 22, { weights = { 1, 0.5, 2, 0, 1, 1 }, filter = "shepp-logan",
+            padding = "edge" } },
         { 1, 8, 20, { filter = "none" } },
         { 1, 300, 12, {} }, -- more rays than the grid has cells around its middle
-        { 1, 5, 31, { roi = { 3, 12, 20, 31 } } }, { 2, 4, 30, { size = { 60, 50 }, roi = { 50, 60, 0, 7 } } },
+        { 1, 5, 31, { roi = { 3, 12, 20, 31 } } },
+        { 2, 4, 30, { size = { 60, 50 }, roi = { 50, 60, 0, 7 } } },
         -- Rows of 512 points and more, with every number of points that are kept of them.
-        { 1, 3, 129, { circle = 1 } }, { 3, 2, 130, {} }, { 1, 2, 150, {} }, { 1, 2, 220, { circle = 1 } },
-        { 2, 2, 190, { padding = "edge", filter = "cosine", shifts = { 3, -40 } } }, { 1, 2, 255, {} },
-        { 1, 2, 256, { center = 200, circle = 1 } }, { 1, 2, 200, { center = 10 } }, { 5, 2, 257, {} },
+        { 1, 3, 129, { circle = 1 } }, { 3, 2, 130, {} }, { 1, 2, 150, {} },
+        { 1, 2, 220, { circle = 1 } },
+        { 2, 2, 190, { padding = "edge", filter = "cosine", shifts = { 3, -40 } } },
+        { 1, 2, 255, {} },
+        { 1, 2, 256, { center = 200, circle = 1 } }, { 1, 2, 200, { center = 10 } },
+        { 5, 2, 257, {} },
         { 1, 2, 600, { roi = { 500, 520, 10, 30 } } },
     } do
         local rows, count, cols, options = table.unpack(case)
         for accuracy, bound in pairs { fast = 2e-4, exact = 2e-6 } do
-            it(("is the sum over %d angles of %d columns, %s"):format(count, cols, accuracy), function()
+            it(("is the sum over %d angles of %d columns, %s"):format(count, cols, accuracy),
+                function()
                 local angles = random_angles(count)
                 local sino <close> = mb.random({ rows, count, cols }, { seed = cols, low = -1 })
                 local given = {}
@@ -102,7 +110,8 @@ describe("fourier_reconstruct", function()
                     { filter = options.filter, padding = options.padding })
                 local slices, lines = result:to_table(), filtered:to_table()
                 for z = 1, rows do
-                    local off = deviation(slices[z], lines[z], angles, options, cols > 128 and 997 or cols > 30 and 17 or 3)
+                    local off = deviation(slices[z], lines[z], angles, options, cols > 128 and 997
+                        or cols > 30 and 17 or 3)
                     assert.is_true(off < bound, ("slice %d: %g"):format(z, off))
                 end
             end)
@@ -111,7 +120,8 @@ describe("fourier_reconstruct", function()
 
     -- Errors of positions on the grid would grow with the width.
     it("is as exact in wide rows", function()
-        for _, case in ipairs { { 2048, 1, { circle = 1 } }, { 4096, 2, { roi = { 0, 40, 2030, 2100 } } } } do
+        for _, case in ipairs { { 2048, 1, { circle = 1 } },
+            { 4096, 2, { roi = { 0, 40, 2030, 2100 } } } } do
             local n, count, options = table.unpack(case)
             local angles = random_angles(count)
             local sino <close> = mb.random({ count, n }, { seed = n, low = -1 })
@@ -123,7 +133,8 @@ describe("fourier_reconstruct", function()
                     return result:item(y, x)
                 end })
             end })
-            local off = deviation(slice, filtered:to_table(), angles, options, options.roi and 99 or n * n // 20 + 7)
+            local off = deviation(slice, filtered:to_table(), angles, options, options.roi and 99
+                or n * n // 20 + 7)
             assert.is_true(off < 1.5e-6, off)
         end
     end)
@@ -131,11 +142,14 @@ describe("fourier_reconstruct", function()
     it("makes parts of a slice as crops of the whole", function()
         local angles = random_angles(31)
         local sino <close> = mb.random({ 3, 31, 140 }, { seed = 9, low = -1 })
-        for _, roi in ipairs { { 0, 140, 0, 140 }, { 17, 18, 99, 140 }, { 50, 103, 61, 80 }, { 139, 140, 0, 1 } } do
+        for _, roi in ipairs { { 0, 140, 0, 140 }, { 17, 18, 99, 140 }, { 50, 103, 61, 80 },
+            { 139, 140, 0, 1 } } do
             for _, circle in ipairs { 0, 0.8 } do
-                local o = { accuracy = "exact", circle = circle, circle_value = 2, size = { 140, 140 } }
+                local o = { accuracy = "exact", circle = circle, circle_value = 2,
+                    size = { 140, 140 } }
                 local whole <close> = mb.fourier_reconstruct(sino, angles, o)
-                local crop <close> = whole:view(mb.all, { roi[1] + 1, roi[2] }, { roi[3] + 1, roi[4] })
+                local crop <close> = whole:view(mb.all, { roi[1] + 1, roi[2] },
+                    { roi[3] + 1, roi[4] })
                 o.roi = roi
                 local part <close> = mb.fourier_reconstruct(sino, angles, o)
                 -- Both are within a few hundredths of the band-limited row, whatever its period.
@@ -145,7 +159,8 @@ describe("fourier_reconstruct", function()
     end)
 
     it("is filtered back-projection, the closer the less linear interpolation damps", function()
-        for _, case in ipairs { { 64, 0.25, 6e-3 }, { 65, 0.25, 9e-3 }, { 65, 0.1, 3e-3 }, { 128, 0.1, 1e-3 } } do
+        for _, case in ipairs { { 64, 0.25, 6e-3 }, { 65, 0.25, 9e-3 }, { 65, 0.1, 3e-3 },
+            { 128, 0.1, 1e-3 } } do
             local n, cutoff, bound = table.unpack(case)
             local theta, center = mb.tomo.angles(n * 3 // 2), (n - 1) / 2 + 1.25
             local o = { filter = "hann", cutoff = cutoff, circle = 0.95, center = center }
@@ -175,10 +190,12 @@ describe("fourier_reconstruct", function()
             for k = 1, #theta do
                 shifts[k] = 2 * math.sin(k)
             end
-            local p <close> = mb.ellipsoid_projections({ 0.5, 9, 9, 1e6, 10, 15, 0, 0 }, theta, { 0 }, n,
+            local p <close> = mb.ellipsoid_projections({ 0.5, 9, 9, 1e6, 10, 15, 0, 0 }, theta,
+                { 0 }, n,
                 { center = center, shifts = shifts })
             local sino <close> = p:permute(2, 1, 3)
-            local slice <close> = mb.fourier_reconstruct(sino, theta, { center = center, shifts = shifts })
+            local slice <close> = mb.fourier_reconstruct(sino, theta,
+                { center = center, shifts = shifts })
             local x, y = math.floor((n - 1) / 2 + 10), math.floor((n - 1) / 2 - 15)
             local inside <close> = slice:view(1, { y - 3, y + 5 }, { x - 3, x + 5 })
             assert.near(0.5, inside:mean(), 0.01)
@@ -222,12 +239,14 @@ describe("fourier_reconstruct", function()
                     for first = 1, 19, size do
                         local rows <close> = sino:view { first, math.min(19, first + size - 1) }
                         local part <close> = mb.fourier_reconstruct(rows, angles)
-                        local expected <close> = whole:view { first, math.min(19, first + size - 1) }
+                        local expected <close> = whole:view { first,
+                            math.min(19, first + size - 1) }
                         assert.is_true(relative(part, expected) < 5e-6)
                     end
                 end
                 for pairs_most = 1, 8 do
-                    local again <close> = mb.fourier_reconstruct(sino, angles, { pairs = pairs_most })
+                    local again <close> = mb.fourier_reconstruct(sino, angles,
+                        { pairs = pairs_most })
                     assert.is_true(relative(again, whole) < 5e-6)
                 end
                 local one <close> = sino:view(9)
@@ -262,9 +281,11 @@ describe("fourier_reconstruct", function()
 
     it("says what its limit on pairs saves", function()
         local function scratch(pairs_most)
-            return mb.op.estimate("fourier_reconstruct", { { "f32", 16, 30, 64 } }, { pairs = pairs_most }).scratch
+            return mb.op.estimate("fourier_reconstruct", { { "f32", 16, 30, 64 } },
+                { pairs = pairs_most }).scratch
         end
-        assert.is_true(scratch(1) < scratch(2) and scratch(2) < scratch(4) and scratch(4) < scratch(0))
+        assert.is_true(scratch(1) < scratch(2) and scratch(2) < scratch(4)
+            and scratch(4) < scratch(0))
         assert.equal(scratch(0), scratch(8))
     end)
 
@@ -273,10 +294,14 @@ describe("fourier_reconstruct", function()
         for _, case in ipairs {
             { "angles", { 0, 1, 2 }, {} }, { "shifts", { 0, 1, 2, 3 }, { shifts = { 1 } } },
             { "weights", { 0, 1, 2, 3 }, { weights = { 1, 2, 3 } } },
-            { "roi", { 0, 1, 2, 3 }, { roi = { 0, 4, 4 } } }, { "roi", { 0, 1, 2, 3 }, { roi = { 0, 4, 3, 10 } } },
-            { "roi", { 0, 1, 2, 3 }, { roi = { 2, 2, 3, 9 } } }, { "roi", { 0, 1, 2, 3 }, { roi = { 0, 1.5, 3, 9 } } },
-            { "size", { 0, 1, 2, 3 }, { size = { 4, 4, 4 } } }, { "size", { 0, 1, 2, 3 }, { size = { 4.5 } } },
-            { "pad_width", { 0, 1, 2, 3 }, { pad_width = 18 } }, { "pairs", { 0, 1, 2, 3 }, { pairs = 9 } },
+            { "roi", { 0, 1, 2, 3 }, { roi = { 0, 4, 4 } } },
+            { "roi", { 0, 1, 2, 3 }, { roi = { 0, 4, 3, 10 } } },
+            { "roi", { 0, 1, 2, 3 }, { roi = { 2, 2, 3, 9 } } },
+            { "roi", { 0, 1, 2, 3 }, { roi = { 0, 1.5, 3, 9 } } },
+            { "size", { 0, 1, 2, 3 }, { size = { 4, 4, 4 } } },
+            { "size", { 0, 1, 2, 3 }, { size = { 4.5 } } },
+            { "pad_width", { 0, 1, 2, 3 }, { pad_width = 18 } },
+            { "pairs", { 0, 1, 2, 3 }, { pairs = 9 } },
             { "accuracy", { 0, 1, 2, 3 }, { accuracy = "best" } },
         } do
             local text, err = helper.failure(mb.fourier_reconstruct, sino, case[2], case[3])
@@ -285,7 +310,8 @@ describe("fourier_reconstruct", function()
         end
     end)
 
-    helper.gpu_it("makes grids that are too large for its own transforms by the FFT library", function()
+    helper.gpu_it("makes grids that are too large for its own transforms by the FFT library",
+        function()
         local n, angles = 13500, { 0.3, 1.9, 4 }
         local random <close> = mb.random({ 1, 3, 64 }, { seed = 3, low = -1 })
         local sino <close> = random:to("cuda:0")
@@ -300,10 +326,14 @@ describe("fourier_reconstruct", function()
 
     for accuracy, bound in pairs { fast = 5e-5, exact = 5e-6 } do
         for _, case in ipairs {
-            { 1, 5, 17, {} }, { 19, 181, 127, {} }, { 1, 181, 511, {} }, { 3, 721, 320, { circle = 1 } },
-            { 33, 1, 1000, { padding = "edge", roi = { 10, 50, 480, 520 } } }, { 1, 21, 2160, { roi = { 1000, 1100, 30, 100 } } },
-            { 2, 11, 2560, { shifts = { 3, -2, 500, 0, 0, 9, 1, 2, 3, 4, 5 }, roi = { 0, 60, 1200, 1260 } } },
-            { 100, 31, 140, { filter = "hann" } }, { 2, 5, 4100, { circle = 1, roi = { 2000, 2100, 2000, 2100 } } },
+            { 1, 5, 17, {} }, { 19, 181, 127, {} }, { 1, 181, 511, {} },
+            { 3, 721, 320, { circle = 1 } },
+            { 33, 1, 1000, { padding = "edge", roi = { 10, 50, 480, 520 } } },
+            { 1, 21, 2160, { roi = { 1000, 1100, 30, 100 } } },
+            { 2, 11, 2560, { shifts = { 3, -2, 500, 0, 0, 9, 1, 2, 3, 4, 5 },
+                roi = { 0, 60, 1200, 1260 } } },
+            { 100, 31, 140, { filter = "hann" } },
+            { 2, 5, 4100, { circle = 1, roi = { 2000, 2100, 2000, 2100 } } },
             { 1, 7, 150, { pad_width = 400 } }, { 1, 7, 300, { center = 20 } },
         } do
             local rows, count, cols, o = table.unpack(case)

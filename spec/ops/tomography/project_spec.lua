@@ -18,7 +18,8 @@ local function reference(slice, angles, o)
             for x = 0, nx - 1 do
                 local X, Y = x - (nx - 1) / 2, (ny - 1) / 2 - y
                 if radius == 0 or X * X + Y * Y <= radius * radius then
-                    local u = X * math.cos(t) + Y * math.sin(t) + center + (o.shifts and o.shifts[k] or 0)
+                    local u = X * math.cos(t) + Y * math.sin(t) + center + (o.shifts
+                        and o.shifts[k] or 0)
                     local i = math.floor(u)
                     local value = slice[y + 1][x + 1] * (o.scale or 1)
                     if row[i + 1] then
@@ -62,10 +63,12 @@ describe("project", function()
             local volume <close> = mb.random({ 2, ny, nx }, { seed = n, low = -1 })
             local r <close> = mb.project(volume, angles, options)
             local t = volume:to_table()
-            helper.assert_close({ reference(t[1], angles, options), reference(t[2], angles, options) }, r, 3e-6)
+            helper.assert_close({ reference(t[1], angles, options),
+                reference(t[2], angles, options) }, r, 3e-6)
         end)
 
-        it(("is the adjoint of backproject, %d x %d pixels at %d angles"):format(ny, nx, n), function()
+        it(("is the adjoint of backproject, %d x %d pixels at %d angles"):format(ny, nx, n),
+            function()
             for _, rows in ipairs { 1, 3, 18 } do
                 local angles = random_angles(n)
                 local volume <close> = mb.random({ rows, ny, nx }, { seed = 1 })
@@ -112,7 +115,8 @@ describe("project", function()
         for y = 0, n - 1 do
             slice[y + 1] = {}
             for x = 0, n - 1 do
-                slice[y + 1][x + 1] = math.exp(-((x - 32 - cx) ^ 2 + (32 - y - cy) ^ 2) / (2 * sigma ^ 2))
+                slice[y + 1][x + 1] =
+                    math.exp(-((x - 32 - cx) ^ 2 + (32 - y - cy) ^ 2) / (2 * sigma ^ 2))
             end
         end
         local volume <close> = mb.array(slice)
@@ -131,7 +135,8 @@ describe("project", function()
     it("says what is wrong", function()
         local volume <close> = mb.zeros { 4, 5 }
         for _, case in ipairs {
-            { "angles", {}, {} }, { "shifts", { 0, 1 }, { shifts = { 1 } } }, { "cols", { 0 }, { cols = -1 } },
+            { "angles", {}, {} }, { "shifts", { 0, 1 }, { shifts = { 1 } } },
+            { "cols", { 0 }, { cols = -1 } },
         } do
             local text, err = helper.failure(mb.project, volume, case[2], case[3])
             assert.equal("argument", err.code, text)

@@ -76,7 +76,8 @@ local function filtered(row, options, shift)
 end
 
 describe("ramp_filter", function()
-    for _, name in ipairs { "ram-lak", "shepp-logan", "cosine", "hamming", "hann", "tukey", "lanczos", "none" } do
+    for _, name in ipairs { "ram-lak", "shepp-logan", "cosine", "hamming", "hann", "tukey",
+        "lanczos", "none" } do
         it("convolves with the kernel of " .. name, function()
             for _, case in ipairs {
                 { 1, {} }, { 5, {} }, { 8, { cutoff = 0.6 } }, { 13, { padding = "edge" } },
@@ -139,14 +140,17 @@ describe("ramp_filter", function()
     it("needs nothing but its response where a GPU filters rows on the chip", function()
         local device = mb.device("planned:h200")
         local function scratch(params, ...)
-            return mb.op.estimate("ramp_filter", { { "f32", ... } }, params, { device = device, given = true }).scratch
+            return mb.op.estimate("ramp_filter", { { "f32", ... } }, params,
+                { device = device, given = true }).scratch
         end
         for _, width in ipairs { 257, 640, 2048, 2160, 5000, 9000, 16384 } do
             local table_bytes = mb.pool.round(4 * (padded_width(width) // 2 + 1))
             assert.equal(table_bytes, scratch({}, 1, width))
-            assert.equal(table_bytes, scratch({ slice_shifts = { 1, 2 }, padding = "edge" }, 2, 700, width))
+            assert.equal(table_bytes, scratch({ slice_shifts = { 1, 2 }, padding = "edge" }, 2, 700,
+                width))
         end
-        for _, params in ipairs { { pad_width = 3000 }, { pad_width = 512 }, { pad_width = 65536 } } do
+        for _, params in ipairs { { pad_width = 3000 }, { pad_width = 512 },
+            { pad_width = 65536 } } do
             assert.is_true(scratch(params, 50, 300) > mb.pool.round(2 * params.pad_width + 4))
         end
     end)
@@ -157,12 +161,15 @@ describe("ramp_filter", function()
         -- The ramp's own kernel is known, so that long rows can be checked at a few places.
         test("convolves rows of any length with the ramp" .. where, function()
             for _, case in ipairs {
-                { 1 }, { 2 }, { 3 }, { 5 }, { 511 }, { 512 }, { 640 }, { 1000 }, { 2048 }, { 2160 }, { 2560 }, { 5000 }, { 9000 },
-                { 640, 1024 }, { 1000, 1000 }, { 2048, 2048 }, { 700, 4096 }, { 1000, 1500 }, { 3, 1024 },
+                { 1 }, { 2 }, { 3 }, { 5 }, { 511 }, { 512 }, { 640 }, { 1000 }, { 2048 }, { 2160 },
+                { 2560 }, { 5000 }, { 9000 },
+                { 640, 1024 }, { 1000, 1000 }, { 2048, 2048 }, { 700, 4096 }, { 1000, 1500 },
+                { 3, 1024 },
             } do
                 local width, P = case[1], case[2] or padded_width(case[1])
                 local left = (P - width) // 2
-                local a <close> = mb.random({ 3, width }, { seed = width, low = -1, device = device })
+                local a <close> = mb.random({ 3, width },
+                    { seed = width, low = -1, device = device })
                 local rows = a:to_table()
                 for _, padding in ipairs { "zero", "edge" } do
                     local r <close> = mb.ramp_filter(a, { padding = padding, pad_width = case[2] })
@@ -174,7 +181,8 @@ describe("ramp_filter", function()
                             local j = i - left + 1
                             local d = (x + left - i + P // 2) % P - P // 2
                             if d == 0 or d % 2 == 1 then
-                                local value = row[j] or padding == "edge" and row[j < 1 and 1 or width] or 0
+                                local value = row[j] or padding == "edge" and row[j < 1 and 1
+                                    or width] or 0
                                 sum = sum + value * (d == 0 and 0.25 or -1 / (pi * d) ^ 2)
                             end
                         end
@@ -187,10 +195,12 @@ describe("ramp_filter", function()
 
         test("keeps rows apart: what is not finite, or huge, stays in its row" .. where, function()
             for _, width in ipairs { 300, 640, 2048, 2160, 5000 } do
-                local a <close> = mb.random({ 9, width }, { seed = 5, low = -1e-3, high = 1e-3, device = device })
+                local a <close> = mb.random({ 9, width }, { seed = 5, low = -1e-3, high = 1e-3,
+                    device = device })
                 local clean <close> = mb.ramp_filter(a)
                 local rows = a:to_table()
-                rows[2][width // 3], rows[4][width // 3], rows[7][width // 3] = 0 / 0, math.huge, 1e30
+                rows[2][width // 3], rows[4][width // 3], rows[7][width // 3] = 0 / 0, math.huge,
+                    1e30
                 local bad <close> = mb.array(rows, { device = device })
                 local r <close> = mb.ramp_filter(bad)
                 local want, got = clean:to_table(), r:to_table()
@@ -223,9 +233,11 @@ describe("ramp_filter", function()
                     local place <close> = own:view(mb.all, mb.all, columns)
                     mb.ramp_filter(place, { out = place })
                     assert.same(want:to_table(), place:to_table())
-                    local before, after = a:to_table(), own:to_table() -- nothing beside the rows is written
+                    -- nothing beside the rows is written
+                    local before, after = a:to_table(), own:to_table()
                     for x = 1, width + 3 do
-                        assert.is_true(before[3][4][x] == after[3][4][x] or x >= columns[1] and x <= columns[2])
+                        assert.is_true(before[3][4][x] == after[3][4][x] or x >= columns[1]
+                            and x <= columns[2])
                     end
                 end
             end
@@ -233,13 +245,16 @@ describe("ramp_filter", function()
 
         test("moves slices by the polynomials of their rows" .. where, function()
             for _, case in ipairs {
-                { 9, {} }, { 16, { filter = "none" } }, { 13, { padding = "edge", filter = "hann" } },
-                { 12, { pad_width = 40, scale = 2, padding = "edge" } }, { 11, { pad_width = 28, cutoff = 0.5 } },
+                { 9, {} }, { 16, { filter = "none" } },
+                { 13, { padding = "edge", filter = "hann" } },
+                { 12, { pad_width = 40, scale = 2, padding = "edge" } },
+                { 11, { pad_width = 28, cutoff = 0.5 } },
             } do
                 local width, options = case[1], case[2]
                 local room = ((options.pad_width or padded_width(width)) - width) // 2
                 local shifts = { 0, 1, -2, 0.25, -3.6, 1e-3, room, -room + 0.5 }
-                local a <close> = mb.random({ #shifts, 2, width }, { seed = width, low = -1, device = device })
+                local a <close> = mb.random({ #shifts, 2, width },
+                    { seed = width, low = -1, device = device })
                 local want = a:to_table()
                 for z, shift in ipairs(shifts) do
                     for j = 1, 2 do
@@ -313,8 +328,10 @@ describe("ramp_filter", function()
             local host <close> = mb.random({ 7, 3, width }, { seed = width, low = -1 })
             local there <close> = host:to("cuda:0")
             for _, options in ipairs {
-                { filter = "hamming", cutoff = 0.7, slice_shifts = shifts }, { filter = "shepp-logan", padding = "edge", scale = 3 },
-                { filter = "none", padding = "edge", slice_shifts = shifts }, { pad_width = (width + 203) // 4 * 4 },
+                { filter = "hamming", cutoff = 0.7, slice_shifts = shifts },
+                { filter = "shepp-logan", padding = "edge", scale = 3 },
+                { filter = "none", padding = "edge", slice_shifts = shifts },
+                { pad_width = (width + 203) // 4 * 4 },
             } do
                 local want <close> = mb.ramp_filter(host, options)
                 local r <close> = mb.ramp_filter(there, options)
@@ -327,10 +344,12 @@ describe("ramp_filter", function()
         local a <close> = mb.zeros { 2, 3, 10 } -- padded to 32
         for _, case in ipairs {
             { { slice_shifts = { 1 } }, "1 slice_shifts were given and the sinogram has 2 slices" },
-            { { slice_shifts = { 1, -11.5 } }, "element 2 of slice_shifts is -11.5; rows of 10 columns padded to 32 can move by 11 "
+            { { slice_shifts = { 1, -11.5 } },
+                "element 2 of slice_shifts is -11.5; rows of 10 columns padded to 32 can move by 11 "
                 .. "at most; give a pad_width of 36 or more" },
             { { slice_shifts = { 0.5, 0 }, pad_width = 12 }, "nil" },
-            { { slice_shifts = { 2, 0 }, pad_width = 12 }, "move by 1 at most; give a pad_width of 16 or more" },
+            { { slice_shifts = { 2, 0 }, pad_width = 12 },
+                "move by 1 at most; give a pad_width of 16 or more" },
             { { slice_shifts = { 0, 0 / 0 } }, "slice_shifts" },
         } do
             if case[2] == "nil" then
@@ -349,7 +368,8 @@ describe("ramp_filter", function()
     it("says what is wrong", function()
         local a <close> = mb.zeros { 2, 10 }
         for _, case in ipairs {
-            { "argument", "pad_width", { pad_width = 8 } }, { "argument", "pad_width", { pad_width = 22 } },
+            { "argument", "pad_width", { pad_width = 8 } },
+            { "argument", "pad_width", { pad_width = 22 } },
             { "argument", "cutoff", { cutoff = 0 } }, { "argument", "cutoff", { cutoff = 1.5 } },
             { "argument", "filter", { filter = "ramp" } },
         } do
