@@ -6,7 +6,7 @@
 ** conformance spec. Operators cannot reach the allocator: results are placed by the driver from
 ** `infer`, scratch comes from the slots that `plan` declares. Where an operator has a CUDA kernel,
 ** op_<name>.h beside it holds what both share: the parameter structure, and the numbers of slots
-** and FFTs.
+** and FFTs. op_args.h has the macros of the argument table.
 */
 #ifndef MB_OPS_OP_H
 #define MB_OPS_OP_H
@@ -52,18 +52,6 @@ typedef struct mb_op_arg {
     const char *unit;           /* "px", "rad", ... or NULL */
     const char *doc;            /* one line */
 } mb_op_arg;
-
-/* Array arguments of a table: name, dtypes, least and most axes, doc. An input that must be there,
-** one that need not, an array that is changed, and a result. */
-#define MB_ARRAY_ARG(kind_, required_, name_, dtypes_, least, most, doc_)                          \
-    {                                                                                              \
-        .name = name_, .kind = kind_, .required = required_, .dtypes = dtypes_, .rank_min = least, \
-        .rank_max = most, .doc = doc_                                                              \
-    }
-#define MB_ARRAY_IN(...) MB_ARRAY_ARG(MB_ARG_IN, true, __VA_ARGS__)
-#define MB_ARRAY_IN_OPTION(...) MB_ARRAY_ARG(MB_ARG_IN, false, __VA_ARGS__)
-#define MB_ARRAY_INOUT(...) MB_ARRAY_ARG(MB_ARG_INOUT, true, __VA_ARGS__)
-#define MB_ARRAY_OUT(...) MB_ARRAY_ARG(MB_ARG_OUT, false, __VA_ARGS__)
 
 typedef enum mb_op_strides {
     MB_STRIDES_CONTIGUOUS, /* every array must be dense row-major */

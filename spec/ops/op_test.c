@@ -3,7 +3,7 @@
 ** cannot run. The build makes this a program, spec/ops/host_only_spec.lua runs it. It prints the
 ** messages, or what went wrong with status 1.
 */
-#include "ops/op.h"
+#include "ops/op_args.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -16,21 +16,21 @@ typedef struct mb_margins {
     int where;               /* of the smaller array in the larger one */
 } mb_margins;
 
-/* The arguments of both, in this order; `member` is the mb_margins of the parameter structure
-** `type`. */
-#define MB_MARGIN_ARG(type, member, name_, unit_, doc_)                                            \
-    {                                                                                              \
-        .name = #name_, .kind = MB_ARG_VECTOR, .min = 0, .max = 1e12,                              \
-        .offset = offsetof(type, member.name_), .unit = unit_, .doc = doc_                         \
-    }
-#define MB_WHERE_ARG(type, member)                                                                 \
-    {                                                                                              \
-        .name = "where", .kind = MB_ARG_ENUM, .initial = MB_WHERE_START,                           \
-        .choices = (const char *const[]){"start", "center", "end", NULL},                          \
-        .offset = offsetof(type, member.where),                                                    \
-        .doc = "with shape, where the smaller array is in the larger one; center: its middle, "    \
-               "(n - 1) / 2 rounded down, is the other's"                                          \
-    }
+/* The arguments of both; PARAMS has the member `margins`. `verb` is what the operator does with
+** elements. */
+#define MB_MARGIN_ARG(member, doc)                                                                 \
+    MB_VECTOR_NAMED(#member, false, margins.member, 0, 1e12, "elements", doc)
+#define MB_MARGIN_ARGS(verb)                                                                       \
+    MB_MARGIN_ARG(before, "how many to " verb                                                      \
+                          " in front: one number per axis, or one for all; default 0"),            \
+        MB_MARGIN_ARG(after, "how many to " verb                                                   \
+                             " behind: one number per axis, or one for all; default 0"),           \
+        MB_MARGIN_ARG(shape, "instead of before and after: the extents of the result"),            \
+        MB_ENUM_ARG(                                                                               \
+            "where", false, margins.where,                                                         \
+            ((const char *const[]){"start", "center", "end", NULL}), MB_WHERE_START,               \
+            "with shape, where the smaller array is in the larger one; center: its middle, "       \
+            "(n - 1) / 2 rounded down, is the other's")
 
 /* The amount for one axis. */
 static inline int64_t mb_margin_amount(const mb_vector *amounts, int axis)

@@ -4,9 +4,12 @@
 ** broadcast shape, the common dtype.
 */
 #include "ops/array/op_binary.h"
+#include "ops/op_args.h"
 #include "ops/array/strided.h"
 #include <complex.h>
 #include <math.h>
+
+#define PARAMS mb_binary_params
 
 #define ACCEPTED                                                                                   \
     (MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_I32) | MB_BIT(MB_F32) | MB_BIT(MB_F64) |           \
@@ -16,23 +19,10 @@ static const char *const functions[] = {"add", "sub", "mul", "div", "min", "max"
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", ACCEPTED, 0, MB_MAX_RANK, "left operand"),
-    {.name = "fn",
-     .kind = MB_ARG_ENUM,
-     .required = true,
-     .choices = functions,
-     .offset = offsetof(mb_binary_params, fn),
-     .doc = "the function"},
+    MB_ENUM_REQUIRED(fn, functions, "the function"),
     MB_ARRAY_IN_OPTION("b", ACCEPTED, 0, MB_MAX_RANK, "right operand, same dtype as a"),
-    {.name = "scalar",
-     .kind = MB_ARG_FLOAT,
-     .initial = NAN,
-     .offset = offsetof(mb_binary_params, scalar),
-     .doc = "right operand where b is not given; takes the dtype of a"},
-    {.name = "reverse",
-     .kind = MB_ARG_BOOL,
-     .initial = 0,
-     .offset = offsetof(mb_binary_params, reverse),
-     .doc = "swap the operands: fn(b, a)"},
+    MB_FLOAT(scalar, MB_ANY, NAN, NULL, "right operand where b is not given; takes the dtype of a"),
+    MB_BOOL(reverse, false, "swap the operands: fn(b, a)"),
     MB_ARRAY_OUT("result", ACCEPTED, 0, MB_MAX_RANK, "broadcast shape; may be a or b"),
     {.name = NULL}};
 
@@ -227,12 +217,8 @@ const mb_op mb_op_binary = {
            "integer arrays it must be a value of that type.\n"
            "The operators + - * / ^ of arrays are this function.",
     .category = "array",
-    .args = args,
-    .params_bytes = sizeof(mb_binary_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_BINARY_A | 1u << MB_BINARY_B,
     .tolerance = 2e-6, /* pow and complex division differ in the last bits; the rest is identical */
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

@@ -5,9 +5,12 @@
 ** line at a time.
 */
 #include "ops/array/op_convert.h"
+#include "ops/op_args.h"
 #include "ops/array/strided.h"
 #include <math.h>
 #include <string.h>
+
+#define PARAMS mb_convert_params
 
 enum { BLOCK = 256, TILE = 32 };
 
@@ -19,22 +22,9 @@ static const char *const dtypes[] = {
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_ANY_DTYPE, 0, MB_MAX_RANK, "array to convert or copy; any strides"),
-    {.name = "dtype",
-     .kind = MB_ARG_ENUM,
-     .required = true,
-     .choices = dtypes,
-     .offset = offsetof(mb_convert_params, dtype),
-     .doc = "element type of the result"},
-    {.name = "scale",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .offset = offsetof(mb_convert_params, scale),
-     .doc = "factor applied to every value before the offset"},
-    {.name = "offset",
-     .kind = MB_ARG_FLOAT,
-     .initial = 0,
-     .offset = offsetof(mb_convert_params, offset),
-     .doc = "added after scaling (to the real part)"},
+    MB_ENUM_REQUIRED(dtype, dtypes, "element type of the result"),
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor applied to every value before the offset"),
+    MB_FLOAT(offset, MB_ANY, 0, NULL, "added after scaling (to the real part)"),
     MB_ARRAY_OUT("result", MB_ANY_DTYPE, 0, MB_MAX_RANK, "same shape as a"),
     {.name = NULL}};
 
@@ -262,13 +252,9 @@ const mb_op mb_op_convert = {
            "With the dtype of the input this is a dense copy of any view: permuted, reversed, "
            "stepped or broadcast.",
     .category = "array",
-    .args = args,
-    .params_bytes = sizeof(mb_convert_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .split = split,
     .tolerance =
         1e-7, /* one rounding to float may differ where the device fuses multiply and add */
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

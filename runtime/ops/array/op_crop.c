@@ -3,18 +3,15 @@
 ** Any dtype and rank.
 */
 #include "ops/array/op_crop.h"
+#include "ops/op_args.h"
 #include "ops/array/strided.h"
 #include <string.h>
 
+#define PARAMS mb_crop_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_ANY_DTYPE, 1, MB_MAX_RANK, "array to crop; any strides"),
-    MB_MARGIN_ARG(mb_crop_params, margins, before, "elements",
-                  "how many to take off in front: one number per axis, or one for all; default 0"),
-    MB_MARGIN_ARG(mb_crop_params, margins, after, "elements",
-                  "how many to take off behind: one number per axis, or one for all; default 0"),
-    MB_MARGIN_ARG(mb_crop_params, margins, shape, "elements",
-                  "instead of before and after: the extents of the result"),
-    MB_WHERE_ARG(mb_crop_params, margins),
+    MB_MARGIN_ARGS("take off"),
     MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "extents less before + after"),
     {.name = NULL}};
 
@@ -91,11 +88,6 @@ const mb_op mb_op_crop = {
            "shape says what is left. Undoes pad. A view (a:view) does "
            "the same without copying.",
     .category = "array",
-    .args = args,
-    .params_bytes = sizeof(mb_crop_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
-    .tolerance = 0,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

@@ -2,23 +2,19 @@
 ** fill: sets every element of an array (any strides, any dtype) to one value, in place.
 */
 #include "ops/array/op_fill.h"
+#include "ops/op_args.h"
 #include "ops/array/strided.h"
 #include <math.h>
 #include <string.h>
 
+#define PARAMS mb_fill_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("a", MB_ANY_DTYPE, 0, MB_MAX_RANK, "array to fill; any strides"),
-    {.name = "value",
-     .kind = MB_ARG_FLOAT,
-     .required = true,
-     .initial = NAN,
-     .offset = offsetof(mb_fill_params, value),
-     .doc = "the value; integers are rounded to nearest even and clamped, NaN becomes 0 there"},
-    {.name = "imag",
-     .kind = MB_ARG_FLOAT,
-     .initial = 0,
-     .offset = offsetof(mb_fill_params, imag),
-     .doc = "imaginary part; complex arrays only"},
+    MB_FLOAT_REQUIRED(
+        value, MB_ANY, NAN, NULL,
+        "the value; integers are rounded to nearest even and clamped, NaN becomes 0 there"),
+    MB_FLOAT(imag, MB_ANY, 0, NULL, "imaginary part; complex arrays only"),
     {.name = NULL}};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 17}}, params = {value = 2.5}}",
@@ -101,11 +97,6 @@ const mb_op mb_op_fill = {
     .doc = "The value is converted to the element type as `convert` does: rounded and clamped for "
            "integers.",
     .category = "array",
-    .args = args,
-    .params_bytes = sizeof(mb_fill_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
-    .tolerance = 0,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

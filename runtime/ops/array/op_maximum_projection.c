@@ -3,17 +3,15 @@
 ** microscopists look at.
 */
 #include "ops/array/op_maximum_projection.h"
+#include "ops/op_args.h"
+
+#define PARAMS mb_maximum_projection_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_I32) | MB_BIT(MB_F32), 2,
                 MB_MAX_RANK, "array; any strides"),
-    {.name = "axis",
-     .kind = MB_ARG_INT,
-     .initial = 1,
-     .min = -MB_MAX_RANK,
-     .max = MB_MAX_RANK,
-     .offset = offsetof(mb_maximum_projection_params, axis),
-     .doc = "axis to look along; 1-based, negative from the end"},
+    MB_INT(axis, -MB_MAX_RANK, MB_MAX_RANK, 1, NULL,
+           "axis to look along; 1-based, negative from the end"),
     MB_ARRAY_OUT("result", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_I32) | MB_BIT(MB_F32), 1,
                  MB_MAX_RANK, "the array without that axis"),
     {.name = NULL}};
@@ -93,11 +91,6 @@ const mb_op mb_op_maximum_projection = {
     .summary = "Maximum along one axis, in the type of the array.",
     .doc = "A volume (z, y, x) along axis 1 gives the usual XY picture. NaN wins.",
     .category = "array",
-    .args = args,
-    .params_bytes = sizeof(mb_maximum_projection_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
-    .tolerance = 0,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

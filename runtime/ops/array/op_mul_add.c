@@ -4,37 +4,22 @@
 */
 #include "core/multiversion.h"
 #include "ops/array/op_mul_add.h"
+#include "ops/op_args.h"
 #include "ops/array/strided.h"
 #include <math.h>
+
+#define PARAMS mb_mul_add_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("dst", MB_BIT(MB_F32), 2, 2,
                    "image that is changed inside its region (row, column)"),
     MB_ARRAY_IN("other", MB_BIT(MB_F32), 2, 2, "image that is added (row, column); not dst itself"),
-    {.name = "a",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .offset = offsetof(mb_mul_add_params, a),
-     .doc = "factor of dst; with 0, dst is overwritten, NaN or not"},
-    {.name = "b",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .offset = offsetof(mb_mul_add_params, b),
-     .doc = "factor of other"},
-    {.name = "region",
-     .kind = MB_ARG_VECTOR,
-     .min = 0,
-     .max = 1e12,
-     .offset = offsetof(mb_mul_add_params, region),
-     .unit = "px",
-     .doc = "part of dst, {y0, y1, x0, x1}, 0-based, ends excluded; default: all of it"},
-    {.name = "other_region",
-     .kind = MB_ARG_VECTOR,
-     .min = 0,
-     .max = 1e12,
-     .offset = offsetof(mb_mul_add_params, other_region),
-     .unit = "px",
-     .doc = "part of other, {y0, y1, x0, x1}, of the same size; default: all of it"},
+    MB_FLOAT(a, MB_ANY, 1, NULL, "factor of dst; with 0, dst is overwritten, NaN or not"),
+    MB_FLOAT(b, MB_ANY, 1, NULL, "factor of other"),
+    MB_VECTOR_OPTION(region, 0, 1e12, "px",
+                     "part of dst, {y0, y1, x0, x1}, 0-based, ends excluded; default: all of it"),
+    MB_VECTOR_OPTION(other_region, 0, 1e12, "px",
+                     "part of other, {y0, y1, x0, x1}, of the same size; default: all of it"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -117,11 +102,7 @@ const mb_op mb_op_mul_add = {
     .doc = "D (region) and O (other_region) are rectangles of equal size; what lies outside D is "
            "left as it is. Nothing is allocated. dst and other may not share memory.",
     .category = "array",
-    .args = args,
-    .params_bytes = sizeof(mb_mul_add_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-6, /* fused or separate multiplication and addition */
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

@@ -5,45 +5,31 @@
 ** sources of the last two axes from the caller.
 */
 #include "ops/array/op_pad.h"
+#include "ops/op_args.h"
 #include <math.h>
 #include <string.h>
+
+#define PARAMS mb_pad_params
 
 static const char *const modes[] = {"constant", "edge",   "reflect", "symmetric",
                                     "wrap",     "custom", NULL};
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_ANY_DTYPE, 1, MB_MAX_RANK, "array to pad; any strides"),
-    MB_MARGIN_ARG(mb_pad_params, margins, before, "elements",
-                  "how many to add in front: one number per axis, or one for all; default 0"),
-    MB_MARGIN_ARG(mb_pad_params, margins, after, "elements",
-                  "how many to add behind: one number per axis, or one for all; default 0"),
-    MB_MARGIN_ARG(mb_pad_params, margins, shape, "elements",
-                  "instead of before and after: the extents of the result"),
-    MB_WHERE_ARG(mb_pad_params, margins),
-    {.name = "mode",
-     .kind = MB_ARG_ENUM,
-     .initial = MB_PAD_CONSTANT,
-     .choices = modes,
-     .offset = offsetof(mb_pad_params, mode),
-     .doc = "what the new elements are, as in numpy.pad; custom: by rows_index and cols_index"},
+    MB_MARGIN_ARGS("add"),
+    MB_ENUM(mode, modes, MB_PAD_CONSTANT,
+            "what the new elements are, as in numpy.pad; custom: by rows_index and cols_index"),
     {.name = "value",
      .kind = MB_ARG_VECTOR,
-     .rank_max = 2,
-     .offset = offsetof(mb_pad_params, value),
-     .doc = "mode constant: the constant (default 0), or {before, after}, or such a pair for each "
-            "axis, {{1, 2}, {3, 4}}; in corners that of the last axis"},
-    {.name = "rows_index",
-     .kind = MB_ARG_VECTOR,
-     .min = 1,
-     .max = INT32_MAX,
-     .offset = offsetof(mb_pad_params, rows_index),
-     .doc = "mode custom: for each result row the row of a that it shows, 1-based"},
-    {.name = "cols_index",
-     .kind = MB_ARG_VECTOR,
-     .min = 1,
-     .max = INT32_MAX,
-     .offset = offsetof(mb_pad_params, cols_index),
-     .doc = "mode custom: for each result column the column of a that it shows, 1-based"},
+     .rank_max = 2, /* a list of pairs is accepted */
+     .offset = offsetof(PARAMS, value),
+     .doc =
+         "mode constant: the constant (default 0), or {before, after}, or one such pair per axis,"
+         " {{1, 2}, {3, 4}}; a corner takes the constant of the last axis"},
+    MB_VECTOR_OPTION(rows_index, 1, INT32_MAX, NULL,
+                     "mode custom: for each result row the row of a that it shows, 1-based"),
+    MB_VECTOR_OPTION(cols_index, 1, INT32_MAX, NULL,
+                     "mode custom: for each result column the column of a that it shows, 1-based"),
     MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "extents grown by before + after"),
     {.name = NULL}};
 
@@ -282,12 +268,7 @@ const mb_op mb_op_pad = {
         "to FFT order in one; an axis without an index array stays as it is.",
     .reference = "numpy.pad",
     .category = "array",
-    .args = args,
-    .params_bytes = sizeof(mb_pad_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
-    .tolerance = 0,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

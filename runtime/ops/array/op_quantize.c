@@ -3,28 +3,19 @@
 ** strides) -> result of the same shape, u8, u16 or f16; counts f64[3].
 */
 #include "ops/array/op_quantize.h"
+#include "ops/op_args.h"
 #include "ops/array/strided.h"
+
+#define PARAMS mb_quantize_params
 
 static const char *const dtypes[] = {"u8", "u16", "f16", NULL};
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 0, MB_MAX_RANK, "values"),
-    {.name = "dtype",
-     .kind = MB_ARG_ENUM,
-     .required = true,
-     .choices = dtypes,
-     .offset = offsetof(mb_quantize_params, dtype),
-     .doc = "element type of the result"},
-    {.name = "low",
-     .kind = MB_ARG_FLOAT,
-     .initial = 0,
-     .offset = offsetof(mb_quantize_params, low),
-     .doc = "the value that is stored as 0"},
-    {.name = "high",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .offset = offsetof(mb_quantize_params, high),
-     .doc = "the value that is stored as the largest integer, or as 1 in half floats; above low"},
+    MB_ENUM_REQUIRED(dtype, dtypes, "element type of the result"),
+    MB_FLOAT(low, MB_ANY, 0, NULL, "the value that is stored as 0"),
+    MB_FLOAT(high, MB_ANY, 1, NULL,
+             "the value that is stored as the largest integer, or as 1 in half floats; above low"),
     MB_ARRAY_OUT("result", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F16), 0, MB_MAX_RANK,
                  "same shape as a"),
     MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{values below the range, values above it, NaN}"),
@@ -122,13 +113,8 @@ const mb_op mb_op_quantize = {
         "is beyond +-65504 is clamped, NaN stays; below 6e-5 accuracy is lost.\n"
         "counts says how many values were below, above and NaN.",
     .category = "array",
-    .args = args,
-    .params_bytes = sizeof(mb_quantize_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .split = split,
-    .tolerance = 0,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

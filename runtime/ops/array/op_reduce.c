@@ -4,7 +4,10 @@
 ** threads. Shapes: without the axis; a scalar (rank 0) for all.
 */
 #include "ops/array/op_reduce.h"
+#include "ops/op_args.h"
 #include <math.h>
+
+#define PARAMS mb_reduce_params
 
 enum { STRIP = 64 }; /* outputs taken together where they are side by side in memory */
 
@@ -14,19 +17,9 @@ static const char *const functions[] = {"sum", "min", "max", "mean", "norm", NUL
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", ACCEPTED, 0, MB_MAX_RANK, "the array; any strides"),
-    {.name = "fn",
-     .kind = MB_ARG_ENUM,
-     .required = true,
-     .choices = functions,
-     .offset = offsetof(mb_reduce_params, fn),
-     .doc = "the reduction; norm is sqrt(sum |x|^2)"},
-    {.name = "axis",
-     .kind = MB_ARG_INT,
-     .initial = 0,
-     .min = -MB_MAX_RANK,
-     .max = MB_MAX_RANK,
-     .offset = offsetof(mb_reduce_params, axis),
-     .doc = "axis to reduce, from 1, negative from the end; 0 = all elements"},
+    MB_ENUM_REQUIRED(fn, functions, "the reduction; norm is sqrt(sum |x|^2)"),
+    MB_INT(axis, -MB_MAX_RANK, MB_MAX_RANK, 0, NULL,
+           "axis to reduce, from 1, negative from the end; 0 = all elements"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F64) | MB_BIT(MB_C128), 0, MB_MAX_RANK,
                  "f64, or c128 for sum and mean of complex arrays"),
     {.name = NULL}};
@@ -342,12 +335,8 @@ const mb_op mb_op_reduce = {
         "The result has no such axis; over all elements it is a scalar array, read with item().\n"
         "An empty sum is 0, an empty mean NaN, an empty min or max an error.",
     .category = "array",
-    .args = args,
-    .params_bytes = sizeof(mb_reduce_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .tolerance = 1e-12, /* double sums in another order */
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

@@ -3,19 +3,16 @@
 ** source.
 */
 #include "ops/array/op_roll.h"
+#include "ops/op_args.h"
 #include <math.h>
 #include <string.h>
 
+#define PARAMS mb_roll_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_ANY_DTYPE, 1, MB_MAX_RANK, "array; any strides"),
-    {.name = "shift",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .min = -1e15,
-     .max = 1e15,
-     .offset = offsetof(mb_roll_params, shift),
-     .unit = "elements",
-     .doc = "towards higher indices: one number per axis, or one for all"},
+    MB_VECTOR(shift, -1e15, 1e15, "elements",
+              "towards higher indices: one number per axis, or one for all"),
     MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "same shape and dtype"),
     {.name = NULL}};
 
@@ -90,11 +87,6 @@ const mb_op mb_op_roll = {
            "rolls by n/2, rounded down, and back.",
     .reference = "numpy.roll",
     .category = "array",
-    .args = args,
-    .params_bytes = sizeof(mb_roll_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
-    .tolerance = 0,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

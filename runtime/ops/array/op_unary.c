@@ -3,9 +3,12 @@
 ** magnitude of complex numbers, which is real.
 */
 #include "ops/array/op_unary.h"
+#include "ops/op_args.h"
 #include "ops/array/strided.h"
 #include <complex.h>
 #include <math.h>
+
+#define PARAMS mb_unary_params
 
 #define ACCEPTED                                                                                   \
     (MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_I32) | MB_BIT(MB_F32) | MB_BIT(MB_F64) |           \
@@ -18,12 +21,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN(
         "a", ACCEPTED, 0, MB_MAX_RANK,
         "the array; exp, log, sqrt and reciprocal take f32 and f64, neg no unsigned integers"),
-    {.name = "fn",
-     .kind = MB_ARG_ENUM,
-     .required = true,
-     .choices = functions,
-     .offset = offsetof(mb_unary_params, fn),
-     .doc = "the function"},
+    MB_ENUM_REQUIRED(fn, functions, "the function"),
     MB_ARRAY_OUT("result", ACCEPTED, 0, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
 
@@ -171,14 +169,10 @@ const mb_op mb_op_unary = {
         "a complex array is its "
         "magnitude, f32 or f64. Values outside a function's domain give NaN or infinity, as in C.",
     .category = "array",
-    .args = args,
-    .params_bytes = sizeof(mb_unary_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_UNARY_A,
     .split = split,
     .tolerance =
         1e-6, /* expf and logf differ by a unit or two in the last place between libraries */
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

@@ -81,16 +81,9 @@ static inline mb_status mb_grid_check_image(const mb_shape *grid, const mb_spec 
 ** scratch slot. */
 #define MB_GRID_BLOCKS 1024
 
-/* The arguments `metrics` and `metric` of such an operator; `type` is its parameter structure. */
-#define MB_GRID_METRIC_ARGS(type, metrics_doc, metric_doc)                                         \
-    {.name = "metrics",                                                                            \
-     .kind = MB_ARG_BOOL,                                                                          \
-     .offset = offsetof(type, metrics),                                                            \
-     .doc = metrics_doc},                                                                          \
-    {                                                                                              \
-        .name = "metric", .kind = MB_ARG_OUT, .dtypes = MB_BIT(MB_F64), .rank_min = 1,             \
-        .rank_max = 1, .doc = metric_doc                                                           \
-    }
+/* The arguments `metrics` and `metric` of an operator with sums. */
+#define MB_GRID_METRIC_ARGS(metrics_doc, metric_doc)                                               \
+    MB_BOOL(metrics, false, metrics_doc), MB_ARRAY_OUT("metric", MB_BIT(MB_F64), 1, 1, metric_doc)
 
 /* On the host: the sum of all cells, as many doubles of it as metric has. No cells: without
 ** metrics. */

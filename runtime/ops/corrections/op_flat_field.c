@@ -6,9 +6,12 @@
 */
 #include "core/kth_smallest.h"
 #include "ops/corrections/op_flat_field.h"
+#include "ops/op_args.h"
 #include <float.h>
 #include <math.h>
 #include <omp.h>
+
+#define PARAMS mb_flat_field_params
 
 enum { BLOCK = 256 };
 
@@ -16,50 +19,20 @@ enum { BLOCK = 256 };
 
 static const char *const modes[] = {"mean", "median", NULL};
 
+#define FRAMES(name_, required_, doc_)                                                             \
+    {                                                                                              \
+        .name = name_, .kind = MB_ARG_IN, .required = required_, .dtypes = ACCEPTED,               \
+        .rank_min = 3, .rank_max = 3, .unit = "counts", .doc = doc_                                \
+    }
+
 static const mb_op_arg args[] = {
-    {.name = "data",
-     .kind = MB_ARG_IN,
-     .required = true,
-     .dtypes = ACCEPTED,
-     .rank_min = 3,
-     .rank_max = 3,
-     .doc = "raw frames (n, h, w): projection, row, column",
-     .unit = "counts"},
-    {.name = "darks",
-     .kind = MB_ARG_IN,
-     .dtypes = ACCEPTED,
-     .rank_min = 3,
-     .rank_max = 3,
-     .doc = "frames without beam (nd, h, w); without them the dark is 0",
-     .unit = "counts"},
-    {.name = "flats",
-     .kind = MB_ARG_IN,
-     .dtypes = ACCEPTED,
-     .rank_min = 3,
-     .rank_max = 3,
-     .doc = "frames without sample (nf, h, w); without them the denominator is 1",
-     .unit = "counts"},
-    {.name = "mode",
-     .kind = MB_ARG_ENUM,
-     .initial = MB_FLAT_FIELD_MEAN,
-     .choices = modes,
-     .offset = offsetof(mb_flat_field_params, mode),
-     .doc = "how darks, and flats, become one frame"},
-    {.name = "floor",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1e-7,
-     .min = FLT_MIN,
-     .max = FLT_MAX,
-     .offset = offsetof(mb_flat_field_params, floor),
-     .unit = "counts",
-     .doc = "least denominator, absolute: smaller flat - dark is raised to it"},
-    {.name = "nonfinite",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .min = -FLT_MAX,
-     .max = FLT_MAX,
-     .offset = offsetof(mb_flat_field_params, nonfinite),
-     .doc = "replaces results that are NaN or infinite"},
+    FRAMES("data", true, "raw frames (n, h, w): projection, row, column"),
+    FRAMES("darks", false, "frames without beam (nd, h, w); without them the dark is 0"),
+    FRAMES("flats", false, "frames without sample (nf, h, w); without them the denominator is 1"),
+    MB_ENUM(mode, modes, MB_FLAT_FIELD_MEAN, "how darks, and flats, become one frame"),
+    MB_FLOAT(floor, FLT_MIN, FLT_MAX, 1e-7, "counts",
+             "least denominator, absolute: smaller flat - dark is raised to it"),
+    MB_FLOAT(nonfinite, -FLT_MAX, FLT_MAX, 1, NULL, "replaces results that are NaN or infinite"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3,
                  "transmission (n, h, w); may be data when that is f32"),
     MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1,
@@ -289,14 +262,10 @@ const mb_op mb_op_flat_field = {
            "Cut along rows, all three stacks are cut alike.",
     .reference = "(I - D) / (F - D)",
     .category = "corrections",
-    .args = args,
-    .params_bytes = sizeof(mb_flat_field_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_FLAT_FIELD_DATA,
     .split = split,
     .tolerance = 1e-6, /* one float division; double sums in another order */
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

@@ -4,23 +4,19 @@
 ** any rank; the last axis is the detector.
 */
 #include "ops/corrections/op_half_acquisition_weight.h"
+#include "ops/op_args.h"
 #include "ops/array/strided.h"
 #include <string.h>
+
+#define PARAMS mb_half_acquisition_weight_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("sino", MB_BIT(MB_F32), 1, 3,
                 "sinograms over a whole turn; the last axis is the detector"),
-    {.name = "center",
-     .kind = MB_ARG_FLOAT,
-     .required = true,
-     .offset = offsetof(mb_half_acquisition_weight_params, center),
-     .unit = "px",
-     .doc = "rotation axis, 0-based, a pixel or more from the middle of the detector"},
-    {.name = "extend",
-     .kind = MB_ARG_BOOL,
-     .initial = 0,
-     .offset = offsetof(mb_half_acquisition_weight_params, extend),
-     .doc = "add columns of zeros beyond the axis, up to the width of the whole field of view"},
+    MB_FLOAT_REQUIRED(center, MB_ANY, 0, "px",
+                      "rotation axis, 0-based, a pixel or more from the middle of the detector"),
+    MB_BOOL(extend, false,
+            "add columns of zeros beyond the axis, up to the width of the whole field of view"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3,
                  "weighted sinograms; without extend it may be sino"),
     {.name = NULL}};
@@ -122,13 +118,9 @@ const mb_op mb_op_half_acquisition_weight = {
         "applied before the weights would see the edge of the detector instead.",
     .reference = "Wang, X-ray micro-CT with a displaced detector array, Med. Phys. 29 (2002) 1634",
     .category = "corrections",
-    .args = args,
-    .params_bytes = sizeof(mb_half_acquisition_weight_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_HALF_ACQUISITION_WEIGHT_SINO,
     .split = split,
     .tolerance = 1e-6,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

@@ -4,26 +4,17 @@
 */
 #include "core/multiversion.h"
 #include "ops/corrections/op_minus_log.h"
+#include "ops/op_args.h"
 #include "ops/array/strided.h"
 #include <float.h>
 #include <string.h>
 
+#define PARAMS mb_minus_log_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 0, MB_MAX_RANK, "transmission; any strides"),
-    {.name = "min",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1e-6,
-     .min = FLT_MIN,
-     .max = FLT_MAX,
-     .offset = offsetof(mb_minus_log_params, min),
-     .doc = "lower clip bound, positive"},
-    {.name = "max",
-     .kind = MB_ARG_FLOAT,
-     .initial = 10,
-     .min = FLT_MIN,
-     .max = FLT_MAX,
-     .offset = offsetof(mb_minus_log_params, max),
-     .doc = "upper clip bound, above min"},
+    MB_FLOAT(min, FLT_MIN, FLT_MAX, 1e-6, NULL, "lower clip bound, positive"),
+    MB_FLOAT(max, FLT_MIN, FLT_MAX, 10, NULL, "upper clip bound, above min"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
 
@@ -130,13 +121,9 @@ const mb_op mb_op_minus_log = {
            "out. May run in place.",
     .reference = "Beer and Lambert: I = I0 exp(-integral of mu)",
     .category = "corrections",
-    .args = args,
-    .params_bytes = sizeof(mb_minus_log_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_MINUS_LOG_A,
     .split = split,
     .tolerance = 1e-6, /* logarithms of two libraries: a few units in the last place */
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

@@ -4,25 +4,18 @@
 ** (angles, W), f32 -> (rows, half, E) or (half, E).
 */
 #include "ops/corrections/op_stitch_half_acquisition.h"
+#include "ops/op_args.h"
 #include "ops/array/strided.h"
+
+#define PARAMS mb_stitch_half_acquisition_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("sino", MB_BIT(MB_F32), 2, 3,
                 "sinograms over a whole turn (row, angle, column), or one (angle, column)"),
-    {.name = "center",
-     .kind = MB_ARG_FLOAT,
-     .required = true,
-     .offset = offsetof(mb_stitch_half_acquisition_params, center),
-     .unit = "px",
-     .doc = "rotation axis, 0-based, a pixel or more from the middle of the detector"},
-    {.name = "half",
-     .kind = MB_ARG_INT,
-     .initial = 0,
-     .min = 0,
-     .max = 1 << 30,
-     .offset = offsetof(mb_stitch_half_acquisition_params, half),
-     .unit = "angles",
-     .doc = "how many angles make half a turn; 0: half of them, rounded up"},
+    MB_FLOAT_REQUIRED(center, MB_ANY, 0, "px",
+                      "rotation axis, 0-based, a pixel or more from the middle of the detector"),
+    MB_INT(half, 0, 1 << 30, 0, "angles",
+           "how many angles make half a turn; 0: half of them, rounded up"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3,
                  "sinograms over half a turn, E = floor(2a) + 1 columns"),
     {.name = NULL}};
@@ -100,12 +93,8 @@ const mb_op mb_op_stitch_half_acquisition = {
            "zeros followed. For angles that include both 0 and 360 degrees give half = (angles - "
            "1) / 2. tomo.fbp with half_acquisition needs no stitching.",
     .category = "corrections",
-    .args = args,
-    .params_bytes = sizeof(mb_stitch_half_acquisition_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,
     .split = split,
     .tolerance = 1e-6,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

@@ -5,26 +5,19 @@
 */
 #include "core/multiversion.h"
 #include "ops/corrections/op_vertical_shift.h"
+#include "ops/op_args.h"
 #include "ops/array/strided.h"
 #include <string.h>
+
+#define PARAMS mb_vertical_shift_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 2, 3,
                 "projections (angle, row, column), or one (row, column)"),
-    {.name = "shifts",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .min = -1e12,
-     .max = 1e12,
-     .offset = offsetof(mb_vertical_shift_params, shifts),
-     .unit = "px",
-     .doc = "one per projection; a positive one moves the content to lower rows"},
-    {.name = "indices",
-     .kind = MB_ARG_VECTOR,
-     .min = 1,
-     .max = 1e12,
-     .offset = offsetof(mb_vertical_shift_params, indices),
-     .doc = "for a subset of projections: which shift, 1-based, each of them takes"},
+    MB_VECTOR(shifts, -1e12, 1e12, "px",
+              "one per projection; a positive one moves the content to lower rows"),
+    MB_VECTOR_OPTION(indices, 1, 1e12, NULL,
+                     "for a subset of projections: which shift, 1-based, each of them takes"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
     {.name = NULL}};
 
@@ -159,13 +152,9 @@ const mb_op mb_op_vertical_shift = {
         "shifts[indices[j]]. In place (out = a) without scratch.",
     .reference = "linear interpolation",
     .category = "corrections",
-    .args = args,
-    .params_bytes = sizeof(mb_vertical_shift_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_VERTICAL_SHIFT_A,
     .split = split,
     .tolerance = 1e-6, /* fused or separate multiplication and addition */
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

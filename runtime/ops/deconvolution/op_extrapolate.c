@@ -3,27 +3,17 @@
 ** previous estimate), none for the prediction.
 */
 #include "ops/deconvolution/op_extrapolate.h"
+#include "ops/op_args.h"
 
-#define MEMBER(name) offsetof(mb_extrapolate_params, name)
+#define PARAMS mb_extrapolate_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("estimate", MB_BIT(MB_F32), 1, 3, "new estimate; becomes the prediction"),
     MB_ARRAY_INOUT("previous", MB_BIT(MB_F32), 1, 3,
                    "the estimate before it; becomes the new estimate"),
     MB_ARRAY_INOUT("target", MB_BIT(MB_F32), 1, 3, "padded rows: get the prediction as well"),
-    {.name = "alpha",
-     .kind = MB_ARG_FLOAT,
-     .initial = 0,
-     .min = 0,
-     .max = 1,
-     .offset = MEMBER(alpha),
-     .doc = "how far to go on, in steps"},
-    {.name = "min",
-     .kind = MB_ARG_FLOAT,
-     .initial = 0,
-     .min = 0,
-     .max = 1e30,
-     .offset = MEMBER(min),
-     .doc = "lower bound of the prediction"},
+    MB_FLOAT(alpha, 0, 1, 0, NULL, "how far to go on, in steps"),
+    MB_FLOAT(min, 0, 1e30, 0, NULL, "lower bound of the prediction"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -75,11 +65,7 @@ const mb_op mb_op_extrapolate = {
            "target max(x + alpha (x - q), min).",
     .reference = "H. Wang, P. C. Miller, Sci. Rep. 4, 4912 (2014), scaled heavy ball",
     .category = "deconvolution",
-    .args = args,
-    .params_bytes = sizeof(mb_extrapolate_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

@@ -4,23 +4,17 @@
 ** gradient; on demand with sums.
 */
 #include "ops/deconvolution/op_gradient_step.h"
+#include "ops/op_args.h"
 
-#define MEMBER(name) offsetof(mb_gradient_step_params, name)
+#define PARAMS mb_gradient_step_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("estimate", MB_BIT(MB_F32), 1, 3, "estimate on the grid"),
     MB_ARRAY_INOUT("gradient", MB_BIT(MB_F32), 1, 3,
                    "back-projected residual, padded rows; becomes the new estimate"),
-    {.name = "step",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .offset = MEMBER(step),
-     .doc = "how far to go"},
-    {.name = "min",
-     .kind = MB_ARG_FLOAT,
-     .initial = NAN,
-     .offset = MEMBER(min),
-     .doc = "lower bound of the estimate; default none"},
-    MB_GRID_METRIC_ARGS(mb_gradient_step_params, "also sum up the change",
+    MB_FLOAT(step, MB_ANY, 1, NULL, "how far to go"),
+    MB_FLOAT(min, MB_ANY, NAN, NULL, "lower bound of the estimate; default none"),
+    MB_GRID_METRIC_ARGS("also sum up the change",
                         "with metrics: sum of the new estimate, squared change, squared estimate"),
     {.name = NULL}};
 
@@ -97,12 +91,8 @@ const mb_op mb_op_gradient_step = {
            "rows of the next transform.",
     .reference = "L. Landweber, Am. J. Math. 73, 615 (1951)",
     .category = "deconvolution",
-    .args = args,
-    .params_bytes = sizeof(mb_gradient_step_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

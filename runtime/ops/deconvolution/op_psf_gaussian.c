@@ -2,38 +2,17 @@
 ** psf_gaussian: an axis-parallel Gaussian, sampled at pixel centres.
 */
 #include "ops/deconvolution/op_psf_gaussian.h"
+#include "ops/op_args.h"
 
-#define MEMBER(name) offsetof(mb_psf_gaussian_params, name)
+#define PARAMS mb_psf_gaussian_params
+
 static const mb_op_arg args[] = {
-    {.name = "size",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .min = 1,
-     .max = 1e9,
-     .offset = MEMBER(size),
-     .unit = "px",
-     .doc = "extents, one per axis (one to three)"},
-    {.name = "sigma",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .min = 1e-6,
-     .max = 1e9,
-     .offset = MEMBER(sigma),
-     .unit = "px",
-     .doc = "standard deviations, one per axis or one for all"},
-    {.name = "center",
-     .kind = MB_ARG_VECTOR,
-     .min = -1e9,
-     .max = 1e9,
-     .offset = MEMBER(center),
-     .unit = "px",
-     .doc =
-         "0-based position of the peak; default (n - 1) / 2 rounded down, where otf looks for it"},
-    {.name = "normalise",
-     .kind = MB_ARG_BOOL,
-     .initial = 1,
-     .offset = MEMBER(normalise),
-     .doc = "sum 1; otherwise 1 at the peak"},
+    MB_VECTOR(size, 1, 1e9, "px", "extents, one per axis (one to three)"),
+    MB_VECTOR(sigma, 1e-6, 1e9, "px", "standard deviations, one per axis or one for all"),
+    MB_VECTOR_OPTION(
+        center, -1e9, 1e9, "px",
+        "0-based position of the peak; default (n - 1) / 2 rounded down, where otf looks for it"),
+    MB_BOOL(normalise, true, "sum 1; otherwise 1 at the peak"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "point spread function"),
     {.name = NULL}};
 
@@ -101,12 +80,8 @@ const mb_op mb_op_psf_gaussian = {
     .doc = "Values at pixel centres. Full width at half maximum = 2.3548 sigma.",
     .reference = "exp(-((x - c) / sigma)^2 / 2)",
     .category = "deconvolution",
-    .args = args,
-    .params_bytes = sizeof(mb_psf_gaussian_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-7,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

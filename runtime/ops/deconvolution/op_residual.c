@@ -4,7 +4,10 @@
 ** pass. Integer images stay what they are.
 */
 #include "ops/deconvolution/op_residual.h"
+#include "ops/op_args.h"
 #include <string.h>
+
+#define PARAMS mb_residual_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("blurred", MB_BIT(MB_F32), 1, 3,
@@ -13,7 +16,7 @@ static const mb_op_arg args[] = {
                 "measured image, at the origin of the grid"),
     MB_ARRAY_IN_OPTION("weights", MB_BIT(MB_F32), 1, 3,
                        "like image: the residual's factors, 0 for bad pixels"),
-    MB_GRID_METRIC_ARGS(mb_residual_params, "also sum up the squares",
+    MB_GRID_METRIC_ARGS("also sum up the squares",
                         "with metrics: weighted sum of (image - blurred)^2"),
     {.name = NULL}};
 
@@ -102,12 +105,8 @@ const mb_op mb_op_residual = {
            "around does not count.",
     .reference = "L. Landweber, Am. J. Math. 73, 615 (1951)",
     .category = "deconvolution",
-    .args = args,
-    .params_bytes = sizeof(mb_residual_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

@@ -4,22 +4,19 @@
 ** gradients, which is negative where they disagree.
 */
 #include "ops/deconvolution/op_rl_consensus.h"
+#include "ops/op_args.h"
 #include <string.h>
+
+#define PARAMS mb_rl_consensus_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("first", MB_BIT(MB_F32), 1, 3,
                    "back-projected ratio of the first half, padded rows; becomes the mean of both"),
     MB_ARRAY_INOUT("second", MB_BIT(MB_F32), 1, 3,
                    "that of the second half; becomes the product of the gradients"),
-    {.name = "n",
-     .kind = MB_ARG_INT,
-     .required = true,
-     .min = 1,
-     .max = 1e12,
-     .offset = offsetof(mb_rl_consensus_params, n),
-     .doc = "samples of a row; it has 2 * (n/2 + 1) elements"},
+    MB_INT_REQUIRED(n, 1, 1e12, 0, NULL, "samples of a row; it has 2 * (n/2 + 1) elements"),
     MB_RL_NORMALISER_ARRAYS,
-    MB_RL_NORMALISER_ARGS(mb_rl_consensus_params),
+    MB_RL_NORMALISER_ARGS,
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -81,11 +78,7 @@ const mb_op mb_op_rl_consensus = {
         "(second / n - 1), 0 where the normaliser is at most floor. rl_update takes both.",
     .reference = "J. Manton, A. York, gradient consensus, doi:10.5281/zenodo.10278919 (2023)",
     .category = "deconvolution",
-    .args = args,
-    .params_bytes = sizeof(mb_rl_consensus_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 2e-6,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

@@ -4,10 +4,12 @@
 ** two in the same pass.
 */
 #include "ops/deconvolution/op_rl_ratio.h"
+#include "ops/op_args.h"
 #include <math.h>
 #include <string.h>
 
-#define MEMBER(name) offsetof(mb_rl_ratio_params, name)
+#define PARAMS mb_rl_ratio_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("blurred", MB_BIT(MB_F32), 1, 3,
                    "blurred estimate on the grid, padded rows; becomes the ratio"),
@@ -15,14 +17,8 @@ static const mb_op_arg args[] = {
                 "measured image, at the origin of the grid"),
     MB_ARRAY_IN_OPTION("weights", MB_BIT(MB_F32), 1, 3,
                        "like image: the ratio's factors, 0 for bad pixels"),
-    {.name = "eps",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1e-12,
-     .min = 1e-38,
-     .max = 1e38,
-     .offset = MEMBER(eps),
-     .doc = "least value of blurred to divide by"},
-    MB_GRID_METRIC_ARGS(mb_rl_ratio_params, "also sum up the misfit",
+    MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of blurred to divide by"),
+    MB_GRID_METRIC_ARGS("also sum up the misfit",
                         "with metrics: I-divergence, and the sum of blurred, over the image"),
     {.name = NULL}};
 
@@ -122,12 +118,8 @@ const mb_op mb_op_rl_ratio = {
         "W. H. Richardson, J. Opt. Soc. Am. 62, 55 (1972); I. Csiszar, Ann. Stat. 19, 2032 "
         "(1991)",
     .category = "deconvolution",
-    .args = args,
-    .params_bytes = sizeof(mb_rl_ratio_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 2e-6,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

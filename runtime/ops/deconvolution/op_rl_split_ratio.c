@@ -5,10 +5,12 @@
 ** ratio; the halves are never stored.
 */
 #include "ops/deconvolution/op_rl_split_ratio.h"
+#include "ops/op_args.h"
 #include "core/multiversion.h"
 #include <string.h>
 
-#define MEMBER(name) offsetof(mb_rl_split_ratio_params, name)
+#define PARAMS mb_rl_split_ratio_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("blurred", MB_BIT(MB_F32), 1, 3,
                    "blurred estimate on the grid, padded rows; becomes the first half's ratio"),
@@ -18,20 +20,8 @@ static const mb_op_arg args[] = {
                 "measured counts of photons, at the origin of the grid"),
     MB_ARRAY_IN_OPTION("weights", MB_BIT(MB_F32), 1, 3,
                        "like image: the ratios' factors, 0 for bad pixels"),
-    {.name = "seed",
-     .kind = MB_ARG_INT,
-     .initial = 0,
-     .min = 0,
-     .max = 4503599627370496.0,
-     .offset = MEMBER(seed),
-     .doc = "the same seed deals out the same way"},
-    {.name = "eps",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1e-12,
-     .min = 1e-38,
-     .max = 1e38,
-     .offset = MEMBER(eps),
-     .doc = "least value of blurred to divide by"},
+    MB_INT(seed, 0, 4503599627370496.0, 0, NULL, "the same seed deals out the same way"),
+    MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of blurred to divide by"),
     MB_ARRAY_OUT("metric", MB_BIT(MB_F64), 1, 1,
                  "I-divergence of the first and the second half from half of blurred"),
     {.name = NULL}};
@@ -134,12 +124,8 @@ const mb_op mb_op_rl_split_ratio = {
            "Images must be counts of photons (subtract the offset, divide by the gain).",
     .reference = "J. Manton, A. York, gradient consensus, doi:10.5281/zenodo.10278919 (2023)",
     .category = "deconvolution",
-    .args = args,
-    .params_bytes = sizeof(mb_rl_split_ratio_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 2e-6,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

@@ -5,11 +5,13 @@
 ** transforms; elsewhere it is those four.
 */
 #include "ops/deconvolution/op_rl_step.h"
+#include "ops/op_args.h"
 #include <string.h>
+
+#define PARAMS mb_rl_step_params
 
 extern const mb_op mb_op_apply_otf, mb_op_rl_ratio, mb_op_rl_update;
 
-#define MEMBER(name) offsetof(mb_rl_step_params, name)
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("estimate", MB_BIT(MB_F32), 1, 3, "estimate on the grid"),
     MB_ARRAY_INOUT("work", MB_BIT(MB_F32), 1, 3,
@@ -21,34 +23,16 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN_OPTION("weights", MB_BIT(MB_F32), 1, 3,
                        "like image: the ratio's factors, 0 for bad pixels"),
     MB_RL_NORMALISER_ARRAYS,
-    MB_RL_NORMALISER_ARGS(mb_rl_step_params),
-    {.name = "eps",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1e-12,
-     .min = 1e-38,
-     .max = 1e38,
-     .offset = MEMBER(eps),
-     .doc = "least value of the blurred estimate to divide by"},
-    {.name = "min",
-     .kind = MB_ARG_FLOAT,
-     .initial = 0,
-     .min = 0,
-     .max = 1e30,
-     .offset = MEMBER(min),
-     .doc = "lower bound of the estimate, and what it becomes where nothing was measured"},
-    {.name = "metrics",
-     .kind = MB_ARG_BOOL,
-     .offset = MEMBER(metrics),
-     .doc = "also sum up the misfit and the change"},
+    MB_RL_NORMALISER_ARGS,
+    MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of the blurred estimate to divide by"),
+    MB_FLOAT(min, 0, 1e30, 0, NULL,
+             "lower bound of the estimate, and what it becomes where nothing was measured"),
+    MB_BOOL(metrics, false, "also sum up the misfit and the change"),
     MB_ARRAY_OUT(
         "metric", MB_BIT(MB_F64), 1, 1,
         "with metrics or gradient: that of rl_ratio (0 without metrics), then that of rl_update"),
-    {.name = "gradient",
-     .kind = MB_ARG_INOUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "like estimate: the change of the call before; becomes that of this one"},
+    MB_ARRAY_INOUT_OPTION("gradient", MB_BIT(MB_F32), 1, 3,
+                          "like estimate: the change of the call before; becomes that of this one"),
     {.name = NULL}};
 
 /* eps is of the size of the blurred values: below it the step would depend on how they were
@@ -143,12 +127,8 @@ const mb_op mb_op_rl_step = {
     .reference = "W. H. Richardson, J. Opt. Soc. Am. 62, 55 (1972); L. B. Lucy, Astron. J. 79, 745 "
                  "(1974)",
     .category = "deconvolution",
-    .args = args,
-    .params_bytes = sizeof(mb_rl_step_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-5, /* two convolutions and a division */
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

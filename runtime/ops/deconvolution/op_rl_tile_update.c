@@ -4,30 +4,20 @@
 ** position: eight look-ups, no array.
 */
 #include "ops/deconvolution/op_rl_tiles.h"
+#include "ops/op_args.h"
 #include <math.h>
 
-#define MEMBER(name) offsetof(mb_rl_tile_update_params, name)
+#define PARAMS mb_rl_tile_update_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("estimate", MB_BIT(MB_F32), 1, 3, "a tile of the estimate"),
     MB_ARRAY_IN("correction", MB_BIT(MB_F32), 1, 3, "the same tile of the back-projected ratio"),
     MB_ARRAY_IN("table", MB_BIT(MB_F64), 1, 3, "summed_area of the normalised PSF"),
-    {.name = "first",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .min = -1e12,
-     .max = 1e12,
-     .offset = MEMBER(first),
-     .unit = "px",
-     .doc = "0-based position of the tile's first element in the image; negative before it"},
-    MB_RL_NORMALISER_ARGS(mb_rl_tile_update_params),
-    {.name = "min",
-     .kind = MB_ARG_FLOAT,
-     .initial = 0,
-     .min = 0,
-     .max = 1e30,
-     .offset = MEMBER(min),
-     .doc = "lower bound of the estimate"},
-    MB_GRID_METRIC_ARGS(mb_rl_tile_update_params, "also sum up the change",
+    MB_VECTOR(first, -1e12, 1e12, "px",
+              "0-based position of the tile's first element in the image; negative before it"),
+    MB_RL_NORMALISER_ARGS,
+    MB_FLOAT(min, 0, 1e30, 0, NULL, "lower bound of the estimate"),
+    MB_GRID_METRIC_ARGS("also sum up the change",
                         "with metrics: sum of the new estimate, squared change, squared estimate"),
     {.name = NULL}};
 
@@ -137,12 +127,8 @@ const mb_op mb_op_rl_tile_update = {
         "L. B. Lucy, Astron. J. 79, 745 (1974); M. Bertero, P. Boccacci, Astron. Astrophys. "
         "437, 369 (2005)",
     .category = "deconvolution",
-    .args = args,
-    .params_bytes = sizeof(mb_rl_tile_update_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .tolerance = 2e-6,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

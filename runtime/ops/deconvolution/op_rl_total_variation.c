@@ -4,32 +4,18 @@
 ** more than without.
 */
 #include "ops/deconvolution/op_rl_total_variation.h"
+#include "ops/op_args.h"
 
-#define MEMBER(name) offsetof(mb_rl_total_variation_params, name)
+#define PARAMS mb_rl_total_variation_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("estimate", MB_BIT(MB_F32), 1, 3, "estimate on the grid"),
     MB_ARRAY_INOUT("correction", MB_BIT(MB_F32), 1, 3,
                    "back-projected ratio, padded rows; is divided by the term"),
-    {.name = "lambda",
-     .kind = MB_ARG_FLOAT,
-     .initial = 2e-3,
-     .min = 0,
-     .max = 1,
-     .offset = MEMBER(lambda),
-     .doc = "weight of the total variation"},
-    {.name = "epsilon",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1e-5,
-     .min = 1e-30,
-     .max = 1e30,
-     .offset = MEMBER(epsilon),
-     .doc = "gradients much below this count as flat"},
-    {.name = "spacing",
-     .kind = MB_ARG_VECTOR,
-     .min = 1e-30,
-     .max = 1e30,
-     .offset = MEMBER(spacing),
-     .doc = "distance of voxels, one number per axis or one for all; default 1"},
+    MB_FLOAT(lambda, 0, 1, 2e-3, NULL, "weight of the total variation"),
+    MB_FLOAT(epsilon, 1e-30, 1e30, 1e-5, NULL, "gradients much below this count as flat"),
+    MB_VECTOR_OPTION(spacing, 1e-30, 1e30, NULL,
+                     "distance of voxels, one number per axis or one for all; default 1"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -83,11 +69,7 @@ const mb_op mb_op_rl_total_variation = {
            "least 0.1; before rl_update. Forward differences, zero beyond the grid.",
     .reference = "N. Dey et al., Microsc. Res. Tech. 69, 260 (2006)",
     .category = "deconvolution",
-    .args = args,
-    .params_bytes = sizeof(mb_rl_total_variation_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-5,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

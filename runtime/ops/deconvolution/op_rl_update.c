@@ -5,8 +5,10 @@
 ** where a consensus is not negative.
 */
 #include "ops/deconvolution/op_rl_update.h"
+#include "ops/op_args.h"
 
-#define MEMBER(name) offsetof(mb_rl_update_params, name)
+#define PARAMS mb_rl_update_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("estimate", MB_BIT(MB_F32), 1, 3, "estimate on the grid"),
     MB_ARRAY_INOUT("correction", MB_BIT(MB_F32), 1, 3,
@@ -14,24 +16,15 @@ static const mb_op_arg args[] = {
     MB_RL_NORMALISER_ARRAYS,
     MB_ARRAY_IN_OPTION("consensus", MB_BIT(MB_F32), 1, 3,
                        "padded rows: where it is negative the estimate stays (rl_consensus)"),
-    MB_RL_NORMALISER_ARGS(mb_rl_update_params),
-    {.name = "min",
-     .kind = MB_ARG_FLOAT,
-     .initial = 0,
-     .min = 0,
-     .max = 1e30,
-     .offset = MEMBER(min),
-     .doc = "lower bound of the estimate, and what it becomes where nothing was measured"},
+    MB_RL_NORMALISER_ARGS,
+    MB_FLOAT(min, 0, 1e30, 0, NULL,
+             "lower bound of the estimate, and what it becomes where nothing was measured"),
     MB_GRID_METRIC_ARGS(
-        mb_rl_update_params, "also sum up the change",
+        "also sum up the change",
         "with metrics: sum of the new estimate, squared change, squared estimate; with gradient "
         "also its product with the change, and its square, before it is replaced"),
-    {.name = "gradient",
-     .kind = MB_ARG_INOUT,
-     .dtypes = MB_BIT(MB_F32),
-     .rank_min = 1,
-     .rank_max = 3,
-     .doc = "like estimate: the change of the call before; becomes that of this one"},
+    MB_ARRAY_INOUT_OPTION("gradient", MB_BIT(MB_F32), 1, 3,
+                          "like estimate: the change of the call before; becomes that of this one"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -157,12 +150,8 @@ const mb_op mb_op_rl_update = {
         "L. B. Lucy, Astron. J. 79, 745 (1974); M. Bertero, P. Boccacci, Astron. Astrophys. "
         "437, 369 (2005); D. S. C. Biggs, M. Andrews, Appl. Opt. 36, 1766 (1997)",
     .category = "deconvolution",
-    .args = args,
-    .params_bytes = sizeof(mb_rl_update_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 2e-6,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

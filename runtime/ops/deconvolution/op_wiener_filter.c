@@ -5,36 +5,21 @@
 ** fine detail more.
 */
 #include "ops/deconvolution/op_wiener_filter.h"
+#include "ops/op_args.h"
 #include <math.h>
 
-#define MEMBER(name) offsetof(mb_wiener_filter_params, name)
+#define PARAMS mb_wiener_filter_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("a", MB_BIT(MB_C64), 1, 3, "half spectrum of the image"),
     MB_ARRAY_IN("otf", MB_BIT(MB_C64), 1, 3,
                 "transfer function, same shape, 1 at frequency 0 for a PSF of sum 1"),
-    {.name = "lambda",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1e-3,
-     .min = 0,
-     .max = 1e30,
-     .offset = MEMBER(lambda),
-     .doc = "regularisation: the ratio of noise power to signal power"},
-    {.name = "laplacian",
-     .kind = MB_ARG_BOOL,
-     .offset = MEMBER(laplacian),
-     .doc = "lambda times the squared Laplacian: smoothness instead of smallness"},
-    {.name = "scale",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .offset = MEMBER(scale),
-     .doc = "factor, such as 1/N of the inverse transform"},
-    {.name = "n",
-     .kind = MB_ARG_INT,
-     .initial = 0,
-     .min = 0,
-     .max = 1e15,
-     .offset = MEMBER(n),
-     .doc = "samples of a row of the real grid; 0 = the even one"},
+    MB_FLOAT(lambda, 0, 1e30, 1e-3, NULL,
+             "regularisation: the ratio of noise power to signal power"),
+    MB_BOOL(laplacian, false,
+            "lambda times the squared Laplacian: smoothness instead of smallness"),
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor, such as 1/N of the inverse transform"),
+    MB_INT(n, 0, 1e15, 0, NULL, "samples of a row of the real grid; 0 = the even one"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -102,11 +87,7 @@ const mb_op mb_op_wiener_filter = {
         "N. Wiener, Extrapolation, Interpolation, and Smoothing of Stationary Time Series, "
         "1949; A. N. Tikhonov, V. Y. Arsenin, Solutions of Ill-Posed Problems, 1977",
     .category = "deconvolution",
-    .args = args,
-    .params_bytes = sizeof(mb_wiener_filter_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 2e-6,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

@@ -17,39 +17,19 @@ typedef struct mb_rl_normaliser_params {
     double floor;
 } mb_rl_normaliser_params;
 
-/* The two arrays, and the parameters; `type` is the parameter structure, in which they are
-** `normaliser`. */
+/* The two arrays, and the parameters; PARAMS has the member `normaliser`. */
 #define MB_RL_NORMALISER_ARRAYS                                                                    \
-    {.name = "table",                                                                              \
-     .kind = MB_ARG_IN,                                                                            \
-     .dtypes = MB_BIT(MB_F64),                                                                     \
-     .rank_min = 1,                                                                                \
-     .rank_max = 3,                                                                                \
-     .doc = "summed_area of the normalised PSF: normalises by it"},                                \
-    {                                                                                              \
-        .name = "normaliser", .kind = MB_ARG_IN, .dtypes = MB_BIT(MB_F32), .rank_min = 1,          \
-        .rank_max = 3, .doc = "back-projected weights on the grid: normalises by them"             \
-    }
-#define MB_RL_NORMALISER_ARGS(type)                                                                \
-    {.name = "window",                                                                             \
-     .kind = MB_ARG_VECTOR,                                                                        \
-     .min = 1,                                                                                     \
-     .max = 1e12,                                                                                  \
-     .offset = offsetof(type, normaliser.window),                                                  \
-     .unit = "px",                                                                                 \
-     .doc = "with table: extents of the image, which stands at the origin of the grid"},           \
-        {.name = "center",                                                                         \
-         .kind = MB_ARG_VECTOR,                                                                    \
-         .min = 0,                                                                                 \
-         .max = 1e12,                                                                              \
-         .offset = offsetof(type, normaliser.center),                                              \
-         .unit = "px",                                                                             \
-         .doc = "with table: 0-based origin of the PSF, whole numbers"},                           \
-    {                                                                                              \
-        .name = "floor", .kind = MB_ARG_FLOAT, .initial = 1e-3, .min = 0, .max = 1e30,             \
-        .offset = offsetof(type, normaliser.floor),                                                \
-        .doc = "where the normaliser is at most this nothing was measured"                         \
-    }
+    MB_ARRAY_IN_OPTION("table", MB_BIT(MB_F64), 1, 3,                                              \
+                       "summed_area of the normalised PSF: normalises by it"),                     \
+        MB_ARRAY_IN_OPTION("normaliser", MB_BIT(MB_F32), 1, 3,                                     \
+                           "back-projected weights on the grid: normalises by them")
+#define MB_RL_NORMALISER_ARGS                                                                      \
+    MB_VECTOR_NAMED("window", false, normaliser.window, 1, 1e12, "px",                             \
+                    "with table: extents of the image, which stands at the origin of the grid"),   \
+        MB_VECTOR_NAMED("center", false, normaliser.center, 0, 1e12, "px",                         \
+                        "with table: 0-based origin of the PSF, whole numbers"),                   \
+        MB_NUMBER("floor", MB_ARG_FLOAT, false, normaliser.floor, 0, 1e30, 1e-3, NULL,             \
+                  "where the normaliser is at most this nothing was measured")
 
 /* Checks table and normaliser against the grid. */
 static inline mb_status mb_rl_normaliser_check(const mb_rl_normaliser_params *p,

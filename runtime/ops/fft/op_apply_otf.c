@@ -4,30 +4,19 @@
 ** the backend can join the product to the transforms along the first axis.
 */
 #include "ops/fft/op_apply_otf.h"
+#include "ops/op_args.h"
 #include "ops/fft/op_complex_multiply.h"
 
-#define MEMBER(name) offsetof(mb_apply_otf_params, name)
+#define PARAMS mb_apply_otf_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT(
         "grid", MB_BIT(MB_F32), 1, 3,
         "padded rows of 2 * (n/2 + 1) floats, n of them samples; becomes the convolution"),
     MB_ARRAY_IN("otf", MB_BIT(MB_C64), 1, 3, "half spectrum (..., n/2 + 1), as otf makes it"),
-    {.name = "n",
-     .kind = MB_ARG_INT,
-     .initial = 0,
-     .min = 0,
-     .max = 1e15,
-     .offset = MEMBER(n),
-     .doc = "samples per row; 0 = the last extent less 2, the even one"},
-    {.name = "conj",
-     .kind = MB_ARG_BOOL,
-     .offset = MEMBER(conj),
-     .doc = "multiply by the conjugate of otf: the adjoint"},
-    {.name = "scale",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .offset = MEMBER(scale),
-     .doc = "factor: 1/N where the transfer function does not carry it"},
+    MB_INT(n, 0, 1e15, 0, NULL, "samples per row; 0 = the last extent less 2, the even one"),
+    MB_BOOL(conj, false, "multiply by the conjugate of otf: the adjoint"),
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor: 1/N where the transfer function does not carry it"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -113,12 +102,8 @@ const mb_op mb_op_apply_otf = {
            "the shared memory. Other grids go through the library.",
     .reference = "convolution theorem",
     .category = "fft",
-    .args = args,
-    .params_bytes = sizeof(mb_apply_otf_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 2e-6, /* float transforms of two libraries */
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

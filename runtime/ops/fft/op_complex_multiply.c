@@ -4,22 +4,17 @@
 ** inverse transform.
 */
 #include "ops/fft/op_complex_multiply.h"
+#include "ops/op_args.h"
 #include "core/multiversion.h"
 
-#define MEMBER(name) offsetof(mb_complex_multiply_params, name)
+#define PARAMS mb_complex_multiply_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum; becomes the product"),
     MB_ARRAY_IN("b", MB_BIT(MB_C64), 1, MB_MAX_RANK,
                 "factor with the extents of the last axes of a; leading axes of a are a batch"),
-    {.name = "conj",
-     .kind = MB_ARG_BOOL,
-     .offset = MEMBER(conj),
-     .doc = "multiply by the conjugate of b: the adjoint"},
-    {.name = "scale",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .offset = MEMBER(scale),
-     .doc = "real factor, such as 1/N of the inverse transform"},
+    MB_BOOL(conj, false, "multiply by the conjugate of b: the adjoint"),
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "real factor, such as 1/N of the inverse transform"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -86,11 +81,7 @@ const mb_op mb_op_complex_multiply = {
            "function, its adjoint (correlation) by the conjugate.",
     .reference = "convolution theorem",
     .category = "fft",
-    .args = args,
-    .params_bytes = sizeof(mb_complex_multiply_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

@@ -3,36 +3,22 @@
 ** position, and what lies beyond the image's edges.
 */
 #include "ops/fft/op_embed.h"
+#include "ops/op_args.h"
 #include <math.h>
 #include <string.h>
+
+#define PARAMS mb_embed_params
 
 static const char *const boundaries[] = {"zero",   "circular",  "reflect",
                                          "mirror", "replicate", NULL};
 
-#define MEMBER(name) offsetof(mb_embed_params, name)
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, MB_MAX_RANK,
                 "image; any strides"),
-    {.name = "size",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .min = 1,
-     .max = 1e12,
-     .offset = MEMBER(size),
-     .unit = "px",
-     .doc = "extents of the grid, one per axis"},
-    {.name = "before",
-     .kind = MB_ARG_VECTOR,
-     .min = 0,
-     .max = 1e12,
-     .offset = MEMBER(before),
-     .unit = "px",
-     .doc = "where the image starts in the grid, one per axis; default 0"},
-    {.name = "boundary",
-     .kind = MB_ARG_ENUM,
-     .choices = boundaries,
-     .offset = MEMBER(boundary),
-     .doc = "what lies outside the image"},
+    MB_VECTOR(size, 1, 1e12, "px", "extents of the grid, one per axis"),
+    MB_VECTOR_OPTION(before, 0, 1e12, "px",
+                     "where the image starts in the grid, one per axis; default 0"),
+    MB_ENUM(boundary, boundaries, 0, "what lies outside the image"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK,
                  "padded rows: last extent 2 * (n/2 + 1), of which n are samples and the rest 0"),
     {.name = NULL}};
@@ -145,11 +131,6 @@ const mb_op mb_op_embed = {
            "d | d d), also far beyond one image length.",
     .reference = "scipy.ndimage boundary modes constant, wrap, reflect, mirror, nearest",
     .category = "fft",
-    .args = args,
-    .params_bytes = sizeof(mb_embed_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
-    .tolerance = 0,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

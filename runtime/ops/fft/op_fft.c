@@ -3,26 +3,15 @@
 ** result c64, same shape.
 */
 #include "ops/fft/op_fft.h"
+#include "ops/op_args.h"
+
+#define PARAMS mb_fft_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "complex array"),
-    {.name = "axes",
-     .kind = MB_ARG_INT,
-     .initial = 1,
-     .min = 1,
-     .max = 3,
-     .offset = offsetof(mb_fft_params, axes),
-     .doc = "how many trailing axes to transform"},
-    {.name = "inverse",
-     .kind = MB_ARG_BOOL,
-     .initial = 0,
-     .offset = offsetof(mb_fft_params, inverse),
-     .doc = "exp(+2 pi i jk/n) instead of exp(-2 pi i jk/n)"},
-    {.name = "normalise",
-     .kind = MB_ARG_BOOL,
-     .initial = 1,
-     .offset = offsetof(mb_fft_params, normalise),
-     .doc = "divide an inverse by its number of points"},
+    MB_INT(axes, 1, 3, 1, NULL, "how many trailing axes to transform"),
+    MB_BOOL(inverse, false, "exp(+2 pi i jk/n) instead of exp(-2 pi i jk/n)"),
+    MB_BOOL(normalise, true, "divide an inverse by its number of points"),
     MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
 
@@ -88,13 +77,9 @@ const mb_op mb_op_fft = {
            "Single precision; in place with out = a.",
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
     .category = "fft",
-    .args = args,
-    .params_bytes = sizeof(mb_fft_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << MB_FFT_OP_A,
     .tolerance = 2e-6, /* float transforms of two libraries */
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

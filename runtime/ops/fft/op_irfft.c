@@ -4,40 +4,20 @@
 ** such a transform; here it is kept, by a copy in scratch, unless the caller says consume.
 */
 #include "ops/fft/op_irfft.h"
+#include "ops/op_args.h"
 #include <string.h>
+
+#define PARAMS mb_irfft_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum (..., n/2 + 1)"),
-    {.name = "axes",
-     .kind = MB_ARG_INT,
-     .initial = 1,
-     .min = 1,
-     .max = 3,
-     .offset = offsetof(mb_irfft_params, axes),
-     .doc = "how many trailing axes to transform"},
-    {.name = "n",
-     .kind = MB_ARG_INT,
-     .initial = 0,
-     .min = 0,
-     .max = 1e15,
-     .offset = offsetof(mb_irfft_params, n),
-     .doc = "samples per row of the result; 0 = 2 * (m - 1), the even one"},
-    {.name = "consume",
-     .kind = MB_ARG_BOOL,
-     .initial = 0,
-     .offset = offsetof(mb_irfft_params, consume),
-     .doc = "the contents of a may be lost: saves a scratch copy of it"},
-    {.name = "in_place",
-     .kind = MB_ARG_BOOL,
-     .initial = 0,
-     .offset = offsetof(mb_irfft_params, in_place),
-     .doc =
-         "out is the memory of a, seen as real: last extent 2 * (n/2 + 1), n samples and rubbish"},
-    {.name = "normalise",
-     .kind = MB_ARG_BOOL,
-     .initial = 1,
-     .offset = offsetof(mb_irfft_params, normalise),
-     .doc = "divide by the number of points of the result"},
+    MB_INT(axes, 1, 3, 1, NULL, "how many trailing axes to transform"),
+    MB_INT(n, 0, 1e15, 0, NULL, "samples per row of the result; 0 = 2 * (m - 1), the even one"),
+    MB_BOOL(consume, false, "the contents of a may be lost: saves a scratch copy of it"),
+    MB_BOOL(
+        in_place, false,
+        "out is the memory of a, seen as real: last extent 2 * (n/2 + 1), n samples and rubbish"),
+    MB_BOOL(normalise, true, "divide by the number of points of the result"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "real array (..., n)"),
     {.name = NULL}};
 
@@ -122,13 +102,9 @@ const mb_op mb_op_irfft = {
            "which n are samples.",
     .reference = "x[j] = 1/n sum over k of X[k] exp(2 pi i jk/n)",
     .category = "fft",
-    .args = args,
-    .params_bytes = sizeof(mb_irfft_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << MB_IRFFT_A,
     .tolerance = 2e-6, /* float transforms of two libraries */
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

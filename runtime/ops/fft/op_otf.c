@@ -5,35 +5,21 @@
 ** area).
 */
 #include "ops/fft/op_otf.h"
+#include "ops/op_args.h"
 #include <complex.h>
 #include <string.h>
 
-#define MEMBER(name) offsetof(mb_otf_params, name)
+#define PARAMS mb_otf_params
+
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("psf", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, 3,
                 "point spread function; may be larger than the grid (it wraps)"),
-    {.name = "size",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .min = 1,
-     .max = 1e12,
-     .offset = MEMBER(size),
-     .unit = "px",
-     .doc = "extents of the real grid, one per axis of psf"},
-    {.name = "center",
-     .kind = MB_ARG_VECTOR,
-     .min = -1e12,
-     .max = 1e12,
-     .offset = MEMBER(center),
-     .unit = "px",
-     .doc =
-         "0-based position in psf that is the origin; default (n - 1) / 2 rounded down. Fractions "
-         "shift by phase"},
-    {.name = "scale",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .offset = MEMBER(scale),
-     .doc = "factor: 1 / sum normalises, 1 / N saves the scaling after the inverse transform"},
+    MB_VECTOR(size, 1, 1e12, "px", "extents of the real grid, one per axis of psf"),
+    MB_VECTOR_OPTION(center, -1e12, 1e12, "px",
+                     "0-based position in psf that is the origin; default (n - 1) / 2 rounded "
+                     "down. Fractions shift by phase"),
+    MB_FLOAT(scale, MB_ANY, 1, NULL,
+             "factor: 1 / sum normalises, 1 / N saves the scaling after the inverse transform"),
     MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, 3, "half spectrum (..., n/2 + 1)"),
     {.name = NULL}};
 
@@ -163,12 +149,8 @@ const mb_op mb_op_otf = {
         "differs for even extents.",
     .reference = "H[k] = sum over j of h[j] exp(-2 pi i k (j - c) / n)",
     .category = "fft",
-    .args = args,
-    .params_bytes = sizeof(mb_otf_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 2e-6, /* float transforms of two libraries */
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

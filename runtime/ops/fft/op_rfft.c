@@ -4,29 +4,17 @@
 ** (..., 2 * (n/2 + 1)), and out is the same memory seen as complex numbers.
 */
 #include "ops/fft/op_rfft.h"
+#include "ops/op_args.h"
+
+#define PARAMS mb_rfft_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 1, MB_MAX_RANK,
                 "real array; with in_place its last extent is 2 * (n/2 + 1)"),
-    {.name = "axes",
-     .kind = MB_ARG_INT,
-     .initial = 1,
-     .min = 1,
-     .max = 3,
-     .offset = offsetof(mb_rfft_params, axes),
-     .doc = "how many trailing axes to transform"},
-    {.name = "in_place",
-     .kind = MB_ARG_BOOL,
-     .initial = 0,
-     .offset = offsetof(mb_rfft_params, in_place),
-     .doc = "out is the memory of a, seen as complex"},
-    {.name = "n",
-     .kind = MB_ARG_INT,
-     .initial = 0,
-     .min = 0,
-     .max = 1e15,
-     .offset = offsetof(mb_rfft_params, n),
-     .doc = "in_place: samples per row; 0 = the last extent less 2, the even one"},
+    MB_INT(axes, 1, 3, 1, NULL, "how many trailing axes to transform"),
+    MB_BOOL(in_place, false, "out is the memory of a, seen as complex"),
+    MB_INT(n, 0, 1e15, 0, NULL,
+           "in_place: samples per row; 0 = the last extent less 2, the even one"),
     MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum (..., n/2 + 1)"),
     {.name = NULL}};
 
@@ -98,13 +86,9 @@ const mb_op mb_op_rfft = {
            "samples.",
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
     .category = "fft",
-    .args = args,
-    .params_bytes = sizeof(mb_rfft_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << MB_RFFT_A,
     .tolerance = 2e-6, /* float transforms of two libraries */
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

@@ -2,47 +2,26 @@
 ** adaptive_threshold: which elements exceed the level around them.
 */
 #include "ops/filter/op_adaptive_threshold.h"
+#include "ops/op_args.h"
 #include "ops/array/strided.h"
 
-#define MEMBER(name) offsetof(mb_adaptive_threshold_params, name)
+#define PARAMS mb_adaptive_threshold_params
+
 static const char *const methods[] = {"gaussian", "mean", NULL};
 
 static const mb_op_arg args[] = {
-    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, MB_MAX_RANK,
-                "image, volume or stack"),
-    {.name = "size",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .min = 1,
-     .max = 1e6,
-     .offset = MEMBER(size),
-     .unit = "px",
-     .doc = "extents of the neighbourhood, odd: one number, or one for each filtered axis"},
-    MB_SEPARABLE_ARGS(mb_adaptive_threshold_params),
-    {.name = "method",
-     .kind = MB_ARG_ENUM,
-     .initial = MB_ADAPTIVE_THRESHOLD_GAUSSIAN,
-     .choices = methods,
-     .offset = MEMBER(method),
-     .doc = "the local level: weighted by a Gaussian of sigma (size - 1) / 6, or the mean of the "
-            "box"},
-    {.name = "offset",
-     .kind = MB_ARG_FLOAT,
-     .initial = 0,
-     .offset = MEMBER(offset),
-     .doc = "subtracted from the level: how far below it still counts as above"},
-    {.name = "foreground",
-     .kind = MB_ARG_INT,
-     .initial = 1,
-     .min = 1,
-     .max = 255,
-     .offset = MEMBER(foreground),
-     .doc = "what the result is where the element is above; 255 for a picture"},
-    {.name = "invert",
-     .kind = MB_ARG_BOOL,
-     .initial = 0,
-     .offset = MEMBER(invert),
-     .doc = "mark what is not above instead: dark objects"},
+    MB_SEPARABLE_INPUT,
+    MB_VECTOR(size, 1, 1e6, "px",
+              "extents of the neighbourhood, odd: one number, or one for each filtered axis"),
+    MB_SEPARABLE_ARGS,
+    MB_ENUM(
+        method, methods, MB_ADAPTIVE_THRESHOLD_GAUSSIAN,
+        "the local level: weighted by a Gaussian of sigma (size - 1) / 6, or the mean of the box"),
+    MB_FLOAT(offset, MB_ANY, 0, NULL,
+             "subtracted from the level: how far below it still counts as above"),
+    MB_INT(foreground, 1, 255, 1, NULL,
+           "what the result is where the element is above; 255 for a picture"),
+    MB_BOOL(invert, false, "mark what is not above instead: dark objects"),
     MB_ARRAY_OUT("result", MB_BIT(MB_U8), 1, MB_MAX_RANK, "foreground or 0, of the same shape"),
     {.name = NULL}};
 
@@ -150,13 +129,8 @@ const mb_op mb_op_adaptive_threshold = {
     .reference = "P. D. Wellner, Adaptive thresholding for the DigitalDesk, 1993; "
                  "skimage.filters.threshold_local",
     .category = "filter",
-    .args = args,
-    .params_bytes = sizeof(mb_adaptive_threshold_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,
     .split = split,
-    .tolerance = 0,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

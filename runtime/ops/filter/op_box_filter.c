@@ -3,20 +3,16 @@
 ** on the size.
 */
 #include "ops/filter/op_box_filter.h"
+#include "ops/op_args.h"
+
+#define PARAMS mb_box_filter_params
 
 static const mb_op_arg args[] = {
-    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, MB_MAX_RANK,
-                "image, volume or stack"),
-    {.name = "size",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .min = 1,
-     .max = 1e9,
-     .offset = offsetof(mb_box_filter_params, size),
-     .unit = "px",
-     .doc = "extents of the box: one number, or one for each filtered axis; 1 leaves an axis as it "
-            "is"},
-    MB_SEPARABLE_ARGS(mb_box_filter_params),
+    MB_SEPARABLE_INPUT,
+    MB_VECTOR(
+        size, 1, 1e9, "px",
+        "extents of the box: one number, or one for each filtered axis; 1 leaves an axis as it is"),
+    MB_SEPARABLE_ARGS,
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "means, of the same shape"),
     {.name = NULL}};
 
@@ -73,13 +69,9 @@ const mb_op mb_op_box_filter = {
            "For a stack of images say axes = {2, 3}.",
     .reference = "running sums along one axis after the other; scipy.ndimage.uniform_filter",
     .category = "filter",
-    .args = args,
-    .params_bytes = sizeof(mb_box_filter_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,
     .split = split,
     .tolerance = 1e-6,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

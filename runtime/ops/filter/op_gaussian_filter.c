@@ -2,29 +2,18 @@
 ** gaussian_filter: a sampled, truncated Gaussian along one axis after the other.
 */
 #include "ops/filter/op_gaussian_filter.h"
+#include "ops/op_args.h"
+
+#define PARAMS mb_gaussian_filter_params
 
 static const mb_op_arg args[] = {
-    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, MB_MAX_RANK,
-                "image, volume or stack"),
-    {.name = "sigma",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .min = 0,
-     .max = 1e6,
-     .offset = offsetof(mb_gaussian_filter_params, sigma),
-     .unit = "px",
-     .doc =
-         "standard deviations: one number, or one for each filtered axis; 0 leaves an axis as it "
-         "is"},
-    MB_SEPARABLE_ARGS(mb_gaussian_filter_params),
-    {.name = "truncate",
-     .kind = MB_ARG_FLOAT,
-     .initial = 4,
-     .min = 0,
-     .max = 100,
-     .offset = offsetof(mb_gaussian_filter_params, truncate),
-     .unit = "sigma",
-     .doc = "where the Gaussian is cut off; the radius is truncate * sigma, rounded"},
+    MB_SEPARABLE_INPUT,
+    MB_VECTOR(sigma, 0, 1e6, "px",
+              "standard deviations: one number, or one for each filtered axis; 0 leaves an axis as "
+              "it is"),
+    MB_SEPARABLE_ARGS,
+    MB_FLOAT(truncate, 0, 100, 4, "sigma",
+             "where the Gaussian is cut off; the radius is truncate * sigma, rounded"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "of the same shape"),
     {.name = NULL}};
 
@@ -80,13 +69,9 @@ const mb_op mb_op_gaussian_filter = {
            "For a stack of images say axes = {2, 3}.",
     .reference = "scipy.ndimage.gaussian_filter",
     .category = "filter",
-    .args = args,
-    .params_bytes = sizeof(mb_gaussian_filter_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,
     .split = split,
     .tolerance = 1e-6,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

@@ -3,14 +3,13 @@
 ** (PSFs): serial.
 */
 #include "ops/filter/op_summed_area.h"
+#include "ops/op_args.h"
+
+#define PARAMS mb_summed_area_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, 3, "array"),
-    {.name = "scale",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .offset = offsetof(mb_summed_area_params, scale),
-     .doc = "factor of every sum, such as 1 / the sum of all"},
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor of every sum, such as 1 / the sum of all"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F64), 1, 3, "sums; extents one larger"),
     {.name = NULL}};
 
@@ -84,11 +83,7 @@ const mb_op mb_op_summed_area = {
            "sum over any box is the alternating sum of its corners.",
     .reference = "F. C. Crow, SIGGRAPH 1984, 207",
     .category = "filter",
-    .args = args,
-    .params_bytes = sizeof(mb_summed_area_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .tolerance = 1e-12,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

@@ -71,26 +71,17 @@ static MB_BOTH inline int64_t mb_separable_offset(const mb_separable_axes *axes,
 /* Names of mb_pad_mode as far as filters take them. */
 extern const char *const mb_separable_modes[];
 
-/* The arguments that all three have, in the order of their tables; `type` is the parameter
-** structure. */
-#define MB_SEPARABLE_ARGS(type)                                                                    \
-    {.name = "axes",                                                                               \
-     .kind = MB_ARG_VECTOR,                                                                        \
-     .min = -MB_MAX_RANK,                                                                          \
-     .max = MB_MAX_RANK,                                                                           \
-     .offset = offsetof(type, axes),                                                               \
-     .doc = "axes to filter, from 1, negative ones from the end; default all"},                    \
-        {.name = "mode",                                                                           \
-         .kind = MB_ARG_ENUM,                                                                      \
-         .initial = MB_PAD_SYMMETRIC,                                                              \
-         .choices = mb_separable_modes,                                                            \
-         .offset = offsetof(type, mode),                                                           \
-         .doc = "what lies beyond the edges, as in pad (scipy.ndimage: symmetric is its reflect, " \
-                "reflect its mirror, edge its nearest)"},                                          \
-    {                                                                                              \
-        .name = "value", .kind = MB_ARG_FLOAT, .initial = 0, .offset = offsetof(type, value),      \
-        .doc = "the constant of mode constant"                                                     \
-    }
+/* The arguments that all three filters have, in the order of their tables. */
+#define MB_SEPARABLE_INPUT                                                                         \
+    MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, MB_MAX_RANK,              \
+                "image, volume or stack")
+#define MB_SEPARABLE_ARGS                                                                          \
+    MB_VECTOR_OPTION(axes, -MB_MAX_RANK, MB_MAX_RANK, NULL,                                        \
+                     "axes to filter, from 1, negative ones from the end; default all"),           \
+        MB_ENUM(mode, mb_separable_modes, MB_PAD_SYMMETRIC,                                        \
+                "what lies beyond the edges, as in pad (scipy.ndimage: symmetric is its reflect, " \
+                "reflect its mirror, edge its nearest)"),                                          \
+        MB_FLOAT(value, MB_ANY, 0, NULL, "the constant of mode constant")
 
 /* numbers has one number, or one for each filtered axis; axes are whole, in range, and different.
 ** */

@@ -11,68 +11,29 @@
 ** averages `subrays` rays.
 */
 #include "ops/phantom/op_ellipsoid_projections.h"
+#include "ops/op_args.h"
 #include "ops/tomography/parallel_geometry.h"
 
-typedef mb_ellipsoid_projections_params projections_params;
+#define PARAMS mb_ellipsoid_projections_params
 
-#define MEMBER(name) offsetof(projections_params, name)
 static const mb_op_arg args[] = {
-    {.name = "ellipsoids",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .offset = MEMBER(ellipsoids),
-     .unit = "px, rad",
-     .doc = "8 numbers each: density per px, half axes a, b, c, centre x, y, z, rotation phi about "
-            "the vertical"},
-    {.name = "angles",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .offset = MEMBER(angles),
-     .unit = "rad",
-     .doc = "projection angles"},
-    {.name = "heights",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .offset = MEMBER(heights),
-     .unit = "px",
-     .doc = "height of each detector row above the middle"},
-    {.name = "cols",
-     .kind = MB_ARG_INT,
-     .required = true,
-     .min = 1,
-     .max = 1 << 24,
-     .offset = MEMBER(cols),
-     .unit = "px",
-     .doc = "detector columns"},
-    {.name = "center",
-     .kind = MB_ARG_FLOAT,
-     .initial = NAN,
-     .offset = MEMBER(center),
-     .min = -MB_FARTHEST_PX,
-     .max = MB_FARTHEST_PX,
-     .unit = "px",
-     .doc = "0-based column of the rotation axis; default (cols - 1)/2"},
-    {.name = "shifts",
-     .kind = MB_ARG_VECTOR,
-     .offset = MEMBER(shifts),
-     .min = -MB_FARTHEST_PX,
-     .max = MB_FARTHEST_PX,
-     .unit = "px",
-     .doc = "horizontal shift of each projection"},
-    {.name = "subrays",
-     .kind = MB_ARG_INT,
-     .initial = 8,
-     .min = 1,
-     .max = 64,
-     .offset = MEMBER(subrays),
-     .doc = "rays averaged in each bin"},
+    MB_VECTOR(ellipsoids, MB_ANY, "px, rad",
+              "8 numbers each: density per px, half axes a, b, c, centre x, y, z, rotation phi "
+              "about the vertical"),
+    MB_VECTOR(angles, MB_ANY, "rad", "projection angles"),
+    MB_VECTOR(heights, MB_ANY, "px", "height of each detector row above the middle"),
+    MB_INT_REQUIRED(cols, 1, 1 << 24, 0, "px", "detector columns"),
+    MB_FLOAT(center, -MB_FARTHEST_PX, MB_FARTHEST_PX, NAN, "px",
+             "0-based column of the rotation axis; default (cols - 1)/2"),
+    MB_VECTOR_OPTION(shifts, -MB_FARTHEST_PX, MB_FARTHEST_PX, "px",
+                     "horizontal shift of each projection"),
+    MB_INT(subrays, 1, 64, 8, NULL, "rays averaged in each bin"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3, "line integrals (angle, row, column)"),
-    {0},
-};
+    {.name = NULL}};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
-    const projections_params *p = params;
+    const mb_ellipsoid_projections_params *p = params;
     MB_TRY(mb_ellipsoids_check(&p->ellipsoids));
     if (p->shifts.count && p->shifts.count != p->angles.count)
         return mb_fail(MB_STATUS_SHAPE, "shifts", "%lld shifts for %lld angles",
@@ -83,7 +44,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
 
 static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
-    const projections_params *p = params;
+    const mb_ellipsoid_projections_params *p = params;
     (void)arrays;
     uint64_t numbers = (uint64_t)(p->ellipsoids.count + 2 * p->angles.count + p->heights.count);
     bool table = planner->device->facts.compute_capability > 0;
@@ -91,8 +52,8 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 }
 
 /* Adds one ellipsoid's integrals at one height and angle to a row of bins. */
-static void add_row(const projections_params *p, const mb_ellipsoid *e, double angle, double axis,
-                    double height, float *row)
+static void add_row(const mb_ellipsoid_projections_params *p, const mb_ellipsoid *e, double angle,
+                    double axis, double height, float *row)
 {
     double s2 = mb_ellipsoid_section(e, height);
     if (s2 <= 0)
@@ -108,7 +69,7 @@ static void add_row(const projections_params *p, const mb_ellipsoid *e, double a
 
 static mb_status run_host(const mb_op_call *call)
 {
-    const projections_params *p = call->params;
+    const mb_ellipsoid_projections_params *p = call->params;
     float *out = call->arrays[MB_ELLIPSOID_PROJECTIONS_RESULT]->data;
     int64_t rows = p->heights.count, lines = p->angles.count * rows,
             count = p->ellipsoids.count / MB_ELLIPSOID_NUMBERS;
@@ -149,12 +110,8 @@ const mb_op mb_op_ellipsoid_projections = {
     .reference =
         "A. C. Kak, M. Slaney, Principles of Computerized Tomographic Imaging, 1988, section 3.1",
     .category = "phantom",
-    .args = args,
-    .params_bytes = sizeof(projections_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

@@ -4,53 +4,25 @@
 ** subslices also across planes. Conventions as there.
 */
 #include "ops/phantom/op_ellipsoid_volume.h"
+#include "ops/op_args.h"
 
-typedef mb_ellipsoid_volume_params volume_params;
+#define PARAMS mb_ellipsoid_volume_params
 
-#define MEMBER(name) offsetof(volume_params, name)
 static const mb_op_arg args[] = {
-    {.name = "ellipsoids",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .offset = MEMBER(ellipsoids),
-     .unit = "px, rad",
-     .doc = "8 numbers each: density per px, half axes a, b, c, centre x, y, z, rotation phi about "
-            "the vertical"},
-    {.name = "heights",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .offset = MEMBER(heights),
-     .unit = "px",
-     .doc = "height of each slice above the middle"},
-    {.name = "size",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .min = 1,
-     .max = 1 << 24,
-     .offset = MEMBER(size),
-     .unit = "px",
-     .doc = "slice extents ny, nx, or one number for both"},
-    {.name = "subsamples",
-     .kind = MB_ARG_INT,
-     .initial = 8,
-     .min = 1,
-     .max = 64,
-     .offset = MEMBER(subsamples),
-     .doc = "points per pixel side where an edge passes"},
-    {.name = "subslices",
-     .kind = MB_ARG_INT,
-     .initial = 1,
-     .min = 1,
-     .max = 64,
-     .offset = MEMBER(subslices),
-     .doc = "sections averaged per slice, over 1 px of height; 1: the section at its height"},
+    MB_VECTOR(ellipsoids, MB_ANY, "px, rad",
+              "8 numbers each: density per px, half axes a, b, c, centre x, y, z, rotation phi "
+              "about the vertical"),
+    MB_VECTOR(heights, MB_ANY, "px", "height of each slice above the middle"),
+    MB_VECTOR(size, 1, 1 << 24, "px", "slice extents ny, nx, or one number for both"),
+    MB_INT(subsamples, 1, 64, 8, NULL, "points per pixel side where an edge passes"),
+    MB_INT(subslices, 1, 64, 1, NULL,
+           "sections averaged per slice, over 1 px of height; 1: the section at its height"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3, "density per px (slice, y, x)"),
-    {0},
-};
+    {.name = NULL}};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
-    const volume_params *p = params;
+    const mb_ellipsoid_volume_params *p = params;
     MB_TRY(mb_ellipsoids_check(&p->ellipsoids));
     if (p->size.count < 1 || p->size.count > 2)
         return mb_fail(MB_STATUS_ARGUMENT, "size", "%lld numbers; give ny, nx or one for both",
@@ -62,7 +34,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
 
 static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
-    const volume_params *p = params;
+    const mb_ellipsoid_volume_params *p = params;
     (void)arrays;
     uint64_t numbers = (uint64_t)(p->ellipsoids.count + p->heights.count);
     bool table = planner->device->facts.compute_capability > 0;
@@ -71,7 +43,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 
 static mb_status run_host(const mb_op_call *call)
 {
-    const volume_params *p = call->params;
+    const mb_ellipsoid_volume_params *p = call->params;
     const mb_shape *shape = &call->arrays[MB_ELLIPSOID_VOLUME_RESULT]->shape;
     float *out = call->arrays[MB_ELLIPSOID_VOLUME_RESULT]->data;
     int64_t ny = shape->dims[1], nx = shape->dims[2],
@@ -120,12 +92,8 @@ const mb_op mb_op_ellipsoid_volume = {
     .reference =
         "A. C. Kak, M. Slaney, Principles of Computerized Tomographic Imaging, 1988, section 3.1",
     .category = "phantom",
-    .args = args,
-    .params_bytes = sizeof(volume_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

@@ -7,29 +7,18 @@
 ** transformed rejection method for generating Poisson random variables, 1993, algorithm PTRS).
 */
 #include "ops/phantom/op_poisson.h"
+#include "ops/op_args.h"
 
-typedef mb_poisson_params poisson_params;
+#define PARAMS mb_poisson_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("mean", MB_BIT(MB_F32), 0, MB_MAX_RANK,
                 "means, 0 or more; negative and non-finite ones give 0"),
-    {.name = "seed",
-     .kind = MB_ARG_INT,
-     .initial = 0,
-     .min = 0,
-     .max = 4503599627370496.0,
-     .offset = offsetof(poisson_params, seed),
-     .doc = "the same seed gives the same counts"},
-    {.name = "first",
-     .kind = MB_ARG_INT,
-     .initial = 0,
-     .min = 0,
-     .max = 4503599627370496.0,
-     .offset = offsetof(poisson_params, first),
-     .doc = "index of the first element in the whole data set, for work in chunks"},
+    MB_INT(seed, 0, 4503599627370496.0, 0, NULL, "the same seed gives the same counts"),
+    MB_INT(first, 0, 4503599627370496.0, 0, NULL,
+           "index of the first element in the whole data set, for work in chunks"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "counts"),
-    {0},
-};
+    {.name = NULL}};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -42,7 +31,7 @@ enum { BLOCK = 4096 }; /* elements that a thread takes at a time */
 
 static mb_status run_host(const mb_op_call *call)
 {
-    const poisson_params *p = call->params;
+    const mb_poisson_params *p = call->params;
     const float *mean = call->arrays[0]->data;
     float *out = call->arrays[1]->data;
     int64_t count = (int64_t)mb_array_elements(call->arrays[0]);
@@ -69,14 +58,10 @@ const mb_op mb_op_poisson = {
     .reference = "W. Hoermann, The transformed rejection method for generating Poisson random "
                  "variables, 1993",
     .category = "phantom",
-    .args = args,
-    .params_bytes = sizeof(poisson_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << 0,
     .tolerance =
         /* the same random numbers; a logarithm that differs in its last bit could tip a draw */
     1e-6,
-    .samples = samples,
-    .infer = infer,
-    .run_host = run_host,
 };

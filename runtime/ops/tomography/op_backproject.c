@@ -4,74 +4,21 @@
 ** Geometry: parallel_geometry.h. Host kernel: backproject_host.c.
 */
 #include "ops/tomography/op_backproject.h"
+#include "ops/tomography/parallel_args.h"
 #include "ops/tomography/backproject_host.h"
+
+#define PARAMS mb_backproject_params
 
 static const char *const accuracies[] = {"fast", "exact", NULL};
 
 static const mb_op_arg args[] = {
-    MB_ARRAY_IN("sino", MB_BIT(MB_F32), 2, 3,
-                "sinograms (row, angle, column), or one (angle, column); a permuted view of "
-                "projections will do"),
-    {.name = "angles",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .offset = offsetof(mb_backproject_params, angles),
-     .unit = "rad",
-     .doc = "one per angle, any order"},
-    {.name = "center",
-     .kind = MB_ARG_FLOAT,
-     .initial = NAN,
-     .offset = offsetof(mb_backproject_params, center),
-     .min = -MB_FARTHEST_PX,
-     .max = MB_FARTHEST_PX,
-     .unit = "px",
-     .doc = "rotation axis on the detector, 0-based pixel centres; default (cols - 1) / 2"},
-    {.name = "shifts",
-     .kind = MB_ARG_VECTOR,
-     .offset = offsetof(mb_backproject_params, shifts),
-     .min = -MB_FARTHEST_PX,
-     .max = MB_FARTHEST_PX,
-     .unit = "px",
-     .doc = "added to the detector coordinate, one per angle"},
-    {.name = "size",
-     .kind = MB_ARG_VECTOR,
-     .min = 1,
-     .max = 1 << 24,
-     .offset = offsetof(mb_backproject_params, size),
-     .unit = "px",
-     .doc = "full slice {ny, nx} or n; default cols x cols"},
-    {.name = "roi",
-     .kind = MB_ARG_VECTOR,
-     .min = 0,
-     .max = 1 << 24,
-     .offset = offsetof(mb_backproject_params, roi),
-     .unit = "px",
-     .doc = "part of the slice to make, {y0, y1, x0, x1}, 0-based, ends excluded"},
-    {.name = "circle",
-     .kind = MB_ARG_FLOAT,
-     .initial = 0,
-     .min = 0,
-     .max = 10,
-     .offset = offsetof(mb_backproject_params, circle),
-     .unit = "half-width",
-     .doc = "radius of the circular mask as a fraction of half the smaller side; 0: no mask"},
-    {.name = "circle_value",
-     .kind = MB_ARG_FLOAT,
-     .initial = 0,
-     .offset = offsetof(mb_backproject_params, circle_value),
-     .doc = "value outside the mask"},
-    {.name = "scale",
-     .kind = MB_ARG_FLOAT,
-     .initial = NAN,
-     .offset = offsetof(mb_backproject_params, scale),
-     .doc = "factor on the sum over angles; default pi / angles"},
-    {.name = "accuracy",
-     .kind = MB_ARG_ENUM,
-     .initial = MB_BACKPROJECT_FAST,
-     .choices = accuracies,
-     .offset = offsetof(mb_backproject_params, accuracy),
-     .doc = "fast: on a GPU, 640 angles or more are read in half precision; exact is float32 "
-            "throughout"},
+    MB_PARALLEL_SINO_ARG,
+    MB_VECTOR(angles, MB_ANY, "rad", "one per angle, any order"),
+    MB_PARALLEL_DETECTOR_ARGS,
+    MB_PARALLEL_SLICE_ARGS(1 << 24),
+    MB_ENUM(accuracy, accuracies, MB_BACKPROJECT_FAST,
+            "fast: on a GPU, 640 angles or more are read in half precision; exact is float32 "
+            "throughout"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
     {.name = NULL}};
 

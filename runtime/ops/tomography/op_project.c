@@ -9,56 +9,23 @@
 */
 #include "core/multiversion.h"
 #include "ops/tomography/op_project.h"
+#include "ops/tomography/parallel_args.h"
 #include "ops/tomography/parallel_tiles.h"
 #include <omp.h>
 #include <string.h>
+
+#define PARAMS mb_project_params
 
 enum { TILE = MB_TILE, LANES = MB_TILE, STEP = 8 };
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("volume", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
-    {.name = "angles",
-     .kind = MB_ARG_VECTOR,
-     .required = true,
-     .offset = offsetof(mb_project_params, angles),
-     .unit = "rad",
-     .doc = "any number, any order"},
-    {.name = "cols",
-     .kind = MB_ARG_INT,
-     .initial = 0,
-     .min = 0,
-     .max = 1 << 24,
-     .offset = offsetof(mb_project_params, cols),
-     .unit = "px",
-     .doc = "detector width; 0 = nx"},
-    {.name = "center",
-     .kind = MB_ARG_FLOAT,
-     .initial = NAN,
-     .offset = offsetof(mb_project_params, center),
-     .min = -MB_FARTHEST_PX,
-     .max = MB_FARTHEST_PX,
-     .unit = "px",
-     .doc = "rotation axis on the detector, 0-based pixel centres; default (cols - 1) / 2"},
-    {.name = "shifts",
-     .kind = MB_ARG_VECTOR,
-     .offset = offsetof(mb_project_params, shifts),
-     .min = -MB_FARTHEST_PX,
-     .max = MB_FARTHEST_PX,
-     .unit = "px",
-     .doc = "added to the detector coordinate, one per angle"},
-    {.name = "circle",
-     .kind = MB_ARG_FLOAT,
-     .initial = 0,
-     .min = 0,
-     .max = 10,
-     .offset = offsetof(mb_project_params, circle),
-     .unit = "half-width",
-     .doc = "ignore pixels outside this fraction of half the smaller side; 0: take all"},
-    {.name = "scale",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .offset = offsetof(mb_project_params, scale),
-     .doc = "factor on the sums; 1 gives line integrals in pixel units"},
+    MB_VECTOR(angles, MB_ANY, "rad", "any number, any order"),
+    MB_INT(cols, 0, 1 << 24, 0, "px", "detector width; 0 = nx"),
+    MB_PARALLEL_DETECTOR_ARGS,
+    MB_FLOAT(circle, 0, 10, 0, "half-width",
+             "ignore pixels outside this fraction of half the smaller side; 0: take all"),
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor on the sums; 1 gives line integrals in pixel units"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3,
                  "sinograms (row, angle, column), or one (angle, column)"),
     {.name = NULL}};
@@ -260,13 +227,9 @@ const mb_op mb_op_project = {
     .reference = "De Man and Basu, Distance-driven projection and backprojection (2004), sec. II: "
                  "pixel-driven",
     .category = "tomography",
-    .args = args,
-    .params_bytes = sizeof(mb_project_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,
     .split = split,
     .tolerance = 1e-5, /* sums of some thousand floats in another order */
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

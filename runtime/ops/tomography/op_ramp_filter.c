@@ -7,55 +7,19 @@
 */
 #include "core/multiversion.h"
 #include "ops/tomography/op_ramp_filter.h"
+#include "ops/tomography/parallel_args.h"
 #include <omp.h>
 #include <string.h>
 
-static const char *const filters[] = {"ram-lak", "shepp-logan", "cosine", "hamming", "hann",
-                                      "tukey",   "lanczos",     "none",   NULL};
-static const char *const paddings[] = {"zero", "edge", NULL};
+#define PARAMS mb_ramp_filter_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("sino", MB_BIT(MB_F32), 1, 3, "sinograms; the last axis is the detector"),
-    {.name = "filter",
-     .kind = MB_ARG_ENUM,
-     .initial = MB_RAMP_RAM_LAK,
-     .choices = filters,
-     .offset = offsetof(mb_ramp_filter_params, filter),
-     .doc = "ramp times this window; none: no ramp either"},
-    {.name = "cutoff",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .min = 1e-6,
-     .max = 1,
-     .offset = offsetof(mb_ramp_filter_params, cutoff),
-     .unit = "Nyquist frequency",
-     .doc = "where the window ends; the response is 0 above"},
-    {.name = "padding",
-     .kind = MB_ARG_ENUM,
-     .initial = MB_RAMP_PAD_ZERO,
-     .choices = paddings,
-     .offset = offsetof(mb_ramp_filter_params, padding),
-     .doc = "what rows are padded with"},
-    {.name = "pad_width",
-     .kind = MB_ARG_INT,
-     .initial = 0,
-     .min = 0,
-     .max = 1 << 30,
-     .offset = offsetof(mb_ramp_filter_params, pad_width),
-     .unit = "px",
-     .doc = "padded width, a multiple of 4, at least the width; 0 = the power of two >= 2 * width"},
-    {.name = "scale",
-     .kind = MB_ARG_FLOAT,
-     .initial = 1,
-     .offset = offsetof(mb_ramp_filter_params, scale),
-     .doc = "factor multiplied into the filter"},
-    {.name = "slice_shifts",
-     .kind = MB_ARG_VECTOR,
-     .min = -(1 << 29),
-     .max = 1 << 29,
-     .offset = offsetof(mb_ramp_filter_params, slice_shifts),
-     .unit = "px",
-     .doc = "added to the detector coordinate, one per slice of a rank-3 sinogram (else one)"},
+    MB_PARALLEL_FILTER_ARGS(1 << 30),
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor multiplied into the filter"),
+    MB_VECTOR_OPTION(
+        slice_shifts, -(1 << 29), 1 << 29, "px",
+        "added to the detector coordinate, one per slice of a rank-3 sinogram (else one)"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "filtered sinograms, same shape; may be sino"),
     {.name = NULL}};
 
@@ -297,14 +261,10 @@ const mb_op mb_op_ramp_filter = {
         "the padding, (P - width)/2 columns.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",
     .category = "tomography",
-    .args = args,
-    .params_bytes = sizeof(mb_ramp_filter_params),
+    MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_RAMP_FILTER_SINO,
     .split = split,
     .tolerance = 2e-6, /* float transforms of two libraries */
-    .samples = samples,
-    .infer = infer,
     .plan = plan,
-    .run_host = run_host,
 };

@@ -1,0 +1,70 @@
+/*
+** Argument tables of operators, one macro an argument (op.h says what the fields mean). An operator's
+** file defines PARAMS, the name of its parameter structure, before its table. The macros of numbers
+** take the member of PARAMS, which is also the argument's name. A range is two numbers, both included,
+** or MB_ANY; a unit is text or NULL; the doc is one line.
+*/
+#ifndef MB_OPS_OP_ARGS_H
+#define MB_OPS_OP_ARGS_H
+
+#include "ops/op.h"
+#include <math.h>
+
+#define MB_ANY 0, 0
+
+/* ---- arrays: name, dtypes, least and most axes, doc ---- */
+
+#define MB_ARRAY_ARG(kind_, required_, name_, dtypes_, least, most, doc_)                          \
+    {                                                                                              \
+        .name = name_, .kind = kind_, .required = required_, .dtypes = dtypes_, .rank_min = least, \
+        .rank_max = most, .doc = doc_                                                              \
+    }
+#define MB_ARRAY_IN(...) MB_ARRAY_ARG(MB_ARG_IN, true, __VA_ARGS__)
+#define MB_ARRAY_IN_OPTION(...) MB_ARRAY_ARG(MB_ARG_IN, false, __VA_ARGS__)
+#define MB_ARRAY_INOUT(...) MB_ARRAY_ARG(MB_ARG_INOUT, true, __VA_ARGS__)
+#define MB_ARRAY_INOUT_OPTION(...) MB_ARRAY_ARG(MB_ARG_INOUT, false, __VA_ARGS__)
+#define MB_ARRAY_OUT(...) MB_ARRAY_ARG(MB_ARG_OUT, false, __VA_ARGS__)
+
+/* ---- numbers: name, kind, required, member, range, initial value, unit, doc ---- */
+
+#define MB_NUMBER_ARG(name_, kind_, required_, member, least, most, initial_, unit_, doc_)         \
+    {                                                                                              \
+        .name = name_, .kind = kind_, .required = required_, .min = least, .max = most,            \
+        .initial = initial_, .offset = offsetof(PARAMS, member), .unit = unit_, .doc = doc_        \
+    }
+/* MB_NUMBER_ARG expands MB_ANY to two arguments only when it is reached by another macro. */
+#define MB_NUMBER(...) MB_NUMBER_ARG(__VA_ARGS__)
+
+/* member, range, initial value, unit, doc; a required number whose initial value is NAN may be NaN */
+#define MB_INT(member, ...) MB_NUMBER(#member, MB_ARG_INT, false, member, __VA_ARGS__)
+#define MB_FLOAT(member, ...) MB_NUMBER(#member, MB_ARG_FLOAT, false, member, __VA_ARGS__)
+#define MB_INT_REQUIRED(member, ...) MB_NUMBER(#member, MB_ARG_INT, true, member, __VA_ARGS__)
+#define MB_FLOAT_REQUIRED(member, ...) MB_NUMBER(#member, MB_ARG_FLOAT, true, member, __VA_ARGS__)
+/* member, range, unit, doc */
+#define MB_VECTOR_ARG(name_, required_, member, least, most, ...)                                  \
+    MB_NUMBER_ARG(name_, MB_ARG_VECTOR, required_, member, least, most, 0, __VA_ARGS__)
+#define MB_VECTOR_NAMED(...) MB_VECTOR_ARG(__VA_ARGS__)
+#define MB_VECTOR(member, ...) MB_VECTOR_NAMED(#member, true, member, __VA_ARGS__)
+#define MB_VECTOR_OPTION(member, ...) MB_VECTOR_NAMED(#member, false, member, __VA_ARGS__)
+
+/* member, initial value, doc */
+#define MB_BOOL(member, initial, doc)                                                              \
+    MB_NUMBER(#member, MB_ARG_BOOL, false, member, MB_ANY, initial, NULL, doc)
+
+/* ---- enums: member, choices (NULL-terminated), initial index, doc ---- */
+
+#define MB_ENUM_ARG(name_, required_, member, choices_, initial_, doc_)                            \
+    {                                                                                              \
+        .name = name_, .kind = MB_ARG_ENUM, .required = required_, .initial = initial_,            \
+        .choices = choices_, .offset = offsetof(PARAMS, member), .doc = doc_                       \
+    }
+#define MB_ENUM(member, ...) MB_ENUM_ARG(#member, false, member, __VA_ARGS__)
+#define MB_ENUM_REQUIRED(member, choices, doc) MB_ENUM_ARG(#member, true, member, choices, 0, doc)
+
+/* ---- the descriptor: what most operators' files name alike ---- */
+
+#define MB_OP_PARTS                                                                                \
+    .args = args, .params_bytes = sizeof(PARAMS), .samples = samples, .infer = infer,              \
+    .run_host = run_host
+
+#endif
