@@ -116,7 +116,7 @@ end
 
 local core_files = {}
 for _, file in ipairs(binding_files) do
-    if base_name(file) ~= "main" then
+    if not base_name(file):match("^main") then -- the program alone has main.c and main_*.c
         table.insert(core_files, file)
     end
 end
@@ -170,24 +170,7 @@ local hdf5_include = "/usr/include/hdf5/serial"
 local lua_include = "/usr/include/lua5.4"
 local lua_archive = system_lib .. "/liblua5.4.a"
 
-local function find_nvcc()
-    local candidates = {}
-    for _, variable in ipairs({ "CUDA_HOME", "CUDA_PATH" }) do
-        local root = os.getenv(variable)
-        if root and root ~= "" then
-            table.insert(candidates, root .. "/bin/nvcc")
-        end
-    end
-    table.insert(candidates, output_of("command -v nvcc"))
-    table.insert(candidates, "/usr/local/cuda/bin/nvcc")
-    for _, name in ipairs(candidates) do
-        if is_file(name) then
-            return name
-        end
-    end
-end
-
-local nvcc = not _OPTIONS["no-cuda"] and find_nvcc() or nil
+local nvcc = not _OPTIONS["no-cuda"] and output_of("scripts/find_nvcc") or nil
 if #cuda_files == 0 then
     nvcc = nil
 end
@@ -342,7 +325,7 @@ local function runtime_libraries(fftw_threads, openmp)
 end
 local shared_openmp = runtime_libraries("fftw3f_omp", "gomp")
 -- The program must set the wait policy before libgomp reads it, and a shared libgomp reads it
--- before anything of the program runs (bindings/program/main.c). FFTW threads are those of libgomp: both or
+-- before anything of the program runs (bindings/program/main_process.c). FFTW threads are those of libgomp: both or
 -- none.
 local own_openmp = archive_of("gomp") ~= "gomp" and archive_of("fftw3f_omp") ~= "fftw3f_omp"
     and runtime_libraries(archive_of("fftw3f_omp"), archive_of("gomp")) or shared_openmp

@@ -422,22 +422,85 @@ describe("threads that wait", function()
     end)
 end)
 
+describe("a recipe", function()
+    local folder = os.tmpname()
+    local function at(command)
+        return helper.run_program(command, "", ("cd '%s' && '%s'"):format(folder, helper.program))
+    end
+    lazy_setup(function()
+        os.remove(folder)
+        assert(os.execute("mkdir " .. folder))
+    end)
+    lazy_teardown(function()
+        os.execute("rm -r " .. folder)
+    end)
+
+    it("is run by its name, from any folder, and is listed by --help", function()
+        local help = at "--help"
+        for _, name in ipairs { "reconstruct", "deconvolve", "convolve", "simulate" } do
+            assert.matches("\n  " .. name .. "  +%l", help)
+            local output, status = at(name .. " --help")
+            assert.equal(0, status, output)
+            assert.matches("^usage: moonbeam " .. name, output)
+            assert.equal(2, select(2, at(name .. " --bogus")))
+        end
+        local output, status = at "--plan simulate scan.h5 --size 32 --rows 4 --angles 24"
+        assert.equal(0, status, output)
+        assert.matches("ellipsoid_projections", output)
+    end)
+
+    it("gives way to a file of its name, but not to a folder", function()
+        assert(os.execute(("mkdir '%s/simulate'"):format(folder)))
+        assert.matches("^usage", (at "simulate --help"))
+        local f = assert(io.open(folder .. "/convolve", "w"))
+        f:write("print('a file', arg[0], ...)")
+        f:close()
+        assert.equal("a file\tconvolve\t1\n", (at "convolve 1"))
+    end)
+
+    it("that does not exist is wrong use", function()
+        local output, status = at "recnstruct scan.h5"
+        assert.equal(2, status)
+        assert.matches("there is no file or recipe 'recnstruct'", output)
+    end)
+end)
+
 describe("every script", function()
-    it("answers --help at once, from any folder", function()
-        local folder = mb.system.real_path("scripts")
+    local root = mb.system.real_path "."
+    local names = { "scripts/build", "scripts/bundle", "scripts/demo", "scripts/find_nvcc",
+        "scripts/fuzz", "scripts/install", "scripts/setup", "scripts/test", "spec/run", ".ci/run" }
+
+    local function each(f)
         if not mb.system.stat("scripts/build") then
             pending("a bundle has the Lua scripts only")
             return
         end
-        for _, name in ipairs { "build", "bundle", "demo", "setup", "test" } do
+        for _, name in ipairs(names) do
+            f(name, ("cd /; '%s/%s'"):format(root, name))
+        end
+    end
+
+    it("answers --help at once, from any folder", function()
+        each(function(name, program)
             for _, option in ipairs { "-h", "--help" } do
-                local output, status = helper.run_program(option, "",
-                    ("cd /; '%s/%s'"):format(folder, name))
+                local output, status = helper.run_program(option, "", program)
                 assert.equal(0, status, output)
-                assert.matches("scripts/" .. name, output)
-                assert.not_matches("set %-euo", output)
+                assert.matches(name, output, 1, true)
+                assert.not_matches("set %-", output)
                 assert.not_matches("built build/bin", output)
             end
-        end
+        end)
+    end)
+
+    it("ends with status 2 on wrong options", function()
+        each(function(name, program)
+            if name == "scripts/test" then -- busted judges its options, after the build
+                program = "MOONBEAM_BIN=" .. helper.program .. "; export MOONBEAM_BIN; " .. program
+            end
+            local output, status = helper.run_program("--bogus", "", program)
+            assert.equal(2, status, name .. ": " .. output)
+            assert.matches("%-%-help", output)
+            assert.not_matches("built build/bin", output)
+        end)
     end)
 end)

@@ -1,0 +1,88 @@
+/*
+** What the files of the program share: the command line, where its files are, running Lua code, and
+** what the program does for itself as a process.
+*/
+#ifndef MB_BINDINGS_MAIN_H
+#define MB_BINDINGS_MAIN_H
+
+#include "lua_moonbeam.h"
+
+/*
+** main.c
+*/
+
+extern const char *mbm_program; /* the name for messages: argv[0] */
+extern int mbm_exit_status;     /* the status of a program that ran as it should */
+extern int mbm_failure_status;  /* the status after a failure that has been reported */
+
+/*
+** main_options.c: the command line
+*/
+
+#define MBM_STATUS_MISUSE 2 /* the exit status of wrong use */
+
+/* What the options ask for. */
+enum {
+    MBM_INTERACTIVE = 1,
+    MBM_VERSION = 2,
+    MBM_EXECUTE = 4,
+    MBM_NO_ENVIRONMENT = 8,
+    MBM_HELP = 16,
+    MBM_PLAN = 32,
+    MBM_LEDGER = 64,
+    MBM_LEAKS = 128
+};
+
+typedef struct mbm_options {
+    unsigned flags;
+    int script;                  /* index in argv of the script, or argc when there is none */
+    const char *device, *budget; /* NULL: not given */
+} mbm_options;
+
+/* Sorts the options out. False when one is wrong; that has been reported. */
+bool mbm_read_options(char **argv, mbm_options *options);
+/* If argv[*i] is -e or -l: its argument, to whose last piece *i moves on, and in *letter which of
+** the two. Else NULL. */
+const char *mbm_statement(char **argv, int *i, char *letter);
+/* Reports wrong use of an option, and makes 2 the exit status. */
+void mbm_misused(const char *option, const char *problem);
+void mbm_print_version(void);
+
+/*
+** main_recipes.c: where the program's files are, its recipes, and the text of --help
+*/
+
+/* Finds the Lua half, the scripts and the CUDA plug-in, and adds the Lua half to package.path.
+** MOONBEAM_LUA names the Lua half where `environment` is set. */
+void mbm_find_files(lua_State *L, bool environment);
+/* If `name` is that of a recipe and no file of that name is in the current folder: the recipe's
+** path, in static memory. Else `name`. NULL when `name` is neither a file nor a recipe though it
+** looks like a recipe; that has been reported. */
+const char *mbm_recipe(const char *name);
+void mbm_print_help(void);
+
+/*
+** main_run.c: running Lua code, with its errors reported
+*/
+
+/* All of them return a status of Lua, and report a failure. */
+int mbm_run_init(lua_State *L); /* LUA_INIT */
+int mbm_run_options(lua_State *L, char **argv, const mbm_options *options);
+int mbm_run_script(lua_State *L, char **argv, int script);
+int mbm_run_stdin(lua_State *L);
+int mbm_run_recorded(lua_State *L, const char *how, const char *name); /* "plan" or "ledger" */
+int mbm_run_prompt(lua_State *L);
+/* Sets the exit status to failure if something is live on a device now that the script has ended.
+*/
+int mbm_check_leaks(lua_State *L);
+/* Prints the error on the top of the stack, if there is one. Returns `status`. */
+int mbm_report(lua_State *L, int status);
+
+/*
+** main_process.c: the program as a process
+*/
+
+/* Sets up standard streams, signals and the environment. Called once, first. */
+void mbm_prepare_process(void);
+
+#endif

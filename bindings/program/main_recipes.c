@@ -1,0 +1,139 @@
+/*
+** Where the files of the program are, the recipes that it runs by name, and the text of --help.
+** There are three places: beside the program in a bundle, under the prefix of an installation, and
+** in the source tree above a program that was built there.
+*/
+#define _GNU_SOURCE
+#include "main.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name, *summary;
+} RECIPES[] = {
+    {"reconstruct", "a volume from a tomographic scan (HDF5)"},
+    {"deconvolve", "a sharper image stack (TIFF or HDF5), by its point-spread function"},
+    {"convolve", "an image stack blurred by a point-spread function"},
+    {"simulate", "a scan of a phantom, to try the others with"},
+};
+enum { RECIPE_COUNT = sizeof RECIPES / sizeof RECIPES[0] };
+
+/* Where the files may be, relative to the folder of the program. */
+static const struct {
+    const char *lua, *scripts, *plugin;
+} PLACES[] = {
+    {"../lua", "../scripts", "."},                                             /* a bundle */
+    {"../share/moonbeam/lua", "../share/moonbeam/scripts", "../lib/moonbeam"}, /* installed */
+    {"../../bindings", "../../scripts", "."},                                  /* build/bin */
+    {"../../../bindings", "../../../scripts", "."},                            /* build/debug/bin */
+};
+
+static char scripts_folder[PATH_MAX];
+
+/* The path FOLDER/PART without links and dots, or "" where there is no such file. */
+static void resolve(const char *folder, const char *part, char path[PATH_MAX])
+{
+    char name[PATH_MAX + 64];
+    snprintf(name, sizeof name, "%s/%s", folder, part);
+    if (!realpath(name, path))
+        path[0] = '\0';
+}
+
+static void add_to_path(lua_State *L, const char *folder)
+{
+    lua_getglobal(L, "package");
+    lua_getfield(L, -1, "path");
+    lua_pushfstring(L, "%s/?.lua;%s/?/init.lua;%s", folder, folder, lua_tostring(L, -1));
+    lua_setfield(L, -3, "path");
+    lua_pop(L, 2);
+}
+
+void mbm_find_files(lua_State *L, bool environment)
+{
+    char folder[PATH_MAX], lua[PATH_MAX] = "", plugin[PATH_MAX], init[PATH_MAX];
+    const char *chosen = environment ? getenv("MOONBEAM_LUA") : NULL;
+    ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
+    folder[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        *slash = '\0';
+    mb_device_set_plugin_folder(folder);
+    for (size_t i = 0; i < sizeof PLACES / sizeof PLACES[0] && lua[0] == '\0'; i++) {
+        resolve(folder, PLACES[i].lua, lua);
+        resolve(lua, "moonbeam/init.lua", init);
+        if (init[0] == '\0') {
+            lua[0] = '\0';
+            continue;
+        }
+        resolve(folder, PLACES[i].scripts, scripts_folder);
+        resolve(folder, PLACES[i].plugin, plugin);
+        if (plugin[0] != '\0')
+            mb_device_set_plugin_folder(plugin);
+    }
+    if (chosen && chosen[0] != '\0')
+        add_to_path(L, chosen);
+    else if (lua[0] != '\0')
+        add_to_path(L, lua);
+}
+
+const char *mbm_recipe(const char *name)
+{
+    static char path[PATH_MAX];
+    char script[80];
+    struct stat facts;
+    if (name[0] == '\0' || strpbrk(name, "/.-") ||
+        (stat(name, &facts) == 0 && !S_ISDIR(facts.st_mode)))
+        return name;
+    for (int i = 0; i < RECIPE_COUNT; i++)
+        if (strcmp(name, RECIPES[i].name) == 0) {
+            snprintf(script, sizeof script, "%s.lua", name);
+            resolve(scripts_folder, script, path);
+            if (path[0] != '\0')
+                return path;
+            fprintf(stderr,
+                    "%s: the recipe '%s' was not found: the program has no folder of "
+                    "scripts beside it\n",
+                    mbm_program, name);
+            return NULL;
+        }
+    fprintf(stderr, "%s: there is no file or recipe '%s'; '%s --help' lists the recipes\n",
+            mbm_program, name, mbm_program);
+    mbm_failure_status = MBM_STATUS_MISUSE;
+    return NULL;
+}
+
+void mbm_print_help(void)
+{
+    printf("usage: %s [options] [script or recipe [args]]\n"
+           "Runs Lua 5.4 scripts that reconstruct and deconvolve images on a GPU or on the host.\n"
+           "Without a script it shows a prompt.\n"
+           "\n"
+           "Recipes:\n",
+           mbm_program);
+    for (int i = 0; i < RECIPE_COUNT; i++)
+        printf("  %-13s %s\n", RECIPES[i].name, RECIPES[i].summary);
+    printf("  '%s RECIPE --help' shows the options of a recipe. A file in the current folder\n"
+           "  that is called like a recipe is run in its place.\n"
+           "\n"
+           "Options:\n"
+           "  -e stat       execute string 'stat'\n"
+           "  -i            enter interactive mode after executing 'script'\n"
+           "  -l mod        require library 'mod' into global 'mod'\n"
+           "  -l g=mod      require library 'mod' into global 'g'\n"
+           "  -v, --version show version information\n"
+           "  -E            ignore environment variables\n"
+           "  -W            turn warnings on\n"
+           "  --device ID   the default device: host, cuda:0, ...\n"
+           "  --budget SIZE the most memory that the default device may use, e.g. 8G\n"
+           "  --plan        dry-run 'script' and the 'stat' of -e: print the memory of every step\n"
+           "  --ledger      dry-run them, run them, and compare the memory of every step\n"
+           "  --leaks       fail if arrays are still live after 'script', and list them by line\n"
+           "  -h, --help    show this text\n"
+           "  --            stop handling options\n"
+           "  -             stop handling options and execute stdin\n",
+           mbm_program);
+}
