@@ -4,12 +4,12 @@
 
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 
 local new = core.array
 local unknown = require "moonbeam.internal.unknown"
 
 local run = core.op.run
-local raise = core.error.raise
 local methods, metatable = new.methods, new.metatable
 
 local array = {
@@ -30,8 +30,7 @@ array.is_array = is_array
 -- An array of this shape with every element equal to value.
 function array.full(shape, value, options)
     if type(value) ~= "number" then
-        raise("argument", "value must be a number, not a " .. type(value),
-            { op = "full", arg = "value" })
+        fail("argument", "full", "value", "value must be a number, not a %s", type(value))
     end
     return run("fill", new.empty(shape, options), value)
 end
@@ -58,11 +57,11 @@ function array.arange(...)
     end
     for i, name in ipairs { "first", "last", "step" } do
         if type((select(i, first, last, step))) ~= "number" then
-            raise("argument", name .. " must be a number", { op = "arange", arg = name })
+            fail("argument", "arange", name, "%s must be a number", name)
         end
     end
     if step == 0 then
-        raise("argument", "step must not be 0", { op = "arange", arg = "step" })
+        fail("argument", "arange", "step", "step must not be 0")
     end
     -- The last step may miss `last` by rounding: 0 to 1 in steps of 0.1 has 11 elements.
     local steps = math.floor((last - first) / step + 1e-9)
@@ -72,7 +71,7 @@ end
 -- n values from first to last, both included.
 function array.linspace(first, last, n, options)
     if math.type(n) ~= "integer" or n < 1 then
-        raise("argument", "n must be a positive integer", { op = "linspace", arg = "n" })
+        fail("argument", "linspace", "n", "n must be a positive integer")
     end
     return new.range(first, n > 1 and (last - first) / (n - 1) or 0, n, options)
 end
@@ -151,8 +150,8 @@ local function arithmetic(fn)
         end
         for _, value in ipairs { a, b } do
             if not is_array(value) then
-                raise("argument", "arithmetic with an array needs a number or an array, not a "
-                    .. type(value), { op = fn })
+                fail("argument", fn, nil,
+                    "arithmetic with an array needs a number or an array, not a %s", type(value))
             end
         end
         return run("binary", a, fn, { b = b })

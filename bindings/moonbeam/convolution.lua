@@ -16,6 +16,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
 local psf_tools = require "moonbeam.psf"
 local whole_call = require "moonbeam.internal.whole"
@@ -26,10 +27,6 @@ local OPTIONS = {"mode", "boundary", "center", "normalise", "correlate", "consum
 
 local boundaries = {zero = true, circular = true, reflect = true, mirror = true, replicate = true}
 local modes = {same = true, full = true, valid = true}
-
-local function fail(message, arg, code)
-    mb.raise(code or "argument", message, {op = "convolve", arg = arg})
-end
 
 --- What a convolution looks like before any memory is taken: extents only.
 --
@@ -42,13 +39,17 @@ function convolution.layout(shape, kernel, center, options)
     options = options_of(options, "convolution.layout", {"mode", "boundary", "correlate", "size", "device"})
     local mode, boundary = options.mode or "same", options.boundary or "zero"
     if not modes[mode] then
-        fail(('mode is "%s"; it is same, full or valid'):format(tostring(mode)), "mode")
+        fail("argument", "convolve", "mode", 'mode is "%s"; it is same, full or valid',
+            tostring(mode))
     elseif not boundaries[boundary] then
-        fail(('boundary is "%s"; it is zero, circular, reflect, mirror or replicate'):format(tostring(boundary)), "boundary")
+        fail("argument", "convolve", "boundary",
+            'boundary is "%s"; it is zero, circular, reflect, mirror or replicate',
+            tostring(boundary))
     elseif #kernel ~= #shape then
-        fail(("the PSF has %d axes, the image %d"):format(#kernel, #shape), "psf", "shape")
+        fail("shape", "convolve", "psf", "the PSF has %d axes, the image %d", #kernel, #shape)
     elseif mode == "full" and boundary ~= "zero" then
-        fail(('mode "full" has zeros outside the image; boundary "%s" is for mode "same"'):format(boundary), "boundary")
+        fail("argument", "convolve", "boundary",
+            'mode "full" has zeros outside the image; boundary "%s" is for mode "same"', boundary)
     end
     local layout = {grid = {}, before = {}, first = {}, shape = {}, boundary = boundary, mode = mode}
     local given = {}
@@ -71,7 +72,8 @@ function convolution.layout(shape, kernel, center, options)
             least = n + k - 1
         elseif mode == "valid" then
             if k > n then
-                fail(("mode \"valid\" needs an image as large as the PSF; axis %d: %d and %d"):format(i, n, k), "psf", "shape")
+                fail("shape", "convolve", "psf",
+                    'mode "valid" needs an image as large as the PSF; axis %d: %d and %d', i, n, k)
             end
             layout.before[i], layout.first[i], layout.shape[i] = 0, below, n - k + 1
             least = n
@@ -88,8 +90,9 @@ function convolution.layout(shape, kernel, center, options)
         local circular = mode == "same" and boundary == "circular"
         local size = options.size and options.size[i]
         if size and (size < least or circular and size ~= n) then
-            fail(("axis %d: the grid must have %s %d elements, not %d"):format(i, circular and "exactly" or "at least", least,
-                size), "size")
+            fail("argument", "convolve", "size",
+                "axis %d: the grid must have %s %d elements, not %d", i,
+                circular and "exactly" or "at least", least, size)
         end
         layout.grid[i], given[i] = size or least, size or circular
     end
@@ -154,7 +157,8 @@ function convolution.convolve(image, psf, options)
     options = options_of(options, "convolve", OPTIONS)
     arguments.blurred(image, psf, "convolve", options)
     if options.view and options.out then
-        fail("view = true returns the grid's own memory: give out or view, not both", "view")
+        fail("argument", "convolve", "view",
+            "view = true returns the grid's own memory: give out or view, not both")
     end
     local center = psf_tools.center(psf, options.center)
     local layout = convolution.layout(image.shape, psf.shape, center, {mode = options.mode, boundary = options.boundary,

@@ -5,6 +5,7 @@
 
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local op = require "moonbeam.op"
 local options_of = require "moonbeam.internal.options"
 
@@ -81,14 +82,15 @@ local function axes_of(what, a, given)
         local number = math.tointeger(axis)
         local index = number and (number < 0 and a.rank + 1 + number or number)
         if not index or index < 1 or index > a.rank or seen[index] then
-            core.error.raise("argument", ("axes names different axes of 1 to %d, or -1 to -%d from the end; element %d is %s")
-                :format(a.rank, a.rank, i, tostring(axis)), { op = what, arg = "axes" })
+            fail("argument", what, "axes",
+                "axes names different axes of 1 to %d, or -1 to -%d from the end; element %d is %s",
+                a.rank, a.rank, i, tostring(axis))
         end
         seen[index] = true
         axes[i] = index
     end
     if #axes == 0 then
-        core.error.raise("argument", "axes is empty; name at least one", { op = what, arg = "axes" })
+        fail("argument", what, "axes", "axes is empty; name at least one")
     end
     return axes
 end
@@ -172,8 +174,8 @@ end
 local function real_axes(what, a, options)
     local axes = axes_of(what, a, options.axes)
     if #axes > 3 then
-        core.error.raise("argument", ("a real transform has at most three axes, not %d: take the others with fft.fftn")
-            :format(#axes), { op = what, arg = "axes" })
+        fail("argument", what, "axes",
+            "a real transform has at most three axes, not %d: take the others with fft.fftn", #axes)
     end
     local halved = table.remove(axes)
     table.sort(axes)

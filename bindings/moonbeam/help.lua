@@ -1,6 +1,7 @@
 -- Help from the descriptors: text for the prompt, Markdown for the reference page.
 
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local op = require "moonbeam.op"
 
 local help = {}
@@ -391,8 +392,8 @@ local function string_text(subject)
         candidates[#candidates + 1] = topic
     end
     local nearest = core.error.nearest(name, candidates)
-    core.error.raise("argument", ("there is no help on '%s'%s"):format(name,
-        nearest and ("; did you mean '%s'?"):format(nearest) or ""), { op = "help" })
+    fail("argument", "help", nil, "there is no help on '%s'%s", name,
+        nearest and ("; did you mean '%s'?"):format(nearest) or "")
 end
 
 -- Help on a name, a function, a module or an array, as text; an overview without an argument.

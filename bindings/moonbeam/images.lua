@@ -4,14 +4,11 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
 local volumes = require "moonbeam.volumes"
 
 local images = {}
-
-local function fail(message, arg)
-    mb.raise("argument", message, {op = "images", arg = arg})
-end
 
 -- The path of the only dataset with two or three axes; an error where there are several.
 local function only_dataset(file, name)
@@ -25,8 +22,9 @@ local function only_dataset(file, name)
         end
     end
     if #found ~= 1 then
-        fail(("%s has %s datasets with two or three axes; say which: %s:/path"):format(name, #found == 0 and "no" or #found, name),
-            "name")
+        fail("argument", "images", "name",
+            "%s has %s datasets with two or three axes; say which: %s:/path", name,
+            #found == 0 and "no" or #found, name)
     end
     return found[1]
 end
@@ -106,9 +104,8 @@ kinds.hdf, kinds.nxs = {open = open_hdf5}, {open = open_hdf5}
 
 local function kind_of(name, what)
     if type(name) ~= "string" then
-        mb.raise("argument", ("name is %s; give the name of a file"):format(name == nil
-            and "missing" or "a " .. type(name)),
-            {op = "images." .. what, arg = "name"})
+        fail("argument", "images." .. what, "name", "name is %s; give the name of a file",
+            name == nil and "missing" or "a " .. type(name))
     end
     local extension = (name:gsub(":/.*$", ""):match("%.(%w+)$") or ""):lower()
     return kinds[extension] and kinds[extension][what], ("%s: images are .tif, .npy or .h5"):format(name)
@@ -120,7 +117,7 @@ end
 function images.open(name, options)
     options = options_of(options, "images.open", {"channel", "frame"})
     local open, problem = kind_of(name, "open")
-    return (open or fail(problem, "name"))(name, options)
+    return (open or fail("argument", "images", "name", "%s", problem))(name, options)
 end
 
 --- Reads an image onto a device (default: the default device). Returns it and what the file says.
@@ -136,13 +133,12 @@ end
 function images.create(name, options)
     local create, problem = kind_of(name, "create")
     if type(options) ~= "table" then
-        mb.raise("argument", "options must be a table with a shape",
-            {op = "images.create", arg = "options"})
+        fail("argument", "images.create", "options", "options must be a table with a shape")
     end
     if create and (options.channels or 1) * (options.frames or 1) > 1 and create ~= kinds.tif.create then
-        fail(("%s: several channels or frames go into a .tif"):format(name), "name")
+        fail("argument", "images", "name", "%s: several channels or frames go into a .tif", name)
     end
-    return (create or fail(problem, "name"))(name, options)
+    return (create or fail("argument", "images", "name", "%s", problem))(name, options)
 end
 
 --- Writes an image; its name decides the format. Options: overwrite (default false); spacing,

@@ -14,6 +14,7 @@ end
 
 local array = require "moonbeam.array"
 local device = require "moonbeam.device"
+local fail = require "moonbeam.internal.fail"
 local ledger = require "moonbeam.ledger"
 local op = require "moonbeam.op"
 local pool = require "moonbeam.pool"
@@ -78,7 +79,7 @@ local function has_module(name)
             f:close()
             return true
         elseif code ~= ENOENT and code ~= ENOTDIR then
-            core.error.raise("io", ("cannot open the module '%s': %s"):format(name, message))
+            fail("io", nil, nil, "cannot open the module '%s': %s", name, message)
         end
     end
     return false
@@ -104,8 +105,8 @@ return setmetatable(mb, {
             return module
         end
         local nearest = nearest_name(name)
-        core.error.raise("argument", ("moonbeam has no '%s'%s"):format(name,
-            nearest and ("; did you mean '%s'?"):format(nearest) or ""))
+        fail("argument", nil, nil, "moonbeam has no '%s'%s", name,
+            nearest and ("; did you mean '%s'?"):format(nearest) or "")
     end,
     __name = "moonbeam",
 })

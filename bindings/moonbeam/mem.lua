@@ -2,6 +2,7 @@
 -- made them.
 
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 
 local mem = {}
 
@@ -111,8 +112,7 @@ end
 -- running functions (default: the globals).
 function mem.list(env)
     if env ~= nil and type(env) ~= "table" then
-        core.error.raise("argument", ("env is a %s; give a table"):format(type(env)),
-            {op = "mem", arg = "env"})
+        fail("argument", "mem", "env", "env is a %s; give a table", type(env))
     end
     local names = find_names(env)
     local rows, seen = core.garbage.arrays(), {}

@@ -4,6 +4,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
 
 local metrics = {}
@@ -74,7 +75,8 @@ function metrics.ssim(a, b, options)
     local ranges = {}
     for i, extent in ipairs(a.shape) do
         if extent <= 2 * RADIUS then
-            mb.raise("shape", ("axis %d has %d px; the window has %d"):format(i, extent, 2 * RADIUS + 1), {op = "metrics.ssim"})
+            fail("shape", "metrics.ssim", nil, "axis %d has %d px; the window has %d", i, extent,
+                2 * RADIUS + 1)
         end
         ranges[i] = {RADIUS + 1, extent - RADIUS}
     end

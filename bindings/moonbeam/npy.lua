@@ -1,9 +1,9 @@
 --- NumPy's .npy files (format versions 1 to 3, little-endian, C order), whole and by blocks
 -- (moonbeam.volumes).
 
-local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local on_error = require "moonbeam.internal.on_error"
 local options_of = require "moonbeam.internal.options"
@@ -18,15 +18,11 @@ for theirs, ours in pairs(from_numpy) do
     to_numpy[ours] = theirs
 end
 
-local function fail(name, message)
-    mb.raise("io", ("%s: %s"):format(name, message), {op = "npy"})
-end
-
 -- Reads the header: dtype, shape, offset of the elements.
 local function header_of(file, name)
     local magic = file:get(0, math.min(12, file:bytes()))
     if #magic < 12 or magic:sub(1, 6) ~= "\x93NUMPY" then
-        fail(name, "no .npy file")
+        fail("io", "npy", nil, "%s: no .npy file", name)
     end
     local long = magic:byte(7) > 1
     local start = long and 12 or 10
@@ -35,11 +31,12 @@ local function header_of(file, name)
     local descr, order, list = header:match("'descr':%s*'([^']+)'"), header:match("'fortran_order':%s*(%a+)"),
         header:match("'shape':%s*%(([^)]*)%)")
     if not (descr and order and list) then
-        fail(name, "the header cannot be read")
+        fail("io", "npy", nil, "%s: the header cannot be read", name)
     elseif order ~= "False" then
-        fail(name, "Fortran order: save numpy.ascontiguousarray(a)")
+        fail("io", "npy", nil, "%s: Fortran order: save numpy.ascontiguousarray(a)", name)
     end
-    local dtype = from_numpy[descr] or fail(name, ("elements of type %s; there are %s"):format(descr, "u1 u2 i4 f2 f4 f8 c8 c16"))
+    local dtype = from_numpy[descr] or fail("io", "npy", nil,
+        "%s: elements of type %s; there are %s", name, descr, "u1 u2 i4 f2 f4 f8 c8 c16")
     local shape = {}
     for extent in list:gmatch("%d+") do
         shape[#shape + 1] = math.tointeger(tonumber(extent))
@@ -55,7 +52,9 @@ function npy.open(name)
     local volume = volumes.raw {file = file, shape = shape, dtype = dtype, offset = offset, meta = {}}
     local bytes = volumes.bytes(volume)
     if file:bytes() - offset ~= bytes then
-        fail(name, ("is cut short or too long: %d bytes of elements are expected, %d are there"):format(bytes, file:bytes() - offset))
+        fail("io", "npy", nil,
+            "%s: is cut short or too long: %d bytes of elements are expected, %d are there", name,
+            bytes, file:bytes() - offset)
     end
     return volume
 end

@@ -2,6 +2,7 @@
 -- kept, so that help can be asked for the function itself.
 
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 
 local op = {
     list = core.op.list,
@@ -26,29 +27,29 @@ local OPTIONS = {
     inputs = true, device = true,
 }
 
-local function fail(code, arg, message)
-    core.error.raise(code, message, { op = "op.max_slices", arg = arg })
-end
-
 local function check_options(name, options)
     if type(options) ~= "table" then
-        fail("argument", nil, "max_slices takes an operator's name and a table of options")
+        fail("argument", "op.max_slices", nil,
+            "max_slices takes an operator's name and a table of options")
     end
     for key in pairs(options) do
         if not OPTIONS[key] then
-            fail("argument", tostring(key), ("max_slices has no option '%s'"):format(tostring(key)))
+            fail("argument", "op.max_slices", tostring(key), "max_slices has no option '%s'",
+                tostring(key))
         end
     end
     local axis = options.dim or PATTERNS[options.pattern]
     if math.type(axis) ~= "integer" or options.dim and options.pattern then
-        fail("argument", "pattern", "give pattern = \"projection\" or \"sinogram\", or dim = a number of an axis")
+        fail("argument", "op.max_slices", "pattern",
+            'give pattern = "projection" or "sinogram", or dim = a number of an axis')
     elseif type(options.dims) ~= "table" or axis < 1 or axis > #options.dims + 1 then
-        fail("argument", "dims", "dims are the extents of the axes that are not cut, in their order")
+        fail("argument", "op.max_slices", "dims",
+            "dims are the extents of the axes that are not cut, in their order")
     elseif options.inputs ~= nil and type(options.inputs) ~= "table" then
-        fail("argument", "inputs",
+        fail("argument", "op.max_slices", "inputs",
             "inputs is a table of the other inputs, {dtype, extent, ...} by name or number")
     elseif not options.available then
-        fail("argument", "available", "give the bytes available")
+        fail("argument", "op.max_slices", "available", "give the bytes available")
     end
     local axes = {}
     for _, split in ipairs(op.describe(name).split or {}) do
@@ -57,8 +58,11 @@ local function check_options(name, options)
             return axis
         end
     end
-    fail("unsupported", "dim", #axes == 0 and name .. " cannot be cut" or ("%s cannot be cut along axis %d; it can along %s")
-        :format(name, axis, table.concat(axes, ", ")))
+    if #axes == 0 then
+        fail("unsupported", "op.max_slices", "dim", "%s cannot be cut", name)
+    end
+    fail("unsupported", "op.max_slices", "dim", "%s cannot be cut along axis %d; it can along %s",
+        name, axis, table.concat(axes, ", "))
 end
 
 -- The first input, and the others with their extents of -1 replaced.
@@ -119,7 +123,8 @@ function op.max_slices(name, options)
     local available = core.device.bytes(options.available)
     local bare = options.granularity == 1
     if options.granularity and not bare and options.granularity ~= UNIT then
-        fail("argument", "granularity", ("granularity is 1 (bare bytes) or %d (what the pool takes)"):format(UNIT))
+        fail("argument", "op.max_slices", "granularity",
+            "granularity is 1 (bare bytes) or %d (what the pool takes)", UNIT)
     end
     local dtype, basis, before, after
 

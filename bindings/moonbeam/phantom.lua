@@ -4,6 +4,7 @@
 -- `phantom.scale` turns them into the flat vector in pixels that the operators take.
 
 local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
 local options_of = require "moonbeam.internal.options"
 local whole_call = require "moonbeam.internal.whole"
@@ -78,17 +79,14 @@ end
 function phantom.spheres(size, options)
     options = options_of(options, "phantom.spheres", {"count", "radius", "flatten", "density", "margin", "background", "seed",
         "subsamples", "device"})
-    local function fail(message, arg)
-        mb.raise("argument", message, {op = "phantom.spheres", arg = arg})
-    end
     if type(size) ~= "table" or #size ~= 3 then
-        fail("size is {nz, ny, nx}", "size")
+        fail("argument", "phantom.spheres", "size", "size is {nz, ny, nx}")
     end
     local function range(name, default)
         local value = options[name] or default
         value = type(value) == "number" and {value, value} or value
         if type(value) ~= "table" or #value ~= 2 or value[1] > value[2] then
-            fail(name .. " is {least, greatest} or one number", name)
+            fail("argument", "phantom.spheres", name, "%s is {least, greatest} or one number", name)
         end
         return value
     end
@@ -97,11 +95,12 @@ function phantom.spheres(size, options)
     local radius, density = range("radius", {0.02 * narrow, 0.08 * narrow}), range("density", 100)
     local flatten, subsamples = options.flatten or 1, options.subsamples or 4
     if radius[1] <= 0 then
-        fail("radius must be above 0", "radius")
+        fail("argument", "phantom.spheres", "radius", "radius must be above 0")
     elseif flatten <= 0 then
-        fail("flatten must be above 0", "flatten")
+        fail("argument", "phantom.spheres", "flatten", "flatten must be above 0")
     elseif not (margin >= 0 and 2 * margin <= math.min(nz, narrow) - 1) then
-        fail(("margin is %g; the volume leaves 0 to %g"):format(margin, (math.min(nz, narrow) - 1) / 2), "margin")
+        fail("argument", "phantom.spheres", "margin", "margin is %g; the volume leaves 0 to %g",
+            margin, (math.min(nz, narrow) - 1) / 2)
     end
     local random = generator(options.seed or 1)
     local function between(least, greatest)

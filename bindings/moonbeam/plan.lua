@@ -8,6 +8,7 @@
 -- is false; other comparisons are errors (moonbeam.unknown).
 
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
 local unknown = require "moonbeam.internal.unknown"
 
@@ -60,9 +61,8 @@ end
 -- results =}; or nil and the error.
 local function dry_run(fn, devices, room, ...)
     if type(fn) ~= "function" and not (getmetatable(fn) or {}).__call then
-        core.error.raise("argument", ("fn must be a function of a device, not %s"):format(fn == nil
-            and "missing" or "a "
-            .. type(fn)), {op = "plan", arg = "fn"})
+        fail("argument", "plan", "fn", "fn must be a function of a device, not %s",
+            fn == nil and "missing" or "a " .. type(fn))
     end
     core.device.dry_begin(devices, room)
     local _ <close> = end_dry_run
@@ -109,8 +109,7 @@ end
 -- host = 512}, and peak.pinned is that of pinned host memory.
 function plan.peaks(fn, devices, ...)
     if type(devices) ~= "table" or #devices == 0 then
-        core.error.raise("argument", "devices must be a list of one device or more",
-            {op = "plan.peaks", arg = "devices"})
+        fail("argument", "plan.peaks", "devices", "devices must be a list of one device or more")
     end
     local list, seen, basis = {}, {}, {}
     for i, device in ipairs(devices) do
@@ -155,15 +154,13 @@ local function count_options(options)
     local granularity, limit = options.granularity or 1, options.limit or 1 << 31
     for name, value in pairs {granularity = granularity, limit = limit} do
         if math.type(value) ~= "integer" or value < 1 then
-            core.error.raise("argument",
-                ("%s must be an integer of at least 1, not %s"):format(name, tostring(value)),
-                {op = "plan.max_count", arg = name})
+            fail("argument", "plan.max_count", name, "%s must be an integer of at least 1, not %s",
+                name, tostring(value))
         end
     end
     if limit < granularity then
-        core.error.raise("argument", ("limit is %d, below the granularity of %d"):format(limit,
-            granularity),
-            {op = "plan.max_count", arg = "limit"})
+        fail("argument", "plan.max_count", "limit", "limit is %d, below the granularity of %d",
+            limit, granularity)
     end
     return device, available, limit // granularity, granularity
 end
@@ -226,9 +223,8 @@ end
 function plan.max_slices(fn, make_input, available, device)
     for name, value in pairs {fn = fn or false, make_input = make_input or false} do
         if type(value) ~= "function" then
-            core.error.raise("argument", ("%s must be a function, not %s"):format(name, value
-                and "a " .. type(value)
-                or "missing"), {op = "plan.max_slices", arg = name})
+            fail("argument", "plan.max_slices", name, "%s must be a function, not %s", name,
+                value and "a " .. type(value) or "missing")
         end
     end
     return plan.max_count(function(planned, n)
@@ -243,9 +239,8 @@ end
 return setmetatable(plan, {
     __call = function(_, fn, ...)
         if type(fn) ~= "function" and type(fn) ~= "string" then
-            core.error.raise("argument",
-                ("fn must be a function or a text, not %s"):format(fn == nil and "missing" or "a "
-                .. type(fn)), {op = "plan", arg = "fn"})
+            fail("argument", "plan", "fn", "fn must be a function or a text, not %s",
+                fn == nil and "missing" or "a " .. type(fn))
         elseif type(fn) == "string" then
             local text, problem = fn, nil
             local env = setmetatable({ mb = require "moonbeam" }, { __index = _G }) -- assignments end here
@@ -254,7 +249,7 @@ return setmetatable(plan, {
                 fn, problem = load(text, "=plan", "t", env)
             end
             if not fn then
-                core.error.raise("argument", problem, { op = "plan" })
+                fail("argument", "plan", nil, "%s", problem)
             end
         end
         return require("moonbeam.ledger").dry_run(fn, ...)

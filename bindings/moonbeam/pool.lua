@@ -3,6 +3,7 @@
 -- as their last argument; without one they mean the default device.
 
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
 
 local pool = {}
@@ -13,14 +14,9 @@ pool.collect = core.garbage.collect
 
 local device_stats = core.pool.stats
 local UNIT = core.pool.round(1)
-local raise = core.error.raise
 
 local function open(device)
     return device and core.device.open(device) or core.device.open(core.device.default())
-end
-
-local function fail(op, arg, message)
-    raise("argument", message, { op = "pool." .. op, arg = arg })
 end
 
 local function is_array(value)
@@ -29,7 +25,8 @@ end
 
 local function check_count(value, op, arg, least)
     if math.type(value) ~= "integer" or value < least then
-        fail(op, arg, ("%s must be an integer of at least %d, not %s"):format(arg, least, tostring(value)))
+        fail("argument", "pool." .. op, arg, "%s must be an integer of at least %d, not %s", arg,
+            least, tostring(value))
     end
     return value
 end
@@ -54,8 +51,8 @@ end
 -- fn returned. The garbage of earlier code is freed first, so that it does not count.
 function pool.peak(fn, device, ...)
     if type(fn) ~= "function" then
-        fail("peak", "fn", ("fn must be a function, not %s"):format(fn == nil and "missing" or "a "
-            .. type(fn)))
+        fail("argument", "pool.peak", "fn", "fn must be a function, not %s",
+            fn == nil and "missing" or "a " .. type(fn))
     end
     core.garbage.collect()
     local scope <close> = core.pool.scope(device)
@@ -141,7 +138,8 @@ local GROUPS = { owner = true, tag = true, ["end"] = true }
 function pool.usage(by, device)
     by = by or "owner"
     if not GROUPS[by] then
-        fail("usage", "by", ("blocks are grouped by owner, tag or end, not by '%s'"):format(tostring(by)))
+        fail("argument", "pool.usage", "by", "blocks are grouped by owner, tag or end, not by '%s'",
+            tostring(by))
     end
     return grouped(core.pool.blocks(device), { by })
 end
@@ -196,7 +194,8 @@ function pool.ceil_2d(width_bytes, height)
     check_count(height, "ceil_2d", "height", 0)
     local pitch = core.pool.round(width_bytes)
     if height > 0 and pitch > math.maxinteger // height then
-        fail("ceil_2d", "height", ("%d rows of %d bytes are more than can be addressed"):format(height, pitch))
+        fail("argument", "pool.ceil_2d", "height",
+            "%d rows of %d bytes are more than can be addressed", height, pitch)
     end
     return pitch * height
 end
@@ -217,15 +216,14 @@ function pool.alloc_pitched(width, height, options)
     check_count(width, "alloc_pitched", "width", 0)
     check_count(height, "alloc_pitched", "height", 0)
     if width > math.maxinteger // 2 // size then
-        fail("alloc_pitched", "width",
-            ("%d elements of %s are more than can be addressed"):format(width, dtype))
+        fail("argument", "pool.alloc_pitched", "width",
+            "%d elements of %s are more than can be addressed", width, dtype)
     end
     local pitch = options.pitch or core.pool.round(width * size)
     check_count(pitch, "alloc_pitched", "pitch", width * size)
     if pitch % size ~= 0 then
-        fail("alloc_pitched", "pitch",
-            ("a pitch of %d bytes is no whole number of %s (%d bytes each)"):format(pitch,
-            dtype, size))
+        fail("argument", "pool.alloc_pitched", "pitch",
+            "a pitch of %d bytes is no whole number of %s (%d bytes each)", pitch, dtype, size)
     end
     local whole <close> = core.array.empty({ height, pitch // size },
         { dtype = dtype, device = options.device })
@@ -236,8 +234,8 @@ end
 -- free(block): releases it. One that was released before is an error that names both places.
 function pool.free(block)
     if not is_array(block) then
-        fail("free", "block", ("block is %s; give what pool.alloc returned"):format(block == nil
-            and "missing" or "a " .. type(block)))
+        fail("argument", "pool.free", "block", "block is %s; give what pool.alloc returned",
+            block == nil and "missing" or "a " .. type(block))
     end
     return core.garbage.free(block)
 end
@@ -322,7 +320,8 @@ function pool.trace(options)
     end
     local format = formats[options.format or "csv"]
     if not format then
-        fail("trace", "format", ("there is no format '%s'; there are csv, json and chrome"):format(tostring(options.format)))
+        fail("argument", "pool.trace", "format",
+            "there is no format '%s'; there are csv, json and chrome", tostring(options.format))
     end
     local text = format(events)
     if not options.file then

@@ -3,6 +3,7 @@
 
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
 
 local progress = {}
@@ -21,7 +22,7 @@ end
 function progress.new(label, total, options)
     options = options_of(options, "progress.new", {"unit", "quiet"})
     if type(total) ~= "number" then
-        core.error.raise("argument", "total must be a number", {op = "progress.new", arg = "total"})
+        fail("argument", "progress.new", "total", "total must be a number")
     end
     local now = core.system.clock()
     return setmetatable({

@@ -6,6 +6,7 @@
 -- at n / 2: say center = "fft" for those.
 
 local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
 local options_of = require "moonbeam.internal.options"
 local whole_call = require "moonbeam.internal.whole"
@@ -13,10 +14,6 @@ local whole_call = require "moonbeam.internal.whole"
 local psf = {}
 
 local LARGEST = 0x1.fffffep127 -- f32
-
-local function fail(message, arg, op)
-    mb.raise("argument", message, {op = op or "psf.center", arg = arg})
-end
 
 -- Sums or maxima over all axes but one, as a Lua list; in a dry run only their memory, and ones.
 local function marginal(a, fn, axis)
@@ -83,7 +80,7 @@ function ways.mass(a)
             moment = moment + (i - 1) * value
         end
         if sum == 0 then
-            fail("the PSF sums to 0 and has no centre of mass", "center")
+            fail("argument", "psf.center", "center", "the PSF sums to 0 and has no centre of mass")
         end
         center[axis] = moment / sum
     end
@@ -99,17 +96,19 @@ function psf.center(a, how)
     how = how or "middle"
     if type(how) == "table" then
         if #how ~= a.rank then
-            fail(("center has %d numbers; the PSF has %d axes"):format(#how, a.rank), "center")
+            fail("argument", "psf.center", "center", "center has %d numbers; the PSF has %d axes",
+                #how, a.rank)
         end
         for i, value in ipairs(how) do
             if type(value) ~= "number" or value < 0 or value > a.shape[i] - 1 then
-                fail(("element %d of center must lie in 0 ... %d"):format(i, a.shape[i] - 1), "center")
+                fail("argument", "psf.center", "center",
+                    "element %d of center must lie in 0 ... %d", i, a.shape[i] - 1)
             end
         end
         return how
     end
-    local way = ways[how] or fail(('center is "%s"; it is middle, fft, maximum, mass or a list of coordinates')
-        :format(tostring(how)), "center")
+    local way = ways[how] or fail("argument", "psf.center", "center",
+        'center is "%s"; it is middle, fft, maximum, mass or a list of coordinates', tostring(how))
     return way(a)
 end
 
@@ -122,7 +121,7 @@ function psf.sum(a)
     end
     local sum = total:item()
     if not (sum > 0 and sum < math.huge) then
-        fail(("the PSF sums to %g; it must be positive"):format(sum), "psf", "psf.sum")
+        fail("argument", "psf.sum", "psf", "the PSF sums to %g; it must be positive", sum)
     end
     return sum
 end
@@ -197,10 +196,11 @@ function psf.crop(a, options)
     options = options_of(options, "psf.crop", {"energy", "center"})
     local energy, center = options.energy or 0.99, psf.center(a, options.center or "maximum")
     if not (energy > 0 and energy <= 1) then
-        fail(("energy is %g; it lies between 0 and 1"):format(energy), "energy", "psf.crop")
+        fail("argument", "psf.crop", "energy", "energy is %g; it lies between 0 and 1", energy)
     end
     if a.device.dry then
-        mb.raise("argument", "what psf.crop keeps depends on values: crop before planning", {op = "psf.crop"})
+        fail("argument", "psf.crop", nil,
+            "what psf.crop keeps depends on values: crop before planning")
     end
     local ranges = {}
     for axis = 1, a.rank do
@@ -261,7 +261,7 @@ psf.bessel_j0 = bessel_j0
 local function positive(what, options, names)
     for _, name in ipairs(names) do
         if type(options[name]) ~= "number" or not (options[name] > 0 and options[name] < math.huge) then
-            fail(name .. " is a positive number", name, what)
+            fail("argument", what, name, "%s is a positive number", name)
         end
     end
 end
@@ -292,7 +292,7 @@ end
 -- are polynomials of rho.
 local function scalar(what, size, options, limit, path, even)
     if type(size) ~= "table" or #size ~= 3 then
-        fail("size is {nz, ny, nx}", "size", what)
+        fail("argument", what, "size", "size is {nz, ny, nx}")
     end
     local nz, ny, nx = table.unpack(size)
     local cz, cy, cx = (nz - 1) // 2, (ny - 1) // 2, (nx - 1) // 2
@@ -309,8 +309,9 @@ local function scalar(what, size, options, limit, path, even)
     end
     local terms = math.max(60, 24 * turns) * (ny * nx / 8 + 1) * nz
     if not (terms <= MOST_TERMS and nz * ny * nx <= MOST_VALUES and options.pixel * options.na <= COARSEST * options.wavelength) then
-        fail(("a model of %d x %d x %d, with %.3g wavelengths between the paths of its light, is out of proportion: are wavelength, "
-            .. "pixel, step and depth in one unit?"):format(nz, ny, nx, turns), "size", what)
+        fail("argument", what, "size", "a model of %d x %d x %d, with %.3g wavelengths between the "
+            .. "paths of its light, is out of proportion: are wavelength, pixel, step and depth in "
+            .. "one unit?", nz, ny, nx, turns)
     end
     -- Along a sine the points lie up to pi / 2 times as far from each other.
     local count = 2 * math.ceil(math.max(60, 24 * turns) * (even and 1 or math.pi / 2) / 2)
@@ -377,7 +378,8 @@ function psf.born_wolf(size, options)
     positive(what, options, {"na", "wavelength", "pixel", "step"})
     local index = options.index or 1.515
     if options.na >= index then
-        fail(("na %g must lie below the refractive index %g"):format(options.na, index), "na", what)
+        fail("argument", what, "na", "na %g must lie below the refractive index %g", options.na,
+            index)
     end
     return scalar(what, size, options, 1, function(rho, z)
         return -(options.na * rho) ^ 2 * z / (2 * index)
@@ -408,16 +410,18 @@ function psf.gibson_lanni(size, options)
     local depth, t0, tg = options.depth or 0, options.working_distance or 0, options.glass or 0
     local tg0 = options.glass_design or tg
     if n0 ~= n and not options.working_distance then
-        fail("working_distance is needed where index and index_design differ", "working_distance", what)
+        fail("argument", what, "working_distance",
+            "working_distance is needed where index and index_design differ")
     elseif (ng0 ~= ng or options.glass_design) and not options.glass then
-        fail("glass, its thickness, is needed where the coverslip is not that of the design", "glass", what)
+        fail("argument", what, "glass",
+            "glass, its thickness, is needed where the coverslip is not that of the design")
     elseif depth < 0 then
-        fail("depth is 0 or more", "depth", what)
+        fail("argument", what, "depth", "depth is 0 or more")
     end
     local limit = 1
     for name, index in pairs {index = n, index_design = n0, index_sample = ns, index_glass = ng, index_glass_design = ng0} do
         if index < 1 then
-            fail(name .. " is a refractive index, 1 or more", name, what)
+            fail("argument", what, name, "%s is a refractive index, 1 or more", name)
         end
         limit = math.min(limit, index / options.na)
     end
@@ -476,15 +480,17 @@ function psf.resample(a, from, to, options)
     for i = 1, rank do
         local x, y = type(from) == "table" and from[i] or from, type(to) == "table" and to[i] or to
         if type(x) ~= "number" or type(y) ~= "number" or not (x > 0 and y > 0) then
-            fail(("from and to have a positive number for each of the %d axes"):format(rank), "from", "psf.resample")
+            fail("argument", "psf.resample", "from",
+                "from and to have a positive number for each of the %d axes", rank)
         end
         ratios[i] = y / x
         size[i] = options.size and options.size[i] or 2 * math.floor((a.shape[i] - 1) / 2 / ratios[i]) + 1
         samples = samples * size[i]
     end
     if samples > MOST_VALUES then
-        fail(("%g samples from %d are out of proportion: are both distances in one unit?"):format(samples, a.elements), "from",
-            "psf.resample")
+        fail("argument", "psf.resample", "from",
+            "%g samples from %d are out of proportion: are both distances in one unit?", samples,
+            a.elements)
     end
     local real <close> = a:cast("f32")
     local values, outer, inner = {}, 1, 1

@@ -5,6 +5,7 @@
 -- the byte before a frame is read.
 
 local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
 local ledger = require "moonbeam.ledger"
 local options_of = require "moonbeam.internal.options"
 local progress = require "moonbeam.progress"
@@ -49,8 +50,8 @@ local function text_of(path)
     if not facts then
         return nil
     elseif facts.kind == "other" then
-        mb.raise("argument", ("%s is not an ordinary file; copy it to one"):format(path),
-            {op = "recon.read_shifts", arg = "where"})
+        fail("argument", "recon.read_shifts", "where", "%s is not an ordinary file; copy it to one",
+            path)
     elseif facts.kind ~= "file" then
         return nil
     elseif facts.bytes > MOST_TEXT then
@@ -68,8 +69,8 @@ local function numbers_of_text(path)
     local values = {}
     for line in text:gmatch("[^\r\n]+") do
         for word in line:gsub("#.*", ""):gmatch("[^%s,;]+") do
-            values[#values + 1] = tonumber(word) or mb.raise("argument", ("%s: '%s' is not a number"):format(path, word),
-                {op = "recon.read_shifts", arg = "where"})
+            values[#values + 1] = tonumber(word) or fail("argument", "recon.read_shifts", "where",
+                "%s: '%s' is not a number", path, word)
         end
     end
     return values
@@ -80,8 +81,8 @@ end
 -- another file ("other.h5:/path").
 function recon.read_shifts(scan, where)
     if type(where) ~= "string" then
-        mb.raise("argument", "where is a file, a dataset or both, FILE:/PATH",
-            {op = "recon.read_shifts", arg = "where"})
+        fail("argument", "recon.read_shifts", "where",
+            "where is a file, a dataset or both, FILE:/PATH")
     end
     local values = not where:match("^(.+):(/.*)$") and numbers_of_text(where) or nil
     if not values then
@@ -89,14 +90,14 @@ function recon.read_shifts(scan, where)
         local opened, problem = mb.h5.open(name or scan.path)
         local file <close> = opened or error(problem, 0)
         if not file:exists(path or where) then
-            mb.raise("argument", ("%s is neither a text file nor a dataset of %s"):format(where, name or scan.path),
-                {op = "recon.read_shifts", arg = "where"})
+            fail("argument", "recon.read_shifts", "where",
+                "%s is neither a text file nor a dataset of %s", where, name or scan.path)
         end
         local shape = file:dataset(path or where).shape
         if #shape > 1 then
-            mb.raise("shape", ("%s has %d axes; vertical shifts are a list, one number a "
-                .. "projection"):format(where, #shape),
-                {op = "recon.read_shifts", arg = "where"})
+            fail("shape", "recon.read_shifts", "where",
+                "%s has %d axes; vertical shifts are a list, one number a projection", where,
+                #shape)
         elseif (shape[1] or 1) == scan.n_angles then -- else there is no need to read it
             local array <close> = file:read(path or where, {device = "host"})
             values = array:to_table()
@@ -105,14 +106,15 @@ function recon.read_shifts(scan, where)
         end
     end
     if type(values) ~= "table" or #values ~= scan.n_angles then
-        mb.raise("shape", ("%s has %s vertical shifts; the scan has %d projections"):format(where,
-            type(values) == "table" and (values.n or #values) or 1, scan.n_angles),
-                {op = "recon.read_shifts", arg = "where"})
+        fail("shape", "recon.read_shifts", "where",
+            "%s has %s vertical shifts; the scan has %d projections", where,
+            type(values) == "table" and (values.n or #values) or 1, scan.n_angles)
     end
     for i, value in ipairs(values) do
         if value ~= value or math.abs(value) > scan.rows then
-            mb.raise("argument", ("%s: shift %d is %g; it lies within the detector's %d rows either way"):format(where, i, value,
-                scan.rows), {op = "recon.read_shifts", arg = "where"})
+            fail("argument", "recon.read_shifts", "where",
+                "%s: shift %d is %g; it lies within the detector's %d rows either way", where, i,
+                value, scan.rows)
         end
     end
     return values
@@ -183,9 +185,9 @@ function recon.range_codes(scan, options)
     -- without find_range's margins
     local codes = 65535 * (own[2] - own[1]) / 1.5 / (range[2] - range[1])
     if codes < 1 or codes ~= codes then
-        mb.raise("argument", ("the range %g to %g is so wide that all values, about %.4g to "
-            .. "%.4g, are stored as one"):format(
-            range[1], range[2], own[1], own[2]), {op = "recon.range_codes", arg = "range"})
+        fail("argument", "recon.range_codes", "range",
+            "the range %g to %g is so wide that all values, about %.4g to %.4g, are stored as one",
+            range[1], range[2], own[1], own[2])
     end
     return codes
 end

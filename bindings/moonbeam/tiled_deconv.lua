@@ -15,6 +15,7 @@
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
 local deconv = require "moonbeam.deconv"
+local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
 local on_error = require "moonbeam.internal.on_error"
 local options_of = require "moonbeam.internal.options"
@@ -30,10 +31,6 @@ tiled.SEAM_LIMIT = 1.05
 
 local WHAT = "tiled_deconv"
 
-local function fail(message, arg, code)
-    mb.raise(code or "argument", message, {op = WHAT, arg = arg})
-end
-
 local PLAN = {"tile", "budget", "host_budget", "device", "place", "scratch", "center", "normalise", "boundary", "plan"}
 local RUN = {"iterations", "acceleration", "eps", "floor", "min", "metrics", "on_iteration", "on_tile", "tolerance"}
 local BLEND = {"total_variation", "spacing", "overlap"}
@@ -46,10 +43,11 @@ local PLACES = {device = true, host = true, file = true}
 -- image.
 local function settings_of(source, psf, options)
     if options.boundary and options.boundary ~= "zero" then
-        fail(('tiles with exact seams look beyond the edges: boundary is zero, not "%s"'):format(tostring(options.boundary)),
-            "boundary", "unsupported")
+        fail("unsupported", WHAT, "boundary",
+            'tiles with exact seams look beyond the edges: boundary is zero, not "%s"',
+            tostring(options.boundary))
     elseif #psf.shape ~= #source.shape then
-        fail(("the PSF has %d axes, the image %d"):format(#psf.shape, #source.shape), "psf", "shape")
+        fail("shape", WHAT, "psf", "the PSF has %d axes, the image %d", #psf.shape, #source.shape)
     end
     local given = psf_tools.center(psf, options.center)
     local settings = {shape = source.shape, kernel = psf.shape, estimate = {}, center = {}, lead = {}, last = {}, back = {},
@@ -58,11 +56,12 @@ local function settings_of(source, psf, options)
         on_iteration = options.on_iteration, on_tile = options.on_tile, normalise = options.normalise,
         scratch = options.scratch, momentum = options.acceleration == "heavy_ball"}
     if options.acceleration and options.acceleration ~= "none" and not settings.momentum then
-        fail(('tiles with exact seams have acceleration none or heavy_ball, not "%s"'):format(tostring(options.acceleration)),
-            "acceleration", "unsupported")
+        fail("unsupported", WHAT, "acceleration",
+            'tiles with exact seams have acceleration none or heavy_ball, not "%s"',
+            tostring(options.acceleration))
     end
     if math.type(settings.iterations) ~= "integer" or settings.iterations < 0 then
-        fail("iterations is a whole number, 0 or more", "iterations")
+        fail("argument", WHAT, "iterations", "iterations is a whole number, 0 or more")
     end
     for i, k in ipairs(psf.shape) do
         settings.center[i] = math.floor(given[i] + 0.5)
@@ -350,9 +349,11 @@ local function plan_any_place(source, psf, sink, settings, options, device)
     local tried, problem = {}, nil
     for _, place in ipairs(places) do
         if not PLACES[place] then
-            fail(('place is "%s"; it is device, host or file'):format(tostring(place)), "place")
+            fail("argument", WHAT, "place", 'place is "%s"; it is device, host or file',
+                tostring(place))
         elseif place == "file" and not options.scratch then
-            fail("place = \"file\" needs scratch, a file name beside which the scratch files go", "scratch")
+            fail("argument", WHAT, "scratch",
+                'place = "file" needs scratch, a file name beside which the scratch files go')
         end
         settings.place = place
         local ok, plan = pcall(plan_exact, source, psf, sink, settings, options, device)
@@ -557,11 +558,11 @@ local function check(options, what)
     options = options_of(options, what, PLAN, RUN, BLEND, {"mode"})
     local mode = options.mode or "exact"
     if mode ~= "exact" and mode ~= "blended" then
-        fail(('mode is "%s"; it is exact or blended'):format(tostring(mode)), "mode")
+        fail("argument", WHAT, "mode", 'mode is "%s"; it is exact or blended', tostring(mode))
     end
     for _, name in ipairs(mode == "exact" and BLEND or {"metrics", "on_iteration", "tolerance", "place"}) do
         if options[name] ~= nil and options[name] ~= false and options[name] ~= "none" then
-            fail(("%s is not for mode %s"):format(name, mode), name, "unsupported")
+            fail("unsupported", WHAT, name, "%s is not for mode %s", name, mode)
         end
     end
     return options, mode
@@ -575,7 +576,7 @@ local function prepare(source, psf, sink, options, what)
     local planner = mode == "exact" and plan_any_place or plan_blended
     local plan = options.plan or planner(source, psf, sink, settings, options, device)
     if plan.mode ~= mode then
-        fail(("the plan is for mode %s"):format(tostring(plan.mode)), "plan")
+        fail("argument", WHAT, "plan", "the plan is for mode %s", tostring(plan.mode))
     end
     settings.place = plan.place
     return plan, settings, device, mode == "exact" and exact or blended

@@ -2,6 +2,7 @@
 
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local options_of = require "moonbeam.internal.options"
 
@@ -9,14 +10,10 @@ local view = {}
 
 local names = { "percentiles", "range", "bits", "gamma", "legend", "overwrite" }
 
-local function fail(message, arg)
-    core.error.raise("argument", message, { op = "view.save", arg = arg })
-end
-
 local function pair_of(value, name)
     if type(value) ~= "table" or type(value[1]) ~= "number" or type(value[2]) ~= "number"
         or #value ~= 2 or value[1] > value[2] then
-        fail(name .. " must be {low, high} with low <= high", name)
+        fail("argument", "view.save", name, "%s must be {low, high} with low <= high", name)
     end
     return value[1], value[2]
 end
@@ -44,7 +41,7 @@ function view.save(path, array, options)
         return 0, 1
     end
     if options.range and options.percentiles then
-        fail("give range or percentiles, not both", "range")
+        fail("argument", "view.save", "range", "give range or percentiles, not both")
     end
     local rank = #array.shape
     if rank == 3 and array.shape[3] == 3 and array.dtype == "u8" then
@@ -52,8 +49,9 @@ function view.save(path, array, options)
             overwrite = options.overwrite })
         return 0, 255
     elseif rank ~= 2 then
-        core.error.raise("shape", ("a picture is (row, column); this array has %d axes: take one "
-            .. "slice, as in v:view(1)"):format(rank), { op = "view.save" })
+        fail("shape", "view.save", nil,
+            "a picture is (row, column); this array has %d axes: take one slice, as in v:view(1)",
+            rank)
     end
 
     -- Pictures of a strided view on a GPU need a dense copy first.
@@ -92,15 +90,14 @@ function view.projections(path, volume, options)
         file_name.check(path, file_name.PNG, "pictures are PNG files", "view.projections")
     end
     if #volume.shape ~= 3 then
-        core.error.raise("shape", ("projections are of a volume (z, y, x); this array has %d axes")
-            :format(#volume.shape), { op = "view.projections" })
+        fail("shape", "view.projections", nil,
+            "projections are of a volume (z, y, x); this array has %d axes", #volume.shape)
     end
     local nz, ny, nx = table.unpack(volume.shape)
     local sxy, sz, gap = options.sxy or 1, options.sz or 1, options.gap or 4
     for name, factor in pairs { sxy = sxy, sz = sz } do
         if math.type(factor) ~= "integer" or factor < 1 then
-            core.error.raise("argument", name .. " is a whole number, 1 or more",
-                { op = "view.projections", arg = name })
+            fail("argument", "view.projections", name, "%s is a whole number, 1 or more", name)
         end
     end
     local height, width = ny * sxy + gap + nz * sz, nx * sxy + gap + nz * sz

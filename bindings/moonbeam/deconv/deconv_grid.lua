@@ -5,16 +5,10 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local convolution = require "moonbeam.convolution"
+local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
 
 local grid = {}
-
---- Raises an error of the function `what`.
-function grid.fail(what, message, arg, code)
-    mb.raise(code or "argument", message, {op = what, arg = arg})
-end
-
-local fail = grid.fail
 
 --- The grid of an iteration, before any memory is taken: {grid, first, shape, kernel, center,
 -- boundary}. `first` is where the image starts in the grid, 0-based. The centre is rounded to whole
@@ -31,14 +25,16 @@ function grid.layout(what, shape, kernel, center, options, device)
         return layout
     end
     if #kernel ~= #shape then
-        fail(what, ("the PSF has %d axes, the image %d"):format(#kernel, #shape), "psf", "shape")
+        fail("shape", what, "psf", "the PSF has %d axes, the image %d", #kernel, #shape)
     end
     local layout = {grid = {}, before = {}, first = {}, shape = shape, boundary = boundary, center = whole}
     for i, n in ipairs(shape) do
         local least = n + kernel[i] - 1
         layout.grid[i] = options.size and options.size[i] or least
         if layout.grid[i] < least then
-            fail(what, ("axis %d: the grid must have at least %d elements, not %d"):format(i, least, layout.grid[i]), "size")
+            fail("argument", what, "size",
+                "axis %d: the grid must have at least %d elements, not %d", i, least,
+                layout.grid[i])
         end
         layout.before[i], layout.first[i] = 0, 0
     end
@@ -49,7 +45,7 @@ end
 --- Weights go with the image's own pixels, not with a continuation of it.
 function grid.check_weights(what, weights, layout)
     if weights and layout.boundary ~= "zero" and layout.boundary ~= "circular" then
-        fail(what, "weights are for boundary zero or circular", "weights")
+        fail("argument", what, "weights", "weights are for boundary zero or circular")
     end
 end
 
@@ -68,7 +64,8 @@ function grid.check(what, image, psf, options)
     arguments.count(options.iterations, what, "iterations", 0, 1 << 31)
     arguments.number(options.tolerance, what, "tolerance", 0, math.huge)
     if options.on_iteration ~= nil and type(options.on_iteration) ~= "function" then
-        fail(what, ("on_iteration is a %s; give a function"):format(type(options.on_iteration)), "on_iteration")
+        fail("argument", what, "on_iteration", "on_iteration is a %s; give a function",
+            type(options.on_iteration))
     end
 end
 
@@ -103,7 +100,7 @@ function grid.start(what, image, layout, start, mean)
             layout.boundary == "zero" and "replicate" or layout.boundary})
         return samples_of(padded, layout)
     end
-    fail(what, 'start is "flat", "image" or an array of the image\'s shape', "start")
+    fail("argument", what, "start", "start is \"flat\", \"image\" or an array of the image's shape")
 end
 
 --- The window of the image out of an array on the grid: that array itself where nothing is cut.

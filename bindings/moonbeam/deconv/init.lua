@@ -15,6 +15,7 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local convolution = require "moonbeam.convolution"
+local fail = require "moonbeam.internal.fail"
 local grids = require "moonbeam.deconv.deconv_grid"
 local finite = require "moonbeam.internal.finite"
 local options_of = require "moonbeam.internal.options"
@@ -25,7 +26,6 @@ local deconv = {}
 
 local COMMON = {"boundary", "center", "normalise", "size"}
 
-local fail = grids.fail
 
 local function check_extents(shape, psf, what, options)
     arguments.list(shape, what, "shape", "the extents of the image")
@@ -84,8 +84,9 @@ function deconv.richardson_lucy(image, psf, options)
     local biggs = options.acceleration == "biggs_andrews"
     local momentum = biggs or options.acceleration == "heavy_ball"
     if options.acceleration and not momentum and options.acceleration ~= "none" then
-        fail(what, ('acceleration is "%s"; it is none, heavy_ball or biggs_andrews'):format(tostring(options.acceleration)),
-            "acceleration")
+        fail("argument", what, "acceleration",
+            'acceleration is "%s"; it is none, heavy_ball or biggs_andrews',
+            tostring(options.acceleration))
     end
     local center = psf_tools.center(psf, options.center)
     local layout = grids.layout(what, image.shape, psf.shape, center, options, image.device)
@@ -179,7 +180,7 @@ local function linear(what, image, psf, options, laplacian, default_lambda)
     arguments.blurred(image, psf, what, options)
     local lambda = options.lambda or default_lambda
     if type(lambda) ~= "number" or lambda ~= lambda or lambda < 0 then
-        fail(what, "lambda is a number, 0 or more", "lambda")
+        fail("argument", what, "lambda", "lambda is a number, 0 or more")
     end
     local center = psf_tools.center(psf, options.center)
     local layout = convolution.layout(image.shape, psf.shape, center,
@@ -214,7 +215,8 @@ end
 function deconv.tikhonov(image, psf, options)
     local operator = options and options.operator or "laplacian"
     if operator ~= "laplacian" and operator ~= "identity" then
-        fail("tikhonov", ('operator is "%s"; it is laplacian or identity'):format(tostring(operator)), "operator")
+        fail("argument", "tikhonov", "operator", 'operator is "%s"; it is laplacian or identity',
+            tostring(operator))
     end
     return linear("tikhonov", image, psf, options, operator == "laplacian", 1e-2)
 end
@@ -235,7 +237,7 @@ function deconv.landweber(image, psf, options)
     local layout = grids.layout(what, image.shape, psf.shape, center, options, image.device)
     local n, step, dry = layout.grid[#layout.grid], options.step or 1, image.device.dry
     if not (step > 0 and step < 2) then
-        fail(what, ("step is %g; it lies between 0 and 2"):format(step), "step")
+        fail("argument", what, "step", "step is %g; it lies between 0 and 2", step)
     end
     grids.check_weights(what, options.weights, layout)
     local measured, copy = grids.extended(image, layout)

@@ -3,14 +3,11 @@
 -- options.lua.
 
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 
 local arguments = {}
 
 local array_metatable = core.array.metatable
-
-local function fail(code, op, arg, format, ...)
-    core.error.raise(code, format:format(...), {op = op, arg = arg})
-end
 
 local function described(value)
     return value == nil and "missing" or value ~= value and "NaN" or type(value) == "string" and ("the string '%s'"):format(value)
@@ -27,7 +24,8 @@ function arguments.array(value, op, arg, least, most, layout)
     end
     for _, extent in ipairs(value.shape) do
         if extent == 0 then
-            fail("shape", op, arg, "%s is empty (%s); give %s", arg, table.concat(value.shape, " x "), layout)
+            fail("shape", op, arg, "%s is empty (%s); give %s", arg,
+                table.concat(value.shape, " x "), layout)
         end
     end
 end
@@ -35,7 +33,8 @@ end
 --- `value`, where it is given, must be a number from `low` to `high`.
 function arguments.number(value, op, arg, low, high)
     if value ~= nil and not (type(value) == "number" and value >= low and value <= high) then
-        fail("argument", op, arg, "%s is %s; it must be a number from %g to %g", arg, described(value), low, high)
+        fail("argument", op, arg, "%s is %s; it must be a number from %g to %g", arg,
+            described(value), low, high)
     end
 end
 
@@ -49,7 +48,8 @@ end
 --- `value`, where it is given, must be a whole number from `low` to `high`.
 function arguments.count(value, op, arg, low, high)
     if value ~= nil and not (type(value) == "number" and math.tointeger(value) and value >= low and value <= high) then
-        fail("argument", op, arg, "%s is %s; it must be a whole number from %d to %d", arg, described(value), low, high)
+        fail("argument", op, arg, "%s is %s; it must be a whole number from %d to %d", arg,
+            described(value), low, high)
     end
 end
 
@@ -60,21 +60,24 @@ function arguments.name(value, op, arg, names)
             return
         end
     end
-    fail("argument", op, arg, "%s is %s; there are %s", arg, described(value), table.concat(names, ", "))
+    fail("argument", op, arg, "%s is %s; there are %s", arg, described(value),
+        table.concat(names, ", "))
 end
 
 --- `value` must be a list of finite numbers, `count` of them where that is given; `what` says what
 -- each is for.
 function arguments.list(value, op, arg, what, count)
     if type(value) ~= "table" then
-        fail("argument", op, arg, "%s is %s; give a table of numbers, %s", arg, described(value), what)
+        fail("argument", op, arg, "%s is %s; give a table of numbers, %s", arg, described(value),
+            what)
     elseif count and #value ~= count then
         fail("shape", op, arg, "%s has %d numbers; give %d, %s", arg, #value, count, what)
     end
     for i = 1, rawlen(value) do
         local number = rawget(value, i)
         if type(number) ~= "number" or number ~= number or math.abs(number) == math.huge then
-            fail("argument", op, arg, "element %d of %s is %s; it must be a finite number", i, arg, described(number))
+            fail("argument", op, arg, "element %d of %s is %s; it must be a finite number", i, arg,
+                described(number))
         end
     end
 end

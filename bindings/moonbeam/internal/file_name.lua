@@ -1,7 +1,7 @@
 -- What names of files say about their format: a file is never written under a name that promises
 -- another one.
 
-local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 
 local file_name = {}
 
@@ -39,21 +39,19 @@ end
 --- Raises where the name does not end in one of these extensions.
 function file_name.check(path, extensions, what, op)
     if type(path) ~= "string" then
-        core.error.raise("argument", ("a file name is a string, not a %s"):format(type(path)),
-            {op = op, arg = "path"})
+        fail("argument", op, "path", "a file name is a string, not a %s", type(path))
     end
     local problem = file_name.problem(path, extensions, what)
     if problem then
-        core.error.raise("argument", problem, {op = op, arg = "path"})
+        fail("argument", op, "path", "%s", problem)
     end
 end
 
 --- Raises where an HDF5 file would have the name of another format.
 function file_name.check_hdf5(path, op)
     if type(path) == "string" and (path == "-" or FOREIGN[file_name.extension(path)]) then
-        core.error.raise("argument",
-            ("'%s' is no name for an HDF5 file; give one that ends in .h5"):format(path),
-            {op = op, arg = "path"})
+        fail("argument", op, "path", "'%s' is no name for an HDF5 file; give one that ends in .h5",
+            path)
     end
 end
 

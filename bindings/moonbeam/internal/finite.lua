@@ -3,6 +3,7 @@
 -- costs nothing, and says how many there are, and where.
 
 local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
 
 local finite = {}
 
@@ -58,14 +59,16 @@ function finite.fail(image, op, name)
         count, first = count_by_values(image)
         counted = count ~= nil
     end
-    local where = {op = op}
     if counted and count == 0 then
-        mb.raise("argument", ("the values of %s are finite, but too large for f32: scale them"):format(name), where)
+        fail("argument", op, nil, "the values of %s are finite, but too large for f32: scale them",
+            name)
     end
-    mb.raise("argument", ("%s of %s are not finite (NaN or infinite%s), and would make the whole result so: replace them first, "
-        .. "such as by their neighbours' median, or by 0: mb.flat_field(image, {nonfinite = 0})"):format(
+    fail("argument", op, nil, "%s of %s are not finite (NaN or infinite%s), and would make the "
+        .. "whole result so: replace them first, such as by their neighbours' median, or by 0: "
+        .. "mb.flat_field(image, {nonfinite = 0})",
         counted and ("%d of %d values"):format(count, image.elements) or "some values", name,
-        counted and image.rank == 3 and image.shape[1] > 1 and ("; the first in plane %d"):format(first) or ""), where)
+        counted and image.rank == 3 and image.shape[1] > 1
+            and ("; the first in plane %d"):format(first) or "")
 end
 
 --- Checks the sum or mean of `image`: raises where it is no number.

@@ -6,7 +6,7 @@
 -- own column. That is the lean's shear; the rows of the object stay level, so that d columns from
 -- the axis a slice is d sin(axis_tilt) rows off. Where that matters, turn the projections first.
 
-local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
 
 local lean = {}
 
@@ -14,15 +14,11 @@ local lean = {}
 function lean.of(settings)
     local tilt = settings.axis_tilt or 0
     if tilt ~= 0 and settings.half_acquisition then
-        mb.raise("argument",
-            "half acquisition weighs all rows about one axis: it does not go with axis_tilt",
-            {op = "recon",
-            arg = "axis_tilt"})
+        fail("argument", "recon", "axis_tilt",
+            "half acquisition weighs all rows about one axis: it does not go with axis_tilt")
     elseif tilt ~= tilt or math.abs(tilt) >= math.pi / 4 then
-        mb.raise("argument",
-            ("axis_tilt is %g rad; it must be less than pi / 4 either way"):format(tilt),
-            {op = "recon",
-            arg = "axis_tilt"})
+        fail("argument", "recon", "axis_tilt",
+            "axis_tilt is %g rad; it must be less than pi / 4 either way", tilt)
     end
     return math.tan(tilt)
 end

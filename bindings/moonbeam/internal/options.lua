@@ -2,6 +2,7 @@
 -- valid one.
 
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 
 --- options_of(given, "tomo.fbp", {names...}, {more names...}) -> given, or an empty table when nil.
 return function(given, what, ...)
@@ -9,7 +10,7 @@ return function(given, what, ...)
         return {}
     end
     if type(given) ~= "table" then
-        core.error.raise("argument", ("options are a table, not a %s"):format(type(given)), {op = what})
+        fail("argument", what, nil, "options are a table, not a %s", type(given))
     end
     local known, names = {}, {}
     for _, list in ipairs {...} do
@@ -21,8 +22,8 @@ return function(given, what, ...)
     for key in pairs(given) do
         if not known[key] then
             local near = core.error.nearest(tostring(key), names)
-            core.error.raise("argument", ("unknown option '%s'%s"):format(tostring(key),
-                near and ("; did you mean '%s'?"):format(near) or ""), {op = what, arg = tostring(key)})
+            fail("argument", what, tostring(key), "unknown option '%s'%s", tostring(key),
+                near and ("; did you mean '%s'?"):format(near) or "")
         end
     end
     return given

@@ -5,12 +5,12 @@
 -- the module and functions of Lua and the module are themselves. Anything else, of which nobody
 -- knows what it does, is an error when it is used.
 
-local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 
 local home = debug.getinfo(1, "S").source:match("^(@.*)sandbox%.lua$")
 
 local function refuse()
-    core.error.raise("unsupported", "this cannot be done again", {op = "sandbox"})
+    fail("unsupported", "sandbox", nil, "this cannot be done again")
 end
 
 local function is_known(f)

@@ -7,7 +7,7 @@ local core = require "moonbeam.core"
 
 local unknown = {}
 
-local function fail()
+local function refuse()
     core.error.raise("dry_run", core.array.unknown_message)
 end
 
@@ -19,7 +19,7 @@ end}
 for _, name in ipairs {"add", "sub", "mul", "div", "mod", "pow", "unm", "idiv", "band", "bor",
     "bxor", "bnot", "shl", "shr", "len", "eq",
     "lt", "le", "index", "newindex", "call"} do
-    metatable["__" .. name] = fail
+    metatable["__" .. name] = refuse
 end
 
 -- Two, so that comparing them is noticed; they are handed out in turn.

@@ -5,6 +5,7 @@
 -- it is gone when the unpacked scan is closed, and with the process, however that ends.
 
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local stream = require "moonbeam.stream"
 
 local unpack = {}
@@ -88,7 +89,8 @@ function unpack.scan(scan, first, last)
             file:close()
         end
         if type(result) == "table" and result.code == "io" and result.message:find("no room", 1, true) then
-            core.error.raise("io", result.message .. " (decoded frames go to the folder that TMPDIR names)", {op = "unpack.scan"})
+            fail("io", "unpack.scan", nil, "%s (decoded frames go to the folder that TMPDIR names)",
+                result.message)
         end
         error(result, 0)
     end

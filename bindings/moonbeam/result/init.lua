@@ -3,6 +3,7 @@
 
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local options_of = require "moonbeam.internal.options"
 local result_parts = require "moonbeam.result.parts"
@@ -15,10 +16,6 @@ local create_names = {
     "shape", "dtype", "units", "pixel_size", "parameters", "input", "script", "overwrite", "chunks",
     "deflate", "title", "first_row", "sample", "slices_per_file",
 }
-
-local function fail(code, message, arg, op)
-    core.error.raise(code, message, { op = op or "result.create", arg = arg })
-end
 
 -- ---------------------------------------------------------------------------------------------
 -- Values of any kind into groups
@@ -51,13 +48,14 @@ local DEEPEST, MOST_TABLES = 16, 10000
 local function check_tables(values, op, above, seen)
     above[values], above.depth, seen.count = true, above.depth + 1, seen.count + 1
     if above.depth > DEEPEST or seen.count > MOST_TABLES then
-        fail("argument", ("tables lie more than %d deep in each other, or there are more than %d")
-            :format(DEEPEST, MOST_TABLES), nil, op)
+        fail("argument", op, nil,
+            "tables lie more than %d deep in each other, or there are more than %d", DEEPEST,
+            MOST_TABLES)
     end
     for name, value in pairs(values) do
         if type(value) == "table" and not is_list(value) and getmetatable(value) == nil then
             if above[value] then
-                fail("argument", ("the table '%s' lies in itself"):format(tostring(name)), nil, op)
+                fail("argument", op, nil, "the table '%s' lies in itself", tostring(name))
             end
             check_tables(value, op, above, seen)
         end
@@ -232,32 +230,34 @@ end
 local function check_options(options)
     local shape = options.shape
     if type(shape) ~= "table" or #shape ~= 3 then
-        fail("shape", "shape must be {nz, ny, nx}", "shape")
+        fail("shape", "result.create", "shape", "shape must be {nz, ny, nx}")
     end
     for _, extent in ipairs(shape) do
         if math.type(extent) ~= "integer" or extent < 1 then
-            fail("shape", "every extent of shape must be an integer above 0", "shape")
+            fail("shape", "result.create", "shape",
+                "every extent of shape must be an integer above 0")
         end
     end
     local row = options.first_row
     if row ~= nil and (math.type(row) ~= "integer" or row < 1) then
-        fail("argument",
-            ("first_row is a row of the detector, 1 or more, not %s"):format(tostring(row)),
-            "first_row")
+        fail("argument", "result.create", "first_row",
+            "first_row is a row of the detector, 1 or more, not %s", tostring(row))
     end
     local pixel = options.pixel_size
     if pixel ~= nil and not (type(pixel) == "number" and pixel >= 1e-13 and pixel <= 1) then
-        fail("argument", ("pixel_size is %s; it is a length in metres, from 1e-13 to 1"):format(
-            tostring(pixel)), "pixel_size")
+        fail("argument", "result.create", "pixel_size",
+            "pixel_size is %s; it is a length in metres, from 1e-13 to 1", tostring(pixel))
     end
     local count = options.slices_per_file
     if count ~= nil and (math.type(count) ~= "integer" or count < 1) then
-        fail("argument", "slices_per_file is a number of slices, at least 1", "slices_per_file")
+        fail("argument", "result.create", "slices_per_file",
+            "slices_per_file is a number of slices, at least 1")
     elseif count and (options.chunks or options.deflate) then
-        fail("argument", "a volume in several files (slices_per_file) has neither chunks nor compression", "slices_per_file")
+        fail("argument", "result.create", "slices_per_file",
+            "a volume in several files (slices_per_file) has neither chunks nor compression")
     end
     if options.parameters ~= nil and type(options.parameters) ~= "table" then
-        fail("argument", "parameters must be a table", "parameters")
+        fail("argument", "result.create", "parameters", "parameters must be a table")
     end
     check_tables(options.parameters or {}, "result.create", { depth = 0 }, { count = 0 })
 end
@@ -373,9 +373,8 @@ end
 local function take(self, array, z_first, op)
     local count = #array.shape == 2 and 1 or array.shape[1]
     if math.type(z_first) ~= "integer" or z_first < 1 or z_first + count - 1 > self.shape[1] then
-        fail("argument", ("slices %s ... %s do not lie within the volume's %d"):format(
-            tostring(z_first), math.type(z_first) and z_first + count - 1 or "?", self.shape[1]),
-            "z_first", op)
+        fail("argument", op, "z_first", "slices %s ... %s do not lie within the volume's %d",
+            tostring(z_first), math.type(z_first) and z_first + count - 1 or "?", self.shape[1])
     end
     return z_first, z_first + count - 1
 end
@@ -426,14 +425,14 @@ end
 function methods:scaling(scale, offset)
     for name, value in pairs { scale = scale, offset = offset } do
         if type(value) ~= "number" or value ~= value or math.abs(value) == math.huge then
-            fail("argument", ("%s is %s; give a finite number"):format(name, tostring(value)),
-                name, "result:scaling")
+            fail("argument", "result:scaling", name, "%s is %s; give a finite number", name,
+                tostring(value))
         end
     end
     local shift = offset / scale
     if shift ~= shift or math.abs(shift) == math.huge then
-        fail("argument", ("a scale of %g cannot be undone; give one that is larger"):format(scale),
-            "scale", "result:scaling")
+        fail("argument", "result:scaling", "scale",
+            "a scale of %g cannot be undone; give one that is larger", scale)
     end
     local attributes = { scale_factor = scale, add_offset = offset }
     for name, value in pairs(attributes) do
@@ -450,7 +449,7 @@ end
 -- `provenance` takes it.
 function methods:parameters(values)
     if type(values) ~= "table" then
-        fail("argument", "parameters takes a table", nil, "result:parameters")
+        fail("argument", "result:parameters", nil, "parameters takes a table")
     end
     check_tables(values, "result:parameters", { depth = 0 }, { count = 0 })
     write_table(self.file, "/entry/reconstruction/parameters", values)
@@ -460,7 +459,7 @@ end
 -- Predicted and measured peaks, times and counters go here, before finish().
 function methods:provenance(values)
     if type(values) ~= "table" then
-        fail("argument", "provenance takes a table", nil, "result:provenance")
+        fail("argument", "result:provenance", nil, "provenance takes a table")
     end
     check_tables(values, "result:provenance", { depth = 0 }, { count = 0 })
     write_table(self.file, "/entry/provenance", values)
@@ -473,8 +472,9 @@ function methods:finish()
         while self.written[first] do
             first = first + 1
         end
-        fail("argument", ("%d of %d slices were never written, the first of them %d"):format(
-            self.missing, self.shape[1], first), nil, "result:finish")
+        fail("argument", "result:finish", nil,
+            "%d of %d slices were never written, the first of them %d", self.missing, self.shape[1],
+            first)
     end
     if core.device.dry() then
         return self.path

@@ -10,6 +10,7 @@
 -- process can mix two. The folder of a replaced result goes after that.
 
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 
 local parts = {}
 local methods = {}
@@ -146,8 +147,8 @@ function methods:write(array, z_first, z_last, carrier)
         local own <close> = array:view({ from - z_first + 1, to - z_first + 1 })
         local rows = { from - part.first + 1, to - part.first + 1 }
         if part.finished then
-            core.error.raise("argument", ("slices %d ... %d are complete in '%s' already"):format(part.first, part.last, part.name),
-                { op = "result:write", arg = "z_first" })
+            fail("argument", "result:write", "z_first",
+                "slices %d ... %d are complete in '%s' already", part.first, part.last, part.name)
         elseif not part.file then
             if carrier and self.opened >= self.most then -- those that are under way have to be completed first
                 carrier:finish()

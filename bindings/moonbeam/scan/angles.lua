@@ -1,7 +1,7 @@
 -- The angles of a scan, in a file or in memory, examined before anything is made of them: what
 -- would make garbage is an error, what is merely odd is one warning.
 
-local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 
 local TURN = 2 * math.pi
 
@@ -54,20 +54,22 @@ end
 
 -- ---- garbage ----
 
-local function check_magnitude(degrees, fail)
+local function check_magnitude(degrees, facts)
     for i, angle in ipairs(degrees) do
         if angle ~= angle or math.abs(angle) == math.huge then
-            fail(("angle %d is not a finite number: %s"):format(i, REMEDY), "angles")
+            fail(facts.code, facts.op, "angles", "angle %d is not a finite number: %s", i,
+                REMEDY)
         elseif math.abs(angle) > MOST then
-            fail(("angle %d is %g degrees, which is no place that a scan turns to: %s"):format(i,
-                angle, REMEDY), "angles")
+            fail(facts.code, facts.op, "angles",
+                "angle %d is %g degrees, which is no place that a scan turns to: %s", i, angle,
+                REMEDY)
         end
     end
 end
 
 -- One value that is there much more often than others: angles that were never written, or a record
 -- that stopped.
-local function check_repeats(values, counts, total, fail)
+local function check_repeats(values, counts, total, facts)
     local most, where = 0, nil
     for i, count in ipairs(counts) do
         if count > most then
@@ -75,16 +77,18 @@ local function check_repeats(values, counts, total, fail)
         end
     end
     if most == total then
-        fail(("all %d angles are %s degrees; were they never written? %s"):format(total,
-            number(where), REMEDY), "angles")
+        fail(facts.code, facts.op, "angles",
+            "all %d angles are %s degrees; were they never written? %s", total, number(where),
+            REMEDY)
     elseif most >= 4 and most >= total / 4 and most > 4 * median(counts) then
-        fail(("%d of %d angles are %s degrees; were they not all written? %s"):format(most, total,
-            number(where), REMEDY), "angles")
+        fail(facts.code, facts.op, "angles",
+            "%d of %d angles are %s degrees; were they not all written? %s", most, total,
+            number(where), REMEDY)
     end
 end
 
 -- An angle that is far from where all others are.
-local function check_wild(degrees, list, fail)
+local function check_wild(degrees, list, facts)
     local quarter = #list // 4
     if quarter == 0 then
         return
@@ -93,9 +97,9 @@ local function check_wild(degrees, list, fail)
     local reach = 360 + 4 * (high - low)
     for i, angle in ipairs(degrees) do
         if angle < low - reach or angle > high + reach then
-            fail(("angle %d is %s degrees, far from the others (half of them lie from %s to %s): "
-                .. "%s")
-                :format(i, number(angle), number(low), number(high), REMEDY), "angles")
+            fail(facts.code, facts.op, "angles",
+                "angle %d is %s degrees, far from the others (half of them lie from %s to %s): %s",
+                i, number(angle), number(low), number(high), REMEDY)
         end
     end
 end
@@ -111,24 +115,22 @@ end
 
 -- Radians that are degrees, and degrees that are radians. `facts.given`: the caller has named the
 -- unit.
-local function check_unit(span, step, facts, fail)
+local function check_unit(span, step, facts)
     local radians = math.rad(span)
     if facts.unit == "rad" and radians > 2 * TURN * (1 + 1e-9) then
         local looks = near(radians, {180, 360}, 0.02)
             or near(radians + math.rad(step), {180, 360}, 0.02)
         if looks or step > 90 or not facts.given then
             local other = facts.given and "" or ", or 'rad' if they are what they say"
-            fail(("the angles%s span %s rad, %.1f turns: are they degrees? Give the option "
-                .. "angle_unit "
-                .. "('deg'%s)"):format(facts.where, number(radians), radians / TURN, other),
-                "angle_unit")
+            fail(facts.code, facts.op, "angle_unit", "the angles%s span %s rad, %.1f "
+                .. "turns: are they degrees? Give the option angle_unit ('deg'%s)", facts.where,
+                number(radians), radians / TURN, other)
         end
     elseif facts.unit == "deg" and not facts.given and step < 1
         and (near(span, {math.pi, TURN}, 0.01) or near(span + step, {math.pi, TURN}, 0.01)) then
-        fail(("the angles%s span %s degrees: are they in radians? Give the option angle_unit "
-            .. "('rad', "
-            .. "or 'deg' if they are what they say)"):format(facts.where, number(span)),
-            "angle_unit")
+        fail(facts.code, facts.op, "angle_unit", "the angles%s span %s degrees: are they "
+            .. "in radians? Give the option angle_unit ('rad', or 'deg' if they are what they say)",
+            facts.where, number(span))
     end
 end
 
@@ -194,23 +196,20 @@ end
 -- errors), unit ("deg" or "rad", as stored), given (the caller has named the unit), where (text
 -- after "the angles").
 return function(radians, facts)
-    local function fail(message, arg)
-        core.error.raise(facts.code or "io", message, {op = facts.op, arg = arg})
-    end
     local degrees = {}
     for i, angle in ipairs(radians) do
         degrees[i] = math.deg(angle)
     end
-    check_magnitude(degrees, fail)
+    check_magnitude(degrees, facts)
     if #degrees < 2 then
         return {angles = radians, warnings = {"there is only one projection"}}
     end
     local list = sorted(degrees)
     local values, counts = distinct(list)
-    check_repeats(values, counts, #list, fail)
-    check_wild(degrees, list, fail)
+    check_repeats(values, counts, #list, facts)
+    check_wild(degrees, list, facts)
     local span, step = list[#list] - list[1], median(steps_of(values))
-    check_unit(span, step, facts, fail)
+    check_unit(span, step, facts)
     local angles = radians
     if span > 720 * (1 + 1e-9) then
         angles = {}

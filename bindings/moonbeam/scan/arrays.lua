@@ -3,6 +3,7 @@
 -- views, or by a carrier straight from the array's memory.
 
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local is_array = require("moonbeam.array").is_array
 local arguments = require "moonbeam.internal.arguments"
 local examine = require "moonbeam.scan.angles"
@@ -14,20 +15,18 @@ local metatable = { __name = "moonbeam.scan", __index = methods }
 
 local READ_NAMES = { "device", "angles", "carrier" }
 
-local function fail(code, message, arg)
-    core.error.raise(code, message, { op = "scan.of_arrays", arg = arg })
-end
-
 local function check_frames(array, name, rows, cols)
     if not is_array(array) or array.released then
-        fail("argument", ("%s must be an array (frame, row, column)"):format(name), name)
+        fail("argument", "scan.of_arrays", name, "%s must be an array (frame, row, column)", name)
     elseif array.device.kind ~= "host" then
-        fail("argument", ("%s are on %s; they must be on the host"):format(name, array.device.id), name)
+        fail("argument", "scan.of_arrays", name, "%s are on %s; they must be on the host", name,
+            array.device.id)
     end
     local shape = array.shape
     if #shape ~= 3 or array.elements == 0 or rows and (shape[2] ~= rows or shape[3] ~= cols) then
-        fail("shape", ("%s are %s; they must be (frame, row, column)%s"):format(name, table.concat(shape, " x "),
-            rows and (" of %d x %d pixels, as the projections"):format(rows, cols) or ""), name)
+        fail("shape", "scan.of_arrays", name, "%s are %s; they must be (frame, row, column)%s",
+            name, table.concat(shape, " x "),
+            rows and (" of %d x %d pixels, as the projections"):format(rows, cols) or "")
     end
 end
 
@@ -42,7 +41,8 @@ function scan_arrays.new(projections, angles, options)
     check_frames(projections, "projections")
     local n_angles, rows, cols = table.unpack(projections.shape)
     if type(angles) ~= "table" or #angles ~= n_angles then
-        fail("shape", ("%s angles for %d projections"):format(type(angles) == "table" and #angles or "no", n_angles), "angles")
+        fail("shape", "scan.of_arrays", "angles", "%s angles for %d projections",
+            type(angles) == "table" and #angles or "no", n_angles)
     end
     arguments.angles(angles, "scan.of_arrays", "angles", n_angles)
     local found = examine(angles, { op = "scan.of_arrays", code = "argument", unit = "rad",

@@ -6,6 +6,7 @@
 
 local core = require "moonbeam.core"
 local examine = require "moonbeam.scan.angles"
+local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
 local layout_of = require "moonbeam.scan.layout"
 local missing = require "moonbeam.scan.missing"
@@ -19,10 +20,6 @@ local open_names = {
     "darks_file", "entry", "allow_external", "allow_missing",
 }
 local read_names = { "device", "dtype", "out", "angles", "carrier" }
-
-local function fail(code, message, arg)
-    core.error.raise(code, message, { op = "scan.open", arg = arg })
-end
 
 -- ---------------------------------------------------------------------------------------------
 -- Units
@@ -55,8 +52,8 @@ local function units_of(file, path)
     if units == nil then
         return nil
     elseif type(units) ~= "string" then
-        fail("io", ("the attribute units of '%s' is %s; it must be one text"):format(path,
-            type(units) == "table" and ("a list of %d"):format(#units) or "the number " .. units))
+        fail("io", "scan.open", nil, "the attribute units of '%s' is %s; it must be one text", path,
+            type(units) == "table" and ("a list of %d"):format(#units) or "the number " .. units)
     end
     units = units:match("^%s*(.-)%s*$"):lower()
     return units ~= "" and units or nil
@@ -107,7 +104,7 @@ end
 local function check_unit(unit, name)
     local known = angle_units[tostring(unit):lower()]
     if not known then
-        fail("argument", ("%s is 'deg' or 'rad', not '%s'"):format(name, tostring(unit)), name)
+        fail("argument", "scan.open", name, "%s is 'deg' or 'rad', not '%s'", name, tostring(unit))
     end
     return known
 end
@@ -154,19 +151,20 @@ end
 local function given_angles(s, given, options)
     local projections = s.n_projections
     if not options.angle_unit then
-        fail("argument", "angles given as numbers need the option angle_unit ('deg' or 'rad')",
-            "angle_unit")
+        fail("argument", "scan.open", "angle_unit",
+            "angles given as numbers need the option angle_unit ('deg' or 'rad')")
     end
     for _, value in ipairs(given) do
         if type(value) ~= "number" then
-            fail("argument", "angles must be numbers, or the path of a dataset", "angles")
+            fail("argument", "scan.open", "angles",
+                "angles must be numbers, or the path of a dataset")
         end
     end
     if #given == 2 and projections ~= 2 then
         return pick(spread(given[1], given[2], projections), s.positions)
     elseif #given ~= projections then
-        fail("shape", ("%d angles were given for %d projections"):format(#given, projections),
-            "angles")
+        fail("shape", "scan.open", "angles", "%d angles were given for %d projections", #given,
+            projections)
     end
     return pick(given, s.positions)
 end
@@ -174,15 +172,15 @@ end
 -- Angles of the file, one for each projection, and their unit.
 local function stored_angles(s, layout, options)
     if not layout.angles then
-        fail("argument", ("'%s' has no angles%s: give the option angles (the first and the last) "
-            .. "with the option angle_unit, or the option angles = PATH"):format(s.path,
-            layout.angles_hint), "angles")
+        fail("argument", "scan.open", "angles", "'%s' has no angles%s: give the option angles (the "
+            .. "first and the last) with the option angle_unit, or the option angles = PATH",
+            s.path, layout.angles_hint)
     end
     local file, path = locate(s, layout.angles)
     if not file:exists(path) then
-        fail("io",
-            ("there is no '%s' in '%s': name the angles by the option angles = PATH"):format(path,
-            file.path), "angles")
+        fail("io", "scan.open", "angles",
+            "there is no '%s' in '%s': name the angles by the option angles = PATH", path,
+            file.path)
     end
     local all = numbers_of(file, path, s.n_frames)
     local values
@@ -195,8 +193,9 @@ local function stored_angles(s, layout, options)
     else
         local frames = s.n_frames == #s.frames and ("%d frames"):format(s.n_frames)
             or ("%d frames (%d projections)"):format(s.n_frames, #s.frames)
-        fail("shape", ("'%s' has %d angles in '%s' for %s: the file is incomplete, or angles names "
-            .. "the wrong dataset"):format(file.path, all.count or #all, path, frames), "angles")
+        fail("shape", "scan.open", "angles", "'%s' has %d angles in '%s' for %s: the file is "
+            .. "incomplete, or angles names the wrong dataset", file.path, all.count or #all, path,
+            frames)
     end
 
     local stored = units_of(file, path)
@@ -210,17 +209,17 @@ local function stored_angles(s, layout, options)
     elseif stored then
         unit = angle_units[stored]
         if not unit then
-            fail("argument", ("the angles '%s' have the unit '%s', which is neither degrees nor "
-                .. "radians: give the option angle_unit ('deg' or 'rad')"):format(path,
-                shown(stored)), "angle_unit")
+            fail("argument", "scan.open", "angle_unit", "the angles '%s' have the unit '%s', which "
+                .. "is neither degrees nor radians: give the option angle_unit ('deg' or 'rad')",
+                path, shown(stored))
         end
     elseif layout.format == "Data Exchange" then
         unit = "deg"
         s.angle_note = "no unit stored; Data Exchange defines degrees"
     else
-        fail("argument", ("the angles '%s' in '%s' have no unit, and guessing is how volumes go "
-            .. "wrong: give the option angle_unit ('deg' or 'rad')"):format(path, file.path),
-            "angle_unit")
+        fail("argument", "scan.open", "angle_unit", "the angles '%s' in '%s' have no unit, and "
+            .. "guessing is how volumes go wrong: give the option angle_unit ('deg' or 'rad')",
+            path, file.path)
     end
     return values, unit
 end
@@ -239,11 +238,11 @@ local function find_angles(s, layout, options)
     local radians = {}
     for i, value in ipairs(values) do
         if type(value) ~= "number" then
-            fail("io", ("angle %d of '%s' is not a number"):format(i, s.path), "angles")
+            fail("io", "scan.open", "angles", "angle %d of '%s' is not a number", i, s.path)
         end
         radians[i] = unit == "deg" and math.rad(value) or value
     end
-    local found = examine(radians, { op = "scan.open", unit = unit,
+    local found = examine(radians, { op = "scan.open", code = "io", unit = unit,
         given = options.angle_unit ~= nil,
         where = (" of '%s'"):format(s.angle_source == layout.angles and layout.angles or s.path) })
     s.angles, s.n_angles = found.angles, #radians
@@ -283,13 +282,13 @@ local function sort_frames(s, layout)
     if type(keys) == "string" then
         local file, path = locate(s, keys)
         if not file:exists(path) then
-            fail("io", ("there is no '%s' in '%s'"):format(path, file.path), "image_key")
+            fail("io", "scan.open", "image_key", "there is no '%s' in '%s'", path, file.path)
         end
         keys = numbers_of(file, path, s.n_frames)
     end
     if #keys ~= s.n_frames then
-        fail("shape", ("'%s' has %d image keys for %d frames"):format(s.path, keys.count or #keys,
-            s.n_frames), "image_key")
+        fail("shape", "scan.open", "image_key", "'%s' has %d image keys for %d frames", s.path,
+            keys.count or #keys, s.n_frames)
     end
     for i, key in ipairs(keys) do
         local list = key == 0 and projections or key == 1 and flats or key == 2 and darks
@@ -304,8 +303,8 @@ local function sort_frames(s, layout)
             ignored))
     end
     if #projections == 0 then
-        fail("shape", ("no frame of '%s' is a projection (image key 0)"):format(s.path),
-            "image_key")
+        fail("shape", "scan.open", "image_key", "no frame of '%s' is a projection (image key 0)",
+            s.path)
     end
     return projections, flats, darks
 end
@@ -315,22 +314,23 @@ local function frames_dataset(s, file, path, what)
     local dataset = file:dataset(path)
     local shape = dataset.shape
     if #shape ~= 3 and not (#shape == 2 and what ~= "data") then
-        fail("shape", ("'%s' in '%s' has %d ax%ss, but %s is (%s, row, column)"):format(path,
-            file.path, #shape, #shape == 1 and "i" or "e", what == "data" and "a scan" or what,
-            what == "data" and "angle" or "frame"), what)
+        fail("shape", "scan.open", what, "'%s' in '%s' has %d ax%ss, but %s is (%s, row, column)",
+            path, file.path, #shape, #shape == 1 and "i" or "e",
+            what == "data" and "a scan" or what, what == "data" and "angle" or "frame")
     elseif not dataset.dtype then
-        fail("dtype", ("'%s' in '%s' holds %s, not numbers"):format(path, file.path,
-            dataset.stored), what)
+        fail("dtype", "scan.open", what, "'%s' in '%s' holds %s, not numbers", path, file.path,
+            dataset.stored)
     end
     for axis, extent in ipairs(shape) do
         if extent == 0 then
-            fail("shape", ("'%s' in '%s' is empty: it has no %s"):format(path, file.path,
-                ({ "frames", "rows", "columns" })[axis + 3 - #shape]), what)
+            fail("shape", "scan.open", what, "'%s' in '%s' is empty: it has no %s", path, file.path,
+                ({ "frames", "rows", "columns" })[axis + 3 - #shape])
         end
     end
     if what ~= "data" and (shape[#shape - 1] ~= s.rows or shape[#shape] ~= s.cols) then
-        fail("shape", ("%s '%s' in '%s' have %d x %d pixels, the projections %d x %d"):format(what,
-            path, file.path, shape[#shape - 1], shape[#shape], s.rows, s.cols), what)
+        fail("shape", "scan.open", what,
+            "%s '%s' in '%s' have %d x %d pixels, the projections %d x %d", what, path, file.path,
+            shape[#shape - 1], shape[#shape], s.rows, s.cols)
     end
     return dataset
 end
@@ -350,8 +350,9 @@ local function path_in(file, options, what, usual)
     end
     if #found ~= 1 then
         local list = #found > 0 and " (" .. table.concat(found, ", ") .. ")" or ""
-        fail("argument", ("'%s' has %d datasets of frames%s: name the right one by the option %s")
-            :format(file.path, #found, list, what), what)
+        fail("argument", "scan.open", what,
+            "'%s' has %d datasets of frames%s: name the right one by the option %s", file.path,
+            #found, list, what)
     end
     return found[1]
 end
@@ -369,7 +370,7 @@ local function find_reference(s, layout, options, what, keyed)
     elseif path then
         file, path = locate(s, path)
         if not file:exists(path) then
-            fail("io", ("there is no '%s' in '%s'"):format(path, file.path), what)
+            fail("io", "scan.open", what, "there is no '%s' in '%s'", path, file.path)
         end
     elseif not path and #keyed > 0 then
         return { dataset = s.data, runs = runs_of(keyed), count = #keyed }
@@ -411,8 +412,9 @@ local function stored_pixel_size(s, place)
     end
     local metres = value * lengths[unit]
     if metres < LEAST_PIXEL or metres > MOST_PIXEL then
-        fail("io", ("the pixel size '%s' is %g %s, which no detector has: give the option "
-            .. "pixel_size"):format(place.path, value, unit), "pixel_size")
+        fail("io", "scan.open", "pixel_size",
+            "the pixel size '%s' is %g %s, which no detector has: give the option pixel_size",
+            place.path, value, unit)
     end
     return metres
 end
@@ -421,8 +423,9 @@ local function find_pixel_size(s, layout, options)
     local given = options.pixel_size
     if given then
         if type(given) ~= "number" or not (given >= LEAST_PIXEL and given <= MOST_PIXEL) then
-            fail("argument", ("pixel_size is %s; it is a length in metres, from %g to %g"):format(
-                tostring(given), LEAST_PIXEL, MOST_PIXEL), "pixel_size")
+            fail("argument", "scan.open", "pixel_size",
+                "pixel_size is %s; it is a length in metres, from %g to %g", tostring(given),
+                LEAST_PIXEL, MOST_PIXEL)
         end
         return given
     end
@@ -474,7 +477,7 @@ local function fill(s, path, options)
         s:warn(text)
     end
     if not s.file:exists(layout.data) then
-        fail("io", ("there is no '%s' in '%s'"):format(layout.data, path), "data")
+        fail("io", "scan.open", "data", "there is no '%s' in '%s'", layout.data, path)
     end
     s.data_path = layout.data
     s.data = frames_dataset(s, s.file, layout.data, "data")
@@ -489,7 +492,7 @@ local function fill(s, path, options)
     s.frames, s.positions = missing.keep(s.frames, runs)
     keyed_flats, keyed_darks = missing.keep(keyed_flats, runs), missing.keep(keyed_darks, runs)
     if #s.frames == 0 then
-        fail("io", ("no projection of '%s' was ever written"):format(path), "data")
+        fail("io", "scan.open", "data", "no projection of '%s' was ever written", path)
     end
     s.flat_source = find_reference(s, layout, options, "flats", keyed_flats)
     s.dark_source = find_reference(s, layout, options, "darks", keyed_darks)
@@ -518,7 +521,7 @@ end
 function scan.open(path, options)
     options = options_of(options, "scan.open", open_names)
     if type(path) ~= "string" then
-        fail("argument", ("path must be a string, not a %s"):format(type(path)), "path")
+        fail("argument", "scan.open", "path", "path must be a string, not a %s", type(path))
     end
     local s = setmetatable({ path = path, warnings = {}, files = {} }, metatable)
     local ok, err = pcall(fill, s, path, options)
@@ -581,8 +584,8 @@ local function read_runs(self, dataset, runs, rows, options)
             at = at + n
         end
         if at - 1 ~= array.shape[1] then
-            core.error.raise("shape", ("out has %d frames, %d were read"):format(array.shape[1],
-                at - 1), { op = "scan.read", arg = "out" })
+            fail("shape", "scan.read", "out", "out has %d frames, %d were read", array.shape[1],
+                at - 1)
         end
     end)
     if not ok then
@@ -605,9 +608,9 @@ function methods:projections(rows, options)
         first = first < 0 and first + self.n_angles + 1 or first
         last = last < 0 and last + self.n_angles + 1 or last
         if not (first >= 1 and first <= last and last <= self.n_angles) then
-            core.error.raise("argument", ("angles {%s, %s} lie outside the %d projections"):format(
-                options.angles[1], options.angles[2], self.n_angles),
-                { op = "scan:projections", arg = "angles" })
+            fail("argument", "scan:projections", "angles",
+                "angles {%s, %s} lie outside the %d projections", options.angles[1],
+                options.angles[2], self.n_angles)
         end
         frames = table.move(frames, first, last, 1, {})
     end
@@ -622,8 +625,7 @@ local function read_reference(self, source, rows, options, what)
     elseif #source.dataset.shape == 3 then
         return read_runs(self, source.dataset, source.runs, rows, options)
     elseif options.out then
-        core.error.raise("unsupported", "out is not possible for a single stored frame",
-            { op = what, arg = "out" })
+        fail("unsupported", what, "out", "out is not possible for a single stored frame")
     end
     rows = rows == nil and core.array.all or rows
     local frame <close> = options.carrier
@@ -652,8 +654,8 @@ function methods:frame(i, options)
     local index = math.type(i) == "integer" and i < 0 and i + self.n_angles + 1 or i
     local frame = self.frames[index]
     if not frame then
-        core.error.raise("argument", ("there is no projection %s; the scan has %d"):format(
-            tostring(i), self.n_angles), { op = "scan:frame" })
+        fail("argument", "scan:frame", nil, "there is no projection %s; the scan has %d",
+            tostring(i), self.n_angles)
     end
     return self.data:read(frame, core.array.all,
         { device = options.device, dtype = options.dtype, out = options.out })

@@ -5,11 +5,7 @@
 -- Returns {format, data, flats, darks, angles, angles_hint, image_key, pixel_sizes, warnings}; what
 -- the options name comes before what is found.
 
-local core = require "moonbeam.core"
-
-local function fail(code, message, arg)
-    core.error.raise(code, message, { op = "scan.open", arg = arg })
-end
+local fail = require "moonbeam.internal.fail"
 
 local function is_frames(object)
     return object.kind == "dataset" and object.dtype ~= nil and #object.shape == 3
@@ -37,8 +33,8 @@ end
 local function data_exchange(file)
     local axes = file:attribute("/exchange/data", "axes")
     if type(axes) == "string" and axes ~= "theta:y:x" then
-        fail("unsupported", ("/exchange/data has the axes '%s'; only theta:y:x can be read"):format(
-            axes))
+        fail("unsupported", "scan.open", nil,
+            "/exchange/data has the axes '%s'; only theta:y:x can be read", axes)
     end
     return {
         format = "Data Exchange",
@@ -165,8 +161,9 @@ local function nxtomo(file, objects, entry, options)
         refuse_lost(file, objects, entry, { "data" })
     end
     if #rivals > 0 and not options.data then
-        fail("argument", ("'%s' has several detectors (%s, %s): name one by the option data")
-            :format(file.path, data, table.concat(rivals, ", ")), "data")
+        fail("argument", "scan.open", "data",
+            "'%s' has several detectors (%s, %s): name one by the option data", file.path, data,
+            table.concat(rivals, ", "))
     end
     local detector = data and parent_of(data) or entry .. "/instrument/detector"
     local outer = parent_of(entry)
@@ -239,7 +236,7 @@ local function find(file, options)
     if entry then
         entry = "/" .. entry:gsub("^/+", ""):gsub("/+$", "")
         if not file:exists(entry) then
-            fail("io", ("there is no entry '%s' in '%s'"):format(entry, file.path), "entry")
+            fail("io", "scan.open", "entry", "there is no entry '%s' in '%s'", entry, file.path)
         end
     else
         entry = entry_of(options.data, entries)
@@ -254,8 +251,8 @@ local function find(file, options)
         if layout.data or options.data then
             return layout
         end
-        fail("io", ("'%s' has an NXtomo entry %s without frames in a detector: name them by the "
-            .. "option data%s"):format(file.path, entry, frames_list(objects)), "data")
+        fail("io", "scan.open", "data", "'%s' has an NXtomo entry %s without frames in a detector: "
+            .. "name them by the option data%s", file.path, entry, frames_list(objects))
     elseif options.data then
         return {
             format = "HDF5",
@@ -264,12 +261,11 @@ local function find(file, options)
             warnings = {},
         }
     elseif #results > 0 then
-        fail("io", ("'%s' is a reconstruction (NXtomoproc), not a scan"):format(file.path))
+        fail("io", "scan.open", nil, "'%s' is a reconstruction (NXtomoproc), not a scan", file.path)
     end
-    fail("io", ("'%s' is no scan that is known here: it has neither /exchange/data nor an NXtomo "
-        .. "entry. Name its parts by the option data, the option angles, the option flats and the "
-        .. "option darks%s"):format(file.path,
-            frames_list(objects)), "data")
+    fail("io", "scan.open", "data", "'%s' is no scan that is known here: it has neither "
+        .. "/exchange/data nor an NXtomo entry. Name its parts by the option data, the option "
+        .. "angles, the option flats and the option darks%s", file.path, frames_list(objects))
 end
 
 return function(file, options)

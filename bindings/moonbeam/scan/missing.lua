@@ -3,23 +3,19 @@
 -- refers to files that are missing. Such frames are left out if the caller allows it, and are an
 -- error else.
 
-local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 
 local missing = {}
 
 -- Each frame has an entry in lists of indices and angles.
 local MOST_FRAMES = 1 << 20
 
-local function fail(code, message, arg)
-    core.error.raise(code, message, { op = "scan.open", arg = arg })
-end
-
 --- Raises where a dataset has more frames than a scan can have.
 function missing.check_count(file, path, frames)
     if frames > MOST_FRAMES then
-        fail("shape",
-            ("'%s' in '%s' has %d frames, and at most %d can be read: the file is damaged")
-            :format(path, file.path, frames, MOST_FRAMES), "data")
+        fail("shape", "scan.open", "data",
+            "'%s' in '%s' has %d frames, and at most %d can be read: the file is damaged", path,
+            file.path, frames, MOST_FRAMES)
     end
 end
 
@@ -51,12 +47,14 @@ function missing.present(s, dataset, file, allow)
         lost = lost - (run[2] - run[1] + 1)
     end
     if #runs == 0 then
-        fail("io", ("no frame of '%s' in '%s' is there: %s"):format(dataset.path, file.path, why))
+        fail("io", "scan.open", nil, "no frame of '%s' in '%s' is there: %s", dataset.path,
+            file.path, why)
     end
     local text = ("%d of the %d frames of '%s' in '%s' are missing, the first of them is %d: %s")
         :format(lost, count, dataset.path, file.path, gaps[1][1], why)
     if not allow then
-        fail("io", text .. "; give the option allow_missing to go without them", "allow_missing")
+        fail("io", "scan.open", "allow_missing",
+            "%s; give the option allow_missing to go without them", text)
     end
     s:warn(text)
     return runs

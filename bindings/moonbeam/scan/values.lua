@@ -6,16 +6,13 @@
 -- counted while it runs, and judged at the end (`losses`).
 
 local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
 
 local scan_values = {}
 
 local FRAMES, ROWS = 5, 8 -- looked at; never more bytes than one sinogram
 local MOST_TRANSMISSION = 1.5 -- noise and refraction lift it above 1
 local TOP = {u8 = 255, u16 = 65535}
-
-local function fail(message, ...)
-    mb.raise("argument", message:format(...), {op = "recon.check_values"})
-end
 
 local NO_FLATS = "give them by the option flats, name them by the option image_key, or give "
     .. "the option log = false if the frames are line integrals"
@@ -34,7 +31,8 @@ function scan_values.kind(scan, settings)
     elseif scan.n_flats > 0 then
         return "flats", ("%d flats, %d darks"):format(scan.n_flats, scan.n_darks)
     elseif whole(scan) then
-        fail("there are no flats, and counts (%s) mean nothing without them: %s",
+        fail("argument", "recon.check_values", nil,
+            "there are no flats, and counts (%s) mean nothing without them: %s",
             scan.data and scan.data.stored or scan.dtype, NO_FLATS)
     end
     return "transmission", ("no flats; the frames must be transmission, from 0 to %g, which is "
@@ -143,8 +141,9 @@ local function check_rounding(list, facts, warnings)
         end
     end
     if low == high then
-        fail("the values lie from %.17g to %.17g, which are one number in float32: subtract the "
-            .. "offset and store them anew", facts.low, facts.high)
+        fail("argument", "recon.check_values", nil, "the values lie from %.17g to %.17g, which are "
+            .. "one number in float32: subtract the offset and store them anew", facts.low,
+            facts.high)
     elseif worst > 1e-3 * range then
         warnings[#warnings + 1] = ("the values lie from %.10g to %.10g; float32 rounds them by up "
             .. "to %.2g %% of that range"):format(facts.low, facts.high, 100 * worst / range)
@@ -153,8 +152,8 @@ end
 
 local function check_saturation(facts, what, warnings)
     if facts.top == facts.count then
-        fail("all values of the %s that were looked at are %d, the largest of their type: the "
-            .. "detector was saturated", what, facts.high)
+        fail("argument", "recon.check_values", nil, "all values of the %s that were looked at are "
+            .. "%d, the largest of their type: the detector was saturated", what, facts.high)
     elseif facts.top >= 0.001 * facts.count then
         warnings[#warnings + 1] = ("about %.2g %% of the values of the %s are %d, the largest of "
             .. "their type: the detector was saturated there"):format(
@@ -172,7 +171,8 @@ local function check(scan, settings)
     end
     local facts = facts_of(list, top)
     if facts.finite == 0 then
-        fail("none of the values that were looked at is finite (%d, in %d frames)", facts.count,
+        fail("argument", "recon.check_values", nil,
+            "none of the values that were looked at is finite (%d, in %d frames)", facts.count,
             math.min(FRAMES, scan.n_angles))
     end
     check_rounding(list, facts, found.warnings)
@@ -182,7 +182,8 @@ local function check(scan, settings)
     end
     if kind == "transmission" then
         if facts.inside < 0.98 * facts.finite then
-            fail("there are no flats, and values from %.6g to %.6g are no transmission: %s",
+            fail("argument", "recon.check_values", nil,
+                "there are no flats, and values from %.6g to %.6g are no transmission: %s",
                 facts.low, facts.high, NO_FLATS)
         end
         found.text = ("no flats; values from %.4g to %.4g are taken for transmission"):format(
@@ -206,7 +207,7 @@ end
 -- ---- after the run ----
 
 local function nothing_left(format, ...)
-    mb.raise("io", ("nothing is left: " .. format):format(...), {op = "recon.run"})
+    fail("io", "recon.run", nil, "nothing is left: " .. format, ...)
 end
 
 --- What a run has lost, as warnings; raises where everything was. `counts` = {nonfinite, clamped,

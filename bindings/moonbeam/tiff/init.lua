@@ -9,6 +9,7 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local metadata = require "moonbeam.tiff.metadata"
 local on_error = require "moonbeam.internal.on_error"
@@ -16,10 +17,6 @@ local options_of = require "moonbeam.internal.options"
 local volumes = require "moonbeam.volumes"
 
 local tiff = {}
-
-local function fail(name, message, code)
-    mb.raise(code or "io", ("%s: %s"):format(name, message), {op = "tiff"})
-end
 
 -- Field types: format of string.unpack, bytes.
 local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4}, [5] = {"I4I4", 8}, [6] = {"i1", 1},
@@ -35,7 +32,8 @@ local OTHERS = {[2] = "CCITT", [3] = "fax", [4] = "fax", [6] = "old JPEG", [7] =
 -- Bytes of the file; whatever offsets and counts a damaged one names.
 local function bytes_at(file, name, offset, count)
     if offset < 0 or count < 0 or count > file:bytes() or offset > file:bytes() - count then
-        fail(name, ("is cut short or damaged: %d bytes at %d, of %d"):format(count, offset, file:bytes()))
+        fail("io", "tiff", nil, "%s: is cut short or damaged: %d bytes at %d, of %d", name, count,
+            offset, file:bytes())
     end
     return file:get(offset, count)
 end
@@ -45,14 +43,15 @@ local function directory(file, name, order, big, offset)
     local count = string.unpack(order .. (big and "I8" or "I2"), bytes_at(file, name, offset, big and 8 or 2))
     local width, head, word = big and 20 or 12, big and 8 or 2, order .. (big and "I8" or "I4")
     if count < 0 or count > 4096 then
-        fail(name, ("a directory of %d entries: the file is damaged"):format(count))
+        fail("io", "tiff", nil, "%s: a directory of %d entries: the file is damaged", name, count)
     end
     local text, tags = bytes_at(file, name, offset + head, count * width), {}
     for i = 0, count - 1 do
         local tag, kind, n = string.unpack(order .. "I2I2" .. (big and "I8" or "I4"), text, i * width + 1)
         local format, size = table.unpack(TYPES[kind] or {})
         if size and (n < 0 or n > file:bytes()) then
-            fail(name, ("is cut short or damaged: tag %d has %d values"):format(tag, n))
+            fail("io", "tiff", nil, "%s: is cut short or damaged: tag %d has %d values", name, tag,
+                n)
         elseif size then
             local value = text:sub(i * width + (big and 13 or 9), i * width + width)
             if size * n > (big and 8 or 4) then
@@ -82,7 +81,7 @@ local function whole(tags, name, tag, default)
         return default
     end
     return type(values) == "table" and math.tointeger(values[1])
-        or fail(name, ("tag %d is no whole number: the file is damaged"):format(tag))
+        or fail("io", "tiff", nil, "%s: tag %d is no whole number: the file is damaged", name, tag)
 end
 
 -- The page that a directory describes: what read_tiff takes, with its dtype.
@@ -92,23 +91,29 @@ local function page_of(tags, name, order, file)
     end
     local method = one(259, 1)
     if not COMPRESSIONS[method] then
-        fail(name, ("compressed by %s (method %d); save it uncompressed, or as LZW, Deflate or PackBits"):format(
-            OTHERS[method] or "an unknown method", method), "unsupported")
+        fail("unsupported", "tiff", nil, "%s: compressed by %s (method %d); save it uncompressed, "
+            .. "or as LZW, Deflate or PackBits", name, OTHERS[method] or "an unknown method",
+            method)
     elseif one(277, 1) ~= 1 then
-        fail(name, ("%d samples per pixel; only grey images are read: split the channels"):format(one(277)), "unsupported")
+        fail("unsupported", "tiff", nil,
+            "%s: %d samples per pixel; only grey images are read: split the channels", name,
+            one(277))
     elseif one(266, 1) ~= 1 then
-        fail(name, "its bits run backwards (FillOrder 2); save it again", "unsupported")
+        fail("unsupported", "tiff", nil, "%s: its bits run backwards (FillOrder 2); save it again",
+            name)
     end
     local bits, format = one(258, 1), one(339, 1)
     local page = {rows = one(257), columns = one(256), swap = order == ">", compression = method, predictor = one(317, 1),
         offsets = tags[324] or tags[273], bytes = tags[325] or tags[279]}
-    page.dtype = DTYPES[("%d %d"):format(format == 4 and 1 or format, bits)] or fail(name,
-        ("%d bits of sample format %d; there are unsigned 8 and 16 bit, signed 32 bit, and float"):format(bits, format), "unsupported")
+    page.dtype = DTYPES[("%d %d"):format(format == 4 and 1 or format, bits)] or fail("unsupported",
+        "tiff", nil, "%s: %d bits of sample format %d; there are unsigned 8 and 16 bit, signed 32 "
+        .. "bit, and float", name, bits, format)
     if not (page.rows and page.columns and type(page.offsets) == "table" and page.rows > 0 and page.columns > 0) then
-        fail(name, "a page has no size or no pixels: the file is damaged")
+        fail("io", "tiff", nil, "%s: a page has no size or no pixels: the file is damaged", name)
     end
     if page.predictor > 3 or page.predictor == 3 and page.dtype:sub(1, 1) ~= "f" then
-        fail(name, ("predictor %d for %s"):format(page.predictor, page.dtype), "unsupported")
+        fail("unsupported", "tiff", nil, "%s: predictor %d for %s", name, page.predictor,
+            page.dtype)
     end
     page.segment_rows = tags[324] and one(323) or math.min(page.rows, one(278, page.rows))
     page.segment_columns = tags[324] and one(322) or page.columns
@@ -118,15 +123,16 @@ local function page_of(tags, name, order, file)
     local high, wide = page.segment_rows, page.segment_columns
     local needed = high > 0 and wide > 0 and (page.rows + high - 1) // high * ((page.columns + wide - 1) // wide) or math.huge
     if #page.offsets < needed or #page.bytes < needed then
-        fail(name, ("a page of %d x %d has %d strips or tiles of %d x %d: the file is damaged"):format(page.rows, page.columns,
-            math.min(#page.offsets, #page.bytes), high, wide))
+        fail("io", "tiff", nil,
+            "%s: a page of %d x %d has %d strips or tiles of %d x %d: the file is damaged", name,
+            page.rows, page.columns, math.min(#page.offsets, #page.bytes), high, wide)
     end
     for i, offset in ipairs(page.offsets) do
         if type(offset) ~= "number" or type(page.bytes[i]) ~= "number" or offset < 0 or page.bytes[i] < 0 then
-            fail(name, "a page's strips are nowhere: the file is damaged")
+            fail("io", "tiff", nil, "%s: a page's strips are nowhere: the file is damaged", name)
         elseif offset + (page.bytes[i] or 0) > file:bytes() then
-            fail(name, ("is cut short: a page's pixels end at %d, the file at %d"):format(offset + (page.bytes[i] or 0),
-                file:bytes()))
+            fail("io", "tiff", nil, "%s: is cut short: a page's pixels end at %d, the file at %d",
+                name, offset + (page.bytes[i] or 0), file:bytes())
         end
     end
     return page
@@ -168,17 +174,18 @@ end
 local function parse(file, name)
     local size = file:bytes()
     local head = file:get(0, math.min(16, size))
-    local order = head:sub(1, 2) == "II" and "<" or head:sub(1, 2) == "MM" and ">" or fail(name, "no TIFF file")
+    local order = head:sub(1, 2) == "II" and "<" or head:sub(1, 2) == "MM" and ">" or fail("io",
+        "tiff", nil, "%s: no TIFF file", name)
     local version = #head >= 8 and string.unpack(order .. "I2", head, 3) or 0
     local big = version == 43
     if version ~= 42 and not (big and #head == 16) then
-        fail(name, "no TIFF file")
+        fail("io", "tiff", nil, "%s: no TIFF file", name)
     end
     local offset = string.unpack(order .. (big and "I8" or "I4"), head, big and 9 or 5)
     local stack, seen = {pages = {}, order = order}, {}
     while offset ~= 0 do
         if seen[offset] then
-            fail(name, "its directories go in a circle")
+            fail("io", "tiff", nil, "%s: its directories go in a circle", name)
         end
         seen[offset] = true
         local tags
@@ -188,7 +195,7 @@ local function parse(file, name)
             local page = page_of(tags, name, order, file)
             local first = stack.pages[1]
             if first and (first.dtype ~= page.dtype or first.rows ~= page.rows or first.columns ~= page.columns) then
-                fail(name, "its pages differ in size or type", "unsupported")
+                fail("unsupported", "tiff", nil, "%s: its pages differ in size or type", name)
             elseif not first then
                 stack.description = type(tags[270]) == "string" and tags[270] or nil
                 stack.resolution = rational(tags[282]) and rational(tags[283])
@@ -231,14 +238,14 @@ function tiff.open(name, options)
     local _ <close> = on_error(function() file:close() end)
     local stack = parse(file, name)
     local pages = stack.pages
-    local first = pages[1] or fail(name, "it has no page")
+    local first = pages[1] or fail("io", "tiff", nil, "%s: it has no page", name)
     local meta = metadata.parse(stack.description)
     meta.resolution, meta.description = stack.resolution, stack.description
     local page_bytes = first.rows * first.columns * volumes.ITEM_BYTES[first.dtype]
     if meta.kind == "imagej" and #pages == 1 and meta.images > 1 then
         if first.compression ~= 1 or first.offsets[1] + meta.images * page_bytes > file:bytes() then
-            fail(name, ("is cut short: ImageJ says that it has %d images, its %d bytes have no room for them"):format(meta.images,
-                file:bytes()))
+            fail("io", "tiff", nil, "%s: is cut short: ImageJ says that it has %d images, its %d "
+                .. "bytes have no room for them", name, meta.images, file:bytes())
         end
         for i = 2, meta.images do
             pages[i] = setmetatable({offsets = {first.offsets[1] + (i - 1) * page_bytes}, bytes = {page_bytes},
@@ -248,20 +255,22 @@ function tiff.open(name, options)
     end
     if meta.kind and meta.channels * meta.slices * meta.frames ~= #pages then
         if options.channel or options.frame then
-            fail(name, ("its metadata tell of %d channels x %d slices x %d frames, it has %d pages"):format(meta.channels,
-                meta.slices, meta.frames, #pages))
+            fail("io", "tiff", nil,
+                "%s: its metadata tell of %d channels x %d slices x %d frames, it has %d pages",
+                name, meta.channels, meta.slices, meta.frames, #pages)
         end
         meta.channels, meta.slices, meta.frames = 1, #pages, 1
     end
     if options.channel or options.frame then
         local c, t = options.channel or 1, options.frame or 1
         if not meta.kind and c * t ~= 1 or meta.kind and (c > meta.channels or t > meta.frames) then
-            fail(name, ("has no channel %d of frame %d: there are %d and %d"):format(c, t, meta.channels or 1, meta.frames or 1),
-                "argument")
+            fail("argument", "tiff", nil, "%s: has no channel %d of frame %d: there are %d and %d",
+                name, c, t, meta.channels or 1, meta.frames or 1)
         end
         local chosen = {}
         for z = 1, meta.kind and meta.slices or 0 do
-            chosen[z] = pages[metadata.page(meta, c - 1, z - 1, t - 1) + 1] or fail(name, "its metadata name a page that it lacks")
+            chosen[z] = pages[metadata.page(meta, c - 1, z - 1, t - 1) + 1] or fail("io", "tiff",
+                nil, "%s: its metadata name a page that it lacks", name)
         end
         pages = meta.kind and chosen or pages
     end
@@ -382,9 +391,10 @@ function tiff.create(name, options)
     options = options_of(options, "tiff.create", {"shape", "dtype", "channels", "frames", "meta", "spacing", "unit", "overwrite"})
     file_name.check(name, file_name.TIFF, nil, "tiff.create")
     local shape, dtype = options.shape, options.dtype
-    local format = FORMATS[dtype] or fail(name, ("%s does not go into a TIFF: cast it to u8, u16 or f32"):format(dtype), "dtype")
+    local format = FORMATS[dtype] or fail("dtype", "tiff", nil,
+        "%s: %s does not go into a TIFF: cast it to u8, u16 or f32", name, dtype)
     if #shape ~= 2 and #shape ~= 3 then
-        fail(name, ("an array of %d axes is no stack"):format(#shape), "shape")
+        fail("shape", "tiff", nil, "%s: an array of %d axes is no stack", name, #shape)
     end
     local meta = setmetatable({}, {__index = options.meta or {}})
     meta.spacing, meta.unit = options.spacing or meta.spacing, options.unit or meta.unit

@@ -11,6 +11,7 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local convolution = require "moonbeam.convolution"
+local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
 local on_error = require "moonbeam.internal.on_error"
 local options_of = require "moonbeam.internal.options"
@@ -19,10 +20,6 @@ local search = require "moonbeam.tiles.search"
 local volumes = require "moonbeam.volumes"
 
 local tiles = {}
-
-local function fail(message, arg, code, what)
-    mb.raise(code or "argument", message, {op = what or "tiles.convolve", arg = arg})
-end
 
 -- ---------------------------------------------------------------------------------------------
 -- Convolution
@@ -67,7 +64,8 @@ end
 local function settings_of(shape, psf, options)
     local boundary = options.boundary or "zero"
     if boundary == "circular" then
-        fail("tiles do not wrap around: boundary is zero, reflect, mirror or replicate", "boundary", "unsupported")
+        fail("unsupported", "tiles.convolve", "boundary",
+            "tiles do not wrap around: boundary is zero, reflect, mirror or replicate")
     end
     local center = psf_tools.center(psf, options.center)
     convolution.layout(shape, psf.shape, center, {boundary = boundary, correlate = options.correlate})
@@ -75,7 +73,8 @@ local function settings_of(shape, psf, options)
         normalise = options.normalise or false, on_tile = options.on_tile}
     for i, k in ipairs(psf.shape) do
         if center[i] ~= math.floor(center[i]) then
-            fail("tiles need a centre of whole numbers: a shift by phase reaches across all of them", "center")
+            fail("argument", "tiles.convolve", "center",
+                "tiles need a centre of whole numbers: a shift by phase reaches across all of them")
         end
         local above = center[i]
         settings.below[i] = k - 1 - above

@@ -6,6 +6,7 @@
 -- very function that will run is dry-run with every kind of tile that occurs.
 
 local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
 local volumes = require "moonbeam.volumes"
 
 local search = {}
@@ -200,10 +201,10 @@ function search.best(job)
             smallest.peak, smallest.host_peak = job.peaks(smallest)
         end
         local bytes, short = mb.device.format_bytes, smallest.peak > job.available
-        mb.raise("budget", ("the smallest tiles (%s) take %s%s; %s are available%s"):format(table.concat(smallest.tile, " x "),
+        fail("budget", job.what, "budget", "the smallest tiles (%s) take %s%s; %s are available%s",
+            table.concat(smallest.tile, " x "),
             bytes(short and smallest.peak or smallest.host_peak), short and "" or " on the host",
-            bytes(math.max(0, short and job.available or job.host_available)), job.advice or ""),
-            {op = job.what, arg = "budget"})
+            bytes(math.max(0, short and job.available or job.host_available)), job.advice or "")
     end
     chosen.candidates = seen
     return chosen
@@ -273,9 +274,8 @@ function search.peaks(device, fn)
             end
             local on = volume.place == device.id and device or volume.place == host.id and host
             if not on then
-                mb.raise("argument", ("the volume is on %s, the tiles on %s"):format(volume.place,
-                    device.id),
-                    {op = "tiles.peaks", arg = "device"})
+                fail("argument", "tiles.peaks", "device", "the volume is on %s, the tiles on %s",
+                    volume.place, device.id)
             end
             return volumes.of_array(dry_copy(volume, on))
         end)

@@ -5,6 +5,7 @@ local arguments = require "moonbeam.internal.arguments"
 local axis_moments = require "moonbeam.tomo.axis_moments"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local axis_register = require "moonbeam.tomo.axis_register"
+local fail = require "moonbeam.internal.fail"
 local fbp = require "moonbeam.tomo.fbp"
 local finite = require "moonbeam.internal.finite"
 local options_of = require "moonbeam.internal.options"
@@ -43,11 +44,11 @@ function center.find_center_pair(first, opposite, options)
     arguments.number(options.min_overlap, "tomo.find_center_pair", "min_overlap", 0, 1)
     local rows, width = first.shape[1], first.shape[2]
     if width < 2 then
-        mb.raise("shape", "one column has no axis to be found; give at least 2",
-            {op = "tomo.find_center_pair", arg = "first"})
+        fail("shape", "tomo.find_center_pair", "first",
+            "one column has no axis to be found; give at least 2")
     elseif opposite.shape[1] ~= rows or opposite.shape[2] ~= width then
-        mb.raise("shape", ("first is %d x %d, opposite %d x %d"):format(rows, width,
-            opposite.shape[1], opposite.shape[2]), {op = "tomo.find_center_pair", arg = "opposite"})
+        fail("shape", "tomo.find_center_pair", "opposite", "first is %d x %d, opposite %d x %d",
+            rows, width, opposite.shape[1], opposite.shape[2])
     end
     local register <close> = axis_register.new(rows, width, first.device)
     register:add(first, opposite)
@@ -131,9 +132,9 @@ function center.find_center_metric(sino, angles, options)
     fbp.check_pad_width(options.pad_width, width, "tomo.find_center_metric")
     local metric = options.metric or "negativity"
     if type(metric) ~= "function" then
-        metric = center.metrics[metric] or mb.raise("argument",
-            ("unknown metric \"%s\"; there are negativity and sharpness, or give a function")
-            :format(tostring(metric)), {op = "tomo.find_center_metric", arg = "metric"})
+        metric = center.metrics[metric] or fail("argument", "tomo.find_center_metric", "metric",
+            'unknown metric "%s"; there are negativity and sharpness, or give a function',
+            tostring(metric))
     end
     local column = options.guess or (width - 1) / 2
     local reach = options.range or width / 4
@@ -150,9 +151,8 @@ function center.find_center_metric(sino, angles, options)
         if value ~= value then
             finite.fail(sino, "tomo.find_center_metric", "the sinogram")
         end
-        return type(value) == "number" and value or mb.raise("argument",
-            ("metric gave a %s; it must return a number"):format(type(value)),
-            {op = "tomo.find_center_metric", arg = "metric"})
+        return type(value) == "number" and value or fail("argument", "tomo.find_center_metric",
+            "metric", "metric gave a %s; it must return a number", type(value))
     end
     local from, to = math.max(0, column - reach), math.min(width - 1, column + reach)
     local step = math.max(math.min(reach / 8, 4), FINEST_STEP)
@@ -293,9 +293,8 @@ function center.find_center(projections, angles, options)
             details = {pair = found.column, residual = found.residual, curve = found.curve,
                 uncertainty = found.uncertainty, angles = {first, other}, verdict = found.verdict}
         elseif method == "pair" then
-            mb.raise("argument", ("no two projections are half a turn apart (closest: %.1f degrees "
-                .. "off); use method = \"metric\""):format(math.deg(miss)),
-                {op = "tomo.find_center", arg = "angles"})
+            fail("argument", "tomo.find_center", "angles", 'no two projections are half a turn '
+                .. 'apart (closest: %.1f degrees off); use method = "metric"', math.deg(miss))
         end
         if method == "pair" then
             return details.pair, details

@@ -6,6 +6,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
 local options_of = require "moonbeam.internal.options"
 local pick = require "moonbeam.internal.pick"
@@ -25,11 +26,12 @@ local function shifts_of(options, rows)
     if shifts == nil then
         return nil
     elseif type(shifts) ~= "table" or #shifts ~= rows then
-        mb.raise("argument", ("slice_shifts must be a list of %d numbers, one per row of the sinograms; it is a %s%s"):format(rows,
-            type(shifts), type(shifts) == "table" and " of " .. #shifts or ""), {op = "tomo.fbp", arg = "slice_shifts"})
+        fail("argument", "tomo.fbp", "slice_shifts",
+            "slice_shifts must be a list of %d numbers, one per row of the sinograms; it is a %s%s",
+            rows, type(shifts), type(shifts) == "table" and " of " .. #shifts or "")
     elseif options.half_acquisition then
-        mb.raise("argument", "half_acquisition weighs all rows about one axis: it does not go with slice_shifts",
-            {op = "tomo.fbp", arg = "slice_shifts"})
+        fail("argument", "tomo.fbp", "slice_shifts",
+            "half_acquisition weighs all rows about one axis: it does not go with slice_shifts")
     end
     return shifts
 end
@@ -52,8 +54,8 @@ local WIDEST = 32
 --- Raises where `pad_width` is out of proportion to `cols` columns.
 function fbp.check_pad_width(pad_width, cols, op)
     if type(pad_width) == "number" and pad_width > WIDEST * cols then
-        mb.raise("argument", ("pad_width is %.0f for rows of %d; it may be %d times as wide at most, %d, and twice is enough"):format(
-            pad_width, cols, WIDEST, WIDEST * cols), {op = op, arg = "pad_width"})
+        fail("argument", op, "pad_width", "pad_width is %.0f for rows of %d; it may be %d times as "
+            .. "wide at most, %d, and twice is enough", pad_width, cols, WIDEST, WIDEST * cols)
     end
 end
 
@@ -69,7 +71,8 @@ local function job_of(sino, angles, options)
     job.shifts = shifts_of(options, job.rows)
     if options.half_acquisition then
         if not options.center then
-            mb.raise("argument", "half_acquisition needs center, the column of the rotation axis", {op = "tomo.fbp", arg = "center"})
+            fail("argument", "tomo.fbp", "center",
+                "half_acquisition needs center, the column of the rotation axis")
         end
         local weighted = mb.op.estimate("half_acquisition_weight", {sino}, {center = options.center, extend = true})
         local wide = weighted.results[1].shape[rank]
@@ -331,8 +334,8 @@ function fbp.reconstruct(sino, angles, options)
     options = options_of(options, "tomo.fbp", FILTER_OPTIONS, BACKPROJECT_OPTIONS, {"mode", "consume", "half_acquisition", "slice_shifts"})
     local mode = options.mode or "fast"
     if not MODES[mode] then
-        mb.raise("argument", ("unknown mode '%s'; there are fast, in_place and auto"):format(tostring(mode)),
-            {op = "tomo.fbp", arg = "mode"})
+        fail("argument", "tomo.fbp", "mode", "unknown mode '%s'; there are fast, in_place and auto",
+            tostring(mode))
     end
     local job = job_of(sino, angles, options)
     if mode == "auto" then

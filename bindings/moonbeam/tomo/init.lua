@@ -7,6 +7,7 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local center = require "moonbeam.tomo.center"
+local fail = require "moonbeam.internal.fail"
 local fbp = require "moonbeam.tomo.fbp"
 local methods = require "moonbeam.tomo.method"
 local on_error = require "moonbeam.internal.on_error"
@@ -34,9 +35,9 @@ function tomo.angles(count, span)
     arguments.count(count, "tomo.angles", "count", 1, 1 << 24)
     arguments.number(span, "tomo.angles", "span", -math.huge, math.huge)
     if math.abs(span or 0) > 4 * math.pi then
-        mb.raise("argument", ("span is %.6g rad, %.1f turns: is it in degrees? math.rad(span) "
-            .. "are the radians that are needed"):format(
-            span, math.abs(span) / (2 * math.pi)), {op = "tomo.angles", arg = "span"})
+        fail("argument", "tomo.angles", "span", "span is %.6g rad, %.1f turns: is it in degrees? "
+            .. "math.rad(span) are the radians that are needed", span,
+            math.abs(span) / (2 * math.pi))
     end
     local angles = {}
     for i = 1, count do

@@ -10,6 +10,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
 local fbp = require "moonbeam.tomo.fbp"
 
@@ -69,10 +70,11 @@ local function checked(options, op)
     local asked = options.method or "auto"
     local no_fbp, no_fourier = excluded("fbp", options), excluded("fourier", options)
     if asked ~= "auto" and excluded(asked, options) then
-        mb.raise("argument", ("method %s does not do %s; leave the method to \"auto\", or the option out"):format(asked,
-            excluded(asked, options)), {op = op, arg = "method"})
+        fail("argument", op, "method",
+            'method %s does not do %s; leave the method to "auto", or the option out', asked,
+            excluded(asked, options))
     elseif no_fbp and no_fourier then
-        mb.raise("argument", ("no method does both %s and %s"):format(no_fourier, no_fbp), {op = op, arg = "method"})
+        fail("argument", op, "method", "no method does both %s and %s", no_fourier, no_fbp)
     end
     return options
 end
@@ -174,8 +176,8 @@ function method.choose(shape, angles, options)
     arguments.list(shape, "tomo.choose_method", "shape", "{rows, angles, columns} or {angles, columns}")
     local rank = #shape
     if rank ~= 2 and rank ~= 3 then
-        mb.raise("shape", ("shape has %d extents; sinograms are (row, angle, column) or (angle, column)"):format(rank),
-            {op = "tomo.choose_method", arg = "shape"})
+        fail("shape", "tomo.choose_method", "shape",
+            "shape has %d extents; sinograms are (row, angle, column) or (angle, column)", rank)
     end
     for i, extent in ipairs(shape) do
         arguments.count(extent, "tomo.choose_method", ("extent %d of shape"):format(i), 1, 1 << 31)
@@ -200,11 +202,10 @@ local function fail_budget(best, ways, available)
         end
     end
     remedies[#remedies + 1] = "fewer slices at a time take less"
-    mb.raise("budget",
-        ("the %s needs %s beside the sinograms, %s are available; %s"):format(best.name,
+    fail("budget", "tomo.reconstruct", nil,
+        "the %s needs %s beside the sinograms, %s are available; %s", best.name,
         mb.device.format_bytes(best.peak), mb.device.format_bytes(available),
-        table.concat(remedies, "; ")),
-        {op = "tomo.reconstruct"})
+        table.concat(remedies, "; "))
 end
 
 --- Reconstructs slices from line integrals, by the method that suits.

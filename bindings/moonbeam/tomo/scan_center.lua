@@ -10,6 +10,7 @@ local mb = require "moonbeam"
 local axis_moments = require "moonbeam.tomo.axis_moments"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local center = require "moonbeam.tomo.center"
+local fail = require "moonbeam.internal.fail"
 local lean = require "moonbeam.internal.lean"
 local scan_frames = require "moonbeam.tomo.scan_frames"
 
@@ -229,8 +230,8 @@ function scan_center.find(scan, options)
             column = scan_center.bounds(scan, options)[2]
         end
     else
-        mb.raise("argument", "no two projections are half a turn apart; give the centre",
-            {op = "recon.find_center", arg = "center"})
+        fail("argument", "recon.find_center", "center",
+            "no two projections are half a turn apart; give the centre")
     end
     local words = words_of(found, others, band)
     local turn = axis_pairs.is_turn(scan.angles) and not options.half_acquisition
@@ -281,8 +282,8 @@ end
 -- Public as mb.recon.center_picture.
 function scan_center.picture(path, details)
     if not details.curve then
-        mb.raise("argument", "the scan has no opposite projections, and the picture shows how they "
-            .. "match", {op = "recon.center_picture", arg = "details"})
+        fail("argument", "recon.center_picture", "details",
+            "the scan has no opposite projections, and the picture shows how they match")
     end
     local rows = drawn(details)
     for y, row in ipairs(rows) do

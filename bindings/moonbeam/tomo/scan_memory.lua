@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
 local scan_plan = require "moonbeam.tomo.scan_plan"
 
@@ -16,7 +17,7 @@ local INPUT_DTYPES = {"u8", "u16", "i32", "f16", "f32", "f64"}
 local function scan_of(options, op)
     local shape = options.shape
     if type(shape) ~= "table" or #shape ~= 3 then
-        mb.raise("argument", "shape must be {angles, rows, columns}", {op = op, arg = "shape"})
+        fail("argument", op, "shape", "shape must be {angles, rows, columns}")
     end
     for i, name in ipairs {"angles", "rows", "columns"} do
         arguments.count(shape[i], op, "shape: the number of " .. name, 1, 1 << 31)

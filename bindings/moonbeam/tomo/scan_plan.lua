@@ -9,6 +9,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local fail = require "moonbeam.internal.fail"
 local lean = require "moonbeam.internal.lean"
 local methods = require "moonbeam.tomo.method"
 local process_memory = require "moonbeam.internal.process_memory"
@@ -182,18 +183,16 @@ function scan_plan.check_extents(scan, options)
     if rows then
         local first, last = type(rows) == "table" and rows[1], type(rows) == "table" and rows[2]
         if math.type(first) ~= "integer" or math.type(last) ~= "integer" then
-            mb.raise("argument", "rows must be {first, last}, whole numbers",
-                {op = "recon.plan", arg = "rows"})
+            fail("argument", "recon.plan", "rows", "rows must be {first, last}, whole numbers")
         elseif first < 1 or last > scan.rows or first > last then
-            mb.raise("argument", ("rows %d to %d; the scan has rows 1 to %d"):format(first, last,
-                scan.rows),
-                {op = "recon.plan", arg = "rows"})
+            fail("argument", "recon.plan", "rows", "rows %d to %d; the scan has rows 1 to %d",
+                first, last, scan.rows)
         end
     end
     local circle = options.circle
     if type(circle) == "number" and circle > 0 and circle * (options.size or scan.cols) < 1 then
-        mb.raise("argument", ("circle is %g, less than a pixel, which leaves nothing; 0 leaves the "
-            .. "mask out"):format(circle), {op = "recon.plan", arg = "circle"})
+        fail("argument", "recon.plan", "circle",
+            "circle is %g, less than a pixel, which leaves nothing; 0 leaves the mask out", circle)
     end
     arguments.count(options.chunk or nil, "recon.plan", "chunk", 1, 1 << 31)
     arguments.count(options.size or nil, "recon.plan", "size", 1, 1 << 20)
@@ -204,9 +203,9 @@ end
 local function check_out(out, shape, dtype)
     if out and (out.device.kind ~= "host" or out.dtype ~= dtype
         or table.concat(out.shape, " x ") ~= table.concat(shape, " x ")) then
-        mb.raise("shape", ("out is %s %s on %s; it must be %s %s on the host"):format(out.dtype,
-            table.concat(out.shape, " x "),
-            out.device.id, dtype, table.concat(shape, " x ")), {op = "recon.plan", arg = "out"})
+        fail("shape", "recon.plan", "out", "out is %s %s on %s; it must be %s %s on the host",
+            out.dtype, table.concat(out.shape, " x "), out.device.id, dtype,
+            table.concat(shape, " x "))
     end
 end
 
@@ -315,10 +314,9 @@ local function fail_chunk(job, ways, available)
     take(job, ways[1])
     job.settings.overlap = job.settings.overlap == true
     local chunk = math.min(job.settings.chunk, job.last - job.first + 1)
-    mb.raise("budget", ("a chunk of %d rows needs %s, %s are available; smaller chunks need less "
-        .. "(leave --chunk out "
-        .. "to have it chosen)"):format(chunk, bytes(run_peak(job, chunk)), bytes(available)),
-            {op = "recon.plan", arg = "chunk"})
+    fail("budget", "recon.plan", "chunk", "a chunk of %d rows needs %s, %s are available; smaller "
+        .. "chunks need less (leave --chunk out to have it chosen)", chunk,
+        bytes(run_peak(job, chunk)), bytes(available))
 end
 
 -- The parts of a plan that the axis decides.
@@ -448,7 +446,7 @@ function scan_plan.check_bytes(what, bytes, promised, kept)
             .. "please report it"):format(what, bytes,
             promised)
         if os.getenv "MOONBEAM_STRICT" then
-            mb.raise("internal", text, {op = "recon"})
+            fail("internal", "recon", nil, "%s", text)
         end
         io.stderr:write("WARNING: ", text, "\n")
     end

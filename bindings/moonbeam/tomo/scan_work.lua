@@ -2,6 +2,7 @@
 -- reconstructing, storing.
 
 local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
 local lean = require "moonbeam.internal.lean"
 local on_error = require "moonbeam.internal.on_error"
 local scan_frames = require "moonbeam.tomo.scan_frames"
@@ -64,8 +65,9 @@ function scan_work.extended_width(scan, settings)
         least, most = math.min(least, angle), math.max(most, angle)
     end
     if (most - least) * scan.n_angles < 2 * math.pi * 0.95 * (scan.n_angles - 1) then
-        mb.raise("argument", ("half acquisition needs a whole turn; the angles cover %.0f degrees"):format(math.deg(most - least)),
-            {op = "recon.plan", arg = "half_acquisition"})
+        fail("argument", "recon.plan", "half_acquisition",
+            "half acquisition needs a whole turn; the angles cover %.0f degrees",
+            math.deg(most - least))
     end
     return mb.op.estimate("half_acquisition_weight", {{"f32", scan.cols}},
         {center = settings.center, extend = true}).results[1]

@@ -1,0 +1,12 @@
+--- Raises an error object: the one way in which the Lua half fails.
+--
+-- fail(code, op, arg, format, ...): `code` is the error's code ("argument", "shape", ...), `op` the
+-- function that the user called, `arg` the argument that is wrong. `op` and `arg` may be nil. The
+-- message is string.format(format, ...); a format without values is the message as it stands.
+
+local core = require "moonbeam.core"
+
+return function(code, op, arg, format, ...)
+    core.error.raise(code, select("#", ...) > 0 and format:format(...) or format,
+        {op = op, arg = arg})
+end
