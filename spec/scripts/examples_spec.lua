@@ -1,0 +1,143 @@
+-- The programs of scripts/examples: each runs on a small phantom, and one fact of what it prints
+-- or writes is checked.
+local files = require "spec.support.files"
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+
+local EXAMPLES = "scripts/examples"
+local MOST_LINES = 40
+
+describe("examples", function()
+    local folder
+
+    setup(function()
+        folder = files.folder()
+        local text, status = helper.run_program(("scripts/simulate.lua %s/scan.h5 --size 64 "
+            .. "--rows 8 --center 33.25 -d host -q"):format(folder))
+        assert.equal(0, status, text)
+    end)
+
+    teardown(function()
+        files.remove(folder)
+    end)
+
+    -- Runs an example; %s in the arguments is the folder of the files. Returns what it prints.
+    local function run(name, arguments)
+        local text, status = helper.run_program(("--device host %s/%s.lua %s"):format(EXAMPLES,
+            name, (arguments or ""):gsub("%%s", folder)))
+        assert.equal(0, status, text)
+        return text
+    end
+
+    local function number(text, pattern)
+        return assert(tonumber(text:match(pattern)), text)
+    end
+
+    -- The size of a PNG file in pixels.
+    local function png_size(name)
+        local bytes = files.read(folder .. "/" .. name)
+        assert.equal("\x89PNG\r\n\x1a\n", bytes:sub(1, 8))
+        return (">I4I4"):unpack(bytes, 17)
+    end
+
+    -- What each example must say. All examples have one: see the last specs.
+    local facts = {}
+
+    function facts.fbp_phantom()
+        local text = run("fbp_phantom", "96 %s/fbp.png")
+        assert.is_true(number(text, "relative error ([%d.]+)") < 0.2)
+        assert.equal(96, (png_size "fbp.png"))
+    end
+
+    function facts.predict_convolution()
+        local text = run "predict_convolution"
+        local predicted = number(text, "predicted +(%d+) bytes")
+        assert.equal(predicted, number(text, "measured +(%d+) bytes, difference 0\n"))
+        assert.is_true(predicted > 3 * number(text, "image +(%d+) bytes"))
+    end
+
+    function facts.convolve_in_slabs()
+        local text = run("convolve_in_slabs", "4M")
+        assert.is_true(number(text, "(%d+) slabs") > 1)
+        assert.is_true(number(text, "at most (%d+) bytes") <= 4000000)
+        assert.is_true(number(text, "relative: (%S+)\n") < 1e-6)
+    end
+
+    function facts.find_axis()
+        local text = run("find_axis", "%s/scan.h5")
+        assert.is_true(math.abs(number(text, "column ([%d.]+) of 64") - 33.25) < 0.2, text)
+        assert.matches("verdict: found", text)
+    end
+
+    function facts.richardson_lucy()
+        local text = run("richardson_lucy", "20 %s/sharp.png")
+        local before, after = text:match("error ([%d.]+) %-> ([%d.]+)")
+        assert.is_true(tonumber(after) < 0.8 * tonumber(before), text)
+        assert.equal(96 + 4 + 2 * 24, (png_size "sharp.png"))
+    end
+
+    function facts.half_acquisition()
+        local text = run("half_acquisition", "%s/half.png")
+        assert.matches("detector 96 columns, slice 161 x 161", text)
+        assert.is_true(number(text, "relative error ([%d.]+)") < 0.2)
+        assert.equal(161, (png_size "half.png"))
+    end
+
+    function facts.memory_timeline()
+        local text = run("memory_timeline", "%s/memory.png 4 60 64")
+        assert.matches("backproject[^\n]+<%- peak", text)
+        assert.matches("\npeak [^\n]+ bytes%), not run\n$", text)
+        local _, steps = text:gsub("\n%d+ +%S", "")
+        assert.equal(steps * 24 + 4, (png_size "memory.png"))
+    end
+
+    function facts.read_scan()
+        local text = run("read_scan", "%s/scan.h5 %s/slice.png")
+        assert.is_true(math.abs(number(text, "column ([%d.]+) %(found%)") - 33.25) < 0.2, text)
+        assert.matches("f32 array 1 x 64 x 64", text)
+        assert.equal(64, (png_size "slice.png"))
+    end
+
+    function facts.max_slices()
+        local text = run("max_slices", "100 128")
+        local previous = 0
+        for budget, slices, bytes in text:gmatch("(%d+)Gi [^\n]+FBP +(%d+) slices, (%d+) bytes") do
+            local limit = tonumber(budget) << 30
+            assert.is_true(tonumber(slices) > previous)
+            assert.is_true(tonumber(bytes) <= limit and tonumber(bytes) > 0.99 * limit, text)
+            previous = tonumber(slices)
+        end
+        assert.is_true(previous > 0, text)
+    end
+
+    function facts.reconstruct_in_chunks()
+        local text = run("reconstruct_in_chunks", "%s/scan.h5 %s/volume.h5 33.25 1M")
+        local rows, predicted, measured = text:match("of (%d+) rows, predicted (%d+) bytes, "
+            .. "measured (%d+)")
+        assert.is_true(tonumber(rows) < 8, text)
+        assert.equal(predicted, measured)
+        local file <close> = assert(mb.h5.open(folder .. "/volume.h5"))
+        local volume <close> = file:read "/entry/data/data"
+        assert.same({8, 64, 64}, volume.shape)
+        assert.is_true(volume:max() > 0)
+    end
+
+    for name, fact in pairs(facts) do
+        it(name .. " does what its first lines say", fact)
+    end
+
+    it("have one of these specs each, and few lines", function()
+        local count = 0
+        for _, file in ipairs(files.list(EXAMPLES)) do
+            local name = file:match("^(.+)%.lua$")
+            assert(facts[name], file .. " has no spec")
+            local text = files.read(EXAMPLES .. "/" .. file)
+            local _, lines = text:gsub("\n", "")
+            assert.is_true(lines <= MOST_LINES, file)
+            assert.matches("^%-%- ", text)
+            assert.matches("\n%-%- usage: moonbeam scripts/examples/" .. file, text)
+            count = count + 1
+        end
+        assert.equal(10, count)
+    end)
+end)
