@@ -144,7 +144,7 @@ local function ratio_tile(x, y, ratio, otf, plan, tile, settings, device, host, 
     local part <close> = grid:view(convolution.ranges(settings.zero, tile.extents))
     do
         local image <close> = search.read(y, tile.first, tile.extents, device, host)
-        local _, metric = mb.rl_tile_ratio(part, image, {eps = eps, metrics = settings.measure})
+        local _, metric = mb.rl_ratio(part, image, {tile = true, eps = eps, metrics = settings.measure})
         add(misfit, metric)
     end
     ratio:write(tile.first, part, host)
@@ -177,8 +177,8 @@ local function update_tile(x, previous, ratio, otf, sums_of, plan, tile, setting
         first[i] = at - settings.lead[i]
     end
     local here <close> = x:read(tile.first, tile.extents, device, host)
-    local _, metric = mb.rl_tile_update(here, part, sums_of, first, {window = settings.shape, center = settings.center,
-        floor = settings.floor, min = settings.least, metrics = settings.measure})
+    local _, _, metric = mb.rl_update(here, part, {table = sums_of, first = first, window = settings.shape,
+        center = settings.center, floor = settings.floor, min = settings.least, metrics = settings.measure})
     add(sums, metric)
     if previous then
         extrapolate_tile(here, previous, part, tile, settings, device, host, alpha)

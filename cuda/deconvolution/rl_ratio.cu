@@ -6,24 +6,28 @@
 #include "ops/deconvolution/op_rl_ratio.h"
 
 struct ratio_job {
-    mb_grid3 grid, image; /* grid with padded rows */
-    float *blurred;
-    const float *weights;
+    mb_grid_view grid, image, weights; /* weights: data NULL without */
     float eps;
     double *cells; /* NULL without metrics */
 };
 
-template <class T>
-__global__ void __launch_bounds__(MB_THREADS) ratio_kernel(const T *image, ratio_job job)
+/* DENSE: the last axis of every array is dense. */
+template <class T, bool DENSE>
+__global__ void __launch_bounds__(MB_THREADS) ratio_kernel(ratio_job job)
 {
-    const int64_t pitch = job.grid.v[2], nx = job.image.v[2], rows = job.grid.v[0] * job.grid.v[1];
+    const int64_t pitch = job.grid.n[2], nx = job.image.n[2], rows = job.grid.n[0] * job.grid.n[1];
+    const int64_t step = DENSE ? 1 : job.grid.step[2], image_step = DENSE ? 1 : job.image.step[2],
+                  weight_step = DENSE ? 1 : job.weights.step[2];
     double divergence = 0, blurred = 0;
     MB_ROW_LOOP(row, rows)
     {
-        int64_t z = row / job.grid.v[1], y = row - z * job.grid.v[1];
-        bool outside = z >= job.image.v[0] || y >= job.image.v[1];
-        int64_t at = (z * job.image.v[1] + y) * nx;
-        float *line = job.blurred + row * pitch;
+        int64_t z = row / job.grid.n[1], y = row - z * job.grid.n[1];
+        bool outside = z >= job.image.n[0] || y >= job.image.n[1];
+        float *line = (float *)job.grid.data + mb_grid_row(&job.grid, z, y);
+        const T *image = (const T *)job.image.data + mb_grid_row(&job.image, z, y);
+        const float *weights = (const float *)job.weights.data;
+        if (weights)
+            weights += mb_grid_row(&job.weights, z, y);
         MB_LANE_BATCH_LOOP(first, pitch)
         {
             float b[MB_BATCH], v[MB_BATCH], w[MB_BATCH];
@@ -31,19 +35,18 @@ __global__ void __launch_bounds__(MB_THREADS) ratio_kernel(const T *image, ratio
             for (int k = 0; k < MB_BATCH; k++) {
                 int64_t x = first + 32 * k;
                 bool inside = !outside && x < nx;
-                b[k] = inside ? line[x] : 0;
-                v[k] = inside ? (float)image[at + x] : 0;
-                w[k] = inside && job.weights ? job.weights[at + x] : 1.0f;
+                b[k] = inside ? line[x * step] : 0;
+                v[k] = inside ? (float)image[x * image_step] : 0;
+                w[k] = inside && weights ? weights[x * weight_step] : 1.0f;
             }
 #pragma unroll
             for (int k = 0; k < MB_BATCH; k++) {
                 int64_t x = first + 32 * k;
                 float floored = b[k] > job.eps ? b[k] : job.eps;
                 if (x < pitch)
-                    line[x] = v[k] / floored * w[k];
+                    line[x * step] = v[k] / floored * w[k];
                 if (job.cells && !outside && x < nx) {
-                    double f = floored, u = v[k];
-                    divergence += w[k] * (u > 0 ? u * log(u / f) - u + f : f - u);
+                    divergence += w[k] * mb_grid_divergence(v[k], floored);
                     blurred += b[k];
                 }
             }
@@ -59,32 +62,31 @@ __global__ void __launch_bounds__(MB_THREADS) ratio_kernel(const T *image, ratio
     }
 }
 
+template <class T>
+static void launch(const mb_op_call *call, const ratio_job &job)
+{
+    const unsigned blocks =
+        job.cells ? MB_GRID_BLOCKS : mb_row_blocks(job.grid.n[0] * job.grid.n[1]);
+    if (mb_grid_dense(call->arrays[MB_RL_RATIO_BLURRED]) &&
+        mb_grid_dense(call->arrays[MB_RL_RATIO_IMAGE]) &&
+        mb_grid_dense(call->arrays[MB_RL_RATIO_WEIGHTS]))
+        ratio_kernel<T, true><<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job);
+    else
+        ratio_kernel<T, false><<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job);
+}
+
 extern "C" mb_status mb_cuda_rl_ratio(const mb_op_call *call)
 {
     const mb_rl_ratio_params *p = (const mb_rl_ratio_params *)call->params;
-    const mb_array *grid = call->arrays[MB_RL_RATIO_BLURRED],
-                   *image = call->arrays[MB_RL_RATIO_IMAGE];
-    const mb_array *weights = call->arrays[MB_RL_RATIO_WEIGHTS];
-    ratio_job job;
-    mb_grid_dims(&grid->shape, job.grid.v);
-    mb_grid_dims(&image->shape, job.image.v);
-    job.blurred = (float *)grid->data;
-    job.weights = weights ? (const float *)weights->data : NULL;
-    job.eps = (float)p->eps;
-    job.cells = (double *)call->slots[MB_RL_RATIO_PARTIALS];
-    unsigned blocks = job.cells ? MB_GRID_BLOCKS : mb_row_blocks(job.grid.v[0] * job.grid.v[1]);
-    if (image->dtype == MB_U8)
-        ratio_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const uint8_t *)image->data, job);
-    else if (image->dtype == MB_U16)
-        ratio_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const uint16_t *)image->data,
-                                                                 job);
-    else
-        ratio_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const float *)image->data, job);
+    const ratio_job job = {mb_grid_view_of(call->arrays[MB_RL_RATIO_BLURRED]),
+                           mb_grid_view_of(call->arrays[MB_RL_RATIO_IMAGE]),
+                           mb_grid_view_of(call->arrays[MB_RL_RATIO_WEIGHTS]), (float)p->eps,
+                           (double *)call->slots[MB_RL_RATIO_PARTIALS]};
+    switch (call->arrays[MB_RL_RATIO_IMAGE]->dtype) {
+    case MB_U8: launch<uint8_t>(call, job); break;
+    case MB_U16: launch<uint16_t>(call, job); break;
+    default: launch<float>(call, job); break;
+    }
     MB_LAUNCHED("ratio_kernel");
-    if (!job.cells)
-        return MB_STATUS_OK;
-    mb_fold_cells<<<2, MB_THREADS, 0, mb_stream(call)>>>(
-        job.cells, MB_GRID_BLOCKS, 2, (double *)call->arrays[MB_RL_RATIO_METRIC]->data);
-    MB_LAUNCHED("mb_fold_cells");
-    return MB_STATUS_OK;
+    return mb_cuda_grid_fold(call, job.cells, 2, call->arrays[MB_RL_RATIO_METRIC]);
 }

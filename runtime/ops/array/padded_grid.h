@@ -51,6 +51,42 @@ static inline int64_t mb_grid_wrap(int64_t value, int64_t n)
     return rest < 0 ? rest + n : rest;
 }
 
+/* An array as three axes: extents, and steps in elements. `data` is NULL where there is no array. */
+typedef struct mb_grid_view {
+    int64_t n[3], step[3];
+    void *data;
+} mb_grid_view;
+
+static inline mb_grid_view mb_grid_view_of(const mb_array *array)
+{
+    mb_grid_view view = {{0, 0, 0}, {0, 0, 0}, NULL};
+    if (!array)
+        return view;
+    mb_grid_dims(&array->shape, view.n);
+    mb_grid_strides(array, view.step);
+    view.data = array->data;
+    return view;
+}
+
+/* Where row (z, y) of a view begins. */
+MB_BOTH static inline int64_t mb_grid_row(const mb_grid_view *view, int64_t z, int64_t y)
+{
+    return z * view->step[0] + y * view->step[1];
+}
+
+/* Whether the last axis of the array is dense, or there is no array. */
+static inline bool mb_grid_dense(const mb_array *array)
+{
+    return !array || array->strides[array->shape.rank - 1] == 1;
+}
+
+static inline mb_status mb_grid_check_weights(const mb_spec *image, const mb_spec *weights)
+{
+    if (weights->present && !mb_shape_equal(&weights->shape, &image->shape))
+        return mb_fail(MB_STATUS_SHAPE, "weights", "weights must have the shape of image");
+    return MB_STATUS_OK;
+}
+
 /* Checks an image, and weights of its shape if any, at the origin of a grid of padded rows, which
 ** an operator calls blurred. */
 static inline mb_status mb_grid_check_image(const mb_shape *grid, const mb_spec *image,
@@ -62,24 +98,36 @@ static inline mb_status mb_grid_check_image(const mb_shape *grid, const mb_spec 
                        image->shape.rank, grid->rank);
     if (grid->dims[last] < 2 || grid->dims[last] % 2)
         return mb_fail(MB_STATUS_SHAPE, "blurred",
-                       "rows of %lld elements are no padded rows: 2 * (n/2 + 1)",
+                       "rows have %lld elements; padded rows have 2 * (n/2 + 1)",
                        (long long)grid->dims[last]);
     for (int i = 0; i <= last; i++)
         if (image->shape.dims[i] > grid->dims[i] - (i == last))
             return mb_fail(MB_STATUS_SHAPE, "image", "axis %d: an image of %lld on a grid of %lld",
                            i + 1, (long long)image->shape.dims[i], (long long)grid->dims[i]);
-    if (weights->present && !mb_shape_equal(&weights->shape, &image->shape))
-        return mb_fail(MB_STATUS_SHAPE, "weights", "weights must have the shape of image");
-    return MB_STATUS_OK;
+    return mb_grid_check_weights(image, weights);
 }
 
-/* ---- sums of the pointwise steps, their `metric`
-** ---------------------------------------------------------------- */
+/* ---- arguments of the pointwise steps ---- */
 
-/* They are made in this many parts, in a fixed order: the same bits for any number of threads. Part
-** b takes rows rows * b / MB_GRID_BLOCKS up to the next part's, and has a cell of doubles in a
-** scratch slot. */
+#define MB_GRID_IMAGE_ARG(what)                                                                    \
+    MB_ARRAY_IN("image", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, 3,                    \
+                what ", at the origin of the grid")
+#define MB_GRID_WEIGHTS_ARG(of)                                                                    \
+    MB_ARRAY_IN_OPTION("weights", MB_BIT(MB_F32), 1, 3,                                            \
+                       "like image: factors of " of ", 0 for bad pixels")
+
+/* ---- sums of the pointwise steps: their `metric` ---- */
+
+/* The sums are made in this many parts and added in a fixed order: the bits are the same for any
+** number of threads. Part b takes the rows from rows * b / MB_GRID_BLOCKS up to the next part's, and
+** has a cell of doubles in the slot "partials". */
 #define MB_GRID_BLOCKS 1024
+
+/* Declares the slot; 0 bytes a cell without metrics. */
+static inline void mb_grid_plan(mb_planner *planner, uint64_t cell_bytes)
+{
+    mb_planner_slot(planner, "partials", MB_GRID_BLOCKS * cell_bytes, 0, 0);
+}
 
 /* The arguments `metrics` and `metric` of an operator with sums. */
 #define MB_GRID_METRIC_ARGS(metrics_doc, metric_doc)                                               \

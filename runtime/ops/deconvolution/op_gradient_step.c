@@ -41,8 +41,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
     const mb_gradient_step_params *p = params;
     (void)arrays;
-    mb_planner_slot(planner, "partials", p->metrics ? MB_GRID_BLOCKS * sizeof(mb_grid_change) : 0,
-                    0, 0);
+    mb_grid_plan(planner, p->metrics ? sizeof(mb_grid_change) : 0);
 }
 
 static void step_row(float step, float least, int64_t n, float *estimate, float *gradient,

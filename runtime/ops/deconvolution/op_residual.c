@@ -12,10 +12,8 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("blurred", MB_BIT(MB_F32), 1, 3,
                    "blurred estimate on the grid, padded rows; becomes the residual"),
-    MB_ARRAY_IN("image", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, 3,
-                "measured image, at the origin of the grid"),
-    MB_ARRAY_IN_OPTION("weights", MB_BIT(MB_F32), 1, 3,
-                       "like image: the residual's factors, 0 for bad pixels"),
+    MB_GRID_IMAGE_ARG("measured image"),
+    MB_GRID_WEIGHTS_ARG("the residual"),
     MB_GRID_METRIC_ARGS("also sum up the squares",
                         "with metrics: weighted sum of (image - blurred)^2"),
     {.name = NULL}};
@@ -39,7 +37,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
     const mb_residual_params *p = params;
     (void)arrays;
-    mb_planner_slot(planner, "partials", p->metrics ? MB_GRID_BLOCKS * sizeof(double) : 0, 0, 0);
+    mb_grid_plan(planner, p->metrics ? sizeof(double) : 0);
 }
 
 #define SUBTRACT(type)                                                                             \

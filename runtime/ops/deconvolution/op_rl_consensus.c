@@ -38,7 +38,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
                        (long long)padded->dims[padded->rank - 1]);
     if (!mb_shape_equal(padded, &arrays[MB_RL_CONSENSUS_SECOND].shape))
         return mb_fail(MB_STATUS_SHAPE, "second", "second must have the shape of first");
-    return mb_rl_normaliser_check(&p->normaliser, &grid, &arrays[MB_RL_CONSENSUS_TABLE],
+    return mb_rl_normaliser_check(&p->normaliser, false, &grid, &arrays[MB_RL_CONSENSUS_TABLE],
                                   &arrays[MB_RL_CONSENSUS_NORMALISER]);
 }
 

@@ -1,7 +1,8 @@
 /*
-** rl_ratio: what the host and the CUDA kernel share. Arrays: blurred (inout f32, padded rows),
-** image (in), weights (in f32, may be NULL), metric (out f64 (2), absent without `metrics`). image
-** and weights stand at the origin of the grid. Slot MB_RL_RATIO_PARTIALS (0 bytes without metrics):
+** rl_ratio: what the host and the CUDA kernel share. Arrays: blurred (inout f32), image (in u8, u16
+** or f32), weights (in f32, may be NULL), metric (out f64 (2), absent without `metrics`); any
+** strides. blurred has padded rows, and image and weights stand at the origin of its grid; with
+** `tile` all three have one shape. Slot MB_RL_RATIO_PARTIALS (0 bytes without metrics):
 ** MB_GRID_BLOCKS cells.
 */
 #ifndef MB_OPS_OP_RL_RATIO_H
@@ -11,7 +12,7 @@
 
 typedef struct mb_rl_ratio_params {
     double eps;
-    bool metrics;
+    bool tile, metrics;
 } mb_rl_ratio_params;
 
 enum { MB_RL_RATIO_BLURRED, MB_RL_RATIO_IMAGE, MB_RL_RATIO_WEIGHTS, MB_RL_RATIO_METRIC };

@@ -16,10 +16,8 @@ static const mb_op_arg args[] = {
                    "blurred estimate on the grid, padded rows; becomes the first half's ratio"),
     MB_ARRAY_INOUT("second", MB_BIT(MB_F32), 1, 3,
                    "like blurred; becomes the second half's ratio, whatever it was"),
-    MB_ARRAY_IN("image", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, 3,
-                "measured counts of photons, at the origin of the grid"),
-    MB_ARRAY_IN_OPTION("weights", MB_BIT(MB_F32), 1, 3,
-                       "like image: the ratios' factors, 0 for bad pixels"),
+    MB_GRID_IMAGE_ARG("measured counts of photons"),
+    MB_GRID_WEIGHTS_ARG("the ratios"),
     MB_INT(seed, 0, 4503599627370496.0, 0, NULL, "the same seed deals out the same way"),
     MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of blurred to divide by"),
     MB_ARRAY_OUT("metric", MB_BIT(MB_F64), 1, 1,
@@ -50,7 +48,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
     (void)params;
     (void)arrays;
-    mb_planner_slot(planner, "partials", MB_GRID_BLOCKS * sizeof(mb_rl_split_ratio_cell), 0, 0);
+    mb_grid_plan(planner, sizeof(mb_rl_split_ratio_cell));
 }
 
 static inline double sample(mb_dtype dtype, const void *image, int64_t i)

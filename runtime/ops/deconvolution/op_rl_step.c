@@ -18,10 +18,8 @@ static const mb_op_arg args[] = {
                    "the estimate on padded rows (embed); returns as the next step takes it"),
     MB_ARRAY_IN("otf", MB_BIT(MB_C64), 1, 3,
                 "half spectrum of the PSF on the grid, with the factor 1/N, as otf makes it"),
-    MB_ARRAY_IN("image", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, 3,
-                "measured image, at the origin of the grid"),
-    MB_ARRAY_IN_OPTION("weights", MB_BIT(MB_F32), 1, 3,
-                       "like image: the ratio's factors, 0 for bad pixels"),
+    MB_GRID_IMAGE_ARG("measured image"),
+    MB_GRID_WEIGHTS_ARG("the ratio"),
     MB_RL_NORMALISER_ARRAYS,
     MB_RL_NORMALISER_ARGS,
     MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of the blurred estimate to divide by"),
@@ -31,8 +29,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT(
         "metric", MB_BIT(MB_F64), 1, 1,
         "with metrics or gradient: that of rl_ratio (0 without metrics), then that of rl_update"),
-    MB_ARRAY_INOUT_OPTION("gradient", MB_BIT(MB_F32), 1, 3,
-                          "like estimate: the change of the call before; becomes that of this one"),
+    MB_RL_GRADIENT_ARG,
     {.name = NULL}};
 
 /* eps is of the size of the blurred values: below it the step would depend on how they were

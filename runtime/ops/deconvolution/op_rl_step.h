@@ -59,8 +59,10 @@ static inline mb_rl_step_parts mb_rl_step_parts_of(const mb_rl_step_params *p, i
     parts.blur.conj = false;
     parts.back.conj = true;
     parts.ratio.eps = p->eps;
+    parts.ratio.tile = false;
     parts.ratio.metrics = p->metrics;
     parts.update.normaliser = p->normaliser;
+    parts.update.first.count = 0;
     parts.update.min = p->min;
     parts.update.metrics = mb_rl_step_sums(p, gradient);
     return parts;

@@ -31,8 +31,8 @@ typedef struct mb_rl_normaliser_params {
         MB_NUMBER("floor", MB_ARG_FLOAT, false, normaliser.floor, 0, 1e30, 1e-3, NULL,             \
                   "where the normaliser is at most this nothing was measured")
 
-/* Checks table and normaliser against the grid. */
-static inline mb_status mb_rl_normaliser_check(const mb_rl_normaliser_params *p,
+/* Checks table and normaliser against the grid, or against a tile, which may lie anywhere. */
+static inline mb_status mb_rl_normaliser_check(const mb_rl_normaliser_params *p, bool tile,
                                                const mb_shape *grid, const mb_spec *table,
                                                const mb_spec *normaliser)
 {
@@ -50,11 +50,15 @@ static inline mb_status mb_rl_normaliser_check(const mb_rl_normaliser_params *p,
                        grid->rank);
     for (int i = 0; i < grid->rank; i++) {
         double extent = (double)table->shape.dims[i] - 1, window = p->window.values[i];
+        if (p->center.values[i] != floor(p->center.values[i]))
+            return mb_fail(MB_STATUS_ARGUMENT, "center",
+                           "element %d of center is %g; it must be a whole number", i + 1,
+                           p->center.values[i]);
         if (p->center.values[i] >= extent)
             return mb_fail(MB_STATUS_ARGUMENT, "center",
                            "axis %d: centre %g lies outside a PSF of %g", i + 1,
                            p->center.values[i], extent);
-        if (window + extent - 1 > (double)grid->dims[i])
+        if (!tile && window + extent - 1 > (double)grid->dims[i])
             return mb_fail(MB_STATUS_SHAPE, "estimate",
                            "axis %d: a window of %g and a PSF of %g need a grid of %g, not %lld",
                            i + 1, window, extent, window + extent - 1, (long long)grid->dims[i]);
@@ -75,7 +79,7 @@ MB_BOTH static inline void mb_rl_normaliser_range(int64_t p, int64_t P, int64_t 
 
 /* A normaliser as kernels use it: plain numbers and pointers, both NULL where it is 1. */
 typedef struct mb_rl_normaliser {
-    int64_t grid[3], first[3], window[3], center[3], table_dims[3], table_strides[3];
+    int64_t grid[3], first[3], window[3], center[3], table_dims[3], table_strides[3], steps[3];
     int rank;
     const double *table;
     const float *values;
@@ -92,6 +96,7 @@ static inline mb_rl_normaliser mb_rl_normaliser_make(const mb_rl_normaliser_para
         int own = i - (3 - grid->rank);
         n.first[i] = 0;
         n.table_strides[i] = table && own >= 0 ? table->strides[own] : 0;
+        n.steps[i] = values && own >= 0 ? values->strides[own] : 0;
     }
     mb_grid_vector(&p->window, 1, n.window);
     mb_grid_vector(&p->center, 0, n.center);
@@ -114,10 +119,10 @@ typedef struct mb_rl_normaliser_row {
 MB_BOTH static inline mb_rl_normaliser_row mb_rl_normaliser_row_of(const mb_rl_normaliser *n,
                                                                    int64_t row)
 {
-    mb_rl_normaliser_row r = {n->values ? n->values + row * n->grid[2] : NULL,
+    const int64_t z = row / n->grid[1], y = row % n->grid[1];
+    mb_rl_normaliser_row r = {n->values ? n->values + z * n->steps[0] + y * n->steps[1] : NULL,
                               {NULL, NULL, NULL, NULL}};
-    int64_t position[2] = {n->first[0] + row / n->grid[1], n->first[1] + row % n->grid[1]};
-    int64_t at[2][2] = {{-1, 0}, {-1, 0}};
+    int64_t position[2] = {n->first[0] + z, n->first[1] + y}, at[2][2] = {{-1, 0}, {-1, 0}};
     if (!n->table)
         return r;
     for (int i = 0; i < 2; i++)
@@ -149,7 +154,7 @@ MB_BOTH static inline double mb_rl_normaliser_at(const mb_rl_normaliser *n,
 {
     int64_t low, high;
     if (r->values)
-        return (double)r->values[x];
+        return (double)r->values[x * n->steps[2]];
     if (!n->table)
         return 1;
     mb_rl_normaliser_range(n->first[2] + x, n->grid[2], n->window[2], n->table_dims[2] - 1,

@@ -39,7 +39,7 @@ describe("residual", function()
         local line <close> = mb.ones { 5 }
         local odd <close> = mb.ones { 4, 7 }
         local small <close> = mb.ones { 4, 5 }
-        assert.matches("rows of 7 elements are no padded rows",
+        assert.matches("rows have 7 elements; padded rows have",
             (helper.failure(mb.residual, odd, small)))
         assert.matches("axis 1: an image of 5", (helper.failure(mb.residual, grid, image)))
         assert.matches("axes", (helper.failure(mb.residual, grid, line)))
