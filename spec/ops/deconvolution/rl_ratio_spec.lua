@@ -45,8 +45,10 @@ end)
 helper.each_device(function(device, test)
     describe("rl_ratio of tiles on " .. device:match("^%a+"), function()
         test("is the whole step on views, and its misfits add up over tiles", function()
-            local grid <close> = mb.random({ 5, 7, 12 }, { seed = 1, low = 0.2, high = 2, device = device })
-            local image <close> = mb.random({ 5, 7, 11 }, { seed = 2, dtype = "u16", high = 9, device = device })
+            local grid <close> = mb.random({ 5, 7, 12 },
+                { seed = 1, low = 0.2, high = 2, device = device })
+            local image <close> = mb.random({ 5, 7, 11 },
+                { seed = 2, dtype = "u16", high = 9, device = device })
             local whole <close> = grid:copy()
             local _, all = mb.rl_ratio(whole, image, { eps = 0.5, metrics = true })
             local _ <close> = all
@@ -55,7 +57,8 @@ helper.each_device(function(device, test)
                 for _, columns in ipairs { { 1, 6 }, { 7, 11 } } do
                     local tile <close> = grid:view(mb.all, rows, columns)
                     local seen <close> = image:view(mb.all, rows, columns)
-                    local same, metric = mb.rl_ratio(tile, seen, { tile = true, eps = 0.5, metrics = true })
+                    local same, metric = mb.rl_ratio(tile, seen,
+                        { tile = true, eps = 0.5, metrics = true })
                     assert.equal(tile, same)
                     divergence, blurred = divergence + metric:item(1), blurred + metric:item(2)
                     metric:release()
@@ -77,6 +80,7 @@ describe("rl_ratio of tiles", function()
         mb.rl_ratio(tile, image, { tile = true, eps = 0.5 })
         helper.assert_close({ { 0, 6, 0.5 } }, tile, 0)
         local other <close> = mb.ones { 1, 4 }
-        assert.matches("shape of blurred", (helper.failure(mb.rl_ratio, tile, other, { tile = true })))
+        assert.matches("shape of blurred",
+            (helper.failure(mb.rl_ratio, tile, other, { tile = true })))
     end)
 end)

@@ -92,11 +92,12 @@ helper.each_device(function(device, test)
         -- end.
         for _, case in ipairs {
             { { 9 }, { 4 }, { 1 }, { 12 } }, { { 5, 6 }, { 3, 4 }, { 0, 3 }, { 8, 10 } },
-            { { 5, 6, 7 }, { 3, 2, 5 }, { 1, 1, 2 }, { 8, 8, 12 } }, { { 3, 3, 3 }, { 5, 7, 4 }, { 4, 2, 0 }, { 7, 10, 6 } },
+            { { 5, 6, 7 }, { 3, 2, 5 }, { 1, 1, 2 }, { 8, 8, 12 } },
+            { { 3, 3, 3 }, { 5, 7, 4 }, { 4, 2, 0 }, { 7, 10, 6 } },
         } do
             local window, kernel, center, grid = table.unpack(case)
-            test(("is the whole step on the tiles of the estimate: window %s, PSF %s"):format(table.concat(window, "x"),
-                table.concat(kernel, "x")), function()
+            local name = "is the whole step on the tiles of the estimate: window %s, PSF %s"
+            test(name:format(table.concat(window, "x"), table.concat(kernel, "x")), function()
                 local h <close> = mb.random(kernel, { seed = 5, device = device })
                 local sums <close> = mb.summed_area(h)
                 local padded, extents = { table.unpack(grid) }, {}
@@ -105,8 +106,10 @@ helper.each_device(function(device, test)
                     extents[i] = n + kernel[i] - 1
                 end
                 -- The estimate without wrapping: `lead` elements of it lie before the window.
-                local x <close> = mb.random(extents, { seed = 6, low = 1, high = 2, device = device })
-                local c <close> = mb.random(extents, { seed = 7, low = -0.1, high = 1, device = device })
+                local x <close> = mb.random(extents,
+                    { seed = 6, low = 1, high = 2, device = device })
+                local c <close> = mb.random(extents,
+                    { seed = 7, low = -0.1, high = 1, device = device })
                 local wrapped <close> = mb.zeros(grid, { device = device })
                 local correction <close> = mb.zeros(padded, { device = device })
                 local lead = {}
@@ -122,7 +125,8 @@ helper.each_device(function(device, test)
                         return
                     end
                     for part = 1, 2 do
-                        local from, to = part == 1 and 1 or lead[axis] + 1, part == 1 and lead[axis] or extents[axis]
+                        local from = part == 1 and 1 or lead[axis] + 1
+                        local to = part == 1 and lead[axis] or extents[axis]
                         local shift = part == 1 and grid[axis] - lead[axis] or -lead[axis]
                         if from <= to then
                             ours[axis], theirs[axis] = { from, to }, { from + shift, to + shift }
@@ -137,7 +141,8 @@ helper.each_device(function(device, test)
                         mb.convert(from, "f32", { out = to })
                     end
                 end)
-                mb.rl_update(wrapped, correction, { table = sums, window = window, center = center, floor = 0.05, min = 0.01 })
+                mb.rl_update(wrapped, correction,
+                    { table = sums, window = window, center = center, floor = 0.05, min = 0.01 })
                 -- In two tiles along the last axis.
                 local total, cut = 0, extents[#extents] // 2
                 for _, range in ipairs { { 1, cut }, { cut + 1, extents[#extents] } } do
@@ -150,8 +155,8 @@ helper.each_device(function(device, test)
                     local tile <close> = x:view(table.unpack(ranges))
                     local part <close> = c:view(table.unpack(ranges))
                     local _, _, metric = mb.rl_update(tile, part,
-                        { table = sums, first = first, window = window, center = center, floor = 0.05, min = 0.01,
-                            metrics = true })
+                        { table = sums, first = first, window = window, center = center,
+                            floor = 0.05, min = 0.01, metrics = true })
                     total = total + metric:item(1)
                     metric:release()
                 end
@@ -172,13 +177,16 @@ describe("rl_update of tiles", function()
         local sums <close> = mb.zeros({ 5 }, { dtype = "f64" })
         local short <close> = mb.ones { 7 }
         local function refused(correction, first, center)
-            return (helper.failure(mb.rl_update, x, correction, { table = sums, first = first, window = { 6 }, center = center }))
+            return (helper.failure(mb.rl_update, x, correction,
+                { table = sums, first = first, window = { 6 }, center = center }))
         end
         assert.matches("shape of estimate", refused(short, { 0 }, { 1 }))
         assert.matches("outside a PSF of 4", refused(x:copy(), { 0 }, { 4 }))
         assert.matches("one for each of the 1 axes", refused(x:copy(), { 0, 0 }, { 1 }))
-        assert.matches("element 1 of first is 0.5; it must be a whole number", refused(x:copy(), { 0.5 }, { 1 }))
-        assert.matches("element 1 of center is 1.5; it must be a whole number", refused(x:copy(), { 0 }, { 1.5 }))
+        assert.matches("element 1 of first is 0.5; it must be a whole number",
+            refused(x:copy(), { 0.5 }, { 1 }))
+        assert.matches("element 1 of center is 1.5; it must be a whole number",
+            refused(x:copy(), { 0 }, { 1.5 }))
         mb.collect()
     end)
 
