@@ -4,6 +4,7 @@
 ** closed; closing it releases every array on it.
 */
 #include "lua_moonbeam.h"
+#include "device/dry/dry_backend.h"
 #include "device/planned/planned_backend.h"
 #include <stdlib.h>
 #include <string.h>
@@ -142,7 +143,7 @@ static int device_overhead(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
     uint64_t device_bytes = 0, pinned_bytes = 0;
-    if (device->backend->overhead != NULL && !device->dry)
+    if (device->backend->overhead != NULL)
         device->backend->overhead(device->self, &device_bytes, &pinned_bytes);
     lua_pushinteger(L, (lua_Integer)device_bytes);
     lua_pushinteger(L, (lua_Integer)pinned_bytes);

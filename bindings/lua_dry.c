@@ -11,6 +11,7 @@
 ** Dry runs are begun and ended by one thread, in pairs.
 */
 #include "lua_moonbeam.h"
+#include "device/dry/dry_backend.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

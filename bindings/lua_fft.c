@@ -1,7 +1,7 @@
 /*
 ** FFT sizes and the plan caches. Transforms themselves are operators (fft, rfft, irfft).
 */
-#include "device/fft_record.h"
+#include "device/planned/planned_backend.h"
 #include "lua_moonbeam.h"
 #include <string.h>
 

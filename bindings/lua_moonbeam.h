@@ -214,7 +214,7 @@ extern const luaL_Reg mbl_dry_functions[]; /* of core.device */
 
 /* One call's arguments: parsed by the descriptor. `params` and vectors are userdata on the Lua
 ** stack. */
-const mb_op *mbl_check_op(lua_State *L, int index);
+const mb_operator *mbl_check_op(lua_State *L, int index);
 /* Fills the member of `params` from the value on the top of the stack; may push a buffer that must
 ** stay on the stack while the parameters are used. */
 void mbl_set_param(lua_State *L, const mb_op *op, const mb_op_arg *arg, void *params);

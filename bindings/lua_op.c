@@ -42,16 +42,16 @@ int mbl_op_array_index(const mb_op *op, const mb_op_arg *arg)
     return index;
 }
 
-const mb_op *mbl_check_op(lua_State *L, int index)
+const mb_operator *mbl_check_op(lua_State *L, int index)
 {
     const char *name = mbl_check_string(L, index, "name");
-    const mb_op *op = mb_op_find(name);
-    if (op != NULL)
-        return op;
+    const mb_operator *entry = mb_operator_find(name);
+    if (entry)
+        return entry;
     const char *names[256];
-    int count = mb_op_count() < 255 ? mb_op_count() : 255;
+    int count = mb_operator_count() < 255 ? mb_operator_count() : 255;
     for (int i = 0; i < count; i++)
-        names[i] = mb_op_at(i)->name;
+        names[i] = mb_operator_at(i)->op->name;
     names[count] = NULL;
     const char *nearest = mbl_nearest(name, names);
     mbl_fail(L, MB_STATUS_ARGUMENT, "name", "there is no operator '%s'%s%s%s", name,
@@ -272,7 +272,7 @@ void mbl_set_param(lua_State *L, const mb_op *op, const mb_op_arg *arg, void *pa
 */
 
 typedef struct op_request {
-    const mb_op *op;
+    const mb_operator *entry;
     const void *params;
     mb_array *arrays[MB_OP_MAX_ARRAYS]; /* on entry inputs and given results, afterwards all */
     mb_device *device;
@@ -284,7 +284,7 @@ static mb_status run_request(void *user)
     op_request *r = user;
     mb_array *arrays[MB_OP_MAX_ARRAYS];
     memcpy(arrays, r->arrays, sizeof arrays);
-    mb_status status = mb_op_run(r->op, r->params, arrays, r->device, r->owner);
+    mb_status status = mb_op_run(r->entry, r->params, arrays, r->device, r->owner);
     if (status == MB_STATUS_OK)
         memcpy(r->arrays, arrays, sizeof arrays);
     return status;
@@ -381,9 +381,10 @@ static void check_out(lua_State *L, const mb_op *op, int out)
     }
 }
 
-static int call_op(lua_State *L, const mb_op *op)
+static int call_op(lua_State *L, const mb_operator *entry)
 {
-    op_request request = {.op = op};
+    const mb_op *op = entry->op;
+    op_request request = {.entry = entry};
     mb_array **made[MB_OP_MAX_ARRAYS] = {NULL};
     int required = count_required(op), options = required + 1, out = 0, position = 0;
     if (lua_gettop(L) > options)
@@ -479,9 +480,9 @@ static int call_op(lua_State *L, const mb_op *op)
 /* run(name, ...) */
 static int op_run(lua_State *L)
 {
-    const mb_op *op = mbl_check_op(L, 1);
+    const mb_operator *entry = mbl_check_op(L, 1);
     lua_remove(L, 1);
-    return call_op(L, op);
+    return call_op(L, entry);
 }
 
 /* What function(name) returns. Upvalue 1: the operator. */
@@ -493,8 +494,8 @@ static int op_closure(lua_State *L)
 /* closure(name): the operator as a function. */
 static int op_function(lua_State *L)
 {
-    const mb_op *op = mbl_check_op(L, 1);
-    lua_pushlightuserdata(L, (void *)op);
+    const mb_operator *entry = mbl_check_op(L, 1);
+    lua_pushlightuserdata(L, (void *)entry);
     lua_pushcclosure(L, op_closure, 1);
     return 1;
 }

@@ -83,11 +83,21 @@ static void push_arg(lua_State *L, const mb_op_arg *arg)
 
 static const char *const combines[] = {"none", "sum"};
 
+/* Does a planned GPU, hence every GPU, have a kernel for it? */
+static bool planned_kernel(const mb_op *op)
+{
+    const mb_named_kernel *kernel = mb_planned_backend.kernels;
+    while (kernel->name && strcmp(kernel->name, op->name) != 0)
+        kernel++;
+    return kernel->name;
+}
+
 /* describe(name): the descriptor as a table. */
 static int op_describe(lua_State *L)
 {
     static const char *const strides[] = {"contiguous", "rows", "any"};
-    const mb_op *op = mbl_check_op(L, 1);
+    const mb_operator *entry = mbl_check_op(L, 1);
+    const mb_op *op = entry->op;
     int count = 0;
     lua_newtable(L);
     set_string(L, "name", op->name);
@@ -96,7 +106,7 @@ static int op_describe(lua_State *L)
     set_string(L, "reference", op->reference);
     set_string(L, "category", op->category);
     set_string(L, "strides", strides[op->strides]);
-    set_boolean(L, "host_only", mb_planned_backend.kernel(op->name) == NULL);
+    set_boolean(L, "host_only", !planned_kernel(op));
     mbl_set_number(L, "tolerance", op->tolerance);
     set_names(L, "samples", op->samples);
     lua_newtable(L);
@@ -107,9 +117,9 @@ static int op_describe(lua_State *L)
     lua_setfield(L, -2, "args");
     lua_newtable(L); /* names of the inputs that the first result may be identical to */
     count = 0;
-    for (int i = 0; i < mb_op_array_count(op); i++)
+    for (int i = 0; i < entry->array_count; i++)
         if (op->alias & (1u << i)) {
-            lua_pushstring(L, mb_op_array_arg(op, i)->name);
+            lua_pushstring(L, entry->arrays[i]->name);
             lua_rawseti(L, -2, ++count);
         }
     lua_setfield(L, -2, "alias");
@@ -130,10 +140,10 @@ static int op_describe(lua_State *L)
 /* list(): the names, sorted. */
 static int op_list(lua_State *L)
 {
-    int count = mb_op_count();
+    int count = mb_operator_count();
     lua_createtable(L, count, 0);
     for (int i = 0; i < count; i++) {
-        lua_pushstring(L, mb_op_at(i)->name);
+        lua_pushstring(L, mb_operator_at(i)->op->name);
         lua_rawseti(L, -2, i + 1);
     }
     return 1;
@@ -142,9 +152,9 @@ static int op_list(lua_State *L)
 /* supported(name, device): has the device's backend this operator? */
 static int op_supported(lua_State *L)
 {
-    const mb_op *op = mbl_check_op(L, 1);
+    const mb_operator *entry = mbl_check_op(L, 1);
     mb_device *device = mbl_opt_device(L, 2);
-    lua_pushboolean(L, mb_device_kernel(device, op->name) != NULL);
+    lua_pushboolean(L, mb_operator_kernel(entry, device) != NULL);
     return 1;
 }
 
@@ -328,7 +338,8 @@ static int op_estimate(lua_State *L)
     mb_op_estimate estimate;
     memset(arrays, 0, sizeof arrays);
     memset(&estimate, 0, sizeof estimate);
-    const mb_op *op = mbl_check_op(L, 1);
+    const mb_operator *entry = mbl_check_op(L, 1);
+    const mb_op *op = entry->op;
     lua_settop(L, 4);
     mbl_check_options(L, 4, names, "estimate");
     luaL_checkstack(L, 2 * MB_OP_MAX_ARGS + 10, op->name);
@@ -342,7 +353,7 @@ static int op_estimate(lua_State *L)
     mb_op_defaults(op, params);
     parse_params(L, op, 3, params);
     mb_error_clear();
-    mb_status status = mb_op_estimate_memory(op, params, arrays, given, device, &estimate);
+    mb_status status = mb_op_estimate_memory(entry, params, arrays, given, device, &estimate);
     if (status != MB_STATUS_OK)
         mb_error_name_op(op->name);
     mbl_check(L, status);

@@ -12,9 +12,7 @@
 
 const mb_core_api *mb_cuda_core;
 
-/* ---- errors
-** ----------------------------------------------------------------------------------------------------
-** */
+/* ---- errors ---- */
 
 bool mb_cuda_sticky(cudaError_t error)
 {
@@ -47,9 +45,7 @@ mb_status mb_cuda_status(cudaError_t error, const char *what)
         mb_cuda_sticky(error) ? "; the device is lost to this process, start it again" : "");
 }
 
-/* ---- devices
-** ---------------------------------------------------------------------------------------------------
-** */
+/* ---- devices ---- */
 
 static int device_count(void)
 {
@@ -196,9 +192,7 @@ static void device_overhead(void *self, uint64_t *device_bytes, uint64_t *pinned
         *pinned_bytes = MB_STAGING_SEGMENTS * MB_STAGING_SEGMENT_BYTES;
 }
 
-/* ---- queued work
-** -----------------------------------------------------------------------------------------------
-** */
+/* ---- queued work ---- */
 
 static mb_status queue_copy(void *self, void *to, const void *from, uint64_t bytes)
 {
@@ -233,43 +227,27 @@ static void *native_stream(void *self)
     return ((mb_cuda_device *)self)->stream;
 }
 
-/* ---- kernels
-** ---------------------------------------------------------------------------------------------------
-** */
+/* ---- kernels ---- */
 
-/* Each operator's launcher mb_cuda_<name> gets a wrapper that selects the device, so that launchers
-** need not. */
-#define MB_CUDA_OP(name)                                                                           \
-    extern "C" mb_status mb_cuda_##name(const mb_op_call *call);                                   \
-    static mb_status run_##name(const mb_op_call *call)                                            \
-    {                                                                                              \
-        MB_TRY(mb_cuda_select((const mb_cuda_device *)call->device->self));                        \
-        return mb_cuda_##name(call);                                                               \
-    }
+#define MB_CUDA_OP(name) extern "C" mb_status mb_cuda_##name(const mb_op_call *call);
 #include "cuda_registry.inc"
 #undef MB_CUDA_OP
 
-static const struct {
-    const char *name;
-    mb_op_kernel run;
-} kernels[] = {
-#define MB_CUDA_OP(name) {#name, run_##name},
+static const mb_named_kernel kernels[] = {
+#define MB_CUDA_OP(name) {#name, mb_cuda_##name},
 #include "cuda_registry.inc"
 #undef MB_CUDA_OP
     {NULL, NULL},
 };
 
-static mb_op_kernel find_kernel(const char *op)
+/* Selects the device, so that kernels need not. */
+static mb_status launch(void *self, mb_op_kernel kernel, const mb_op_call *call)
 {
-    for (int i = 0; kernels[i].name; i++)
-        if (strcmp(kernels[i].name, op) == 0)
-            return kernels[i].run;
-    return NULL;
+    MB_TRY(mb_cuda_select((const mb_cuda_device *)self));
+    return kernel(call);
 }
 
-/* ---- the table
-** -------------------------------------------------------------------------------------------------
-** */
+/* ---- the table ---- */
 
 static const mb_backend backend = {
     MB_BACKEND_ABI,
@@ -300,7 +278,8 @@ static const mb_backend backend = {
     mb_cuda_fft_create,
     mb_cuda_fft_destroy,
     mb_cuda_fft_exec,
-    find_kernel,
+    kernels,
+    launch,
     device_overhead,
     mb_cuda_fft_library,
 };

@@ -181,22 +181,44 @@ void mb_cuda_fft_destroy(void *self, void *plan)
     free(plan);
 }
 
-mb_status mb_cuda_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
-                           void *work)
+static mb_status execute(const fft_handle handle, mb_fft_kind kind, void *in, void *out)
 {
-    MB_TRY(mb_cuda_select((mb_cuda_device *)self));
-    fft_handle handle = *(fft_handle *)plan;
-    if (work)
-        MB_TRY(fft_status(fft.set_work(handle, work), "work area"));
-    switch (desc->kind) {
+    switch (kind) {
     case MB_FFT_R2C: return fft_status(fft.r2c(handle, in, out), "real to complex transform");
     case MB_FFT_C2R: return fft_status(fft.c2r(handle, in, out), "complex to real transform");
     default:
         return fft_status(
             fft.c2c(handle, in, out,
-                    desc->kind == MB_FFT_C2C_FORWARD ? DIRECTION_FORWARD : DIRECTION_INVERSE),
+                    kind == MB_FFT_C2C_FORWARD ? DIRECTION_FORWARD : DIRECTION_INVERSE),
             "complex transform");
     }
+}
+
+mb_status mb_cuda_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
+                           void *work)
+{
+    const mb_cuda_device *device = (const mb_cuda_device *)self;
+    const fft_handle handle = *(const fft_handle *)plan;
+    /* cuFFT wants complex alignment on the real side, too, and takes its refusal for the end of the
+    ** device. */
+    if (((uintptr_t)in | (uintptr_t)out) % (2 * sizeof(float)))
+        return mb_cuda_core->fail(
+            MB_STATUS_SHAPE, NULL,
+            "the array is a view that begins at an odd element, which a transform on cuda:%d "
+            "cannot read or write; take a:copy()",
+            device->index);
+    MB_TRY(mb_cuda_select(device));
+    if (work)
+        MB_TRY(fft_status(fft.set_work(handle, work), "work area"));
+    return execute(handle, desc->kind, in, out);
+}
+
+mb_status mb_cuda_transform(const mb_op_call *call, int fft_number, void *in, void *out,
+                            int work_slot)
+{
+    const mb_fft_plan *plan = call->ffts[fft_number];
+    return mb_cuda_fft_exec(call->device->self, plan->handle, &plan->desc, in, out,
+                            call->slots[work_slot]);
 }
 
 void mb_cuda_fft_library(void *self, char *text, size_t bytes)

@@ -138,12 +138,12 @@ extern "C" mb_status mb_cuda_apply_otf(const mb_op_call *call)
     n[2] = mb_apply_otf_samples(p, pitch);
     if (mb_apply_otf_fused(&call->device->facts, n))
         return fused(call, n, p->scale, p->conj);
-    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_APPLY_OTF_FORWARD], grid->data,
-                                  grid->data, call->slots[MB_APPLY_OTF_FORWARD_WORK]));
+    MB_TRY(mb_cuda_transform(call, MB_APPLY_OTF_FORWARD, grid->data, grid->data,
+                             MB_APPLY_OTF_FORWARD_WORK));
     MB_TRY(mb_cuda_multiply_spectrum(call, (float2 *)grid->data, (const float2 *)otf->data, count,
                                      count, p->scale, p->conj));
-    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_APPLY_OTF_INVERSE], grid->data,
-                                  grid->data, call->slots[MB_APPLY_OTF_INVERSE_WORK]));
+    MB_TRY(mb_cuda_transform(call, MB_APPLY_OTF_INVERSE, grid->data, grid->data,
+                             MB_APPLY_OTF_INVERSE_WORK));
     clear_kernel<<<mb_blocks(call, rows, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
         (float *)grid->data, rows, n[2], pitch);
     MB_LAUNCHED("clear_kernel");

@@ -18,8 +18,7 @@ extern "C" mb_status mb_cuda_irfft(const mb_op_call *call)
                                 cudaMemcpyDeviceToDevice, (cudaStream_t)call->stream));
         input = copy;
     }
-    MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_IRFFT_FFT], input, result->data,
-                                  call->slots[MB_IRFFT_WORK]));
+    MB_TRY(mb_cuda_transform(call, MB_IRFFT_FFT, input, result->data, MB_IRFFT_WORK));
     if (!params->normalise)
         return MB_STATUS_OK;
     return mb_cuda_scale(call, (float *)result->data, count,

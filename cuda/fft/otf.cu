@@ -128,8 +128,7 @@ static mb_status transform_planes(const mb_op_call *call, const otf_job &job)
     const int64_t plane = job.n.v[1] * 2 * (job.n.v[2] / 2 + 1);
     for (int64_t i = 0; i < job.planes; i++) {
         float *data = job.grid + mb_grid_wrap(job.first + i, job.n.v[0]) * plane;
-        MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_OTF_FFT], data, data,
-                                      call->slots[MB_OTF_WORK]));
+        MB_TRY(mb_cuda_transform(call, MB_OTF_FFT, data, data, MB_OTF_WORK));
     }
     switch (job.n.v[0]) {
 #define CASE(N)                                                                                    \
@@ -165,8 +164,7 @@ extern "C" mb_status mb_cuda_otf(const mb_op_call *call)
     if (by_planes)
         MB_TRY(transform_planes(call, job));
     else
-        MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_OTF_FFT], job.grid, job.grid,
-                                      call->slots[MB_OTF_WORK]));
+        MB_TRY(mb_cuda_transform(call, MB_OTF_FFT, job.grid, job.grid, MB_OTF_WORK));
     if (job.rest[0] == 0 && job.rest[1] == 0 && job.rest[2] == 0)
         return MB_STATUS_OK;
     shift_kernel<<<mb_row_blocks(job.n.v[0] * job.n.v[1]), MB_THREADS, 0, mb_stream(call)>>>(job);

@@ -11,6 +11,5 @@ extern "C" mb_status mb_cuda_rfft(const mb_op_call *call)
     for (int i = 0; i < a->shape.rank; i++)
         if (a->shape.dims[i] == 0)
             return MB_STATUS_OK;
-    return mb_cuda_core->fft_exec(call->device, call->ffts[MB_RFFT_FFT], a->data, result->data,
-                                  call->slots[MB_RFFT_WORK]);
+    return mb_cuda_transform(call, MB_RFFT_FFT, a->data, result->data, MB_RFFT_WORK);
 }

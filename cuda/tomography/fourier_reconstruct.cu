@@ -206,8 +206,7 @@ static mb_status response(const mb_op_call *call, const mb_fourier_reconstruct_p
 
 static mb_status transform(const mb_op_call *call, int fft, void *data)
 {
-    return mb_cuda_core->fft_exec(call->device, call->ffts[fft], data, data,
-                                  call->slots[MB_FOURIER_WORK + fft]);
+    return mb_cuda_transform(call, fft, data, data, MB_FOURIER_WORK + fft);
 }
 
 template <int T>

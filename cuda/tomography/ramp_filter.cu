@@ -220,16 +220,16 @@ static mb_status by_library(const mb_op_call *call, int64_t count, int64_t width
         ramp_pad<<<blocks, MB_THREADS, 0, stream>>>(from, start, held, width, rows, padded,
                                                     params->padding == MB_RAMP_PAD_EDGE);
         MB_LAUNCHED("ramp_pad");
-        MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_RAMP_FILTER_FORWARD], rows, rows,
-                                      call->slots[MB_RAMP_FILTER_FORWARD_WORK]));
+        MB_TRY(mb_cuda_transform(call, MB_RAMP_FILTER_FORWARD, rows, rows,
+                                 MB_RAMP_FILTER_FORWARD_WORK));
         MB_TRY(each_launch(call, start, held, [&](int64_t first, int64_t n, const auto &moves) {
             ramp_multiply<<<mb_blocks(call, n, 1), MB_THREADS, 0, stream>>>(
                 (float2 *)rows + (first - start) * points, n, points, response, moves);
             MB_LAUNCHED("ramp_multiply");
             return MB_STATUS_OK;
         }));
-        MB_TRY(mb_cuda_core->fft_exec(call->device, call->ffts[MB_RAMP_FILTER_INVERSE], rows, rows,
-                                      call->slots[MB_RAMP_FILTER_INVERSE_WORK]));
+        MB_TRY(mb_cuda_transform(call, MB_RAMP_FILTER_INVERSE, rows, rows,
+                                 MB_RAMP_FILTER_INVERSE_WORK));
         ramp_crop<<<blocks, MB_THREADS, 0, stream>>>(rows, padded, to, start, held, width);
         MB_LAUNCHED("ramp_crop");
     }

@@ -1,6 +1,7 @@
 /*
-** The backend vtable: everything the runtime asks of a kind of device. Two implementations: host
-** (device/host) and the CUDA plug-in (cuda/). A NULL entry is allowed only where the comment says
+** The backend vtable: everything the runtime asks of a kind of device. Two backends compute: host
+** (device/host) and the CUDA plug-in (cuda/). Two do not: dry (device/dry) and planned
+** (device/planned). A NULL entry is allowed only where the comment says
 ** so.
 **
 ** Queued calls are in order on the device's one compute stream. `self` is what `open` returned.
@@ -19,10 +20,16 @@
 extern "C" {
 #endif
 
-#define MB_BACKEND_ABI 3
+#define MB_BACKEND_ABI 4
 
-typedef struct mb_op_call mb_op_call; /* ops/op.h */
+typedef struct mb_op_call mb_op_call; /* an operator's call, which the layer of operators defines */
 typedef mb_status (*mb_op_kernel)(const mb_op_call *call);
+
+/* The kernel of the operator that is called `name`. */
+typedef struct mb_named_kernel {
+    const char *name;
+    mb_op_kernel run;
+} mb_named_kernel;
 
 typedef struct mb_device_facts {
     char name[128];         /* "AMD EPYC, 2 threads", "NVIDIA H200" */
@@ -105,8 +112,11 @@ typedef struct mb_backend {
     mb_status (*fft_exec)(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
                           void *work);
 
-    /* The kernel of an operator, or NULL when this backend has none. */
-    mb_op_kernel (*kernel)(const char *op);
+    /* The kernels that this backend has; the last name is NULL. A device finds the kernel of every
+    ** operator when it opens. NULL: it has the operators' own, which run on the host. */
+    const mb_named_kernel *kernels;
+    /* Runs or queues the kernel. */
+    mb_status (*launch)(void *self, mb_op_kernel kernel, const mb_op_call *call);
 
     /* Bytes that the backend itself holds on the device / in pinned host memory outside the pool.
     ** May be NULL. */
@@ -120,8 +130,6 @@ typedef struct mb_core_api {
     int abi;
     mb_status (*fail)(mb_status code, const char *arg, const char *format, ...);
     bool (*cancelled)(void);
-    mb_status (*fft_exec)(mb_device *device, const mb_fft_plan *plan, void *in, void *out,
-                          void *work);
 } mb_core_api;
 
 typedef const mb_backend *(*mb_backend_entry_function)(const mb_core_api *api);

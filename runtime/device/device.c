@@ -1,6 +1,5 @@
 /*
-** The device registry, the CUDA plug-in's loading, and the wrappers that look at dry and dead
-** devices. Opening and closing take one lock; the wrappers take none (a device is used by one
+** The device registry, the CUDA plug-in's loading, and the wrappers that look at dead devices. Opening and closing take one lock; the wrappers take none (a device is used by one
 ** thread at a time).
 */
 #include "device/device.h"
@@ -24,17 +23,24 @@ static bool cuda_looked;
 static int cuda_count;
 static char cuda_problem[400];
 static char plugin_folder[4000];
+static const mb_named_kernel *operators;
+static int operator_count;
 
 static const mb_core_api core_api = {
     .abi = MB_BACKEND_ABI,
     .fail = mb_fail,
     .cancelled = mb_cancelled,
-    .fft_exec = mb_fft_exec,
 };
 
 void mb_device_set_plugin_folder(const char *folder)
 {
     snprintf(plugin_folder, sizeof plugin_folder, "%s", folder);
+}
+
+void mb_device_set_operators(const mb_named_kernel *list, int count)
+{
+    operators = list;
+    operator_count = count;
 }
 
 /* Loads the plug-in once; leaves the reason when there is no CUDA device. */
@@ -141,23 +147,26 @@ static mb_status source_read(void *self, void *host, const void *address, uint64
     return mb_device_download(self, host, address, bytes);
 }
 
-/* A dry device's range is made of addresses only. */
-static mb_status virtual_reserve(void *self, uint64_t bytes, void **base)
+/* ---- opening and closing ---- */
+
+static mb_op_kernel find_kernel(const mb_named_kernel *list, const char *name)
 {
-    (void)self;
-    (void)bytes;
-    *base = (void *)(uintptr_t)0x10000000000;
+    while (list->name && strcmp(list->name, name) != 0)
+        list++;
+    return list->run;
+}
+
+static mb_status find_kernels(const mb_backend *backend, mb_op_kernel **out)
+{
+    mb_op_kernel *kernels = calloc((size_t)operator_count + 1, sizeof *kernels);
+    if (!kernels)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's kernels");
+    for (int i = 0; i < operator_count; i++)
+        kernels[i] =
+            backend->kernels ? find_kernel(backend->kernels, operators[i].name) : operators[i].run;
+    *out = kernels;
     return MB_STATUS_OK;
 }
-
-static void virtual_unreserve(void *self, void *base, uint64_t bytes)
-{
-    (void)self;
-    (void)base;
-    (void)bytes;
-}
-
-/* ---- opening and closing ---- */
 
 static mb_status open_device(const mb_backend *backend, int index, mb_device **out)
 {
@@ -201,8 +210,13 @@ static mb_status open_device(const mb_backend *backend, int index, mb_device **o
     status = mb_fft_cache_create(device, &device->ffts);
     if (status != MB_STATUS_OK)
         goto fail_pool;
+    status = find_kernels(backend, &device->kernels);
+    if (status != MB_STATUS_OK)
+        goto fail_cache;
     *out = device;
     return MB_STATUS_OK;
+fail_cache:
+    mb_fft_cache_destroy(device->ffts);
 fail_pool:
     mb_pool_destroy(device->pool);
 fail_open:
@@ -218,6 +232,7 @@ static uint64_t close_device(mb_device *device)
     mb_fft_cache_destroy(device->ffts);
     uint64_t left = mb_pool_destroy(device->pool);
     device->backend->close(device->self);
+    free(device->kernels);
     free(device);
     return left;
 }
@@ -297,18 +312,6 @@ mb_status mb_device_open(const char *id, mb_device **out)
     return status;
 }
 
-const mb_fft_record *mb_device_fft_record(const mb_device *device)
-{
-    if (device->record)
-        return &device->record->fft;
-    if (device->facts.compute_capability == 0 || mb_device_record_count() == 0)
-        return NULL;
-    for (int i = 0; i < mb_device_record_count(); i++)
-        if (strcmp(mb_device_record_at(i)->fft.device, device->facts.name) == 0)
-            return &mb_device_record_at(i)->fft;
-    return &mb_device_record_at(0)->fft;
-}
-
 uint64_t mb_devices_close(void)
 {
     uint64_t left = 0;
@@ -322,63 +325,6 @@ uint64_t mb_devices_close(void)
     return left;
 }
 
-mb_status mb_device_open_dry(mb_device *device, uint64_t budget, mb_device **out)
-{
-    mb_device *dry = calloc(1, sizeof *dry);
-    if (!dry)
-        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
-    *dry = *device;
-    dry->real = device->real ? device->real : device;
-    dry->dry = true;
-    dry->silent = true;
-    dry->pinned.live = dry->pinned.peak = 0;
-    mb_pool_stats stats;
-    mb_pool_get_stats(device->pool, &stats);
-    const mb_pool_source source = {
-        .self = dry,
-        .name = "a dry device",
-        .reserve = virtual_reserve,
-        .unreserve = virtual_unreserve,
-        .granularity = device->facts.commit_granularity,
-        .capacity = stats.reserved / 2,
-    };
-    mb_status status = mb_pool_create(&source, budget ? budget : stats.budget, &dry->pool);
-    if (status != MB_STATUS_OK) {
-        free(dry);
-        return status;
-    }
-    *out = dry;
-    return MB_STATUS_OK;
-}
-
-mb_status mb_device_open_dry_copy(mb_device *device, uint64_t room, mb_device **out)
-{
-    mb_device *dry = calloc(1, sizeof *dry);
-    if (!dry)
-        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a device's record");
-    *dry = *device;
-    dry->real = device->real ? device->real : device;
-    dry->dry = true;
-    dry->pinned.refusal = NULL;
-    const mb_pool_source source = {
-        .self = dry, .name = "a dry device", .unreserve = virtual_unreserve};
-    mb_status status = mb_pool_clone(device->pool, &source, room, &dry->pool);
-    if (status != MB_STATUS_OK) {
-        free(dry);
-        return status;
-    }
-    *out = dry;
-    return MB_STATUS_OK;
-}
-
-void mb_device_close_dry(mb_device *dry)
-{
-    if (!dry)
-        return;
-    mb_pool_destroy(dry->pool);
-    free(dry);
-}
-
 /* ---- wrappers ---- */
 
 /* A backend reports MB_STATUS_DEVICE only for failures after which the device cannot be used any
@@ -390,7 +336,7 @@ static mb_status seen(mb_device *device, mb_status status)
     return status;
 }
 
-static mb_status alive(const mb_device *device)
+mb_status mb_device_alive(const mb_device *device)
 {
     return device->dead ? mb_fail(MB_STATUS_DEVICE, NULL,
                                   "%s failed earlier and cannot be used any more in this process; "
@@ -401,44 +347,35 @@ static mb_status alive(const mb_device *device)
 
 mb_status mb_device_upload(mb_device *device, void *to, const void *host, uint64_t bytes)
 {
-    MB_TRY(alive(device));
-    return device->dry ? MB_STATUS_OK
-                       : seen(device, device->backend->upload(device->self, to, host, bytes));
+    MB_TRY(mb_device_alive(device));
+    return seen(device, device->backend->upload(device->self, to, host, bytes));
 }
 
 mb_status mb_device_download(mb_device *device, void *host, const void *from, uint64_t bytes)
 {
-    MB_TRY(alive(device));
-    if (device->dry)
-        return mb_fail(
-            MB_STATUS_DRY_RUN, NULL,
-            "a value was asked for in a dry run, where arrays have no data; where it decides what "
-            "is done next, "
-            "write mb.bound(BOUND, function() return VALUE end): the dry run takes the bound");
+    MB_TRY(mb_device_alive(device));
     return seen(device, device->backend->download(device->self, host, from, bytes));
 }
 
 mb_status mb_device_copy(mb_device *device, void *to, const void *from, uint64_t bytes)
 {
-    MB_TRY(alive(device));
-    return device->dry ? MB_STATUS_OK
-                       : seen(device, device->backend->copy(device->self, to, from, bytes));
+    MB_TRY(mb_device_alive(device));
+    return seen(device, device->backend->copy(device->self, to, from, bytes));
 }
 
 mb_status mb_device_fill(mb_device *device, void *to, int byte, uint64_t bytes)
 {
-    MB_TRY(alive(device));
-    return device->dry ? MB_STATUS_OK
-                       : seen(device, device->backend->fill(device->self, to, byte, bytes));
+    MB_TRY(mb_device_alive(device));
+    return seen(device, device->backend->fill(device->self, to, byte, bytes));
 }
 
 mb_status mb_device_sync(mb_device *device)
 {
-    MB_TRY(alive(device));
-    return device->dry ? MB_STATUS_OK : seen(device, device->backend->sync(device->self));
+    MB_TRY(mb_device_alive(device));
+    return seen(device, device->backend->sync(device->self));
 }
 
-mb_op_kernel mb_device_kernel(mb_device *device, const char *op)
+mb_status mb_device_launch(mb_device *device, mb_op_kernel kernel, const mb_op_call *call)
 {
-    return device->backend->kernel(op);
+    return seen(device, device->backend->launch(device->self, kernel, call));
 }

@@ -29,9 +29,10 @@ struct mb_device {
     mb_pool *pool;
     mb_fft_cache *ffts;
     mb_pinned pinned;
-    mb_device *real; /* dry: the device it stands in for; else NULL */
-    bool dry;        /* plan and account, run nothing */
-    bool dead;       /* a sticky error: every later call says so */
+    /* By the operators' numbers (mb_device_set_operators); NULL: the backend has no such kernel. */
+    mb_op_kernel *kernels;
+    bool dry;  /* plan and account, run nothing (device/dry) */
+    bool dead; /* a sticky error: every later call says so */
     /* its steps are not for the ledger: a dry device opened to ask, or a device that a dry run
     ** replaces */
     bool silent;
@@ -49,23 +50,18 @@ const char *mb_device_cuda_problem(void);
 ** first look-up. */
 void mb_device_set_plugin_folder(const char *folder);
 
-/* A new dry device like `device`, with an empty pool of the same budget (or `budget` when not 0).
-** The caller owns it. */
-mb_status mb_device_open_dry(mb_device *device, uint64_t budget, mb_device **out);
-/* A dry device in the present state of `device`, which may be dry, too: its pool is a clone
-** (mb_pool_clone, which has `room`), so blocks are where they are on the device. */
-mb_status mb_device_open_dry_copy(mb_device *device, uint64_t room, mb_device **out);
-void mb_device_close_dry(mb_device *dry);
+/* The operators, by number: their names and their kernels on the host. Devices that open from then
+** on find their kernels by it. The list must stay. */
+void mb_device_set_operators(const mb_named_kernel *list, int count);
 
 mb_status mb_device_upload(mb_device *device, void *to, const void *host, uint64_t bytes);
 mb_status mb_device_download(mb_device *device, void *host, const void *from, uint64_t bytes);
 mb_status mb_device_copy(mb_device *device, void *to, const void *from, uint64_t bytes);
 mb_status mb_device_fill(mb_device *device, void *to, int byte, uint64_t bytes);
 mb_status mb_device_sync(mb_device *device);
-mb_op_kernel mb_device_kernel(mb_device *device, const char *op);
-/* Recorded FFT work areas and times that hold for the device, or nearly: its own record, else that
-** of a GPU of the same name, else the first. NULL for the host. */
-const struct mb_fft_record *mb_device_fft_record(const mb_device *device);
+/* Fails when the device is dead. */
+mb_status mb_device_alive(const mb_device *device);
+mb_status mb_device_launch(mb_device *device, mb_op_kernel kernel, const mb_op_call *call);
 
 /* Closes every device (arrays must be gone). Returns the number of blocks that were still live. */
 uint64_t mb_devices_close(void);

@@ -5,14 +5,14 @@
 */
 #include "device/fft.h"
 #include "device/device.h"
-#include "device/fft_record.h"
+#include "device/planned/planned_backend.h"
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define KEPT_PLANS 64 /* idle plans beyond this many are dropped when a new one is made */
 
 struct mb_fft_cache {
+    mb_device *device; /* not a dry one */
     pthread_mutex_t lock;
     mb_fft_plan **plans;
     int count, room;
@@ -43,18 +43,13 @@ mb_fft_desc mb_fft_describe(mb_fft_kind kind, int rank, const int64_t *dims, int
 
 mb_status mb_fft_cache_create(mb_device *device, mb_fft_cache **out)
 {
-    (void)device;
     mb_fft_cache *cache = calloc(1, sizeof *cache);
     if (!cache)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for the FFT plan cache");
+    cache->device = device;
     pthread_mutex_init(&cache->lock, NULL);
     *out = cache;
     return MB_STATUS_OK;
-}
-
-static mb_device *owner_of(mb_device *device)
-{
-    return device->real ? device->real : device;
 }
 
 static void destroy_plan(mb_device *device, mb_fft_plan *plan)
@@ -64,7 +59,7 @@ static void destroy_plan(mb_device *device, mb_fft_plan *plan)
 }
 
 /* Drops idle plans, oldest first, until at most `keep` plans are left. */
-static int drop_idle(mb_device *device, mb_fft_cache *cache, int keep)
+static int drop_idle(mb_fft_cache *cache, int keep)
 {
     int dropped = 0;
     while (cache->count > keep) {
@@ -75,7 +70,7 @@ static int drop_idle(mb_device *device, mb_fft_cache *cache, int keep)
                 oldest = i;
         if (oldest < 0)
             break;
-        destroy_plan(device, cache->plans[oldest]);
+        destroy_plan(cache->device, cache->plans[oldest]);
         cache->plans[oldest] = cache->plans[--cache->count];
         dropped++;
     }
@@ -93,9 +88,9 @@ static bool desc_equal(const mb_fft_desc *a, const mb_fft_desc *b)
     return same;
 }
 
-static mb_status make_plan(mb_device *device, mb_fft_cache *cache, const mb_fft_desc *desc,
-                           mb_fft_plan **out)
+static mb_status make_plan(mb_fft_cache *cache, const mb_fft_desc *desc, mb_fft_plan **out)
 {
+    mb_device *device = cache->device;
     if (cache->count == cache->room) {
         int room = cache->room ? cache->room * 2 : 16;
         mb_fft_plan **plans = realloc(cache->plans, (size_t)room * sizeof *plans);
@@ -115,7 +110,7 @@ static mb_status make_plan(mb_device *device, mb_fft_cache *cache, const mb_fft_
         return status;
     }
     if (device->record)
-        mb_fft_record_work(mb_device_fft_record(device), desc, &plan->derived);
+        mb_fft_record_work(&device->record->fft, desc, &plan->derived);
     cache->plans[cache->count++] = plan;
     *out = plan;
     return MB_STATUS_OK;
@@ -123,7 +118,6 @@ static mb_status make_plan(mb_device *device, mb_fft_cache *cache, const mb_fft_
 
 mb_status mb_fft_acquire(mb_device *device, const mb_fft_desc *desc, mb_fft_plan **out)
 {
-    device = owner_of(device);
     if (desc->rank < 1 || desc->rank > 3 || desc->batch < 1)
         return mb_fail(MB_STATUS_INTERNAL, NULL, "FFT of rank %d, batch %lld", desc->rank,
                        (long long)desc->batch);
@@ -139,8 +133,8 @@ mb_status mb_fft_acquire(mb_device *device, const mb_fft_desc *desc, mb_fft_plan
         if (desc_equal(&cache->plans[i]->desc, desc))
             plan = cache->plans[i];
     if (!plan) {
-        drop_idle(device, cache, KEPT_PLANS - 1);
-        status = make_plan(device, cache, desc, &plan);
+        drop_idle(cache, KEPT_PLANS - 1);
+        status = make_plan(cache, desc, &plan);
     }
     if (plan) {
         plan->users++;
@@ -157,7 +151,7 @@ mb_status mb_fft_acquire(mb_device *device, const mb_fft_desc *desc, mb_fft_plan
 
 void mb_fft_release(mb_device *device, mb_fft_plan *plan)
 {
-    mb_fft_cache *cache = owner_of(device)->ffts;
+    mb_fft_cache *cache = device->ffts;
     pthread_mutex_lock(&cache->lock);
     plan->users--;
     pthread_mutex_unlock(&cache->lock);
@@ -165,18 +159,19 @@ void mb_fft_release(mb_device *device, mb_fft_plan *plan)
 
 int mb_fft_cache_drop(mb_device *device, int keep)
 {
-    device = owner_of(device);
+    mb_fft_cache *cache = device->ffts;
+    device = cache->device;
     if (!device->dead)
         device->backend->sync(device->self); /* a plan may still be queued */
-    pthread_mutex_lock(&device->ffts->lock);
-    int dropped = drop_idle(device, device->ffts, keep);
-    pthread_mutex_unlock(&device->ffts->lock);
+    pthread_mutex_lock(&cache->lock);
+    int dropped = drop_idle(cache, keep);
+    pthread_mutex_unlock(&cache->lock);
     return dropped;
 }
 
 int mb_fft_cache_count(mb_device *device)
 {
-    mb_fft_cache *cache = owner_of(device)->ffts;
+    mb_fft_cache *cache = device->ffts;
     pthread_mutex_lock(&cache->lock);
     int count = cache->count;
     pthread_mutex_unlock(&cache->lock);
@@ -185,7 +180,7 @@ int mb_fft_cache_count(mb_device *device)
 
 uint64_t mb_fft_cache_library_bytes(mb_device *device)
 {
-    mb_fft_cache *cache = owner_of(device)->ffts;
+    mb_fft_cache *cache = device->ffts;
     uint64_t bytes = 0;
     pthread_mutex_lock(&cache->lock);
     for (int i = 0; i < cache->count; i++)
@@ -196,7 +191,7 @@ uint64_t mb_fft_cache_library_bytes(mb_device *device)
 
 uint64_t mb_fft_cache_derived(const mb_device *device, const char **how)
 {
-    mb_fft_cache *cache = (device->real ? device->real : device)->ffts;
+    mb_fft_cache *cache = device->ffts;
     pthread_mutex_lock(&cache->lock);
     *how = cache->how;
     uint64_t count = cache->derived;
@@ -215,14 +210,5 @@ void mb_fft_cache_destroy(mb_fft_cache *cache)
 
 mb_status mb_fft_exec(mb_device *device, const mb_fft_plan *plan, void *in, void *out, void *work)
 {
-    /* cuFFT wants complex alignment on the real side, too, and takes its refusal for the end of the
-    ** device. */
-    if (((uintptr_t)in | (uintptr_t)out) % (2 * sizeof(float)) &&
-        strcmp(device->backend->name, "host") != 0)
-        return mb_fail(MB_STATUS_SHAPE, NULL,
-                       "the array is a view that begins at an odd element, which a transform on %s "
-                       "cannot read or write; "
-                       "take a:copy()",
-                       device->id);
     return device->backend->fft_exec(device->self, plan->handle, &plan->desc, in, out, work);
 }

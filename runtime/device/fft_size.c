@@ -4,7 +4,7 @@
 ** (fft_record.h). Pure functions.
 */
 #include "device/device.h"
-#include "device/fft_record.h"
+#include "device/planned/planned_backend.h"
 #include <math.h>
 
 /*

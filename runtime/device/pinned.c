@@ -5,8 +5,6 @@
 #include "device/ledger.h"
 #include <stdio.h>
 
-#define VIRTUAL_BASE UINT64_C(0x40000000000)
-
 static void note(const mb_device *device, int64_t change, uint64_t peak, const char *owner)
 {
     if (mb_ledger_on(device))
@@ -68,14 +66,9 @@ mb_status mb_pinned_alloc(mb_device *device, uint64_t bytes, const char *owner, 
         return mb_fail(MB_STATUS_ARGUMENT, "device", "%s", p->refusal);
     if (p->live > p->limit || bytes > p->limit - p->live)
         return fail_limit(device, bytes);
-    if (!device->dry) {
-        mb_status status = pin(device, bytes, address);
-        if (status != MB_STATUS_OK)
-            return status == MB_STATUS_MEMORY ? fail_refused(p, bytes) : status;
-    } else {
-        *address = (void *)(uintptr_t)(VIRTUAL_BASE + p->placed);
-        p->placed += (bytes + 4095) / 4096 * 4096;
-    }
+    mb_status status = pin(device, bytes, address);
+    if (status != MB_STATUS_OK)
+        return status == MB_STATUS_MEMORY ? fail_refused(p, bytes) : status;
     p->live += bytes;
     if (p->live > p->peak)
         p->peak = p->live;
@@ -85,8 +78,7 @@ mb_status mb_pinned_alloc(mb_device *device, uint64_t bytes, const char *owner, 
 
 void mb_pinned_free(mb_device *device, void *address, uint64_t bytes, const char *owner)
 {
-    if (!device->dry)
-        device->backend->unpin(device->self, address, bytes);
+    device->backend->unpin(device->self, address, bytes);
     uint64_t before = device->pinned.live;
     device->pinned.live -= bytes;
     note(device, -(int64_t)bytes, before, owner);

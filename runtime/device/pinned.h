@@ -20,7 +20,6 @@ typedef struct mb_device mb_device;
 typedef struct mb_pinned {
     uint64_t limit, live, peak;
     uint64_t refuse; /* so many requests are refused as the system would: see mb_pinned_refuse */
-    uint64_t placed; /* of a dry device: addresses handed out so far */
     /* of a dry device whose memory is not planned: why every request fails; else NULL */
     const char *refusal;
 } mb_pinned;

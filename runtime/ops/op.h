@@ -123,26 +123,36 @@ typedef struct mb_op_estimate {
     mb_slot slots[MB_PLAN_MAX_SLOTS];
 } mb_op_estimate;
 
+/* An operator as the registry holds it: what every call needs of the descriptor, looked up once. */
+typedef struct mb_operator {
+    const mb_op *op;
+    int number; /* in the registry, and of its kernel on a device; -1: it is not registered */
+    int array_count;
+    const mb_op_arg *arrays[MB_OP_MAX_ARRAYS]; /* its array arguments, in their order */
+} mb_operator;
+
 /* The registry, sorted by name. */
-int mb_op_count(void);
-const mb_op *mb_op_at(int index);
-const mb_op *mb_op_find(const char *name);
-int mb_op_array_count(const mb_op *op);
-const mb_op_arg *mb_op_array_arg(const mb_op *op, int array_index);
+int mb_operator_count(void);
+const mb_operator *mb_operator_at(int number);
+const mb_operator *mb_operator_find(const char *name);
+/* For an operator that is not in the registry, and so runs on the host alone. */
+mb_operator mb_operator_of(const mb_op *op);
+/* The operator's kernel on the device, or NULL. */
+mb_op_kernel mb_operator_kernel(const mb_operator *entry, const mb_device *device);
 
 /* Sets every member to its default. */
 void mb_op_defaults(const mb_op *op, void *params);
 /* Checks parameter ranges and array specs against the table, then infers results: after this every
-** result spec that the operator will produce is present. `device` decides nothing here. */
-mb_status mb_op_check(const mb_op *op, const void *params, mb_spec *arrays);
+** result spec that the operator will produce is present. */
+mb_status mb_op_check(const mb_operator *entry, const void *params, mb_spec *arrays);
 /* `given` marks results that the caller supplies (they cost nothing); may be NULL. `arrays` holds
 ** the input specs on entry and all specs on return. */
-mb_status mb_op_estimate_memory(const mb_op *op, const void *params, mb_spec *arrays,
+mb_status mb_op_estimate_memory(const mb_operator *entry, const void *params, mb_spec *arrays,
                                 const bool *given, mb_device *device, mb_op_estimate *out);
 /* Runs it. `arrays` holds inputs and given results; results that are NULL are made and stored
 ** there, owned by the caller. On failure nothing made here is left. */
-mb_status mb_op_run(const mb_op *op, const void *params, mb_array **arrays, mb_device *device,
-                    const char *owner);
+mb_status mb_op_run(const mb_operator *entry, const void *params, mb_array **arrays,
+                    mb_device *device, const char *owner);
 
 #ifdef __cplusplus
 }

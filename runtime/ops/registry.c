@@ -10,29 +10,54 @@
 #include "op_registry.inc"
 #undef MB_OP
 
-static const mb_op *const operators[] = {
+static const mb_op *const descriptors[] = {
 #define MB_OP(name) &mb_op_##name,
 #include "op_registry.inc"
 #undef MB_OP
 };
 
-int mb_op_count(void)
+#define COUNT ((int)(sizeof descriptors / sizeof *descriptors))
+
+static mb_operator operators[COUNT];
+static mb_named_kernel host_kernels[COUNT];
+
+mb_operator mb_operator_of(const mb_op *op)
 {
-    return (int)(sizeof operators / sizeof *operators);
+    mb_operator entry = {.op = op, .number = -1};
+    for (const mb_op_arg *arg = op->args; arg->name; arg++)
+        if (arg->kind == MB_ARG_IN || arg->kind == MB_ARG_OUT || arg->kind == MB_ARG_INOUT)
+            entry.arrays[entry.array_count++] = arg;
+    return entry;
 }
 
-const mb_op *mb_op_at(int index)
+/* Before main, or when the library is loaded: devices that open later ask for the kernels. */
+__attribute__((constructor)) static void register_operators(void)
 {
-    return index >= 0 && index < mb_op_count() ? operators[index] : NULL;
+    for (int i = 0; i < COUNT; i++) {
+        operators[i] = mb_operator_of(descriptors[i]);
+        operators[i].number = i;
+        host_kernels[i] = (mb_named_kernel){descriptors[i]->name, descriptors[i]->run_host};
+    }
+    mb_device_set_operators(host_kernels, COUNT);
 }
 
-const mb_op *mb_op_find(const char *name)
+int mb_operator_count(void)
 {
-    int low = 0, high = mb_op_count() - 1;
+    return COUNT;
+}
+
+const mb_operator *mb_operator_at(int number)
+{
+    return number >= 0 && number < COUNT ? &operators[number] : NULL;
+}
+
+const mb_operator *mb_operator_find(const char *name)
+{
+    int low = 0, high = COUNT - 1;
     while (low <= high) {
-        int middle = (low + high) / 2, order = strcmp(name, operators[middle]->name);
+        int middle = (low + high) / 2, order = strcmp(name, descriptors[middle]->name);
         if (order == 0)
-            return operators[middle];
+            return &operators[middle];
         if (order < 0)
             high = middle - 1;
         else
@@ -41,25 +66,11 @@ const mb_op *mb_op_find(const char *name)
     return NULL;
 }
 
-static bool is_array(mb_arg_kind kind)
+mb_op_kernel mb_operator_kernel(const mb_operator *entry, const mb_device *device)
 {
-    return kind == MB_ARG_IN || kind == MB_ARG_OUT || kind == MB_ARG_INOUT;
-}
-
-int mb_op_array_count(const mb_op *op)
-{
-    int count = 0;
-    for (const mb_op_arg *arg = op->args; arg->name; arg++)
-        count += is_array(arg->kind);
-    return count;
-}
-
-const mb_op_arg *mb_op_array_arg(const mb_op *op, int array_index)
-{
-    for (const mb_op_arg *arg = op->args; arg->name; arg++)
-        if (is_array(arg->kind) && array_index-- == 0)
-            return arg;
-    return NULL;
+    if (entry->number >= 0)
+        return device->kernels[entry->number];
+    return device->backend->kernels ? NULL : entry->op->run_host;
 }
 
 void mb_op_defaults(const mb_op *op, void *params)

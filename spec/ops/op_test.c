@@ -3,6 +3,7 @@
 ** cannot run. The build makes this a program, spec/ops/host_only_spec.lua runs it. It prints the
 ** messages, or what went wrong with status 1.
 */
+#include "device/dry/dry_backend.h"
 #include "ops/op_args.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,10 +64,11 @@ static void runs_on_the_host(void)
     float twice[3];
     mb_device *host;
     mb_array *arrays[MB_OP_MAX_ARRAYS] = {NULL};
+    const mb_operator entry = mb_operator_of(&host_only);
     EXPECT(mb_device_open("host", &host) == MB_STATUS_OK);
     EXPECT(mb_array_create(host, MB_F32, &shape, "op_test", &arrays[0]) == MB_STATUS_OK);
     EXPECT(mb_array_upload(arrays[0], values, sizeof values) == MB_STATUS_OK);
-    EXPECT(mb_op_run(&host_only, NULL, arrays, host, "op_test") == MB_STATUS_OK);
+    EXPECT(mb_op_run(&entry, NULL, arrays, host, "op_test") == MB_STATUS_OK);
     EXPECT(mb_array_download(arrays[1], twice, sizeof twice) == MB_STATUS_OK);
     EXPECT(twice[0] == 2 && twice[1] == 4 && twice[2] == 6);
     mb_array_destroy(arrays[1]);
@@ -81,16 +83,17 @@ static void is_refused_elsewhere(const char *id)
     mb_array *arrays[MB_OP_MAX_ARRAYS] = {NULL};
     mb_spec specs[MB_OP_MAX_ARRAYS] = {{true, MB_F32, {1, {3}}}};
     mb_op_estimate estimate;
+    const mb_operator entry = mb_operator_of(&host_only);
     EXPECT(mb_device_open(id, &device) == MB_STATUS_OK);
     EXPECT(mb_device_open_dry(device, 0, &dry) == MB_STATUS_OK);
     EXPECT(mb_array_create(dry, MB_F32, &shape, "op_test", &arrays[0]) == MB_STATUS_OK);
     mb_pool_get_stats(dry->pool, &before);
-    EXPECT(mb_op_run(&host_only, NULL, arrays, dry, "op_test") == MB_STATUS_UNSUPPORTED);
+    EXPECT(mb_op_run(&entry, NULL, arrays, dry, "op_test") == MB_STATUS_UNSUPPORTED);
     printf("%s: %s\n", mb_error_last()->op, mb_error_last()->text);
     mb_error_clear();
     mb_pool_get_stats(dry->pool, &after);
     EXPECT(arrays[1] == NULL && after.live == before.live && after.allocs == before.allocs);
-    EXPECT(mb_op_estimate_memory(&host_only, NULL, specs, NULL, device, &estimate) ==
+    EXPECT(mb_op_estimate_memory(&entry, NULL, specs, NULL, device, &estimate) ==
            MB_STATUS_UNSUPPORTED);
     printf("%s: %s\n", mb_error_last()->op, mb_error_last()->text);
     mb_error_clear();

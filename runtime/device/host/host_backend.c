@@ -4,7 +4,6 @@
 */
 #include "device/host/host_backend.h"
 #include "device/host/host_limits.h"
-#include "ops/op.h"
 #include <errno.h>
 #include <omp.h>
 #include <stdio.h>
@@ -255,10 +254,12 @@ static void host_fft_library(void *self, char *text, size_t bytes)
     snprintf(text, bytes, "%s", mb_host_fft_version());
 }
 
-static mb_op_kernel host_kernel(const char *op)
+/* A kernel skips the rest of its work when the cancel flag is raised: what it leaves is no result. */
+static mb_status host_launch(void *self, mb_op_kernel kernel, const mb_op_call *call)
 {
-    const mb_op *found = mb_op_find(op);
-    return found ? found->run_host : NULL;
+    (void)self;
+    MB_TRY(kernel(call));
+    return mb_cancel_check();
 }
 
 const mb_backend mb_host_backend = {
@@ -290,6 +291,6 @@ const mb_backend mb_host_backend = {
     .fft_create = mb_host_fft_create,
     .fft_destroy = mb_host_fft_destroy,
     .fft_exec = mb_host_fft_exec,
-    .kernel = host_kernel,
+    .launch = host_launch,
     .fft_library = host_fft_library,
 };

@@ -4,9 +4,7 @@
 */
 #include "device/planned/planned_backend.h"
 #include "device/device.h"
-#include "ops/op.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MB_DEVICE_RECORD(name) extern const mb_device_record mb_device_record_##name;
@@ -35,6 +33,18 @@ int mb_device_record_find(const char *name)
         if (strcmp(records[i]->name, name) == 0)
             return i;
     return -1;
+}
+
+const mb_fft_record *mb_device_fft_record(const mb_device *device)
+{
+    if (device->record)
+        return &device->record->fft;
+    if (device->facts.compute_capability == 0 || mb_device_record_count() == 0)
+        return NULL;
+    for (int i = 0; records[i]; i++)
+        if (strcmp(records[i]->fft.device, device->facts.name) == 0)
+            return &records[i]->fft;
+    return &records[0]->fft;
 }
 
 static mb_status refuse(const mb_device_record *record)
@@ -208,24 +218,25 @@ static mb_status planned_fft_exec(void *self, void *plan, const mb_fft_desc *des
     return refuse(self);
 }
 
+static mb_status planned_launch(void *self, mb_op_kernel kernel, const mb_op_call *call)
+{
+    (void)kernel, (void)call;
+    return refuse(self);
+}
+
+/* Stands for every kernel, and is never called. */
 static mb_status planned_run(const mb_op_call *call)
 {
-    return refuse(call->device->self);
+    (void)call;
+    return MB_STATUS_UNSUPPORTED;
 }
 
 /* The operators that have a CUDA kernel, whether the plug-in was built or not. */
-static mb_op_kernel planned_kernel(const char *op)
-{
-    static const char *const names[] = {
-#define MB_CUDA_OP(name) #name,
+static const mb_named_kernel kernels[] = {
+#define MB_CUDA_OP(name) {#name, planned_run},
 #include "cuda_registry.inc"
 #undef MB_CUDA_OP
-        NULL};
-    for (int i = 0; names[i]; i++)
-        if (strcmp(names[i], op) == 0)
-            return planned_run;
-    return NULL;
-}
+    {NULL, NULL}};
 
 static void planned_fft_library(void *self, char *text, size_t bytes)
 {
@@ -262,6 +273,7 @@ const mb_backend mb_planned_backend = {
     .fft_create = planned_fft_create,
     .fft_destroy = planned_fft_destroy,
     .fft_exec = planned_fft_exec,
-    .kernel = planned_kernel,
+    .kernels = kernels,
+    .launch = planned_launch,
     .fft_library = planned_fft_library,
 };

@@ -27,5 +27,8 @@ int mb_device_record_count(void);
 const mb_device_record *mb_device_record_at(int index);
 /* The index of the record with that name, or -1. */
 int mb_device_record_find(const char *name);
+/* Recorded FFT work areas and times that hold for the device, or nearly: its own record, else that
+** of a GPU of the same name, else the first. NULL for the host. */
+const mb_fft_record *mb_device_fft_record(const mb_device *device);
 
 #endif
