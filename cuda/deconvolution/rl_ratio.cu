@@ -18,6 +18,7 @@ __global__ void __launch_bounds__(MB_THREADS) ratio_kernel(ratio_job job)
     const int64_t pitch = job.grid.n[2], nx = job.image.n[2], rows = job.grid.n[0] * job.grid.n[1];
     const int64_t step = DENSE ? 1 : job.grid.step[2], image_step = DENSE ? 1 : job.image.step[2],
                   weight_step = DENSE ? 1 : job.weights.step[2];
+    constexpr int BATCH = DENSE ? MB_BATCH : 1;
     double divergence = 0, blurred = 0;
     MB_ROW_LOOP(row, rows)
     {
@@ -28,11 +29,11 @@ __global__ void __launch_bounds__(MB_THREADS) ratio_kernel(ratio_job job)
         const float *weights = (const float *)job.weights.data;
         if (weights)
             weights += mb_grid_row(&job.weights, z, y);
-        MB_LANE_BATCH_LOOP(first, pitch)
+        MB_LANE_BATCH_LOOP(first, pitch, BATCH)
         {
-            float b[MB_BATCH], v[MB_BATCH], w[MB_BATCH];
+            float b[BATCH], v[BATCH], w[BATCH];
 #pragma unroll
-            for (int k = 0; k < MB_BATCH; k++) {
+            for (int k = 0; k < BATCH; k++) {
                 int64_t x = first + 32 * k;
                 bool inside = !outside && x < nx;
                 b[k] = inside ? line[x * step] : 0;
@@ -40,7 +41,7 @@ __global__ void __launch_bounds__(MB_THREADS) ratio_kernel(ratio_job job)
                 w[k] = inside && weights ? weights[x * weight_step] : 1.0f;
             }
 #pragma unroll
-            for (int k = 0; k < MB_BATCH; k++) {
+            for (int k = 0; k < BATCH; k++) {
                 int64_t x = first + 32 * k;
                 float floored = b[k] > job.eps ? b[k] : job.eps;
                 if (x < pitch)

@@ -17,13 +17,14 @@ struct update_job {
 
 /* DENSE: no tile, and the last axis of every array is dense. */
 template <bool DENSE>
-__global__ void __launch_bounds__(MB_THREADS) update_kernel(update_job job)
+__global__ void __launch_bounds__(MB_THREADS, DENSE ? 3 : 4) update_kernel(update_job job)
 {
     const mb_rl_normaliser &n = job.normaliser;
     const int64_t nx = n.grid[2], rows = n.grid[0] * n.grid[1];
     const int64_t e = DENSE ? 1 : job.estimate.step[2], c = DENSE ? 1 : job.correction.step[2],
                   s = DENSE ? 1 : job.consensus.step[2], g = DENSE ? 1 : job.gradient.step[2];
     const bool tile = !DENSE && job.tile;
+    constexpr int BATCH = DENSE ? MB_BATCH : 1;
     mb_rl_update_cell cell = {0, 0, 0, 0, 0};
     MB_ROW_LOOP(row, rows)
     {
@@ -33,17 +34,17 @@ __global__ void __launch_bounds__(MB_THREADS) update_kernel(update_job job)
         float *correction = (float *)job.correction.data + mb_grid_row(&job.correction, z, y);
         const int64_t agreed = mb_grid_row(&job.consensus, z, y);
         const int64_t gradient = mb_grid_row(&job.gradient, z, y);
-        MB_LANE_BATCH_LOOP(first, nx)
+        MB_LANE_BATCH_LOOP(first, nx, BATCH)
         {
-            float old[MB_BATCH], next[MB_BATCH];
+            float old[BATCH], next[BATCH];
 #pragma unroll
-            for (int k = 0; k < MB_BATCH; k++) {
+            for (int k = 0; k < BATCH; k++) {
                 int64_t x = first + 32 * k;
                 old[k] = x < nx ? estimate[x * e] : 0;
                 next[k] = x < nx ? correction[x * c] : 0;
             }
 #pragma unroll
-            for (int k = 0; k < MB_BATCH; k++) {
+            for (int k = 0; k < BATCH; k++) {
                 int64_t x = first + 32 * k;
                 if (x >= nx)
                     break;
