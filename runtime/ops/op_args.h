@@ -61,6 +61,34 @@
 #define MB_ENUM(member, ...) MB_ENUM_ARG(#member, false, member, __VA_ARGS__)
 #define MB_ENUM_REQUIRED(member, choices, doc) MB_ENUM_ARG(#member, true, member, choices, 0, doc)
 
+/* ---- splits ---- */
+
+/* Elementwise: any of the first three axes. */
+#define MB_SPLIT_ELEMENTS(combine)                                                                 \
+    {                                                                                              \
+        {0, 0, NULL, combine}, {1, 1, NULL, combine}, {2, 2, NULL, combine},                       \
+        {                                                                                          \
+            -1, -1, NULL, MB_COMBINE_NONE                                                          \
+        }                                                                                          \
+    }
+
+/* Slices of a stack: the first of three axes. An array of two axes is one slice and cannot be cut:
+** its halo is all of it. */
+static inline void mb_stack_halo(const void *params, const mb_spec *arrays, int64_t *before,
+                                 int64_t *after)
+{
+    const mb_shape *shape = &arrays[0].shape;
+    (void)params;
+    *before = *after = shape->rank == 3 ? 0 : shape->dims[0];
+}
+#define MB_SPLIT_STACK                                                                             \
+    {                                                                                              \
+        {0, 0, mb_stack_halo, MB_COMBINE_NONE},                                                    \
+        {                                                                                          \
+            -1, -1, NULL, MB_COMBINE_NONE                                                          \
+        }                                                                                          \
+    }
+
 /* ---- the descriptor: what most operators' files name alike ---- */
 
 #define MB_OP_PARTS                                                                                \

@@ -210,11 +210,9 @@ const mb_op mb_op_binary = {
     .name = "binary",
     .summary = "Elementwise arithmetic of two arrays, or of an array and a number.",
     .doc = "add, sub, mul: all types; integers wrap around. div: real and complex. min, max: real "
-           "and integer, NaN wins. "
-           "pow: real.\n"
+           "and integer, NaN wins. pow: real.\n"
            "Both arrays have the same dtype; shapes broadcast as in numpy. A number takes the "
-           "dtype of the array; for "
-           "integer arrays it must be a value of that type.\n"
+           "dtype of the array; for integer arrays it must be a value of that type.\n"
            "The operators + - * / ^ of arrays are this function.",
     .category = "array",
     MB_OP_PARTS,

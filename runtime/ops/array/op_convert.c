@@ -28,10 +28,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_ANY_DTYPE, 0, MB_MAX_RANK, "same shape as a"),
     {.name = NULL}};
 
-static const mb_op_split split[] = {{.axis = 0, .result_axis = 0},
-                                    {.axis = 1, .result_axis = 1},
-                                    {.axis = 2, .result_axis = 2},
-                                    {.axis = -1}};
+static const mb_op_split split[] = MB_SPLIT_ELEMENTS(MB_COMBINE_NONE);
 
 static const char *const samples[] = {
     "{inputs = {{'u16', 3, 5, 17}}, params = {dtype = 'f32', scale = 0.5, offset = -1}}",
@@ -46,8 +43,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
         mb_dtype_kind((mb_dtype)p->dtype) != MB_CLASS_COMPLEX)
         return mb_fail(MB_STATUS_DTYPE, "dtype",
                        "cannot convert %s to %s: a complex value has two parts; take the real or "
-                       "imaginary part as a "
-                       "view first, or unary 'abs' for the magnitude",
+                       "imaginary part as a view first, or unary 'abs' for the magnitude",
                        mb_dtype_name(a->dtype), mb_dtype_name((mb_dtype)p->dtype));
     arrays[MB_CONVERT_RESULT] = (mb_spec){true, (mb_dtype)p->dtype, a->shape};
     return MB_STATUS_OK;
@@ -246,8 +242,8 @@ const mb_op mb_op_convert = {
     .name = "convert",
     .summary = "Changes the element type, with optional linear scaling; also the strided copy.",
     .doc = "result = value * scale + offset, computed in double precision. Integer results are "
-           "rounded to nearest (ties "
-           "to even) and clamped to the range of the type; NaN becomes 0.\n"
+           "rounded to nearest (ties to even) and clamped to the range of the type; NaN becomes "
+           "0.\n"
            "Real to complex sets the imaginary part to 0; complex to real is an error.\n"
            "With the dtype of the input this is a dense copy of any view: permuted, reversed, "
            "stepped or broadcast.",

@@ -85,8 +85,7 @@ const mb_op mb_op_crop = {
     .name = "crop",
     .summary = "A dense copy of the middle of an array.",
     .doc = "Takes before and after elements off every axis: one number per axis or one for all; or "
-           "shape says what is left. Undoes pad. A view (a:view) does "
-           "the same without copying.",
+           "shape says what is left. Undoes pad. A view (a:view) does the same without copying.",
     .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,

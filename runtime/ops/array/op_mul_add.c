@@ -24,8 +24,8 @@ static const mb_op_arg args[] = {
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 5, 17}, {'f32', 5, 17}}, params = {a = 3, b = 5}}",
-    "{inputs = {{'f32', 30, 45}, {'f32', 22, 40}}, params = {a = 0.5, b = 1.7, "
-    "region = {10, 20, 15, 24}, other_region = {2, 12, 20, 29}}}",
+    "{inputs = {{'f32', 30, 45}, {'f32', 22, 40}}, params = {a = 0.5, b = 1.7, region = {10, 20, "
+    "15, 24}, other_region = {2, 12, 20, 29}}}",
     "{inputs = {{'f32', 9, 300}, {'f32', 4, 7}}, params = {a = 0, b = -1, region = {5, 9, 2, 9}}}",
     NULL};
 

@@ -24,8 +24,8 @@ static const mb_op_arg args[] = {
      .rank_max = 2, /* a list of pairs is accepted */
      .offset = offsetof(PARAMS, value),
      .doc =
-         "mode constant: the constant (default 0), or {before, after}, or one such pair per axis,"
-         " {{1, 2}, {3, 4}}; a corner takes the constant of the last axis"},
+         "mode constant: the constant (default 0), or {before, after}, or one such pair per axis, "
+         "{{1, 2}, {3, 4}}; a corner takes the constant of the last axis"},
     MB_VECTOR_OPTION(rows_index, 1, INT32_MAX, NULL,
                      "mode custom: for each result row the row of a that it shows, 1-based"),
     MB_VECTOR_OPTION(cols_index, 1, INT32_MAX, NULL,
@@ -261,9 +261,8 @@ const mb_op mb_op_pad = {
     .doc =
         "before and after are element counts, one per axis or one number for all axes; or shape "
         "says what results. Modes as numpy.pad:\n"
-        "constant 0 0 | a b c | 0 0, edge a a | a b c | c c, reflect c b | a b c | b a, "
-        "symmetric b a | a b c | c b, "
-        "wrap b c | a b c | a b. Pads may be longer than the axis.\n"
+        "constant 0 0 | a b c | 0 0, edge a a | a b c | c c, reflect c b | a b c | b a, symmetric "
+        "b a | a b c | c b, wrap b c | a b c | a b. Pads may be longer than the axis.\n"
         "custom: result[..., y, x] = a[..., rows_index[y], cols_index[x]], e.g. a pad and a roll "
         "to FFT order in one; an axis without an index array stays as it is.",
     .reference = "numpy.pad",

@@ -21,10 +21,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{values below the range, values above it, NaN}"),
     {.name = NULL}};
 
-static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .combine = MB_COMBINE_SUM},
-                                    {.axis = 1, .result_axis = 1, .combine = MB_COMBINE_SUM},
-                                    {.axis = 2, .result_axis = 2, .combine = MB_COMBINE_SUM},
-                                    {.axis = -1}};
+static const mb_op_split split[] = MB_SPLIT_ELEMENTS(MB_COMBINE_SUM);
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {dtype = 'u16', low = 0.1, high = 0.8}}",
@@ -106,9 +103,9 @@ const mb_op mb_op_quantize = {
     .name = "quantize",
     .summary = "Stores f32 values in fewer bits, and counts those that do not fit.",
     .doc =
-        "u8, u16: low is stored as 0 and high as the largest number, values between as the "
-        "nearest number; stored * (high - low) / largest + low gives them back. What lies below "
-        "or above is clamped, NaN becomes 0.\n"
+        "u8, u16: low is stored as 0 and high as the largest number, values between as the nearest "
+        "number; stored * (high - low) / largest + low gives them back. What lies below or above "
+        "is clamped, NaN becomes 0.\n"
         "f16: low is stored as 0 and high as 1, so by default values are stored as they are. What "
         "is beyond +-65504 is clamped, NaN stays; below 6e-5 accuracy is lost.\n"
         "counts says how many values were below, above and NaN.",

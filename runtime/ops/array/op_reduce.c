@@ -330,8 +330,8 @@ const mb_op mb_op_reduce = {
     .summary = "Sum, minimum, maximum, mean or norm, over all elements or along one axis.",
     .doc =
         "Computed and returned in double precision whatever the input (c128 for sum and mean of "
-        "complex arrays), in a fixed "
-        "order: the same result for any number of threads. NaN wins in min and max.\n"
+        "complex arrays), in a fixed order: the same result for any number of threads. NaN wins in "
+        "min and max.\n"
         "The result has no such axis; over all elements it is a scalar array, read with item().\n"
         "An empty sum is 0, an empty mean NaN, an empty min or max an error.",
     .category = "array",

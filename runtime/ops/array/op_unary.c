@@ -25,10 +25,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", ACCEPTED, 0, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
 
-static const mb_op_split split[] = {{.axis = 0, .result_axis = 0},
-                                    {.axis = 1, .result_axis = 1},
-                                    {.axis = 2, .result_axis = 2},
-                                    {.axis = -1}};
+static const mb_op_split split[] = MB_SPLIT_ELEMENTS(MB_COMBINE_NONE);
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 5, 7}}, params = {fn = 'exp'}}",
                                       "{inputs = {{'i32', 17}}, params = {fn = 'square'}}",
@@ -166,8 +163,8 @@ const mb_op mb_op_unary = {
     .summary = "Elementwise functions: neg, abs, exp, log, sqrt, square, reciprocal.",
     .doc =
         "neg, abs and square take every type (neg no unsigned one); the others f32 and f64. abs of "
-        "a complex array is its "
-        "magnitude, f32 or f64. Values outside a function's domain give NaN or infinity, as in C.",
+        "a complex array is its magnitude, f32 or f64. Values outside a function's domain give NaN "
+        "or infinity, as in C.",
     .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,

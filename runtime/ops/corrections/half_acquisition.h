@@ -18,6 +18,10 @@
 #include "ops/op.h"
 #include <math.h>
 
+#define MB_HALF_ACQUISITION_CENTER_ARG                                                             \
+    MB_FLOAT_REQUIRED(center, MB_ANY, 0, "px",                                                     \
+                      "rotation axis, 0-based, at least a pixel from the middle of the detector")
+
 typedef struct mb_half_acquisition {
     int64_t cols;     /* W */
     int64_t extended; /* E */

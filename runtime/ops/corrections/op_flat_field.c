@@ -254,11 +254,10 @@ const mb_op mb_op_flat_field = {
     .name = "flat_field",
     .summary = "Raw frames to transmission: (data - dark) / (flat - dark).",
     .doc = "The dark and the flat frame are the mean (in double precision) or the median over "
-           "darks and flats. Without darks "
-           "the dark is 0, without flats the denominator is 1.\n"
+           "darks and flats. Without darks the dark is 0, without flats the denominator is 1.\n"
            "flat - dark below floor is raised to floor; results that are not finite are replaced "
-           "by nonfinite. counts says "
-           "how often: {samples replaced, detector pixels raised, samples <= 0 among the rest}.\n"
+           "by nonfinite. counts says how often: {samples replaced, detector pixels raised, "
+           "samples <= 0 among the rest}.\n"
            "Cut along rows, all three stacks are cut alike.",
     .reference = "(I - D) / (F - D)",
     .category = "corrections",

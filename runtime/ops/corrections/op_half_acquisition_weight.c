@@ -13,8 +13,7 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("sino", MB_BIT(MB_F32), 1, 3,
                 "sinograms over a whole turn; the last axis is the detector"),
-    MB_FLOAT_REQUIRED(center, MB_ANY, 0, "px",
-                      "rotation axis, 0-based, a pixel or more from the middle of the detector"),
+    MB_HALF_ACQUISITION_CENTER_ARG,
     MB_BOOL(extend, false,
             "add columns of zeros beyond the axis, up to the width of the whole field of view"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3,
@@ -108,14 +107,14 @@ const mb_op mb_op_half_acquisition_weight = {
                "to one.",
     .doc =
         "A half acquisition is a whole turn with the axis near an edge of the detector. With W "
-        "columns and the axis at a columns from the far edge, the field of view is E = floor(2a) "
-        "+ 1 columns wide; the weight is 1 where a ray is seen once and falls linearly to 0 at "
-        "the near edge where it is seen twice: w(t) + w(2a - t) = 1.\n"
-        "extend makes rows E wide, with zeros behind the near edge (in front, for a left axis: "
-        "the axis is then at center + E - W). Weighted and extended rows, filtered and "
-        "back-projected over the whole turn with scale 2 pi / angles, are exactly the "
-        "reconstruction from the complete rows, without stitching or pairing of angles: a filter "
-        "applied before the weights would see the edge of the detector instead.",
+        "columns and the axis at a columns from the far edge, the field of view is E = floor(2a) + "
+        "1 columns wide; the weight is 1 where a ray is seen once and falls linearly to 0 at the "
+        "near edge where it is seen twice: w(t) + w(2a - t) = 1.\n"
+        "extend makes rows E wide, with zeros behind the near edge (in front, for a left axis: the "
+        "axis is then at center + E - W). Weighted and extended rows, filtered and back-projected "
+        "over the whole turn with scale 2 pi / angles, are exactly the reconstruction from the "
+        "complete rows, without stitching or pairing of angles: a filter applied before the "
+        "weights would see the edge of the detector instead.",
     .reference = "Wang, X-ray micro-CT with a displaced detector array, Med. Phys. 29 (2002) 1634",
     .category = "corrections",
     MB_OP_PARTS,

@@ -18,10 +18,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
 
-static const mb_op_split split[] = {{.axis = 0, .result_axis = 0},
-                                    {.axis = 1, .result_axis = 1},
-                                    {.axis = 2, .result_axis = 2},
-                                    {.axis = -1}};
+static const mb_op_split split[] = MB_SPLIT_ELEMENTS(MB_COMBINE_NONE);
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 5, 17}}}",
                                       "{inputs = {{'f32', 101}}, params = {min = 0.1, max = 0.9}}",
@@ -117,8 +114,7 @@ const mb_op mb_op_minus_log = {
     .name = "minus_log",
     .summary = "Transmission to attenuation: -ln(clip(a, min, max)).",
     .doc = "Values below min and above max are clipped before the logarithm; NaN stays NaN. Units: "
-           "none in, optical depth "
-           "out. May run in place.",
+           "none in, optical depth out. May run in place.",
     .reference = "Beer and Lambert: I = I0 exp(-integral of mu)",
     .category = "corrections",
     MB_OP_PARTS,

@@ -12,23 +12,14 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("sino", MB_BIT(MB_F32), 2, 3,
                 "sinograms over a whole turn (row, angle, column), or one (angle, column)"),
-    MB_FLOAT_REQUIRED(center, MB_ANY, 0, "px",
-                      "rotation axis, 0-based, a pixel or more from the middle of the detector"),
+    MB_HALF_ACQUISITION_CENTER_ARG,
     MB_INT(half, 0, 1 << 30, 0, "angles",
            "how many angles make half a turn; 0: half of them, rounded up"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3,
                  "sinograms over half a turn, E = floor(2a) + 1 columns"),
     {.name = NULL}};
 
-/* Only rows can be cut: a 2-D sinogram's first axis are its angles. */
-static void halo(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
-{
-    const mb_shape *shape = &arrays[MB_STITCH_HALF_ACQUISITION_SINO].shape;
-    (void)params;
-    *before = *after = shape->rank == 3 ? 0 : shape->dims[0];
-}
-
-static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .halo = halo}, {.axis = -1}};
+static const mb_op_split split[] = MB_SPLIT_STACK;
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 6, 17}}, params = {center = 12.25}}",

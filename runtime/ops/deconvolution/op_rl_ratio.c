@@ -23,8 +23,8 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 4, 6, 10, low = 0.5}, {'f32', 3, 5, 7}}, params = {metrics = true}}",
     "{inputs = {{'f32', 6, 10, low = 0.5}, {'u16', 5, 9}, {'f32', 5, 9}}, params = {eps = 0.6}}",
     "{inputs = {{'f32', 12, low = 0.5}, {'f32', 11}, {'f32', 11}}, params = {metrics = true}}",
-    "{inputs = {{'f32', 4, 6, 10, low = 0.5}, {'f32', 4, 6, 10}}, "
-    "params = {tile = true, metrics = true}}",
+    "{inputs = {{'f32', 4, 6, 10, low = 0.5}, {'f32', 4, 6, 10}}, params = {tile = true, metrics = "
+    "true}}",
     "{inputs = {{'f32', 12, low = 0.5}, {'u8', 12}}, params = {tile = true, metrics = true}}",
     NULL};
 

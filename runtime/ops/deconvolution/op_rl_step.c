@@ -35,14 +35,14 @@ static const mb_op_arg args[] = {
 /* eps is of the size of the blurred values: below it the step would depend on how they were
 ** rounded. */
 static const char *const samples[] = {
-    "{inputs = {{'f32', 4, 6, 9}, {'f32', 4, 6, 10}, {'c64', 4, 6, 5}, {'f32', 4, 6, 9}}, "
-    "params = {eps = 40, metrics = true}}",
+    "{inputs = {{'f32', 4, 6, 9}, {'f32', 4, 6, 10}, {'c64', 4, 6, 5}, {'f32', 4, 6, 9}}, params = "
+    "{eps = 40, metrics = true}}",
     "{inputs = {estimate = {'f32', 8, 9, 12}, work = {'f32', 8, 9, 14}, otf = {'c64', 8, 9, 7}, "
-    "image = {'u16', 5, 6, 10}, table = {'f64', 4, 4, 3}}, "
-    "params = {window = {5, 6, 10}, center = {1, 2, 0}, floor = 0, eps = 200}}",
-    "{inputs = {estimate = {'f32', 8, 9}, work = {'f32', 8, 10}, otf = {'c64', 8, 5}, "
-    "image = {'u8', 7, 8}, weights = {'f32', 7, 8}, normaliser = {'f32', 8, 9, low = 0.5}, "
-    "gradient = {'f32', 8, 9, low = -1}}, params = {eps = 10, min = 0.1}}",
+    "image = {'u16', 5, 6, 10}, table = {'f64', 4, 4, 3}}, params = {window = {5, 6, 10}, center = "
+    "{1, 2, 0}, floor = 0, eps = 200}}",
+    "{inputs = {estimate = {'f32', 8, 9}, work = {'f32', 8, 10}, otf = {'c64', 8, 5}, image = "
+    "{'u8', 7, 8}, weights = {'f32', 7, 8}, normaliser = {'f32', 8, 9, low = 0.5}, gradient = "
+    "{'f32', 8, 9, low = -1}}, params = {eps = 10, min = 0.1}}",
     NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
@@ -117,10 +117,10 @@ const mb_op mb_op_rl_step = {
     .summary = "Richardson-Lucy: one iteration, in place, with its metrics.",
     .doc = "The same as apply_otf on work, rl_ratio with the image, apply_otf with conj, and "
            "rl_update of the estimate; options and metrics are theirs.\n"
-           "work holds the estimate on entry, as embed puts it there, and afterwards what the "
-           "next step takes, not always the estimate; extrapolate may change both between steps. "
-           "On a GPU, grids that apply_otf transforms by passes of its own need the memory about "
-           "half as often as the four operators.",
+           "work holds the estimate on entry, as embed puts it there, and afterwards what the next "
+           "step takes, not always the estimate; extrapolate may change both between steps. On a "
+           "GPU, grids that apply_otf transforms by passes of its own need the memory about half "
+           "as often as the four operators.",
     .reference = "W. H. Richardson, J. Opt. Soc. Am. 62, 55 (1972); L. B. Lucy, Astron. J. 79, 745 "
                  "(1974)",
     .category = "deconvolution",

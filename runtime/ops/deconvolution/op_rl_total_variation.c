@@ -21,8 +21,7 @@ static const mb_op_arg args[] = {
 static const char *const samples[] = {
     "{inputs = {{'f32', 4, 5, 7}, {'f32', 4, 5, 8}}, params = {lambda = 0.05, epsilon = 0.1}}",
     "{inputs = {{'f32', 6, 8}, {'f32', 6, 10}}, params = {lambda = 0.1, epsilon = 0.1, spacing = "
-    "{3, "
-    "1}}}",
+    "{3, 1}}}",
     NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)

@@ -185,16 +185,15 @@ const mb_op mb_op_rl_update = {
     .doc = "The new estimate also replaces the correction, on the padded rows of the next "
            "transform.\n"
            "Without table and normaliser the normaliser is 1 (circular). With `table`, "
-           "summed_area(psf), the normaliser is the back-projection of the window, by look-ups: "
-           "no array of the image's size is needed. With `normaliser` it is that array (bad "
-           "pixels).\n"
+           "summed_area(psf), the normaliser is the back-projection of the window, by look-ups: no "
+           "array of the image's size is needed. With `normaliser` it is that array (bad pixels).\n"
            "With `first`, estimate and correction are tiles of one shape, views of any strides, "
            "and correction stays as it is.\n"
            "With `gradient` the step of Biggs and Andrews needs no other array: the factor of "
            "their extrapolation is metric 4 over metric 5.",
     .reference =
-        "L. B. Lucy, Astron. J. 79, 745 (1974); M. Bertero, P. Boccacci, Astron. Astrophys. "
-        "437, 369 (2005); D. S. C. Biggs, M. Andrews, Appl. Opt. 36, 1766 (1997)",
+        "L. B. Lucy, Astron. J. 79, 745 (1974); M. Bertero, P. Boccacci, Astron. Astrophys. 437, "
+        "369 (2005); D. S. C. Biggs, M. Andrews, Appl. Opt. 36, 1766 (1997)",
     .category = "deconvolution",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,

@@ -25,8 +25,7 @@ static const mb_op_arg args[] = {
 static const char *const samples[] = {
     "{inputs = {{'c64', 3, 5, 7}, {'c64', 3, 5, 7}}, params = {lambda = 0.1}}",
     "{inputs = {{'c64', 4, 9}, {'c64', 4, 9, low = 0.2}}, params = {laplacian = true, n = 17, "
-    "scale "
-    "= 0.25}}",
+    "scale = 0.25}}",
     NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
@@ -84,8 +83,8 @@ const mb_op mb_op_wiener_filter = {
     .doc = "a becomes a conj(H) / (|H|^2 + lambda r) scale, with r = 1, or with `laplacian` the "
            "square of the discrete Laplacian's eigenvalue.",
     .reference =
-        "N. Wiener, Extrapolation, Interpolation, and Smoothing of Stationary Time Series, "
-        "1949; A. N. Tikhonov, V. Y. Arsenin, Solutions of Ill-Posed Problems, 1977",
+        "N. Wiener, Extrapolation, Interpolation, and Smoothing of Stationary Time Series, 1949; "
+        "A. N. Tikhonov, V. Y. Arsenin, Solutions of Ill-Posed Problems, 1977",
     .category = "deconvolution",
     MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,

@@ -98,8 +98,8 @@ const mb_op mb_op_apply_otf = {
            "of points: let otf or scale carry 1/N.\n"
            "On a GPU, grids of three axes whose extents are powers of two (16 to 2048, 64 to 2048, "
            "128 to 4096) take passes of our own, which join the product to the transforms along "
-           "the first axis and need no work area; the largest of them only where a block has "
-           "the shared memory. Other grids go through the library.",
+           "the first axis and need no work area; the largest of them only where a block has the "
+           "shared memory. Other grids go through the library.",
     .reference = "convolution theorem",
     .category = "fft",
     MB_OP_PARTS,

@@ -3,13 +3,13 @@
 ** result c64, same shape.
 */
 #include "ops/fft/op_fft.h"
-#include "ops/op_args.h"
+#include "ops/fft/trailing_axes.h"
 
 #define PARAMS mb_fft_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "complex array"),
-    MB_INT(axes, 1, 3, 1, NULL, "how many trailing axes to transform"),
+    MB_TRAILING_ARG,
     MB_BOOL(inverse, false, "exp(+2 pi i jk/n) instead of exp(-2 pi i jk/n)"),
     MB_BOOL(normalise, true, "divide an inverse by its number of points"),
     MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, MB_MAX_RANK, "same shape; may be a"),
@@ -24,13 +24,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_fft_params *p = params;
     const mb_shape *shape = &arrays[MB_FFT_OP_A].shape;
-    if (p->axes > shape->rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "axes", "axes is %lld and the array has %d",
-                       (long long)p->axes, shape->rank);
-    for (int i = shape->rank - (int)p->axes; i < shape->rank; i++)
-        if (shape->dims[i] < 1)
-            return mb_fail(MB_STATUS_SHAPE, "a",
-                           "axis %d is empty; a transform needs at least one point", i + 1);
+    MB_TRY(mb_trailing_check(shape, p->axes));
     arrays[MB_FFT_OP_RESULT] = arrays[MB_FFT_OP_A];
     return MB_STATUS_OK;
 }
@@ -39,11 +33,10 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
     const mb_fft_params *p = params;
     const mb_shape *shape = &arrays[MB_FFT_OP_A].shape;
-    int64_t batch = (int64_t)mb_shape_elements(shape) / mb_fft_op_points(shape, p->axes);
-    const int64_t *dims = shape->dims + shape->rank - p->axes;
+    const int64_t last = shape->dims[shape->rank - 1];
     mb_fft_kind kind = p->inverse ? MB_FFT_C2C_INVERSE : MB_FFT_C2C_FORWARD;
-    mb_fft_desc in_place = mb_fft_describe(kind, (int)p->axes, dims, batch, true);
-    mb_fft_desc apart = mb_fft_describe(kind, (int)p->axes, dims, batch, false);
+    mb_fft_desc in_place = mb_trailing_describe(kind, shape, p->axes, last, true);
+    mb_fft_desc apart = mb_trailing_describe(kind, shape, p->axes, last, false);
     int work;
     mb_planner_fft(planner, &in_place, "in-place work", 0, 0, &work);
     if (planner->device->facts.compute_capability == 0)
@@ -57,15 +50,9 @@ static mb_status run_host(const mb_op_call *call)
     mb_array *result = call->arrays[MB_FFT_OP_RESULT];
     int which = a->data == result->data ? MB_FFT_OP_IN_PLACE : MB_FFT_OP_APART;
     MB_TRY(mb_fft_exec(call->device, call->ffts[which], a->data, result->data, call->slots[which]));
-    if (p->inverse && p->normalise) {
-        float *values = result->data,
-              factor = (float)(1.0 / (double)mb_fft_op_points(&a->shape, p->axes));
-        int64_t count = 2 * (int64_t)mb_array_elements(result);
-        int threads = count < 65536 ? 1 : call->device->facts.threads;
-#pragma omp parallel for simd schedule(static) num_threads(threads)
-        for (int64_t i = 0; i < count; i++)
-            values[i] *= factor;
-    }
+    if (p->inverse && p->normalise)
+        mb_trailing_normalise(call->device, result->data, 2 * (int64_t)mb_array_elements(result),
+                              mb_fft_op_points(&a->shape, p->axes));
     return MB_STATUS_OK;
 }
 
@@ -73,8 +60,7 @@ const mb_op mb_op_fft = {
     .name = "fft",
     .summary = "Complex Fourier transform over the last one, two or three axes.",
     .doc = "Forward unnormalised; an inverse is divided by its number of points unless normalise = "
-           "false. Leading axes are a batch. "
-           "Single precision; in place with out = a.",
+           "false. Leading axes are a batch. Single precision; in place with out = a.",
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
     .category = "fft",
     MB_OP_PARTS,

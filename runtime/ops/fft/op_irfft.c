@@ -4,14 +4,14 @@
 ** such a transform; here it is kept, by a copy in scratch, unless the caller says consume.
 */
 #include "ops/fft/op_irfft.h"
-#include "ops/op_args.h"
+#include "ops/fft/trailing_axes.h"
 #include <string.h>
 
 #define PARAMS mb_irfft_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum (..., n/2 + 1)"),
-    MB_INT(axes, 1, 3, 1, NULL, "how many trailing axes to transform"),
+    MB_TRAILING_ARG,
     MB_INT(n, 0, 1e15, 0, NULL, "samples per row of the result; 0 = 2 * (m - 1), the even one"),
     MB_BOOL(consume, false, "the contents of a may be lost: saves a scratch copy of it"),
     MB_BOOL(
@@ -31,13 +31,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
     const mb_shape *shape = &arrays[MB_IRFFT_A].shape;
     mb_spec result = {true, MB_F32, *shape};
     int64_t m = shape->dims[shape->rank - 1], n = mb_irfft_extent(p, m);
-    if (p->axes > shape->rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "axes", "axes is %lld and the array has %d",
-                       (long long)p->axes, shape->rank);
-    for (int i = shape->rank - (int)p->axes; i < shape->rank; i++)
-        if (shape->dims[i] < 1)
-            return mb_fail(MB_STATUS_SHAPE, "a",
-                           "axis %d is empty; a transform needs at least one point", i + 1);
+    MB_TRY(mb_trailing_check(shape, p->axes));
     if (n < 1 || n / 2 + 1 != m)
         return mb_fail(MB_STATUS_ARGUMENT, "n",
                        "a spectrum of %lld is that of n = %lld or %lld, not %lld", (long long)m,
@@ -51,18 +45,13 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
     const mb_irfft_params *p = params;
     const mb_shape *shape = &arrays[MB_IRFFT_A].shape;
-    int64_t dims[3] = {0}, batch = 1;
-    uint64_t copy = mb_bytes_mul(mb_shape_elements(shape), 8);
-    mb_fft_desc desc;
-    int work, first = shape->rank - (int)p->axes;
-    for (int i = 0; i < first; i++)
-        batch *= shape->dims[i];
-    for (int i = 0; i < p->axes; i++)
-        dims[i] = shape->dims[first + i];
-    dims[p->axes - 1] = mb_irfft_extent(p, dims[p->axes - 1]);
-    desc = mb_fft_describe(MB_FFT_C2R, (int)p->axes, dims, batch, p->in_place);
+    const int64_t last = mb_irfft_extent(p, shape->dims[shape->rank - 1]);
+    mb_fft_desc desc = mb_trailing_describe(MB_FFT_C2R, shape, p->axes, last, p->in_place);
+    int work;
     mb_planner_fft(planner, &desc, "work", 0, 0, &work);
-    mb_planner_slot(planner, "copy", p->in_place || p->consume ? 0 : copy, 0, 0);
+    mb_planner_slot(planner, "copy",
+                    p->in_place || p->consume ? 0 : mb_bytes_mul(mb_shape_elements(shape), 8), 0,
+                    0);
 }
 
 static mb_status run_host(const mb_op_call *call)
@@ -79,14 +68,9 @@ static mb_status run_host(const mb_op_call *call)
         memcpy(copy, a->data, mb_array_bytes(a));
     MB_TRY(mb_fft_exec(call->device, call->ffts[MB_IRFFT_FFT], copy ? copy : a->data, result->data,
                        call->slots[MB_IRFFT_WORK]));
-    if (p->normalise) {
-        float *values = result->data, factor = (float)(1.0 / (double)mb_irfft_points(p, &a->shape));
-        int64_t count = (int64_t)mb_array_elements(result);
-        int threads = count < 65536 ? 1 : call->device->facts.threads;
-#pragma omp parallel for simd schedule(static) num_threads(threads)
-        for (int64_t i = 0; i < count; i++)
-            values[i] *= factor;
-    }
+    if (p->normalise)
+        mb_trailing_normalise(call->device, result->data, (int64_t)mb_array_elements(result),
+                              mb_irfft_points(p, &a->shape));
     return MB_STATUS_OK;
 }
 
@@ -95,11 +79,9 @@ const mb_op mb_op_irfft = {
     .summary = "Complex-to-real Fourier transform over the last one, two or three axes: the "
                "inverse of rfft.",
     .doc = "Divided by the number of points unless normalise = false. n tells an odd last extent, "
-           "which the spectrum does not show. "
-           "consume = true saves the scratch copy that keeps a.\n"
+           "which the spectrum does not show. consume = true saves the scratch copy that keeps a.\n"
            "In place (in_place = true, out = the memory of a seen as real) rows of the result have "
-           "2 * (n/2 + 1) elements, of "
-           "which n are samples.",
+           "2 * (n/2 + 1) elements, of which n are samples.",
     .reference = "x[j] = 1/n sum over k of X[k] exp(2 pi i jk/n)",
     .category = "fft",
     MB_OP_PARTS,

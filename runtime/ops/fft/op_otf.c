@@ -142,8 +142,8 @@ const mb_op mb_op_otf = {
     .summary = "Transfer function of a point spread function on a grid of any size.",
     .doc =
         "The sample at `center` becomes the origin of the grid; the others follow by wrapped "
-        "index, and those that land on the same place are added. The result is the half "
-        "spectrum that rfft over all axes would give of that grid.\n"
+        "index, and those that land on the same place are added. The result is the half spectrum "
+        "that rfft over all axes would give of that grid.\n"
         "Without a center it is the middle, (n - 1) / 2 rounded down, the convention of "
         "scipy.signal's mode same; numpy's fftshift puts the origin at n / 2 rounded down, which "
         "differs for even extents.",

@@ -4,14 +4,14 @@
 ** (..., 2 * (n/2 + 1)), and out is the same memory seen as complex numbers.
 */
 #include "ops/fft/op_rfft.h"
-#include "ops/op_args.h"
+#include "ops/fft/trailing_axes.h"
 
 #define PARAMS mb_rfft_params
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 1, MB_MAX_RANK,
                 "real array; with in_place its last extent is 2 * (n/2 + 1)"),
-    MB_INT(axes, 1, 3, 1, NULL, "how many trailing axes to transform"),
+    MB_TRAILING_ARG,
     MB_BOOL(in_place, false, "out is the memory of a, seen as complex"),
     MB_INT(n, 0, 1e15, 0, NULL,
            "in_place: samples per row; 0 = the last extent less 2, the even one"),
@@ -28,13 +28,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
     const mb_shape *shape = &arrays[MB_RFFT_A].shape;
     mb_spec result = {true, MB_C64, *shape};
     int64_t last = shape->dims[shape->rank - 1], n = mb_rfft_samples(p, last);
-    if (p->axes > shape->rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "axes", "axes is %lld and the array has %d",
-                       (long long)p->axes, shape->rank);
-    for (int i = shape->rank - (int)p->axes; i < shape->rank; i++)
-        if (shape->dims[i] < 1)
-            return mb_fail(MB_STATUS_SHAPE, "a",
-                           "axis %d is empty; a transform needs at least one point", i + 1);
+    MB_TRY(mb_trailing_check(shape, p->axes));
     if (!p->in_place && p->n != 0 && p->n != last)
         return mb_fail(MB_STATUS_ARGUMENT, "n",
                        "n is for in_place; here it is the last extent, %lld", (long long)last);
@@ -51,15 +45,9 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
     const mb_rfft_params *p = params;
     const mb_shape *shape = &arrays[MB_RFFT_A].shape;
-    int64_t dims[3] = {0}, batch = 1;
-    mb_fft_desc desc;
-    int work, first = shape->rank - (int)p->axes;
-    for (int i = 0; i < first; i++)
-        batch *= shape->dims[i];
-    for (int i = 0; i < p->axes; i++)
-        dims[i] = shape->dims[first + i];
-    dims[p->axes - 1] = mb_rfft_samples(p, dims[p->axes - 1]);
-    desc = mb_fft_describe(MB_FFT_R2C, (int)p->axes, dims, batch, p->in_place);
+    const int64_t last = mb_rfft_samples(p, shape->dims[shape->rank - 1]);
+    mb_fft_desc desc = mb_trailing_describe(MB_FFT_R2C, shape, p->axes, last, p->in_place);
+    int work;
     mb_planner_fft(planner, &desc, "work", 0, 0, &work);
 }
 
@@ -82,8 +70,7 @@ const mb_op mb_op_rfft = {
     .doc = "Unnormalised; the last axis keeps its n/2 + 1 non-negative frequencies. Leading axes "
            "are a batch. Single precision.\n"
            "In place (in_place = true, out = the memory of a seen as complex) the rows of a have 2 "
-           "* (n/2 + 1) elements, of which n are "
-           "samples.",
+           "* (n/2 + 1) elements, of which n are samples.",
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
     .category = "fft",
     MB_OP_PARTS,

@@ -12,6 +12,11 @@
 
 #define MB_ELLIPSOID_NUMBERS 8
 
+#define MB_ELLIPSOIDS_ARG                                                                          \
+    MB_VECTOR(ellipsoids, MB_ANY, "px, rad",                                                       \
+              "8 numbers each: density per px, half axes a, b, c, center x, y, z, rotation phi "   \
+              "about the vertical")
+
 typedef struct mb_ellipsoid {
     double density, a, b, c, x, y, z, phi;
 } mb_ellipsoid;

@@ -17,9 +17,7 @@
 #define PARAMS mb_ellipsoid_projections_params
 
 static const mb_op_arg args[] = {
-    MB_VECTOR(ellipsoids, MB_ANY, "px, rad",
-              "8 numbers each: density per px, half axes a, b, c, centre x, y, z, rotation phi "
-              "about the vertical"),
+    MB_ELLIPSOIDS_ARG,
     MB_VECTOR(angles, MB_ANY, "rad", "projection angles"),
     MB_VECTOR(heights, MB_ANY, "px", "height of each detector row above the middle"),
     MB_INT_REQUIRED(cols, 1, 1 << 24, 0, "px", "detector columns"),
@@ -95,8 +93,7 @@ static const char *const samples[] = {
     "{inputs = {}, params = {ellipsoids = {1, 5, 3, 4, 1, -1, 0, 0.3}, angles = {0, 0.7, 2}, "
     "heights = {-1, 0}, cols = 17}}",
     "{inputs = {}, params = {ellipsoids = {1, 5, 3, 4, 1, -1, 0, 0.3, -0.5, 2, 2, 2, 0, 0, 1, 0}, "
-    "angles = {1}, heights = {0}, "
-    "cols = 16, center = 6.25, shifts = {0.5}, subrays = 1}}",
+    "angles = {1}, heights = {0}, cols = 16, center = 6.25, shifts = {0.5}, subrays = 1}}",
     NULL,
 };
 

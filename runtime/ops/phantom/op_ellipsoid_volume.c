@@ -9,9 +9,7 @@
 #define PARAMS mb_ellipsoid_volume_params
 
 static const mb_op_arg args[] = {
-    MB_VECTOR(ellipsoids, MB_ANY, "px, rad",
-              "8 numbers each: density per px, half axes a, b, c, centre x, y, z, rotation phi "
-              "about the vertical"),
+    MB_ELLIPSOIDS_ARG,
     MB_VECTOR(heights, MB_ANY, "px", "height of each slice above the middle"),
     MB_VECTOR(size, 1, 1 << 24, "px", "slice extents ny, nx, or one number for both"),
     MB_INT(subsamples, 1, 64, 8, NULL, "points per pixel side where an edge passes"),

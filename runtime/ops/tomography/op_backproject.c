@@ -22,26 +22,13 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
     {.name = NULL}};
 
-static bool is_3d(const mb_spec *arrays)
-{
-    return arrays[MB_BACKPROJECT_SINO].shape.rank == 3;
-}
-
-/* Only rows can be cut: a 2-D sinogram's first axis are its angles. */
-static void halo(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
-{
-    (void)params;
-    *before = *after = is_3d(arrays) ? 0 : arrays[MB_BACKPROJECT_SINO].shape.dims[0];
-}
-
-static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .halo = halo}, {.axis = -1}};
+static const mb_op_split split[] = MB_SPLIT_STACK;
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {angles = {0, 0.6, 1.2, 1.8, 2.4}, accuracy = "
     "'exact'}}",
     "{inputs = {{'f32', 7, 20}}, params = {angles = {0, 0.4, 0.8, 1.3, 1.7, 2.2, 2.6}, center = "
-    "8.25, "
-    "size = {19, 23}, circle = 0.9, circle_value = -1, accuracy = 'exact'}}",
+    "8.25, size = {19, 23}, circle = 0.9, circle_value = -1, accuracy = 'exact'}}",
     "{inputs = {{'f32', 18, 3, 31}}, params = {angles = {0.1, 1.1, 2.1}, shifts = {0.5, -1, 2}, "
     "roi = {5, 29, 3, 20}, scale = 1, accuracy = 'exact'}}",
     NULL};
@@ -95,19 +82,17 @@ const mb_op mb_op_backproject = {
     .name = "backproject",
     .summary = "Parallel-beam back-projection with linear interpolation.",
     .doc = "Pixel (y, x) of the ny x nx slice, row 0 on top, lies at X = x - (nx-1)/2 and Y = "
-           "(ny-1)/2 - y. At angle t it reads "
-           "the detector at u = X cos t + Y sin t + center + shift (the convention of ASTRA and "
-           "scikit-image), by linear "
-           "interpolation; samples outside the detector are 0. The result is scale times the sum "
-           "over angles, in float32; "
+           "(ny-1)/2 - y. At angle t it reads the detector at u = X cos t + Y sin t + center + "
+           "shift (the convention of ASTRA and scikit-image), by linear interpolation; samples "
+           "outside the detector are 0. The result is scale times the sum over angles, in float32; "
            "a slice does not depend on the others in the call.\n"
            "Relative L2 error against double precision: exact, 2e-6; fast on a GPU, up to 1e-4 for "
-           "filtered projections of a phantom and 4e-4 for white noise; with "
-           "fewer than 640 angles, on the host and for up to 4 slices, fast is exact. Exact takes "
-           "2.6 times the time.\n"
+           "filtered projections of a phantom and 4e-4 for white noise; with fewer than 640 "
+           "angles, on the host and for up to 4 slices, fast is exact. Exact takes 2.6 times the "
+           "time.\n"
            "With scale = 1 this is the exact adjoint of project. Filtered back-projection is "
-           "ramp_filter, then this with "
-           "its default scale: densities per pixel for angles that cover 180 degrees evenly.",
+           "ramp_filter, then this with its default scale: densities per pixel for angles that "
+           "cover 180 degrees evenly.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",
     .category = "tomography",
     .args = args,

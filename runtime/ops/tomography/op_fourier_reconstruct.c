@@ -27,15 +27,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
     {.name = NULL}};
 
-/* Only rows can be cut: a 2-D sinogram's first axis are its angles. */
-static void halo(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
-{
-    const mb_shape *shape = &arrays[MB_FOURIER_SINO].shape;
-    (void)params;
-    *before = *after = shape->rank == 3 ? 0 : shape->dims[0];
-}
-
-static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .halo = halo}, {.axis = -1}};
+static const mb_op_split split[] = MB_SPLIT_STACK;
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {angles = {0, 0.6, 1.2, 1.8, 2.4}}}",
@@ -130,18 +122,17 @@ const mb_op mb_op_fourier_reconstruct = {
     .summary = "Filtered back-projection by the direct Fourier method: filter, gridding, 2-D FFT.",
     .doc =
         "The result of ramp_filter and backproject in one step, with the same geometry, filters "
-        "and scale, in time that hardly grows with the number of angles. Filtered rows, which "
-        "end at the detector's edges, are interpolated by their trigonometric polynomial "
-        "(without its Nyquist term) instead of linearly: "
-        "result(X, Y) = scale * sum over angles of weight * row(X cos t + Y sin t + center + "
-        "shift). So with a window such as hann the two methods agree closely, and without one "
-        "this keeps more of the highest frequencies. The default scale gives densities per pixel "
-        "for angles that cover 180 degrees evenly.\n"
-        "Angles may be in any order and cover any range; for uneven ones give weights (the mean "
-        "1 with the default scale; the angle each stands for, in rad, with scale = 1).\n"
-        "Without a circular mask rows are extended so that nothing repeats in the corners, "
-        "which takes about a fifth more samples; circle = 1 saves that. Slices go through in "
-        "pairs as one complex image: a NaN in one slice reaches its partner.",
+        "and scale, in time that hardly grows with the number of angles. Filtered rows, which end "
+        "at the detector's edges, are interpolated by their trigonometric polynomial (without its "
+        "Nyquist term) instead of linearly: result(X, Y) = scale * sum over angles of weight * "
+        "row(X cos t + Y sin t + center + shift). So with a window such as hann the two methods "
+        "agree closely, and without one this keeps more of the highest frequencies. The default "
+        "scale gives densities per pixel for angles that cover 180 degrees evenly.\n"
+        "Angles may be in any order and cover any range; for uneven ones give weights (the mean 1 "
+        "with the default scale; the angle each stands for, in rad, with scale = 1).\n"
+        "Without a circular mask rows are extended so that nothing repeats in the corners, which "
+        "takes about a fifth more samples; circle = 1 saves that. Slices go through in pairs as "
+        "one complex image: a NaN in one slice reaches its partner.",
     .reference = "Greengard and Lee, SIAM Review 46 (2004) 443; O'Sullivan, IEEE Trans. Med. "
                  "Imaging 4 (1985) 200",
     .category = "tomography",

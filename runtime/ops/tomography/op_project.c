@@ -30,21 +30,12 @@ static const mb_op_arg args[] = {
                  "sinograms (row, angle, column), or one (angle, column)"),
     {.name = NULL}};
 
-/* Only rows can be cut: a 2-D volume is one slice. */
-static void halo(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
-{
-    const mb_shape *shape = &arrays[MB_PROJECT_VOLUME].shape;
-    (void)params;
-    *before = *after = shape->rank == 3 ? 0 : shape->dims[0];
-}
-
-static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .halo = halo}, {.axis = -1}};
+static const mb_op_split split[] = MB_SPLIT_STACK;
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 17, 17}}, params = {angles = {0, 0.6, 1.2, 1.8, 2.4}}}",
     "{inputs = {{'f32', 19, 23}}, params = {angles = {0, 0.4, 0.8, 1.3, 1.7, 2.2, 2.6}, cols = 31, "
-    "center = 14.25, "
-    "circle = 0.9}}",
+    "center = 14.25, circle = 0.9}}",
     "{inputs = {{'f32', 18, 13, 13}}, params = {angles = {0.1, 1.1, 2.1}, shifts = {0.5, -1, 2}, "
     "scale = 0.5}}",
     NULL};
@@ -216,14 +207,12 @@ const mb_op mb_op_project = {
     .name = "project",
     .summary = "Parallel-beam projection, the matched forward operator of backproject.",
     .doc = "Geometry as backproject: pixel (y, x) falls on u = X cos t + Y sin t + center + shift "
-           "with X = x - (nx-1)/2, Y = "
-           "(ny-1)/2 - y; its value is shared by the two bins beside u, and what falls outside the "
-           "detector is lost.\n"
+           "with X = x - (nx-1)/2, Y = (ny-1)/2 - y; its value is shared by the two bins beside u, "
+           "and what falls outside the detector is lost.\n"
            "With scale = 1 the sums are line integrals in pixel units to the accuracy of this "
-           "pixel-driven model: within 1 % for "
-           "smooth objects, but near 45 degrees neighbouring bins alternate by up to 10 % about "
-           "them. backproject with scale "
-           "= 1 and the same geometry is the exact adjoint: <A x, y> = <x, A' y>.",
+           "pixel-driven model: within 1 % for smooth objects, but near 45 degrees neighbouring "
+           "bins alternate by up to 10 % about them. backproject with scale = 1 and the same "
+           "geometry is the exact adjoint: <A x, y> = <x, A' y>.",
     .reference = "De Man and Basu, Distance-driven projection and backprojection (2004), sec. II: "
                  "pixel-driven",
     .category = "tomography",
