@@ -4,8 +4,11 @@
 ** found again.
 */
 #define _GNU_SOURCE
-#include "lua_moonbeam.h"
+#include "lua_core.h"
+#include "lua_modules.h"
+#include "device/device.h"
 #include <dlfcn.h>
+#include <lauxlib.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,22 +31,15 @@ static void find_plugin(void)
     mb_device_set_plugin_folder(name);
 }
 
+#define ENTER(name) {#name, mbl_open_##name},
+
 int luaopen_moonbeam_core(lua_State *L)
 {
-    static const luaL_Reg modules[] = {
-        {"garbage", mbl_open_garbage}, /* first: its sentinel must be finalized last */
-        {"error", mbl_open_error},     {"array", mbl_open_array},
-        {"device", mbl_open_device},   {"pool", mbl_open_pool},
-        {"ledger", mbl_open_ledger},   {"op", mbl_open_op},
-        {"fft", mbl_open_fft},         {"h5", mbl_open_h5},
-        {"rawfile", mbl_open_rawfile}, {"picture", mbl_open_picture},
-        {"target", mbl_open_target},   {"carrier", mbl_open_carrier},
-        {"timer", mbl_open_timer},     {"system", mbl_open_system},
-        {"input", mbl_open_input},     {NULL, NULL}};
+    static const luaL_Reg modules[] = {MBL_MODULES(ENTER){NULL, NULL}};
     luaL_checkversion(L);
     find_plugin();
     lua_newtable(L);
-    for (const luaL_Reg *module = modules; module->name != NULL; module++) {
+    for (const luaL_Reg *module = modules; module->name; module++) {
         module->func(L);
         lua_setfield(L, -2, module->name);
     }

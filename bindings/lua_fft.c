@@ -1,8 +1,12 @@
 /*
 ** FFT sizes and the plan caches. Transforms themselves are operators (fft, rfft, irfft).
 */
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_table.h"
 #include "device/planned/planned_backend.h"
-#include "lua_moonbeam.h"
+#include "device/lua_device.h"
+#include "lua_modules.h"
 #include <string.h>
 
 /* choose_size(n [, {device =, axis =}]): the size >= n to take, the sizes that were compared as a

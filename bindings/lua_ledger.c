@@ -2,8 +2,13 @@
 ** Recordings of the ledger (runtime/device/ledger.h) in Lua: begin, rows, finish. What can be done
 ** with the rows is in moonbeam/ledger.lua.
 */
-#include "lua_moonbeam.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_owner.h"
+#include "call/lua_table.h"
 #include "device/ledger.h"
+#include "lua_modules.h"
+#include "memory/pool_point.h"
 
 /* begin(): a pool point, then recording; returns a token for rows(). */
 static int ledger_begin(lua_State *L)
@@ -47,27 +52,12 @@ static int ledger_finish(lua_State *L)
     return 0;
 }
 
-/* call(f, ...): f(...), with its frame as the end of the search for a line to blame. */
-static int ledger_call(lua_State *L)
-{
-    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-    return lua_gettop(L);
-}
-
-bool mbl_is_recording_call(lua_State *L, lua_Debug *ar)
-{
-    lua_getinfo(L, "f", ar);
-    bool found = lua_tocfunction(L, -1) == ledger_call;
-    lua_pop(L, 1);
-    return found;
-}
-
 int mbl_open_ledger(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"begin", ledger_begin},
                                          {"rows", ledger_rows},
                                          {"finish", ledger_finish},
-                                         {"call", ledger_call},
+                                         {"call", mbl_call_apart},
                                          {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;

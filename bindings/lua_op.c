@@ -9,7 +9,19 @@
 ** among them. Everything is parsed and every userdata made before the driver runs, so no failure
 ** can leave a resource behind: parameters and vectors live in buffers on the Lua stack.
 */
-#include "lua_moonbeam.h"
+#include "lua_op.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_owner.h"
+#include "call/lua_type.h"
+#include "call/lua_unknown.h"
+#include "core/nearest.h"
+#include "device/lua_device.h"
+#include "lua_modules.h"
+#include "lua_op_describe.h"
+#include "memory/lua_allocate.h"
+#include "memory/lua_array_box.h"
+#include "memory/pool_point.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,7 +65,7 @@ const mb_operator *mbl_check_op(lua_State *L, int index)
     for (int i = 0; i < count; i++)
         names[i] = mb_operator_at(i)->op->name;
     names[count] = NULL;
-    const char *nearest = mbl_nearest(name, names);
+    const char *nearest = mb_nearest(name, names);
     mbl_fail(L, MB_STATUS_ARGUMENT, "name", "there is no operator '%s'%s%s%s", name,
              nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
              nearest != NULL ? "'?" : "");
@@ -80,7 +92,7 @@ int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key)
     }
     names[count++] = "out";
     names[count] = NULL;
-    const char *nearest = mbl_nearest(key, names);
+    const char *nearest = mb_nearest(key, names);
     if (nearest != NULL)
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; did you mean '%s'?",
                     op->name, key, nearest);
@@ -126,7 +138,7 @@ static void set_enum(lua_State *L, const mb_op *op, const mb_op_arg *arg, int *m
                 *member = i;
                 return;
             }
-    const char *nearest = mbl_nearest(name, arg->choices);
+    const char *nearest = mb_nearest(name, arg->choices);
     if (nearest != NULL)
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
                     "%s has no choice '%s'; did you mean '%s'?", arg->name, name, nearest);

@@ -3,8 +3,15 @@
 ** Help texts, the reference page, completion in the REPL and the conformance spec are made from
 ** these tables.
 */
-#include "lua_moonbeam.h"
+#include "lua_op_describe.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_table.h"
+#include "call/lua_type.h"
+#include "device/lua_device.h"
 #include "device/planned/planned_backend.h"
+#include "lua_op.h"
+#include "memory/lua_array_box.h"
 #include <math.h>
 #include <string.h>
 

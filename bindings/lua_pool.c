@@ -4,7 +4,16 @@
 ** is left out.
 */
 #define _GNU_SOURCE
-#include "lua_moonbeam.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_owner.h"
+#include "call/lua_table.h"
+#include "call/lua_type.h"
+#include "device/lua_device.h"
+#include "device/lua_dry.h"
+#include "lua_modules.h"
+#include "memory/lua_allocate.h"
+#include "memory/lua_array_box.h"
 #include "memory/pool_trace.h"
 #include <time.h>
 

@@ -4,7 +4,11 @@
 ** sum. Some pairs of marks may be unread at a time; the oldest is read when a new one is needed,
 ** which by then has long passed where the program waits for results between.
 */
-#include "lua_moonbeam.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_type.h"
+#include "device/lua_device.h"
+#include "lua_modules.h"
 
 #define TIMER "moonbeam.timer"
 #define PAIRS 8

@@ -1,32 +1,24 @@
 /*
 ** Array userdata: properties, views and printing. Creation is in lua_array_new.c, reading in
-** lua_array_read.c, release in lua_garbage.c; what is computed (arithmetic, reductions, casts) in
+** lua_array_read.c, their life is in lua_array_box.c; what is computed (arithmetic, reductions, casts) in
 ** moonbeam/array.lua over the operators. Indices are 1-based and inclusive, negative ones count
 ** from the end.
 */
-#include "lua_moonbeam.h"
+#include "array/lua_array_new.h"
+#include "array/lua_array_read.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_table.h"
+#include "call/lua_type.h"
+#include "core/nearest.h"
+#include "device/lua_device.h"
+#include "lua_modules.h"
+#include "memory/lua_array_box.h"
 #include <stdio.h>
 #include <string.h>
 
 /* The address is the value `mb.all`. */
 static char all_marker;
-
-mb_array *mbl_test_array(lua_State *L, int index)
-{
-    mb_array **slot = mbl_array_slot(L, index);
-    return slot != NULL ? *slot : NULL;
-}
-
-mb_array *mbl_check_array(lua_State *L, int index)
-{
-    mb_array **slot = mbl_array_slot(L, index);
-    if (slot == NULL)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "expected an array, not a %s",
-                 mbl_type_name(L, index));
-    if (*slot == NULL)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "the array has been released");
-    return *slot;
-}
 
 /* 1-based or negative index -> 0-based; raises outside 1..extent. */
 static int64_t check_index(lua_State *L, int64_t index, int64_t extent, int axis)
@@ -314,7 +306,7 @@ static int unknown_key(lua_State *L, const char *key)
             names[count++] = lua_tostring(L, -1);
     }
     names[count] = NULL;
-    const char *nearest = mbl_nearest(key, names);
+    const char *nearest = mb_nearest(key, names);
     return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "an array has no '%s'%s%s%s", key,
                     nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
                     nearest != NULL ? "'?" : "");
@@ -405,8 +397,6 @@ int mbl_open_array(lua_State *L)
                                            {"__close", mbl_array_release}, {NULL, NULL}};
     lua_newtable(L); /* the sub-module */
     luaL_setfuncs(L, mbl_array_new_functions, 0);
-    luaL_setfuncs(L, mbl_array_unknown_functions, 0);
-    mbl_set_text(L, "unknown_message", MBL_UNKNOWN);
     lua_pushlightuserdata(L, &all_marker);
     lua_setfield(L, -2, "all");
     lua_newtable(L);

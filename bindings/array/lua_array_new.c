@@ -4,7 +4,14 @@
 ** making a large array never doubles its host memory. On a dry-run device the shapes are checked
 ** and nothing is written.
 */
-#include "lua_moonbeam.h"
+#include "array/lua_array_new.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_type.h"
+#include "device/lua_device.h"
+#include "device/lua_dry.h"
+#include "memory/lua_allocate.h"
+#include "memory/lua_array_box.h"
 #include <string.h>
 
 #define CHUNK_BYTES ((size_t)4 << 20)

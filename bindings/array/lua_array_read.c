@@ -3,7 +3,12 @@
 ** interface does. Strided arrays are read without taking pool memory: in one piece where their
 ** elements lie close together, row by row otherwise.
 */
-#include "lua_moonbeam.h"
+#include "array/lua_array_read.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_table.h"
+#include "call/lua_unknown.h"
+#include "memory/lua_array_box.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +55,7 @@ static void reader_begin(reader *r, lua_State *L, const mb_array *array)
         }
     }
     if (array->device->dry)
-        mbl_fail(L, MB_STATUS_DRY_RUN, NULL, "%s", MBL_UNKNOWN);
+        mbl_fail_unknown(L);
     if (strcmp(array->device->backend->name, "host") == 0) {
         mb_error_clear();
         mbl_check(L, mb_device_sync(array->device));
@@ -88,43 +93,6 @@ static void push_number(lua_State *L, mb_dtype dtype, double value)
         lua_pushnumber(L, value);
 }
 
-/*
-** Values in a dry run (moonbeam/unknown.lua): placeholders, and how many have been handed out.
-*/
-
-static const char unknown_keys[2] = {0};
-static lua_Integer unknown_count;
-
-static void push_unknown(lua_State *L)
-{
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &unknown_keys[unknown_count++ % 2]) == LUA_TNIL)
-        mbl_fail(L, MB_STATUS_DRY_RUN, NULL, "%s", MBL_UNKNOWN);
-}
-
-void mbl_check_known(lua_State *L, int index)
-{
-    if (lua_istable(L, index) && strcmp(mbl_type_name(L, index), "moonbeam.internal.unknown") == 0)
-        mbl_fail(L, MB_STATUS_DRY_RUN, NULL, "%s", MBL_UNKNOWN);
-}
-
-/* set_unknown(one, other) */
-static int array_set_unknown(lua_State *L)
-{
-    lua_settop(L, 2);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &unknown_keys[1]);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &unknown_keys[0]);
-    return 0;
-}
-
-/* unknown_count([n]): how many unknown values have been handed out; sets it. */
-static int array_unknown_count(lua_State *L)
-{
-    if (!lua_isnoneornil(L, 1))
-        unknown_count = mbl_check_integer(L, 1, "n");
-    lua_pushinteger(L, unknown_count);
-    return 1;
-}
-
 /* item(i, ...): one element as a number; a complex one as two. */
 static int array_item(lua_State *L)
 {
@@ -145,10 +113,10 @@ static int array_item(lua_State *L)
                      axis + 1, (long long)extent, extent == 1 ? "" : "s");
     }
     if (array->device->dry) {
-        push_unknown(L);
+        mbl_push_unknown(L);
         if (mb_dtype_kind(array->dtype) != MB_CLASS_COMPLEX)
             return 1;
-        push_unknown(L);
+        mbl_push_unknown(L);
         return 2;
     }
     mb_error_clear();
@@ -268,11 +236,5 @@ const luaL_Reg mbl_array_read_methods[] = {
     {"item", array_item},
     {"to_table", array_to_table},
     {"to_string", array_to_string},
-    {NULL, NULL},
-};
-
-const luaL_Reg mbl_array_unknown_functions[] = {
-    {"set_unknown", array_set_unknown},
-    {"unknown_count", array_unknown_count},
     {NULL, NULL},
 };

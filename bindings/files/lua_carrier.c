@@ -6,7 +6,16 @@
 ** A carrier keeps its datasets' userdata alive (a table in user value 1), and its device's (user
 ** value 2). Closing is idempotent; close and __gc stop the threads before anything else goes away.
 */
-#include "lua_h5.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_owner.h"
+#include "call/lua_table.h"
+#include "call/lua_type.h"
+#include "device/lua_device.h"
+#include "device/lua_dry.h"
+#include "files/lua_h5.h"
+#include "lua_modules.h"
+#include "memory/lua_array_box.h"
 #include "stream/carrier.h"
 
 #define CARRIER "moonbeam.carrier"

@@ -7,7 +7,14 @@
 ** closing a file leaves its dataset handles closed. Closing is idempotent; a created file that was
 ** not finished is abandoned by close and __gc.
 */
-#include "lua_h5.h"
+#include "files/lua_h5.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_type.h"
+#include "device/lua_device.h"
+#include "lua_modules.h"
+#include "memory/lua_allocate.h"
+#include "memory/lua_array_box.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #define MB_BINDINGS_LUA_H5_H
 
 #include "files/h5/h5file.h"
-#include "lua_moonbeam.h"
+#include "memory/lua_array_box.h"
 
 #define MBL_H5 "moonbeam.h5"
 #define MBL_H5_DATASET "moonbeam.h5dataset"

@@ -3,7 +3,10 @@
 ** becomes an mb_h5_value whose buffers are userdata, and whose strings are those of Lua: all of
 ** them stay on the stack while the value is in use, so errors leak nothing.
 */
-#include "lua_h5.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_type.h"
+#include "files/lua_h5.h"
 #include <math.h>
 #include <string.h>
 

@@ -3,9 +3,13 @@
 ** dense host copy of the array, in userdata of the running function: small against what it shows,
 ** and outside the pools. Statistics leave out NaN and infinities; as pixels, those are black.
 */
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_type.h"
 #include "core/kth_smallest.h"
 #include "files/png_write.h"
-#include "lua_moonbeam.h"
+#include "lua_modules.h"
+#include "memory/lua_array_box.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,12 @@
 ** this file turns arguments into calls. Closing is idempotent; a created file that was not finished
 ** is gone after close, __close or __gc.
 */
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_type.h"
 #include "files/tiff_segments.h"
-#include "lua_moonbeam.h"
+#include "lua_modules.h"
+#include "memory/lua_array_box.h"
 #include <string.h>
 
 #define MBL_RAWFILE "moonbeam.rawfile"

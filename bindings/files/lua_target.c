@@ -3,8 +3,10 @@
 ** The rules are those of runtime/files/target.h; files themselves are written through core.h5,
 ** core.rawfile and core.picture.
 */
-#include "lua_moonbeam.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
 #include "files/target.h"
+#include "lua_modules.h"
 #include <limits.h>
 
 /* check(path [, overwrite]): raises unless such a file could be created now. Creates nothing. */

@@ -19,7 +19,7 @@ nowhere.__close = function() end
 
 function h5.create(path, ...)
     file_name.check_hdf5(path, "h5.create")
-    if core.device.dry() then
+    if core.dry.on() then
         return setmetatable({}, nowhere)
     end
     return core.h5.create(path, ...)

@@ -58,7 +58,7 @@ local function create_hdf5(name, options)
     local path, member = name:match("^(.-):(/.*)$")
     local file = mb.h5.create(path or name, {overwrite = options.overwrite})
     local made = setmetatable({file = file, shape = options.shape, dtype = options.dtype}, hdf5_writer)
-    if core.device.dry() then
+    if core.dry.on() then
         return made
     end
     local ok, problem = pcall(function()

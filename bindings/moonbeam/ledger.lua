@@ -55,7 +55,7 @@ end
 -- Runs fn(...) between begin and finish; both are undone whatever happens.
 local function run(dry, fn, ...)
     if dry then
-        core.device.dry_begin()
+        core.dry.begin()
     end
     local first
     local before = derived_counts()
@@ -64,7 +64,7 @@ local function run(dry, fn, ...)
             core.ledger.finish()
         end
         if dry then
-            core.device.dry_end()
+            core.dry.finish()
         end
     end})
     first = core.ledger.begin()
@@ -100,17 +100,17 @@ function ledger.dry_run(fn, ...)
 end
 
 --- Is a dry run going on?
-ledger.dry = core.device.dry
+ledger.dry = core.dry.on
 
 --- mb.bound(bound, fn, ...): what fn(...) returns; in a dry run, where fn may ask for values that
 -- do not exist, the bound. fn is called in either case, so that what it takes is counted. Only
 -- arrays without data raise what makes it the bound, so it serves plans (which hand a function a
 -- dry device) as well.
 function ledger.bound(bound, fn, ...)
-    local asked = core.array.unknown_count()
+    local asked = core.unknown.count()
     local results = table.pack(pcall(fn, ...))
-    local unasked = core.array.unknown_count() == asked
-    core.array.unknown_count(asked) -- whoever asks outside knows nothing of it
+    local unasked = core.unknown.count() == asked
+    core.unknown.count(asked) -- whoever asks outside knows nothing of it
     if not unasked or type(results[2]) == "table" and results[2].code == "dry_run" then
         return bound
     elseif results[1] then
@@ -127,7 +127,7 @@ local finds
 -- find it, the bound: of the values that are possible the one for which what follows takes most.
 -- A dry run inside `replay` gets what was found in `observe`.
 function ledger.found(bound, value)
-    if not core.device.dry() then
+    if not core.dry.on() then
         if finds then
             finds.list[#finds.list + 1] = {value}
         end

@@ -41,7 +41,7 @@ local function open(device)
     return core.device.open(device or core.device.default())
 end
 
-local end_dry_run = setmetatable({}, {__close = core.device.dry_end})
+local end_dry_run = setmetatable({}, {__close = core.dry.finish})
 
 -- What the devices have taken since `before`.
 local function taken(devices, before)
@@ -64,7 +64,7 @@ local function dry_run(fn, devices, room, ...)
         fail("argument", "plan", "fn", "fn must be a function of a device, not %s",
             fn == nil and "missing" or "a " .. type(fn))
     end
-    core.device.dry_begin(devices, room)
+    core.dry.begin(devices, room)
     local _ <close> = end_dry_run
     local before, arguments = {}, {}
     for i, device in ipairs(devices) do

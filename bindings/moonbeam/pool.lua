@@ -327,7 +327,7 @@ function pool.trace(options)
     if not options.file then
         return text
     end
-    if not core.device.dry() then
+    if not core.dry.on() then
         local file <close> = core.rawfile.create(options.file, options.overwrite or false)
         file:put(0, text)
         file:finish()

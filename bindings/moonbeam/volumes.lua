@@ -186,7 +186,7 @@ end
 -- with the process.
 function volumes.scratch(beside, shape, dtype)
     local made = volumes.planned(shape, dtype)
-    if not core.device.dry() then
+    if not core.dry.on() then
         made.file = prepared(core.rawfile.scratch(beside), volumes.bytes(made))
     end
     return made
@@ -266,7 +266,7 @@ unfinished.__index = unfinished
 -- Creates the file of a plain format: its size, and what stands before the elements. Not in a dry
 -- run.
 function unfinished:start(name, overwrite, bytes, head)
-    if not core.device.dry() then
+    if not core.dry.on() then
         self.file = prepared(core.rawfile.create(name, overwrite or false), bytes, head)
     end
 end

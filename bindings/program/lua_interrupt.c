@@ -15,7 +15,8 @@
 ** given.
 */
 #define _GNU_SOURCE
-#include "lua_moonbeam.h"
+#include "program/lua_interrupt.h"
+#include "call/lua_error.h"
 #include "files/target.h"
 #include <lualib.h>
 #include <signal.h>

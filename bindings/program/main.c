@@ -4,7 +4,13 @@
 ** (moonbeam/internal/repl.lua).
 */
 #include "main.h"
+#include "call/lua_error.h"
 #include "files/h5/h5probe.h"
+#include "lua_core.h"
+#include "memory/garbage_list.h"
+#include "memory/lua_array_box.h"
+#include "program/lua_interrupt.h"
+#include "program/lua_print.h"
 #include <lualib.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,8 +44,7 @@ static void open_libraries(lua_State *L, bool environment)
     mbl_open_print(L);
     mbl_release_at_close(L);
     mbl_open_coroutines(L);
-    mbl_open_error(L); /* a script that does not load the module can be interrupted, too */
-    lua_pop(L, 1);
+    mbl_register_error(L); /* a script that does not load the module can be interrupted, too */
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     lua_pushcfunction(L, luaopen_moonbeam_core);
     lua_setfield(L, -2, "moonbeam.core");

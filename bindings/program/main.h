@@ -5,7 +5,9 @@
 #ifndef MB_BINDINGS_MAIN_H
 #define MB_BINDINGS_MAIN_H
 
-#include "lua_moonbeam.h"
+#include <lauxlib.h>
+#include <lua.h>
+#include <stdbool.h>
 
 /*
 ** main.c

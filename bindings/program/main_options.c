@@ -5,6 +5,7 @@
 */
 #define _GNU_SOURCE
 #include "main.h"
+#include "lua_core.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -4,6 +4,7 @@
 */
 #define _GNU_SOURCE
 #include "main.h"
+#include "program/lua_print.h"
 #include "files/h5/h5probe.h"
 #include "files/target.h"
 #include <errno.h>

@@ -5,6 +5,7 @@
 */
 #define _GNU_SOURCE
 #include "main.h"
+#include "device/device.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,8 @@
 ** that are planned or recorded. Every function reports its own failure on the standard error.
 */
 #include "main.h"
+#include "call/lua_table.h"
+#include "program/lua_interrupt.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

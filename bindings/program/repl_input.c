@@ -5,7 +5,10 @@
 ** the library. One thread, one prompt.
 */
 #define _GNU_SOURCE
-#include "lua_moonbeam.h"
+#include "lua_modules.h"
+#include <lauxlib.h>
+#include <lua.h>
+#include <stdbool.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>

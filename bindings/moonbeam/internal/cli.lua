@@ -291,7 +291,7 @@ end
 -- existing file may be replaced; extensions, what the name may end in (moonbeam.file_name); what,
 -- what is written; member = true: FILE.h5:/PATH names a dataset.
 function cli.output(name, path, options)
-    if not path or core.device.dry() then
+    if not path or core.dry.on() then
         return
     end
     local file = options.member and path:match("^(.+%.%w+):/.*$") or path

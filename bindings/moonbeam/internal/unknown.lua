@@ -8,7 +8,7 @@ local core = require "moonbeam.core"
 local unknown = {}
 
 local function refuse()
-    core.error.raise("dry_run", core.array.unknown_message)
+    core.error.raise("dry_run", core.unknown.message)
 end
 
 local metatable = {__name = "moonbeam.internal.unknown", __tostring = function()
@@ -23,7 +23,7 @@ for _, name in ipairs {"add", "sub", "mul", "div", "mod", "pow", "unm", "idiv", 
 end
 
 -- Two, so that comparing them is noticed; they are handed out in turn.
-core.array.set_unknown(setmetatable({}, metatable), setmetatable({}, metatable))
+core.unknown.set(setmetatable({}, metatable), setmetatable({}, metatable))
 
 --- Is it one?
 function unknown.is(value)
@@ -64,7 +64,7 @@ function unknown.explained(err)
     if type(err) ~= "string" or not err:find("moonbeam.internal.unknown", 1, true) then
         return err
     end
-    local problem = core.error.new("dry_run", core.array.unknown_message)
+    local problem = core.error.new("dry_run", core.unknown.message)
     problem.where = err:match("^([^\n]-:%d+): ") or problem.where
     return problem
 end

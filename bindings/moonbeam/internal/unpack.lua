@@ -62,7 +62,7 @@ function unpack.scan(scan, first, last)
     local bytes = frame_bytes(scan)
     local slot = math.max(65536, (bytes + 4095) // 4096 * 4096) -- holds a frame, so that each is decoded by one thread
     local threads = math.max(1, math.min(16, core.system.processors(), PINNED // (4 * slot)))
-    local dry = core.device.dry()
+    local dry = core.dry.on()
     local file = not dry and core.h5.scratch(os.getenv("TMPDIR") or "/tmp") or nil
     local ok, result = pcall(function()
         local dataset = not dry and file:create_dataset("/data", {shape = scan.data.shape, dtype = scan.dtype, sparse = true})

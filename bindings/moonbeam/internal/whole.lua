@@ -21,12 +21,12 @@ local DEPTH = 4
 -- Coroutines in which a public function runs: inner ones are part of the outermost.
 local active = setmetatable({}, {__mode = "k"})
 
-local end_dry_run = setmetatable({}, {__close = core.device.dry_end})
+local end_dry_run = setmetatable({}, {__close = core.dry.finish})
 
 -- Runs run() without doing it, in so much room beyond what is live on the device (nil: whatever
 -- it takes). Returns what was live before and the most that was; nil when it does not fit.
 local function planned(run, device, room)
-    core.device.dry_begin({device}, room, true)
+    core.dry.begin({device}, room, true)
     local _ <close> = end_dry_run
     local live = core.pool.stats(device).live
     local ok, err = pcall(run)
@@ -85,7 +85,7 @@ end
 -- it is where that cannot be told.
 function whole.explain(err, run, what)
     if type(err) ~= "table" or err.code ~= "budget" or not err.enough or not err.device
-        or core.device.planning() then
+        or core.dry.planning() then
         return
     end
     local ok, bytes = pcall(function()

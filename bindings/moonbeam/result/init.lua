@@ -323,7 +323,7 @@ function result.create(path, options)
     options = options_of(options, "result.create", create_names)
     file_name.check(path, file_name.HDF5, "results are HDF5 files", "result.create")
     check_options(options)
-    if core.device.dry() then
+    if core.dry.on() then
         return result.unwritten(path, options)
     end
     local file = core.h5.create(path, { overwrite = options.overwrite })
@@ -413,7 +413,7 @@ function methods:carry(carrier, array, z_first)
     local first, last = take(self, array, z_first, "result:carry")
     if self.parts then
         self.parts:write(array, first, last, carrier)
-    elseif not core.device.dry() then
+    elseif not core.dry.on() then
         carrier:carry(self.volume, array, { first, last })
     end
     mark(self, first, last)
@@ -476,7 +476,7 @@ function methods:finish()
             "%d of %d slices were never written, the first of them %d", self.missing, self.shape[1],
             first)
     end
-    if core.device.dry() then
+    if core.dry.on() then
         return self.path
     end
     if self.parts then

@@ -1,92 +1,19 @@
-/*
-** Arguments and option tables: checks with messages that name the argument, what was expected and
-** what came. Everything here may raise and holds no resources.
-*/
-#include "lua_moonbeam.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_type.h"
+#include "call/lua_unknown.h"
+#include "core/nearest.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define NAME_MAX_LENGTH 63
-
-const char *mbl_type_name(lua_State *L, int index)
-{
-    int type = luaL_getmetafield(L, index, "__name");
-    if (type == LUA_TSTRING) {
-        const char *name = lua_tostring(L, -1);
-        lua_pop(L, 1); /* the metatable keeps it */
-        return name;
-    }
-    if (type != LUA_TNIL)
-        lua_pop(L, 1);
-    return luaL_typename(L, index);
-}
-
-void *mbl_test_userdata(lua_State *L, int index, const void *key)
-{
-    void *value = lua_touserdata(L, index);
-    if (value == NULL || !lua_getmetatable(L, index))
-        return NULL;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
-    bool same = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    return same ? value : NULL;
-}
-
-/* Edit distance with transpositions of neighbours; names longer than NAME_MAX_LENGTH are far from
-** everything. */
-static int edit_distance(const char *a, const char *b)
-{
-    int before[NAME_MAX_LENGTH + 1], last[NAME_MAX_LENGTH + 1], row[NAME_MAX_LENGTH + 1];
-    size_t a_length = strlen(a), b_length = strlen(b);
-    if (a_length > NAME_MAX_LENGTH || b_length > NAME_MAX_LENGTH)
-        return NAME_MAX_LENGTH;
-    int n = (int)a_length, m = (int)b_length;
-    for (int j = 0; j <= m; j++)
-        last[j] = j;
-    for (int i = 1; i <= n; i++) {
-        row[0] = i;
-        for (int j = 1; j <= m; j++) {
-            int best = last[j - 1] + (a[i - 1] != b[j - 1]);
-            if (last[j] + 1 < best)
-                best = last[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                before[j - 2] + 1 < best)
-                best = before[j - 2] + 1;
-            row[j] = best;
-        }
-        memcpy(before, last, sizeof last);
-        memcpy(last, row, sizeof row);
-    }
-    return last[m];
-}
-
-const char *mbl_nearest(const char *name, const char *const *names)
-{
-    const char *nearest = NULL;
-    size_t length = strlen(name);
-    int limit = length < 4 ? 1 : length < 8 ? 2 : 3;
-    for (int i = 0; names[i] != NULL; i++) {
-        int distance = edit_distance(name, names[i]);
-        if (length >= 3 && strncmp(name, names[i], length) == 0 && distance > 1)
-            distance = 1; /* an abbreviation */
-        if (distance <= limit) {
-            nearest = names[i];
-            limit = distance - 1;
-        }
-    }
-    return nearest;
-}
 
 static void unknown_option(lua_State *L, const char *key, const char *const *names,
                            const char *what)
 {
     char list[400] = "";
     size_t used = 0;
-    const char *nearest = mbl_nearest(key, names);
+    const char *nearest = mb_nearest(key, names);
     if (nearest != NULL)
         mbl_fail(L, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; did you mean '%s'?", what, key,
                  nearest);
@@ -316,13 +243,4 @@ mb_dtype mbl_check_dtype(lua_State *L, int index, const char *arg)
             "%s '%s' is not an element type; there are u8, u16, i32, f16, f32, f64, c64 and c128",
             arg, name);
     return dtype;
-}
-
-void mbl_push_shape(lua_State *L, const mb_shape *shape)
-{
-    lua_createtable(L, shape->rank, 0);
-    for (int axis = 0; axis < shape->rank; axis++) {
-        lua_pushinteger(L, shape->dims[axis]);
-        lua_rawseti(L, -2, axis + 1);
-    }
 }

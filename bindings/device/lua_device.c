@@ -3,9 +3,16 @@
 ** that equal devices are equal values. A dry device is the only kind that can be
 ** closed; closing it releases every array on it.
 */
-#include "lua_moonbeam.h"
+#include "device/lua_device.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_type.h"
+#include "core/nearest.h"
 #include "device/dry/dry_backend.h"
+#include "device/lua_dry.h"
 #include "device/planned/planned_backend.h"
+#include "lua_modules.h"
+#include "memory/pool_point.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,31 +27,10 @@ typedef struct device_box {
 ** Access
 */
 
-/* Devices that this process has opened through Lua, in order. They stay open. */
-static mb_device *opened[MBL_MOST_DEVICES];
-
-int mbl_opened_devices(mb_device **list)
-{
-    int count = 0;
-    while (count < MBL_MOST_DEVICES && opened[count] != NULL) {
-        list[count] = opened[count];
-        count++;
-    }
-    return count;
-}
-
-bool mbl_is_opened(const mb_device *device)
-{
-    for (int i = 0; i < MBL_MOST_DEVICES && opened[i] != NULL; i++)
-        if (opened[i] == device)
-            return true;
-    return false;
-}
-
 void mbl_push_device(lua_State *L, mb_device *device)
 {
     device = mbl_dry_original(
-        device); /* a dry device of a dry run is the device itself to the program */
+        device); /* what stands for a device in a dry run is that device to the program */
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, device) == LUA_TUSERDATA)
         return;
     lua_pop(L, 1);
@@ -57,17 +43,13 @@ void mbl_push_device(lua_State *L, mb_device *device)
 
 static mb_device *open_device(lua_State *L, const char *id)
 {
-    for (int i = 0; i < MBL_MOST_DEVICES && opened[i] != NULL; i++)
-        if (strcmp(opened[i]->id, id) == 0)
-            return mbl_dry_active(L, opened[i]);
+    for (int i = 0; mbl_opened_device(i); i++)
+        if (strcmp(mbl_opened_device(i)->id, id) == 0)
+            return mbl_dry_active(L, mbl_opened_device(i));
     mb_device *device = NULL;
     mb_error_clear();
     mbl_check(L, mb_device_open(id, &device));
-    for (int i = 0; i < MBL_MOST_DEVICES && opened[i] != device; i++)
-        if (opened[i] == NULL) {
-            opened[i] = device;
-            break;
-        }
+    mbl_add_opened(device);
     return mbl_dry_active(L, device);
 }
 
@@ -203,7 +185,7 @@ static int device_close(lua_State *L)
     box->device = NULL;
     lua_pushnil(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, device);
-    mbl_forget_device(device);
+    mbl_forget_device(device, NULL);
     mb_device_close_dry(device);
     return 0;
 }
@@ -272,7 +254,7 @@ static int device_index(lua_State *L)
         else if (strcmp(key, "basis") == 0)
             mbl_push_basis(L, device);
         else {
-            const char *nearest = mbl_nearest(key, names);
+            const char *nearest = mb_nearest(key, names);
             return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "a device has no '%s'%s%s%s", key,
                             nearest != NULL ? "; did you mean '" : "",
                             nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
@@ -333,8 +315,8 @@ static int module_planned(lua_State *L)
 static int module_opened(lua_State *L)
 {
     lua_newtable(L);
-    for (int i = 0; i < MBL_MOST_DEVICES && opened[i] != NULL; i++) {
-        mbl_push_device(L, opened[i]);
+    for (int i = 0; mbl_opened_device(i); i++) {
+        mbl_push_device(L, mbl_opened_device(i));
         lua_rawseti(L, -2, i + 1);
     }
     return 1;
@@ -421,6 +403,5 @@ int mbl_open_device(lua_State *L)
     lua_setfield(L, -2, "__index");
     lua_pop(L, 1);
     luaL_newlib(L, functions);
-    luaL_setfuncs(L, mbl_dry_functions, 0);
     return 1;
 }

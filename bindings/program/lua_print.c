@@ -3,7 +3,8 @@
 ** (`| head -1`) or a full disk then ends a script as any failure does: what is unfinished is
 ** removed.
 */
-#include "lua_moonbeam.h"
+#include "program/lua_print.h"
+#include "call/lua_error.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,8 +4,10 @@
 ** line, "where: op: message". Errors blame the nearest Lua line outside the module's own Lua half,
 ** because that is the line a user can change.
 */
-#include "core/text.h"
-#include "lua_moonbeam.h"
+#include "call/lua_error.h"
+#include "call/lua_budget.h"
+#include "call/lua_owner.h"
+#include "call/lua_table.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +21,7 @@ static void set_text(lua_State *L, const char *key, const char *text)
     }
 }
 
-/* The message of the budget error on the top of the stack, from its other fields: what is wrong,
-** then what to do. */
-static void compose_budget(lua_State *L)
+void mbl_compose_budget(lua_State *L)
 {
     char enough_text[40], total_text[40];
     int err = lua_gettop(L);
@@ -67,8 +67,8 @@ static void set_budget_fields(lua_State *L, const mb_error *error)
         lua_pushinteger(L, (lua_Integer)error->total_bytes);
         lua_setfield(L, -2, "total");
     }
-    mbl_describe_budget(L);
-    compose_budget(L);
+    mbl_budget_tell(L);
+    mbl_compose_budget(L);
 }
 
 void mbl_push_error(lua_State *L)
@@ -224,23 +224,6 @@ static bool has_anatomy(lua_State *L)
     return listed && (total == 0 || enough <= total);
 }
 
-void mbl_push_printable(lua_State *L, const char *text, size_t length, bool lines)
-{
-    luaL_Buffer b;
-    char *out = luaL_buffinitsize(L, &b, MB_TEXT_GROWTH * length + 1);
-    luaL_pushresultsize(&b, mb_text_printable(text, length, lines, out));
-}
-
-/* printable(text [, lines]): text of files and names as a terminal may see it; with lines, line
-** ends stay. */
-static int error_printable(lua_State *L)
-{
-    size_t length;
-    const char *text = luaL_checklstring(L, 1, &length);
-    mbl_push_printable(L, text, length, lua_toboolean(L, 2));
-    return 1;
-}
-
 static int error_tostring(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -279,93 +262,10 @@ static int error_tostring(lua_State *L)
     return 1;
 }
 
-static mb_status code_of(lua_State *L, int index)
+void mbl_register_error(lua_State *L)
 {
-    const char *name = mbl_check_string(L, index, "code");
-    char names[400] = "";
-    for (int code = MB_STATUS_OK + 1; code < MB_STATUS_COUNT; code++) {
-        const char *known = mb_status_name((mb_status)code);
-        if (strcmp(known, name) == 0)
-            return (mb_status)code;
-        add_line(names, sizeof names, "%s%s", names[0] != '\0' ? ", " : "", known);
-    }
-    mbl_fail(L, MB_STATUS_ARGUMENT, "code", "code is '%s'; there are %s", name, names);
-    return MB_STATUS_INTERNAL;
-}
-
-/* error.new(code, message [, {op =, arg =}]): an error object for the Lua half to return or raise.
-** */
-static int error_new(lua_State *L)
-{
-    static const char *const names[] = {"op", "arg", NULL};
-    mb_status code = code_of(L, 1);
-    const char *message = mbl_check_string(L, 2, "message");
-    const char *op = NULL, *arg = NULL;
-    mbl_check_options(L, 3, names, "error");
-    lua_settop(L, 3);
-    if (mbl_option(L, 3, "op"))
-        op = lua_tostring(L, -1);
-    if (mbl_option(L, 3, "arg"))
-        arg = lua_tostring(L, -1);
-    mb_error_clear();
-    mb_fail(code, arg, "%s", message);
-    if (op != NULL)
-        mb_error_name_op(op);
-    mbl_push_error(L);
-    return 1;
-}
-
-static int error_raise(lua_State *L)
-{
-    error_new(L);
-    return lua_error(L);
-}
-
-/* enough(err, bytes, what): the budget error says that so many bytes are enough for `what`. */
-static int error_enough(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    luaL_checkinteger(L, 2);
-    luaL_checkstring(L, 3);
-    lua_settop(L, 3);
-    luaL_argcheck(L, lua_getfield(L, 1, "problem") == LUA_TSTRING, 1, "not a budget error");
-    lua_settop(L, 3);
-    lua_setfield(L, 1, "enough_for");
-    lua_setfield(L, 1, "enough");
-    compose_budget(L);
-    return 1;
-}
-
-/* nearest(name, list): the most similar name of a list, or nil. */
-static int error_nearest(lua_State *L)
-{
-    const char *names[512];
-    const char *name = luaL_checkstring(L, 1);
-    luaL_checktype(L, 2, LUA_TTABLE);
-    int count = 0;
-    for (lua_Unsigned i = 1; i <= lua_rawlen(L, 2) && count < 511; i++) {
-        if (lua_rawgeti(L, 2, (lua_Integer)i) == LUA_TSTRING)
-            names[count++] = lua_tostring(L, -1); /* the list keeps it */
-        lua_pop(L, 1);
-    }
-    names[count] = NULL;
-    const char *nearest = mbl_nearest(name, names);
-    if (nearest != NULL)
-        lua_pushstring(L, nearest);
-    else
-        lua_pushnil(L);
-    return 1;
-}
-
-int mbl_open_error(lua_State *L)
-{
-    static const luaL_Reg functions[] = {{"new", error_new},         {"raise", error_raise},
-                                         {"nearest", error_nearest}, {"printable", error_printable},
-                                         {"enough", error_enough},   {NULL, NULL}};
     luaL_newmetatable(L, MBL_ERROR);
     lua_pushcfunction(L, error_tostring);
     lua_setfield(L, -2, "__tostring");
     lua_pop(L, 1);
-    luaL_newlib(L, functions);
-    return 1;
 }

@@ -2,8 +2,12 @@
 ** What the Lua half needs of POSIX: clock, terminal, file names, limits. Ctrl-C: lua_interrupt.c.
 */
 #define _GNU_SOURCE
-#include "lua_moonbeam.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_owner.h"
 #include "device/host/host_limits.h"
+#include "lua_modules.h"
+#include "program/lua_interrupt.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

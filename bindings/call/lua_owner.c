@@ -8,7 +8,9 @@
 ** thread, by source and line. An entry holds a copy of its source, so it stays true when Lua frees
 ** a chunk and puts another one where it was.
 */
-#include "lua_moonbeam.h"
+#include "call/lua_owner.h"
+#include <stdbool.h>
+#include <stdint.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +110,21 @@ static line find_line(const lua_Debug *ar)
     return *slot;
 }
 
+int mbl_call_apart(lua_State *L)
+{
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+/* Is this the frame of mbl_call_apart? */
+static bool is_apart(lua_State *L, lua_Debug *ar)
+{
+    lua_getinfo(L, "f", ar);
+    bool found = lua_tocfunction(L, -1) == mbl_call_apart;
+    lua_pop(L, 1);
+    return found;
+}
+
 /* The line to blame, from this level of the stack on. */
 static const char *blame(lua_State *L, int level)
 {
@@ -116,8 +133,8 @@ static const char *blame(lua_State *L, int level)
     for (; lua_getstack(L, level, &ar); level++) {
         lua_getinfo(L, "Sl", &ar);
         if (ar.currentline <= 0) { /* a C function */
-            if (level > 0 && mbl_is_recording_call(L, &ar))
-                break; /* whoever records is not who does it: a tail call left no line of its own */
+            if (level > 0 && is_apart(L, &ar))
+                break; /* a tail call left no line of its own: its caller's is another's */
             continue;
         }
         line at = find_line(&ar);

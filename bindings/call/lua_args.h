@@ -1,0 +1,38 @@
+/*
+** Arguments and option tables: checks with messages that name the argument, what was expected and
+** what came. Everything here may raise and holds no resources. Option getters take the table's
+** index (nil or none is an empty table).
+*/
+#ifndef MB_BINDINGS_LUA_ARGS_H
+#define MB_BINDINGS_LUA_ARGS_H
+
+#include "core/shape.h"
+#include <lauxlib.h>
+#include <lua.h>
+
+/* Raises naming an unknown key and the nearest valid one. `names` is NULL-terminated. */
+void mbl_check_options(lua_State *L, int index, const char *const *names, const char *what);
+/* Pushes the option and returns true, or returns false with nothing pushed. */
+bool mbl_option(lua_State *L, int index, const char *name);
+int64_t mbl_option_integer(lua_State *L, int index, const char *name, int64_t initial);
+double mbl_option_number(lua_State *L, int index, const char *name, double initial);
+/* The `dtype` member. */
+mb_dtype mbl_option_dtype(lua_State *L, int index, mb_dtype initial);
+
+int64_t mbl_check_integer(lua_State *L, int index, const char *arg);
+double mbl_check_number(lua_State *L, int index, const char *arg);
+const char *mbl_check_string(lua_State *L, int index, const char *arg);
+void *mbl_check_object(lua_State *L, int index, const char *kind); /* kind: its metatable's name */
+/* A number of bytes: 8000000, "8M", "8Mi", "1.5G" (K, M, G, T are powers of 1000; Ki, Mi, Gi, Ti of
+** 1024). */
+uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg);
+mb_shape mbl_check_shape(lua_State *L, int index, const char *arg); /* extents, or one integer */
+mb_dtype mbl_check_dtype(lua_State *L, int index, const char *arg); /* a name */
+
+/* Member 1, 2 or 3 of a range {first, last [, step]}. */
+int64_t mbl_range_member(lua_State *L, int table, int member, int64_t initial);
+/* The length of a list that a user gave, which may be a proxy with __len and __index: read its
+** elements by lua_geti. */
+lua_Unsigned mbl_length(lua_State *L, int index);
+
+#endif

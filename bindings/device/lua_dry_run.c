@@ -1,0 +1,129 @@
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "device/lua_device.h"
+#include "device/lua_dry.h"
+#include "device/lua_dry_arrays.h"
+#include "lua_modules.h"
+#include "memory/pool_point.h"
+#include <lauxlib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ends the innermost dry run. Arrays of one device may be pinned for another, so all arrays go
+** before the first device does. */
+static void end_level(void)
+{
+    const mbl_dry_level *l = mbl_dry_innermost();
+    for (int i = 0; i < l->count; i++) {
+        mbl_dry_restore_arrays(l->pairs[i].of);
+        mbl_forget_device(l->pairs[i].dry, NULL);
+    }
+    mbl_dry_pop();
+}
+
+/* The devices at `index`, a list, as those that are planned. */
+static void read_planned(lua_State *L, int index, mbl_dry_level *l)
+{
+    size_t used = 0;
+    for (lua_Integer i = 1; i <= (lua_Integer)lua_rawlen(L, index); i++) {
+        lua_rawgeti(L, index, i);
+        mb_device *device = mbl_dry_original(mbl_check_device(L, -1));
+        lua_pop(L, 1);
+        if (l->planned_count == MBL_MOST_DEVICES)
+            mbl_fail(L, MB_STATUS_ARGUMENT, "device", "at most %d devices can be planned together",
+                     MBL_MOST_DEVICES);
+        l->planned[l->planned_count++] = device;
+        if (used < sizeof l->names)
+            used += (size_t)snprintf(l->names + used, sizeof l->names - used, "%s%s",
+                                     i > 1 ? ", " : "", device->id);
+    }
+    l->planning = l->planned_count > 0;
+    l->initial = l->planning && !l->others ? l->planned[0] : NULL;
+}
+
+/* Dry devices for all devices, and dry arrays for theirs. Takes the level. */
+static mb_status begin_level(lua_State *L, mbl_dry_level *l)
+{
+    mb_device *list[2 * MBL_MOST_DEVICES], *active[2 * MBL_MOST_DEVICES];
+    int count = 0;
+    for (; mbl_opened_device(count); count++)
+        list[count] = mbl_opened_device(count);
+    for (int i = 0; i < l->planned_count; i++) /* a dry device may be planned, too */
+        if (!mbl_is_opened(l->planned[i]))
+            list[count++] = l->planned[i];
+    for (int i = 0; i < count; i++)
+        active[i] = mbl_dry_active(L, list[i]);
+    if (!mbl_dry_push(l)) {
+        free(l);
+        return mb_fail(MB_STATUS_ARGUMENT, NULL, "too many dry runs are inside each other");
+    }
+    mb_status status = MB_STATUS_OK;
+    for (int i = 0; i < count && status == MB_STATUS_OK; i++)
+        if (!mbl_dry_of(active[i]))
+            status = mbl_dry_add(l, list[i], active[i]);
+    for (int i = 0; i < l->count && status == MB_STATUS_OK; i++) {
+        status = mbl_dry_replace_arrays(l->pairs[i].of, l->pairs[i].dry);
+        mbl_copy_counter(l->pairs[i].of, l->pairs[i].dry);
+    }
+    if (status != MB_STATUS_OK)
+        end_level();
+    return status;
+}
+
+/* begin([devices [, room [, others]]]): until the matching finish() nothing is done for real. With
+** devices, they are planned: each has `room` bytes beyond what is live (nil: what can be
+** addressed). `others`: all other devices, and which one is the default, stay as they are. Begins
+** with a pool point, as a recording does. */
+static int dry_begin(lua_State *L)
+{
+    lua_settop(L, 3);
+    mbl_dry_level *scratch = lua_newuserdatauv(L, sizeof *scratch, 0);
+    memset(scratch, 0, sizeof *scratch);
+    scratch->room = lua_isnil(L, 2) ? MB_POOL_UNLIMITED : (uint64_t)mbl_check_integer(L, 2, "room");
+    scratch->others = lua_toboolean(L, 3);
+    if (lua_istable(L, 1))
+        read_planned(L, 1, scratch);
+    mbl_pool_point(L);
+    mbl_dry_level *l = malloc(sizeof *l);
+    if (!l)
+        mbl_fail(L, MB_STATUS_MEMORY, NULL, "no host memory for a dry run's records");
+    *l = *scratch;
+    mb_error_clear();
+    mbl_check(L, begin_level(L, l));
+    return 0;
+}
+
+/* finish(): ends the innermost dry run. */
+static int dry_finish(lua_State *L)
+{
+    (void)L;
+    if (mbl_dry_innermost())
+        end_level();
+    return 0;
+}
+
+/* on(): is a dry run going on? */
+static int dry_on(lua_State *L)
+{
+    lua_pushboolean(L, mbl_dry_innermost() != NULL);
+    return 1;
+}
+
+/* planning(): is something being planned? */
+static int dry_planning(lua_State *L)
+{
+    lua_pushboolean(L, mbl_dry_planning());
+    return 1;
+}
+
+int mbl_open_dry(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"begin", dry_begin},
+                                         {"finish", dry_finish},
+                                         {"on", dry_on},
+                                         {"planning", dry_planning},
+                                         {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,92 @@
+#include "memory/lua_allocate.h"
+#include "call/lua_budget.h"
+#include "call/lua_error.h"
+#include "call/lua_owner.h"
+#include "device/ledger.h"
+#include "memory/garbage_list.h"
+#include "memory/lua_array_box.h"
+#include "memory/pool_point.h"
+#include <stdio.h>
+
+mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, void *user)
+{
+    if (mbl_point_is_due(device))
+        mbl_pool_point(L);
+    mbl_budget_forget();
+    mb_error_clear();
+    mb_status status = request(user);
+    if (status != MB_STATUS_BUDGET)
+        return status;
+    uint64_t waiting, before, after;
+    const uint64_t live = mb_pool_live(device->pool);
+    mbl_garbage_count(&waiting, &before);
+    mb_error_clear();
+    mbl_pool_point(L);
+    mbl_garbage_count(&waiting, &after);
+    mbl_tried tried = {.arrays = after - before, .plans = mb_fft_cache_drop(device, 0)};
+    tried.bytes = live - mb_pool_live(device->pool);
+    mb_error_clear();
+    status = request(user);
+    if (status == MB_STATUS_BUDGET)
+        mbl_budget_note(device, mbl_owner(L), &tried);
+    return status;
+}
+
+typedef struct create_request {
+    mb_device *device;
+    mb_dtype dtype;
+    const mb_shape *shape;
+    const char *owner;
+    mb_array **out;
+} create_request;
+
+static mb_status create(void *user)
+{
+    create_request *r = user;
+    mb_status status = mb_array_create(r->device, r->dtype, r->shape, r->owner, r->out);
+    if (status == MB_STATUS_BUDGET) {
+        char text[120], shape[100];
+        snprintf(text, sizeof text, "%s %s", mb_dtype_name(r->dtype),
+                 mb_shape_format(r->shape, shape, sizeof shape));
+        mb_error_describe(text);
+    }
+    return status;
+}
+
+/* In the ledger an array is called after the function that made it: "zeros", "read". */
+static void label_creation(lua_State *L, const mb_device *device)
+{
+    lua_Debug ar;
+    if (mb_ledger_on(device) && lua_getstack(L, 0, &ar) && lua_getinfo(L, "n", &ar) && ar.name)
+        mb_ledger_label(mbl_intern(ar.name));
+}
+
+mb_array *mbl_create_array(lua_State *L, mb_device *device, mb_dtype dtype, const mb_shape *shape)
+{
+    mb_array **slot = mbl_new_array(L);
+    create_request request = {device, dtype, shape, mbl_owner(L), slot};
+    label_creation(L, device);
+    mb_status status = mbl_allocate(L, device, create, &request);
+    mb_ledger_label(NULL);
+    mbl_check(L, status);
+    mbl_allocated(device, mb_pool_round(mb_array_bytes(*slot)));
+    return *slot;
+}
+
+mb_array *mbl_create_pinned_array(lua_State *L, mb_device *host, mb_device *pinned_for,
+                                  mb_dtype dtype, const mb_shape *shape)
+{
+    mb_array **slot = mbl_new_array(L);
+    const char *owner = mbl_owner(L);
+    mbl_budget_forget(); /* pinned memory has an account of its own, which no pool explains */
+    mb_error_clear();
+    mb_status status = mb_array_create_pinned(host, pinned_for, dtype, shape, owner, slot);
+    if (status == MB_STATUS_BUDGET) { /* the account may have garbage on it */
+        mb_error_clear();
+        mbl_pool_point(L);
+        mb_pool_trim(host->pool);
+        status = mb_array_create_pinned(host, pinned_for, dtype, shape, owner, slot);
+    }
+    mbl_check(L, status);
+    return *slot;
+}

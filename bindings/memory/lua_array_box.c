@@ -1,0 +1,161 @@
+#include "memory/lua_array_box.h"
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_owner.h"
+#include "call/lua_type.h"
+#include "memory/garbage_list.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+const char mbl_array_key = 0;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static mbl_array_box *boxes;
+
+mb_array **mbl_array_slot(lua_State *L, int index)
+{
+    return mbl_test_userdata(L, index, &mbl_array_key);
+}
+
+mbl_array_box *mbl_check_array_box(lua_State *L, int index)
+{
+    mb_array **slot = mbl_array_slot(L, index);
+    return slot ? (mbl_array_box *)slot : mbl_check_object(L, index, MBL_ARRAY);
+}
+
+mb_array *mbl_check_array(lua_State *L, int index)
+{
+    mb_array **slot = mbl_array_slot(L, index);
+    if (!slot)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "expected an array, not a %s",
+                 mbl_type_name(L, index));
+    if (!*slot)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "the array has been released");
+    return *slot;
+}
+
+mb_array **mbl_new_array(lua_State *L)
+{
+    mbl_array_box *box = lua_newuserdatauv(L, sizeof *box, 0);
+    *box = (mbl_array_box){.array = NULL};
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &mbl_array_key);
+    lua_setmetatable(L, -2);
+    pthread_mutex_lock(&lock);
+    box->next = boxes;
+    if (boxes)
+        boxes->link = &box->next;
+    box->link = &boxes;
+    boxes = box;
+    pthread_mutex_unlock(&lock);
+    return &box->array;
+}
+
+/* Takes the array out of the box, which may be empty already. */
+static mb_array *empty_box(mbl_array_box *box)
+{
+    mb_array *array = box->array;
+    box->array = NULL;
+    return array;
+}
+
+/* Under the lock. */
+static void unlist(mbl_array_box *box)
+{
+    if (!box->link)
+        return;
+    *box->link = box->next;
+    if (box->next)
+        box->next->link = box->link;
+    box->link = NULL;
+}
+
+int mbl_array_gc(lua_State *L)
+{
+    mbl_array_box *box = mbl_check_array_box(L, 1);
+    pthread_mutex_lock(&lock);
+    unlist(box);
+    mb_array *array = empty_box(box);
+    mbl_replaced *saved = box->saved;
+    box->saved = NULL;
+    pthread_mutex_unlock(&lock);
+    mbl_garbage_add(array);
+    while (saved) {
+        mbl_replaced *below = saved->below;
+        mbl_garbage_add(saved->array);
+        free(saved);
+        saved = below;
+    }
+    return 0;
+}
+
+int mbl_array_release(lua_State *L)
+{
+    mbl_array_box *box = mbl_check_array_box(L, 1);
+    pthread_mutex_lock(&lock);
+    mb_array *array = empty_box(box);
+    if (!box->saved) /* nothing comes back to it; later, its neighbours would have to be */
+        unlist(box); /* fetched from memory again */
+    pthread_mutex_unlock(&lock);
+    if (array) {
+        box->freed = mbl_owner(L);
+        mb_pool_site(box->freed);
+        mb_array_destroy(array);
+        mb_pool_site(NULL);
+    }
+    return 0;
+}
+
+mbl_array_box *mbl_lock_array_boxes(void)
+{
+    pthread_mutex_lock(&lock);
+    return boxes;
+}
+
+void mbl_unlock_array_boxes(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* Frees what userdata hold on the device, or on any. */
+static void release_all(const mb_device *device, const char *site)
+{
+    mb_array *array;
+    do {
+        array = NULL;
+        pthread_mutex_lock(&lock);
+        for (mbl_array_box *box = boxes; box && !array; box = box->next)
+            if (box->array && (!device || box->array->device == device)) {
+                box->freed = site ? site : box->freed;
+                array = empty_box(box);
+            }
+        pthread_mutex_unlock(&lock);
+        mb_array_destroy(array);
+    } while (array);
+}
+
+void mbl_forget_arrays(const mb_device *device, const char *site)
+{
+    mb_pool_site(site);
+    release_all(device, site);
+    mbl_garbage_forget(device);
+    mb_pool_site(NULL);
+}
+
+/* What finalizers made while the state closed has userdata whose own finalizers are not called. */
+static int state_closes(lua_State *L)
+{
+    (void)L;
+    release_all(NULL, NULL);
+    return 0;
+}
+
+void mbl_release_at_close(lua_State *L)
+{
+    static const char key = 0;
+    lua_newuserdatauv(L, 0, 0);
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, state_closes);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
+}

@@ -1,0 +1,58 @@
+/*
+** The life of array userdata, "moonbeam.array". Userdata are created empty and then filled, so a
+** Lua memory error leaks nothing. `release` and `<close>` free at once; the finalizer hands the
+** array to the garbage list.
+**
+** All array userdata of the process are on one list: a dry device can be closed whoever still
+** refers to its arrays, and a dry run replaces the arrays of a device by dry ones. A mutex guards
+** the list. It is never held while Lua runs or arrays are freed.
+*/
+#ifndef MB_BINDINGS_LUA_ARRAY_BOX_H
+#define MB_BINDINGS_LUA_ARRAY_BOX_H
+
+#include "array/array.h"
+#include <lua.h>
+
+#define MBL_ARRAY "moonbeam.array"
+
+/* An array that a dry run has replaced by a dry one, which is in the box; `below` is what that one
+** replaced in its turn. */
+typedef struct mbl_replaced {
+    mb_array *array;
+    struct mbl_replaced *below;
+} mbl_replaced;
+
+/* The userdata. `array` comes first: its address is the slot that mbl_new_array returns. */
+typedef struct mbl_array_box {
+    mb_array *array;                    /* NULL: released, or not filled yet */
+    mbl_replaced *saved;                /* during a dry run */
+    const char *freed;                  /* where it was released; NULL: it was not */
+    struct mbl_array_box *next, **link; /* link is NULL when the box is not on the list */
+} mbl_array_box;
+
+/* Its address is the metatable's second key in the registry (see mbl_test_userdata). */
+extern const char mbl_array_key;
+
+/* An empty array userdata on the stack; fill *slot. Once filled it owns the mb_array. */
+mb_array **mbl_new_array(lua_State *L);
+/* The array userdata's slot, NULL for any other value; the slot holds NULL once it is released. */
+mb_array **mbl_array_slot(lua_State *L, int index);
+/* Raises for a wrong type. */
+mbl_array_box *mbl_check_array_box(lua_State *L, int index);
+/* Raises for a wrong type and for a released array. */
+mb_array *mbl_check_array(lua_State *L, int index);
+
+int mbl_array_gc(lua_State *L);      /* __gc */
+int mbl_array_release(lua_State *L); /* release, __close */
+
+/* Takes the lock; the first box of the list. */
+mbl_array_box *mbl_lock_array_boxes(void);
+void mbl_unlock_array_boxes(void);
+/* Releases every array on the device, also garbage, whoever refers to it. `site`: the line that
+** asked for it, or NULL. */
+void mbl_forget_arrays(const mb_device *device, const char *site);
+/* Has a closing state free the arrays that finalizers made while it closed. Call when the state
+** is new: the first object with a finalizer is finalized last. */
+void mbl_release_at_close(lua_State *L);
+
+#endif

@@ -1,0 +1,19 @@
+/*
+** Calls that signals can stop.
+*/
+#ifndef MB_BINDINGS_LUA_INTERRUPT_H
+#define MB_BINDINGS_LUA_INTERRUPT_H
+
+#include <lua.h>
+
+/* lua_pcall with a traceback, interruptible by Ctrl-C, SIGTERM and SIGHUP: the first one sets the
+** cancel flag and raises a "cancelled" error at the next Lua instruction; a second one ends the
+** process. The flag is clear afterwards. */
+int mbl_call(lua_State *L, int arguments, int results);
+/* The signal that stopped the last mbl_call, or 0. */
+int mbl_stop_signal(void);
+/* Has coroutine.resume and coroutine.wrap of the state tell mbl_call which coroutine runs, so
+** that it can be stopped. */
+void mbl_open_coroutines(lua_State *L);
+
+#endif
