@@ -27,9 +27,8 @@ local function search(names, t, prefix, deeper)
                 or prefix ~= "" and prefix .. "." .. key or key
             if is_array(value) then
                 add_name(names, value, name)
-            elseif deeper and type(value) == "table" and value ~= t and value ~= _G
-                and value ~= package.loaded
-                and debug.getmetatable(value) == nil then
+            elseif deeper and type(value) == "table" and debug.getmetatable(value) == nil
+                and value ~= t and value ~= _G and value ~= package.loaded then
                 search(names, value, name, false)
             end
         end
