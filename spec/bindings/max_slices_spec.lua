@@ -206,6 +206,15 @@ describe("plan", function()
         assert.matches("shape", (helper.failure(mb.plan.required_memory, 1, {})))
     end)
 
+    it("knows it where the axis has to be found, too", function()
+        for _, shape in ipairs {{30, 20, 48}, {180, 64, 128}} do
+            local need = mb.plan.required_memory(6, {shape = shape})
+            local counts, peaks = mb.plan.max_chunk {shape = shape, available = need.all}
+            assert.is_true(counts.all >= 6)
+            assert.is_true(peaks.all <= need.all)
+        end
+    end)
+
     -- Frames, flats and darks, released together.
     local function arrays()
         local raw = mb.random({30, 20, 48}, {seed = 1, dtype = "u16", low = 500, high = 900})

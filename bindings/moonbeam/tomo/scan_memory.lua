@@ -44,7 +44,8 @@ local function scan_of(options, op)
         return frames(options.flats or 10, rows, read)
     end
     function scan:projections(rows, read)
-        return frames(read.angles and #read.angles or self.n_angles, rows, read)
+        local range = read.angles or {1, self.n_angles}
+        return frames(range[2] - range[1] + 1, rows, read)
     end
     return scan
 end
