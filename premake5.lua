@@ -352,11 +352,11 @@ per_config(buildoptions, compile_flags)
 per_config(linkoptions, link_flags)
 
 -- ---------------------------------------------------------------------------------------------
--- pool_test, op_test and h5_hostile: what specs of the pool, of operators and of HDF5 files
--- cannot do from Lua. The specs run them.
+-- status_test, pool_test, op_test and h5_hostile: what specs of the error record, the pool, operators
+-- and HDF5 files cannot do from Lua. The specs run them.
 
-for _, source in ipairs({ "spec/memory/pool_test.c", "spec/ops/op_test.c",
-    "spec/files/h5/h5_hostile.c" }) do
+for _, source in ipairs({ "spec/core/status_test.c", "spec/memory/pool_test.c",
+    "spec/ops/op_test.c", "spec/files/h5/h5_hostile.c" }) do
     start_project(base_name(source), "ConsoleApp", "bin", { source }, c_flags)
     includedirs { "runtime", hdf5_include }
     links(shared_openmp)

@@ -108,7 +108,6 @@ static int fft_work(lua_State *L)
                  (long long)batch);
     mb_fft_desc desc = mb_fft_describe(kind, shape.rank, shape.dims, batch, in_place);
     mb_fft_plan *plan = NULL;
-    mb_error_clear();
     mbl_check(L, mb_fft_acquire(device, &desc, &plan));
     lua_pushinteger(L, (lua_Integer)plan->work_bytes);
     const char *how = plan->derived;

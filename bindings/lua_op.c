@@ -30,13 +30,10 @@
 int mbl_op_fail(lua_State *L, const mb_op *op, mb_status code, const char *arg, const char *format,
                 ...)
 {
-    char text[sizeof((mb_error *)0)->text];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    mb_vfail(code, arg, format, list);
     va_end(list);
-    mb_error_clear();
-    mb_fail(code, arg, "%s", text);
     mb_error_name_op(op->name);
     mbl_raise(L);
 }
@@ -163,7 +160,6 @@ static void vector_from_array(lua_State *L, const mb_op *op, const mb_op_arg *ar
     int64_t count = array->shape.dims[0];
     double *values = lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * sizeof *values, 0);
     double imag;
-    mb_error_clear();
     if (count > 0 && mb_array_contiguous(array)) {
         size_t element = mb_dtype_bytes(array->dtype);
         char *raw = lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * element, 0);

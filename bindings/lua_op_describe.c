@@ -359,7 +359,6 @@ static int op_estimate(lua_State *L)
     void *params = lua_newuserdatauv(L, op->params_bytes > 0 ? op->params_bytes : 1, 0);
     mb_op_defaults(op, params);
     parse_params(L, op, 3, params);
-    mb_error_clear();
     mb_status status = mb_op_estimate_memory(entry, params, arrays, given, device, &estimate);
     if (status != MB_STATUS_OK)
         mb_error_name_op(op->name);

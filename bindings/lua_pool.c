@@ -116,7 +116,6 @@ static int pool_set_guards(lua_State *L)
 {
     bool on = lua_toboolean(L, 1);
     mb_device *device = mbl_opt_device(L, 2);
-    mb_error_clear();
     mbl_check(L, mb_pool_set_debug(device->pool, on ? MB_POOL_GUARDS : 0));
     return 0;
 }
@@ -126,7 +125,6 @@ static int pool_debug(lua_State *L)
 {
     bool on = lua_toboolean(L, 1);
     mb_device *device = mbl_opt_device(L, 2);
-    mb_error_clear();
     mbl_check(L, mb_pool_set_debug(device->pool, on ? MB_POOL_GUARDS | MB_POOL_PATTERNS : 0));
     return 0;
 }
@@ -163,7 +161,6 @@ static int pool_break_guard(lua_State *L)
     mb_array *array = mbl_check_array(L, 1);
     bool after = lua_toboolean(L, 2);
     uint64_t distance = mbl_check_bytes(L, 3, "distance");
-    mb_error_clear();
     mbl_check(L, mb_pool_break_guard(array->device->pool, mb_storage_block(array->storage), after,
                                      distance < UINT32_MAX ? (uint32_t)distance : UINT32_MAX));
     return 0;
@@ -321,7 +318,6 @@ static int pool_smallest(lua_State *L)
     uint64_t count, peak, memory, range;
     mb_device *device = mbl_opt_device(L, 1);
     const mb_pool_event *events = push_events(L, device, &count);
-    mb_error_clear();
     mbl_check(L, mb_pool_smallest(events, count, device->facts.commit_granularity, &peak, &memory));
     mbl_check(L, mb_pool_smallest(events, count, 0, &peak, &range));
     lua_pushinteger(L, (lua_Integer)peak);
@@ -342,7 +338,6 @@ static int pool_pair_seconds(lua_State *L)
     struct timespec begin, end;
     int64_t made = 0;
     mb_status status = MB_STATUS_OK;
-    mb_error_clear();
     for (; made < 2 * live && status == MB_STATUS_OK; made += status == MB_STATUS_OK)
         status = mb_pool_alloc(pool, (uint64_t)(made * 7 % 16 + 1) * MB_POOL_UNIT, MB_POOL_ARRAY,
                                "pair_seconds", &blocks[made]);

@@ -27,7 +27,6 @@ static timer *check_timer(lua_State *L)
     timer *t = mbl_check_object(L, 1, TIMER);
     if (!t->dry && t->begin[0] == NULL)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "this timer has been closed");
-    mb_error_clear();
     return t;
 }
 
@@ -38,7 +37,6 @@ static int timer_new(lua_State *L)
     timer *t = lua_newuserdatauv(L, sizeof *t, 0);
     *t = (timer){.device = device, .dry = device->dry};
     luaL_setmetatable(L, TIMER);
-    mb_error_clear();
     for (int i = 0; i < PAIRS && !t->dry; i++) {
         mbl_check(L, device->backend->event_create(device->self, &t->begin[i]));
         mbl_check(L, device->backend->event_create(device->self, &t->end[i]));

@@ -102,7 +102,6 @@ static int array_view(lua_State *L)
     for (int axis = 0; axis < array->shape.rank; axis++)
         ranges[axis] = check_range(L, axis + 2, array->shape.dims[axis], axis);
     mb_array **slot = mbl_new_array(L);
-    mb_error_clear();
     mbl_check(L, mb_array_view(array, ranges, slot));
     return 1;
 }
@@ -137,7 +136,6 @@ static int array_permute(lua_State *L)
         used[axes[i]] = true;
     }
     mb_array **slot = mbl_new_array(L);
-    mb_error_clear();
     mbl_check(L, mb_array_permute(array, axes, slot));
     return 1;
 }
@@ -155,7 +153,6 @@ static int array_transpose(lua_State *L)
     axes[rank - 2] = rank - 1;
     axes[rank - 1] = rank - 2;
     mb_array **slot = mbl_new_array(L);
-    mb_error_clear();
     mbl_check(L, mb_array_permute(array, axes, slot));
     return 1;
 }
@@ -175,7 +172,6 @@ static int array_reshape(lua_State *L)
             mbl_fail(L, MB_STATUS_SHAPE, NULL, "extent %lld is negative", (long long)shape.dims[i]);
     }
     mb_array **slot = mbl_new_array(L);
-    mb_error_clear();
     mbl_check(L, mb_array_reshape(array, &shape, slot));
     return 1;
 }
@@ -192,7 +188,6 @@ static int array_broadcast_to(lua_State *L)
     for (int i = 0; i < shape.rank; i++)
         shape.dims[i] = mbl_check_integer(L, i + 2, "extent");
     mb_array **slot = mbl_new_array(L);
-    mb_error_clear();
     mbl_check(L, mb_array_broadcast(array, &shape, slot));
     return 1;
 }
@@ -204,7 +199,6 @@ static int array_reinterpret(lua_State *L)
     mb_array *array = mbl_check_array(L, 1);
     mb_dtype dtype = mbl_check_dtype(L, 2, "dtype");
     mb_array **slot = mbl_new_array(L);
-    mb_error_clear();
     mbl_check(L, mb_array_reinterpret(array, dtype, slot));
     return 1;
 }
@@ -340,7 +334,6 @@ static int array_index(lua_State *L)
         for (int axis = 1; axis < array->shape.rank; axis++)
             ranges[axis] = full_range(array->shape.dims[axis]);
         mb_array **view = mbl_new_array(L);
-        mb_error_clear();
         mbl_check(L, mb_array_view(array, ranges, view));
         return 1;
     }

@@ -42,7 +42,6 @@ static void writer_begin(writer *w, lua_State *L, mb_array *array)
 static void writer_flush(writer *w)
 {
     if (w->used > 0) {
-        mb_error_clear();
         mbl_check(w->L, mb_device_upload(w->array->device, (char *)w->array->data + w->written,
                                          w->buffer, w->used));
         w->written += w->used;
@@ -96,7 +95,6 @@ static int array_zeros(lua_State *L)
     mbl_check_options(L, 2, creation_options, "zeros");
     mb_array *array = create(L, 2, mbl_option_dtype(L, 2, MB_F32), &shape);
     uint64_t bytes = mb_array_bytes(array);
-    mb_error_clear();
     if (bytes > 0 && mb_storage_pinned_for(array->storage) == NULL)
         mbl_check(L, mb_device_fill(array->device, array->data, 0, bytes));
     return 1;
@@ -249,7 +247,6 @@ static int array_from_string(lua_State *L)
     mb_shape shape = mbl_check_shape(L, 2, "shape");
     mbl_check_options(L, 3, creation_options, "from_string");
     mb_dtype dtype = mbl_option_dtype(L, 3, MB_F32);
-    mb_error_clear();
     mbl_check(L, mb_shape_bytes(&shape, dtype, &bytes));
     if (bytes != length) {
         char format[160];
@@ -258,7 +255,6 @@ static int array_from_string(lua_State *L)
                  mb_dtype_name(dtype), (unsigned long long)bytes);
     }
     mb_array *array = create(L, 3, dtype, &shape);
-    mb_error_clear();
     if (bytes > 0)
         mbl_check(L, mb_device_upload(array->device, array->data, text, bytes));
     return 1;
@@ -342,7 +338,6 @@ static int array_transfer(lua_State *L)
     uint64_t bytes = mb_array_bytes(to);
     if (device->dry || bytes == 0)
         return 1;
-    mb_error_clear();
     if (from->device == device) {
         mbl_check(L, mb_device_copy(device, to->data, from->data, bytes));
     } else if (from_host) {

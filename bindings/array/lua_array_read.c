@@ -28,7 +28,6 @@ typedef struct reader {
 
 static void fetch(reader *r, int64_t first, int64_t last)
 {
-    mb_error_clear();
     mbl_check(r->L, mb_device_download(r->array->device, r->piece,
                                        (const char *)r->array->data + first * (int64_t)r->element,
                                        (uint64_t)(last - first + 1) * r->element));
@@ -57,7 +56,6 @@ static void reader_begin(reader *r, lua_State *L, const mb_array *array)
     if (array->device->dry)
         mbl_fail_unknown(L);
     if (strcmp(array->device->backend->name, "host") == 0) {
-        mb_error_clear();
         mbl_check(L, mb_device_sync(array->device));
         lua_pushnil(L);
         r->piece = array->data;
@@ -119,7 +117,6 @@ static int array_item(lua_State *L)
         mbl_push_unknown(L);
         return 2;
     }
-    mb_error_clear();
     mbl_check(L, mb_array_item(array, index, &real, &imag));
     push_number(L, array->dtype, real);
     if (mb_dtype_kind(array->dtype) != MB_CLASS_COMPLEX)
@@ -220,7 +217,6 @@ static int array_to_string(lua_State *L)
     if (mb_array_contiguous(array)) {
         uint64_t bytes = mb_array_bytes(array);
         char *text = luaL_buffinitsize(L, &b, bytes);
-        mb_error_clear();
         mbl_check(L, mb_array_download(array, text, bytes));
         luaL_pushresultsize(&b, bytes);
         return 1;

@@ -5,7 +5,6 @@
 ** because that is the line a user can change.
 */
 #include "call/lua_error.h"
-#include "call/lua_budget.h"
 #include "call/lua_owner.h"
 #include "call/lua_table.h"
 #include <stdarg.h>
@@ -35,7 +34,7 @@ void mbl_compose_budget(lua_State *L)
     const char *what = lua_tostring(L, err + 5);
     mb_bytes_format((uint64_t)enough, enough_text, sizeof enough_text);
     mb_bytes_format((uint64_t)total, total_text, sizeof total_text);
-    if (remedy != NULL)
+    if (remedy)
         lua_pushfstring(L, "%s; %s", problem, remedy);
     else if (enough == 0)
         lua_pushstring(L, problem);
@@ -48,63 +47,79 @@ void mbl_compose_budget(lua_State *L)
         lua_pushfstring(L,
                         "%s; release arrays, work in smaller chunks, or give a budget of at least "
                         "%s (%I bytes) for %s",
-                        problem, enough_text, (LUAI_UACINT)enough,
-                        what != NULL ? what : "this request");
+                        problem, enough_text, (LUAI_UACINT)enough, what ? what : "this request");
     lua_setfield(L, err, "message");
     lua_settop(L, err);
 }
 
+static void set_count(lua_State *L, const char *key, uint64_t value)
+{
+    if (value)
+        mbl_set_integer(L, key, (int64_t)value);
+}
+
+/* The state of the pool that refused, its owners, and what was tried. */
+static void set_state(lua_State *L, const mb_budget *budget)
+{
+    set_text(L, "device", budget->device);
+    mbl_set_text(L, "owner", budget->owner);
+    mbl_set_integer(L, "live", (int64_t)budget->live);
+    mbl_set_integer(L, "peak", (int64_t)budget->peak);
+    mbl_set_integer(L, "free", (int64_t)budget->free);
+    mbl_set_integer(L, "largest_hole", (int64_t)budget->largest_hole);
+    lua_createtable(L, 0, 3);
+    mbl_set_integer(L, "collected_arrays", (int64_t)budget->collected_arrays);
+    mbl_set_integer(L, "collected_bytes", (int64_t)budget->collected_bytes);
+    mbl_set_integer(L, "dropped_plans", (int64_t)budget->dropped_plans);
+    lua_setfield(L, -2, "tried");
+    lua_createtable(L, budget->owner_count, 0);
+    for (int i = 0; i < budget->owner_count; i++) {
+        lua_createtable(L, 0, 3);
+        mbl_set_text(L, "owner", budget->owners[i].owner ? budget->owners[i].owner : "C");
+        mbl_set_integer(L, "bytes", (int64_t)budget->owners[i].bytes);
+        mbl_set_integer(L, "blocks", (int64_t)budget->owners[i].blocks);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "owners");
+}
+
 static void set_budget_fields(lua_State *L, const mb_error *error)
 {
+    const mb_budget *budget = &error->budget;
     set_text(L, "problem", error->text);
-    set_text(L, "remedy", error->remedy);
-    set_text(L, "request", error->request);
-    if (error->enough_bytes != 0) {
-        lua_pushinteger(L, (lua_Integer)error->enough_bytes);
-        lua_setfield(L, -2, "enough");
-    }
-    if (error->total_bytes != 0) {
-        lua_pushinteger(L, (lua_Integer)error->total_bytes);
-        lua_setfield(L, -2, "total");
-    }
-    mbl_budget_tell(L);
+    set_text(L, "remedy", budget->remedy);
+    set_text(L, "request", budget->request);
+    set_count(L, "enough", budget->enough_bytes);
+    set_count(L, "total", budget->total_bytes);
+    if (budget->device[0])
+        set_state(L, budget);
     mbl_compose_budget(L);
 }
 
 void mbl_push_error(lua_State *L)
 {
-    mb_error error = *mb_error_last();
+    const mb_error error = mb_error_take();
     const char *where = mbl_caller(L);
-    mb_error_clear();
-    if (error.code == MB_STATUS_OK) {
-        error.code = MB_STATUS_INTERNAL;
-        snprintf(error.text, sizeof error.text, "a failure left no error record");
-    }
     lua_createtable(L, 0, 7);
     set_text(L, "code", mb_status_name(error.code));
     set_text(L, "message", error.text);
     set_text(L, "op", error.op);
     set_text(L, "arg", error.arg);
-    set_text(L, "where", where != NULL ? where : "");
-    if (error.need_bytes != 0 || error.limit_bytes != 0) {
-        lua_pushinteger(L, (lua_Integer)error.need_bytes);
-        lua_setfield(L, -2, "need");
-        lua_pushinteger(L, (lua_Integer)error.limit_bytes);
-        lua_setfield(L, -2, "limit");
+    set_text(L, "where", where ? where : "");
+    if (error.need_bytes || error.limit_bytes) {
+        mbl_set_integer(L, "need", (int64_t)error.need_bytes);
+        mbl_set_integer(L, "limit", (int64_t)error.limit_bytes);
     }
     if (error.code == MB_STATUS_BUDGET)
         set_budget_fields(L, &error);
     luaL_setmetatable(L, MBL_ERROR);
 }
 
-/* The running C function's name as the caller wrote it, for failures that no operator has signed.
-** */
+/* Names the running C function, as the caller wrote it, where no operator has signed the failure. */
 static void name_running_function(lua_State *L)
 {
     lua_Debug ar;
-    if (mb_error_last()->code == MB_STATUS_OK || mb_error_last()->op[0] != '\0')
-        return;
-    if (lua_getstack(L, 0, &ar) && lua_getinfo(L, "nS", &ar) && ar.name != NULL &&
+    if (lua_getstack(L, 0, &ar) && lua_getinfo(L, "nS", &ar) && ar.name &&
         strcmp(ar.what, "C") == 0 && strcmp(ar.namewhat, "metamethod") != 0 &&
         strcmp(ar.namewhat, "hook") != 0)
         mb_error_name_op(ar.name);
@@ -126,13 +141,10 @@ void mbl_check(lua_State *L, mb_status status)
 
 int mbl_fail(lua_State *L, mb_status code, const char *arg, const char *format, ...)
 {
-    char text[sizeof((mb_error *)0)->text];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    mb_vfail(code, arg, format, list);
     va_end(list);
-    mb_error_clear();
-    mb_fail(code, arg, "%s", text);
     mbl_raise(L);
 }
 
@@ -176,8 +188,7 @@ static void anatomy(lua_State *L, char *text, size_t room)
     const char *request = text_field(L, "request"), *owner = text_field(L, "owner");
     text[0] = '\0';
     add_line(text, room, "\n  request  %lld bytes%s%s%s%s", count_field(L, 1, "need"),
-             request != NULL ? ": " : "", request != NULL ? request : "",
-             owner != NULL ? ", at " : "", owner != NULL ? owner : "");
+             request ? ": " : "", request ? request : "", owner ? ", at " : "", owner ? owner : "");
     add_line(text, room, "\n  budget   live %s, peak so far %s, limit %s",
              bytes_field(L, 1, "live", a, sizeof a), bytes_field(L, 1, "peak", b, sizeof b),
              bytes_field(L, 1, "limit", c, sizeof c));
@@ -210,7 +221,7 @@ static void anatomy(lua_State *L, char *text, size_t room)
     if (count_field(L, 1, "enough") != 0)
         add_line(text, room, "\n  enough   a budget of %lld bytes (%s) for %s",
                  count_field(L, 1, "enough"), bytes_field(L, 1, "enough", a, sizeof a),
-                 what != NULL ? what : "this request");
+                 what ? what : "this request");
     lua_settop(L, top);
 }
 
@@ -224,30 +235,27 @@ static bool has_anatomy(lua_State *L)
     return listed && (total == 0 || enough <= total);
 }
 
+/* Appends the text and ": ", if there is a text. */
+static void add_part(luaL_Buffer *b, const char *text)
+{
+    if (text) {
+        luaL_addstring(b, text);
+        luaL_addstring(b, ": ");
+    }
+}
+
 static int error_tostring(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    const char *where = text_field(L, "where");
-    const char *op = text_field(L, "op");
-    const char *arg = text_field(L, "arg");
-    const char *message = text_field(L, "message");
+    const char *where = text_field(L, "where"), *op = text_field(L, "op");
+    const char *message = text_field(L, "message"), *arg = text_field(L, "arg");
     luaL_Buffer b;
-    if (message == NULL)
-        message = "unknown error";
     luaL_buffinit(L, &b);
-    if (where != NULL) {
-        luaL_addstring(&b, where);
-        luaL_addstring(&b, ": ");
-    }
-    if (op != NULL && strncmp(message, op, strlen(op)) != 0) {
-        luaL_addstring(&b, op);
-        luaL_addstring(&b, ": ");
-    }
-    if (arg != NULL && strstr(message, arg) == NULL) {
-        luaL_addstring(&b, arg);
-        luaL_addstring(&b, ": ");
-    }
+    add_part(&b, where);
+    message = message ? message : "unknown error";
+    add_part(&b, op && strncmp(message, op, strlen(op)) == 0 ? NULL : op);
+    add_part(&b, arg && strstr(message, arg) ? NULL : arg);
     luaL_addstring(&b, message);
     luaL_pushresult(&b);
     size_t length;

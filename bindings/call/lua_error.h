@@ -13,8 +13,8 @@
 
 #define MBL_ERROR "moonbeam.error"
 
-/* Raises the thread's error record as an error object {code, message, op, arg, need, limit, where}
-** and clears it. `where` is the Lua line of the nearest Lua caller outside the module's own Lua
+/* Raises the thread's error record as an error object {code, message, op, arg, need, limit, where}.
+** Call it directly after the runtime call that failed. `where` is the Lua line of the nearest Lua caller outside the module's own Lua
 ** half. It returns int so that `return mbl_raise(L)` reads as in Lua's own API. */
 _Noreturn int mbl_raise(lua_State *L);
 /* The same for a status: does nothing when it is MB_STATUS_OK. */
@@ -23,7 +23,7 @@ void mbl_check(lua_State *L, mb_status status);
 ** name. */
 _Noreturn int mbl_fail(lua_State *L, mb_status code, const char *arg, const char *format, ...)
     MB_PRINTF(4, 5);
-/* Pushes the record as an error object and clears it, for functions that return nil, err. */
+/* Pushes the record as an error object, for functions that return nil, err. */
 void mbl_push_error(lua_State *L);
 /* Makes the message of the budget error on the top of the stack from its other fields: what is
 ** wrong, then what to do. */

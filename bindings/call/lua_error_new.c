@@ -49,7 +49,6 @@ static int error_new(lua_State *L)
         op = lua_tostring(L, -1);
     if (mbl_option(L, 3, "arg"))
         arg = lua_tostring(L, -1);
-    mb_error_clear();
     mb_fail(code, arg, "%s", message);
     if (op != NULL)
         mb_error_name_op(op);

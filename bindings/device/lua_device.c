@@ -47,7 +47,6 @@ static mb_device *open_device(lua_State *L, const char *id)
         if (strcmp(mbl_opened_device(i)->id, id) == 0)
             return mbl_dry_active(L, mbl_opened_device(i));
     mb_device *device = NULL;
-    mb_error_clear();
     mbl_check(L, mb_device_open(id, &device));
     mbl_add_opened(device);
     return mbl_dry_active(L, device);
@@ -103,7 +102,6 @@ static int device_memory(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
     uint64_t free_bytes = 0, total_bytes = 0;
-    mb_error_clear();
     mbl_check(L, device->backend->memory(device->self, &free_bytes, &total_bytes));
     lua_pushinteger(L, (lua_Integer)free_bytes);
     lua_pushinteger(L, (lua_Integer)total_bytes);
@@ -114,7 +112,6 @@ static int device_memory(lua_State *L)
 static int device_sync(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
-    mb_error_clear();
     mbl_check(L, mb_device_sync(device));
     return 0;
 }
@@ -139,7 +136,6 @@ static int device_budget(lua_State *L)
     mb_pool_stats stats;
     if (!lua_isnoneornil(L, 2)) {
         uint64_t bytes = mbl_check_bytes(L, 2, "budget");
-        mb_error_clear();
         mbl_check(L, mb_pool_set_budget(device->pool, bytes));
     }
     mb_pool_get_stats(device->pool, &stats);
@@ -168,7 +164,6 @@ static int device_dry(lua_State *L)
     device_box *box = lua_newuserdatauv(L, sizeof *box, 0);
     box->device = NULL;
     luaL_setmetatable(L, MBL_DEVICE);
-    mb_error_clear();
     mbl_check(L, mb_device_open_dry(device, budget, &box->device));
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, box->device);
@@ -277,7 +272,6 @@ static int module_open(lua_State *L)
     mbl_check_options(L, 2, names, "device");
     if (mbl_option(L, 2, "budget")) {
         uint64_t bytes = mbl_check_bytes(L, -1, "budget");
-        mb_error_clear();
         mbl_check(L, mb_pool_set_budget(device->pool, bytes));
     }
     mbl_push_device(L, device);
@@ -291,7 +285,6 @@ static int module_list(lua_State *L)
     lua_createtable(L, count, 0);
     for (int i = 0; i < count; i++) {
         char id[24];
-        mb_error_clear();
         mbl_check(L, mb_device_id(i, id, sizeof id));
         lua_pushstring(L, id);
         lua_rawseti(L, -2, i + 1);

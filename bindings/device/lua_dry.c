@@ -78,7 +78,6 @@ mb_device *mbl_dry_active(lua_State *L, mb_device *device)
         if (!dry) { /* opened since the dry run began */
             if (!mbl_is_opened(original))
                 return device;
-            mb_error_clear();
             mbl_check(L, mbl_dry_add(levels[d], original, device));
             dry = dry_at(levels[d], device);
         }

@@ -89,7 +89,6 @@ static int dry_begin(lua_State *L)
     if (!l)
         mbl_fail(L, MB_STATUS_MEMORY, NULL, "no host memory for a dry run's records");
     *l = *scratch;
-    mb_error_clear();
     mbl_check(L, begin_level(L, l));
     return 0;
 }

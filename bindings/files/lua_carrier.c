@@ -30,7 +30,6 @@ static mb_carrier *check_carrier(lua_State *L)
     carrier_box *box = mbl_check_object(L, 1, CARRIER);
     if (box->carrier == NULL)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "this carrier has been closed");
-    mb_error_clear();
     return box->carrier;
 }
 
@@ -62,7 +61,6 @@ static int carrier_open(lua_State *L)
     lua_setiuservalue(L, -2, 1);
     mbl_push_device(L, device);
     lua_setiuservalue(L, -2, 2);
-    mb_error_clear();
     mbl_check(L, mb_carrier_create(device, &options, mbl_owner(L), &box->carrier));
     return 1;
 }
@@ -75,7 +73,6 @@ static int carrier_plan(lua_State *L)
     uint64_t slot_bytes = 0;
     mbl_check_options(L, 1, names, "carrier.plan");
     const mb_carrier_options options = check_options(L, 1);
-    mb_error_clear();
     mbl_check(L, mb_carrier_plan(&options, &slots, &slot_bytes));
     lua_pushinteger(L, (lua_Integer)((uint64_t)slots * slot_bytes));
     return 1;
@@ -98,7 +95,6 @@ static int queue(lua_State *L, bool last)
     lua_pushvalue(L, 2);
     lua_pushboolean(L, 1);
     lua_rawset(L, -3);
-    mb_error_clear();
     mbl_check(L, mb_carrier_queue(carrier, dataset, ranges, array, last));
     return 0;
 }

@@ -35,7 +35,6 @@ mb_h5 *mbl_check_h5(lua_State *L, int index)
                  mbl_type_name(L, index));
     if (box->file == NULL)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "the HDF5 file was never opened");
-    mb_error_clear();
     return box->file;
 }
 
@@ -46,7 +45,6 @@ mb_h5_dataset *mbl_check_h5_dataset(lua_State *L, int index)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
                  "expected an HDF5 dataset, not a %s (call methods with a colon)",
                  mbl_type_name(L, index));
-    mb_error_clear();
     return box->dataset;
 }
 
@@ -86,7 +84,6 @@ static int h5_open(lua_State *L)
         .allow_missing = option_flag(L, 2, "allow_missing"),
     };
     file_box *box = new_file(L);
-    mb_error_clear();
     if (mb_h5_open(path, &how, &box->file) != MB_STATUS_OK) {
         mb_error_name_op("h5.open");
         lua_pushnil(L);
@@ -104,7 +101,6 @@ static int h5_create(lua_State *L)
     mbl_check_options(L, 2, names, "h5.create");
     const bool overwrite = mbl_option(L, 2, "overwrite") && lua_toboolean(L, -1);
     file_box *box = new_file(L);
-    mb_error_clear();
     mbl_check(L, mb_h5_create(path, overwrite, &box->file));
     return 1;
 }
@@ -114,7 +110,6 @@ static int h5_scratch(lua_State *L)
 {
     const char *folder = mbl_check_string(L, 1, "folder");
     file_box *box = new_file(L);
-    mb_error_clear();
     mbl_check(L, mb_h5_scratch(folder, &box->file));
     return 1;
 }
@@ -150,7 +145,6 @@ static int file_close(lua_State *L)
     file_box *box = mbl_check_object(L, 1, MBL_H5);
     if (box->file == NULL)
         return 0;
-    mb_error_clear();
     mbl_check(L, mb_h5_close(box->file));
     return 0;
 }
@@ -219,7 +213,6 @@ static int file_walk(lua_State *L)
     int64_t count;
     mbl_check_options(L, options, names, "h5:walk");
     const bool attributes = mbl_option(L, options, "attributes") && lua_toboolean(L, -1);
-    mb_error_clear();
     mbl_check(L, mb_h5_walk(file, path, &list, &count));
     lua_createtable(L, (int)count, 0);
     for (int64_t i = 0; i < count; i++) {
@@ -273,7 +266,6 @@ static int file_link(lua_State *L)
     const char *path = mbl_check_string(L, 3, "path");
     mbl_check_options(L, 4, names, "h5:link");
     const bool soft = mbl_option(L, 4, "soft") && lua_toboolean(L, -1);
-    mb_error_clear();
     mbl_check(L, mb_h5_link(file, target, path, soft));
     return 0;
 }
@@ -297,7 +289,6 @@ static mb_h5_dataset *open_dataset(lua_State *L)
     mb_h5 *file = mbl_check_h5(L, 1);
     const char *path = mbl_check_string(L, 2, "path");
     dataset_box *box = new_dataset(L, 1);
-    mb_error_clear();
     mbl_check(L, mb_h5_dataset_open(file, path, &box->dataset));
     return box->dataset;
 }
@@ -411,20 +402,17 @@ static int read_dataset(lua_State *L, mb_h5_dataset *dataset, int first, int las
                             mb_shape_format(&array->shape, have, sizeof have),
                             mb_shape_format(&shape, want, sizeof want));
         }
-        mb_error_clear();
         mbl_check(L, mb_h5_dataset_read(dataset, ranges, array));
         return 1;
     }
     const mb_dtype dtype = mbl_option_dtype(L, options, info->dtype);
     array = mbl_create_array(L, mbl_option_device(L, options), dtype, &shape);
-    mb_error_clear();
     if (mb_h5_dataset_read(dataset, ranges, array) != MB_STATUS_OK) {
-        const mb_error kept = *mb_error_last();
+        const mb_error cause = *mb_error_last();
         lua_pushcfunction(L, mbl_array_release);
         lua_pushvalue(L, -2);
         lua_call(L, 1, 0);
-        mb_error_clear();
-        mb_error_restore(&kept);
+        mb_error_put(&cause);
         return mbl_raise(L);
     }
     return 1;
@@ -498,7 +486,6 @@ static int dataset_write(lua_State *L)
                         mb_shape_format(&array->shape, a, sizeof a), mb_h5_dataset_path(dataset),
                         mb_shape_format(&shape, b, sizeof b));
     }
-    mb_error_clear();
     mbl_check(L, mb_h5_dataset_write(dataset, ranges, array));
     return 0;
 }
@@ -538,7 +525,6 @@ static int file_create_dataset(lua_State *L)
     const mb_dtype dtype = mbl_option_dtype(L, 3, MB_F32);
     const mb_h5_layout layout = check_layout(L, 3, shape.rank, chunks);
     dataset_box *box = new_dataset(L, 1);
-    mb_error_clear();
     mbl_check(
         L, mb_h5_dataset_create(file, path, dtype, shape.rank, shape.dims, &layout, &box->dataset));
     mbl_write_h5_attributes(L, file, path, 3);
@@ -601,7 +587,6 @@ static int file_create_virtual(lua_State *L)
         return mbl_fail(L, MB_STATUS_SHAPE, "sources", "the sources end at index %lld of axis 1",
                         (long long)next - 1);
     dataset_box *box = new_dataset(L, 1);
-    mb_error_clear();
     mbl_check(L, mb_h5_virtual_create(file, path, dtype, shape.rank, shape.dims, sources, count,
                                       &box->dataset));
     mbl_write_h5_attributes(L, file, path, 3);
@@ -619,7 +604,6 @@ static void write_array(lua_State *L, mb_h5 *file, const char *path)
     if (array->device->dry)
         return;
     dataset_box *box = new_dataset(L, 1);
-    mb_error_clear();
     mbl_check(L, mb_h5_dataset_create(file, path, dtype, array->shape.rank, array->shape.dims,
                                       &layout, &box->dataset));
     for (int axis = 0; axis < array->shape.rank; axis++)

@@ -87,9 +87,8 @@ void mbl_push_h5_attributes(lua_State *L, mb_h5 *file, const char *path)
         if (mb_h5_attribute_read(file, path, lua_tostring(L, -1), &value) == MB_STATUS_OK) {
             push_value(L, value);
             lua_rawset(L, result);
-        } else { /* a reference, say */
-            mb_error_clear();
-            lua_pop(L, 1);
+        } else {
+            lua_pop(L, 1); /* values that have no Lua type, for example references, are left out */
         }
     }
     lua_settop(L, result);
@@ -155,7 +154,6 @@ int mbl_h5_set_attribute(lua_State *L)
     const char *path = mbl_check_string(L, 2, "path"), *name = mbl_check_string(L, 3, "name");
     luaL_checkany(L, 4);
     const mb_h5_value value = check_value(L, 4, "value");
-    mb_error_clear();
     mbl_check(L, mb_h5_attribute_write(file, path, name, &value));
     return 0;
 }
@@ -174,7 +172,6 @@ void mbl_write_h5_attributes(lua_State *L, mb_h5 *file, const char *path, int op
             mbl_fail(L, MB_STATUS_ARGUMENT, "attributes",
                      "attributes are named: a table {name = value}");
         const mb_h5_value value = check_value(L, table + 2, lua_tostring(L, table + 1));
-        mb_error_clear();
         mbl_check(L, mb_h5_attribute_write(file, path, lua_tostring(L, table + 1), &value));
         lua_settop(L, table + 1);
     }
@@ -191,7 +188,6 @@ void mbl_write_h5_value(lua_State *L, mb_h5 *file, const char *path, int index, 
     if (value.text || !typed) {
         if (typed)
             mbl_fail(L, MB_STATUS_ARGUMENT, "dtype", "strings have no dtype");
-        mb_error_clear();
         mbl_check(L, mb_h5_value_write(file, path, &value));
         lua_settop(L, top);
         return;
@@ -202,7 +198,6 @@ void mbl_write_h5_value(lua_State *L, mb_h5 *file, const char *path, int index, 
     for (int64_t i = 0; i < value.count; i++)
         mb_element_set(dtype, elements + (size_t)i * bytes, value.numbers[i], 0);
     range.count = value.count;
-    mb_error_clear();
     mbl_check(L, mb_h5_dataset_create(file, path, dtype, value.rank, value.dims, NULL, &dataset));
     const mb_status status = mb_h5_dataset_write_host(dataset, &range, dtype, elements);
     mb_h5_dataset_destroy(dataset);

@@ -24,7 +24,6 @@ static const unsigned char *host_copy(lua_State *L, const mb_array *array)
     if (array->device->dry)
         mbl_fail(L, MB_STATUS_DRY_RUN, NULL,
                  "a picture was asked for in a dry run, where arrays have no data");
-    mb_error_clear();
     mbl_check(L, mb_device_sync(array->device));
     if (host && mb_array_contiguous(array)) {
         lua_pushnil(L);
@@ -212,7 +211,6 @@ static int picture_write_png(lua_State *L)
         apply_window(&w, array->dtype, picture.rows, count, pixels);
         picture.rows = pixels;
     }
-    mb_error_clear();
     mbl_check(L, mb_png_write(path, overwrite, &picture));
     return 0;
 }

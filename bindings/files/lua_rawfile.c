@@ -24,7 +24,6 @@ static mb_rawfile *check_file(lua_State *L)
     if (box == NULL || box->file == NULL)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "expected an open file, not a %s",
                  mbl_type_name(L, 1));
-    mb_error_clear();
     return box->file;
 }
 
@@ -33,7 +32,6 @@ static rawfile_box *new_box(lua_State *L)
     rawfile_box *box = lua_newuserdatauv(L, sizeof *box, 0);
     box->file = NULL;
     luaL_setmetatable(L, MBL_RAWFILE);
-    mb_error_clear();
     return box;
 }
 
@@ -244,7 +242,6 @@ static int file_read_tiff(lua_State *L)
     mb_array *scratch = lua_isnoneornil(L, 6) ? NULL : mbl_check_array(L, 6);
     lua_settop(L, 6);
     const mb_tiff_page page = check_page(L, 3);
-    mb_error_clear();
     mbl_check(L, mb_tiff_read(file, &page, row, column, array, scratch));
     return 0;
 }

@@ -13,7 +13,6 @@
 static int target_check(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");
-    mb_error_clear();
     mbl_check(L, mb_target_check(path, lua_toboolean(L, 2)));
     return 0;
 }

@@ -1,5 +1,4 @@
 #include "memory/lua_allocate.h"
-#include "call/lua_budget.h"
 #include "call/lua_error.h"
 #include "call/lua_owner.h"
 #include "device/ledger.h"
@@ -12,23 +11,26 @@ mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, voi
 {
     if (mbl_point_is_due(device))
         mbl_pool_point(L);
-    mbl_budget_forget();
-    mb_error_clear();
     mb_status status = request(user);
     if (status != MB_STATUS_BUDGET)
         return status;
     uint64_t waiting, before, after;
     const uint64_t live = mb_pool_live(device->pool);
     mbl_garbage_count(&waiting, &before);
-    mb_error_clear();
     mbl_pool_point(L);
     mbl_garbage_count(&waiting, &after);
-    mbl_tried tried = {.arrays = after - before, .plans = mb_fft_cache_drop(device, 0)};
-    tried.bytes = live - mb_pool_live(device->pool);
-    mb_error_clear();
+    const int plans = mb_fft_cache_drop(device, 0);
+    const uint64_t left = mb_pool_live(device->pool);
     status = request(user);
-    if (status == MB_STATUS_BUDGET)
-        mbl_budget_note(device, mbl_owner(L), &tried);
+    if (status == MB_STATUS_BUDGET) {
+        mb_budget *budget = mb_error_budget();
+        mb_pool_explain(device->pool);
+        snprintf(budget->device, sizeof budget->device, "%s", device->id);
+        budget->owner = mbl_owner(L);
+        budget->collected_arrays = after - before;
+        budget->collected_bytes = live - left;
+        budget->dropped_plans = (uint64_t)plans;
+    }
     return status;
 }
 
@@ -45,10 +47,10 @@ static mb_status create(void *user)
     create_request *r = user;
     mb_status status = mb_array_create(r->device, r->dtype, r->shape, r->owner, r->out);
     if (status == MB_STATUS_BUDGET) {
-        char text[120], shape[100];
-        snprintf(text, sizeof text, "%s %s", mb_dtype_name(r->dtype),
+        mb_budget *budget = mb_error_budget();
+        char shape[100];
+        snprintf(budget->request, sizeof budget->request, "%s %s", mb_dtype_name(r->dtype),
                  mb_shape_format(r->shape, shape, sizeof shape));
-        mb_error_describe(text);
     }
     return status;
 }
@@ -78,11 +80,8 @@ mb_array *mbl_create_pinned_array(lua_State *L, mb_device *host, mb_device *pinn
 {
     mb_array **slot = mbl_new_array(L);
     const char *owner = mbl_owner(L);
-    mbl_budget_forget(); /* pinned memory has an account of its own, which no pool explains */
-    mb_error_clear();
     mb_status status = mb_array_create_pinned(host, pinned_for, dtype, shape, owner, slot);
     if (status == MB_STATUS_BUDGET) { /* the account may have garbage on it */
-        mb_error_clear();
         mbl_pool_point(L);
         mb_pool_trim(host->pool);
         status = mb_array_create_pinned(host, pinned_for, dtype, shape, owner, slot);

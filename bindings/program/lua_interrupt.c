@@ -47,7 +47,6 @@ static void stop_hook(lua_State *L, lua_Debug *ar)
         return; /* a coroutine that waited while the stop was dealt with */
     fired = true;
     raised = L == base_state;
-    mb_error_clear();
     for (int i = 0; i < STOP_COUNT; i++)
         if (STOPS[i].number == stop_signal)
             mb_fail(MB_STATUS_CANCELLED, NULL, "%s", STOPS[i].message);

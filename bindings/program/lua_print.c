@@ -44,7 +44,6 @@ static int print(lua_State *L)
     lua_getglobal(L, "require"); /* or error objects have no metatable yet */
     lua_pushliteral(L, "moonbeam.core");
     lua_call(L, 1, 0);
-    mb_error_clear();
     return mbl_fail(L, MB_STATUS_IO, NULL, "cannot write all of the standard output: %s",
                     cause != 0 ? strerror(cause) : "an earlier write failed");
 }

@@ -133,7 +133,6 @@ static int system_terminal_width(lua_State *L)
 static int push_failure(lua_State *L, const char *name)
 {
     int number = errno;
-    mb_error_clear();
     mb_fail(MB_STATUS_IO, NULL, "%s: %s", name, strerror(number));
     lua_pushnil(L);
     mbl_push_error(L);

@@ -1,8 +1,7 @@
 /*
-** Error record (one per thread) and the process's cancel flag.
+** The error record (one per thread) and the process's cancel flag.
 */
 #include "core/status.h"
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,65 +29,55 @@ const char *mb_status_name(mb_status status)
     return (unsigned)status < MB_STATUS_COUNT ? status_names[status] : "unknown";
 }
 
-static bool record_open(mb_status code, const char *arg)
+/* The text is formatted before the record is emptied: its values may lie in the record. */
+mb_status mb_vfail(mb_status code, const char *arg, const char *format, va_list values)
 {
-    if (record.code != MB_STATUS_OK)
-        return false; /* the first failure is the cause; later ones are consequences */
-    memset(&record, 0, sizeof record);
-    record.code = code;
+    char text[sizeof record.text];
+    vsnprintf(text, sizeof text, format, values);
+    record = (mb_error){.code = code};
+    memcpy(record.text, text, sizeof text);
     if (arg)
         snprintf(record.arg, sizeof record.arg, "%s", arg);
-    return true;
+    return code;
 }
 
 mb_status mb_fail(mb_status code, const char *arg, const char *format, ...)
 {
-    if (record_open(code, arg)) {
-        va_list args;
-        va_start(args, format);
-        vsnprintf(record.text, sizeof record.text, format, args);
-        va_end(args);
-    }
+    va_list values;
+    va_start(values, format);
+    mb_vfail(code, arg, format, values);
+    va_end(values);
     return code;
 }
 
 mb_status mb_fail_bytes(mb_status code, uint64_t need, uint64_t limit, const char *format, ...)
 {
-    if (record_open(code, NULL)) {
-        va_list args;
-        va_start(args, format);
-        vsnprintf(record.text, sizeof record.text, format, args);
-        va_end(args);
-        record.need_bytes = need;
-        record.limit_bytes = limit;
-    }
+    va_list values;
+    va_start(values, format);
+    mb_vfail(code, NULL, format, values);
+    va_end(values);
+    record.need_bytes = need;
+    record.limit_bytes = limit;
     return code;
-}
-
-void mb_error_describe(const char *request)
-{
-    if (record.code == MB_STATUS_BUDGET)
-        snprintf(record.request, sizeof record.request, "%s", request);
-}
-
-void mb_error_enough(uint64_t enough, uint64_t total)
-{
-    if (record.code == MB_STATUS_BUDGET) {
-        record.enough_bytes = enough;
-        record.total_bytes = total;
-    }
-}
-
-void mb_error_remedy(const char *text)
-{
-    if (record.code == MB_STATUS_BUDGET)
-        snprintf(record.remedy, sizeof record.remedy, "%s", text);
 }
 
 void mb_error_name_op(const char *op)
 {
-    if (record.code != MB_STATUS_OK && !record.op[0])
+    if (!record.op[0])
         snprintf(record.op, sizeof record.op, "%s", op);
+}
+
+void mb_error_remedy(const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    vsnprintf(record.budget.remedy, sizeof record.budget.remedy, format, values);
+    va_end(values);
+}
+
+mb_budget *mb_error_budget(void)
+{
+    return &record.budget;
 }
 
 const mb_error *mb_error_last(void)
@@ -96,17 +85,18 @@ const mb_error *mb_error_last(void)
     return &record;
 }
 
-void mb_error_clear(void)
-{
-    record.code = MB_STATUS_OK;
-    record.op[0] = record.arg[0] = record.text[0] = '\0';
-    record.need_bytes = record.limit_bytes = record.enough_bytes = record.total_bytes = 0;
-    record.request[0] = record.remedy[0] = '\0';
-}
-
-void mb_error_restore(const mb_error *error)
+void mb_error_put(const mb_error *error)
 {
     record = *error;
+}
+
+mb_error mb_error_take(void)
+{
+    if (record.code == MB_STATUS_OK)
+        mb_fail(MB_STATUS_INTERNAL, NULL, "a failure left no error record");
+    const mb_error taken = record;
+    record.code = MB_STATUS_OK;
+    return taken;
 }
 
 void mb_cancel_set(bool on)

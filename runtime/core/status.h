@@ -1,12 +1,20 @@
 /*
-** Status codes and the error record. Every fallible function returns an mb_status; the first
-** failure of a thread fills that thread's error record (code, operator, argument, text, need,
-** limit). Later failures leave the record alone until mb_error_clear, so the cause survives
-** clean-up. Whoever swallows a failure must clear the record.
+** Status codes and the error record.
+**
+** Every fallible function returns an mb_status. The function that knows what is wrong composes the
+** failure by mb_fail, which opens the calling thread's record afresh; nobody clears a record.
+** Outer layers return the status, and may add what they know (operator, request, remedy); they
+** never compose the failure again. The record is valid directly after a call that failed, and
+** means nothing after a call that did not: a failure that is handled leaves nothing to undo.
+**
+** Clean-up that can fail itself, on the way out of a failure or in a function that returns no
+** status, begins with MB_KEEP_ERROR, so that the cause survives it. Whoever reports a failure later
+** or on another thread copies the record, and puts it on record there by mb_error_put.
 */
 #ifndef MB_CORE_STATUS_H
 #define MB_CORE_STATUS_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,18 +38,38 @@ typedef enum mb_status {
     MB_STATUS_COUNT
 } mb_status;
 
+#define MB_ERROR_OWNERS 5
+
+/* The blocks of one owner, a string that lives as long as the process (NULL: C code). */
+typedef struct mb_owner_sum {
+    const char *owner;
+    uint64_t bytes, blocks;
+} mb_owner_sum;
+
+/* What a budget failure knows beside its text, which says only what is wrong. */
+typedef struct mb_budget {
+    uint64_t enough_bytes; /* the smallest budget that would have worked, else 0 */
+    uint64_t total_bytes;  /* what the device has in all, else 0 */
+    char request[160];     /* what was asked for ("result 'y', f32 4 x 5"), or empty */
+    char remedy[200];      /* what to do, where no budget helps, or empty */
+    /* The state of the pool that refused; `device` is empty where nobody has added it. */
+    char device[24];
+    uint64_t live, peak, free, largest_hole;
+    const char *owner;                    /* who asked; it lives as long as the process */
+    mb_owner_sum owners[MB_ERROR_OWNERS]; /* those with the most bytes, largest first */
+    int owner_count;
+    /* What was done before the request was made again. */
+    uint64_t collected_arrays, collected_bytes, dropped_plans;
+} mb_budget;
+
 typedef struct mb_error {
     mb_status code;
     char op[40];          /* operator, or empty */
     char arg[40];         /* offending argument, or empty */
     char text[1000];      /* one helpful line: what, which value, what to do */
-    uint64_t need_bytes;  /* budget and memory failures, else 0 */
+    uint64_t need_bytes;  /* of failures by mb_fail_bytes, else 0 */
     uint64_t limit_bytes; /* likewise */
-    /* Of budget failures, whose text says only what is wrong: */
-    uint64_t enough_bytes; /* the smallest budget that would have worked, else 0 */
-    uint64_t total_bytes;  /* what the device has in all, else 0 */
-    char request[160];     /* what was asked for ("result 'y', f32 4 x 5"), or empty */
-    char remedy[200];      /* what to do, where no budget helps, or empty */
+    mb_budget budget;     /* of MB_STATUS_BUDGET */
 } mb_error;
 
 #if defined(__GNUC__)
@@ -53,25 +81,32 @@ typedef struct mb_error {
 /* "ok", "argument", "shape", ...: the code of Lua's error objects. */
 const char *mb_status_name(mb_status status);
 
-/* Records a failure (if none is recorded yet) and returns `code`. `arg` may be NULL. */
+/* Records a failure and returns `code`. `arg` may be NULL. The values of `format` may lie in the
+** record that is replaced, as the text of a cause does. */
 mb_status mb_fail(mb_status code, const char *arg, const char *format, ...) MB_PRINTF(3, 4);
+mb_status mb_vfail(mb_status code, const char *arg, const char *format, va_list values)
+    MB_PRINTF(3, 0);
 /* The same with the bytes that were needed and the limit they hit. */
 mb_status mb_fail_bytes(mb_status code, uint64_t need, uint64_t limit, const char *format, ...)
     MB_PRINTF(4, 5);
-/* Add to a budget failure what was asked for; the budget that would do on a device of so many
-** bytes; what to do where no budget helps. They do nothing when the record is of another kind. */
-void mb_error_describe(const char *request);
-void mb_error_enough(uint64_t enough, uint64_t total);
-void mb_error_remedy(const char *text);
-/* Names the operator in the record if it has none yet. */
+/* Names the operator in the record if the record has none yet. */
 void mb_error_name_op(const char *op);
+/* What to do about the budget failure on record where no budget helps. */
+void mb_error_remedy(const char *format, ...) MB_PRINTF(1, 2);
+/* The budget part of the record, to be added to after a call that returned MB_STATUS_BUDGET. */
+mb_budget *mb_error_budget(void);
 
-/* The calling thread's record; code is MB_STATUS_OK when nothing failed. Valid until the next call.
-** */
+/* The calling thread's record, valid until the next failure of this thread. */
 const mb_error *mb_error_last(void);
-void mb_error_clear(void);
-/* Puts a copied record back: moves a worker thread's failure to the thread that reports it. */
-void mb_error_restore(const mb_error *error);
+/* Makes a copied record this thread's. */
+void mb_error_put(const mb_error *error);
+/* The record for its report. The next one to take it finds an internal error, unless something has
+** failed in between: a status without a record does not show an old failure as its cause. */
+mb_error mb_error_take(void);
+
+/* In a function that cleans up: what fails until the block ends leaves the record as it is. */
+#define MB_KEEP_ERROR                                                                              \
+    mb_error mb_kept_error_ __attribute__((cleanup(mb_error_put), unused)) = *mb_error_last()
 
 /*
 ** The cancel flag: one atomic for the process, set by the SIGINT handler. It is polled between

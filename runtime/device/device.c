@@ -71,10 +71,7 @@ static void look_for_cuda(void)
     }
     int count = backend->count();
     if (count <= 0) {
-        const mb_error *error = mb_error_last();
-        snprintf(cuda_problem, sizeof cuda_problem, "%s",
-                 error->code != MB_STATUS_OK ? error->text : "the CUDA driver reports no device");
-        mb_error_clear();
+        snprintf(cuda_problem, sizeof cuda_problem, "the CUDA driver reports no device");
         return;
     }
     cuda = backend;
@@ -131,9 +128,9 @@ static mb_status source_commit(void *self, void *base, uint64_t offset, uint64_t
 static void source_decommit(void *self, void *base, uint64_t offset, uint64_t bytes)
 {
     mb_device *d = self;
-    if (!d->dead &&
-        d->backend->sync(d->self) != MB_STATUS_OK) /* queued work may still use the memory */
-        mb_error_clear();
+    MB_KEEP_ERROR;
+    if (!d->dead)
+        (void)d->backend->sync(d->self); /* queued work may still use the memory */
     d->backend->decommit(d->self, base, offset, bytes);
 }
 

@@ -159,10 +159,11 @@ void mb_fft_release(mb_device *device, mb_fft_plan *plan)
 
 int mb_fft_cache_drop(mb_device *device, int keep)
 {
+    MB_KEEP_ERROR;
     mb_fft_cache *cache = device->ffts;
     device = cache->device;
     if (!device->dead)
-        device->backend->sync(device->self); /* a plan may still be queued */
+        (void)device->backend->sync(device->self); /* a plan may still be queued */
     pthread_mutex_lock(&cache->lock);
     int dropped = drop_idle(cache, keep);
     pthread_mutex_unlock(&cache->lock);

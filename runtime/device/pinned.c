@@ -19,28 +19,25 @@ static void note(const mb_device *device, int64_t change, uint64_t peak, const c
 static mb_status fail_limit(const mb_device *device, uint64_t bytes)
 {
     const mb_pinned *p = &device->pinned;
-    char need[32], live[32], limit[32], remedy[120];
+    char need[32], live[32], limit[32];
     mb_fail_bytes(MB_STATUS_BUDGET, bytes, p->limit,
                   "%s of pinned host memory do not fit the limit of %s for %s, of which %s are in "
                   "use",
                   mb_bytes_format(bytes, need, sizeof need),
                   mb_bytes_format(p->limit, limit, sizeof limit), device->id,
                   mb_bytes_format(p->live, live, sizeof live));
-    snprintf(remedy, sizeof remedy, "raise the limit (device:pinned(%llu)), or ask for less",
-             (unsigned long long)mb_bytes_add(p->live, bytes));
-    mb_error_remedy(remedy);
+    mb_error_remedy("raise the limit (device:pinned(%llu)), or ask for less",
+                    (unsigned long long)mb_bytes_add(p->live, bytes));
     return MB_STATUS_BUDGET;
 }
 
 /* The limit allows it, the system does not; its words are in the record. */
 static mb_status fail_refused(const mb_pinned *p, uint64_t bytes)
 {
-    char cause[400], need[32];
-    snprintf(cause, sizeof cause, "%s", mb_error_last()->text);
-    mb_error_clear();
+    char need[32];
     mb_fail_bytes(MB_STATUS_BUDGET, bytes, p->limit,
                   "%s of pinned host memory are within the limit, but not to be had: %s",
-                  mb_bytes_format(bytes, need, sizeof need), cause);
+                  mb_bytes_format(bytes, need, sizeof need), mb_error_last()->text);
     mb_error_remedy("end the programs that hold the rest, or ask for less");
     return MB_STATUS_BUDGET;
 }

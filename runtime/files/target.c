@@ -294,8 +294,8 @@ mb_status mb_target_latch(mb_target *target, mb_status status)
 
 mb_status mb_target_failure(const mb_target *target)
 {
-    if (target->latched.code != MB_STATUS_OK && mb_error_last()->code == MB_STATUS_OK)
-        mb_error_restore(&target->latched);
+    if (target->latched.code != MB_STATUS_OK)
+        mb_error_put(&target->latched);
     return target->latched.code;
 }
 

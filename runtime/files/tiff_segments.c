@@ -339,13 +339,10 @@ mb_status mb_tiff_read(mb_rawfile *file, const mb_tiff_page *page, int64_t first
 #pragma omp critical(mb_tiff_failure)
             if (failure.code == MB_STATUS_OK)
                 failure = *mb_error_last();
-            if (omp_get_thread_num() != 0)
-                mb_error_clear(); /* the pool's threads go on to other work */
         }
     }
     if (failure.code == MB_STATUS_OK)
         return MB_STATUS_OK;
-    mb_error_clear();
-    mb_error_restore(&failure);
+    mb_error_put(&failure);
     return failure.code;
 }

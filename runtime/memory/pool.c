@@ -207,10 +207,8 @@ static mb_status commit_locked(mb_pool *pool, uint64_t begin, uint64_t bytes)
         trim_locked(
             pool); /* memory of holes goes back before the process takes more than its budget */
     mb_status status = commit_once(pool, first, last);
-    if (status == MB_STATUS_MEMORY && trim_locked(pool)) {
-        mb_error_clear();
+    if (status == MB_STATUS_MEMORY && trim_locked(pool))
         status = commit_once(pool, first, last);
-    }
     return status;
 }
 
@@ -242,7 +240,6 @@ mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool 
         status = source->reserve(source->self, range, &base);
         if (status == MB_STATUS_OK || range <= least)
             break;
-        mb_error_clear();
         range = range / 2 < least ? least : range / 2 / size * size;
     }
     if (status != MB_STATUS_OK)
@@ -389,6 +386,12 @@ static uint64_t largest_request(mb_pool *pool)
     return hole < left ? hole : left;
 }
 
+static void set_enough(const mb_pool *pool, uint64_t enough)
+{
+    mb_error_budget()->enough_bytes = enough;
+    mb_error_budget()->total_bytes = pool->source.capacity;
+}
+
 /* Records that the request does not fit: the budget, or the address range. */
 static mb_status fail_budget(mb_pool *pool, uint64_t rounded)
 {
@@ -408,11 +411,11 @@ static mb_status fail_budget(mb_pool *pool, uint64_t rounded)
         mb_fail_bytes(MB_STATUS_BUDGET, rounded, limit,
                       "%s and the %s that are live are more than the %s that can be planned for",
                       need, live, budget);
-        mb_error_enough(enough, pool->source.capacity);
+        set_enough(pool, enough);
     } else {
         mb_fail_bytes(MB_STATUS_BUDGET, rounded, limit, "%s do not fit: %s live of a budget of %s",
                       need, live, budget);
-        mb_error_enough(enough, pool->source.capacity);
+        set_enough(pool, enough);
     }
     return MB_STATUS_BUDGET;
 }
@@ -420,15 +423,14 @@ static mb_status fail_budget(mb_pool *pool, uint64_t rounded)
 /* Turns the refusal that is recorded, of memory that the budget allows, into a budget failure. */
 static mb_status fail_refused(mb_pool *pool, uint64_t rounded)
 {
-    char cause[400], need[32], live[32], budget[32];
-    snprintf(cause, sizeof cause, "%s", mb_error_last()->text);
-    mb_error_clear();
+    char need[32], live[32], budget[32];
     mb_fail_bytes(MB_STATUS_BUDGET, rounded, pool->stats.budget,
                   "%s fit the budget, of which %s of %s are live, but not what the device has "
                   "left: %s",
                   mb_bytes_format(rounded, need, sizeof need),
                   mb_bytes_format(pool->stats.live, live, sizeof live),
-                  mb_bytes_format(pool->stats.budget, budget, sizeof budget), cause);
+                  mb_bytes_format(pool->stats.budget, budget, sizeof budget),
+                  mb_error_last()->text);
     mb_error_remedy("end the programs that hold the rest, or work in smaller chunks, which a "
                     "smaller budget makes");
     return MB_STATUS_BUDGET;
@@ -706,7 +708,7 @@ mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes)
                                "%s are more than the budget of %s",
                                mb_bytes_format(bytes, asked, sizeof asked),
                                mb_bytes_format(pool->stats.budget, budget, sizeof budget));
-        mb_error_enough(rounded, pool->source.capacity);
+        set_enough(pool, rounded);
     } else {
         status = commit_locked(pool, 0, rounded);
         if (status == MB_STATUS_MEMORY)

@@ -214,6 +214,8 @@ typedef struct mb_pool_block {
 } mb_pool_block;
 typedef void (*mb_pool_visit)(void *user, const mb_pool_block *block);
 void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user);
+/* Adds the state of the pool and its largest owners to the budget failure on record. */
+void mb_pool_explain(mb_pool *pool);
 /* Full consistency check, for specs: NULL when sound, else what is wrong. */
 const char *mb_pool_check(mb_pool *pool);
 

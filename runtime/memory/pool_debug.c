@@ -53,10 +53,8 @@ static bool guard_is_damaged(mb_pool *pool, const node *n, bool after, mb_pool_d
     UNPOISON(pool, at, MB_POOL_UNIT);
     mb_status status = pool->source.read(pool->source.self, bytes, at, MB_POOL_UNIT);
     POISON(pool, at, MB_POOL_UNIT);
-    if (status != MB_STATUS_OK) {
-        mb_error_clear();
+    if (status != MB_STATUS_OK)
         return false;
-    }
     /* The byte that is nearest to the block: where an overrun began. */
     for (unsigned i = 0; i < MB_POOL_UNIT; i++) {
         unsigned place = after ? i : MB_POOL_UNIT - 1 - i;
@@ -75,6 +73,7 @@ static bool guard_is_damaged(mb_pool *pool, const node *n, bool after, mb_pool_d
 
 void mb_pool_debug_end(mb_pool *pool, const node *n)
 {
+    MB_KEEP_ERROR; /* a free does not fail for want of a pattern */
     mb_pool_damage found;
     bool sound = true;
     for (int side = 0; n->guarded && pool->source.read && side < 2; side++)
@@ -85,9 +84,8 @@ void mb_pool_debug_end(mb_pool *pool, const node *n)
             sound = false;
         }
     pool->broken_guards += !sound;
-    if ((pool->debug & MB_POOL_PATTERNS) && pool->source.fill &&
-        fill(pool, pool->base + node_offset(n), MB_POOL_FREED_BYTE, node_bytes(n)) != MB_STATUS_OK)
-        mb_error_clear(); /* a free does not fail for want of a pattern */
+    if ((pool->debug & MB_POOL_PATTERNS) && pool->source.fill)
+        (void)fill(pool, pool->base + node_offset(n), MB_POOL_FREED_BYTE, node_bytes(n));
 }
 
 mb_status mb_pool_set_debug(mb_pool *pool, unsigned debug)

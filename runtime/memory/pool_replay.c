@@ -91,10 +91,7 @@ static mb_status fits(const step *steps, uint64_t count, uint64_t bytes, uint64_
                      : mb_pool_free(pool, &blocks[steps[i].made]);
     mb_pool_destroy(pool);
     *result = status == MB_STATUS_OK;
-    if (status != MB_STATUS_BUDGET && status != MB_STATUS_MEMORY)
-        return status;
-    mb_error_clear();
-    return MB_STATUS_OK;
+    return status == MB_STATUS_BUDGET || status == MB_STATUS_MEMORY ? MB_STATUS_OK : status;
 }
 
 mb_status mb_pool_smallest(const mb_pool_event *events, uint64_t count, uint64_t granularity,

@@ -93,18 +93,19 @@ mb_status mb_op_estimate_memory(const mb_operator *entry, const void *params, mb
 ** does not. */
 static void describe_refused(const call *c, uint64_t room)
 {
-    char request[160] = "scratch", shape[96];
+    mb_budget *budget = mb_error_budget();
+    char shape[96];
+    snprintf(budget->request, sizeof budget->request, "scratch");
     for (int i = 0; i < c->entry->array_count; i++) {
         const uint64_t bytes = result_bytes(c, i, c->arrays[i]);
         if (bytes > room) {
-            snprintf(request, sizeof request, "result '%s', %s %s", c->entry->arrays[i]->name,
-                     mb_dtype_name(c->specs[i].dtype),
+            snprintf(budget->request, sizeof budget->request, "result '%s', %s %s",
+                     c->entry->arrays[i]->name, mb_dtype_name(c->specs[i].dtype),
                      mb_shape_format(&c->specs[i].shape, shape, sizeof shape));
             break;
         }
         room -= bytes;
     }
-    mb_error_describe(request);
 }
 
 /* Does the whole call fit, its scratch and the results that nobody gave? Asked before anything of

@@ -367,7 +367,6 @@ static void advance(mb_carrier *c, piece *p, mb_status (*half)(mb_carrier *, con
 {
     if (p->transfer == NULL || p->status != MB_STATUS_OK)
         return;
-    mb_error_clear();
     p->status = half(c, p);
     if (p->status == MB_STATUS_OK)
         return;
@@ -456,8 +455,7 @@ static mb_status report(mb_carrier *c)
 {
     if (c->failure.code == MB_STATUS_OK)
         return MB_STATUS_OK;
-    if (mb_error_last()->code == MB_STATUS_OK)
-        mb_error_restore(&c->failure);
+    mb_error_put(&c->failure);
     return seen(c, c->failure.code);
 }
 
@@ -752,8 +750,7 @@ void mb_carrier_get_stats(mb_carrier *c, mb_carrier_stats *stats)
 {
     /* The copies that nobody has waited for since. */
     for (int i = 0; i < c->slot_count && !c->device->dry && c->first == NULL; i++)
-        if (settle(c, &c->slots[i]) != MB_STATUS_OK)
-            mb_error_clear();
+        (void)settle(c, &c->slots[i]);
     pthread_mutex_lock(&c->lock);
     *stats = c->stats;
     pthread_mutex_unlock(&c->lock);
@@ -851,6 +848,7 @@ void mb_carrier_forget_device(mb_carrier *c)
 
 void mb_carrier_destroy(mb_carrier *c, const char *owner)
 {
+    MB_KEEP_ERROR;
     if (c == NULL)
         return;
     pthread_mutex_lock(&c->lock);
@@ -859,7 +857,6 @@ void mb_carrier_destroy(mb_carrier *c, const char *owner)
     pthread_mutex_unlock(&c->lock);
     for (int i = 0; i < c->thread_count; i++)
         pthread_join(c->threads[i], NULL);
-    const bool clear = mb_error_last()->code == MB_STATUS_OK;
     for (int i = 0; c->slots != NULL && i < c->slot_count; i++) {
         settle(c, &c->slots[i]); /* a copy under way still uses the slot and the array */
         destroy_event(c, c->slots[i].begin);
@@ -875,8 +872,6 @@ void mb_carrier_destroy(mb_carrier *c, const char *owner)
     destroy_event(c, c->joined);
     if (c->pinned_bytes > 0)
         mb_pinned_free(c->device, c->pinned, c->pinned_bytes, owner);
-    if (clear)
-        mb_error_clear();
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->lane_lock);
     pthread_cond_destroy(&c->work);

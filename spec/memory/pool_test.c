@@ -167,7 +167,6 @@ static void model_alloc(model *m, uint64_t bytes, mb_pool_end end, unsigned char
     uint64_t rounded = (bytes + 511) / 512 * 512;
     bool fits = m->live + rounded <= m->budget && rounded <= largest_hole(m);
     model_block made = {.requested = bytes, .mark = value};
-    mb_error_clear();
     mb_status status = mb_pool_alloc(m->pool, bytes, end, "oracle", &made.handle);
     EXPECT((status == MB_STATUS_OK) == fits,
            "a request of %" PRIu64 " bytes %s: %" PRIu64 " live of %" PRIu64
@@ -207,7 +206,6 @@ static void model_free(model *m, int at)
     check_mark(b);
     m->live -= b->handle.bytes;
     EXPECT(mb_pool_free(m->pool, &b->handle) == MB_STATUS_OK, "%s", mb_error_last()->text);
-    mb_error_clear();
     EXPECT(mb_pool_free(m->pool, &again) == MB_STATUS_ARGUMENT, "a double free was accepted");
     memmove(b, b + 1, (size_t)(m->count - at - 1) * sizeof *b);
     m->count--;
@@ -318,7 +316,6 @@ static void oracle(uint64_t steps, uint64_t seed)
             m.budget = budget;
         } else {
             uint64_t bytes = next_random(&state) % m.budget;
-            mb_error_clear();
             EXPECT(mb_pool_activate(m.pool, bytes) == MB_STATUS_OK, "%s", mb_error_last()->text);
         }
         for (int i = 0; i < open; i++)
@@ -382,7 +379,6 @@ static void *work(void *user)
             memset(b->address, (int)w->number, b->bytes);
         } else {
             EXPECT(mb_error_last()->code == MB_STATUS_BUDGET, "%s", mb_error_last()->text);
-            mb_error_clear();
         }
         switch (next_random(&state) % 16) {
         case 0:
@@ -401,7 +397,6 @@ static void *work(void *user)
                 break;
             bool made =
                 mb_pool_alloc(g->pool, 1000, MB_POOL_SCRATCH, "inner", &inner) == MB_STATUS_OK;
-            mb_error_clear();
             mb_pool_free(g->pool, &inner);
             mb_pool_scope_end(g->pool, token, &entry, &peak);
             /* Less when another thread frees a block of ours meanwhile. */
@@ -529,7 +524,6 @@ static void refuse(mb_pool *pool, mb_block block, const char *site)
 {
     mb_pool_stats before, after;
     mb_pool_get_stats(pool, &before);
-    mb_error_clear();
     mb_pool_site(site);
     EXPECT(mb_pool_free(pool, &block) == MB_STATUS_ARGUMENT, "a free was accepted");
     mb_pool_site(NULL);
@@ -596,7 +590,6 @@ static void debug(void)
            mb_error_last()->text);
     mb_pool_alloc(pool, 1000, MB_POOL_ARRAY, "a.lua:1", &a);
     mb_pool_alloc(pool, 512, MB_POOL_SCRATCH, "b.lua:2", &b);
-    mb_error_clear();
     EXPECT(mb_pool_set_debug(pool, 0) == MB_STATUS_ARGUMENT, "guards changed under live blocks");
     EXPECT(all(a.address, MB_POOL_NEW_BYTE, 1000), "a new block has no pattern");
     char *address = a.address;

@@ -90,13 +90,11 @@ static void is_refused_elsewhere(const char *id)
     mb_pool_get_stats(dry->pool, &before);
     EXPECT(mb_op_run(&entry, NULL, arrays, dry, "op_test") == MB_STATUS_UNSUPPORTED);
     printf("%s: %s\n", mb_error_last()->op, mb_error_last()->text);
-    mb_error_clear();
     mb_pool_get_stats(dry->pool, &after);
     EXPECT(arrays[1] == NULL && after.live == before.live && after.allocs == before.allocs);
     EXPECT(mb_op_estimate_memory(&entry, NULL, specs, NULL, device, &estimate) ==
            MB_STATUS_UNSUPPORTED);
     printf("%s: %s\n", mb_error_last()->op, mb_error_last()->text);
-    mb_error_clear();
     mb_array_destroy(arrays[0]);
     mb_device_close_dry(dry);
 }

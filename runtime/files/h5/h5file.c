@@ -177,8 +177,7 @@ mb_status mb_h5_ready(mb_h5 *file, bool writing)
     file->refused[0] = '\0';
     file->link_depth = 0;
     if (file->latched.code != MB_STATUS_OK) {
-        if (mb_error_last()->code == MB_STATUS_OK)
-            mb_error_restore(&file->latched);
+        mb_error_put(&file->latched);
         return file->latched.code;
     }
     if (file->id < 0)
@@ -414,12 +413,10 @@ mb_status mb_h5_close(mb_h5 *file)
 void mb_h5_destroy(mb_h5 *file)
 {
     MB_H5_GUARD;
+    MB_KEEP_ERROR;
     if (file == NULL)
         return;
-    const bool clear = mb_error_last()->code == MB_STATUS_OK;
-    mb_h5_close(file);
-    if (clear)
-        mb_error_clear();
+    (void)mb_h5_close(file);
     mb_h5_free_entries(file);
     mb_h5_free_value(file);
     mb_h5_forget_made(file);

@@ -244,7 +244,6 @@ static bool went_well(look *l, mb_status status)
         return true;
     if (status == MB_STATUS_MEMORY || strstr(mb_error_last()->text, "alloc") != NULL)
         l->memory = true;
-    mb_error_clear();
     return false;
 }
 

@@ -268,7 +268,8 @@ mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync, const char **
         status = flush_all(file);
     if (status != MB_STATUS_OK) {
         mb_h5_latch(file, status);
-        mb_h5_close(file); /* abandons */
+        MB_KEEP_ERROR;
+        (void)mb_h5_close(file); /* abandons */
         return status;
     }
     if (H5Fclose(file->id) < 0)

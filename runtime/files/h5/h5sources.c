@@ -180,7 +180,6 @@ static mb_status check_dataset(virtual_map *v, hid_t id, const char *name, const
     mb_status status = mb_h5_describe_dataset(v->file, id, path, &info);
     *good = false;
     if (status != MB_STATUS_OK) {
-        mb_error_clear();
         problem(v, "of its source '%.200s' the dataset '%.200s' is damaged", name, path);
         return MB_STATUS_OK;
     }

@@ -174,10 +174,9 @@ static mb_status in_parallel(const job *j, int64_t count,
 #pragma omp atomic write
             status = mine;
         }
-        mb_error_clear(); /* the worker's: it must not stand for a later failure */
     }
     if (status != MB_STATUS_OK)
-        mb_error_restore(&error);
+        mb_error_put(&error);
     return status;
 }
 

@@ -230,11 +230,10 @@ static mb_status run_host(const mb_op_call *call)
 #pragma omp atomic write
                 status = mine;
             }
-            mb_error_clear(); /* the worker's: it must not stand for a later failure */
         }
     }
     if (status != MB_STATUS_OK)
-        mb_error_restore(&error);
+        mb_error_put(&error);
     return status;
 }
 
