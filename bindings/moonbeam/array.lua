@@ -2,7 +2,7 @@
 -- releasing are in C (lua_array*.c). This module can be called: array(nested table or number,
 -- options).
 
-local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 
@@ -192,7 +192,7 @@ function methods.slices(a)
     return step, nil, 0, guard
 end
 
-arguments.module(methods, "array", {
+declared.module(methods, "array", {
     copy = "self: array", dense = "self: array", to = "self: array", slices = "self: array",
 })
 

@@ -3,7 +3,7 @@
 -- transform the last one to three axes and are what to use where memory counts; the functions here
 -- take any axes, for which they may need a copy with those axes last.
 
-local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local op = require "moonbeam.op"
@@ -231,7 +231,7 @@ for _, name in ipairs { "fftn", "ifftn", "rfftn", "irfftn", "fftshift", "ifftshi
     signatures[name] = "a: array"
 end
 
-return setmetatable(arguments.module(fft, "fft", signatures), {
+return setmetatable(declared.module(fft, "fft", signatures), {
     __call = function(_, ...)
         return op.run("fft", ...)
     end,

@@ -52,11 +52,6 @@ local mb = {
 -- These two are C alone; the others are files that `require` finds.
 package.loaded["moonbeam.picture"], package.loaded["moonbeam.system"] = core.picture, core.system
 
--- Help on an operator, a function or a topic; an overview without an argument. Prints.
-function mb.help(subject)
-    return require("moonbeam.help").print(subject)
-end
-
 -- Operators do not hide anything that is here already (the transform `fft` is mb.fft itself).
 for name, f in pairs(op.functions) do
     if mb[name] == nil then

@@ -2,7 +2,7 @@
 -- `dry_run` without running: the devices are replaced by dry devices in the same state, on which
 -- operators are planned and accounted for, but there is no data. Both give the same rows.
 
-local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local options_of = require "moonbeam.internal.options"
 local unknown = require "moonbeam.internal.unknown"
@@ -193,7 +193,7 @@ function ledger.diff(a, b)
     return list
 end
 
-ledger.diff = arguments.checked(ledger.diff, "ledger_diff", "a: ledger, b: ledger")
+ledger.diff = declared("ledger_diff", "a: ledger, b: ledger", ledger.diff)
 methods.diff = ledger.diff
 
 function metatable.__eq(a, b)
@@ -329,10 +329,10 @@ function ledger.comparison(predicted, measured)
     return table.concat(lines, "\n"), #differing
 end
 
-ledger.comparison = arguments.checked(ledger.comparison, "ledger.comparison",
-    "predicted: ledger, measured: ledger")
-ledger.record = arguments.checked(ledger.record, "ledger", "fn: callable")
-ledger.dry_run = arguments.checked(ledger.dry_run, "dry_run", "fn: callable")
-ledger.bound = arguments.checked(ledger.bound, "bound", "bound: any, fn: callable")
+ledger.comparison = declared("ledger.comparison", "predicted: ledger, measured: ledger",
+    ledger.comparison)
+ledger.record = declared("ledger", "fn: callable", ledger.record)
+ledger.dry_run = declared("dry_run", "fn: callable", ledger.dry_run)
+ledger.bound = declared("bound", "bound: any, fn: callable", ledger.bound)
 
 return ledger

@@ -3,7 +3,7 @@
 -- skimage.metrics.
 
 local mb = require "moonbeam"
-local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
 
@@ -124,7 +124,7 @@ function metrics.ssim(a, b, options)
     return inside:mean()
 end
 
-return arguments.module(metrics, "metrics", {
+return declared.module(metrics, "metrics", {
     rmse = "a: array, b: array", psnr = "a: array, b: array", ncc = "a: array, b: array",
     i_divergence = "a: array, y: array", ssim = "a: array, b: array",
 })

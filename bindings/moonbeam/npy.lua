@@ -1,7 +1,7 @@
 --- NumPy's .npy files (format versions 1 to 3, little-endian, C order), whole and by blocks
 -- (moonbeam.volumes).
 
-local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
@@ -100,4 +100,4 @@ function npy.write(name, array, options)
     file:finish()
 end
 
-return arguments.module(npy, "npy", {write = "name: string, array: array"})
+return declared.module(npy, "npy", {write = "name: string, array: array"})

@@ -1,7 +1,7 @@
 --- Progress of long work: on a terminal one line redrawn with bar, rate and remaining time;
 -- elsewhere one line at most every ten seconds, so that a log does not flood.
 
-local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
@@ -76,5 +76,5 @@ function progress:finish()
     return elapsed
 end
 
-return arguments.module(progress, "progress", {step = "self: progress, count: number",
+return declared.module(progress, "progress", {step = "self: progress, count: number",
     finish = "self: progress"})

@@ -7,7 +7,7 @@
 -- device at a time. With `overlap = false` there is one of each, and every step waits for the one
 -- before; what is computed is the same.
 
-local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local options_of = require "moonbeam.internal.options"
 
@@ -231,7 +231,7 @@ function stream.describe(times)
     return table.concat(lines, "\n")
 end
 
-return arguments.module(stream, "stream", {
+return declared.module(stream, "stream", {
     pinned_bytes = "device: device", run = "device: device, blocks: table, steps: table",
         summary = "times: times",
     describe = "times: times",

@@ -1,6 +1,6 @@
 -- Looking at arrays: pictures of slices. Elements stay in C (lua_picture.c); this is the policy.
 
-local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
@@ -136,7 +136,7 @@ function view.projections(path, volume, options)
         gamma = options.gamma, legend = options.legend, overwrite = options.overwrite })
 end
 
-return arguments.module(view, "view", {
+return declared.module(view, "view", {
     window = "array: array", save = "path: any, array: array",
         projections = "path: any?, volume: array",
 })

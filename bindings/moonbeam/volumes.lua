@@ -11,7 +11,7 @@
 -- calls tell the memory.
 
 local mb = require "moonbeam"
-local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 
 local volumes = {}
@@ -347,7 +347,7 @@ function volumes.store(volume, array, host)
     end)
 end
 
-return arguments.module(volumes, "volumes", {
+return declared.module(volumes, "volumes", {
     bytes = "volume: volume", of_array = "array: array", file_class = "methods: table",
         writer_class = "methods: table",
     dense_steps = "shape: table, dtype: string", raw = "facts: volume",

@@ -131,7 +131,7 @@ describe("plan.peak", function()
         assert.is_false(mb.device.dry())
         assert.same(before, state())
         assert.equal(3, kept:item(1))
-        assert.matches("fn must be a function of a device, not missing",
+        assert.matches("fn is missing; give a function",
             (helper.failure(mb.plan.peak)))
     end)
 
@@ -180,13 +180,13 @@ describe("plan.max_count and plan.max_slices", function()
         local function fn() end
         assert.matches("unknown option 'availble'; did you mean 'available'",
             failure(mb.plan.max_count, fn, {availble = 1}))
-        assert.matches("limit must be an integer of at least 1, not x",
+        assert.matches("limit is the string 'x'; it must be a whole number, 1 or more",
             failure(mb.plan.max_count, fn, {limit = "x"}))
-        assert.matches("granularity must be an integer",
+        assert.matches("granularity is 0; it must be a whole number, 1 or more",
             failure(mb.plan.max_count, fn, {granularity = 0}))
         assert.matches("limit is 5, below the granularity of 6",
             failure(mb.plan.max_count, fn, {granularity = 6, limit = 5}))
-        assert.matches("make_input must be a function, not missing",
+        assert.matches("make_input is missing; give a function",
             failure(mb.plan.max_slices, fn))
     end)
 end)
@@ -210,6 +210,6 @@ describe("plan.peaks", function()
             return mb.zeros({n}, {device = a}), mb.zeros({2 * n}, {device = b})
         end, {"host", OTHER}, 128)
         assert.same({[OTHER] = 1024, host = 512, pinned = 0}, both.peak)
-        assert.matches("devices must be a list", (helper.failure(mb.plan.peaks, print)))
+        assert.matches("devices is missing; give a table", (helper.failure(mb.plan.peaks, print)))
     end)
 end)

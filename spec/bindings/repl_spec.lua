@@ -203,26 +203,31 @@ describe("help", function()
         for _, name in ipairs(mb.op.list()) do
             assert.truthy(help.text():find(name, 1, true))
         end
-        local page = help.markdown()
-        for _, name in ipairs(mb.op.list()) do
-            assert.truthy(page:find("### " .. name, 1, true))
-        end
     end)
 
     it("knows topics, functions and modules", function()
-        assert.matches("mb.zeros", help.text("array"))
+        assert.matches("array.zeros.*array:view", help.text("array"))
         assert.matches("largest n", help.text(mb.plan.max_count))
         assert.matches("largest n", help.text("plan.max_count"))
         assert.matches("peak", help.text(mb.plan))
-        assert.matches("mb.scan.open.*mb.tomo.reconstruct", help.text("tomography"))
-        assert.matches("mb.h5.open", help.text("files"))
+        assert.matches("scan.open.*tomo.reconstruct", help.text("tomography"))
+        assert.matches("h5.open", help.text("files"))
         assert.matches("did you mean 'convert'", (helper.failure(help.text, "convrt")))
     end)
 
+    it("finds words that users of other programs bring", function()
+        for word, ours in pairs {convolve = "mb.convolution", ifftshift = "mb.fft.ifftshift",
+            padding = "tomo.fbp", paganin = "no phase retrieval", used_bytes = "mb.pool.stats",
+            estimate = "mb.op.estimate", calc_max_slices = "mb.op.max_slices",
+            muladd = "mb.mul_add", wrap = "boundary"} do
+            assert.truthy(help.text(word):find(ours, 1, true), word)
+        end
+        assert.matches("fourier_reconstruct", help.text("pad_width")) -- an option
+    end)
+
     it("names functions as they are called, and says what each of a module does", function()
-        assert.matches("^mb.tomo.reconstruct%(sino, angles, options%)\n",
-            help.text("tomo.reconstruct"))
-        assert.matches("fbp +Filtered back%-projection", help.text("tomo"))
+        assert.matches("^mb.tomo.reconstruct%(sino, angles %[, options%]%)\n", help.text("tomo.reconstruct"))
+        assert.matches("tomo.fbp +Filtered back%-projection", help.text("tomo"))
         for name, member in pairs(mb.tomo) do
             assert.truthy(type(member) ~= "function"
                 or not help.text("tomo"):find(name .. " +function\n"))
@@ -233,10 +238,8 @@ describe("help", function()
         for _, name in ipairs { "tomo.reconstruct", "tomo.fbp", "fourier_reconstruct",
             "backproject" } do
             local text = help.text(name)
-            for _, words in ipairs { { "angle, column", "angles, columns" },
-                { "radians", "numbers %(rad%)" }, { "%(row, y, x%)" },
-                -- the year of a paper is a source
-                { "per pixel" }, { "%f[%d][12][90]%d%d%f[%D]" }, { "Errors: " } } do
+            for _, words in ipairs { { "angle, column", "angles, columns" }, { "radians", "%(rad%)" }, { "%(row, y, x%)" },
+                { "per pixel" }, { "%f[%d][12][90]%d%d%f[%D]" }, { "Errors: " } } do -- the year of a paper is a source
                 local found = false
                 for _, pattern in ipairs(words) do
                     found = found or text:find(pattern) ~= nil

@@ -155,7 +155,7 @@ describe("tomo.reconstruct", function()
                 "method fourier does not do half acquisition"},
             {{method = "fbp", weights = angles}, "method fbp does not do weights on the angles"},
             {{weights = angles, mode = "in_place"}, "no method does both"},
-            {{method = "art"}, "method is the string 'art'; there are auto, fbp, fourier"},
+            {{method = "art"}, "method is the string 'art'; it must be auto, fbp or fourier"},
             {{methd = "fbp"}, "did you mean 'method'"},
         } do
             local message, err = helper.failure(mb.tomo.reconstruct, sino, angles, case[1])

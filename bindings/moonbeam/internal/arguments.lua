@@ -1,6 +1,6 @@
 --- Checks of what functions written in Lua are given, in the words of the operators: the error
--- names the function, the argument, what it is and what it must be. Options by name are checked in
--- options.lua.
+-- names the function, the argument, what it is and what it must be. Declarations
+-- (declared.lua) use them.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -10,7 +10,8 @@ local arguments = {}
 local array_metatable = core.array.metatable
 
 local function described(value)
-    return value == nil and "missing" or value ~= value and "NaN" or type(value) == "string" and ("the string '%s'"):format(value)
+    return value == nil and "missing" or value ~= value and "NaN"
+        or type(value) == "string" and ("the string '%s'"):format(value)
         or type(value) == "number" and ("%.10g"):format(value) or "a " .. type(value)
 end
 
@@ -32,9 +33,12 @@ end
 
 --- `value`, where it is given, must be a number from `low` to `high`.
 function arguments.number(value, op, arg, low, high)
+    low, high = low or -math.huge, high or math.huge
     if value ~= nil and not (type(value) == "number" and value >= low and value <= high) then
-        fail("argument", op, arg, "%s is %s; it must be a number from %g to %g", arg,
-            described(value), low, high)
+        fail("argument", op, arg, "%s is %s; it must be a number%s", arg, described(value),
+            low == -math.huge and high == math.huge and ""
+            or high == math.huge and (", %g or more"):format(low)
+            or (" from %g to %g"):format(low, high))
     end
 end
 
@@ -47,9 +51,11 @@ end
 
 --- `value`, where it is given, must be a whole number from `low` to `high`.
 function arguments.count(value, op, arg, low, high)
-    if value ~= nil and not (type(value) == "number" and math.tointeger(value) and value >= low and value <= high) then
-        fail("argument", op, arg, "%s is %s; it must be a whole number from %d to %d", arg,
-            described(value), low, high)
+    if value ~= nil and not (type(value) == "number" and math.tointeger(value) and value >= low
+        and value <= high) then
+        fail("argument", op, arg, "%s is %s; it must be a whole number%s", arg, described(value),
+            high >= 1 << 53 and (", %d or more"):format(low)
+            or (" from %d to %d"):format(low, high))
     end
 end
 
@@ -60,8 +66,8 @@ function arguments.name(value, op, arg, names)
             return
         end
     end
-    fail("argument", op, arg, "%s is %s; there are %s", arg, described(value),
-        table.concat(names, ", "))
+    fail("argument", op, arg, "%s is %s; it must be %s or %s", arg, described(value),
+        table.concat(names, ", ", 1, #names - 1), names[#names])
 end
 
 --- `value` must be a list of finite numbers, `count` of them where that is given; `what` says what
@@ -147,11 +153,20 @@ end
 
 -- What an argument may be: a test, and what the error says to give.
 local KINDS = {
+    angles = {function(value)
+        return type(value) == "table" or type(value) == "number"
+            or debug.getmetatable(value) == array_metatable
+    end, "the angles in radians, a table or an array of one axis"},
     any = {function(value) return value ~= nil end, "a value"},
+    boolean = {of_type "boolean", "true or false"},
+    bytes = {function(value)
+        return type(value) == "number" or type(value) == "string"
+    end, "a number of bytes, or a size such as \"8G\""},
     array = {function(value) return debug.getmetatable(value) == array_metatable end, "an array"},
     callable = {function(value)
         return type(value) == "function" or (debug.getmetatable(value) or {}).__call ~= nil
     end, "a function"},
+    choice = {of_type "string", "one of the names"},
     count = {function(value)
         return type(value) == "number" and math.tointeger(value) ~= nil and value >= 0
     end, "a whole number"},
@@ -166,6 +181,7 @@ local KINDS = {
         end
         return type(value) == "table" and #value > 0
     end, "a table of whole numbers, one for each axis"},
+    list = {of_type "table", "a table of numbers"},
     ledger = {with {list = "table"}, "a ledger (mb.ledger, mb.dry_run)"},
     number = {of_type "number", "a number"},
     plan = {with {settings = "table", rows = "table"}, "a plan (mb.recon.plan)"},
@@ -180,23 +196,35 @@ local KINDS = {
     "a volume (mb.volumes.of_array, mb.images.open)"},
 }
 
---- The check of a function's arguments that a signature describes, "image: array, options:
--- table?" (? may be left out): check(...) raises, in the name `op`, unless they are that. What
--- depends on more than one argument is the function's to check.
-function arguments.signature(op, text)
-    local list = {}
-    for name, kind, optional in text:gmatch("([%w_]+): (%w+)(%??)") do
-        local test, what = table.unpack(KINDS[kind])
-        list[#list + 1] = {name = name, test = test, what = what, optional = optional ~= ""}
+-- Checks of kinds that look at more fields of an entry than its kind: (value, op, entry).
+local CHECKS = {
+    array = function(value, op, entry)
+        arguments.array(value, op, entry.name, entry.rank[1], entry.rank[2], entry.doc)
+    end,
+    number = function(value, op, entry)
+        arguments.number(value, op, entry.name, entry.min, entry.max)
+    end,
+    count = function(value, op, entry)
+        arguments.count(value, op, entry.name, entry.min or 0, entry.max or 1 << 53)
+    end,
+    list = function(value, op, entry)
+        arguments.list(value, op, entry.name, entry.doc, entry.count)
+    end,
+    choice = function(value, op, entry)
+        arguments.name(value, op, entry.name, entry.choices)
+    end,
+}
+
+--- Raises unless `value` is what the entry of a declaration says (declared.lua).
+function arguments.entry(entry, value, op)
+    if value == nil and entry.optional then
+        return
     end
-    return function(...)
-        for i, arg in ipairs(list) do
-            local value = select(i, ...)
-            if not (value == nil and arg.optional) and not arg.test(value) then
-                fail("argument", op, arg.name, "%s is %s; give %s", arg.name, described(value),
-                    arg.what)
-            end
-        end
+    local check, kind = CHECKS[entry.kind], KINDS[entry.kind]
+    if entry.rank or check and value ~= nil and entry.kind ~= "array" then
+        check(value, op, entry)
+    elseif not kind[1](value) then
+        fail("argument", op, entry.name, "%s is %s; give %s", entry.name, described(value), kind[2])
     end
 end
 
@@ -209,26 +237,17 @@ function arguments.stands_before(public, f)
     return public
 end
 
---- The function that this one stands before, or itself.
-function arguments.original(f)
+--- The function that this one stands directly before, or itself.
+function arguments.behind(f)
     return originals[f] or f
 end
 
---- f behind the check of its signature.
-function arguments.checked(f, op, text)
-    local check = arguments.signature(op, text)
-    return arguments.stands_before(function(...)
-        check(...)
-        return f(...)
-    end, f)
-end
-
---- The module, with every function that has a signature in the list {name = text} behind its check.
-function arguments.module(module, name, signatures)
-    for key, text in pairs(signatures) do
-        module[key] = arguments.checked(module[key], name .. "." .. key, text)
+--- The function that was written, behind all that stand before it.
+function arguments.original(f)
+    while originals[f] do
+        f = originals[f]
     end
-    return module
+    return f
 end
 
 return arguments

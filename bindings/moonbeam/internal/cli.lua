@@ -35,7 +35,8 @@ end
 
 --- A type for numbers that lie above `low` and below `high`; nil: no such end.
 function cli.between(low, high)
-    local words = low and high and ("a number between %g and %g"):format(low, high) or low and ("a number above %g"):format(low)
+    local words = low and high and ("a number between %g and %g"):format(low, high) or low
+        and ("a number above %g"):format(low)
         or ("a number below %g"):format(high)
     return function(text)
         local value = cli.number(text)
@@ -87,7 +88,8 @@ function cli.extents(axes)
             list[words] = cli.count(word)
         end
         if words == 0 or #list < words or axes and words ~= axes then
-            return nil, ("%swhole numbers, 1 or more each, such as 64,512,512"):format(axes and axes .. " " or "")
+            return nil, ("%swhole numbers, 1 or more each, such as 64,512,512"):format(axes
+                and axes .. " " or "")
         end
         return list
     end
@@ -165,7 +167,8 @@ function cli.help(spec)
         local left = option.positional and option[1]:upper()
             or (option.short and "-" .. option.short .. ", " or "") .. "--" .. option[1]
                 .. (option.value and " " .. option.value or "")
-        rows[#rows + 1] = {left, option.doc .. (option.default ~= nil and (" (default %s)"):format(default_text(option.default)) or "")}
+        rows[#rows + 1] = {left, option.doc .. (option.default ~= nil
+            and (" (default %s)"):format(default_text(option.default)) or "")}
         width = math.max(width, #left)
     end
     rows[#rows + 1] = {"-h, --help", "this text"}
@@ -311,11 +314,13 @@ function cli.output(name, path, options)
     for _, input in pairs(options.inputs or {}) do
         local read = facts_of_input(input)
         if facts and read and facts.device == read.device and facts.inode == read.inode then
-            cli.stop(("%s %s is a file that is read, %s; choose another name"):format(name, path, input))
+            cli.stop(("%s %s is a file that is read, %s; choose another name"):format(name, path,
+                input))
         end
     end
     if facts and facts.kind ~= "file" then
-        cli.stop(("%s %s is %s; choose another name"):format(name, path, facts.kind == "folder" and "a folder"
+        cli.stop(("%s %s is %s; choose another name"):format(name, path, facts.kind == "folder"
+            and "a folder"
             or "not an ordinary file"))
     elseif facts and not options.replace then
         cli.stop(("%s %s exists already; choose another name, or --overwrite replaces it"):format(name, path))
@@ -348,7 +353,8 @@ function cli.parse(arguments, spec)
             local problem
             value, problem = option.type(text)
             if value == nil then
-                cli.wrong("%s: \"%s\" is not %s", option.positional and option[1]:upper() or "--" .. option[1], text,
+                cli.wrong("%s: \"%s\" is not %s", option.positional and option[1]:upper() or "--"
+                    .. option[1], text,
                     problem)
             end
         end
@@ -364,11 +370,13 @@ function cli.parse(arguments, spec)
         elseif not only_positional and (word == "--help" or word == "-h") then
             io.write(cli.help(spec))
             os.exit(0, true)
-        elseif not only_positional and word:match("^%-.") and not (tonumber(word) and not by_name[name]) then
+        elseif not only_positional and word:match("^%-.")
+            and not (tonumber(word) and not by_name[name]) then
             local option = by_name[name]
             if not option then
                 local near = nearest(name:gsub("^%-+", ""), spec)
-                cli.wrong("unknown option %s%s", name, near and ("; did you mean --%s?"):format(near) or "")
+                cli.wrong("unknown option %s%s", name, near
+                    and ("; did you mean --%s?"):format(near) or "")
             end
             if not option.value then
                 if attached then

@@ -85,7 +85,8 @@ function finite.spread(result)
     for i = 1, result.rank do
         first[i] = 1
     end
-    return not result.device.dry and result.elements > 0 and not is_number(result:item(table.unpack(first)))
+    return not result.device.dry and result.elements > 0
+        and not is_number(result:item(table.unpack(first)))
 end
 
 return finite

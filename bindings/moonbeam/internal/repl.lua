@@ -2,7 +2,7 @@
 -- unfinished statements go on in the next line. Reading and writing can be replaced, so that specs
 -- drive it. The module is there as the global `mb`, help as `help`.
 
-local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local options_of = require "moonbeam.internal.options"
 local sandbox = require "moonbeam.internal.sandbox"
@@ -393,7 +393,8 @@ local function watch_memory()
     local before = {}
     for _, device in ipairs(core.device.opened()) do
         local stats = core.pool.stats(device)
-        before[device.id] = { live = stats.live, allocs = stats.allocs, scope = core.pool.scope(device) }
+        before[device.id] = { live = stats.live, allocs = stats.allocs,
+            scope = core.pool.scope(device) }
     end
     return function()
         local lines, bytes = {}, core.device.format_bytes
@@ -403,7 +404,8 @@ local function watch_memory()
             local peak = old.scope and old.scope:finish() or stats.live_peak
             local change = stats.live - old.live
             if stats.allocs ~= old.allocs or change ~= 0 then
-                lines[#lines + 1] = ("-- %s: %s%s, peak +%s\n"):format(device.id, change < 0 and "-" or "+",
+                lines[#lines + 1] = ("-- %s: %s%s, peak +%s\n"):format(device.id, change < 0
+                    and "-" or "+",
                     bytes(math.abs(change)), bytes(peak))
             end
         end
@@ -465,13 +467,16 @@ function repl.run(options)
     local reader = options.read and { read = options.read, remember = function() end }
         or default_reader()
     env.mb = require "moonbeam"
-    env.help = env.mb.help
+    env.help = env.help or function(subject)
+        return env.mb.help(subject)
+    end
 
     local function show(ok, ...)
         local count = select("#", ...)
         if not ok then
             -- The traceback ends where the prompt begins.
-            local text = tostring((...)):gsub("\n%s*%[C%]: in function 'moonbeam.system.call'.*", "")
+            local text = tostring((...)):gsub("\n%s*%[C%]: in function 'moonbeam.system.call'.*",
+                "")
             write_error(core.error.printable(text, true) .. "\n")
         elseif count > 0 then
             local lines = {}
@@ -514,7 +519,7 @@ function repl.run(options)
     write("\n")
 end
 
-return arguments.module(repl, "repl", {
+return declared.module(repl, "repl", {
     array_text = "a: array", compile = "text: string, env: table?",
         complete = "word: string, before: string?, env: table?",
 })

@@ -18,7 +18,8 @@ local exit_metatable = {__name = "moonbeam.exit", __tostring = function(self)
 end}
 
 local function exit(code)
-    local status = code == nil and 0 or code == true and 0 or code == false and 1 or math.tointeger(code) or 1
+    local status = code == nil and 0 or code == true and 0 or code == false and 1
+        or math.tointeger(code) or 1
     error(setmetatable({status = status}, exit_metatable), 0)
 end
 
@@ -168,7 +169,8 @@ function script.ledger(name, statements)
             quiet_changes()))
     end
     if measured and status ~= 0 then
-        io.stderr:write(("moonbeam: no comparison: the script ended with status %d, which its plan did not\n"):format(status))
+        io.stderr:write(("moonbeam: no comparison: the script ended with status %d, which its "
+            .. "plan did not\n"):format(status))
     elseif measured then
         local text, differing = ledger.comparison(predicted, measured)
         if #finds > 0 then

@@ -27,15 +27,18 @@ end
 
 -- Bytes of a whole frame as stored in an array.
 local function frame_bytes(scan)
-    return scan.rows * scan.cols * core.op.estimate("convert", {{scan.dtype, 1}}, {dtype = scan.dtype}).results[1].bytes
+    return scan.rows * scan.cols * core.op.estimate("convert", {{scan.dtype, 1}},
+        {dtype = scan.dtype}).results[1].bytes
 end
 
 -- The scan with its frames in another dataset, which took some seconds.
 local function with_data(scan, dataset, file, seconds)
     local source = function(known)
-        return known and known.dataset == scan.data and {dataset = dataset, runs = known.runs, count = known.count} or known
+        return known and known.dataset == scan.data and {dataset = dataset, runs = known.runs,
+            count = known.count} or known
     end
-    return setmetatable({data = dataset, chunk_rows = false, unpack_seconds = seconds, flat_source = source(scan.flat_source),
+    return setmetatable({data = dataset, chunk_rows = false, unpack_seconds = seconds,
+        flat_source = source(scan.flat_source),
         dark_source = source(scan.dark_source)}, {__index = scan, __close = function()
         if file then
             file:close()
@@ -60,15 +63,18 @@ function unpack.scan(scan, first, last)
     local host = core.device.open("host")
     local stats = core.pool.stats(host)
     local bytes = frame_bytes(scan)
-    local slot = math.max(65536, (bytes + 4095) // 4096 * 4096) -- holds a frame, so that each is decoded by one thread
+    -- holds a frame, so that each is decoded by one thread
+    local slot = math.max(65536, (bytes + 4095) // 4096 * 4096)
     local threads = math.max(1, math.min(16, core.system.processors(), PINNED // (4 * slot)))
     local dry = core.dry.on()
     local file = not dry and core.h5.scratch(os.getenv("TMPDIR") or "/tmp") or nil
     local ok, result = pcall(function()
-        local dataset = not dry and file:create_dataset("/data", {shape = scan.data.shape, dtype = scan.dtype, sparse = true})
+        local dataset = not dry and file:create_dataset("/data",
+            {shape = scan.data.shape, dtype = scan.dtype, sparse = true})
         local times = stream.run(host, blocks_of(scan, bytes, stats.budget - stats.live), {
             read = function(frames, carrier)
-                local array = core.array.empty({frames[2] - frames[1] + 1, last - first + 1, scan.cols},
+                local array = core.array.empty({frames[2] - frames[1] + 1, last - first + 1,
+                    scan.cols},
                     {dtype = scan.dtype, device = host})
                 carrier:carry(scan.data, array, frames, {first, last})
                 return array
@@ -88,7 +94,8 @@ function unpack.scan(scan, first, last)
         if file then
             file:close()
         end
-        if type(result) == "table" and result.code == "io" and result.message:find("no room", 1, true) then
+        if type(result) == "table" and result.code == "io"
+            and result.message:find("no room", 1, true) then
             fail("io", "unpack.scan", nil, "%s (decoded frames go to the folder that TMPDIR names)",
                 result.message)
         end

@@ -10,6 +10,7 @@
 
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
+local declared = require "moonbeam.internal.declared"
 
 local whole = {}
 
@@ -111,10 +112,8 @@ local call = {__close = function(self, err)
     end, self.name)
 end}
 
-local function wrapped(f, name, signature)
-    local check = arguments.signature(name, signature)
+local function wrapped(f, name)
     return arguments.stands_before(function(...)
-        check(...)
         local thread = coroutine.running()
         if active[thread] then
             return f(...)
@@ -127,11 +126,12 @@ local function wrapped(f, name, signature)
 end
 
 --- The module, with every function of it replaced by one whose budget errors are of the whole
--- call. `signatures`: by function, what it is given (arguments.signature).
+-- call. `signatures`: those of declared.module.
 function whole.module(module, name, signatures)
+    declared.module(module, name, signatures or {})
     for key, f in pairs(module) do
         if type(f) == "function" then
-            module[key] = wrapped(f, name .. "." .. key, signatures and signatures[key] or "")
+            module[key] = wrapped(f, name .. "." .. key)
         end
     end
     return module

@@ -1,7 +1,7 @@
 -- Reconstructed volumes as NXtomoproc files: viewers open the volume at once, and how it came about
 -- is inside. The file gets its name only when it is complete (runtime/files/target.h).
 
-local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
@@ -501,4 +501,4 @@ function metatable:__tostring()
     return ("result '%s' (%d x %d x %d)"):format(self.path, table.unpack(self.shape))
 end
 
-return arguments.module(result, "result", {unwritten = "path: string, options: table"})
+return declared.module(result, "result", {unwritten = "path: string, options: table"})

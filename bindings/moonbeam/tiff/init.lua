@@ -7,7 +7,7 @@
 -- the pixels are moved by runtime/files/tiff_segments.c and rawfile.c.
 
 local mb = require "moonbeam"
-local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
@@ -420,4 +420,4 @@ function tiff.write(name, array, options)
     file:finish()
 end
 
-return arguments.module(tiff, "tiff", {write = "name: string, array: array"})
+return declared.module(tiff, "tiff", {write = "name: string, array: array"})

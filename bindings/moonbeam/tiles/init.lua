@@ -10,6 +10,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local convolution = require "moonbeam.convolution"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
@@ -163,7 +164,7 @@ end
 tiles.table = search.table
 tiles.peaks = search.peaks
 
-return arguments.module(tiles, "tiles", {
+return declared.module(tiles, "tiles", {
     plan = "source: volume, psf: array, sink: volume?",
     convolve_volume = "source: volume, psf: array, sink: volume",
     convolve = "image: array, psf: array",

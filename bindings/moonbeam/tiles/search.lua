@@ -7,6 +7,7 @@
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
+local memory = require "moonbeam.plan.peak"
 local volumes = require "moonbeam.volumes"
 
 local search = {}
@@ -280,7 +281,7 @@ function search.peaks(device, fn)
             return volumes.of_array(dry_copy(volume, on))
         end)
     end
-    local peak = mb.plan.peaks(run, {device}).peak
+    local peak = memory.peaks(run, {device}).peak
     return {device = math.max(0, peak[device.id] - base.device),
         host = device == host and 0 or math.max(0, peak.host - base.host)}
 end

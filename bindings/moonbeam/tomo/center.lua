@@ -2,16 +2,13 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local fail = require "moonbeam.internal.fail"
 local axis_moments = require "moonbeam.tomo.axis_moments"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local axis_register = require "moonbeam.tomo.axis_register"
-local fail = require "moonbeam.internal.fail"
+local declared = require "moonbeam.internal.declared"
 local fbp = require "moonbeam.tomo.fbp"
 local finite = require "moonbeam.internal.finite"
-local options_of = require "moonbeam.internal.options"
-local pick = require "moonbeam.internal.pick"
-
-local FILTER_OPTIONS = fbp.FILTER_OPTIONS
 
 local center = {}
 
@@ -27,21 +24,24 @@ center.AGREEMENT_PART = 1 / 500
 local NOISY = 0.01
 local FINEST_STEP = 0.5 -- px; sub-pixel figures come from a parabola
 
+local PAIR_OPTIONS = declared.options(
+    {"min_overlap", "number", "the least part of the width that both projections of a pair must "
+        .. "see",
+        min = 0, max = 1, default = center.MIN_OVERLAP})
+
 --- Rotation axis from a pair of projections half a turn apart.
 --
--- `first` and `opposite` are line integrals (row, column). Seen from behind, the object is mirrored
--- about the axis: the axis is where the variance of the difference is least (formulas:
--- axis_register.lua). `options.min_overlap` (default 0.3) is the least part of the width that both
--- must see. Returns the 0-based column, the relative residual there (0: mirror images; about 1:
--- nothing in common), and a table with more: uncertainty (px), verdict ("found", "ambiguous",
--- "edge", "flat"), curve, match and common (see axis_register.lua). Errors: shape, argument (values
--- that are not finite), budget.
-function center.find_center_pair(first, opposite, options)
-    options = options_of(options, "tomo.find_center_pair", {"min_overlap"})
-    arguments.array(first, "tomo.find_center_pair", "first", 2, 2, "a projection (row, column)")
-    arguments.array(opposite, "tomo.find_center_pair", "opposite", 2, 2,
-        "a projection (row, column)")
-    arguments.number(options.min_overlap, "tomo.find_center_pair", "min_overlap", 0, 1)
+-- Seen from behind, the object is mirrored about the axis. The axis is where the variance of the
+-- difference is least (formulas: axis_register.lua).
+-- Returns the 0-based column, the relative residual there (0: mirror images; about 1: nothing in
+-- common), and a table with more: uncertainty (px), verdict ("found", "ambiguous", "edge", "flat"),
+-- curve, match and common (see axis_register.lua).
+-- Errors: shape, argument (values that are not finite), budget.
+center.find_center_pair = declared("tomo.find_center_pair", {
+    {"first", "array", "line integrals (row, column)", rank = {2, 2}},
+    {"opposite", "array", "line integrals (row, column), half a turn on", rank = {2, 2}},
+    options = PAIR_OPTIONS,
+}, function(first, opposite, options)
     local rows, width = first.shape[1], first.shape[2]
     if width < 2 then
         fail("shape", "tomo.find_center_pair", "first",
@@ -57,16 +57,16 @@ function center.find_center_pair(first, opposite, options)
         axis_register.fail(first, opposite, "tomo.find_center_pair")
     end
     return found.column, found.residual, found
-end
+end)
 
---- What a good centre makes small. Each takes a slice (ny, nx) and returns a number.
+--- What a good center makes small. Each takes a slice (ny, nx) and returns a number.
 center.metrics = {
-    -- Total of the negative values: a wrong centre breeds streaks that dip below zero.
+    -- Total of the negative values: a wrong center breeds streaks that dip below zero.
     negativity = function(slice)
         local negative <close> = mb.binary(slice, "min", {scalar = 0})
         return -negative:sum()
     end,
-    -- Minus the sum of squares: a right centre piles contrast up. Needs an object that fits the
+    -- Minus the sum of squares: a right center piles contrast up. Needs an object that fits the
     -- field of view.
     sharpness = function(slice)
         local squares <close> = mb.unary(slice, "square")
@@ -112,25 +112,35 @@ local function vertex_of_five(cost, column)
     return column + FINEST_STEP * math.max(-1, math.min(1, -slope / (2 * curvature)))
 end
 
---- Rotation centre by trial reconstruction: the candidate whose slice minimises a metric.
+local METRIC_OPTIONS = declared.options(
+    {"guess", "number", "where the search begins, a 0-based column", unit = "px",
+        usual = "the middle"},
+    {"range", "number", "how far the search goes to either side", unit = "px",
+        usual = "a quarter of the width"},
+    {"metric", "any", "negativity, sharpness, or a function of a slice (ny, nx) that returns a "
+        .. "number",
+        default = "negativity"},
+    declared.from("ramp_filter", "filter", "cutoff", "padding", "pad_width"),
+    declared.from("backproject", "accuracy"))
+
+--- Rotation center by trial reconstruction: the candidate whose slice minimizes a metric.
 --
--- `sino` (angles, columns) of line integrals. Options: `guess` (default the middle), `range` (px
--- either side, default a quarter of the width), `metric` ("negativity", the default, "sharpness",
--- or a function), and the options of `ramp_filter`. The search goes from coarse to fine, a grid of
--- steps that shrinks fourfold around the best candidate, and ends with a parabola fitted to the
--- metric at half-pixel steps. How many slices it tries does not depend on the data, so a dry run
--- takes the same steps (and returns the guess). Returns the 0-based column, and {edge = whether it
--- is at the end of the range}.
-function center.find_center_metric(sino, angles, options)
-    options = options_of(options, "tomo.find_center_metric",
-        {"guess", "range", "metric", "accuracy"}, FILTER_OPTIONS)
-    arguments.array(sino, "tomo.find_center_metric", "sino", 2, 2, "a sinogram (angle, column)")
+-- The search goes from coarse to fine, a grid of steps that shrinks fourfold around the best
+-- candidate, and ends with a parabola fitted to the metric at half-pixel steps. How many slices it
+-- tries does not depend on the data, so a dry run takes the same steps (and returns the guess).
+-- Returns the 0-based column, and {edge = whether it is at the end of the range}.
+-- Errors: shape, argument (values that are not finite), budget.
+center.find_center_metric = declared("tomo.find_center_metric", {
+    {"sino", "array", "line integrals (angle, column)", rank = {2, 2}},
+    {"angles", "angles", "one per projection", unit = "rad"},
+    options = METRIC_OPTIONS,
+}, function(sino, angles, options)
     arguments.angles(angles, "tomo.find_center_metric", "angles", sino.shape[1])
     local width = sino.shape[2]
     arguments.number(options.guess, "tomo.find_center_metric", "guess", -1, width)
     arguments.number(options.range, "tomo.find_center_metric", "range", 0, width)
     fbp.check_pad_width(options.pad_width, width, "tomo.find_center_metric")
-    local metric = options.metric or "negativity"
+    local metric = options.metric
     if type(metric) ~= "function" then
         metric = center.metrics[metric] or fail("argument", "tomo.find_center_metric", "metric",
             'unknown metric "%s"; there are negativity and sharpness, or give a function',
@@ -142,7 +152,8 @@ function center.find_center_metric(sino, angles, options)
     -- the field of view.
     local seen = math.min(column - reach, width - 1 - column - reach)
     local circle = math.max(0.3, math.min(0.95, 2 * seen / width))
-    local filtered <close> = mb.ramp_filter(sino, pick(options, FILTER_OPTIONS))
+    local filtered <close> = mb.ramp_filter(sino,
+        declared.part(METRIC_OPTIONS, options, "ramp_filter"))
     local function cost(candidate)
         local slice <close> = mb.backproject(filtered, angles, {center = candidate, circle = circle,
             accuracy = options.accuracy})
@@ -165,7 +176,7 @@ function center.find_center_metric(sino, angles, options)
     end
     local found = vertex_of_five(cost, column)
     return found, {edge = found < from + FINEST_STEP or found > to - FINEST_STEP}
-end
+end)
 
 -- Frames of a block, weighted and added up: one frame (row, column).
 local function synthesized(source, block)
@@ -270,22 +281,26 @@ end
 
 --- Rotation axis of a set of projections: registration of opposite projections, and trial slices.
 --
--- `projections` (angle, row, column) of line integrals, `angles` in radians. Options: `method`
--- "auto" (both), "pair" or "metric", `row` (1-based row for the trial slices, default the middle),
--- and those of the two functions above. Half a turn has opposite projections at its two ends, a
--- whole turn everywhere: up to 64 pairs of them are registered (axis_pairs.lua), and they decide
--- (center.decide). Returns the 0-based column and a table {verdict =, pair =, residual =,
--- uncertainty =, metric =, angles = {i, j}, curve =} that says how it came about. Errors: argument
--- (method "pair" without opposite projections; values that are not finite), budget.
-function center.find_center(projections, angles, options)
-    options = options_of(options, "tomo.find_center", {"method", "row", "min_overlap", "guess",
-        "range", "metric", "accuracy"}, FILTER_OPTIONS)
-    arguments.array(projections, "tomo.find_center", "projections", 3, 3,
-        "projections (angle, row, column)")
+-- Half a turn has opposite projections at its two ends, a whole turn everywhere. Up to 64 pairs of
+-- them are registered (axis_pairs.lua), and they decide (center.decide).
+-- Returns the 0-based column and a table {verdict =, pair =, residual =, uncertainty =, metric =,
+-- angles = {i, j}, curve =} that says how it came about.
+-- Errors: argument (method "pair" without opposite projections; values that are not finite),
+-- budget.
+center.find_center = declared("tomo.find_center", {
+    {"projections", "array", "line integrals (angle, row, column)", rank = {3, 3}},
+    {"angles", "angles", "one per projection", unit = "rad"},
+    options = declared.options(
+        {"method", "choice", "pair: register opposite projections; metric: trial slices; auto: "
+            .. "both",
+            choices = {"auto", "pair", "metric"}, default = "auto"},
+        {"row", "count", "the row of the trial slices", min = 1, usual = "the middle"},
+        {"metric", "any", "as in tomo.find_center_metric", usual = "what suits the angles"},
+        PAIR_OPTIONS, METRIC_OPTIONS),
+}, function(projections, angles, options)
     arguments.angles(angles, "tomo.find_center", "angles", projections.shape[1])
-    arguments.name(options.method, "tomo.find_center", "method", {"auto", "pair", "metric"})
     arguments.count(options.row, "tomo.find_center", "row", 1, projections.shape[2])
-    local method, found, details = options.method or "auto", nil, {}
+    local method, found, details = options.method, nil, {}
     if method ~= "metric" then
         local first, other, miss
         found, first, other, miss = registered(projections, angles, options.min_overlap)
@@ -303,8 +318,8 @@ function center.find_center(projections, angles, options)
     local row = options.row or (projections.shape[2] + 1) // 2
     local view <close> = projections:view(mb.all, row, mb.all)
     local sino <close> = view:copy()
-    local search = pick(options, FILTER_OPTIONS)
-    search.metric, search.accuracy = options.metric or center.metric_for(angles), options.accuracy
+    local search = declared.part(METRIC_OPTIONS, options)
+    search.metric = options.metric or center.metric_for(angles)
     search.guess = options.guess or details.pair
     search.range = options.range or (details.pair and center.PAIR_RANGE) or nil
     local trial, column
@@ -313,7 +328,7 @@ function center.find_center(projections, angles, options)
     column, details.verdict = center.decide(found, {slices = details.metric, edge = trial.edge,
         mass = details.mass}, projections.shape[3])
     return column, details
-end
+end)
 
 center.opposite_pair = axis_pairs.opposite
 

@@ -6,35 +6,11 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
-local options_of = require "moonbeam.internal.options"
-local pick = require "moonbeam.internal.pick"
 
-local FILTER_OPTIONS = {"filter", "cutoff", "padding", "pad_width"}
-
-local fbp = {FILTER_OPTIONS = FILTER_OPTIONS}
-
-local BACKPROJECT_OPTIONS = {"center", "shifts", "size", "roi", "circle", "circle_value", "scale", "accuracy", "out"}
-
--- The shifts as a list, one per row of sinograms; nil when there are none.
-local function shifts_of(options, rows)
-    local shifts = options.slice_shifts
-    if type(shifts) == "number" then
-        shifts = {shifts}
-    end
-    if shifts == nil then
-        return nil
-    elseif type(shifts) ~= "table" or #shifts ~= rows then
-        fail("argument", "tomo.fbp", "slice_shifts",
-            "slice_shifts must be a list of %d numbers, one per row of the sinograms; it is a %s%s",
-            rows, type(shifts), type(shifts) == "table" and " of " .. #shifts or "")
-    elseif options.half_acquisition then
-        fail("argument", "tomo.fbp", "slice_shifts",
-            "half_acquisition weighs all rows about one axis: it does not go with slice_shifts")
-    end
-    return shifts
-end
+local fbp = {}
 
 -- What mode "in_place" lets a step take for scratch before it goes through the sinogram in smaller
 -- parts.
@@ -45,39 +21,76 @@ fbp.BATCH_BYTES = 64 << 20
 fbp.COPY_BYTES = 1 << 30
 local FULL_BLOCK = 64
 
-local MODES = {fast = true, in_place = true, auto = true}
-
--- The widest padding that is taken for one, in detector widths. The default is two to four; more
--- than that changes nothing but the time, which a slip of the hand can make hours.
+-- The widest padding that is accepted, in detector widths. The default is two to four; more than
+-- that changes nothing but the time, which a slip of the hand can make hours.
 local WIDEST = 32
+
+fbp.options = declared.options(
+    declared.from("ramp_filter", "filter", "cutoff", "padding", "pad_width"),
+    declared.from("backproject", "center", "shifts", "size", "roi", "circle", "circle_value",
+        "scale", "accuracy"),
+    {"out", "array", "the array for the slices", rank = {2, 3}},
+    {"mode", "choice", "fast: everything at once; of a sinogram that is kept, 1 GiB is copied at a "
+        .. "time, or 64 slices. in_place: in parts, for the least memory, slower. auto: fast if it "
+        .. "fits the budget, else in_place if the values are the same",
+        choices = {"fast", "in_place", "auto"}, default = "fast"},
+    {"consume", "boolean", "filter the sinogram where it stands, which destroys it but needs no "
+        .. "second one"},
+    {"half_acquisition", "boolean", "a whole turn with the axis, center, near an edge of the "
+        .. "detector: the slices are up to twice as wide as it"},
+    {"slice_shifts", "any", "one per row: the axis of row z lies at center + slice_shifts[z]; the "
+        .. "filter moves the rows, as far as its padding goes", unit = "px"})
+
+-- The shifts as a list, one per row of sinograms; nil when there are none.
+local function shifts_of(options, rows)
+    local shifts = options.slice_shifts
+    if type(shifts) == "number" then
+        shifts = {shifts}
+    end
+    if shifts == nil then
+        return nil
+    elseif type(shifts) ~= "table" or #shifts ~= rows then
+        fail("argument", "tomo.fbp", "slice_shifts", "slice_shifts must be a list of %d numbers, "
+            .. "one per row of the sinograms; it is a %s%s", rows, type(shifts),
+            type(shifts) == "table" and " of " .. #shifts or "")
+    elseif options.half_acquisition then
+        fail("argument", "tomo.fbp", "slice_shifts", "half_acquisition weighs all rows about one "
+            .. "axis: it does not go with slice_shifts")
+    end
+    return shifts
+end
 
 --- Raises where `pad_width` is out of proportion to `cols` columns.
 function fbp.check_pad_width(pad_width, cols, op)
     if type(pad_width) == "number" and pad_width > WIDEST * cols then
-        fail("argument", op, "pad_width", "pad_width is %.0f for rows of %d; it may be %d times as "
-            .. "wide at most, %d, and twice is enough", pad_width, cols, WIDEST, WIDEST * cols)
+        fail("argument", op, "pad_width", "pad_width is %.0f for rows of %d; it may be %d times "
+            .. "as wide at most, %d, and twice is enough", pad_width, cols, WIDEST, WIDEST * cols)
     end
 end
 
 -- Everything that the modes of fbp share: shapes, the options of each operator, and what the
 -- operators will take.
 local function job_of(sino, angles, options)
-    arguments.array(sino, "tomo.fbp", "sino", 2, 3, "sinograms (row, angle, column), or one (angle, column)")
     local rank = sino.rank
     arguments.angles(angles, "tomo.fbp", "angles", sino.shape[rank - 1])
-    local job = {sino = sino, angles = angles, device = sino.device, rank = rank, rows = rank == 3 and sino.shape[1] or 1,
-        n_angles = sino.shape[rank - 1], cols = sino.shape[rank], filter = pick(options, FILTER_OPTIONS),
-        back = pick(options, BACKPROJECT_OPTIONS), consume = options.consume}
+    local job = {sino = sino, angles = angles, device = sino.device, rank = rank,
+        rows = rank == 3 and sino.shape[1] or 1,
+        n_angles = sino.shape[rank - 1], cols = sino.shape[rank],
+        filter = declared.part(fbp.options, options, "ramp_filter"),
+        back = declared.part(fbp.options, options, "backproject"), consume = options.consume}
+    job.back.out = options.out
     job.shifts = shifts_of(options, job.rows)
     if options.half_acquisition then
         if not options.center then
-            fail("argument", "tomo.fbp", "center",
-                "half_acquisition needs center, the column of the rotation axis")
+            fail("argument", "tomo.fbp", "center", "half_acquisition needs center, the column of "
+                .. "the rotation axis")
         end
-        local weighted = mb.op.estimate("half_acquisition_weight", {sino}, {center = options.center, extend = true})
+        local weighted = mb.op.estimate("half_acquisition_weight", {sino},
+            {center = options.center, extend = true})
         local wide = weighted.results[1].shape[rank]
         job.half_center = options.center
-        job.back.center = options.center < (job.cols - 1) / 2 and options.center + wide - job.cols or options.center
+        job.back.center = options.center
+            + (options.center < (job.cols - 1) / 2 and wide - job.cols or 0)
         job.back.scale = options.scale or 2 * math.pi / job.n_angles
         -- The parts are chosen for the widest field of view that an axis on this detector gives.
         -- So a wider field never takes less, and what holds for the outermost axis holds for all.
@@ -110,9 +123,10 @@ end
 -- The scratch of ramp_filter for so many detector rows. It does not depend on how many slices move,
 -- nor how far.
 local function filter_cost(job, count)
-    local params = pick(job.filter, FILTER_OPTIONS)
+    local params = declared.part(fbp.options, job.filter)
     params.slice_shifts = job.shifts and {0}
-    return mb.op.estimate("ramp_filter", {{"f32", count, job.cols}}, params, {device = job.device}).scratch
+    return mb.op.estimate("ramp_filter", {{"f32", count, job.cols}}, params,
+        {device = job.device}).scratch
 end
 
 -- The largest of whole, whole/2, whole/4, ... 1 whose cost is within `limit`, or is no more than
@@ -128,7 +142,7 @@ end
 
 -- Rows first .. last of the job, which is where their shifts are.
 local function filter_into(job, from, to, first, last)
-    local into = pick(job.filter, FILTER_OPTIONS)
+    local into = declared.part(fbp.options, job.filter)
     into.slice_shifts = job.shifts and table.move(job.shifts, first, last, 1, {})
     into.out = to
     mb.ramp_filter(from, into)
@@ -183,7 +197,7 @@ end
 -- Slices from filtered sinograms, `count` at a time. One alone is back-projected without being
 -- packed first.
 local function backproject_in_groups(job, filtered, slices, first_row, count)
-    local options = pick(job.back, BACKPROJECT_OPTIONS)
+    local options = declared.part(fbp.options, job.back)
     local rows = filtered.rank == 3 and filtered.shape[1] or 1
     options.accuracy = count == 1 and "exact" or options.accuracy
     if filtered.rank == 2 then
@@ -193,7 +207,8 @@ local function backproject_in_groups(job, filtered, slices, first_row, count)
     for first = 1, rows, count do
         local last = math.min(first + count - 1, rows)
         local from <close> = filtered:view({first, last}, mb.all, mb.all)
-        local to <close> = slices:view({first_row + first - 1, first_row + last - 1}, mb.all, mb.all)
+        local to <close> = slices:view({first_row + first - 1, first_row + last - 1},
+            mb.all, mb.all)
         options.out = to
         mb.backproject(from, job.angles, options)
     end
@@ -212,7 +227,8 @@ local function run_in_groups(job, shape, group, batch)
     local _ <close> = on_error(function() drop_slices(job, slices) end)
     for first = 1, job.rows, group do
         local last = math.min(first + group - 1, job.rows)
-        local part <close> = job.rank == 3 and job.sino:view({first, last}, mb.all, mb.all) or job.sino:view(mb.all, mb.all)
+        local part <close> = job.rank == 3 and job.sino:view({first, last}, mb.all, mb.all)
+            or job.sino:view(mb.all, mb.all)
         if group < job.rows then
             slices = slices or mb.empty(shape, {device = job.device})
         end
@@ -255,9 +271,10 @@ local function run_in_place(job)
     local free = math.max(fbp.BATCH_BYTES, single.scratch)
     if job.consume and not job.half_center then
         free = math.max(free, single.scratch + (slices and 0 or whole.result))
-        filter_in_batches(job, job.sino, job.sino, largest(job.rows * job.n_angles, free, function(count)
+        local batch = largest(job.rows * job.n_angles, free, function(count)
             return filter_cost(job, count)
-        end), 1)
+        end)
+        filter_in_batches(job, job.sino, job.sino, batch, 1)
         slices = slices or mb.empty(shape, {device = job.device})
         local _ <close> = on_error(function() drop_slices(job, slices) end)
         backproject_in_groups(job, job.sino, slices, 1, group)
@@ -276,9 +293,11 @@ end
 local function fast_fits(job)
     local keep = job.half_center or not job.consume
     local group = keep and fast_group(job) or job.rows
-    local scratch, filter = backproject_cost(job, group).scratch, filter_cost(job, group * job.n_angles)
+    local scratch = backproject_cost(job, group).scratch
+    local filter = filter_cost(job, group * job.n_angles)
     local result = job.back.out and 0 or backproject_cost(job).result
-    local need = group < job.rows and result + math.max(filter, scratch) or math.max(filter, result + scratch)
+    local need = group < job.rows and result + math.max(filter, scratch)
+        or math.max(filter, result + scratch)
     if keep then
         need = need + mb.pool.round(4 * group * job.n_angles * job.cols)
     end
@@ -305,44 +324,36 @@ end
 
 --- Filtered back-projection of line integrals.
 --
--- `sino` (rows, angles, columns) or (angles, columns), f32; a permuted view of projections will do.
--- `angles` in radians, in any order. Options: those of `ramp_filter` (filter, cutoff, padding,
--- pad_width up to 32 widths) and of `backproject` (center, shifts, size, roi, circle, circle_value,
--- accuracy, out), `scale` (default pi / number of angles: attenuation per pixel for angles over
--- half a turn or a whole one) and
---   slice_shifts      columns, a list of one per row: the axis of row z lies at center + slice_shifts[z]. The filter moves the
---                     rows, by their trigonometric polynomial, as far as its padding goes (see ramp_filter); it costs no
---                     memory on a GPU and next to no time. Not with half_acquisition.
---   consume           true: the sinogram is filtered where it stands, which destroys it but needs no second one
---   mode              "fast" (default): everything at once; of a sinogram that is kept, 1 GiB is copied at a time, or 64 slices
---                     (COPY_BYTES above). "in_place": in parts, for the least memory, at the cost of speed:
---                     filtering in batches of detector rows, back-projection of a few slices at a time or of one, unpacked
---                     (and exact). With consume the peak is sinogram + slices + one small batch (BATCH_BYTES above, or one
---                     slice's need); without, one copy of a slice's sinogram more. "auto": fast,
---                     or in_place where fast does
---                     not fit the budget of the sinogram's device (in a dry run: of the dry device)
---                     and the values are the same.
---   half_acquisition  true: a whole turn with the axis, `center`, near an edge of the detector. The slices cover the whole
---                     field of view, E = floor(2a) + 1 pixels for an axis a columns from the far edge; the default scale
---                     is 2 pi / number of angles. Columns that are seen twice are weighted (half_acquisition_weight), rows
---                     extended to E, so the sinogram is kept, consume or not; "in_place" extends a slice's at a time.
--- Returns the slices (row, y, x), or (y, x), f32. Formula: ramp_filter, then backproject: Kak and
--- Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3; half acquisition: Wang,
--- Med. Phys. 29 (2002) 1634. Errors: argument (an unknown option, a value out of range, an angle
--- that is not finite), dtype, shape (sino has not these axes, or not one row per angle), budget.
-function fbp.reconstruct(sino, angles, options)
-    options = options_of(options, "tomo.fbp", FILTER_OPTIONS, BACKPROJECT_OPTIONS, {"mode", "consume", "half_acquisition", "slice_shifts"})
-    local mode = options.mode or "fast"
-    if not MODES[mode] then
-        fail("argument", "tomo.fbp", "mode", "unknown mode '%s'; there are fast, in_place and auto",
-            tostring(mode))
-    end
-    local job = job_of(sino, angles, options)
+-- A sinogram may be a permuted view of projections. `scale` is by default pi / number of angles,
+-- which gives attenuation per pixel for angles over half a turn or a whole one; half_acquisition
+-- takes 2 pi / number of angles. `pad_width` is at most 32 times the width.
+--
+-- slice_shifts: the filter moves the rows by their trigonometric polynomial (see ramp_filter). It
+-- costs no memory on a GPU and next to no time. It does not go with half_acquisition. Mode
+-- "in_place" filters batches of detector rows and back-projects a few slices at a time, or one
+-- slice, unpacked and exact. With `consume` the peak is sinogram + slices + one small batch
+-- (BATCH_BYTES above, or what one slice needs). Without `consume` it is one copy of a slice's
+-- sinogram more. Mode "auto" looks at the budget of the sinogram's device. half_acquisition: the
+-- slices cover the whole field of view, E = floor(2a) + 1 pixels for an axis a columns from the far
+-- edge. Columns that are seen twice are weighted (half_acquisition_weight) and rows are extended to
+-- E, so the sinogram is kept even with `consume`.
+--
+-- Returns the slices (row, y, x), or (y, x), f32.
+-- Errors: argument (an unknown option, a value out of range, an angle that is not finite), dtype,
+-- shape (sino has other axes, or not one row per angle), budget.
+-- Reference: ramp_filter, then backproject: A. C. Kak, M. Slaney, Principles of Computerized
+-- Tomographic Imaging (1988), ch. 3.3; half acquisition: G. Wang, Med. Phys. 29 (2002) 1634.
+fbp.reconstruct = declared("tomo.fbp", {
+    {"sino", "array", "sinograms (row, angle, column), or one (angle, column)", rank = {2, 3}},
+    {"angles", "angles", "one per projection, in any order", unit = "rad"},
+    options = fbp.options,
+}, function(sino, angles, options)
+    local job, mode = job_of(sino, angles, options), options.mode
     if mode == "auto" then
         mode = fast_fits(job) and "fast" or fbp.same_in_place(job.device, job.n_angles, job.cols,
             options) and "in_place" or "fast"
     end
     return (mode == "fast" and run_fast or run_in_place)(job)
-end
+end)
 
 return fbp

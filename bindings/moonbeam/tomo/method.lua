@@ -10,15 +10,24 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local options_of = require "moonbeam.internal.options"
+local memory = require "moonbeam.plan.peak"
 local fbp = require "moonbeam.tomo.fbp"
 
 local method = {}
 
-local METHODS, MODES = {"auto", "fbp", "fourier"}, {"auto", "fast", "in_place"}
-local BOTH = {"filter", "cutoff", "padding", "pad_width", "center", "shifts", "size", "circle", "circle_value", "scale", "accuracy",
-    "roi", "out"}
+method.options = declared.options(
+    {"method", "choice", "fourier: the direct Fourier method, sharp and fast; fbp: filtered "
+        .. "back-projection, less memory, smooths fine detail and noise a little; auto: fourier, "
+        .. "or fbp if only that can do what is asked",
+        choices = {"auto", "fbp", "fourier"}, default = "auto"},
+    {"mode", "choice", "of fbp: in_place needs less memory than fast and is slower; auto: fast if "
+        .. "it fits", choices = {"auto", "fast", "in_place"}, default = "auto"},
+    {"consume", "boolean", "give the sinogram up: fbp filters it in place, the Fourier method "
+        .. "releases it"},
+    fbp.options, declared.from("fourier_reconstruct", "weights", "pairs"))
+
 local ONLY = { -- options that one method alone has
     fbp = {half_acquisition = "half acquisition", mode = "memory mode in_place",
         slice_shifts = "an axis of its own for every slice"},
@@ -61,18 +70,12 @@ local function run(way, sino, angles, options)
 end
 
 local function checked(options, op)
-    options = options_of(options, op, BOTH, {"method", "consume", "half_acquisition", "mode", "slice_shifts", "weights", "pairs"})
-    arguments.name(options.method, op, "method", METHODS)
-    arguments.name(options.mode, op, "mode", MODES)
-    if options.out then
-        arguments.array(options.out, op, "out", 2, 3, "slices (row, y, x), or one (y, x)")
-    end
-    local asked = options.method or "auto"
+    options = declared.checked(method.options, options, op)
+    local asked = options.method
     local no_fbp, no_fourier = excluded("fbp", options), excluded("fourier", options)
     if asked ~= "auto" and excluded(asked, options) then
-        fail("argument", op, "method",
-            'method %s does not do %s; leave the method to "auto", or the option out', asked,
-            excluded(asked, options))
+        fail("argument", op, "method", "method %s does not do %s; leave the method to \"auto\", "
+            .. "or the option out", asked, excluded(asked, options))
     elseif no_fbp and no_fourier then
         fail("argument", op, "method", "no method does both %s and %s", no_fourier, no_fbp)
     end
@@ -81,7 +84,7 @@ end
 
 -- The method that options ask for, and why, in words.
 local function decided(options)
-    if options.method and options.method ~= "auto" then
+    if options.method ~= "auto" then
         return options.method, "asked for"
     end
     local words = excluded("fourier", options)
@@ -99,7 +102,7 @@ local function ways_of(options, same)
     local taken, why = decided(options)
     local mine, others = {}, {}
     for _, way in ipairs(WAYS) do
-        local modes = options.mode == nil or options.mode == "auto" or options.mode == way.mode
+        local modes = options.mode == "auto" or options.mode == way.mode
         if modes and not excluded(way.method, options) then
             local own = way.method == taken and (way.mode == "fast" or same
                 or options.mode == "in_place")
@@ -120,7 +123,7 @@ local function peak_of(way, shape, angles, options, device)
     local given = mb.pool.round(4 * (#shape == 3 and shape[1]
         or 1) * shape[#shape - 1] * shape[#shape])
         + (options.out and mb.pool.round(options.out.bytes) or 0)
-    return mb.plan.peak(function(dry)
+    return memory.peak(function(dry)
         local sino <close> = mb.empty(shape, {device = dry})
         own.out = options.out and mb.empty(options.out.shape, {device = dry})
         run(way, sino, angles, own):release()
@@ -152,32 +155,33 @@ end
 -- {method, mode, name, reason, taken}. One that is not `taken` would give other values: it may be
 -- named where no other fits. Runs nothing. Raises where no method does what is asked.
 function method.ways(n_angles, cols, options, device)
-    checked(options, "tomo.choose_method")
+    options = checked(options, "tomo.choose_method")
     return ways_of(options, fbp.same_in_place(device, n_angles, cols, options))
 end
 
---- Which way `tomo.reconstruct` takes for sinograms of `shape`, {rows, angles, columns} or {angles,
--- columns}. Nothing runs.
+--- Which way `tomo.reconstruct` takes for sinograms of some shape. Nothing runs.
 --
--- `angles` and options as for reconstruct, and `device` (default: the default device) and
--- `available` (bytes beside the sinograms; default what the budget leaves when they are there). The
--- method follows from the options alone; the mode is the faster one that fits, as long as the
--- values stay the same. Returns {method = "fbp" or "fourier", mode = "fast" or "in_place", reason =
--- text, peak (bytes beside the sinograms, exact), fits} and the list of all ways that the options
--- allow, with the same fields and `taken`: whether that way may be taken.
-function method.choose(shape, angles, options)
-    local rest = {}
-    for key, value in pairs(options or {}) do
-        rest[key] = value
-    end
-    local device, available = mb.device(rest.device or mb.default_device()), rest.available and mb.device.bytes(rest.available)
-    rest.device, rest.available = nil, nil
-    rest = checked(rest, "tomo.choose_method")
-    arguments.list(shape, "tomo.choose_method", "shape", "{rows, angles, columns} or {angles, columns}")
+-- The method follows from the options alone. The mode is the faster one that fits, as long as the
+-- values stay the same.
+-- Returns {method = "fbp" or "fourier", mode = "fast" or "in_place", reason = text, peak (bytes
+-- beside the sinograms, exact), fits} and the list of all ways that the options allow, with the
+-- same fields and `taken`: whether `tomo.reconstruct` may take that way.
+-- Errors: argument, shape.
+method.choose = declared("tomo.choose_method", {
+    {"shape", "list", "{rows, angles, columns} or {angles, columns}"},
+    {"angles", "angles", "one per projection", unit = "rad"},
+    options = declared.options(method.options,
+        {"device", "device", "where the work would be done", usual = "the default device"},
+        {"available", "bytes", "for all but the sinograms", unit = "bytes",
+            usual = "what the budget leaves when the sinograms are there"}),
+}, function(shape, angles, options)
+    local device = mb.device(options.device or mb.default_device())
+    local available = options.available and mb.device.bytes(options.available)
+    local rest = checked(declared.part(method.options, options), "tomo.choose_method")
     local rank = #shape
     if rank ~= 2 and rank ~= 3 then
-        fail("shape", "tomo.choose_method", "shape",
-            "shape has %d extents; sinograms are (row, angle, column) or (angle, column)", rank)
+        fail("shape", "tomo.choose_method", "shape", "shape has %d extents; sinograms are (row, "
+            .. "angle, column) or (angle, column)", rank)
     end
     for i, extent in ipairs(shape) do
         arguments.count(extent, "tomo.choose_method", ("extent %d of shape"):format(i), 1, 1 << 31)
@@ -189,7 +193,7 @@ function method.choose(shape, angles, options)
             or 1) * shape[rank - 1] * shape[rank])
     end
     return choose(shape, angles, rest, device, available, true)
-end
+end)
 
 -- Raises that no way fits: what each takes, and what can be done.
 local function fail_budget(best, ways, available)
@@ -210,26 +214,30 @@ end
 
 --- Reconstructs slices from line integrals, by the method that suits.
 --
--- `sino` (rows, angles, columns) or (angles, columns), f32; `angles` in radians, in any order.
--- Options: `method` "auto" (default), "fbp" or "fourier"; those of `tomo.fbp` and
--- `fourier_reconstruct`. What only one of them can do chooses it (half_acquisition, slice_shifts
--- and mode "in_place": fbp; weights, pairs: fourier); otherwise it is the Fourier method, on every
--- device and with every budget, because the values of the two differ: back-projection interpolates
--- linearly, which smooths fine detail and noise a little. `consume` = true gives the sinogram up:
--- fbp filters it in place, the Fourier method releases it. Formula: f(x, y) = scale * sum over
--- angles of q(X cos t + Y sin t + center), q the ramp-filtered line integrals (Kak and Slaney 1988,
--- ch. 3.3; the Fourier method: see fourier_reconstruct). Line integrals have no unit, so that with
--- the default scale, pi / number of angles, the slices are attenuation per pixel; divide by the
--- pixel size for attenuation per metre. Returns the slices (row, y, x), or (y, x), f32, and the way
--- taken as `tomo.choose_method` describes it. Errors: argument (an unknown option, two that no
--- method does together, an angle that is not finite), dtype, shape (sino has not these axes, or not
--- one row per angle), budget (no way fits; the error says what would).
-function method.reconstruct(sino, angles, options)
+-- What only one method can do chooses it: half_acquisition, slice_shifts and mode "in_place" need
+-- fbp, weights and pairs need fourier. Otherwise the method is fourier, on every device and with
+-- every budget, because the values of the two differ: back-projection interpolates linearly, which
+-- smooths fine detail and noise a little. Line integrals have no unit. With the default scale, pi /
+-- number of angles, the slices are attenuation per pixel; divide by the pixel size for attenuation
+-- per meter.
+-- Returns the slices (row, y, x), or (y, x), f32, and the way taken as `tomo.choose_method`
+-- describes it.
+-- Errors: argument (an unknown option, two that no method does together, an angle that is not
+-- finite), dtype, shape (sino has other axes, or not one row per angle), budget (no way fits; the
+-- error says what would).
+-- Reference: f(x, y) = scale * sum over angles of q(X cos t + Y sin t + center), q the
+-- ramp-filtered line integrals (Kak and Slaney 1988, ch. 3.3; the Fourier method: see
+-- fourier_reconstruct).
+method.reconstruct = declared("tomo.reconstruct", {
+    {"sino", "array", "sinograms (row, angle, column), or one (angle, column)", rank = {2, 3}},
+    {"angles", "angles", "one per projection, in any order", unit = "rad"},
+    options = method.options,
+}, function(sino, angles, options)
     options = checked(options, "tomo.reconstruct")
-    arguments.array(sino, "tomo.reconstruct", "sino", 2, 3, "sinograms (row, angle, column), or one (angle, column)")
     arguments.angles(angles, "tomo.reconstruct", "angles", sino.shape[sino.rank - 1])
-    if options.method == "fourier" or options.method == "fbp" and (options.mode == "fast" or options.mode == "in_place") then
-        local way = {method = options.method, mode = options.mode or "fast", reason = "asked for"}
+    if options.method == "fourier" or options.method == "fbp" and options.mode ~= "auto" then
+        local way = {method = options.method, mode = options.mode ~= "auto" and options.mode
+            or "fast", reason = "asked for"}
         return run(way, sino, angles, options), way
     end
     local function pick_way()
@@ -246,6 +254,6 @@ function method.reconstruct(sino, angles, options)
         fail_budget(way, ways, available)
     end
     return run(way, sino, angles, options), way
-end
+end)
 
 return method

@@ -5,6 +5,7 @@ local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
+local memory = require "moonbeam.plan.peak"
 local scan_plan = require "moonbeam.tomo.scan_plan"
 
 local scan_memory = {}
@@ -101,7 +102,7 @@ local function parts_of(options, op)
     scan_plan.take(job, scan_plan.ways_of(job)[1])
     local function peak_of(work)
         return function(count)
-            return mb.plan.peak(function(dry)
+            return memory.peak(function(dry)
                 work(scan, settings, dry, count, job.memo)
             end, device).peak
         end

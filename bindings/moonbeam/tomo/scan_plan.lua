@@ -11,6 +11,7 @@ local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local fail = require "moonbeam.internal.fail"
 local lean = require "moonbeam.internal.lean"
+local memory = require "moonbeam.plan.peak"
 local methods = require "moonbeam.tomo.method"
 local process_memory = require "moonbeam.internal.process_memory"
 local scan_center = require "moonbeam.tomo.scan_center"
@@ -130,7 +131,7 @@ end
 -- The bytes that fn(device) takes on the job's device. Of scans in memory some rows are copied on
 -- the host meanwhile, which is planned with it.
 local function device_peak(job, fn)
-    return mb.plan.peaks(fn, {job.device}).peak[job.device.id]
+    return memory.peaks(fn, {job.device}).peak[job.device.id]
 end
 
 local function run_peak(job, count)
@@ -249,7 +250,7 @@ local function rows_that_fit(job, available)
             return run_peak(job, chunk) <= available and chunk or 0
         end
     end
-    return (mb.plan.max_count(function(dry, count)
+    return (memory.max_count(function(dry, count)
         dry_run(job, dry, count)
     end, {device = job.device, available = available, limit = most_rows(job),
         granularity = packet_of(job)}))

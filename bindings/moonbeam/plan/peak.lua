@@ -1,15 +1,15 @@
--- Knowing before running: functions over operators are dry-run on devices that have the same
+--- Knowing before running: functions over operators are dry-run on devices that have the same
 -- allocator and the same operators' plans, but no data. What is counted is what a run will take.
 --
 -- While a function is planned, nothing is done for real: the devices that are named give memory
 -- of which only the bytes exist, the first of them is the default device, and arrays that the
 -- function captured have shapes but no values. Memory that is asked for on any other device is an
 -- error. That a value which does not exist equals a number (v:min() == 0) cannot be noticed: it
--- is false; other comparisons are errors (moonbeam.unknown).
+-- is false; other comparisons are errors (internal/unknown.lua).
 
 local core = require "moonbeam.core"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local options_of = require "moonbeam.internal.options"
 local unknown = require "moonbeam.internal.unknown"
 
 local plan = {}
@@ -60,10 +60,6 @@ end
 -- there (nil: as many as it takes). Returns {peak = bytes by device id and "pinned", live =,
 -- results =}; or nil and the error.
 local function dry_run(fn, devices, room, ...)
-    if type(fn) ~= "function" and not (getmetatable(fn) or {}).__call then
-        fail("argument", "plan", "fn", "fn must be a function of a device, not %s",
-            fn == nil and "missing" or "a " .. type(fn))
-    end
     core.dry.begin(devices, room)
     local _ <close> = end_dry_run
     local before, arguments = {}, {}
@@ -85,14 +81,18 @@ local function dry_run(fn, devices, room, ...)
     return {peak = peak, live = live, results = table.pack(table.unpack(results, 2, results.n))}
 end
 
--- The memory that fn needs: plans fn(device, ...), on the default device unless one is given.
--- Returns {peak =, live =, pinned =, results =, basis =}: the most bytes that it has at a time
--- beyond those that are live already, those that are left at the end, the most pinned host
--- memory, what fn returned (arrays as {dtype, shape, bytes}), and on a planned device what the
--- figures rest on. An error of fn is raised; one that asks for memory on another device is an
--- error (see plan.peaks). There are no values: v:min() == 0 is false without a word (see
--- mb.dry_run).
-function plan.peak(fn, device, ...)
+--- The memory that a function needs: plans fn(device, ...), which takes none.
+--
+-- There are no values: v:min() == 0 is false without a word (see mb.dry_run).
+-- Returns {peak =, live =, pinned =, results =, basis =}: the most bytes that fn has at a time
+-- beyond those that are live already, those that are left at the end, the most pinned host memory,
+-- what fn returned (arrays as {dtype, shape, bytes}), and on a planned device what the figures rest
+-- on.
+-- Errors: those of fn; argument (fn asks for memory on another device: see plan.peaks).
+plan.peak = declared("plan.peak", {
+    {"fn", "callable", "a function of a device and more"},
+    {"device", "device?", "where fn is planned", usual = "the default device"},
+}, function(fn, device, ...)
     device = open(device)
     local made, err = dry_run(fn, {device}, nil, ...)
     if not made then
@@ -101,14 +101,17 @@ function plan.peak(fn, device, ...)
     return {peak = made.peak[device.id], live = made.live[device.id], pinned = made.peak.pinned,
         results = made.results,
         basis = device.basis}
-end
+end)
 
--- The memory that fn needs on several devices: plans fn(device, ..., ...) on those of the list
--- and the host. The first of the list is the default device. Returns {peak =, live =, results =,
--- basis =} as plan.peak, where peak and live are tables of bytes by device: {["cuda:0"] = 4096,
--- host = 512}, and peak.pinned is that of pinned host memory.
-function plan.peaks(fn, devices, ...)
-    if type(devices) ~= "table" or #devices == 0 then
+--- The memory that a function needs on several devices: plans fn(device, ..., ...) on those of the
+-- list and the host.
+-- Returns {peak =, live =, results =, basis =} as plan.peak, but peak and live are tables of bytes
+-- by device: {["cuda:0"] = 4096, host = 512}. peak.pinned is that of pinned host memory.
+plan.peaks = declared("plan.peaks", {
+    {"fn", "callable", "a function of the devices and more"},
+    {"devices", "table", "a list of devices; the first one is the default device meanwhile"},
+}, function(fn, devices, ...)
+    if #devices == 0 then
         fail("argument", "plan.peaks", "devices", "devices must be a list of one device or more")
     end
     local list, seen, basis = {}, {}, {}
@@ -133,43 +136,34 @@ function plan.peaks(fn, devices, ...)
     end
     made.basis = basis[1] and table.concat(basis, "\n")
     return made
-end
+end)
 
 local function is_budget_error(err)
     return type(err) == "table" and err.code == "budget"
 end
 
-local COUNT_OPTIONS = {"device", "available", "limit", "granularity"}
-
--- Those options with their defaults: device, available, limit, granularity.
-local function count_options(options)
-    options = options_of(options, "plan.max_count", COUNT_OPTIONS)
-    local device = open(options.device)
+--- The largest n for which fn(device, n) stays within the available bytes, and its peak.
+-- Returns 0 and the error if not even the first n fits.
+plan.max_count = declared("plan.max_count", {
+    {"fn", "callable", "a function of a device and n"},
+    options = declared.options(
+        {"device", "device", "where fn is planned", usual = "the default device"},
+        {"available", "bytes", "what there is", unit = "bytes", usual = "what the budget leaves"},
+        {"limit", "count", "the largest n", min = 1, default = 1 << 31},
+        {"granularity", "count", "n is a multiple of it", min = 1, default = 1}),
+}, function(fn, options)
+    local device, granularity = open(options.device), options.granularity
     local available = options.available and core.device.bytes(options.available)
     if not available then
         core.garbage.collect()
         local stats = core.pool.stats(device)
         available = stats.budget - stats.live
     end
-    local granularity, limit = options.granularity or 1, options.limit or 1 << 31
-    for name, value in pairs {granularity = granularity, limit = limit} do
-        if math.type(value) ~= "integer" or value < 1 then
-            fail("argument", "plan.max_count", name, "%s must be an integer of at least 1, not %s",
-                name, tostring(value))
-        end
-    end
-    if limit < granularity then
+    if options.limit < granularity then
         fail("argument", "plan.max_count", "limit", "limit is %d, below the granularity of %d",
-            limit, granularity)
+            options.limit, granularity)
     end
-    return device, available, limit // granularity, granularity
-end
-
--- The largest n for which fn(device, n) stays within the available bytes, and its peak.
--- Options: device, available (bytes or "8G"; default what the budget leaves), limit (largest n),
--- granularity (n is a multiple of it). Returns 0 and the error when not even the first n fits.
-function plan.max_count(fn, options)
-    local device, available, limit, granularity = count_options(options)
+    local limit = options.limit // granularity
 
     local function peak_of(n)
         local made, err = dry_run(fn, {device}, available, n * granularity)
@@ -207,51 +201,21 @@ function plan.max_count(fn, options)
         end
     end
     return low * granularity, low_peak
-end
+end)
 
--- The peaks of a whole reconstruction, and how much of it fits: see scan_memory.lua.
-function plan.required_memory(count, options)
-    return require("moonbeam.tomo.scan_memory").required(count, options)
-end
-
-function plan.max_chunk(options)
-    return require("moonbeam.tomo.scan_memory").max_chunk(options)
-end
-
--- max_slices(fn, make_input, available [, device]): the largest n for which fn(make_input(n,
--- device), device) stays within the available bytes, input included, and its peak.
-function plan.max_slices(fn, make_input, available, device)
-    for name, value in pairs {fn = fn or false, make_input = make_input or false} do
-        if type(value) ~= "function" then
-            fail("argument", "plan.max_slices", name, "%s must be a function, not %s", name,
-                value and "a " .. type(value) or "missing")
-        end
-    end
+--- The largest number of slices that fits: the largest n for which fn(make_input(n, device),
+-- device) stays within the available bytes, input included, and its peak.
+plan.max_slices = declared("plan.max_slices", {
+    {"fn", "callable", "a function of an array and a device"},
+    {"make_input", "callable", "a function of n and a device that returns the array"},
+    {"available", "bytes?", "what there is", unit = "bytes", usual = "what the budget leaves"},
+    {"device", "device?", "where fn is planned", usual = "the default device"},
+}, function(fn, make_input, available, device)
     return plan.max_count(function(planned, n)
         local input <close> = make_input(n, planned)
         local result = fn(input, planned)
         return result
-    end, { device = device, available = available })
-end
+    end, {device = device, available = available})
+end)
 
--- plan(fn, ...): the ledger of a dry run of fn(...). plan("expression"): of an expression or
--- statements over global names, for the prompt.
-return setmetatable(plan, {
-    __call = function(_, fn, ...)
-        if type(fn) ~= "function" and type(fn) ~= "string" then
-            fail("argument", "plan", "fn", "fn must be a function or a text, not %s",
-                fn == nil and "missing" or "a " .. type(fn))
-        elseif type(fn) == "string" then
-            local text, problem = fn, nil
-            local env = setmetatable({ mb = require "moonbeam" }, { __index = _G }) -- assignments end here
-            fn = load("return (" .. text .. "\n)", "=plan", "t", env) -- no tail call, which would leave no line
-            if not fn then
-                fn, problem = load(text, "=plan", "t", env)
-            end
-            if not fn then
-                fail("argument", "plan", nil, "%s", problem)
-            end
-        end
-        return require("moonbeam.ledger").dry_run(fn, ...)
-    end,
-})
+return plan

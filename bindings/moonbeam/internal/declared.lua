@@ -1,0 +1,229 @@
+--- Declarations of public functions: what a function is given, once, for the check of its calls,
+-- for help and the reference pages, and for command lines.
+--
+--   --- Filtered back-projection of line integrals.
+--   -- More prose: what is returned, errors, formulas.
+--   tomo.fbp = declared("tomo.fbp", {
+--       {"sino", "array", "sinograms (row, angle, column)", rank = {2, 3}},
+--       {"device", "device?", "where the work is done"},
+--       options = declared.options(
+--           declared.from("ramp_filter", "filter", "cutoff"),
+--           {"mode", "choice", "how memory is used", choices = {"fast", "auto"}}),
+--   }, function(sino, device, options) ... end)
+--
+-- An entry is {name, kind, doc}; its fields are those of an operator's argument: min, max, unit,
+-- choices, default, required. A "?" after the kind of an argument means that it may be left out.
+-- `usual` says in words what an option that is not given does; `default` is a value, which the
+-- function gets. The prose stays in the comment above the declaration. The operator itself checks
+-- the options that come from its descriptor.
+
+local arguments = require "moonbeam.internal.arguments"
+local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
+
+local declared = {}
+
+-- Declarations by public function, and by the full names of methods that have no function here.
+local by_function, by_name = setmetatable({}, {__mode = "k"}), {}
+
+local function entry_of(given)
+    local entry = {}
+    for key, value in pairs(given) do
+        entry[type(key) == "string" and key or ({"name", "kind", "doc"})[key]] = value
+    end
+    local kind = entry.kind:match("^(.*)%?$")
+    entry.kind = kind or entry.kind
+    entry.optional = kind ~= nil or entry.default ~= nil
+    return entry
+end
+
+--- Options of an operator, from its descriptor: those named, or all. One that is given as {name,
+-- field = value} has these fields instead of the operator's.
+function declared.from(operator, ...)
+    local by_name_of, all, list = {}, {}, {}
+    for _, arg in ipairs(core.op.describe(operator).args) do
+        if not arg.array and not arg.required then
+            by_name_of[arg.name], all[#all + 1] = arg, arg.name
+        end
+    end
+    for i, name in ipairs(select("#", ...) > 0 and {...} or all) do
+        local changes = type(name) == "table" and name or {name}
+        local entry = {operator = operator, optional = true}
+        for key, value in pairs(by_name_of[changes[1]]) do
+            entry[key] = value
+        end
+        for key, value in pairs(changes) do
+            entry[key ~= 1 and key or "name"] = value
+        end
+        list[i] = entry
+    end
+    return list
+end
+
+--- A list of options from entries and other lists; entries also by name. Of two entries of one
+-- name the first one counts.
+function declared.options(...)
+    local list = {}
+    local function add(entry)
+        if not list[entry.name] then
+            list[#list + 1], list[entry.name] = entry, entry
+        end
+    end
+    for _, part in ipairs {...} do
+        if type(part[1]) == "string" then
+            part = entry_of(part)
+            part.optional = not part.required
+            add(part)
+        else
+            for _, entry in ipairs(part) do
+                add(entry)
+            end
+        end
+    end
+    return list
+end
+
+--- A list without these names.
+function declared.without(list, ...)
+    local left, kept = {}, {}
+    for _, name in ipairs {...} do
+        left[name] = true
+    end
+    for _, entry in ipairs(list) do
+        kept[#kept + 1] = not left[entry.name] and entry or nil
+    end
+    return declared.options(kept)
+end
+
+--- The values given for the options of a list that are this operator's; without an operator, for
+-- all of them. A new table.
+function declared.part(list, given, operator)
+    local values = {}
+    for _, entry in ipairs(list) do
+        if not operator or entry.operator == operator then
+            values[entry.name] = given[entry.name]
+        end
+    end
+    return values
+end
+
+--- The options that a call of `name` gave, checked, with the defaults of those that it did not
+-- give: a new table.
+function declared.checked(list, given, name)
+    if given == nil then
+        given = {}
+    elseif type(given) ~= "table" then
+        fail("argument", name, nil, "options are a table, not a %s", type(given))
+    end
+    local values = setmetatable({}, getmetatable(given))
+    for key, value in pairs(given) do
+        if type(key) ~= "string" or not list[key] then
+            local names = {}
+            for i, entry in ipairs(list) do
+                names[i] = entry.name
+            end
+            local near = core.error.nearest(tostring(key), names)
+            fail("argument", name, tostring(key), "unknown option '%s'%s", tostring(key), near
+                and ("; did you mean '%s'?"):format(near) or "")
+        end
+        values[key] = value
+    end
+    for _, entry in ipairs(list) do
+        if not entry.operator then
+            if values[entry.name] == nil then
+                values[entry.name] = entry.default
+            end
+            arguments.entry(entry, values[entry.name], name)
+        end
+    end
+    return values
+end
+
+-- What stands before f: checks its arguments and completes its options.
+local function checking(name, args, f)
+    local count = #args + (args.options and 1 or 0)
+    return arguments.stands_before(function(...)
+        local values = table.pack(...)
+        if args.options then
+            values[count] = declared.checked(args.options, values[count], name)
+        end
+        for i, entry in ipairs(args) do
+            if values[i] == nil then
+                values[i] = entry.default
+            end
+            arguments.entry(entry, values[i], name)
+        end
+        return f(table.unpack(values, 1, math.max(values.n, count)))
+    end, f)
+end
+
+local function declaration_of(name, args)
+    local info = debug.getinfo(3, "Sl")
+    local declaration = {name = name, options = args.options, source = info.source,
+        line = info.currentline}
+    for i, entry in ipairs(args) do
+        declaration[i] = entry_of(entry)
+    end
+    return declaration
+end
+
+-- Arguments from one line of text: "path: string, ...: any, options". Without a kind an argument is
+-- any value.
+local function parsed(text, options)
+    local args = {options = text:match("options%??$") and options or nil}
+    for arg, kind in text:gmatch("([%w_.]+):? ?([%w?]*)") do
+        args[#args + 1] = (arg ~= "options" or kind ~= "") and {arg, kind ~= "" and kind or "any"}
+            or nil
+    end
+    return args
+end
+
+--- Declares a function or method for help and the reference alone:
+-- native("h5:read(path: string, ...: any, options)", options).
+function declared.native(text, options)
+    local name, list = text:match("^([%w_.:]+)%(?(.-)%)?$")
+    by_name[name] = declaration_of(name, parsed(list, options))
+end
+
+--- The module, with functions of it declared: signatures = {fn = "image: array, options"}, or
+-- {fn = {"image: array, options", list of options}}. Their prose is the comments above them.
+function declared.module(module, name, signatures)
+    for key, signature in pairs(signatures) do
+        local text, options = signature, nil
+        if type(signature) == "table" then
+            text, options = table.unpack(signature)
+        end
+        module[key] = declared(name .. "." .. key, parsed(text, options), module[key])
+    end
+    return module
+end
+
+--- The declaration of a public function, or of a name; nil where there is none. A list of
+-- arguments with the fields name, options, and where the declaration stands: source and line.
+function declared.of(f)
+    local found = by_function[f] or by_name[f]
+    local behind = arguments.behind(f)
+    return found or behind ~= f and declared.of(behind) or nil
+end
+
+--- The names declared by `native`, sorted.
+function declared.natives()
+    local names = {}
+    for name in pairs(by_name) do
+        names[#names + 1] = name
+    end
+    table.sort(names)
+    return names
+end
+
+return setmetatable(declared, {
+    -- declared(name, arguments, f): f behind the check of its arguments. A function in C, which
+    -- checks them itself, stays as it is.
+    __call = function(_, name, args, f)
+        args = type(args) == "string" and parsed(args) or args
+        local declaration = declaration_of(name, args)
+        local public = debug.getinfo(f, "S").what ~= "C" and checking(name, declaration, f) or f
+        by_function[public] = declaration
+        return public
+    end,
+})

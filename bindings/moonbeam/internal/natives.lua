@@ -1,0 +1,371 @@
+--- What is said of functions and methods that are written in C, or made by a loop in Lua: for help
+-- and the reference pages. These functions check their arguments themselves.
+--
+-- native("module.function(name: kind, name: kind?)", options); a method is "type:name". Kinds are
+-- those of declared.lua.
+
+local declared = require "moonbeam.internal.declared"
+
+local native = declared.native
+local list = declared.options
+
+local DEVICE = {"device", "device", "where the array is made", usual = "the default device"}
+local DTYPE = {"dtype", "string", "u8, u16, i32, f16, f32, f64, c64 or c128", usual = "f32"}
+local NEW = list(DTYPE, DEVICE,
+    {"pinned", "any", "true or a device: host memory that carriers move without a copy"})
+
+-- ---- arrays: constructors ----
+
+--- An array from nested tables or a number: `mb.array({{1, 2}, {3, 4}})`.
+native("array(values: any, options)", NEW)
+--- An array with elements of no defined value.
+native("array.empty(shape: extents, options)", NEW)
+--- An array of zeros.
+native("array.zeros(shape: extents, options)", NEW)
+--- An array with every element 1.
+native("array.ones(shape: extents, options)", NEW)
+--- An array with every element equal to a number.
+native("array.full(shape: extents, value: number, options)", NEW)
+--- Uniform random numbers in [low, high), the same on every device; integers in low to high.
+native("array.random(shape: extents, options)", list(NEW,
+    {"seed", "count", "numbers of one seed are the same", default = 0},
+    {"low", "number", "the least number", default = 0},
+    {"high", "number", "the end of the numbers", default = 1}))
+--- The numbers first, first + step, ... up to and including last if a step lands on it.
+-- `mb.arange(n)` is 1 to n.
+native("array.arange(first: number?, last: number, step: number?, options)", NEW)
+--- Numbers at equal distances from first to last, both included.
+native("array.linspace(first: number, last: number, n: count, options)", NEW)
+--- An array from its raw elements, last axis fastest.
+native("array.from_string(bytes: string, shape: extents, options)", NEW)
+--- Is the value an array?
+native "array.is_array(value: any)"
+
+-- ---- arrays: methods ----
+
+--- A view of a part, in the same memory: one range for each axis, the whole axis if left out. A
+-- range is an integer (drops its axis), mb.all, or {first, last [, step]}; negative numbers count
+-- from the end.
+-- `a[i]` is a view of element i of axis 1.
+native "array:view(range: any, ...)"
+--- A view with the axes in another order.
+native "array:permute(axis: count, ...)"
+--- A view with the last two axes exchanged.
+native "array:transpose()"
+--- A view of the same elements with other extents; one extent may be -1.
+native "array:reshape(shape: extents)"
+--- A view with axes of extent 1 repeated, as arithmetic does by itself.
+native "array:broadcast_to(shape: extents)"
+--- A view of the same bytes as other elements, along a dense last axis: pairs of f32 as c64.
+native "array:reinterpret(dtype: string)"
+--- Do two arrays share a byte?
+native "array:overlaps(other: array)"
+--- One element as a number, a complex one as two numbers. Waits for the device.
+native "array:item(index: count, ...)"
+--- The elements as nested tables; complex elements are {re, im}. Waits for the device.
+native "array:to_table()"
+--- The raw elements in row-major order, as a string. Waits for the device.
+native "array:to_string()"
+--- Frees the memory at once; `local a <close> = ...` does it when the scope ends.
+native "array:release()"
+--- A dense copy on the same device.
+native "array:copy()"
+--- The array itself if it is dense, otherwise a dense copy.
+native "array:dense()"
+--- A dense copy on a device, also if the array is there already.
+native "array:to(device: device)"
+--- A copy with another element type: value * scale + offset.
+native("array:cast(dtype: string, options)", declared.from("convert"))
+--- Sets every element, in place. Returns the array.
+native "array:fill(value: number, imag: number?)"
+--- Views along axis 1, for a loop: `for i, slice in a:slices() do`. A view is released when the
+-- loop goes on; `slice:view()` keeps one.
+native "array:slices()"
+for _, fn in ipairs {"sum", "min", "max", "mean", "norm"} do
+    --- Reduces all elements to a number, or one axis: an f64 array without that axis.
+    native(("array:%s(axis: count?)"):format(fn))
+end
+for _, fn in ipairs {"abs", "exp", "log", "sqrt", "square", "reciprocal"} do
+    --- The function of every element, as a new array; an option `out` names the destination.
+    native(("array:%s(options)"):format(fn), list {"out", "array", "the array for the result"})
+end
+
+-- ---- devices ----
+
+--- Opens a device: "host", "cuda:0", "planned:h200" (a GPU that is not here: dry runs and plans
+-- only) or "auto" (the chosen default, else the first GPU, else the host).
+native("device(id: string, options)", list {"budget", "bytes", "limit on live bytes",
+    unit = "bytes", usual = "90 % of what is free"})
+--- Opens a device by its id, as `mb.device`, without "auto".
+native("device.open(id: string, options)", list {"budget", "bytes", "limit on live bytes",
+    unit = "bytes", usual = "90 % of what is free"})
+--- The ids of the devices there are.
+native "device.list()"
+--- The devices in use so far.
+native "device.opened()"
+--- The ids of devices that can be planned for without having them.
+native "device.planned()"
+--- The device that is used where none is named; sets it when given.
+native "device.default(id: device?)"
+--- Is a dry run going on?
+native "device.dry()"
+--- Why there is no CUDA device, or nil if there is one.
+native "device.cuda_problem()"
+--- A size as a number: "8G" is 8e9 bytes, "8Gi" is 8 * 2^30.
+native "device.bytes(size: bytes)"
+--- A number of bytes as text: 1342177280 is "1.25 GiB".
+native "device.format_bytes(bytes: count)"
+--- Free and total bytes, as the system or the driver reports them.
+native "device:memory()"
+--- Waits for the queued work.
+native "device:sync()"
+--- Bytes that the backend holds outside the pool: on the device, and pinned on the host.
+native "device:overhead()"
+--- The limit on live bytes; sets it when given.
+native "device:budget(bytes: bytes?)"
+--- Pinned host memory in use, its peak and its limit; sets the limit when given.
+native "device:pinned(limit: bytes?)"
+
+-- ---- operators ----
+
+--- The names of all operators.
+native "op.list()"
+--- The descriptor of an operator: arguments, results, how it can be cut, samples.
+native "op.describe(name: string)"
+--- What a call of an operator would take: results, scratch and peak bytes. Nothing runs.
+-- `inputs` are arrays or {dtype, extent, ...}.
+native("op.estimate(name: string, inputs: table, params: table?, options)", list(DEVICE))
+--- Does a device have this operator?
+native "op.supported(name: string, device: device?)"
+--- Runs an operator by its name; `mb.<name>(...)` is the same.
+native "op.run(name: string, ...)"
+--- How many slices an operator can take at a time: the largest n whose inputs, results and scratch
+-- fit. A halo that the operator needs is part of the n.
+-- Returns n (0: not even one), the dtype of the first result, the bytes that n slices take, for a
+-- planned device what that rests on, and how many of the n a piece needs before and after its own.
+native("op.max_slices(name: string, options)", list(
+    {"pattern", "choice", "projection: axis 1 is cut; sinogram: axis 2",
+        choices = {"projection", "sinogram"}},
+    {"dim", "count", "the axis of the first input that is cut, instead of pattern"},
+    {"dims", "extents", "the extents of its other axes, in their order"},
+    {"dtype", "string", "of the first input", default = "f32"},
+    {"available", "bytes", "what there is", unit = "bytes"},
+    {"params", "table", "the operator's parameters"},
+    {"inputs", "table", "its other inputs by name or number, {dtype, extent, ...}; -1 is n"},
+    {"granularity", "count", "1 counts bare bytes", usual = "what the pool really takes"},
+    DEVICE))
+
+-- ---- memory ----
+
+--- Live, peak, budget, largest hole and counts of a device's pool.
+native "pool.stats(device: device?)"
+--- What a request of that size takes: whole units of 512 bytes.
+native "pool.round(bytes: bytes)"
+--- What one element of a type takes.
+native "pool.element_bytes(dtype: string)"
+--- A block by hand, as an array of one axis. 0 bytes are legal and take no memory.
+native("pool.alloc(bytes: bytes, options)", list(DTYPE, DEVICE))
+--- Gives the memory of holes back to the device.
+native "pool.trim(device: device?)"
+--- Guard words alone, without the patterns of debug mode.
+native "pool.set_guards(on: boolean, device: device?)"
+--- Guard words around blocks, and patterns in new and freed ones.
+native "pool.debug(on: boolean, device: device?)"
+--- Of a block's bytes, how many lie between rows: for the accounting.
+native "pool.note_pitch(array: array, waste: bytes)"
+--- nil if the pool is sound, else what is wrong.
+native "pool.check(device: device?)"
+--- Live blocks in address order, with the lines that made them.
+-- Returns a list of {offset, bytes, requested, pitch_waste, sequence, age (s), end, thread, owner,
+-- tag}.
+native "pool.blocks(device: device?)"
+--- The latest events of the trace, oldest first.
+-- Returns a list of {action, ns, offset, bytes, live, owner, tag, thread, end, block}.
+native "pool.events(device: device?)"
+--- Replays the trace: the memory that would have done.
+-- Returns the most that was live, the memory that would have done (committed on demand), and the
+-- size of one fixed range that would have done.
+native "pool.smallest(device: device?)"
+--- Measures from here on: `scope:finish()` returns the peak above entry and what was live at entry.
+native "pool.scope(device: device?)"
+--- Names what the next blocks are for, until the returned value is closed:
+-- `local _ <close> = mb.pool.tag("x")`.
+native "pool.tag(name: string)"
+--- Frees what Lua no longer refers to. `mb.collect` is the same.
+native "pool.collect()"
+--- Overwrites a byte of a guard of the array's block: for specs.
+native "pool.break_guard(array: array, after: boolean, distance: count)"
+--- The n-th allocation from now on fails: for specs.
+native "pool.fail_nth(n: count, device: device?)"
+--- The n-th commitment of memory from now on is refused: for specs.
+native "pool.refuse_commits(n: count, device: device?)"
+--- The n-th request for pinned memory from now on is refused: for specs.
+native "pool.refuse_pins(n: count, device: device?)"
+--- Seconds that an allocation and its release take through the C API: for benchmarks.
+native "pool.pair_seconds(live: count, pairs: count, device: device?)"
+
+-- ---- transforms ----
+
+--- Complex Fourier transform over the last axes: the operator `fft`.
+native("fft(a: array, options)", declared.from("fft"))
+--- The bytes of the work area that a transform takes, and who says so.
+native("fft.work(kind: string, dims: extents, options)", list(DEVICE,
+    {"batch", "count", "transforms at a time", default = 1},
+    {"in_place", "boolean", "in the memory of its input"}))
+--- Name and version of the library that makes the transforms.
+native "fft.library(device: device?)"
+--- What the plan cache holds: count and bytes.
+native "fft.plans(device: device?)"
+--- Forgets idle plans, oldest first, but `keep` of them. Returns how many went.
+native "fft.drop(device: device?, keep: count?)"
+--- Bytes that the library holds for plans.
+native "fft.library_bytes(device: device?)"
+
+-- ---- plans and ledgers ----
+
+--- The ledger of a function, or of an expression as text, without running it: as `mb.dry_run`.
+native "plan(fn: callable, ...)"
+--- The ledger of fn(...) without running it: a row for each step.
+native "ledger.dry_run(fn: callable, ...)"
+--- All steps as text; `limit` rows at most. `print` prints it.
+native("ledger:text(options)", list {"limit", "count", "rows at most", usual = "all"})
+--- Prints all steps.
+native("ledger:print(options)", list {"limit", "count", "rows at most", usual = "all"})
+--- An iterator over the rows.
+native "ledger:rows()"
+--- The step with the peak.
+native "ledger:peak_step()"
+--- The ledger as JSON.
+native "ledger:to_json()"
+
+-- ---- HDF5 ----
+
+--- Opens an HDF5 file. Returns the file, or nil and an error object.
+native("h5.open(path: string, options)", list(
+    {"mode", "choice", "r: read; r+: also write", choices = {"r", "r+"}, default = "r"},
+    {"allow_external", "boolean", "read data that the file refers to outside its own folder"},
+    {"allow_missing", "boolean", "read data with parts that were never written"}))
+--- A file without a name, which is gone when it is closed.
+native "h5.scratch(folder: string)"
+--- A new HDF5 file, which gets its name by `file:finish()`.
+native("h5.create(path: string, options)",
+    list {"overwrite", "boolean", "replace an existing file"})
+--- Makes the folder of slices beside a created file. Returns its path.
+native "h5:make_folder()"
+--- Completes a created file and gives it its name; `marker` is the path of its completion time.
+native("h5:finish(marker: string?, options)", list(
+    {"sync", "boolean", "wait for the disk", default = true},
+    {"hold", "boolean", "keep what the file replaced until close; returns its name"}))
+--- Closes the file; what was created and not finished leaves nothing.
+native "h5:close()"
+--- All objects below a path: a list of {path, kind, shape, dtype, stored, chunks, filters, ...}.
+native("h5:walk(path: string?, options)",
+    list {"attributes", "boolean", "also the attributes"})
+--- Is there an object of that path?
+native "h5:exists(path: string)"
+--- Makes a group, and those above it, with an NX_class.
+native "h5:group(path: string, nxclass: string?)"
+--- Makes a link at `path` to `target`.
+native("h5:link(target: string, path: string, options)",
+    list {"soft", "boolean", "a link by name"})
+--- A dataset of the file, to be read or written in parts.
+native "h5:dataset(path: string)"
+--- Reads a dataset, or a part of it, into an array.
+native("h5:read(path: string, ...: any, options)", list(DTYPE, DEVICE,
+    {"out", "array", "the array for the result"}))
+--- Writes an array, number, string or list as a dataset.
+native("h5:write(path: string, value: any, options)", list(DTYPE,
+    {"chunks", "extents", "extents of a chunk"}, {"deflate", "count", "compression, 0 to 9"},
+    {"attributes", "table", "by name"}))
+--- Makes a dataset to be written in parts.
+native("h5:create_dataset(path: string, options)", list(DTYPE,
+    {"shape", "extents", "its extents", required = true},
+    {"chunks", "extents", "extents of a chunk"}, {"deflate", "count", "compression, 0 to 9"},
+    {"sparse", "boolean", "parts that are never written take no space"},
+    {"attributes", "table", "by name"}))
+--- Makes a dataset that shows datasets of other files as one: each source is indices first to last
+-- of axis 1.
+native("h5:create_virtual(path: string, options)", list(DTYPE,
+    {"shape", "extents", "its extents", required = true},
+    {"sources", "table", "a list of {file =, path =, first =, last =}", required = true},
+    {"attributes", "table", "by name"}))
+--- The value of a small dataset: a number, a string or a list.
+native "h5:value(path: string)"
+--- An attribute of an object, or nil.
+native "h5:attribute(path: string, name: string)"
+--- All attributes of an object, by name.
+native "h5:attributes(path: string)"
+--- Sets an attribute of an object.
+native "h5:set_attribute(path: string, name: string, value: any)"
+--- Reads the dataset, or a part of it.
+native("h5.dataset:read(...: any, options)", list(DTYPE, DEVICE,
+    {"out", "array", "the array for the result"}))
+--- Writes an array into a part of the dataset.
+native "h5.dataset:write(array: array, ...: any)"
+--- Indices of axis 1 that were never written, a list of {first, last}, and why.
+native "h5.dataset:missing()"
+--- Closes the dataset.
+native "h5.dataset:close()"
+
+-- ---- pictures ----
+
+--- Writes (row, column), or (row, column, 3) of u8, as a PNG. `mb.view.save` chooses the window.
+native("picture.write_png(path: string, array: array, options)", list(
+    {"bits", "choice", "bits of a value: 8 or 16", usual = "8"},
+    {"low", "number", "the value that becomes black"},
+    {"high", "number", "the value that becomes white"},
+    {"gamma", "number", "above 1 is brighter", default = 1},
+    {"text", "string", "a line that is kept inside the file"},
+    {"overwrite", "boolean", "replace an existing file"}))
+--- Values at percentiles of the finite elements, and how many elements are finite.
+native "picture.percentiles(array: array, percentiles: list)"
+
+-- ---- the system ----
+
+--- Seconds since the process began, to about 10 ms; nil if the system does not tell.
+native "system.age()"
+--- Calls fn(...) as pcall does, interruptible and with tracebacks.
+native "system.call(fn: callable, ...)"
+--- Sets the flag that Ctrl-C sets, or clears it with false.
+native "system.cancel(on: boolean?)"
+--- Has Ctrl-C been pressed?
+native "system.cancelled()"
+--- Seconds of a clock that never goes back.
+native "system.clock()"
+--- The working folder.
+native "system.cwd()"
+--- How many files the process may have open; raises the limit as far as the system allows.
+native "system.file_limit()"
+--- The names in a folder, or nil if there is none.
+native "system.folder(path: string)"
+--- The name of the machine.
+native "system.hostname()"
+--- Is a stream ("stdin", "stdout", "stderr") a terminal?
+native "system.isatty(stream: string?)"
+--- What control groups and resource limits allow the process: {most, left, name}, nil if nothing
+-- limits it.
+native "system.memory_limits(root: string?)"
+--- Makes a folder and those above it; true also if it is there already.
+native "system.mkdir(name: string)"
+--- The number of the process.
+native "system.pid()"
+--- How many processors the process may use.
+native "system.processors()"
+--- The absolute name of the running program.
+native "system.program()"
+--- The absolute name of a file, without links.
+native "system.real_path(name: string)"
+--- Where the module's own Lua files are; called by the module itself.
+native "system.set_home(folder: string)"
+--- Sleeps; returns early if a signal comes.
+native "system.sleep(seconds: number)"
+--- What a file is: {kind, bytes, modified, device, inode}, or nil and an error.
+native "system.stat(name: string)"
+--- The number of the signal that stopped the last call, or nil.
+native "system.stop_signal()"
+--- Waits until the disk has all that was written to the file system of a folder.
+native "system.sync_files(path: string)"
+--- Makes the names in a folder survive a power cut, as far as the file system can.
+native "system.sync_folder(path: string)"
+--- Columns of a terminal, or nil if the stream is none.
+native "system.terminal_width(stream: string?)"

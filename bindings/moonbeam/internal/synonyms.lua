@@ -1,0 +1,51 @@
+--- Words that users of other programs bring, and what is ours or nearest. For mb.help.
+
+return {
+    afterburner = "How the result is smoothed or sharpened: mb.gaussian_filter, mb.binary.",
+    astype = "a:cast(dtype) gives another element type; mb.convert is its operator.",
+    blocksize = "How many slices go at a time: mb.plan.max_slices, mb.op.max_slices.",
+    calc_max_slices = "mb.op.max_slices for an operator, mb.plan.max_slices for a function: how "
+        .. "many "
+        .. "slices fit the bytes available.",
+    convolve = "mb.convolution(image, psf) convolves by FFT; mb.tiles.convolve does it in tiles.",
+    cor = "The center of rotation: mb.tomo.find_center, the option center.",
+    deconvolve = "mb.deconv.richardson_lucy, landweber, wiener and tikhonov.",
+    dezinger = "There is no operator against zingers; mb.flat_field mends what is not finite, and "
+        .. "mb.adaptive_threshold finds what is above its neighborhood.",
+    empty_cache = "mb.pool.trim gives memory back, mb.fft.drop drops idle FFT plans.",
+    estimate = "mb.op.estimate tells what an operator takes, mb.plan.peak a function, mb.dry_run "
+        .. "all "
+        .. "its steps.",
+    fftshift = "mb.fft.fftshift(a).",
+    fista = "There are no iterative reconstructions; mb.tomo.reconstruct is direct.",
+    flatfield = "mb.tomo.line_integrals(raw, {flats =, darks =}); mb.flat_field is its operator.",
+    free_all_blocks = "mb.pool.trim, and mb.collect for what Lua no longer refers to.",
+    gridrec = "mb.fourier_reconstruct is the direct Fourier method.",
+    ifftshift = "mb.fft.ifftshift(a), which undoes fftshift for odd extents too.",
+    memory_pool = "mb.pool; mb.pool.stats() tells what is live.",
+    muladd = "mb.mul_add: a * b + c in one step.",
+    numpy = "mb.array from nested tables, mb.npy.read and mb.npy.write for files, a:to_table().",
+    pad = "mb.pad makes an array larger; the option padding says how filters continue rows.",
+    padding = "The options padding (zero, edge) and pad_width say how rows are continued for the "
+        .. "ramp filter; mb.pad makes an array larger; the option boundary is that of "
+            .. "convolutions.",
+    paganin = "There is no phase retrieval. Nearest: mb.tomo.line_integrals for absorption, "
+        .. "mb.gaussian_filter to smooth, or a filter of your own by mb.fft.rfftn and "
+            .. "mb.fft.irfftn.",
+    peak_memory = "mb.pool.peak measures a function, mb.plan.peak predicts it.",
+    phase = "There is no phase retrieval; see help(\"paganin\").",
+    recon = "mb.tomo.reconstruct for arrays, mb.recon for whole scans.",
+    ring = "There is no removal of rings. Nearest: mb.fft.rfftn and mb.fft.irfftn along the "
+        .. "angles.",
+    rotation = "mb.tomo.find_center finds the axis.",
+    sirt = "There are no iterative reconstructions; mb.project and mb.backproject are a pair to "
+        .. "write "
+        .. "them with.",
+    stripe = "There is no removal of stripes or rings.",
+    total_bytes = "mb.pool.stats().budget is the limit on live bytes.",
+    unsharp = "A minus its mb.gaussian_filter, by mb.binary.",
+    used_bytes = "mb.pool.stats().live, bytes that arrays and scratch take now; mb.mem lists the "
+        .. "arrays.",
+    wrap = "The option boundary = \"circular\" of convolutions wraps around; mb.roll shifts "
+        .. "circularly; mb.tomo.wrapped brings angles within one turn.",
+}
