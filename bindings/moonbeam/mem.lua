@@ -100,7 +100,8 @@ function metatable.__tostring(list)
         end
         lines[n] = (table.concat(row, "  "):gsub("%s+$", ""))
     end
-    lines[#lines + 1] = ("%d arrays, %s"):format(#list, core.device.format_bytes(list.bytes))
+    lines[#lines + 1] = ("%d array%s, %s"):format(#list, #list == 1 and "" or "s",
+        core.device.format_bytes(list.bytes))
     return table.concat(lines, "\n")
 end
 

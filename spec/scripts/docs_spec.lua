@@ -63,6 +63,22 @@ describe("documents", function()
         assert.is_true(count > 50)
     end)
 
+    it("name files and folders that are there", function()
+        local count = 0
+        for _, page in ipairs(pages()) do
+            local text = files.read(page):gsub("\n```.-\n```", "")
+            for path in text:gmatch("`([%w_./-]+)`") do
+                local top = path:match("^(%a+)/")
+                if top and exists(top) and top ~= "build" then
+                    assert(exists(path) or AWAITED[path] or path:find("normalize_rows"),
+                        ("%s names %s"):format(page, path))
+                    count = count + 1
+                end
+            end
+        end
+        assert.is_true(count > 30)
+    end)
+
     it("have small pictures, each of which is shown", function()
         local text = {}
         for _, page in ipairs(pages()) do
