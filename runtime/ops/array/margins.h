@@ -21,16 +21,15 @@ typedef struct mb_margins {
 #define MB_MARGIN_ARG(member, doc)                                                                 \
     MB_VECTOR_NAMED(#member, false, margins.member, 0, 1e12, "elements", doc)
 #define MB_MARGIN_ARGS(verb)                                                                       \
-    MB_MARGIN_ARG(before, "how many to " verb                                                      \
+    MB_MARGIN_ARG(before, "elements to " verb                                                      \
                           " in front: one number per axis, or one for all; default 0"),            \
-        MB_MARGIN_ARG(after, "how many to " verb                                                   \
+        MB_MARGIN_ARG(after, "elements to " verb                                                   \
                              " behind: one number per axis, or one for all; default 0"),           \
-        MB_MARGIN_ARG(shape, "instead of before and after: the extents of the result"),            \
-        MB_ENUM_ARG(                                                                               \
-            "where", false, margins.where,                                                         \
-            ((const char *const[]){"start", "center", "end", NULL}), MB_WHERE_START,               \
-            "with shape, where the smaller array is in the larger one; center: its middle, "       \
-            "(n - 1) / 2 rounded down, is the other's")
+        MB_MARGIN_ARG(shape, "extents of the result, instead of before and after"),                \
+        MB_ENUM_ARG("where", false, margins.where,                                                 \
+                    ((const char *const[]){"start", "center", "end", NULL}), MB_WHERE_START,       \
+                    "with shape: position of the smaller array in the larger one; center: the "    \
+                    "elements (n - 1) / 2, rounded down, coincide")
 
 /* The amount for one axis. */
 static inline int64_t mb_margin_amount(const mb_vector *amounts, int axis)

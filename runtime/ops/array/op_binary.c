@@ -21,7 +21,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", ACCEPTED, 0, MB_MAX_RANK, "left operand"),
     MB_ENUM_REQUIRED(fn, functions, "the function"),
     MB_ARRAY_IN_OPTION("b", ACCEPTED, 0, MB_MAX_RANK, "right operand, same dtype as a"),
-    MB_FLOAT(scalar, MB_ANY, NAN, NULL, "right operand where b is not given; takes the dtype of a"),
+    MB_FLOAT(scalar, MB_ANY, NAN, NULL, "right operand if b is absent; takes the dtype of a"),
     MB_BOOL(reverse, false, "swap the operands: fn(b, a)"),
     MB_ARRAY_OUT("result", ACCEPTED, 0, MB_MAX_RANK, "broadcast shape; may be a or b"),
     {.name = NULL}};
@@ -209,11 +209,12 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_binary = {
     .name = "binary",
     .summary = "Elementwise arithmetic of two arrays, or of an array and a number.",
-    .doc = "add, sub, mul: all types; integers wrap around. div: real and complex. min, max: real "
-           "and integer, NaN wins. pow: real.\n"
-           "Both arrays have the same dtype; shapes broadcast as in numpy. A number takes the "
+    .doc = "add, sub and mul take all types; integers wrap around. div takes real and complex "
+           "numbers. min and max take real numbers and integers; NaN wins. pow takes real "
+           "numbers.\n"
+           "Both arrays have the same dtype. Shapes broadcast as in numpy. A number takes the "
            "dtype of the array; for integer arrays it must be a value of that type.\n"
-           "The operators + - * / ^ of arrays are this function.",
+           "The operators + - * / ^ of arrays call this operator.",
     .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,

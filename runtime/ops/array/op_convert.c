@@ -24,7 +24,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_ANY_DTYPE, 0, MB_MAX_RANK, "array to convert or copy; any strides"),
     MB_ENUM_REQUIRED(dtype, dtypes, "element type of the result"),
     MB_FLOAT(scale, MB_ANY, 1, NULL, "factor applied to every value before the offset"),
-    MB_FLOAT(offset, MB_ANY, 0, NULL, "added after scaling (to the real part)"),
+    MB_FLOAT(offset, MB_ANY, 0, NULL, "added to the (real part of the) scaled value"),
     MB_ARRAY_OUT("result", MB_ANY_DTYPE, 0, MB_MAX_RANK, "same shape as a"),
     {.name = NULL}};
 
@@ -240,13 +240,13 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_convert = {
     .name = "convert",
-    .summary = "Changes the element type, with optional linear scaling; also the strided copy.",
+    .summary = "Changes the element type, with optional linear scaling; also copies any view.",
     .doc = "result = value * scale + offset, computed in double precision. Integer results are "
            "rounded to nearest (ties to even) and clamped to the range of the type; NaN becomes "
            "0.\n"
-           "Real to complex sets the imaginary part to 0; complex to real is an error.\n"
-           "With the dtype of the input this is a dense copy of any view: permuted, reversed, "
-           "stepped or broadcast.",
+           "Real to complex sets the imaginary part to 0. Complex to real is an error.\n"
+           "With the dtype of the input, the result is a dense copy of any view: permuted, "
+           "reversed, stepped or broadcast.",
     .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,

@@ -12,7 +12,7 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_ANY_DTYPE, 1, MB_MAX_RANK, "array to crop; any strides"),
     MB_MARGIN_ARGS("take off"),
-    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "extents less before + after"),
+    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "cropped array"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -84,8 +84,9 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_crop = {
     .name = "crop",
     .summary = "A dense copy of the middle of an array.",
-    .doc = "Takes before and after elements off every axis: one number per axis or one for all; or "
-           "shape says what is left. Undoes pad. A view (a:view) does the same without copying.",
+    .doc = "Takes `before` elements off the front and `after` elements off the end of every axis, "
+           "or leaves the extents `shape`. crop undoes pad. A view (a:view) selects the same "
+           "elements without a copy.",
     .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,

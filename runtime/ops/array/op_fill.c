@@ -11,9 +11,8 @@
 
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("a", MB_ANY_DTYPE, 0, MB_MAX_RANK, "array to fill; any strides"),
-    MB_FLOAT_REQUIRED(
-        value, MB_ANY, NAN, NULL,
-        "the value; integers are rounded to nearest even and clamped, NaN becomes 0 there"),
+    MB_FLOAT_REQUIRED(value, MB_ANY, NAN, NULL,
+                      "the value; for integers rounded to nearest even and clamped, NaN becomes 0"),
     MB_FLOAT(imag, MB_ANY, 0, NULL, "imaginary part; complex arrays only"),
     {.name = NULL}};
 
@@ -94,7 +93,7 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_fill = {
     .name = "fill",
     .summary = "Sets every element of an array to one value, in place.",
-    .doc = "The value is converted to the element type as `convert` does: rounded and clamped for "
+    .doc = "The value is converted to the element type as in `convert`: rounded and clamped for "
            "integers.",
     .category = "array",
     MB_OP_PARTS,

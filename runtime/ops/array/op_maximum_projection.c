@@ -11,7 +11,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_I32) | MB_BIT(MB_F32), 2,
                 MB_MAX_RANK, "array; any strides"),
     MB_INT(axis, -MB_MAX_RANK, MB_MAX_RANK, 1, NULL,
-           "axis to look along; 1-based, negative from the end"),
+           "axis to project along; 1-based, negative from the end"),
     MB_ARRAY_OUT("result", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_I32) | MB_BIT(MB_F32), 1,
                  MB_MAX_RANK, "the array without that axis"),
     {.name = NULL}};
@@ -89,7 +89,7 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_maximum_projection = {
     .name = "maximum_projection",
     .summary = "Maximum along one axis, in the type of the array.",
-    .doc = "A volume (z, y, x) along axis 1 gives the usual XY picture. NaN wins.",
+    .doc = "Axis 1 of a volume (z, y, x) gives the usual XY picture. NaN wins.",
     .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,

@@ -14,12 +14,13 @@ static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("dst", MB_BIT(MB_F32), 2, 2,
                    "image that is changed inside its region (row, column)"),
     MB_ARRAY_IN("other", MB_BIT(MB_F32), 2, 2, "image that is added (row, column); not dst itself"),
-    MB_FLOAT(a, MB_ANY, 1, NULL, "factor of dst; with 0, dst is overwritten, NaN or not"),
+    MB_FLOAT(a, MB_ANY, 1, NULL, "factor of dst; 0 overwrites dst, even NaN"),
     MB_FLOAT(b, MB_ANY, 1, NULL, "factor of other"),
-    MB_VECTOR_OPTION(region, 0, 1e12, "px",
-                     "part of dst, {y0, y1, x0, x1}, 0-based, ends excluded; default: all of it"),
+    MB_VECTOR_OPTION(
+        region, 0, 1e12, "px",
+        "part of dst, {y0, y1, x0, x1}, 0-based; y1 and x1 are excluded; default all of dst"),
     MB_VECTOR_OPTION(other_region, 0, 1e12, "px",
-                     "part of other, {y0, y1, x0, x1}, of the same size; default: all of it"),
+                     "part of other, {y0, y1, x0, x1}, of the same size; default all of other"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -99,8 +100,8 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_mul_add = {
     .name = "mul_add",
     .summary = "Weighted sum of two images in place: dst[D] = a dst[D] + b other[O].",
-    .doc = "D (region) and O (other_region) are rectangles of equal size; what lies outside D is "
-           "left as it is. Nothing is allocated. dst and other may not share memory.",
+    .doc = "D (region) and O (other_region) are rectangles of equal size. Elements outside D keep "
+           "their values. Nothing is allocated. dst and other must not share memory.",
     .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,

@@ -18,7 +18,8 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_ANY_DTYPE, 1, MB_MAX_RANK, "array to pad; any strides"),
     MB_MARGIN_ARGS("add"),
     MB_ENUM(mode, modes, MB_PAD_CONSTANT,
-            "what the new elements are, as in numpy.pad; custom: by rows_index and cols_index"),
+            "values of the new elements, as in numpy.pad; custom: sources from rows_index and "
+            "cols_index"),
     {.name = "value",
      .kind = MB_ARG_VECTOR,
      .rank_max = 2, /* a list of pairs is accepted */
@@ -27,10 +28,10 @@ static const mb_op_arg args[] = {
          "mode constant: the constant (default 0), or {before, after}, or one such pair per axis, "
          "{{1, 2}, {3, 4}}; a corner takes the constant of the last axis"},
     MB_VECTOR_OPTION(rows_index, 1, INT32_MAX, NULL,
-                     "mode custom: for each result row the row of a that it shows, 1-based"),
+                     "mode custom: 1-based source row of each result row"),
     MB_VECTOR_OPTION(cols_index, 1, INT32_MAX, NULL,
-                     "mode custom: for each result column the column of a that it shows, 1-based"),
-    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "extents grown by before + after"),
+                     "mode custom: 1-based source column of each result column"),
+    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "padded array"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -259,12 +260,12 @@ const mb_op mb_op_pad = {
     .name = "pad",
     .summary = "Grows an array on every side: constant, edge, reflect, symmetric or wrap.",
     .doc =
-        "before and after are element counts, one per axis or one number for all axes; or shape "
-        "says what results. Modes as numpy.pad:\n"
+        "before and after count elements: one number per axis, or one for all axes. Alternatively "
+        "shape gives the extents of the result. The modes are those of numpy.pad:\n"
         "constant 0 0 | a b c | 0 0, edge a a | a b c | c c, reflect c b | a b c | b a, symmetric "
-        "b a | a b c | c b, wrap b c | a b c | a b. Pads may be longer than the axis.\n"
-        "custom: result[..., y, x] = a[..., rows_index[y], cols_index[x]], e.g. a pad and a roll "
-        "to FFT order in one; an axis without an index array stays as it is.",
+        "b a | a b c | c b, wrap b c | a b c | a b. A pad may be longer than the axis.\n"
+        "custom: result[..., y, x] = a[..., rows_index[y], cols_index[x]], for example a pad and a "
+        "roll to FFT order in one step. An axis without an index array keeps its elements.",
     .reference = "numpy.pad",
     .category = "array",
     MB_OP_PARTS,

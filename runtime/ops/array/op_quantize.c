@@ -15,7 +15,7 @@ static const mb_op_arg args[] = {
     MB_ENUM_REQUIRED(dtype, dtypes, "element type of the result"),
     MB_FLOAT(low, MB_ANY, 0, NULL, "the value that is stored as 0"),
     MB_FLOAT(high, MB_ANY, 1, NULL,
-             "the value that is stored as the largest integer, or as 1 in half floats; above low"),
+             "the value that is stored as the largest integer, or as 1 in f16; above low"),
     MB_ARRAY_OUT("result", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F16), 0, MB_MAX_RANK,
                  "same shape as a"),
     MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{values below the range, values above it, NaN}"),
@@ -101,14 +101,14 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_quantize = {
     .name = "quantize",
-    .summary = "Stores f32 values in fewer bits, and counts those that do not fit.",
+    .summary = "Stores f32 values in fewer bits and counts those that do not fit.",
     .doc =
-        "u8, u16: low is stored as 0 and high as the largest number, values between as the nearest "
-        "number; stored * (high - low) / largest + low gives them back. What lies below or above "
-        "is clamped, NaN becomes 0.\n"
-        "f16: low is stored as 0 and high as 1, so by default values are stored as they are. What "
-        "is beyond +-65504 is clamped, NaN stays; below 6e-5 accuracy is lost.\n"
-        "counts says how many values were below, above and NaN.",
+        "u8, u16: low is stored as 0, high as the largest integer, and values between as the "
+        "nearest integer; stored * (high - low) / largest + low is the value. Values below low and "
+        "above high are clamped. NaN becomes 0.\n"
+        "f16: low is stored as 0 and high as 1; the defaults store values unchanged. Values beyond "
+        "+-65504 are clamped. NaN stays NaN. Values below 6e-5 lose accuracy.\n"
+        "counts is the number of values below, above, and NaN.",
     .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,

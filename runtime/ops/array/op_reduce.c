@@ -19,7 +19,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", ACCEPTED, 0, MB_MAX_RANK, "the array; any strides"),
     MB_ENUM_REQUIRED(fn, functions, "the reduction; norm is sqrt(sum |x|^2)"),
     MB_INT(axis, -MB_MAX_RANK, MB_MAX_RANK, 0, NULL,
-           "axis to reduce, from 1, negative from the end; 0 = all elements"),
+           "axis to reduce; 1-based, negative from the end; 0: all elements"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F64) | MB_BIT(MB_C128), 0, MB_MAX_RANK,
                  "f64, or c128 for sum and mean of complex arrays"),
     {.name = NULL}};
@@ -328,12 +328,12 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_reduce = {
     .name = "reduce",
     .summary = "Sum, minimum, maximum, mean or norm, over all elements or along one axis.",
-    .doc =
-        "Computed and returned in double precision whatever the input (c128 for sum and mean of "
-        "complex arrays), in a fixed order: the same result for any number of threads. NaN wins in "
-        "min and max.\n"
-        "The result has no such axis; over all elements it is a scalar array, read with item().\n"
-        "An empty sum is 0, an empty mean NaN, an empty min or max an error.",
+    .doc = "The result is computed in double precision for every input type (c128 for sum and mean "
+           "of complex arrays), in a fixed order: it is the same for any number of threads. NaN "
+           "wins in min and max.\n"
+           "The result lacks the reduced axis. Over all elements it is a scalar array, which "
+           "item() reads.\n"
+           "An empty sum is 0 and an empty mean is NaN. An empty min or max is an error.",
     .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,

@@ -12,7 +12,7 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_ANY_DTYPE, 1, MB_MAX_RANK, "array; any strides"),
     MB_VECTOR(shift, -1e15, 1e15, "elements",
-              "towards higher indices: one number per axis, or one for all"),
+              "shift towards higher indices: one number per axis, or one for all"),
     MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "same shape and dtype"),
     {.name = NULL}};
 
@@ -82,9 +82,9 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_roll = {
     .name = "roll",
-    .summary = "Circular shift along any axes: what leaves at one end comes in at the other.",
-    .doc = "result[i] = a[(i - shift) mod n] along every axis. mb.fft.fftshift and ifftshift are "
-           "rolls by n/2, rounded down, and back.",
+    .summary = "Circular shift along any axes.",
+    .doc = "result[i] = a[(i - shift) mod n] along every axis. mb.fft.fftshift is a roll by n/2, "
+           "rounded down; mb.fft.ifftshift undoes it.",
     .reference = "numpy.roll",
     .category = "array",
     MB_OP_PARTS,

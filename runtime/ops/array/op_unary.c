@@ -20,7 +20,7 @@ static const char *const functions[] = {"neg",  "abs",    "exp",        "log",
 static const mb_op_arg args[] = {
     MB_ARRAY_IN(
         "a", ACCEPTED, 0, MB_MAX_RANK,
-        "the array; exp, log, sqrt and reciprocal take f32 and f64, neg no unsigned integers"),
+        "the array; exp, log, sqrt and reciprocal need f32 or f64; neg takes no unsigned integers"),
     MB_ENUM_REQUIRED(fn, functions, "the function"),
     MB_ARRAY_OUT("result", ACCEPTED, 0, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
@@ -161,10 +161,9 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_unary = {
     .name = "unary",
     .summary = "Elementwise functions: neg, abs, exp, log, sqrt, square, reciprocal.",
-    .doc =
-        "neg, abs and square take every type (neg no unsigned one); the others f32 and f64. abs of "
-        "a complex array is its magnitude, f32 or f64. Values outside a function's domain give NaN "
-        "or infinity, as in C.",
+    .doc = "neg, abs and square take all types, except that neg takes no unsigned integers. The "
+           "other functions take f32 and f64. abs of a complex array is its magnitude, in f32 or "
+           "f64. Values outside the domain of a function give NaN or infinity, as in C.",
     .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,

@@ -51,7 +51,7 @@ static inline int64_t mb_grid_wrap(int64_t value, int64_t n)
     return rest < 0 ? rest + n : rest;
 }
 
-/* An array as three axes: extents, and steps in elements. `data` is NULL where there is no array. */
+/* An array as three axes: extents, and steps in elements. `data` is NULL without an array. */
 typedef struct mb_grid_view {
     int64_t n[3], step[3];
     void *data;
@@ -119,8 +119,8 @@ static inline mb_status mb_grid_check_image(const mb_shape *grid, const mb_spec 
 /* ---- sums of the pointwise steps: their `metric` ---- */
 
 /* The sums are made in this many parts and added in a fixed order: the bits are the same for any
-** number of threads. Part b takes the rows from rows * b / MB_GRID_BLOCKS up to the next part's, and
-** has a cell of doubles in the slot "partials". */
+** number of threads. Part b takes the rows from rows * b / MB_GRID_BLOCKS to the first row of the
+** next part, and has a cell of doubles in the slot "partials". */
 #define MB_GRID_BLOCKS 1024
 
 /* Declares the slot; 0 bytes a cell without metrics. */

@@ -29,15 +29,15 @@ static const mb_op_arg args[] = {
     FRAMES("data", true, "raw frames (n, h, w): projection, row, column"),
     FRAMES("darks", false, "frames without beam (nd, h, w); without them the dark is 0"),
     FRAMES("flats", false, "frames without sample (nf, h, w); without them the denominator is 1"),
-    MB_ENUM(mode, modes, MB_FLAT_FIELD_MEAN, "how darks, and flats, become one frame"),
+    MB_ENUM(mode, modes, MB_FLAT_FIELD_MEAN,
+            "how darks and flats are combined into one frame each"),
     MB_FLOAT(floor, FLT_MIN, FLT_MAX, 1e-7, "counts",
-             "least denominator, absolute: smaller flat - dark is raised to it"),
+             "least denominator; a smaller flat - dark is raised to it"),
     MB_FLOAT(nonfinite, -FLT_MAX, FLT_MAX, 1, NULL, "replaces results that are NaN or infinite"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3,
-                 "transmission (n, h, w); may be data when that is f32"),
+                 "transmission (n, h, w); may be data if data is f32"),
     MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1,
-                 "{samples replaced as not finite, detector pixels whose denominator was raised, "
-                 "samples <= 0}"),
+                 "{replaced samples, detector pixels with a raised denominator, samples <= 0}"),
     {.name = NULL}};
 
 static const mb_op_split split[] = {{.axis = 1, .result_axis = 1, .combine = MB_COMBINE_SUM},
@@ -185,7 +185,8 @@ static int64_t make_frames(const mb_op_call *call)
     float *dark = call->slots[MB_FLAT_FIELD_DARK],
           *denominator = call->slots[MB_FLAT_FIELD_DENOMINATOR];
     int64_t h = data->shape.dims[1], w = data->shape.dims[2], raised = 0;
-#pragma omp parallel for schedule(static) num_threads(call->device->facts.threads) reduction(+ : raised)
+    const int threads = call->device->facts.threads;
+#pragma omp parallel for schedule(static) num_threads(threads) reduction(+ : raised)
     for (int64_t y = 0; y < h; y++)
         for (int64_t x = 0; x < w && !mb_cancelled(); x += BLOCK) {
             int64_t n = w - x < BLOCK ? w - x : BLOCK, at = y * w + x;
@@ -217,7 +218,8 @@ static mb_status run_host(const mb_op_call *call)
     int64_t replaced = 0, not_positive = 0, raised = n * h * w > 0 ? make_frames(call) : 0;
     float substitute = (float)p->nonfinite;
     double *tally = counts->data;
-#pragma omp parallel for schedule(static) num_threads(call->device->facts.threads) reduction(+ : replaced, not_positive)
+    const int threads = call->device->facts.threads;
+#pragma omp parallel for schedule(static) num_threads(threads) reduction(+ : replaced, not_positive)
     for (int64_t row = 0; row < n * h; row++) {
         if (mb_cancelled())
             continue;
@@ -253,12 +255,13 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_flat_field = {
     .name = "flat_field",
     .summary = "Raw frames to transmission: (data - dark) / (flat - dark).",
-    .doc = "The dark and the flat frame are the mean (in double precision) or the median over "
-           "darks and flats. Without darks the dark is 0, without flats the denominator is 1.\n"
-           "flat - dark below floor is raised to floor; results that are not finite are replaced "
-           "by nonfinite. counts says how often: {samples replaced, detector pixels raised, "
-           "samples <= 0 among the rest}.\n"
-           "Cut along rows, all three stacks are cut alike.",
+    .doc = "The dark frame and the flat frame are the mean (in double precision) or the median "
+           "over darks and flats. Without darks the dark frame is 0; without flats the denominator "
+           "is 1.\n"
+           "flat - dark below floor is raised to floor. Results that are not finite are replaced "
+           "by nonfinite. counts is {samples replaced, detector pixels raised, samples <= 0 among "
+           "the rest}.\n"
+           "Work in chunks of rows cuts all three stacks alike.",
     .reference = "(I - D) / (F - D)",
     .category = "corrections",
     MB_OP_PARTS,

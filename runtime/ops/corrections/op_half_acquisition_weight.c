@@ -15,7 +15,7 @@ static const mb_op_arg args[] = {
                 "sinograms over a whole turn; the last axis is the detector"),
     MB_HALF_ACQUISITION_CENTER_ARG,
     MB_BOOL(extend, false,
-            "add columns of zeros beyond the axis, up to the width of the whole field of view"),
+            "add columns of zeros beyond the axis, to the width of the whole field of view"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3,
                  "weighted sinograms; without extend it may be sino"),
     {.name = NULL}};
@@ -108,13 +108,14 @@ const mb_op mb_op_half_acquisition_weight = {
     .doc =
         "A half acquisition is a whole turn with the axis near an edge of the detector. With W "
         "columns and the axis at a columns from the far edge, the field of view is E = floor(2a) + "
-        "1 columns wide; the weight is 1 where a ray is seen once and falls linearly to 0 at the "
-        "near edge where it is seen twice: w(t) + w(2a - t) = 1.\n"
-        "extend makes rows E wide, with zeros behind the near edge (in front, for a left axis: the "
-        "axis is then at center + E - W). Weighted and extended rows, filtered and back-projected "
-        "over the whole turn with scale 2 pi / angles, are exactly the reconstruction from the "
-        "complete rows, without stitching or pairing of angles: a filter applied before the "
-        "weights would see the edge of the detector instead.",
+        "1 columns wide. The weight is 1 where a ray is seen once. Where a ray is seen twice, the "
+        "weight falls linearly to 0 at the near edge: w(t) + w(2a - t) = 1.\n"
+        "extend makes rows of E columns, with zeros beyond the near edge. For an axis left of the "
+        "middle the zeros are in front, and the axis moves to center + E - W. Weighted and "
+        "extended rows, filtered and back-projected over the whole turn with scale 2 pi / angles, "
+        "give exactly the reconstruction from complete rows, without stitching or pairing of "
+        "angles. The weights must come before the filter, which would otherwise see the edge of "
+        "the detector.",
     .reference = "Wang, X-ray micro-CT with a displaced detector array, Med. Phys. 29 (2002) 1634",
     .category = "corrections",
     MB_OP_PARTS,

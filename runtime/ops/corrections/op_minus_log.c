@@ -113,8 +113,8 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_minus_log = {
     .name = "minus_log",
     .summary = "Transmission to attenuation: -ln(clip(a, min, max)).",
-    .doc = "Values below min and above max are clipped before the logarithm; NaN stays NaN. Units: "
-           "none in, optical depth out. May run in place.",
+    .doc = "Values below min and above max are clipped before the logarithm. NaN stays NaN. The "
+           "input has no unit; the result is an optical depth. out = a works in place.",
     .reference = "Beer and Lambert: I = I0 exp(-integral of mu)",
     .category = "corrections",
     MB_OP_PARTS,

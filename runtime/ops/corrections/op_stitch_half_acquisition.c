@@ -14,7 +14,7 @@ static const mb_op_arg args[] = {
                 "sinograms over a whole turn (row, angle, column), or one (angle, column)"),
     MB_HALF_ACQUISITION_CENTER_ARG,
     MB_INT(half, 0, 1 << 30, 0, "angles",
-           "how many angles make half a turn; 0: half of them, rounded up"),
+           "number of angles in half a turn; 0: half of all angles, rounded up"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3,
                  "sinograms over half a turn, E = floor(2a) + 1 columns"),
     {.name = NULL}};
@@ -75,14 +75,15 @@ const mb_op mb_op_stitch_half_acquisition = {
     .name = "stitch_half_acquisition",
     .summary = "Joins the two halves of a half acquisition into sinograms of the whole field of "
                "view.",
-    .doc = "Row k of the result is row k joined with the mirrored row k + half, linearly blended "
-           "where both see the ray and interpolated linearly where the axis is not on half a "
-           "pixel. With W columns and the axis at a columns from the far edge, rows are E = "
-           "floor(2a) + 1 wide; the axis is at center, or for one left of the middle at center + E "
-           "- W.\n"
-           "half = 0 takes half of the angles, rounded up; an odd number is treated as if a row of "
-           "zeros followed. For angles that include both 0 and 360 degrees give half = (angles - "
-           "1) / 2. tomo.fbp with half_acquisition needs no stitching.",
+    .doc =
+        "Row k of the result is row k joined with the mirrored row k + half. The two are blended "
+        "linearly where both see the ray, and interpolated linearly where the axis is not on half "
+        "a pixel. With W columns and the axis at a columns from the far edge, rows have E = "
+        "floor(2a) + 1 columns. The axis of the result is at center, or at center + E - W if it "
+        "was left of the middle.\n"
+        "half = 0 takes half of the angles, rounded up; an odd number of angles is treated as if a "
+        "row of zeros followed. Angles that include both 0 and 360 degrees need half = (angles - "
+        "1) / 2. tomo.fbp with half_acquisition needs no stitching.",
     .category = "corrections",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,

@@ -15,9 +15,9 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 2, 3,
                 "projections (angle, row, column), or one (row, column)"),
     MB_VECTOR(shifts, -1e12, 1e12, "px",
-              "one per projection; a positive one moves the content to lower rows"),
+              "one per projection; a positive shift moves the content to lower row numbers"),
     MB_VECTOR_OPTION(indices, 1, 1e12, NULL,
-                     "for a subset of projections: which shift, 1-based, each of them takes"),
+                     "for a subset of projections: 1-based index of the shift of each projection"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
     {.name = NULL}};
 
@@ -143,13 +143,13 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_vertical_shift = {
     .name = "vertical_shift",
-    .summary = "Moves each projection along its rows by a fractional number of pixels of its own.",
+    .summary = "Moves each projection vertically by its own fractional number of rows.",
     .doc =
         "With s0 = floor(shift) and f = shift - s0: result[z] = (1 - f) a[z + s0] + f a[z + s0 + "
-        "1]. Rows outside are 0, without renormalisation. A positive shift moves the content to "
-        "lower rows.\n"
-        "A subset of the projections is shifted by naming theirs: projection j takes "
-        "shifts[indices[j]]. In place (out = a) without scratch.",
+        "1]. Rows outside are 0, and weights are not renormalized. A positive shift moves the "
+        "content to lower row numbers.\n"
+        "indices selects the shifts of a subset of the projections: projection j takes "
+        "shifts[indices[j]]. out = a works in place, without scratch.",
     .reference = "linear interpolation",
     .category = "corrections",
     MB_OP_PARTS,

@@ -9,10 +9,9 @@
 
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("estimate", MB_BIT(MB_F32), 1, 3, "new estimate; becomes the prediction"),
-    MB_ARRAY_INOUT("previous", MB_BIT(MB_F32), 1, 3,
-                   "the estimate before it; becomes the new estimate"),
-    MB_ARRAY_INOUT("target", MB_BIT(MB_F32), 1, 3, "padded rows: get the prediction as well"),
-    MB_FLOAT(alpha, 0, 1, 0, NULL, "how far to go on, in steps"),
+    MB_ARRAY_INOUT("previous", MB_BIT(MB_F32), 1, 3, "previous estimate; becomes the new estimate"),
+    MB_ARRAY_INOUT("target", MB_BIT(MB_F32), 1, 3, "padded rows; also receive the prediction"),
+    MB_FLOAT(alpha, 0, 1, 0, NULL, "length of the continuation, in steps"),
     MB_FLOAT(min, 0, 1e30, 0, NULL, "lower bound of the prediction"),
     {.name = NULL}};
 
@@ -60,9 +59,9 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_extrapolate = {
     .name = "extrapolate",
-    .summary = "Momentum: the estimate goes on along its last step, in place.",
-    .doc = "With x the estimate and q the previous one, previous becomes x, and estimate and "
-           "target max(x + alpha (x - q), min).",
+    .summary = "Momentum: continues the estimate along its last step, in place.",
+    .doc = "With x the estimate and q the previous estimate, previous becomes x; estimate and "
+           "target become max(x + alpha (x - q), min).",
     .reference = "H. Wang, P. C. Miller, Sci. Rep. 4, 4912 (2014), scaled heavy ball",
     .category = "deconvolution",
     MB_OP_PARTS,

@@ -12,10 +12,11 @@ static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("estimate", MB_BIT(MB_F32), 1, 3, "estimate on the grid"),
     MB_ARRAY_INOUT("gradient", MB_BIT(MB_F32), 1, 3,
                    "back-projected residual, padded rows; becomes the new estimate"),
-    MB_FLOAT(step, MB_ANY, 1, NULL, "how far to go"),
+    MB_FLOAT(step, MB_ANY, 1, NULL, "factor of the gradient"),
     MB_FLOAT(min, MB_ANY, NAN, NULL, "lower bound of the estimate; default none"),
-    MB_GRID_METRIC_ARGS("also sum up the change",
-                        "with metrics: sum of the new estimate, squared change, squared estimate"),
+    MB_GRID_METRIC_ARGS(
+        "return sums of the estimate and its change",
+        "with metrics: sums of the new estimate, its squared change, and its square"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -86,8 +87,8 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_gradient_step = {
     .name = "gradient_step",
     .summary = "Least squares: a step along the gradient, bounded below, in place, with sums.",
-    .doc = "max(estimate + step * gradient, min), to both arrays: the gradient's are the padded "
-           "rows of the next transform.",
+    .doc = "Both arrays become max(estimate + step * gradient, min). gradient has the padded rows "
+           "of the next transform.",
     .reference = "L. Landweber, Am. J. Math. 73, 615 (1951)",
     .category = "deconvolution",
     MB_OP_PARTS,

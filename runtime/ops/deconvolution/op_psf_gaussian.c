@@ -9,10 +9,10 @@
 static const mb_op_arg args[] = {
     MB_VECTOR(size, 1, 1e9, "px", "extents, one per axis (one to three)"),
     MB_VECTOR(sigma, 1e-6, 1e9, "px", "standard deviations, one per axis or one for all"),
-    MB_VECTOR_OPTION(
-        center, -1e9, 1e9, "px",
-        "0-based position of the peak; default (n - 1) / 2 rounded down, where otf looks for it"),
-    MB_BOOL(normalise, true, "sum 1; otherwise 1 at the peak"),
+    MB_VECTOR_OPTION(center, -1e9, 1e9, "px",
+                     "0-based position of the peak; default (n - 1) / 2 rounded down, the default "
+                     "center of otf"),
+    MB_BOOL(normalise, true, "true: the sum is 1; false: the peak is 1"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "point spread function"),
     {.name = NULL}};
 
@@ -77,7 +77,7 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_psf_gaussian = {
     .name = "psf_gaussian",
     .summary = "Gaussian point spread function with a width for each axis.",
-    .doc = "Values at pixel centres. Full width at half maximum = 2.3548 sigma.",
+    .doc = "Values are those at pixel centers. The full width at half maximum is 2.3548 sigma.",
     .reference = "exp(-((x - c) / sigma)^2 / 2)",
     .category = "deconvolution",
     MB_OP_PARTS,

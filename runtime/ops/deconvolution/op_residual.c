@@ -14,7 +14,7 @@ static const mb_op_arg args[] = {
                    "blurred estimate on the grid, padded rows; becomes the residual"),
     MB_GRID_IMAGE_ARG("measured image"),
     MB_GRID_WEIGHTS_ARG("the residual"),
-    MB_GRID_METRIC_ARGS("also sum up the squares",
+    MB_GRID_METRIC_ARGS("return the sum of squares",
                         "with metrics: weighted sum of (image - blurred)^2"),
     {.name = NULL}};
 
@@ -99,8 +99,8 @@ const mb_op mb_op_residual = {
     .name = "residual",
     .summary = "Least squares: measured image minus blurred estimate, in place, with its square.",
     .doc = "blurred is the estimate after the transfer function, on the padded rows of the inverse "
-           "transform. Where the grid exceeds the image the residual is 0, so that what wrapped "
-           "around does not count.",
+           "transform. Where the grid exceeds the image, the residual is 0: values that wrapped "
+           "around do not count.",
     .reference = "L. Landweber, Am. J. Math. 73, 615 (1951)",
     .category = "deconvolution",
     MB_OP_PARTS,

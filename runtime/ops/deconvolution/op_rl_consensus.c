@@ -13,8 +13,8 @@ static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("first", MB_BIT(MB_F32), 1, 3,
                    "back-projected ratio of the first half, padded rows; becomes the mean of both"),
     MB_ARRAY_INOUT("second", MB_BIT(MB_F32), 1, 3,
-                   "that of the second half; becomes the product of the gradients"),
-    MB_INT_REQUIRED(n, 1, 1e12, 0, NULL, "samples of a row; it has 2 * (n/2 + 1) elements"),
+                   "back-projected ratio of the second half; becomes the product of the gradients"),
+    MB_INT_REQUIRED(n, 1, 1e12, 0, NULL, "samples of a row, which has 2 * (n/2 + 1) elements"),
     MB_RL_NORMALISER_ARRAYS,
     MB_RL_NORMALISER_ARGS,
     {.name = NULL}};
@@ -74,8 +74,8 @@ const mb_op mb_op_rl_consensus = {
     .name = "rl_consensus",
     .summary = "Gradient consensus: the mean of two corrections, and whether they agree.",
     .doc =
-        "With n the normaliser, first and second become (first + second) / 2 and (first / n - 1) "
-        "(second / n - 1), 0 where the normaliser is at most floor. rl_update takes both.",
+        "With n the normaliser, first becomes (first + second) / 2, and second becomes (first / n "
+        "- 1) (second / n - 1), or 0 where the normaliser is at most floor. rl_update takes both.",
     .reference = "J. Manton, A. York, gradient consensus, doi:10.5281/zenodo.10278919 (2023)",
     .category = "deconvolution",
     MB_OP_PARTS,

@@ -15,7 +15,7 @@ static const mb_op_arg args[] = {
     MB_GRID_WEIGHTS_ARG("the ratio"),
     MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of blurred to divide by"),
     MB_BOOL(tile, false, "blurred is a part of the estimate and has the shape of image"),
-    MB_GRID_METRIC_ARGS("also sum up the misfit",
+    MB_GRID_METRIC_ARGS("return the misfit",
                         "with metrics: I-divergence, and the sum of blurred, over the image"),
     {.name = NULL}};
 
@@ -135,9 +135,9 @@ const mb_op mb_op_rl_ratio = {
     .name = "rl_ratio",
     .summary = "Richardson-Lucy: measured image over blurred estimate, in place, with the misfit.",
     .doc = "blurred is the estimate after the transfer function, on the padded rows of the inverse "
-           "transform. Where the grid exceeds the image, the ratio is 0: what wrapped around does "
-           "not count. With `tile`, blurred and image are the same part of a larger grid and of "
-           "its image.\n"
+           "transform. Where the grid exceeds the image, the ratio is 0: values that wrapped "
+           "around do not count. With `tile`, blurred and image are the same part of a larger grid "
+           "and of its image.\n"
            "The I-divergence, the sum of y log(y/b) - y + b, is the function that Richardson-Lucy "
            "minimizes. It adds up over tiles.",
     .reference =

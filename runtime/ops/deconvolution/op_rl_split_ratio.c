@@ -12,13 +12,14 @@
 #define PARAMS mb_rl_split_ratio_params
 
 static const mb_op_arg args[] = {
-    MB_ARRAY_INOUT("blurred", MB_BIT(MB_F32), 1, 3,
-                   "blurred estimate on the grid, padded rows; becomes the first half's ratio"),
+    MB_ARRAY_INOUT(
+        "blurred", MB_BIT(MB_F32), 1, 3,
+        "blurred estimate on the grid, padded rows; becomes the ratio of the first half"),
     MB_ARRAY_INOUT("second", MB_BIT(MB_F32), 1, 3,
-                   "like blurred; becomes the second half's ratio, whatever it was"),
+                   "like blurred; is overwritten by the ratio of the second half"),
     MB_GRID_IMAGE_ARG("measured counts of photons"),
     MB_GRID_WEIGHTS_ARG("the ratios"),
-    MB_INT(seed, 0, 4503599627370496.0, 0, NULL, "the same seed deals out the same way"),
+    MB_INT(seed, 0, 4503599627370496.0, 0, NULL, "the same seed gives the same halves"),
     MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of blurred to divide by"),
     MB_ARRAY_OUT("metric", MB_BIT(MB_F64), 1, 1,
                  "I-divergence of the first and the second half from half of blurred"),
@@ -116,10 +117,10 @@ const mb_op mb_op_rl_split_ratio = {
     .name = "rl_split_ratio",
     .summary =
         "Gradient consensus: the image's photons in two random halves, over half of blurred.",
-    .doc = "Every photon falls to either half with probability 1/2. Both halves are images of the "
-           "same object with independent noise: a change that both ask for is signal. As in "
-           "rl_ratio, 0 outside the image.\n"
-           "Images must be counts of photons (subtract the offset, divide by the gain).",
+    .doc = "Every photon falls into either half with probability 1/2. Both halves are images of "
+           "the same object with independent noise: a change that both require is signal. The "
+           "ratios are 0 outside the image, as in rl_ratio.\n"
+           "The image must be counts of photons: subtract the offset and divide by the gain first.",
     .reference = "J. Manton, A. York, gradient consensus, doi:10.5281/zenodo.10278919 (2023)",
     .category = "deconvolution",
     MB_OP_PARTS,

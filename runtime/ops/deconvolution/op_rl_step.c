@@ -15,7 +15,7 @@ extern const mb_op mb_op_apply_otf, mb_op_rl_ratio, mb_op_rl_update;
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("estimate", MB_BIT(MB_F32), 1, 3, "estimate on the grid"),
     MB_ARRAY_INOUT("work", MB_BIT(MB_F32), 1, 3,
-                   "the estimate on padded rows (embed); returns as the next step takes it"),
+                   "the estimate on padded rows (embed); becomes the input of the next step"),
     MB_ARRAY_IN("otf", MB_BIT(MB_C64), 1, 3,
                 "half spectrum of the PSF on the grid, with the factor 1/N, as otf makes it"),
     MB_GRID_IMAGE_ARG("measured image"),
@@ -24,11 +24,11 @@ static const mb_op_arg args[] = {
     MB_RL_NORMALISER_ARGS,
     MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of the blurred estimate to divide by"),
     MB_FLOAT(min, 0, 1e30, 0, NULL,
-             "lower bound of the estimate, and what it becomes where nothing was measured"),
-    MB_BOOL(metrics, false, "also sum up the misfit and the change"),
-    MB_ARRAY_OUT(
-        "metric", MB_BIT(MB_F64), 1, 1,
-        "with metrics or gradient: that of rl_ratio (0 without metrics), then that of rl_update"),
+             "lower bound of the estimate, and its value where nothing was measured"),
+    MB_BOOL(metrics, false, "return the misfit and sums of the estimate and its change"),
+    MB_ARRAY_OUT("metric", MB_BIT(MB_F64), 1, 1,
+                 "with metrics or gradient: metric of rl_ratio (0 without metrics), then metric of "
+                 "rl_update"),
     MB_RL_GRADIENT_ARG,
     {.name = NULL}};
 
@@ -116,11 +116,11 @@ const mb_op mb_op_rl_step = {
     .name = "rl_step",
     .summary = "Richardson-Lucy: one iteration, in place, with its metrics.",
     .doc = "The same as apply_otf on work, rl_ratio with the image, apply_otf with conj, and "
-           "rl_update of the estimate; options and metrics are theirs.\n"
-           "work holds the estimate on entry, as embed puts it there, and afterwards what the next "
-           "step takes, not always the estimate; extrapolate may change both between steps. On a "
-           "GPU, grids that apply_otf transforms by passes of its own need the memory about half "
-           "as often as the four operators.",
+           "rl_update of the estimate. Options and metrics are those of these operators.\n"
+           "On entry work contains the estimate, as from embed. Afterwards work contains the input "
+           "of the next step, which is not always the estimate. extrapolate may change both "
+           "between steps. On a GPU, grids that apply_otf transforms by kernels of Moonbeam need "
+           "about half the memory traffic of the four operators.",
     .reference = "W. H. Richardson, J. Opt. Soc. Am. 62, 55 (1972); L. B. Lucy, Astron. J. 79, 745 "
                  "(1974)",
     .category = "deconvolution",

@@ -11,9 +11,9 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("estimate", MB_BIT(MB_F32), 1, 3, "estimate on the grid"),
     MB_ARRAY_INOUT("correction", MB_BIT(MB_F32), 1, 3,
-                   "back-projected ratio, padded rows; is divided by the term"),
+                   "back-projected ratio, padded rows; becomes the quotient"),
     MB_FLOAT(lambda, 0, 1, 2e-3, NULL, "weight of the total variation"),
-    MB_FLOAT(epsilon, 1e-30, 1e30, 1e-5, NULL, "gradients much below this count as flat"),
+    MB_FLOAT(epsilon, 1e-30, 1e30, 1e-5, NULL, "gradients far below this value count as flat"),
     MB_VECTOR_OPTION(spacing, 1e-30, 1e30, NULL,
                      "distance of voxels, one number per axis or one for all; default 1"),
     {.name = NULL}};
@@ -64,8 +64,9 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_rl_total_variation = {
     .name = "rl_total_variation",
     .summary = "Richardson-Lucy: divides the correction by the total-variation term.",
-    .doc = "correction becomes correction / (1 - lambda div(grad x / |grad x|)), the divisor at "
-           "least 0.1; before rl_update. Forward differences, zero beyond the grid.",
+    .doc =
+        "correction becomes correction / (1 - lambda div(grad x / |grad x|)) with a divisor of at "
+        "least 0.1. Call it before rl_update. Differences are forward, and zero beyond the grid.",
     .reference = "N. Dey et al., Microsc. Res. Tech. 69, 260 (2006)",
     .category = "deconvolution",
     MB_OP_PARTS,

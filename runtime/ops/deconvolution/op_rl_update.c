@@ -12,21 +12,22 @@
 
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("estimate", MB_BIT(MB_F32), 1, 3, "estimate on the grid, or a tile of it"),
-    MB_ARRAY_INOUT("correction", MB_BIT(MB_F32), 1, 3,
-                   "back-projected ratio, padded rows; becomes the new estimate, but for a tile"),
+    MB_ARRAY_INOUT(
+        "correction", MB_BIT(MB_F32), 1, 3,
+        "back-projected ratio, padded rows; becomes the new estimate, except for a tile"),
     MB_RL_NORMALISER_ARRAYS,
     MB_ARRAY_IN_OPTION("consensus", MB_BIT(MB_F32), 1, 3,
                        "like correction: the estimate stays where it is negative (rl_consensus)"),
     MB_RL_NORMALISER_ARGS,
-    MB_VECTOR_OPTION(first, -1e12, 1e12, "px",
-                     "for a tile: 0-based position of its first element in the image, may be "
-                     "negative"),
+    MB_VECTOR_OPTION(
+        first, -1e12, 1e12, "px",
+        "0-based position of the first element of a tile in the image; may be negative"),
     MB_FLOAT(min, 0, 1e30, 0, NULL,
              "lower bound of the estimate, and its value where nothing was measured"),
     MB_GRID_METRIC_ARGS(
-        "also sum up the change",
-        "with metrics: sum of the new estimate, squared change, squared estimate; with gradient "
-        "also its product with the change, and its square, before it is replaced"),
+        "return sums of the estimate and its change",
+        "with metrics: sums of the new estimate, its squared change, and its square; with gradient "
+        "also of the change times the old gradient, and of the old gradient squared"),
     MB_RL_GRADIENT_ARG,
     {.name = NULL}};
 

@@ -13,13 +13,13 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("a", MB_BIT(MB_C64), 1, 3, "half spectrum of the image"),
     MB_ARRAY_IN("otf", MB_BIT(MB_C64), 1, 3,
-                "transfer function, same shape, 1 at frequency 0 for a PSF of sum 1"),
+                "transfer function, same shape; 1 at frequency 0 for a PSF of sum 1"),
     MB_FLOAT(lambda, 0, 1e30, 1e-3, NULL,
-             "regularisation: the ratio of noise power to signal power"),
+             "regularization: the ratio of noise power to signal power"),
     MB_BOOL(laplacian, false,
-            "lambda times the squared Laplacian: smoothness instead of smallness"),
+            "multiply lambda by the squared Laplacian: prefer smooth images to small values"),
     MB_FLOAT(scale, MB_ANY, 1, NULL, "factor, such as 1/N of the inverse transform"),
-    MB_INT(n, 0, 1e15, 0, NULL, "samples of a row of the real grid; 0 = the even one"),
+    MB_INT(n, 0, 1e15, 0, NULL, "samples of a row of the real grid; 0: 2 * (m - 1)"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -79,9 +79,9 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_wiener_filter = {
     .name = "wiener_filter",
-    .summary = "Regularised inverse of a transfer function, applied to a spectrum in place.",
-    .doc = "a becomes a conj(H) / (|H|^2 + lambda r) scale, with r = 1, or with `laplacian` the "
-           "square of the discrete Laplacian's eigenvalue.",
+    .summary = "Applies the regularized inverse of a transfer function to a spectrum, in place.",
+    .doc = "a becomes a conj(H) / (|H|^2 + lambda r) scale with r = 1. With `laplacian`, r is the "
+           "squared eigenvalue of the discrete Laplacian.",
     .reference =
         "N. Wiener, Extrapolation, Interpolation, and Smoothing of Stationary Time Series, 1949; "
         "A. N. Tikhonov, V. Y. Arsenin, Solutions of Ill-Posed Problems, 1977",

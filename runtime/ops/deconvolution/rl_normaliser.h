@@ -20,16 +20,16 @@ typedef struct mb_rl_normaliser_params {
 /* The two arrays, and the parameters; PARAMS has the member `normaliser`. */
 #define MB_RL_NORMALISER_ARRAYS                                                                    \
     MB_ARRAY_IN_OPTION("table", MB_BIT(MB_F64), 1, 3,                                              \
-                       "summed_area of the normalised PSF: normalises by it"),                     \
+                       "summed_area of the normalized PSF: gives the normaliser"),                 \
         MB_ARRAY_IN_OPTION("normaliser", MB_BIT(MB_F32), 1, 3,                                     \
-                           "back-projected weights on the grid: normalises by them")
+                           "normaliser on the grid: the back-projected weights")
 #define MB_RL_NORMALISER_ARGS                                                                      \
     MB_VECTOR_NAMED("window", false, normaliser.window, 1, 1e12, "px",                             \
-                    "with table: extents of the image, which stands at the origin of the grid"),   \
+                    "with table: extents of the image, which is at the origin of the grid"),       \
         MB_VECTOR_NAMED("center", false, normaliser.center, 0, 1e12, "px",                         \
-                        "with table: 0-based origin of the PSF, whole numbers"),                   \
+                        "with table: 0-based position of the origin in the PSF, whole numbers"),   \
         MB_NUMBER("floor", MB_ARG_FLOAT, false, normaliser.floor, 0, 1e30, 1e-3, NULL,             \
-                  "where the normaliser is at most this nothing was measured")
+                  "nothing was measured where the normaliser is at most this value")
 
 /* Checks table and normaliser against the grid, or against a tile, which may lie anywhere. */
 static inline mb_status mb_rl_normaliser_check(const mb_rl_normaliser_params *p, bool tile,

@@ -14,9 +14,9 @@ static const mb_op_arg args[] = {
         "grid", MB_BIT(MB_F32), 1, 3,
         "padded rows of 2 * (n/2 + 1) floats, n of them samples; becomes the convolution"),
     MB_ARRAY_IN("otf", MB_BIT(MB_C64), 1, 3, "half spectrum (..., n/2 + 1), as otf makes it"),
-    MB_INT(n, 0, 1e15, 0, NULL, "samples per row; 0 = the last extent less 2, the even one"),
+    MB_INT(n, 0, 1e15, 0, NULL, "samples per row; 0: the last extent less 2, which is even"),
     MB_BOOL(conj, false, "multiply by the conjugate of otf: the adjoint"),
-    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor: 1/N where the transfer function does not carry it"),
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor; 1/N if otf does not contain it"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -92,14 +92,15 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_apply_otf = {
     .name = "apply_otf",
-    .summary = "Convolves a grid with a transfer function, or correlates, in place.",
-    .doc = "The grid stands in the padded rows of an in-place transform over all its axes (embed "
-           "makes them), the transfer function as otf makes it. Nothing is divided by the number "
-           "of points: let otf or scale carry 1/N.\n"
+    .summary = "Convolves or correlates a grid with a transfer function, in place.",
+    .doc = "The grid has the padded rows of an in-place transform over all its axes (embed makes "
+           "them); otf makes the transfer function. Nothing is divided by the number of points N: "
+           "otf or scale must contain the factor 1/N.\n"
            "On a GPU, grids of three axes whose extents are powers of two (16 to 2048, 64 to 2048, "
-           "128 to 4096) take passes of our own, which join the product to the transforms along "
-           "the first axis and need no work area; the largest of them only where a block has the "
-           "shared memory. Other grids go through the library.",
+           "128 to 4096) are transformed by kernels of Moonbeam, which combine the product with "
+           "the transforms along the first axis and need no work area. The largest of these grids "
+           "need a GPU with enough shared memory per block. All other grids are transformed by the "
+           "FFT library.",
     .reference = "convolution theorem",
     .category = "fft",
     MB_OP_PARTS,

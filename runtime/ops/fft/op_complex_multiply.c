@@ -11,8 +11,9 @@
 
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum; becomes the product"),
-    MB_ARRAY_IN("b", MB_BIT(MB_C64), 1, MB_MAX_RANK,
-                "factor with the extents of the last axes of a; leading axes of a are a batch"),
+    MB_ARRAY_IN(
+        "b", MB_BIT(MB_C64), 1, MB_MAX_RANK,
+        "factor; its extents are those of the last axes of a; leading axes of a are a batch"),
     MB_BOOL(conj, false, "multiply by the conjugate of b: the adjoint"),
     MB_FLOAT(scale, MB_ANY, 1, NULL, "real factor, such as 1/N of the inverse transform"),
     {.name = NULL}};
@@ -78,7 +79,7 @@ const mb_op mb_op_complex_multiply = {
     .name = "complex_multiply",
     .summary = "Multiplies a spectrum by a transfer function, or by its conjugate, in place.",
     .doc = "a[..., i] becomes a[..., i] * b[i] * scale. Convolution multiplies by the transfer "
-           "function, its adjoint (correlation) by the conjugate.",
+           "function. Its adjoint, correlation, multiplies by the conjugate.",
     .reference = "convolution theorem",
     .category = "fft",
     MB_OP_PARTS,

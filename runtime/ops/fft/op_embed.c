@@ -18,9 +18,9 @@ static const mb_op_arg args[] = {
     MB_VECTOR(size, 1, 1e12, "px", "extents of the grid, one per axis"),
     MB_VECTOR_OPTION(before, 0, 1e12, "px",
                      "where the image starts in the grid, one per axis; default 0"),
-    MB_ENUM(boundary, boundaries, 0, "what lies outside the image"),
+    MB_ENUM(boundary, boundaries, 0, "values outside the image"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK,
-                 "padded rows: last extent 2 * (n/2 + 1), of which n are samples and the rest 0"),
+                 "padded rows: last extent 2 * (n/2 + 1), n samples followed by zeros"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -124,11 +124,11 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_embed = {
     .name = "embed",
-    .summary = "Puts an image into the padded rows of an in-place transform, with a boundary.",
+    .summary = "Copies an image into the padded rows of an in-place transform, with a boundary.",
     .doc = "The grid has the extents `size`; its rows have 2 * (n/2 + 1) elements, of which n are "
-           "samples. The image starts at `before`. Outside it: zero, circular (d | a b c d | a), "
-           "reflect (b a | a b c d | d c), mirror (c b | a b c d | c b) or replicate (a a | a b c "
-           "d | d d), also far beyond one image length.",
+           "samples. The image starts at `before`. Outside the image, boundary continues it: zero, "
+           "circular (d | a b c d | a), reflect (b a | a b c d | d c), mirror (c b | a b c d | c "
+           "b) or replicate (a a | a b c d | d d), to any distance.",
     .reference = "scipy.ndimage boundary modes constant, wrap, reflect, mirror, nearest",
     .category = "fft",
     MB_OP_PARTS,

@@ -11,7 +11,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "complex array"),
     MB_TRAILING_ARG,
     MB_BOOL(inverse, false, "exp(+2 pi i jk/n) instead of exp(-2 pi i jk/n)"),
-    MB_BOOL(normalise, true, "divide an inverse by its number of points"),
+    MB_BOOL(normalise, true, "divide an inverse transform by its number of points"),
     MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
 
@@ -59,8 +59,9 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_fft = {
     .name = "fft",
     .summary = "Complex Fourier transform over the last one, two or three axes.",
-    .doc = "Forward unnormalised; an inverse is divided by its number of points unless normalise = "
-           "false. Leading axes are a batch. Single precision; in place with out = a.",
+    .doc = "The forward transform is not normalized. The inverse is divided by its number of "
+           "points unless normalise = false. Leading axes are a batch. Single precision. out = a "
+           "transforms in place.",
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
     .category = "fft",
     MB_OP_PARTS,

@@ -12,11 +12,10 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum (..., n/2 + 1)"),
     MB_TRAILING_ARG,
-    MB_INT(n, 0, 1e15, 0, NULL, "samples per row of the result; 0 = 2 * (m - 1), the even one"),
-    MB_BOOL(consume, false, "the contents of a may be lost: saves a scratch copy of it"),
-    MB_BOOL(
-        in_place, false,
-        "out is the memory of a, seen as real: last extent 2 * (n/2 + 1), n samples and rubbish"),
+    MB_INT(n, 0, 1e15, 0, NULL, "samples per row of the result; 0: 2 * (m - 1), which is even"),
+    MB_BOOL(consume, false, "destroy the contents of a, which saves a scratch copy"),
+    MB_BOOL(in_place, false,
+            "out is the memory of a, viewed as real: rows of 2 * (n/2 + 1), n of them samples"),
     MB_BOOL(normalise, true, "divide by the number of points of the result"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "real array (..., n)"),
     {.name = NULL}};
@@ -78,10 +77,11 @@ const mb_op mb_op_irfft = {
     .name = "irfft",
     .summary = "Complex-to-real Fourier transform over the last one, two or three axes: the "
                "inverse of rfft.",
-    .doc = "Divided by the number of points unless normalise = false. n tells an odd last extent, "
-           "which the spectrum does not show. consume = true saves the scratch copy that keeps a.\n"
-           "In place (in_place = true, out = the memory of a seen as real) rows of the result have "
-           "2 * (n/2 + 1) elements, of which n are samples.",
+    .doc = "The result is divided by its number of points unless normalise = false. An odd last "
+           "extent must be given as n: the spectrum does not show it. consume = true saves the "
+           "scratch copy that preserves a.\n"
+           "In place (in_place = true; out is the memory of a, viewed as real), the rows of the "
+           "result have 2 * (n/2 + 1) elements; n of them are samples.",
     .reference = "x[j] = 1/n sum over k of X[k] exp(2 pi i jk/n)",
     .category = "fft",
     MB_OP_PARTS,

@@ -16,10 +16,10 @@ static const mb_op_arg args[] = {
                 "point spread function; may be larger than the grid (it wraps)"),
     MB_VECTOR(size, 1, 1e12, "px", "extents of the real grid, one per axis of psf"),
     MB_VECTOR_OPTION(center, -1e12, 1e12, "px",
-                     "0-based position in psf that is the origin; default (n - 1) / 2 rounded "
-                     "down. Fractions shift by phase"),
+                     "0-based position of the origin in psf; default (n - 1) / 2 rounded down; "
+                     "fractions shift by phase"),
     MB_FLOAT(scale, MB_ANY, 1, NULL,
-             "factor: 1 / sum normalises, 1 / N saves the scaling after the inverse transform"),
+             "factor; 1 / sum normalizes, 1 / N saves the scaling after the inverse transform"),
     MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, 3, "half spectrum (..., n/2 + 1)"),
     {.name = NULL}};
 
@@ -140,13 +140,12 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_otf = {
     .name = "otf",
     .summary = "Transfer function of a point spread function on a grid of any size.",
-    .doc =
-        "The sample at `center` becomes the origin of the grid; the others follow by wrapped "
-        "index, and those that land on the same place are added. The result is the half spectrum "
-        "that rfft over all axes would give of that grid.\n"
-        "Without a center it is the middle, (n - 1) / 2 rounded down, the convention of "
-        "scipy.signal's mode same; numpy's fftshift puts the origin at n / 2 rounded down, which "
-        "differs for even extents.",
+    .doc = "The sample at `center` becomes the origin of the grid. The other samples follow with "
+           "wrapped indices; samples at the same place are added. The result is the half spectrum "
+           "of that grid, as from rfft over all axes.\n"
+           "The default center is the middle, (n - 1) / 2 rounded down, as in mode same of "
+           "scipy.signal. numpy.fft.fftshift puts the origin at n / 2 rounded down, which differs "
+           "for even extents.",
     .reference = "H[k] = sum over j of h[j] exp(-2 pi i k (j - c) / n)",
     .category = "fft",
     MB_OP_PARTS,

@@ -12,9 +12,9 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 1, MB_MAX_RANK,
                 "real array; with in_place its last extent is 2 * (n/2 + 1)"),
     MB_TRAILING_ARG,
-    MB_BOOL(in_place, false, "out is the memory of a, seen as complex"),
+    MB_BOOL(in_place, false, "out is the memory of a, viewed as complex"),
     MB_INT(n, 0, 1e15, 0, NULL,
-           "in_place: samples per row; 0 = the last extent less 2, the even one"),
+           "in_place: samples per row; 0: the last extent less 2, which is even"),
     MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum (..., n/2 + 1)"),
     {.name = NULL}};
 
@@ -67,10 +67,10 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_rfft = {
     .name = "rfft",
     .summary = "Real-to-complex Fourier transform over the last one, two or three axes.",
-    .doc = "Unnormalised; the last axis keeps its n/2 + 1 non-negative frequencies. Leading axes "
-           "are a batch. Single precision.\n"
-           "In place (in_place = true, out = the memory of a seen as complex) the rows of a have 2 "
-           "* (n/2 + 1) elements, of which n are samples.",
+    .doc = "The transform is not normalized. The last axis keeps its n/2 + 1 non-negative "
+           "frequencies. Leading axes are a batch. Single precision.\n"
+           "In place (in_place = true; out is the memory of a, viewed as complex), the rows of a "
+           "have 2 * (n/2 + 1) elements; n of them are samples.",
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
     .category = "fft",
     MB_OP_PARTS,

@@ -12,17 +12,15 @@ static const char *const methods[] = {"gaussian", "mean", NULL};
 static const mb_op_arg args[] = {
     MB_SEPARABLE_INPUT,
     MB_VECTOR(size, 1, 1e6, "px",
-              "extents of the neighbourhood, odd: one number, or one for each filtered axis"),
+              "odd extents of the neighborhood: one number, or one for each filtered axis"),
     MB_SEPARABLE_ARGS,
-    MB_ENUM(
-        method, methods, MB_ADAPTIVE_THRESHOLD_GAUSSIAN,
-        "the local level: weighted by a Gaussian of sigma (size - 1) / 6, or the mean of the box"),
-    MB_FLOAT(offset, MB_ANY, 0, NULL,
-             "subtracted from the level: how far below it still counts as above"),
+    MB_ENUM(method, methods, MB_ADAPTIVE_THRESHOLD_GAUSSIAN,
+            "local level: mean weighted by a Gaussian of sigma (size - 1) / 6, or mean of the box"),
+    MB_FLOAT(offset, MB_ANY, 0, NULL, "subtracted from the local level before the comparison"),
     MB_INT(foreground, 1, 255, 1, NULL,
-           "what the result is where the element is above; 255 for a picture"),
-    MB_BOOL(invert, false, "mark what is not above instead: dark objects"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_U8), 1, MB_MAX_RANK, "foreground or 0, of the same shape"),
+           "result where the element is above the level; 255 suits a picture"),
+    MB_BOOL(invert, false, "mark the elements that are not above the level, such as dark objects"),
+    MB_ARRAY_OUT("result", MB_BIT(MB_U8), 1, MB_MAX_RANK, "foreground or 0, same shape"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -121,11 +119,12 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_adaptive_threshold = {
     .name = "adaptive_threshold",
-    .summary = "Marks what is brighter than its surroundings: a > local level - offset.",
-    .doc = "The local level is a Gaussian-weighted mean, or the mean, of the neighbourhood; "
-           "boundaries as in box_filter. Values and conventions are those of "
-           "skimage.filters.threshold_local (whose mode reflect is symmetric here).\n"
-           "For a stack of images say axes = {2, 3}.",
+    .summary =
+        "Marks elements that are brighter than their surroundings: a > local level - offset.",
+    .doc = "The local level is the Gaussian-weighted mean or the mean of the neighborhood. "
+           "Boundaries are treated as in box_filter. Values and conventions are those of "
+           "skimage.filters.threshold_local; its mode reflect is called symmetric here.\n"
+           "Use axes = {2, 3} for a stack of images.",
     .reference = "P. D. Wellner, Adaptive thresholding for the DigitalDesk, 1993; "
                  "skimage.filters.threshold_local",
     .category = "filter",

@@ -11,9 +11,9 @@ static const mb_op_arg args[] = {
     MB_SEPARABLE_INPUT,
     MB_VECTOR(
         size, 1, 1e9, "px",
-        "extents of the box: one number, or one for each filtered axis; 1 leaves an axis as it is"),
+        "extents of the box: one number, or one per filtered axis; 1 leaves an axis unfiltered"),
     MB_SEPARABLE_ARGS,
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "means, of the same shape"),
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "means, same shape"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -64,9 +64,10 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_box_filter = {
     .name = "box_filter",
     .summary = "Mean over a box around every element; any axes, any size at the same cost.",
-    .doc = "The box of n elements along an axis begins n/2 (rounded down) before the element, as "
-           "scipy.ndimage.uniform_filter's. Sums are in double, values between axes f32.\n"
-           "For a stack of images say axes = {2, 3}.",
+    .doc = "The box of n elements along an axis begins n/2 elements (rounded down) before the "
+           "element, as in scipy.ndimage.uniform_filter. Sums are double precision; values between "
+           "axes are f32.\n"
+           "Use axes = {2, 3} for a stack of images.",
     .reference = "running sums along one axis after the other; scipy.ndimage.uniform_filter",
     .category = "filter",
     MB_OP_PARTS,

@@ -8,13 +8,13 @@
 
 static const mb_op_arg args[] = {
     MB_SEPARABLE_INPUT,
-    MB_VECTOR(sigma, 0, 1e6, "px",
-              "standard deviations: one number, or one for each filtered axis; 0 leaves an axis as "
-              "it is"),
+    MB_VECTOR(
+        sigma, 0, 1e6, "px",
+        "standard deviations: one number, or one per filtered axis; 0 leaves an axis unfiltered"),
     MB_SEPARABLE_ARGS,
     MB_FLOAT(truncate, 0, 100, 4, "sigma",
              "where the Gaussian is cut off; the radius is truncate * sigma, rounded"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "of the same shape"),
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "smoothed array, same shape"),
     {.name = NULL}};
 
 static const char *const samples[] = {
@@ -64,9 +64,11 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_gaussian_filter = {
     .name = "gaussian_filter",
     .summary = "Gaussian smoothing with a width for each axis.",
-    .doc = "The samples of exp(-(k / sigma)^2 / 2), k = -r ... r, r = truncate * sigma rounded, "
-           "divided by their sum: scipy.ndimage.gaussian_filter (order 0). Single precision.\n"
-           "For a stack of images say axes = {2, 3}.",
+    .doc =
+        "The weights are the samples of exp(-(k / sigma)^2 / 2) for k = -r ... r, divided by their "
+        "sum; r is truncate * sigma, rounded. The result is that of scipy.ndimage.gaussian_filter "
+        "(order 0), in single precision.\n"
+        "Use axes = {2, 3} for a stack of images.",
     .reference = "scipy.ndimage.gaussian_filter",
     .category = "filter",
     MB_OP_PARTS,

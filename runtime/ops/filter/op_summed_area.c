@@ -9,8 +9,8 @@
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, 3, "array"),
-    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor of every sum, such as 1 / the sum of all"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F64), 1, 3, "sums; extents one larger"),
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor of every sum, such as 1 / the sum of all elements"),
+    MB_ARRAY_OUT("result", MB_BIT(MB_F64), 1, 3, "sums; each extent is one larger"),
     {.name = NULL}};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 4, 5}}}",
@@ -79,8 +79,8 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_summed_area = {
     .name = "summed_area",
     .summary = "Summed-area table: sums over boxes by look-ups.",
-    .doc = "result[i, j, k] is the sum of a over the first i, j and k elements of its axes; the "
-           "sum over any box is the alternating sum of its corners.",
+    .doc = "result[i, j, k] is the sum of a over the first i, j and k elements of its axes. The "
+           "sum over any box is the alternating sum of the table at its corners.",
     .reference = "F. C. Crow, SIGGRAPH 1984, 207",
     .category = "filter",
     MB_OP_PARTS,

@@ -77,11 +77,11 @@ extern const char *const mb_separable_modes[];
                 "image, volume or stack")
 #define MB_SEPARABLE_ARGS                                                                          \
     MB_VECTOR_OPTION(axes, -MB_MAX_RANK, MB_MAX_RANK, NULL,                                        \
-                     "axes to filter, from 1, negative ones from the end; default all"),           \
+                     "axes to filter; 1-based, negative from the end; default all"),               \
         MB_ENUM(mode, mb_separable_modes, MB_PAD_SYMMETRIC,                                        \
-                "what lies beyond the edges, as in pad (scipy.ndimage: symmetric is its reflect, " \
-                "reflect its mirror, edge its nearest)"),                                          \
-        MB_FLOAT(value, MB_ANY, 0, NULL, "the constant of mode constant")
+                "values beyond the edges, as in pad (scipy.ndimage calls symmetric reflect, "      \
+                "reflect mirror, and edge nearest)"),                                              \
+        MB_FLOAT(value, MB_ANY, 0, NULL, "constant of mode constant")
 
 /* numbers has one number, or one for each filtered axis; axes are whole, in range, and different.
 ** */

@@ -22,7 +22,7 @@ static const mb_op_arg args[] = {
     MB_VECTOR(heights, MB_ANY, "px", "height of each detector row above the middle"),
     MB_INT_REQUIRED(cols, 1, 1 << 24, 0, "px", "detector columns"),
     MB_FLOAT(center, -MB_FARTHEST_PX, MB_FARTHEST_PX, NAN, "px",
-             "0-based column of the rotation axis; default (cols - 1)/2"),
+             "0-based column of the rotation axis; default (cols - 1) / 2"),
     MB_VECTOR_OPTION(shifts, -MB_FARTHEST_PX, MB_FARTHEST_PX, "px",
                      "horizontal shift of each projection"),
     MB_INT(subrays, 1, 64, 8, NULL, "rays averaged in each bin"),
@@ -100,10 +100,10 @@ static const char *const samples[] = {
 const mb_op mb_op_ellipsoid_projections = {
     .name = "ellipsoid_projections",
     .summary = "Exact line integrals of a sum of ellipsoids: an analytic tomography scan.",
-    .doc = "Result (angle, row, column) in density times pixels. Densities add where ellipsoids "
-           "overlap.\n"
-           "Positions are relative to the rotation axis and the middle row, X to the right, Y "
-           "upwards at angle 0.",
+    .doc = "The result (angle, row, column) is in density times pixels. Densities add where "
+           "ellipsoids overlap.\n"
+           "Positions are relative to the rotation axis and the middle row. At angle 0, X points "
+           "to the right and Y up.",
     .reference =
         "A. C. Kak, M. Slaney, Principles of Computerized Tomographic Imaging, 1988, section 3.1",
     .category = "phantom",

@@ -12,9 +12,9 @@ static const mb_op_arg args[] = {
     MB_ELLIPSOIDS_ARG,
     MB_VECTOR(heights, MB_ANY, "px", "height of each slice above the middle"),
     MB_VECTOR(size, 1, 1 << 24, "px", "slice extents ny, nx, or one number for both"),
-    MB_INT(subsamples, 1, 64, 8, NULL, "points per pixel side where an edge passes"),
+    MB_INT(subsamples, 1, 64, 8, NULL, "points per side of a pixel that an edge crosses"),
     MB_INT(subslices, 1, 64, 1, NULL,
-           "sections averaged per slice, over 1 px of height; 1: the section at its height"),
+           "sections averaged over the 1 px height of a slice; 1: the section at its middle"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3, "density per px (slice, y, x)"),
     {.name = NULL}};
 
@@ -84,9 +84,9 @@ static const char *const samples[] = {
 const mb_op mb_op_ellipsoid_volume = {
     .name = "ellipsoid_volume",
     .summary =
-        "Anti-aliased volume of a sum of ellipsoids: what a perfect reconstruction would give.",
-    .doc = "Result (slice, y, x). The middle of the slice is the rotation axis; row 0 is on top "
-           "(largest Y).",
+        "Anti-aliased volume of a sum of ellipsoids: the result of a perfect reconstruction.",
+    .doc = "The result is (slice, y, x). The middle of a slice is the rotation axis. Row 0 is on "
+           "top (largest Y).",
     .reference =
         "A. C. Kak, M. Slaney, Principles of Computerized Tomographic Imaging, 1988, section 3.1",
     .category = "phantom",

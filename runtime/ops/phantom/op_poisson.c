@@ -13,7 +13,7 @@
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("mean", MB_BIT(MB_F32), 0, MB_MAX_RANK,
-                "means, 0 or more; negative and non-finite ones give 0"),
+                "means; negative and non-finite means give 0"),
     MB_INT(seed, 0, 4503599627370496.0, 0, NULL, "the same seed gives the same counts"),
     MB_INT(first, 0, 4503599627370496.0, 0, NULL,
            "index of the first element in the whole data set, for work in chunks"),
@@ -54,7 +54,7 @@ static const char *const samples[] = {
 const mb_op mb_op_poisson = {
     .name = "poisson",
     .summary = "Photon noise: a Poisson-distributed count for every mean.",
-    .doc = "Counts are whole numbers in f32 (exact up to 2^24). In place allowed.",
+    .doc = "Counts are whole numbers in f32, exact up to 2^24. out = mean works in place.",
     .reference = "W. Hoermann, The transformed rejection method for generating Poisson random "
                  "variables, 1993",
     .category = "phantom",

@@ -17,8 +17,7 @@ static const mb_op_arg args[] = {
     MB_PARALLEL_DETECTOR_ARGS,
     MB_PARALLEL_SLICE_ARGS(1 << 24),
     MB_ENUM(accuracy, accuracies, MB_BACKPROJECT_FAST,
-            "fast: on a GPU, 640 angles or more are read in half precision; exact is float32 "
-            "throughout"),
+            "fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
     {.name = NULL}};
 
@@ -81,18 +80,18 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 const mb_op mb_op_backproject = {
     .name = "backproject",
     .summary = "Parallel-beam back-projection with linear interpolation.",
-    .doc = "Pixel (y, x) of the ny x nx slice, row 0 on top, lies at X = x - (nx-1)/2 and Y = "
-           "(ny-1)/2 - y. At angle t it reads the detector at u = X cos t + Y sin t + center + "
-           "shift (the convention of ASTRA and scikit-image), by linear interpolation; samples "
-           "outside the detector are 0. The result is scale times the sum over angles, in float32; "
-           "a slice does not depend on the others in the call.\n"
-           "Relative L2 error against double precision: exact, 2e-6; fast on a GPU, up to 1e-4 for "
-           "filtered projections of a phantom and 4e-4 for white noise; with fewer than 640 "
-           "angles, on the host and for up to 4 slices, fast is exact. Exact takes 2.6 times the "
-           "time.\n"
-           "With scale = 1 this is the exact adjoint of project. Filtered back-projection is "
-           "ramp_filter, then this with its default scale: densities per pixel for angles that "
-           "cover 180 degrees evenly.",
+    .doc = "Pixel (y, x) of the ny x nx slice lies at X = x - (nx-1)/2 and Y = (ny-1)/2 - y; row 0 "
+           "is on top. At angle t the pixel reads the detector at u = X cos t + Y sin t + center + "
+           "shift (the convention of ASTRA and scikit-image) by linear interpolation. Samples "
+           "outside the detector are 0. The result is scale times the sum over angles, in float32. "
+           "A slice does not depend on the other slices of the call.\n"
+           "The relative L2 error against double precision is 2e-6 for exact. For fast on a GPU it "
+           "is up to 1e-4 for filtered projections of a phantom and 4e-4 for white noise. fast is "
+           "the same as exact on the host, with fewer than 640 angles, and for up to 4 slices. "
+           "exact takes 2.6 times as long.\n"
+           "With scale = 1 this operator is the exact adjoint of project. Filtered back-projection "
+           "is ramp_filter followed by backproject with its default scale, which gives densities "
+           "per pixel for angles that cover 180 degrees evenly.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",
     .category = "tomography",
     .args = args,

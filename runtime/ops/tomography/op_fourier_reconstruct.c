@@ -16,14 +16,12 @@ static const mb_op_arg args[] = {
     MB_PARALLEL_SINO_ARG,
     MB_VECTOR(angles, MB_ANY, "rad", "one per angle, any order"),
     MB_PARALLEL_DETECTOR_ARGS,
-    MB_VECTOR_OPTION(weights, MB_ANY, NULL,
-                     "factors on the angles, for sets that are not even; default 1 each"),
+    MB_VECTOR_OPTION(weights, MB_ANY, NULL, "one factor per angle, for uneven angles; default 1"),
     MB_PARALLEL_SLICE_ARGS(1 << 20),
     MB_PARALLEL_FILTER_ARGS(1 << 26),
-    MB_ENUM(accuracy, accuracies, MB_FOURIER_FAST,
-            "error of the gridding, fast: 7e-5, exact: 1e-6"),
+    MB_ENUM(accuracy, accuracies, MB_FOURIER_FAST, "error of the gridding: fast 7e-5, exact 1e-6"),
     MB_INT(pairs, 0, MB_FOURIER_PAIRS_MOST, 0, NULL,
-           "pairs of slices made together at most; fewer take less scratch; 0 = automatic"),
+           "most pairs of slices computed together; fewer take less scratch; 0: automatic"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
     {.name = NULL}};
 
@@ -120,19 +118,20 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 const mb_op mb_op_fourier_reconstruct = {
     .name = "fourier_reconstruct",
     .summary = "Filtered back-projection by the direct Fourier method: filter, gridding, 2-D FFT.",
-    .doc =
-        "The result of ramp_filter and backproject in one step, with the same geometry, filters "
-        "and scale, in time that hardly grows with the number of angles. Filtered rows, which end "
-        "at the detector's edges, are interpolated by their trigonometric polynomial (without its "
-        "Nyquist term) instead of linearly: result(X, Y) = scale * sum over angles of weight * "
-        "row(X cos t + Y sin t + center + shift). So with a window such as hann the two methods "
-        "agree closely, and without one this keeps more of the highest frequencies. The default "
-        "scale gives densities per pixel for angles that cover 180 degrees evenly.\n"
-        "Angles may be in any order and cover any range; for uneven ones give weights (the mean 1 "
-        "with the default scale; the angle each stands for, in rad, with scale = 1).\n"
-        "Without a circular mask rows are extended so that nothing repeats in the corners, which "
-        "takes about a fifth more samples; circle = 1 saves that. Slices go through in pairs as "
-        "one complex image: a NaN in one slice reaches its partner.",
+    .doc = "Gives the result of ramp_filter and backproject in one step, with the same geometry, "
+           "filters and scale. Its time hardly grows with the number of angles. Filtered rows, "
+           "which end at the edges of the detector, are interpolated by their trigonometric "
+           "polynomial (without its Nyquist term) instead of linearly: result(X, Y) = scale * sum "
+           "over angles of weight * row(X cos t + Y sin t + center + shift). With a window such as "
+           "hann the two methods agree closely. Without a window, this method keeps more of the "
+           "highest frequencies. The default scale gives densities per pixel for angles that cover "
+           "180 degrees evenly.\n"
+           "Angles may be in any order and cover any range. Uneven angles need weights: of mean 1 "
+           "with the default scale, or with scale = 1 the range in rad that each angle "
+           "represents.\n"
+           "Without a circular mask the rows are extended by about a fifth so that nothing repeats "
+           "in the corners; circle = 1 saves this. Two slices are computed as one complex image: a "
+           "NaN in one slice reaches its partner.",
     .reference = "Greengard and Lee, SIAM Review 46 (2004) 443; O'Sullivan, IEEE Trans. Med. "
                  "Imaging 4 (1985) 200",
     .category = "tomography",

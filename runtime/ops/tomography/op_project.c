@@ -20,12 +20,12 @@ enum { TILE = MB_TILE, LANES = MB_TILE, STEP = 8 };
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("volume", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
-    MB_VECTOR(angles, MB_ANY, "rad", "any number, any order"),
-    MB_INT(cols, 0, 1 << 24, 0, "px", "detector width; 0 = nx"),
+    MB_VECTOR(angles, MB_ANY, "rad", "any number of angles in any order"),
+    MB_INT(cols, 0, 1 << 24, 0, "px", "detector columns; 0: nx"),
     MB_PARALLEL_DETECTOR_ARGS,
     MB_FLOAT(circle, 0, 10, 0, "half-width",
-             "ignore pixels outside this fraction of half the smaller side; 0: take all"),
-    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor on the sums; 1 gives line integrals in pixel units"),
+             "ignore pixels outside this fraction of half the smaller side; 0: use all pixels"),
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor of the sums; 1 gives line integrals in pixel units"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3,
                  "sinograms (row, angle, column), or one (angle, column)"),
     {.name = NULL}};
@@ -206,13 +206,14 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_project = {
     .name = "project",
     .summary = "Parallel-beam projection, the matched forward operator of backproject.",
-    .doc = "Geometry as backproject: pixel (y, x) falls on u = X cos t + Y sin t + center + shift "
-           "with X = x - (nx-1)/2, Y = (ny-1)/2 - y; its value is shared by the two bins beside u, "
-           "and what falls outside the detector is lost.\n"
-           "With scale = 1 the sums are line integrals in pixel units to the accuracy of this "
-           "pixel-driven model: within 1 % for smooth objects, but near 45 degrees neighbouring "
-           "bins alternate by up to 10 % about them. backproject with scale = 1 and the same "
-           "geometry is the exact adjoint: <A x, y> = <x, A' y>.",
+    .doc =
+        "The geometry is that of backproject: pixel (y, x) falls on u = X cos t + Y sin t + center "
+        "+ shift with X = x - (nx-1)/2 and Y = (ny-1)/2 - y. The two bins beside u share its "
+        "value; a part outside the detector is lost.\n"
+        "With scale = 1 the sums are line integrals in pixel units, to the accuracy of this "
+        "pixel-driven model: within 1 % for smooth objects, while near 45 degrees neighboring bins "
+        "alternate by up to 10 %. backproject with scale = 1 and the same geometry is the exact "
+        "adjoint: <A x, y> = <x, A' y>.",
     .reference = "De Man and Basu, Distance-driven projection and backprojection (2004), sec. II: "
                  "pixel-driven",
     .category = "tomography",

@@ -16,10 +16,10 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("sino", MB_BIT(MB_F32), 1, 3, "sinograms; the last axis is the detector"),
     MB_PARALLEL_FILTER_ARGS(1 << 30),
-    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor multiplied into the filter"),
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor of the filter"),
     MB_VECTOR_OPTION(
         slice_shifts, -(1 << 29), 1 << 29, "px",
-        "added to the detector coordinate, one per slice of a rank-3 sinogram (else one)"),
+        "added to the detector coordinate; one per slice of a 3-D sinogram, else one number"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "filtered sinograms, same shape; may be sino"),
     {.name = NULL}};
 
@@ -239,22 +239,20 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_ramp_filter = {
     .name = "ramp_filter",
-    .summary = "The ramp filter of filtered back-projection, along the detector axis, with a "
-               "choice of windows.",
-    .doc =
-        "The ramp is the transform of the band-limited spatial kernel, so the mean of the image "
-        "comes out right. Windows, with q = frequency / (cutoff * Nyquist): shepp-logan sin(pi "
-        "q/2)/(pi q/2), cosine cos(pi q/2), hamming 0.54 + 0.46 cos(pi q), hann 0.5 + 0.5 cos(pi "
-        "q), tukey 1 up to q = 1/2 and a half cosine to 0 at 1, lanczos sin(pi q)/(pi q); 0 for q "
-        "> 1.\n"
-        "Rows are padded to pad_width (zeros, or their first and last value), (P - width)/2 of it "
-        "in front, and cropped back. Followed by backproject with its default scale this "
-        "reconstructs densities per pixel.\n"
-        "slice_shifts move the rows of slice z by as much: its result at column u is what it would "
-        "have been at u + slice_shifts[z], by the rows' trigonometric polynomial, so that a "
-        "rotation axis at center + slice_shifts[z] comes to lie at center. Columns that come from "
-        "beyond the detector hold the filter's answer to the padding there. Shifts go as far as "
-        "the padding, (P - width)/2 columns.",
+    .summary = "The ramp filter of filtered back-projection along the detector axis, with a choice "
+               "of windows.",
+    .doc = "The ramp is the transform of the band-limited spatial kernel, which preserves the mean "
+           "of the image. The windows, with q = frequency / (cutoff * Nyquist), are shepp-logan "
+           "sin(pi q/2)/(pi q/2), cosine cos(pi q/2), hamming 0.54 + 0.46 cos(pi q), hann 0.5 + "
+           "0.5 cos(pi q), tukey 1 up to q = 1/2 and a half cosine to 0 at 1, lanczos sin(pi "
+           "q)/(pi q); 0 for q > 1.\n"
+           "Rows are padded to pad_width P with zeros or with their first and last values, (P - "
+           "width)/2 of them in front, and cropped after the filter. backproject with its default "
+           "scale then gives densities per pixel.\n"
+           "slice_shifts[z] moves the rows of slice z: the result at column u is the filtered row "
+           "at u + slice_shifts[z], interpolated by its trigonometric polynomial. A rotation axis "
+           "at center + slice_shifts[z] moves to center. Columns from beyond the detector contain "
+           "the response of the filter to the padding. A shift is at most (P - width)/2 columns.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",
     .category = "tomography",
     MB_OP_PARTS,
