@@ -1,8 +1,8 @@
 /*
-** Argument tables of operators, one macro an argument (op.h says what the fields mean). An operator's
-** file defines PARAMS, the name of its parameter structure, before its table. The macros of numbers
-** take the member of PARAMS, which is also the argument's name. A range is two numbers, both included,
-** or MB_ANY; a unit is text or NULL; the doc is one line.
+** Argument tables of operators, one macro an argument (op.h says what the fields mean). The file of
+** an operator defines PARAMS, the name of its parameter structure, before its table. The macros of
+** numbers take the member of PARAMS, which is also the name of the argument. A range is two
+** numbers, both included, or MB_ANY; a unit is text or NULL; the doc is one line.
 */
 #ifndef MB_OPS_OP_ARGS_H
 #define MB_OPS_OP_ARGS_H
@@ -35,7 +35,7 @@
 /* MB_NUMBER_ARG expands MB_ANY to two arguments only when it is reached by another macro. */
 #define MB_NUMBER(...) MB_NUMBER_ARG(__VA_ARGS__)
 
-/* member, range, initial value, unit, doc; a required number whose initial value is NAN may be NaN */
+/* member, range, initial value, unit, doc; a required number of initial value NAN may be NaN */
 #define MB_INT(member, ...) MB_NUMBER(#member, MB_ARG_INT, false, member, __VA_ARGS__)
 #define MB_FLOAT(member, ...) MB_NUMBER(#member, MB_ARG_FLOAT, false, member, __VA_ARGS__)
 #define MB_INT_REQUIRED(member, ...) MB_NUMBER(#member, MB_ARG_INT, true, member, __VA_ARGS__)
@@ -60,6 +60,29 @@
     }
 #define MB_ENUM(member, ...) MB_ENUM_ARG(#member, false, member, __VA_ARGS__)
 #define MB_ENUM_REQUIRED(member, choices, doc) MB_ENUM_ARG(#member, true, member, choices, 0, doc)
+
+/* ---- checks of vectors ---- */
+
+static inline mb_status mb_check_whole(const char *name, const mb_vector *vector)
+{
+    for (int64_t i = 0; i < vector->count; i++)
+        if (vector->values[i] != floor(vector->values[i]))
+            return mb_fail(MB_STATUS_ARGUMENT, name,
+                           "element %lld of %s is %g; it must be a whole number", (long long)i + 1,
+                           name, vector->values[i]);
+    return MB_STATUS_OK;
+}
+
+/* A number for each of so many axes, or with `one` a single number for all. */
+static inline mb_status mb_check_axes(const char *name, const mb_vector *vector, int64_t axes,
+                                      bool one)
+{
+    if (vector->count == axes || (one && vector->count == 1))
+        return MB_STATUS_OK;
+    return mb_fail(MB_STATUS_ARGUMENT, name,
+                   "%s has %lld numbers; give %sone for each of the %lld axes", name,
+                   (long long)vector->count, one ? "one, or " : "", (long long)axes);
+}
 
 /* ---- splits ---- */
 

@@ -5,8 +5,7 @@
 #ifndef MB_OPS_MARGINS_H
 #define MB_OPS_MARGINS_H
 
-#include "ops/op.h"
-#include <math.h>
+#include "ops/op_args.h"
 
 enum { MB_WHERE_START, MB_WHERE_CENTER, MB_WHERE_END };
 
@@ -53,16 +52,9 @@ static inline int64_t mb_margin_front(const mb_margins *m, int axis, int64_t sma
 
 static inline mb_status mb_margin_check(const char *name, const mb_vector *amounts, int rank)
 {
-    if (amounts->count != 0 && amounts->count != 1 && amounts->count != rank)
-        return mb_fail(MB_STATUS_ARGUMENT, name,
-                       "%s has %lld numbers; give one, or one for each of the %d axes", name,
-                       (long long)amounts->count, rank);
-    for (int64_t i = 0; i < amounts->count; i++)
-        if (amounts->values[i] != floor(amounts->values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, name,
-                           "element %lld of %s is %g; it must be a whole number", (long long)i + 1,
-                           name, amounts->values[i]);
-    return MB_STATUS_OK;
+    if (amounts->count)
+        MB_TRY(mb_check_axes(name, amounts, rank, true));
+    return mb_check_whole(name, amounts);
 }
 
 static inline mb_status mb_margins_check(const mb_margins *m, int rank)
@@ -71,11 +63,10 @@ static inline mb_status mb_margins_check(const mb_margins *m, int rank)
     MB_TRY(mb_margin_check("after", &m->after, rank));
     MB_TRY(mb_margin_check("shape", &m->shape, rank));
     if (m->shape.count && (m->before.count || m->after.count))
-        return mb_fail(MB_STATUS_ARGUMENT, "shape",
-                       "shape says what results, before and after what changes: give one or the "
-                       "other");
+        return mb_fail(MB_STATUS_ARGUMENT, "shape", "give either shape, or before and after");
     if (!m->shape.count && m->where != MB_WHERE_START)
-        return mb_fail(MB_STATUS_ARGUMENT, "where", "where goes with shape");
+        return mb_fail(MB_STATUS_ARGUMENT, "where",
+                       "where needs shape; give shape or leave out where");
     return MB_STATUS_OK;
 }
 

@@ -25,7 +25,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_fill_params *p = params;
     if (p->imag != 0 && mb_dtype_kind(arrays[MB_FILL_A].dtype) != MB_CLASS_COMPLEX)
-        return mb_fail(MB_STATUS_DTYPE, "imag", "imag = %g needs a complex array, this one is %s",
+        return mb_fail(MB_STATUS_DTYPE, "imag",
+                       "imag is %g and the array is %s; only complex arrays have an imaginary part",
                        p->imag, mb_dtype_name(arrays[MB_FILL_A].dtype));
     return MB_STATUS_OK;
 }

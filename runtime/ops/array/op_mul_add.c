@@ -36,11 +36,7 @@ static mb_status check_region(const char *name, const mb_vector *region, const m
     if (region->count != 0 && region->count != 4)
         return mb_fail(MB_STATUS_ARGUMENT, name, "%s has %lld numbers; give {y0, y1, x0, x1}", name,
                        (long long)region->count);
-    for (int64_t i = 0; i < region->count; i++)
-        if (region->values[i] != floor(region->values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, name,
-                           "element %lld of %s is %g; it must be a whole number", (long long)i + 1,
-                           name, region->values[i]);
+    MB_TRY(mb_check_whole(name, region));
     r = mb_mul_add_region_of(region, shape);
     if (r.y0 >= r.y1 || r.x0 >= r.x1 || r.y1 > shape->dims[0] || r.x1 > shape->dims[1])
         return mb_fail(MB_STATUS_ARGUMENT, name,

@@ -106,7 +106,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
         return infer_custom(p, arrays);
     if (p->rows_index.count || p->cols_index.count)
         return mb_fail(MB_STATUS_ARGUMENT, p->rows_index.count ? "rows_index" : "cols_index",
-                       "index arrays go with mode custom; the mode is %s", modes[p->mode]);
+                       "index arrays need mode custom; the mode is %s", modes[p->mode]);
     MB_TRY(mb_margins_check(m, a->shape.rank));
     MB_TRY(check_value(&p->value, a->shape.rank));
     for (int i = 0; i < a->shape.rank; i++) {
@@ -120,9 +120,10 @@ static mb_status infer(const void *params, mb_spec *arrays)
                            "elements off",
                            i + 1, (long long)n, (long long)(n + amount));
         if (a->shape.dims[i] == 0 && amount > 0 && p->mode != MB_PAD_CONSTANT)
-            return mb_fail(MB_STATUS_SHAPE, "a",
-                           "axis %d is empty: mode %s has nothing to continue (constant has)",
-                           i + 1, modes[p->mode]);
+            return mb_fail(
+                MB_STATUS_SHAPE, "a",
+                "axis %d is empty and mode %s has no value to continue; use mode constant", i + 1,
+                modes[p->mode]);
         result.shape.dims[i] += amount;
     }
     arrays[MB_PAD_RESULT] = result;

@@ -38,7 +38,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
     mb_spec result = {true, complex_in && p->fn != MB_REDUCE_NORM ? MB_C128 : MB_F64, {0, {0}}};
     int axis;
     if (p->axis > a->shape.rank || -p->axis > a->shape.rank)
-        return mb_fail(MB_STATUS_SHAPE, "axis", "axis %lld of an array with %d axes",
+        return mb_fail(MB_STATUS_SHAPE, "axis", "axis is %lld; the array has %d axes",
                        (long long)p->axis, a->shape.rank);
     if (complex_in && (p->fn == MB_REDUCE_MIN || p->fn == MB_REDUCE_MAX))
         return mb_fail(MB_STATUS_DTYPE, "a",

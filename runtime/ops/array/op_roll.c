@@ -25,15 +25,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_roll_params *p = params;
     const mb_spec *a = &arrays[MB_ROLL_A];
-    if (p->shift.count != 1 && p->shift.count != a->shape.rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "shift",
-                       "shift has %lld numbers; give one, or one for each of the %d axes",
-                       (long long)p->shift.count, a->shape.rank);
-    for (int64_t i = 0; i < p->shift.count; i++)
-        if (p->shift.values[i] != floor(p->shift.values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, "shift",
-                           "element %lld of shift is %g; it must be a whole number",
-                           (long long)i + 1, p->shift.values[i]);
+    MB_TRY(mb_check_axes("shift", &p->shift, a->shape.rank, true));
+    MB_TRY(mb_check_whole("shift", &p->shift));
     arrays[MB_ROLL_RESULT] = *a;
     return MB_STATUS_OK;
 }

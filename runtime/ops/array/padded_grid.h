@@ -8,8 +8,7 @@
 #define MB_OPS_PADDED_GRID_H
 
 #include "core/both.h"
-#include "ops/op.h"
-#include <math.h>
+#include "ops/op_args.h"
 
 /* Floats of a padded row of n samples. */
 static inline int64_t mb_grid_pitch(int64_t n)
@@ -94,7 +93,7 @@ static inline mb_status mb_grid_check_image(const mb_shape *grid, const mb_spec 
 {
     const int last = grid->rank - 1;
     if (image->shape.rank != grid->rank)
-        return mb_fail(MB_STATUS_SHAPE, "image", "image has %d axes, the grid %d",
+        return mb_fail(MB_STATUS_SHAPE, "image", "image has %d axes and the grid has %d",
                        image->shape.rank, grid->rank);
     if (grid->dims[last] < 2 || grid->dims[last] % 2)
         return mb_fail(MB_STATUS_SHAPE, "blurred",
@@ -102,8 +101,9 @@ static inline mb_status mb_grid_check_image(const mb_shape *grid, const mb_spec 
                        (long long)grid->dims[last]);
     for (int i = 0; i <= last; i++)
         if (image->shape.dims[i] > grid->dims[i] - (i == last))
-            return mb_fail(MB_STATUS_SHAPE, "image", "axis %d: an image of %lld on a grid of %lld",
-                           i + 1, (long long)image->shape.dims[i], (long long)grid->dims[i]);
+            return mb_fail(MB_STATUS_SHAPE, "image",
+                           "axis %d: the image has %lld elements and the grid has %lld", i + 1,
+                           (long long)image->shape.dims[i], (long long)grid->dims[i]);
     return mb_grid_check_weights(image, weights);
 }
 

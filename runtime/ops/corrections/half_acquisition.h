@@ -48,8 +48,8 @@ static inline const char *mb_half_acquisition_problem(double center, int64_t col
     if (!(center >= 0 && center <= last))
         return "center %g lies outside the detector of %lld columns";
     if (fabs(center - 0.5 * last) < 1)
-        return "center %g is the middle of the detector (%lld columns), within a pixel: this is no "
-               "half acquisition, reconstruct it as it is";
+        return "center %g is within a pixel of the middle of the detector (%lld columns); this is "
+               "not a half acquisition: reconstruct it without that option";
     return NULL;
 }
 

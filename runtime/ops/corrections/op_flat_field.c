@@ -55,8 +55,7 @@ static mb_status check_frames(const char *name, const mb_spec *frames, const mb_
     if (!frames->present)
         return MB_STATUS_OK;
     if (frames->shape.dims[0] == 0)
-        return mb_fail(MB_STATUS_SHAPE, name, "%s has no frames; leave it out if there are none",
-                       name);
+        return mb_fail(MB_STATUS_SHAPE, name, "%s has no frames; leave it out", name);
     if (frames->shape.dims[1] != data->shape.dims[1] ||
         frames->shape.dims[2] != data->shape.dims[2])
         return mb_fail(MB_STATUS_SHAPE, name,

@@ -36,7 +36,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
     if (problem)
         return mb_fail(MB_STATUS_ARGUMENT, "center", problem, p->center, (long long)cols);
     if (p->half > angles)
-        return mb_fail(MB_STATUS_ARGUMENT, "half", "half a turn has %lld angles, the sinogram %lld",
+        return mb_fail(MB_STATUS_ARGUMENT, "half",
+                       "half is %lld and the sinogram has %lld angles; half must not be larger",
                        (long long)p->half, (long long)angles);
     result.shape.dims[rank - 2] = mb_stitch_half(p, angles);
     result.shape.dims[rank - 1] = mb_half_acquisition_of(p->center, cols).extended;

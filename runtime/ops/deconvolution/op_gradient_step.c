@@ -31,7 +31,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
     char text[128];
     padded.dims[padded.rank - 1] = mb_grid_pitch(padded.dims[padded.rank - 1]);
     if (!mb_shape_equal(&arrays[MB_GRADIENT_STEP_GRADIENT].shape, &padded))
-        return mb_fail(MB_STATUS_SHAPE, "gradient", "padded rows of the estimate's grid are %s",
+        return mb_fail(MB_STATUS_SHAPE, "gradient",
+                       "gradient must have the padded rows of the estimate's grid, %s",
                        mb_shape_format(&padded, text, sizeof text));
     if (p->metrics)
         arrays[MB_GRADIENT_STEP_METRIC] = (mb_spec){true, MB_F64, {1, {3}}};

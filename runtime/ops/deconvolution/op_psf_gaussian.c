@@ -26,20 +26,14 @@ static mb_status infer(const void *params, mb_spec *arrays)
     mb_spec result = {true, MB_F32, {(int)p->size.count, {0}}};
     int64_t rank = p->size.count;
     if (rank < 1 || rank > 3)
-        return mb_fail(MB_STATUS_ARGUMENT, "size", "size has %lld numbers; one to three axes",
+        return mb_fail(MB_STATUS_ARGUMENT, "size", "size has %lld numbers; give one to three",
                        (long long)rank);
-    if (p->sigma.count != 1 && p->sigma.count != rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "sigma", "sigma has %lld numbers; give one, or %lld",
-                       (long long)p->sigma.count, (long long)rank);
-    if (p->center.count != 0 && p->center.count != rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "center", "center has %lld numbers; give %lld",
-                       (long long)p->center.count, (long long)rank);
-    for (int64_t i = 0; i < rank; i++) {
-        if (p->size.values[i] != floor(p->size.values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, "size", "element %lld is not a whole number",
-                           (long long)i + 1);
+    MB_TRY(mb_check_axes("sigma", &p->sigma, rank, true));
+    if (p->center.count)
+        MB_TRY(mb_check_axes("center", &p->center, rank, false));
+    MB_TRY(mb_check_whole("size", &p->size));
+    for (int64_t i = 0; i < rank; i++)
         result.shape.dims[i] = (int64_t)p->size.values[i];
-    }
     arrays[MB_PSF_GAUSSIAN_RESULT] = result;
     return MB_STATUS_OK;
 }

@@ -54,7 +54,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
     char text[128];
     padded.dims[grid->rank - 1] = mb_grid_pitch(padded.dims[grid->rank - 1]);
     if (!mb_shape_equal(&arrays[MB_RL_STEP_WORK].shape, &padded))
-        return mb_fail(MB_STATUS_SHAPE, "work", "padded rows of the estimate's grid are %s",
+        return mb_fail(MB_STATUS_SHAPE, "work",
+                       "work must have the padded rows of the estimate's grid, %s",
                        mb_shape_format(&padded, text, sizeof text));
     mb_rl_step_parts parts = mb_rl_step_parts_of(p, grid->dims[grid->rank - 1], gradient);
     mb_spec blur[MB_OP_MAX_ARRAYS] = {arrays[MB_RL_STEP_WORK], arrays[MB_RL_STEP_OTF]};

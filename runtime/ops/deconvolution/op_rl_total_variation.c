@@ -33,11 +33,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
     if (!mb_shape_equal(&padded, &arrays[MB_RL_TOTAL_VARIATION_CORRECTION].shape))
         return mb_fail(MB_STATUS_SHAPE, "correction",
                        "correction must be the padded rows of estimate");
-    if (p->spacing.count > 1 && p->spacing.count != grid->rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "spacing",
-                       "spacing has %lld numbers; the grid has %d axes",
-                       (long long)p->spacing.count, grid->rank);
-    return MB_STATUS_OK;
+    return p->spacing.count ? mb_check_axes("spacing", &p->spacing, grid->rank, true)
+                            : MB_STATUS_OK;
 }
 
 static mb_status run_host(const mb_op_call *call)

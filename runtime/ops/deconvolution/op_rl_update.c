@@ -47,21 +47,6 @@ static const char *const samples[] = {
     "center = {4}, metrics = true}}",
     NULL};
 
-/* A tile: whole positions. */
-static mb_status check_tile(const mb_rl_update_params *p, int rank)
-{
-    if (p->first.count != rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "first",
-                       "first has %lld numbers; it must have one for each of the %d axes",
-                       (long long)p->first.count, rank);
-    for (int i = 0; i < rank; i++)
-        if (p->first.values[i] != floor(p->first.values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, "first",
-                           "element %d of first is %g; it must be a whole number", i + 1,
-                           p->first.values[i]);
-    return MB_STATUS_OK;
-}
-
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_rl_update_params *p = params;
@@ -72,13 +57,14 @@ static mb_status infer(const void *params, mb_spec *arrays)
     mb_shape rows = *grid;
     char text[128];
     if (tile)
-        MB_TRY(check_tile(p, grid->rank));
-    else
+        MB_TRY(mb_check_axes("first", &p->first, grid->rank, false));
+    MB_TRY(mb_check_whole("first", &p->first));
+    if (!tile)
         rows.dims[grid->rank - 1] = mb_grid_pitch(rows.dims[grid->rank - 1]);
     if (!mb_shape_equal(&arrays[MB_RL_UPDATE_CORRECTION].shape, &rows))
         return mb_fail(MB_STATUS_SHAPE, "correction",
                        tile ? "the correction of a tile must have the shape of estimate: %s"
-                            : "padded rows of the estimate's grid are %s",
+                            : "correction must have the padded rows of the estimate's grid, %s",
                        mb_shape_format(&rows, text, sizeof text));
     MB_TRY(mb_rl_normaliser_check(&p->normaliser, tile, grid, &arrays[MB_RL_UPDATE_TABLE],
                                   &arrays[MB_RL_UPDATE_NORMALISER]));

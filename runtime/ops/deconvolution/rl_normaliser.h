@@ -45,18 +45,15 @@ static inline mb_status mb_rl_normaliser_check(const mb_rl_normaliser_params *p,
     if (table->shape.rank != grid->rank || p->window.count != grid->rank ||
         p->center.count != grid->rank)
         return mb_fail(MB_STATUS_ARGUMENT, "table",
-                       "with a table, window and center have one number per axis of the grid, %d, "
-                       "as the table has axes",
+                       "table, window and center must have one axis or number for each of the %d "
+                       "axes of the grid",
                        grid->rank);
+    MB_TRY(mb_check_whole("center", &p->center));
     for (int i = 0; i < grid->rank; i++) {
         double extent = (double)table->shape.dims[i] - 1, window = p->window.values[i];
-        if (p->center.values[i] != floor(p->center.values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, "center",
-                           "element %d of center is %g; it must be a whole number", i + 1,
-                           p->center.values[i]);
         if (p->center.values[i] >= extent)
             return mb_fail(MB_STATUS_ARGUMENT, "center",
-                           "axis %d: centre %g lies outside a PSF of %g", i + 1,
+                           "axis %d: center %g lies outside a PSF of %g elements", i + 1,
                            p->center.values[i], extent);
         if (!tile && window + extent - 1 > (double)grid->dims[i])
             return mb_fail(MB_STATUS_SHAPE, "estimate",

@@ -34,7 +34,9 @@ static mb_status infer(const void *params, mb_spec *arrays)
     mb_shape expected = *grid;
     for (int i = 0; i <= last; i++)
         if (grid->dims[i] < 1)
-            return mb_fail(MB_STATUS_SHAPE, "grid", "axis %d is empty; a grid has a sample", i + 1);
+            return mb_fail(MB_STATUS_SHAPE, "grid",
+                           "axis %d is empty; a grid needs at least one element on each axis",
+                           i + 1);
     if (n < 1 || grid->dims[last] != mb_grid_pitch(n))
         return mb_fail(MB_STATUS_ARGUMENT, "n",
                        "rows of n = %lld samples have %lld elements, not %lld", (long long)n,

@@ -34,18 +34,13 @@ static mb_status infer(const void *params, mb_spec *arrays)
     const mb_embed_params *p = params;
     const mb_shape *a = &arrays[MB_EMBED_A].shape;
     mb_spec result = {true, MB_F32, *a};
-    if (p->size.count != a->rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "size", "size has %lld numbers; the image has %d axes",
-                       (long long)p->size.count, a->rank);
-    if (p->before.count != 0 && p->before.count != a->rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "before",
-                       "before has %lld numbers; the image has %d axes", (long long)p->before.count,
-                       a->rank);
+    MB_TRY(mb_check_axes("size", &p->size, a->rank, false));
+    MB_TRY(mb_check_whole("size", &p->size));
+    if (p->before.count)
+        MB_TRY(mb_check_axes("before", &p->before, a->rank, false));
+    MB_TRY(mb_check_whole("before", &p->before));
     for (int i = 0; i < a->rank; i++) {
         double size = p->size.values[i], before = p->before.count ? p->before.values[i] : 0;
-        if (size != floor(size) || before != floor(before))
-            return mb_fail(MB_STATUS_ARGUMENT, size != floor(size) ? "size" : "before",
-                           "element %d is not a whole number", i + 1);
         if (a->dims[i] < 1)
             return mb_fail(MB_STATUS_SHAPE, "a", "axis %d is empty", i + 1);
         if (before + (double)a->dims[i] > size)

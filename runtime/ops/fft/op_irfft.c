@@ -33,7 +33,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
     MB_TRY(mb_trailing_check(shape, p->axes));
     if (n < 1 || n / 2 + 1 != m)
         return mb_fail(MB_STATUS_ARGUMENT, "n",
-                       "a spectrum of %lld is that of n = %lld or %lld, not %lld", (long long)m,
+                       "a last extent of %lld belongs to n = %lld or %lld, not %lld", (long long)m,
                        (long long)(2 * m - 2), (long long)(2 * m - 1), (long long)n);
     result.shape.dims[shape->rank - 1] = p->in_place ? 2 * m : n;
     arrays[MB_IRFFT_RESULT] = result;
@@ -61,8 +61,8 @@ static mb_status run_host(const mb_op_call *call)
     void *copy = call->slots[MB_IRFFT_COPY];
     if (p->in_place != (a->data == result->data))
         return mb_fail(MB_STATUS_ARGUMENT, "in_place",
-                       p->in_place ? "in_place needs out = the memory of a, seen as real numbers"
-                                   : "out is the memory of a: say in_place = true");
+                       p->in_place ? "in_place needs out = the memory of a, viewed as real numbers"
+                                   : "out is the memory of a; give in_place = true");
     if (copy)
         memcpy(copy, a->data, mb_array_bytes(a));
     MB_TRY(mb_fft_exec(call->device, call->ffts[MB_IRFFT_FFT], copy ? copy : a->data, result->data,

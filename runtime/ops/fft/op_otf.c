@@ -33,19 +33,13 @@ static mb_status infer(const void *params, mb_spec *arrays)
     const mb_otf_params *p = params;
     const mb_shape *psf = &arrays[MB_OTF_PSF].shape;
     mb_spec result = {true, MB_C64, *psf};
-    if (p->size.count != psf->rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "size", "size has %lld numbers; psf has %d axes",
-                       (long long)p->size.count, psf->rank);
-    if (p->center.count != 0 && p->center.count != psf->rank)
-        return mb_fail(MB_STATUS_ARGUMENT, "center", "center has %lld numbers; psf has %d axes",
-                       (long long)p->center.count, psf->rank);
+    MB_TRY(mb_check_axes("size", &p->size, psf->rank, false));
+    MB_TRY(mb_check_whole("size", &p->size));
+    if (p->center.count)
+        MB_TRY(mb_check_axes("center", &p->center, psf->rank, false));
     for (int i = 0; i < psf->rank; i++) {
         if (psf->dims[i] < 1)
             return mb_fail(MB_STATUS_SHAPE, "psf", "axis %d of psf is empty", i + 1);
-        if (p->size.values[i] != floor(p->size.values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, "size",
-                           "element %d of size is %g; it must be a whole number", i + 1,
-                           p->size.values[i]);
         result.shape.dims[i] = (int64_t)p->size.values[i];
     }
     result.shape.dims[psf->rank - 1] = result.shape.dims[psf->rank - 1] / 2 + 1;

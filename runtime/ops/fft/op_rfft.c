@@ -31,7 +31,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
     MB_TRY(mb_trailing_check(shape, p->axes));
     if (!p->in_place && p->n != 0 && p->n != last)
         return mb_fail(MB_STATUS_ARGUMENT, "n",
-                       "n is for in_place; here it is the last extent, %lld", (long long)last);
+                       "n needs in_place; without in_place it is the last extent, %lld",
+                       (long long)last);
     if (n < 1 || (p->in_place && 2 * (n / 2 + 1) != last))
         return mb_fail(MB_STATUS_ARGUMENT, "n",
                        "in_place, n = %lld samples need a last extent of %lld, not %lld",
@@ -58,8 +59,8 @@ static mb_status run_host(const mb_op_call *call)
     mb_array *result = call->arrays[MB_RFFT_RESULT];
     if (p->in_place != (a->data == result->data))
         return mb_fail(MB_STATUS_ARGUMENT, "in_place",
-                       p->in_place ? "in_place needs out = the memory of a, seen as complex rows"
-                                   : "out is the memory of a: say in_place = true");
+                       p->in_place ? "in_place needs out = the memory of a, viewed as complex rows"
+                                   : "out is the memory of a; give in_place = true");
     return mb_fft_exec(call->device, call->ffts[MB_RFFT_FFT], a->data, result->data,
                        call->slots[MB_RFFT_WORK]);
 }

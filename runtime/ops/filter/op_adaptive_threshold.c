@@ -38,8 +38,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
     MB_TRY(mb_separable_check("size", &p->size, &p->axes, shape->rank));
     for (int64_t i = 0; i < p->size.count; i++)
         if (fmod(p->size.values[i], 2) != 1)
-            return mb_fail(MB_STATUS_ARGUMENT, "size",
-                           "element %lld of size is %g; a neighbourhood has an odd extent",
+            return mb_fail(MB_STATUS_ARGUMENT, "size", "element %lld of size is %g; it must be odd",
                            (long long)i + 1, p->size.values[i]);
     arrays[MB_ADAPTIVE_THRESHOLD_RESULT] = (mb_spec){true, MB_U8, *shape};
     return MB_STATUS_OK;

@@ -27,11 +27,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
     const mb_box_filter_params *p = params;
     const mb_shape *shape = &arrays[MB_BOX_FILTER_A].shape;
     MB_TRY(mb_separable_check("size", &p->size, &p->axes, shape->rank));
-    for (int64_t i = 0; i < p->size.count; i++)
-        if (p->size.values[i] != floor(p->size.values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, "size",
-                           "element %lld of size is %g; it must be a whole number",
-                           (long long)i + 1, p->size.values[i]);
+    MB_TRY(mb_check_whole("size", &p->size));
     arrays[MB_BOX_FILTER_RESULT] = (mb_spec){true, MB_F32, *shape};
     return MB_STATUS_OK;
 }

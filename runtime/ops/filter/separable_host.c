@@ -30,11 +30,7 @@ mb_status mb_separable_check(const char *name, const mb_vector *numbers, const m
             return mb_fail(MB_STATUS_ARGUMENT, "axes", "axes names axis %d twice", (int)axis + 1);
         seen |= 1u << (int)axis;
     }
-    if (numbers->count != 1 && numbers->count != filtered)
-        return mb_fail(MB_STATUS_ARGUMENT, name,
-                       "%s has %lld numbers; give one, or one for each of the %lld axes", name,
-                       (long long)numbers->count, (long long)filtered);
-    return MB_STATUS_OK;
+    return mb_check_axes(name, numbers, filtered, true);
 }
 
 /* Floats of a thread's buffer. */

@@ -31,7 +31,8 @@ MB_BOTH static inline mb_ellipsoid mb_ellipsoid_at(const double *numbers, int64_
 static inline mb_status mb_ellipsoids_check(const mb_vector *vector)
 {
     if (vector->count % MB_ELLIPSOID_NUMBERS)
-        return mb_fail(MB_STATUS_ARGUMENT, "ellipsoids", "%lld numbers; each ellipsoid has %d",
+        return mb_fail(MB_STATUS_ARGUMENT, "ellipsoids",
+                       "ellipsoids has %lld numbers; each ellipsoid needs %d",
                        (long long)vector->count, MB_ELLIPSOID_NUMBERS);
     for (int64_t k = 0; vector->values && k < vector->count / MB_ELLIPSOID_NUMBERS; k++) {
         mb_ellipsoid e = mb_ellipsoid_at(vector->values, k);

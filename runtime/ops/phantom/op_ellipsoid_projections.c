@@ -34,7 +34,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
     const mb_ellipsoid_projections_params *p = params;
     MB_TRY(mb_ellipsoids_check(&p->ellipsoids));
     if (p->shifts.count && p->shifts.count != p->angles.count)
-        return mb_fail(MB_STATUS_SHAPE, "shifts", "%lld shifts for %lld angles",
+        return mb_fail(MB_STATUS_SHAPE, "shifts",
+                       "%lld shifts were given for %lld angles; give one each",
                        (long long)p->shifts.count, (long long)p->angles.count);
     arrays[0] = (mb_spec){true, MB_F32, {3, {p->angles.count, p->heights.count, p->cols}}};
     return MB_STATUS_OK;

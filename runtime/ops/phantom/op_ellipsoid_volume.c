@@ -23,7 +23,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
     const mb_ellipsoid_volume_params *p = params;
     MB_TRY(mb_ellipsoids_check(&p->ellipsoids));
     if (p->size.count < 1 || p->size.count > 2)
-        return mb_fail(MB_STATUS_ARGUMENT, "size", "%lld numbers; give ny, nx or one for both",
+        return mb_fail(MB_STATUS_ARGUMENT, "size",
+                       "size has %lld numbers; give {ny, nx}, or one for both",
                        (long long)p->size.count);
     int64_t ny = (int64_t)p->size.values[0], nx = (int64_t)p->size.values[p->size.count - 1];
     arrays[0] = (mb_spec){true, MB_F32, {3, {p->heights.count, ny, nx}}};

@@ -41,7 +41,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
     int64_t angles = shape->dims[shape->rank - 2], cols = shape->dims[shape->rank - 1];
     if (angles < 1 || cols < 1 || cols > 1 << 24)
         return mb_fail(MB_STATUS_SHAPE, "sino",
-                       "%lld angles of %lld columns: at least one angle and 1 to 2^24 columns",
+                       "the sinogram has %lld angles and %lld columns; it must have at least one "
+                       "angle and 1 to 2^24 columns",
                        (long long)angles, (long long)cols);
     MB_TRY(mb_parallel_check_count("angles", &p->angles, angles));
     MB_TRY(mb_parallel_check_count("shifts", &p->shifts, angles));

@@ -44,7 +44,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
     int64_t angles = shape->dims[shape->rank - 2], cols = shape->dims[shape->rank - 1];
     if (angles < 1 || angles > 1 << 20 || cols < 1 || cols > 1 << 20)
         return mb_fail(MB_STATUS_SHAPE, "sino",
-                       "%lld angles of %lld columns: 1 to 2^20 angles and columns are needed",
+                       "the sinogram has %lld angles and %lld columns; both must be 1 to 2^20",
                        (long long)angles, (long long)cols);
     MB_TRY(mb_parallel_check_count("angles", &p->angles, angles));
     MB_TRY(mb_parallel_check_count("shifts", &p->shifts, angles));

@@ -1,16 +1,6 @@
 /* See parallel_image.h. */
 #include "ops/tomography/parallel_image.h"
 
-static mb_status check_whole(const char *name, const mb_vector *vector)
-{
-    for (int64_t i = 0; i < vector->count; i++)
-        if (vector->values[i] != floor(vector->values[i]))
-            return mb_fail(MB_STATUS_ARGUMENT, name,
-                           "element %lld of %s is %g; it must be a whole number", (long long)i + 1,
-                           name, vector->values[i]);
-    return MB_STATUS_OK;
-}
-
 mb_status mb_parallel_check_count(const char *name, const mb_vector *vector, int64_t angles)
 {
     if (vector->count != 0 && vector->count != angles)
@@ -28,8 +18,8 @@ mb_status mb_parallel_check_image(const mb_vector *size, const mb_vector *roi)
     if (roi->count != 0 && roi->count != 4)
         return mb_fail(MB_STATUS_ARGUMENT, "roi", "roi has %lld numbers; give {y0, y1, x0, x1}",
                        (long long)roi->count);
-    MB_TRY(check_whole("size", size));
-    return check_whole("roi", roi);
+    MB_TRY(mb_check_whole("size", size));
+    return mb_check_whole("roi", roi);
 }
 
 mb_status mb_parallel_check_region(const mb_parallel_geometry *g)

@@ -6,7 +6,7 @@
 #ifndef MB_OPS_PARALLEL_IMAGE_H
 #define MB_OPS_PARALLEL_IMAGE_H
 
-#include "ops/op.h"
+#include "ops/op_args.h"
 #include "ops/tomography/parallel_geometry.h"
 
 /* One number for every angle of the sinogram, or none: angles, shifts, weights. */

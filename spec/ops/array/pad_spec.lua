@@ -96,8 +96,8 @@ describe("pad", function()
         local a <close> = mb.zeros { 2, 3 }
         for pattern, options in pairs {
             ["cannot be padded to 2; crop"] = { shape = { 4, 2 } },
-            ["one or the other"] = { shape = 4, after = 1 },
-            ["where goes with shape"] = { where = "end" },
+            ["give either shape, or before and after"] = { shape = 4, after = 1 },
+            ["where needs shape; give shape or leave out where"] = { where = "end" },
             ["whole number"] = { shape = 4.5 },
             ["not from"] = { shape = 4, mode = "custom", cols_index = { 1 } },
         } do

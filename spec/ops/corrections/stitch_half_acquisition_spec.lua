@@ -77,7 +77,7 @@ describe("stitch_half_acquisition", function()
         end
         refused("center", "outside", 21)
         refused("center", "outside", -0.5)
-        refused("half", "9 angles", 15, { half = 9 })
+        refused("half", "half is 9", 15, { half = 9 })
         mb.stitch_half_acquisition(scan, 11):release()
     end)
 

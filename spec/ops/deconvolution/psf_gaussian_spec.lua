@@ -22,6 +22,6 @@ describe("psf_gaussian", function()
 
     it("explains wrong arguments", function()
         assert.matches("sigma", (helper.failure(mb.psf_gaussian, { 5, 5 }, { 1, 2, 3 })))
-        assert.matches("axes", (helper.failure(mb.psf_gaussian, { 5, 5, 5, 5 }, 1)))
+        assert.matches("give one to three", (helper.failure(mb.psf_gaussian, { 5, 5, 5, 5 }, 1)))
     end)
 end)

@@ -41,7 +41,8 @@ describe("residual", function()
         local small <close> = mb.ones { 4, 5 }
         assert.matches("rows have 7 elements; padded rows have",
             (helper.failure(mb.residual, odd, small)))
-        assert.matches("axis 1: an image of 5", (helper.failure(mb.residual, grid, image)))
+        assert.matches("axis 1: the image has 5 elements",
+            (helper.failure(mb.residual, grid, image)))
         assert.matches("axes", (helper.failure(mb.residual, grid, line)))
     end)
 end)

@@ -238,12 +238,12 @@ describe("rl_step", function()
     it("says what does not fit", function()
         local all = problem({ 6, 8 }, { 5, 7 }, { 3, 3 }, {})
         local work <close> = mb.embed(all.estimate, { 6, 8 })
-        assert.matches("padded rows of the estimate's grid are",
+        assert.matches("work must have the padded rows of the estimate's grid, 6 x 10",
             (helper.failure(mb.rl_step, all.estimate, all.estimate, all.otf, all.image)))
         assert.matches("the half spectrum of this grid is",
             (helper.failure(mb.rl_step, all.estimate, work, all.otf:view({ 1, 5 }, mb.all),
                 all.image)))
-        assert.matches("axis 2: an image of 20 on a grid of",
+        assert.matches("axis 2: the image has 20 elements and the grid has",
             (helper.failure(mb.rl_step, all.estimate, work, all.otf, mb.zeros { 5, 20 })))
         release(all)
     end)
