@@ -382,6 +382,23 @@ per_config(buildoptions, compile_flags)
 per_config(linkoptions, link_flags)
 
 -- ---------------------------------------------------------------------------------------------
+-- libmoonbeam: the C API (runtime/moonbeam.h) as a shared library. It exports the API alone: what
+-- comes from the archive of the runtime is hidden.
+
+start_project("libmoonbeam", "SharedLib", "lib", sorted_files("runtime/*.c"), c_flags)
+targetprefix ""
+targetname "libmoonbeam"
+targetextension ".so"
+includedirs { "runtime" }
+links(shared_openmp)
+linkoptions {
+    "-fopenmp", "-Wl,--as-needed", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-Wl,--exclude-libs,ALL",
+    "-Wl,-soname,libmoonbeam.so",
+}
+per_config(buildoptions, compile_flags)
+per_config(linkoptions, link_flags)
+
+-- ---------------------------------------------------------------------------------------------
 -- moonbeam_cuda: the CUDA backend, a plug-in beside the program. Compiled by nvcc, but linked by
 -- gcc: with exceptions off nothing needs libstdc++, and the CUDA runtime is static. libcuda and
 -- libcufft are found at run time, so they must not be linked.

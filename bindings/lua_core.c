@@ -12,9 +12,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* Loaded as core.so by a stock lua, the plug-in is not beside the program but beside us:
-** lib/moonbeam/../../bin. */
+/* Where a stock lua has loaded core.so, the plug-in is beside core.so in an installed module, and in
+** ../../bin in the build tree. */
 static void find_plugin(void)
 {
     Dl_info facts;
@@ -25,9 +26,11 @@ static void find_plugin(void)
         return;
     char *slash = strrchr(name, '/');
     if (slash == NULL || strcmp(slash, "/core.so") != 0 ||
-        (size_t)(slash - name) + sizeof tail > sizeof name)
+        (size_t)(slash - name) + sizeof "/moonbeam_cuda.so" > sizeof name)
         return; /* inside the interpreter, whose main has said where the plug-in is */
-    strcpy(slash, tail);
+    strcpy(slash, "/moonbeam_cuda.so");
+    const bool beside = access(name, R_OK) == 0;
+    strcpy(slash, beside ? "" : tail);
     mb_device_set_plugin_folder(name);
 }
 

@@ -3,7 +3,7 @@
 ** more options, and with recipes that are run by name. The prompt itself is written in Lua
 ** (moonbeam/internal/repl.lua).
 */
-#include "main.h"
+#include "program.h"
 #include "call/lua_error.h"
 #include "files/h5/h5probe.h"
 #include "lua_core.h"
@@ -16,10 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-const char *mbm_program = "moonbeam";
-int mbm_exit_status = EXIT_SUCCESS;
-int mbm_failure_status = EXIT_FAILURE;
 
 /* arg: the script is arg[0], what comes before it has negative indices. */
 static void set_arg(lua_State *L, char **argv, int argc, int script)

@@ -4,7 +4,7 @@
 ** and libraries in their order.
 */
 #define _GNU_SOURCE
-#include "main.h"
+#include "program.h"
 #include "lua_core.h"
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 ** Everything here is set up once, by the main thread, before any Lua code runs.
 */
 #define _GNU_SOURCE
-#include "main.h"
+#include "program.h"
 #include "program/lua_print.h"
 #include "files/h5/h5probe.h"
 #include "files/target.h"
@@ -14,6 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+const char *mbm_program = "moonbeam";
+int mbm_exit_status = EXIT_SUCCESS;
+int mbm_failure_status = EXIT_FAILURE;
 
 /* ---- threads ---- */
 

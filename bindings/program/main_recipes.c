@@ -4,7 +4,7 @@
 ** in the source tree above a program that was built there.
 */
 #define _GNU_SOURCE
-#include "main.h"
+#include "program.h"
 #include "device/device.h"
 #include <limits.h>
 #include <stdio.h>

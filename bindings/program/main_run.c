@@ -2,7 +2,7 @@
 ** Running Lua code for the command line: statements, libraries, scripts, the prompt, and scripts
 ** that are planned or recorded. Every function reports its own failure on the standard error.
 */
-#include "main.h"
+#include "program.h"
 #include "call/lua_table.h"
 #include "program/lua_interrupt.h"
 #include <stdio.h>

@@ -2,20 +2,12 @@
 ** What the files of the program share: the command line, where its files are, running Lua code, and
 ** what the program does for itself as a process.
 */
-#ifndef MB_BINDINGS_MAIN_H
-#define MB_BINDINGS_MAIN_H
+#ifndef MB_BINDINGS_PROGRAM_H
+#define MB_BINDINGS_PROGRAM_H
 
 #include <lauxlib.h>
 #include <lua.h>
 #include <stdbool.h>
-
-/*
-** main.c
-*/
-
-extern const char *mbm_program; /* the name for messages: argv[0] */
-extern int mbm_exit_status;     /* the status of a program that ran as it should */
-extern int mbm_failure_status;  /* the status after a failure that has been reported */
 
 /*
 ** main_options.c: the command line
@@ -83,6 +75,10 @@ int mbm_report(lua_State *L, int status);
 /*
 ** main_process.c: the program as a process
 */
+
+extern const char *mbm_program; /* the name for messages: argv[0] */
+extern int mbm_exit_status;     /* the status of a program that ran as it should */
+extern int mbm_failure_status;  /* the status after a failure that has been reported */
 
 /* Sets up standard streams, signals and the environment. Called once, first. */
 void mbm_prepare_process(void);
