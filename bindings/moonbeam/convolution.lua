@@ -100,6 +100,7 @@ function convolution.layout(shape, kernel, center, options)
     return layout
 end
 
+-- The product of a list of numbers.
 local function product(values)
     arguments.list(values, "convolution.product", "values", "what is multiplied")
     local result = 1

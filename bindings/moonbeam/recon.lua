@@ -253,7 +253,6 @@ function recon.settle(scan, plan, found)
     return plan, found
 end
 
---- Text of a plan, for people.
 recon.describe = scan_plan.describe
 
 --- `recon.check_bytes(what, bytes, promised)`: says loudly, on the standard error, that a promise

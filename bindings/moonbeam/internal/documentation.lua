@@ -6,7 +6,7 @@ local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local modules = require "moonbeam.internal.modules"
 local op = require "moonbeam.op"
-require "moonbeam.internal.natives"
+local natives = require "moonbeam.internal.natives"
 
 local documentation = {}
 
@@ -284,6 +284,50 @@ function documentation.members(name)
         end
     end
     table.sort(list, function(a, b) return a.name < b.name end)
+    return list
+end
+
+--- Properties of userdata by type: lists of entries.
+documentation.fields = natives.fields
+
+-- What is said of a function that two modules have by the name of one of them.
+local function alias_of(f, key)
+    for _, name in ipairs {"array", "device"} do
+        for member, function_of in pairs(require("moonbeam." .. name)) do
+            local record = function_of == f and documentation.of(f, name .. "." .. member)
+            if record then
+                record.name, record.call = key, record.call:gsub("^mb%.[%w_.]+", "mb." .. key)
+                return record
+            end
+        end
+    end
+end
+
+--- The functions of the module itself that are no operators, sorted: records.
+function documentation.root()
+    local mb, list, missing = require "moonbeam", {}, {}
+    for _, key in ipairs(sorted_keys(mb)) do
+        local f = rawget(mb, key)
+        if type(f) == "function" and not op.names[f] then
+            local record = documentation.of(f, key) or alias_of(f, key)
+            list[#list + 1] = record
+            missing[#missing + 1] = not record and "mb." .. key or nil
+        end
+    end
+    for _, name in ipairs(declared.natives()) do -- modules that can be called
+        list[#list + 1] = name:match("^%w+$") and documentation.of(name, name) or nil
+    end
+    table.sort(list, function(a, b) return a.name < b.name end)
+    return list, missing
+end
+
+--- The names of public functions and methods of which nothing is said, sorted.
+function documentation.missing()
+    local _, list = documentation.root()
+    for _, name in ipairs(documentation.modules()) do
+        local missing = documentation.members(name).missing
+        table.move(missing, 1, #missing, #list + 1, list)
+    end
     return list
 end
 

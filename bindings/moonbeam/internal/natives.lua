@@ -227,6 +227,12 @@ native "fft.library_bytes(device: device?)"
 native "plan(fn: callable, ...)"
 --- The ledger of fn(...) without running it: a row for each step.
 native "ledger.dry_run(fn: callable, ...)"
+--- Is a dry run going on?
+native "ledger.dry()"
+--- Calls fn(...), whose dry runs know the values that `observe` found.
+native "ledger.replay(finds: table, fn: callable, ...)"
+--- A carrier by itself: threads that move blocks between files and arrays.
+native "stream.carrier(options: table)"
 --- All steps as text; `limit` rows at most. `print` prints it.
 native("ledger:text(options)", list {"limit", "count", "rows at most", usual = "all"})
 --- Prints all steps.
@@ -369,3 +375,33 @@ native "system.sync_files(path: string)"
 native "system.sync_folder(path: string)"
 --- Columns of a terminal, or nil if the stream is none.
 native "system.terminal_width(stream: string?)"
+
+-- ---- the module itself ----
+
+--- Raises an error object with this code ("argument", "shape", "io", ...) and message. `fields` are
+-- op, arg, need, limit and others.
+native "raise(code: string, message: string, fields: table?)"
+--- An error object, as `raise` raises it.
+native "error(code: string, message: string, fields: table?)"
+--- Frees what Lua no longer refers to.
+native "collect()"
+
+-- ---- properties ----
+
+return {fields = {
+    array = list({"shape", "extents", "the extents"}, {"rank", "count", "the number of axes"},
+        {"dtype", "string", "the element type"}, {"bytes", "count", "what the elements take"},
+        {"elements", "count", "the number of elements"},
+        {"device", "device", "where the array is"},
+        {"strides", "extents", "elements from one to the next, by axis"},
+        {"contiguous", "boolean", "are the elements without gaps, in row-major order?"},
+        {"references", "count", "views and arrays of the same memory"},
+        {"pinned", "boolean", "is it pinned host memory?"},
+        {"released", "boolean", "is the memory free?"}),
+    device = list({"id", "string", "host, cuda:0, ..."}, {"name", "string", "the model"},
+        {"kind", "string", "host or cuda"}, {"total", "count", "bytes of memory"},
+        {"threads", "count", "threads of the host"},
+        {"capability", "count", "compute capability of a GPU, such as 90"},
+        {"planned", "boolean", "is it a GPU that is not here?"},
+        {"basis", "string", "what figures of a planned device rest on"}),
+}}

@@ -456,6 +456,7 @@ end
 
 -- ---- text ----
 
+--- Text of a plan, for people.
 function scan_plan.describe(plan)
     local bytes = mb.device.format_bytes
     local half = plan.settings.half_acquisition and not plan.exact and "at most " or ""

@@ -1,0 +1,2387 @@
+---@meta moonbeam
+-- Written by scripts/document.lua from the sources.
+
+---@class moonbeam
+local mb = {}
+
+mb.array = {}
+mb.convolution = {}
+mb.deconv = {}
+mb.device = {}
+mb.fft = {}
+mb.h5 = {}
+mb.help = {}
+mb.images = {}
+mb.ledger = {}
+mb.mem = {}
+mb.metrics = {}
+mb.npy = {}
+mb.op = {}
+mb.phantom = {}
+mb.picture = {}
+mb.plan = {}
+mb.pool = {}
+mb.progress = {}
+mb.psf = {}
+mb.recon = {}
+mb.result = {}
+mb.scan = {}
+mb.stream = {}
+mb.system = {}
+mb.tiff = {}
+mb.tiled_deconv = {}
+mb.tiles = {}
+mb.tomo = {}
+mb.view = {}
+mb.volumes = {}
+
+---first, first + step, ...
+---@param ... any 
+function mb.arange(...) end
+
+---mb.bound(bound, fn, ...): what fn(...) returns; in a dry run, where fn may ask for values that do not exist, the bound.
+---@param bound any 
+---@param fn function 
+function mb.bound(bound, fn) end
+
+---Frees what Lua no longer refers to.
+function mb.collect() end
+
+---The device that is used where none is named; sets it when given.
+---@param id? moonbeam.device|string 
+function mb.default_device(id) end
+
+---The ids of the devices there are.
+function mb.devices() end
+
+---mb.dry_run(fn, ...): the ledger that mb.ledger(fn, ...) would give, without running.
+---@param fn function 
+function mb.dry_run(fn) end
+
+---@class moonbeam.options.empty
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field pinned? any true or a device: host memory that carriers move without a copy
+
+---An array with elements of no defined value.
+---@param shape integer[] 
+---@param options? moonbeam.options.empty
+function mb.empty(shape, options) end
+
+---An error object, as `raise` raises it.
+---@param code string 
+---@param message string 
+---@param fields? table 
+function mb.error(code, message, fields) end
+
+---@class moonbeam.options.from_string
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field pinned? any true or a device: host memory that carriers move without a copy
+
+---An array from its raw elements, last axis fastest.
+---@param bytes string 
+---@param shape integer[] 
+---@param options? moonbeam.options.from_string
+function mb.from_string(bytes, shape, options) end
+
+---An array of this shape with every element equal to value.
+---@param shape any 
+---@param value any 
+---@param options any 
+function mb.full(shape, value, options) end
+
+---The rows in which two ledgers differ: a list of {step, a, b}, where a or b is nil beyond the end of one.
+---@param a moonbeam.ledger 
+---@param b moonbeam.ledger 
+function mb.ledger_diff(a, b) end
+
+---n values from first to last, both included.
+---@param first any 
+---@param last any 
+---@param n any 
+---@param options any 
+function mb.linspace(first, last, n, options) end
+
+---@class moonbeam.options.ones
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field pinned? any true or a device: host memory that carriers move without a copy
+
+---An array with every element 1.
+---@param shape integer[] 
+---@param options? moonbeam.options.ones
+function mb.ones(shape, options) end
+
+---Raises an error object with this code ("argument", "shape", "io", ...) and message.
+---@param code string 
+---@param message string 
+---@param fields? table 
+function mb.raise(code, message, fields) end
+
+---@class moonbeam.options.random
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field pinned? any true or a device: host memory that carriers move without a copy
+---@field seed? integer numbers of one seed are the same
+---@field low? number the least number
+---@field high? number the end of the numbers
+
+---Uniform random numbers in [low, high), the same on every device; integers in low to high.
+---@param shape integer[] 
+---@param options? moonbeam.options.random
+function mb.random(shape, options) end
+
+---@class moonbeam.options.zeros
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field pinned? any true or a device: host memory that carriers move without a copy
+
+---An array of zeros.
+---@param shape integer[] 
+---@param options? moonbeam.options.zeros
+function mb.zeros(shape, options) end
+
+---@class moonbeam.options.array_arange
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field pinned? any true or a device: host memory that carriers move without a copy
+
+---The numbers first, first + step, ...
+---@param first? number 
+---@param last number 
+---@param step? number 
+---@param options? moonbeam.options.array_arange
+function mb.array.arange(first, last, step, options) end
+
+---@class moonbeam.options.array_empty
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field pinned? any true or a device: host memory that carriers move without a copy
+
+---An array with elements of no defined value.
+---@param shape integer[] 
+---@param options? moonbeam.options.array_empty
+function mb.array.empty(shape, options) end
+
+---@class moonbeam.options.array_from_string
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field pinned? any true or a device: host memory that carriers move without a copy
+
+---An array from its raw elements, last axis fastest.
+---@param bytes string 
+---@param shape integer[] 
+---@param options? moonbeam.options.array_from_string
+function mb.array.from_string(bytes, shape, options) end
+
+---@class moonbeam.options.array_full
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field pinned? any true or a device: host memory that carriers move without a copy
+
+---An array with every element equal to a number.
+---@param shape integer[] 
+---@param value number 
+---@param options? moonbeam.options.array_full
+function mb.array.full(shape, value, options) end
+
+---Is the value an array?
+---@param value any 
+function mb.array.is_array(value) end
+
+---@class moonbeam.options.array_linspace
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field pinned? any true or a device: host memory that carriers move without a copy
+
+---Numbers at equal distances from first to last, both included.
+---@param first number 
+---@param last number 
+---@param n integer 
+---@param options? moonbeam.options.array_linspace
+function mb.array.linspace(first, last, n, options) end
+
+---@class moonbeam.options.array_ones
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field pinned? any true or a device: host memory that carriers move without a copy
+
+---An array with every element 1.
+---@param shape integer[] 
+---@param options? moonbeam.options.array_ones
+function mb.array.ones(shape, options) end
+
+---@class moonbeam.options.array_random
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field pinned? any true or a device: host memory that carriers move without a copy
+---@field seed? integer numbers of one seed are the same
+---@field low? number the least number
+---@field high? number the end of the numbers
+
+---Uniform random numbers in [low, high), the same on every device; integers in low to high.
+---@param shape integer[] 
+---@param options? moonbeam.options.array_random
+function mb.array.random(shape, options) end
+
+---@class moonbeam.options.array_zeros
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field pinned? any true or a device: host memory that carriers move without a copy
+
+---An array of zeros.
+---@param shape integer[] 
+---@param options? moonbeam.options.array_zeros
+function mb.array.zeros(shape, options) end
+
+---@class moonbeam.array
+---@field shape integer[] the extents
+---@field rank integer the number of axes
+---@field dtype string the element type
+---@field bytes integer what the elements take
+---@field elements integer the number of elements
+---@field device moonbeam.device|string where the array is
+---@field strides integer[] elements from one to the next, by axis
+---@field contiguous boolean are the elements without gaps, in row-major order?
+---@field references integer views and arrays of the same memory
+---@field pinned boolean is it pinned host memory?
+---@field released boolean is the memory free?
+local array = {}
+
+---@class moonbeam.options.array_abs
+---@field out? moonbeam.array the array for the result
+
+---The function of every element, as a new array; an option `out` names the destination.
+---@param options? moonbeam.options.array_abs
+function array:abs(options) end
+
+---A view with axes of extent 1 repeated, as arithmetic does by itself.
+---@param shape integer[] 
+function array:broadcast_to(shape) end
+
+---@class moonbeam.options.array_cast
+---@field scale? number factor applied to every value before the offset
+---@field offset? number added after scaling (to the real part)
+
+---A copy with another element type: value * scale + offset.
+---@param dtype string 
+---@param options? moonbeam.options.array_cast
+function array:cast(dtype, options) end
+
+---A dense copy on the same device.
+function array:copy() end
+
+---The array itself if it is dense, otherwise a dense copy.
+function array:dense() end
+
+---@class moonbeam.options.array_exp
+---@field out? moonbeam.array the array for the result
+
+---The function of every element, as a new array; an option `out` names the destination.
+---@param options? moonbeam.options.array_exp
+function array:exp(options) end
+
+---Sets every element, in place.
+---@param value number 
+---@param imag? number 
+function array:fill(value, imag) end
+
+---One element as a number, a complex one as two numbers.
+---@param index integer 
+---@param ... any 
+function array:item(index, ...) end
+
+---@class moonbeam.options.array_log
+---@field out? moonbeam.array the array for the result
+
+---The function of every element, as a new array; an option `out` names the destination.
+---@param options? moonbeam.options.array_log
+function array:log(options) end
+
+---Reduces all elements to a number, or one axis: an f64 array without that axis.
+---@param axis? integer 
+function array:max(axis) end
+
+---Reduces all elements to a number, or one axis: an f64 array without that axis.
+---@param axis? integer 
+function array:mean(axis) end
+
+---Reduces all elements to a number, or one axis: an f64 array without that axis.
+---@param axis? integer 
+function array:min(axis) end
+
+---Reduces all elements to a number, or one axis: an f64 array without that axis.
+---@param axis? integer 
+function array:norm(axis) end
+
+---Do two arrays share a byte?
+---@param other moonbeam.array 
+function array:overlaps(other) end
+
+---A view with the axes in another order.
+---@param axis integer 
+---@param ... any 
+function array:permute(axis, ...) end
+
+---@class moonbeam.options.array_reciprocal
+---@field out? moonbeam.array the array for the result
+
+---The function of every element, as a new array; an option `out` names the destination.
+---@param options? moonbeam.options.array_reciprocal
+function array:reciprocal(options) end
+
+---A view of the same bytes as other elements, along a dense last axis: pairs of f32 as c64.
+---@param dtype string 
+function array:reinterpret(dtype) end
+
+---Frees the memory at once; `local a <close> = ...` does it when the scope ends.
+function array:release() end
+
+---A view of the same elements with other extents; one extent may be -1.
+---@param shape integer[] 
+function array:reshape(shape) end
+
+---Views along axis 1, for a loop: `for i, slice in a:slices() do`.
+function array:slices() end
+
+---@class moonbeam.options.array_sqrt
+---@field out? moonbeam.array the array for the result
+
+---The function of every element, as a new array; an option `out` names the destination.
+---@param options? moonbeam.options.array_sqrt
+function array:sqrt(options) end
+
+---@class moonbeam.options.array_square
+---@field out? moonbeam.array the array for the result
+
+---The function of every element, as a new array; an option `out` names the destination.
+---@param options? moonbeam.options.array_square
+function array:square(options) end
+
+---Reduces all elements to a number, or one axis: an f64 array without that axis.
+---@param axis? integer 
+function array:sum(axis) end
+
+---A dense copy on a device, also if the array is there already.
+---@param device moonbeam.device|string 
+function array:to(device) end
+
+---The raw elements in row-major order, as a string.
+function array:to_string() end
+
+---The elements as nested tables; complex elements are {re, im}.
+function array:to_table() end
+
+---A view with the last two axes exchanged.
+function array:transpose() end
+
+---A view of a part, in the same memory: one range for each axis, the whole axis if left out.
+---@param range any 
+---@param ... any 
+function array:view(range, ...) end
+
+---Grid := H grid (or its adjoint), in the grid's own memory.
+---@param grid moonbeam.array 
+---@param otf moonbeam.array 
+---@param n integer 
+function mb.convolution.apply(grid, otf, n) end
+
+---Convolves an image (u8, u16 or f32; one to three axes) with a PSF.
+---@param image any 
+---@param psf any 
+---@param options any 
+function mb.convolution.convolve(image, psf, options) end
+
+---The adjoint of convolve with the same centre, and scipy.signal.correlate for modes full and valid (for mode same with an even PSF, SciPy's centre is k / 2: center = "fft").
+---@param image any 
+---@param psf any 
+---@param options any 
+function mb.convolution.correlate(image, psf, options) end
+
+---The in-place grid as a spectrum (a view of the same memory).
+---@param grid moonbeam.array 
+---@param n integer 
+function mb.convolution.forward(grid, n) end
+
+---What a convolution looks like before any memory is taken: extents only.
+---@param shape integer[] 
+---@param kernel integer[] 
+---@param center table 
+function mb.convolution.layout(shape, kernel, center) end
+
+---The product of a list of numbers.
+---@param values any 
+function mb.convolution.product(values) end
+
+---Ranges for a:view from 0-based firsts and extents.
+---@param first integer[] 
+---@param shape integer[] 
+function mb.convolution.ranges(first, shape) end
+
+---The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in: what convolve makes and accepts as option `otf`.
+---@param psf moonbeam.array 
+---@param grid integer[] 
+function mb.convolution.transfer(psf, grid) end
+
+---gradient_consensus(image, psf [, options]): image of photon counts (u8, u16 or f32; subtract the offset and divide by the gain before).
+---@param image any 
+---@param psf any 
+---@param options any 
+function mb.deconv.gradient_consensus(image, psf, options) end
+
+---Landweber iteration with positivity: x := max(x + step H'(y - H x), 0).
+---@param image any 
+---@param psf any 
+---@param options any 
+---@return any # the estimate and a report as richardson_lucy does; metrics are residual (root mean squared y - H x over the image, before the iteration), flux and change. Options: iterations (default 50), step (0 to 2, default 1: the largest eigenvalue of H'H is at most 1), positive (default true), boundary, center, normalise, size, otf, start, weights, metrics, on_iteration, tolerance as for richardson_lucy.
+function mb.deconv.landweber(image, psf, options) end
+
+---The grid of a deconvolution without running it: deconv.layout(image shape, PSF, {boundary, center, size}).
+---@param shape any 
+---@param psf any 
+---@param options any 
+function mb.deconv.layout(shape, psf, options) end
+
+---Richardson-Lucy: maximum likelihood for Poisson noise.
+---@param image any 
+---@param psf any 
+---@param options any 
+function mb.deconv.richardson_lucy(image, psf, options) end
+
+---Tikhonov regularisation: least squares with lambda |L x|^2; L is the Laplacian (default: the regularised inverse filter) or the identity: option operator.
+---@param image any 
+---@param psf any 
+---@param options any 
+function mb.deconv.tikhonov(image, psf, options) end
+
+---The transfer function for a deconvolution: option `otf` of richardson_lucy and landweber, for many images of one shape.
+---@param psf any 
+---@param shape any 
+---@param options any 
+function mb.deconv.transfer(psf, shape, options) end
+
+---Wiener filter with a constant ratio of noise power to signal power, `lambda` (default 1e-3).
+---@param image any 
+---@param psf any 
+---@param options any 
+---@return any # f32. As for the other methods, an image with values that are not finite is an error (argument); to know that, the result's first value is waited for. Options: lambda, boundary (default "reflect"), center, normalise, size, out.
+function mb.deconv.wiener(image, psf, options) end
+
+---A size as a number: "8G" is 8e9 bytes, "8Gi" is 8 * 2^30.
+---@param size integer|string 
+function mb.device.bytes(size) end
+
+---Why there is no CUDA device, or nil if there is one.
+function mb.device.cuda_problem() end
+
+---The device that is used where none is named; sets it when given.
+---@param id? moonbeam.device|string 
+function mb.device.default(id) end
+
+---Is a dry run going on?
+function mb.device.dry() end
+
+---A number of bytes as text: 1342177280 is "1.25 GiB".
+---@param bytes integer 
+function mb.device.format_bytes(bytes) end
+
+---The ids of the devices there are.
+function mb.device.list() end
+
+---@class moonbeam.options.device_open
+---@field budget? integer|string limit on live bytes
+
+---Opens a device by its id, as `mb.device`, without "auto".
+---@param id string 
+---@param options? moonbeam.options.device_open
+function mb.device.open(id, options) end
+
+---The devices in use so far.
+function mb.device.opened() end
+
+---The ids of devices that can be planned for without having them.
+function mb.device.planned() end
+
+---@class moonbeam.device
+---@field id string host, cuda:0, ...
+---@field name string the model
+---@field kind string host or cuda
+---@field total integer bytes of memory
+---@field threads integer threads of the host
+---@field capability integer compute capability of a GPU, such as 90
+---@field planned boolean is it a GPU that is not here?
+---@field basis string what figures of a planned device rest on
+local device = {}
+
+---The limit on live bytes; sets it when given.
+---@param bytes? integer|string 
+function device:budget(bytes) end
+
+---Free and total bytes, as the system or the driver reports them.
+function device:memory() end
+
+---Bytes that the backend holds outside the pool: on the device, and pinned on the host.
+function device:overhead() end
+
+---Pinned host memory in use, its peak and its limit; sets the limit when given.
+---@param limit? integer|string 
+function device:pinned(limit) end
+
+---Waits for the queued work.
+function device:sync() end
+
+---Forgets idle plans, oldest first, but `keep` of them.
+---@param device? moonbeam.device|string 
+---@param keep? integer 
+function mb.fft.drop(device, keep) end
+
+---Complex transform over named axes (default all): fft.fftn(a [, {axes =}]).
+---@param a moonbeam.array 
+function mb.fft.fftn(a) end
+
+---Brings element 1 (the zero frequency) to the middle, n/2 (rounded down) elements on: fft.fftshift(a [, {axes =, out =}]).
+---@param a moonbeam.array 
+function mb.fft.fftshift(a) end
+
+---good_grid(least [, {device =, given =}]): extents >= least (a list of one to three) for a real transform over all axes.
+---@param least any 
+---@param options any 
+function mb.fft.good_grid(least, options) end
+
+---good_size(n [, {device =, axis =, explain =}]): the size >= n that is best for a transform on the device (default: the default device): even, with no prime factor above 7.
+---@param n any 
+---@param options any 
+function mb.fft.good_size(n, options) end
+
+---Its inverse, divided by the number of points unless normalise = false: fft.ifftn(a [, {axes =, normalise =}]).
+---@param a moonbeam.array 
+function mb.fft.ifftn(a) end
+
+---Undoes fftshift, for odd extents too.
+---@param a moonbeam.array 
+function mb.fft.ifftshift(a) end
+
+---Its inverse: fft.irfftn(a [, {axes =, n =, normalise =}]).
+---@param a moonbeam.array 
+function mb.fft.irfftn(a) end
+
+---Name and version of the library that makes the transforms.
+---@param device? moonbeam.device|string 
+function mb.fft.library(device) end
+
+---Bytes that the library holds for plans.
+---@param device? moonbeam.device|string 
+function mb.fft.library_bytes(device) end
+
+---What the plan cache holds: count and bytes.
+---@param device? moonbeam.device|string 
+function mb.fft.plans(device) end
+
+---Real-to-complex transform: fft.rfftn(a [, {axes =}]).
+---@param a moonbeam.array 
+function mb.fft.rfftn(a) end
+
+---@class moonbeam.options.fft_work
+---@field device? moonbeam.device|string where the array is made
+---@field batch? integer transforms at a time
+---@field in_place? boolean in the memory of its input
+
+---The bytes of the work area that a transform takes, and who says so.
+---@param kind string 
+---@param dims integer[] 
+---@param options? moonbeam.options.fft_work
+function mb.fft.work(kind, dims, options) end
+
+---@class moonbeam.options.h5_create
+---@field overwrite? boolean replace an existing file
+
+---A new HDF5 file, which gets its name by `file:finish()`.
+---@param path string 
+---@param options? moonbeam.options.h5_create
+function mb.h5.create(path, options) end
+
+---@class moonbeam.h5.dataset
+local h5_dataset = {}
+
+---Closes the dataset.
+function h5_dataset:close() end
+
+---Indices of axis 1 that were never written, a list of {first, last}, and why.
+function h5_dataset:missing() end
+
+---@class moonbeam.options.h5_dataset_read
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field out? moonbeam.array the array for the result
+
+---Reads the dataset, or a part of it.
+---@param ... any 
+function h5_dataset:read(...) end
+
+---Writes an array into a part of the dataset.
+---@param array moonbeam.array 
+---@param ... any 
+function h5_dataset:write(array, ...) end
+
+---@class moonbeam.options.h5_open
+---@field mode? "r"|"r+" r: read; r+: also write
+---@field allow_external? boolean read data that the file refers to outside its own folder
+---@field allow_missing? boolean read data with parts that were never written
+
+---Opens an HDF5 file.
+---@param path string 
+---@param options? moonbeam.options.h5_open
+function mb.h5.open(path, options) end
+
+---A file without a name, which is gone when it is closed.
+---@param folder string 
+function mb.h5.scratch(folder) end
+
+---@class moonbeam.h5
+local h5 = {}
+
+---An attribute of an object, or nil.
+---@param path string 
+---@param name string 
+function h5:attribute(path, name) end
+
+---All attributes of an object, by name.
+---@param path string 
+function h5:attributes(path) end
+
+---Closes the file; what was created and not finished leaves nothing.
+function h5:close() end
+
+---@class moonbeam.options.h5_create_dataset
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field shape? integer[] its extents
+---@field chunks? integer[] extents of a chunk
+---@field deflate? integer compression, 0 to 9
+---@field sparse? boolean parts that are never written take no space
+---@field attributes? table by name
+
+---Makes a dataset to be written in parts.
+---@param path string 
+---@param options? moonbeam.options.h5_create_dataset
+function h5:create_dataset(path, options) end
+
+---@class moonbeam.options.h5_create_virtual
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field shape? integer[] its extents
+---@field sources? table a list of {file =, path =, first =, last =}
+---@field attributes? table by name
+
+---Makes a dataset that shows datasets of other files as one: each source is indices first to last of axis 1.
+---@param path string 
+---@param options? moonbeam.options.h5_create_virtual
+function h5:create_virtual(path, options) end
+
+---A dataset of the file, to be read or written in parts.
+---@param path string 
+function h5:dataset(path) end
+
+---Is there an object of that path?
+---@param path string 
+function h5:exists(path) end
+
+---@class moonbeam.options.h5_finish
+---@field sync? boolean wait for the disk
+---@field hold? boolean keep what the file replaced until close; returns its name
+
+---Completes a created file and gives it its name; `marker` is the path of its completion time.
+---@param marker? string 
+---@param options? moonbeam.options.h5_finish
+function h5:finish(marker, options) end
+
+---Makes a group, and those above it, with an NX_class.
+---@param path string 
+---@param nxclass? string 
+function h5:group(path, nxclass) end
+
+---@class moonbeam.options.h5_link
+---@field soft? boolean a link by name
+
+---Makes a link at `path` to `target`.
+---@param target string 
+---@param path string 
+---@param options? moonbeam.options.h5_link
+function h5:link(target, path, options) end
+
+---Makes the folder of slices beside a created file.
+function h5:make_folder() end
+
+---@class moonbeam.options.h5_read
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field out? moonbeam.array the array for the result
+
+---Reads a dataset, or a part of it, into an array.
+---@param path string 
+---@param ... any 
+function h5:read(path, ...) end
+
+---Sets an attribute of an object.
+---@param path string 
+---@param name string 
+---@param value any 
+function h5:set_attribute(path, name, value) end
+
+---The value of a small dataset: a number, a string or a list.
+---@param path string 
+function h5:value(path) end
+
+---@class moonbeam.options.h5_walk
+---@field attributes? boolean also the attributes
+
+---All objects below a path: a list of {path, kind, shape, dtype, stored, chunks, filters, ...}.
+---@param path? string 
+---@param options? moonbeam.options.h5_walk
+function h5:walk(path, options) end
+
+---@class moonbeam.options.h5_write
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field chunks? integer[] extents of a chunk
+---@field deflate? integer compression, 0 to 9
+---@field attributes? table by name
+
+---Writes an array, number, string or list as a dataset.
+---@param path string 
+---@param value any 
+---@param options? moonbeam.options.h5_write
+function h5:write(path, value, options) end
+
+---Help on a name, a word, a function, a module or an array, as text.
+---@param subject? any a name, a function, a module or a value
+function mb.help.text(subject) end
+
+---A new image file to be written block by block; its name decides the format: an object with volume(channel, frame), finish() and close(); without finish nothing is left.
+---@param name any 
+---@param options any 
+function mb.images.create(name, options) end
+
+---An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames, ...}).
+---@param name any 
+---@param options any 
+function mb.images.open(name, options) end
+
+---Reads an image onto a device (default: the default device).
+---@param name any 
+---@param device any 
+function mb.images.read(name, device) end
+
+---Writes an image; its name decides the format.
+---@param name any 
+---@param array any 
+---@param options any 
+function mb.images.write(name, array, options) end
+
+---mb.bound(bound, fn, ...): what fn(...) returns; in a dry run, where fn may ask for values that do not exist, the bound.
+---@param bound any 
+---@param fn function 
+function mb.ledger.bound(bound, fn) end
+
+---Predicted beside measured: a line per step with both peaks and their difference.
+---@param predicted moonbeam.ledger 
+---@param measured moonbeam.ledger 
+function mb.ledger.comparison(predicted, measured) end
+
+---The rows in which two ledgers differ: a list of {step, a, b}, where a or b is nil beyond the end of one.
+---@param a moonbeam.ledger 
+---@param b moonbeam.ledger 
+function mb.ledger.diff(a, b) end
+
+---Is a dry run going on?
+function mb.ledger.dry() end
+
+---mb.dry_run(fn, ...): the ledger that mb.ledger(fn, ...) would give, without running.
+---@param fn function 
+function mb.ledger.dry_run(fn) end
+
+---ledger.found(bound, value): the value that a real run has found; in a dry run, which cannot find it, the bound: of the values that are possible the one for which what follows takes most.
+---@param bound any 
+---@param value any 
+function mb.ledger.found(bound, value) end
+
+---ledger.observe(fn, ...): calls fn(...).
+---@param fn any 
+function mb.ledger.observe(fn) end
+
+---mb.ledger(fn, ...): calls fn(...) and returns the ledger of that, then what fn returned.
+---@param fn function 
+function mb.ledger.record(fn) end
+
+---Calls fn(...), whose dry runs know the values that `observe` found.
+---@param finds table 
+---@param fn function 
+---@param ... any 
+function mb.ledger.replay(finds, fn, ...) end
+
+---@class moonbeam.ledger
+local ledger = {}
+
+---The step with the peak.
+function ledger:peak_step() end
+
+---@class moonbeam.options.ledger_print
+---@field limit? integer rows at most
+
+---Prints all steps.
+---@param options? moonbeam.options.ledger_print
+function ledger:print(options) end
+
+---An iterator over the rows.
+function ledger:rows() end
+
+---@class moonbeam.options.ledger_text
+---@field limit? integer rows at most
+
+---All steps as text; `limit` rows at most.
+---@param options? moonbeam.options.ledger_text
+function ledger:text(options) end
+
+---The ledger as JSON.
+function ledger:to_json() end
+
+---mb.mem(): a list, oldest first, of {name, dtype, shape, bytes, storage, age (s), owner, device, references, view}; its text is a table.
+---@param env any 
+function mb.mem.list(env) end
+
+---I-divergence of the reference y from the model a: sum of y log(y / a) - y + a; a is bounded below by eps (default 1e-12).
+---@param a moonbeam.array 
+---@param y moonbeam.array 
+function mb.metrics.i_divergence(a, y) end
+
+---Normalised cross-correlation about the means (Pearson's): 1 for images that differ by a factor and an offset.
+---@param a moonbeam.array 
+---@param b moonbeam.array 
+function mb.metrics.ncc(a, b) end
+
+---Peak signal-to-noise ratio in dB; the peak is that of the reference, greatest less least, or options.range.
+---@param a moonbeam.array 
+---@param b moonbeam.array 
+function mb.metrics.psnr(a, b) end
+
+---Root of the mean squared difference.
+---@param a moonbeam.array 
+---@param b moonbeam.array 
+function mb.metrics.rmse(a, b) end
+
+---Structural similarity (Z.
+---@param a moonbeam.array 
+---@param b moonbeam.array 
+function mb.metrics.ssim(a, b) end
+
+---A new file to be written block by block: an object with volume(), finish() and close(); without finish nothing is left.
+---@param name any 
+---@param options any 
+function mb.npy.create(name, options) end
+
+---The elements of a file as a volume.
+---@param name any 
+function mb.npy.open(name) end
+
+---The array in a .npy file, on the host.
+---@param name any 
+function mb.npy.read(name) end
+
+---Writes an array (any device) as a .npy file; the file gets its name when it is complete.
+---@param name string 
+---@param array moonbeam.array 
+function mb.npy.write(name, array) end
+
+---The descriptor of an operator: arguments, results, how it can be cut, samples.
+---@param name string 
+function mb.op.describe(name) end
+
+---@class moonbeam.options.op_estimate
+---@field device? moonbeam.device|string where the array is made
+
+---What a call of an operator would take: results, scratch and peak bytes.
+---@param name string 
+---@param inputs table 
+---@param params? table 
+---@param options? moonbeam.options.op_estimate
+function mb.op.estimate(name, inputs, params, options) end
+
+---The names of all operators.
+function mb.op.list() end
+
+---@class moonbeam.options.op_max_slices
+---@field pattern? "projection"|"sinogram" projection: axis 1 is cut; sinogram: axis 2
+---@field dim? integer the axis of the first input that is cut, instead of pattern
+---@field dims? integer[] the extents of its other axes, in their order
+---@field dtype? string of the first input
+---@field available? integer|string what there is
+---@field params? table the operator's parameters
+---@field inputs? table its other inputs by name or number, {dtype, extent, ...}; -1 is n
+---@field granularity? integer 1 counts bare bytes
+---@field device? moonbeam.device|string where the array is made
+
+---How many slices an operator can take at a time: the largest n whose inputs, results and scratch fit.
+---@param name string 
+---@param options? moonbeam.options.op_max_slices
+---@return any # n (0: not even one), the dtype of the first result, the bytes that n slices take, for a planned device what that rests on, and how many of the n a piece needs before and after its own.
+function mb.op.max_slices(name, options) end
+
+---Runs an operator by its name; `mb.<name>(...)` is the same.
+---@param name string 
+---@param ... any 
+function mb.op.run(name, ...) end
+
+---Does a device have this operator?
+---@param name string 
+---@param device? moonbeam.device|string 
+function mb.op.supported(name, device) end
+
+---A single ball, for density checks: phantom.ball(density, radius [, x, y, z]).
+---@param density number 
+---@param radius number 
+---@param x? number 
+---@param y? number 
+---@param z? number 
+function mb.phantom.ball(density, radius, x, y, z) end
+
+---Heights of `rows` detector rows above the middle, row 1 on top.
+---@param rows integer 
+function mb.phantom.heights(rows) end
+
+---Flat vector in pixels.
+---@param ellipsoids table 
+---@param half_width number 
+---@param half_height? number 
+---@param density? number 
+function mb.phantom.scale(ellipsoids, half_width, half_height, density) end
+
+---A volume with spheres at random places, voxels that an edge crosses in proportion: phantom.spheres({nz, ny, nx} [, options]).
+---@param size any 
+---@param options any 
+function mb.phantom.spheres(size, options) end
+
+---Values at percentiles of the finite elements, and how many elements are finite.
+---@param array moonbeam.array 
+---@param percentiles number[] 
+function mb.picture.percentiles(array, percentiles) end
+
+---@class moonbeam.options.picture_write_png
+---@field bits? table bits of a value: 8 or 16
+---@field low? number the value that becomes black
+---@field high? number the value that becomes white
+---@field gamma? number above 1 is brighter
+---@field text? string a line that is kept inside the file
+---@field overwrite? boolean replace an existing file
+
+---Writes (row, column), or (row, column, 3) of u8, as a PNG.
+---@param path string 
+---@param array moonbeam.array 
+---@param options? moonbeam.options.picture_write_png
+function mb.picture.write_png(path, array, options) end
+
+---mb.plan.max_chunk(options): the largest counts for which those parts fit: {all = rows, projection = frames, sinogram = rows}, at most what the scan has; and their peaks, each with `basis` on a planned device.
+---@param options any 
+function mb.plan.max_chunk(options) end
+
+---@class moonbeam.options.plan_max_count
+---@field device? moonbeam.device|string where fn is planned
+---@field available? integer|string what there is
+---@field limit? integer the largest n
+---@field granularity? integer n is a multiple of it
+
+---The largest n for which fn(device, n) stays within the available bytes, and its peak.
+---@param fn function a function of a device and n
+---@param options? moonbeam.options.plan_max_count
+---@return any # 0 and the error if not even the first n fits.
+function mb.plan.max_count(fn, options) end
+
+---The largest number of slices that fits: the largest n for which fn(make_input(n, device), device) stays within the available bytes, input included, and its peak.
+---@param fn function a function of an array and a device
+---@param make_input function a function of n and a device that returns the array
+---@param available? integer|string what there is
+---@param device? moonbeam.device|string where fn is planned
+function mb.plan.max_slices(fn, make_input, available, device) end
+
+---The memory that a function needs: plans fn(device, ...), which takes none.
+---@param fn function a function of a device and more
+---@param device? moonbeam.device|string where fn is planned
+---@return any # {peak =, live =, pinned =, results =, basis =}: the most bytes that fn has at a time beyond those that are live already, those that are left at the end, the most pinned host memory, what fn returned (arrays as {dtype, shape, bytes}), and on a planned device what the figures rest on.
+function mb.plan.peak(fn, device) end
+
+---The memory that a function needs on several devices: plans fn(device, ..., ...) on those of the list and the host.
+---@param fn function a function of the devices and more
+---@param devices table a list of devices; the first one is the default device meanwhile
+---@return any # {peak =, live =, results =, basis =} as plan.peak, but peak and live are tables of bytes by device: {["cuda:0"] = 4096, host = 512}. peak.pinned is that of pinned host memory.
+function mb.plan.peaks(fn, devices) end
+
+---mb.plan.required_memory(count, options): the peaks of a reconstruction, in bytes: {all, projection, sinogram}, and on a planned device `basis`: what they rest on.
+---@param count any 
+---@param options any 
+function mb.plan.required_memory(count, options) end
+
+---Lines that add up to what the system or driver reports as used on the device: live (arrays, scratch, FFT work areas), idle (the pool's other committed memory), fft_plans (the library's own), library (the backend's context and modules), other (everything else: other processes; on the host also this program); used is their sum, total what there is.
+---@param device any 
+function mb.pool.accounting(device) end
+
+---activate(bytes [, device]): commits memory up front, so that requests up to that many bytes need no system call.
+---@param bytes any 
+---@param device any 
+function mb.pool.activate(bytes, device) end
+
+---Has the pool been activated, and not shut down since?
+---@param device any 
+function mb.pool.active(device) end
+
+---@class moonbeam.options.pool_alloc
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+
+---A block by hand, as an array of one axis.
+---@param bytes integer|string 
+---@param options? moonbeam.options.pool_alloc
+function mb.pool.alloc(bytes, options) end
+
+---Rows at a pitch: an array (height, width), and the pitch in bytes.
+---@param width any 
+---@param height any 
+---@param options any 
+function mb.pool.alloc_pitched(width, height, options) end
+
+---Live blocks in address order, with the lines that made them.
+---@param device? moonbeam.device|string 
+---@return any # a list of {offset, bytes, requested, pitch_waste, sequence, age (s), end, thread, owner, tag}.
+function mb.pool.blocks(device) end
+
+---Overwrites a byte of a guard of the array's block: for specs.
+---@param array moonbeam.array 
+---@param after boolean 
+---@param distance integer 
+function mb.pool.break_guard(array, after, distance) end
+
+---The limit on live bytes; sets it when bytes (or "8G") are given.
+---@param bytes any 
+---@param device any 
+function mb.pool.budget(bytes, device) end
+
+---What a block of that many bytes takes: whole units of 512.
+---@param bytes any 
+function mb.pool.ceil_1d(bytes) end
+
+---What alloc_pitched takes: rows of width_bytes at a pitch of whole units.
+---@param width_bytes any 
+---@param height any 
+function mb.pool.ceil_2d(width_bytes, height) end
+
+---nil if the pool is sound, else what is wrong.
+---@param device? moonbeam.device|string 
+function mb.pool.check(device) end
+
+---Frees what Lua no longer refers to.
+function mb.pool.collect() end
+
+---Damaged guards, of blocks freed since the pool was made and of live ones: {owner, freed, offset, bytes, after, distance, value}; its text is a report.
+---@param device any 
+function mb.pool.damage(device) end
+
+---Guard words around blocks, and patterns in new and freed ones.
+---@param on boolean 
+---@param device? moonbeam.device|string 
+function mb.pool.debug(on, device) end
+
+---What one element of a type takes.
+---@param dtype string 
+function mb.pool.element_bytes(dtype) end
+
+---The latest events of the trace, oldest first.
+---@param device? moonbeam.device|string 
+---@return any # a list of {action, ns, offset, bytes, live, owner, tag, thread, end, block}.
+function mb.pool.events(device) end
+
+---The n-th allocation from now on fails: for specs.
+---@param n integer 
+---@param device? moonbeam.device|string 
+function mb.pool.fail_nth(n, device) end
+
+---free(block): releases it.
+---@param block any 
+function mb.pool.free(block) end
+
+---What is live after a collection, by owner and tag: as usage, and its text is a report.
+---@param device any 
+function mb.pool.leaks(device) end
+
+---A picture of the address range, as text: the low end (arrays), the central gap, the high end (scratch), with their blocks below.
+---@param device any 
+function mb.pool.map(device) end
+
+---Of a block's bytes, how many lie between rows: for the accounting.
+---@param array moonbeam.array 
+---@param waste integer|string 
+function mb.pool.note_pitch(array, waste) end
+
+---Seconds that an allocation and its release take through the C API: for benchmarks.
+---@param live integer 
+---@param pairs integer 
+---@param device? moonbeam.device|string 
+function mb.pool.pair_seconds(live, pairs, device) end
+
+---Calls fn(...) and returns the highest live bytes during the call above those before it, then what fn returned.
+---@param fn any 
+---@param device any 
+function mb.pool.peak(fn, device) end
+
+---The n-th commitment of memory from now on is refused: for specs.
+---@param n integer 
+---@param device? moonbeam.device|string 
+function mb.pool.refuse_commits(n, device) end
+
+---The n-th request for pinned memory from now on is refused: for specs.
+---@param n integer 
+---@param device? moonbeam.device|string 
+function mb.pool.refuse_pins(n, device) end
+
+---What a request of that size takes: whole units of 512 bytes.
+---@param bytes integer|string 
+function mb.pool.round(bytes) end
+
+---Measures from here on: `scope:finish()` returns the peak above entry and what was live at entry.
+---@param device? moonbeam.device|string 
+function mb.pool.scope(device) end
+
+---Guard words alone, without the patterns of debug mode.
+---@param on boolean 
+---@param device? moonbeam.device|string 
+function mb.pool.set_guards(on, device) end
+
+---Returns the leak report, releases what is still live (its arrays then say so) and gives all memory back.
+---@param device any 
+---@return any # the leak report, releases what is still live (its arrays then say so) and gives all memory back. The pool can be used and activated again; nothing of the past reappears.
+function mb.pool.shutdown(device) end
+
+---Replays the trace: the memory that would have done.
+---@param device? moonbeam.device|string 
+---@return any # the most that was live, the memory that would have done (committed on demand), and the size of one fixed range that would have done.
+function mb.pool.smallest(device) end
+
+---Live, peak, budget, largest hole and counts of a device's pool.
+---@param device? moonbeam.device|string 
+function mb.pool.stats(device) end
+
+---Names what the next blocks are for, until the returned value is closed: `local _ <close> = mb.pool.tag("x")`.
+---@param name string 
+function mb.pool.tag(name) end
+
+---The pool's latest events (up to 16384), oldest first: {action = "alloc", "free" or "refused", ns, offset, bytes, live, owner, tag, thread, end, block}.
+---@param options any 
+function mb.pool.trace(options) end
+
+---Gives the memory of holes back to the device.
+---@param device? moonbeam.device|string 
+function mb.pool.trim(device) end
+
+---What is live, by "owner" (source line or operator; the default), "tag" or "end" (array, scratch), most bytes first: {<by>, bytes, blocks, requested, first, age}, where first is the number of the oldest allocation and age its seconds.
+---@param by any 
+---@param device any 
+function mb.pool.usage(by, device) end
+
+---Ends the line; returns the seconds it took.
+function mb.progress.finish() end
+
+---progress.new("reconstructing", total, {unit = "slices", quiet = false})
+---@param label any 
+---@param total any 
+---@param options any 
+function mb.progress.new(label, total, options) end
+
+---`count` more are done.
+---@param count number 
+function mb.progress.step(count) end
+
+---What lies under a measured PSF, such as a camera's offset: {level, the median of its faces; share, the part of the PSF's sum that a background of this level is; flat, whether the faces are a pedestal}.
+---@param a moonbeam.array 
+function mb.psf.background(a) end
+
+---Bessel function of the first kind, order 0 (M.
+---@param x number 
+function mb.psf.bessel_j0(x) end
+
+---Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centres about the middle, sum 1, f32 (z, y, x): h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(-i k NA^2 z rho^2 / (2 n)) rho drho|^2, k = 2 pi / wavelength.
+---@param size any 
+---@param options any 
+function mb.psf.born_wolf(size, options) end
+
+---The centre of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum", "mass" (with fractions), or a list of coordinates, which is checked and returned.
+---@param a moonbeam.array 
+function mb.psf.center(a) end
+
+---The smallest box around the centre, symmetric about it, that holds `energy` (default 0.99) of the sum along every axis.
+---@param a moonbeam.array 
+function mb.psf.crop(a) end
+
+---Gaussian PSF: psf.gaussian(size, sigma [, {center, normalise, device}]): the operator psf_gaussian.
+---@param size any 
+---@param sigma any 
+---@param options any 
+function mb.psf.gaussian(size, sigma, options) end
+
+---Widefield PSF through layers of different refractive index (S.
+---@param size any 
+---@param options any 
+function mb.psf.gibson_lanni(size, options) end
+
+---A copy, f32, that sums to 1.
+---@param a moonbeam.array 
+function mb.psf.normalise(a) end
+
+---Shifts a PSF so that its centre (option `center`, default "mass") comes to the middle voxel, by phase: sub-pixel and circular, in single precision.
+---@param a moonbeam.array 
+function mb.psf.recentre(a) end
+
+---A PSF at other distances of samples: psf.resample(a, from, to [, options]), both one number per axis in one unit, such as a measured PSF at the image's voxels.
+---@param a moonbeam.array 
+function mb.psf.resample(a) end
+
+---A PSF without its background: subtracts `level` (default that of psf.background), negative values become 0.
+---@param a moonbeam.array 
+---@param level? number 
+function mb.psf.subtract_background(a, level) end
+
+---The sum of all elements; 1 in a dry run.
+---@param a moonbeam.array 
+function mb.psf.sum(a) end
+
+---The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns its axis, whatever the frames of this scan hold (options as there).
+---@param scan table 
+function mb.recon.center_bounds(scan) end
+
+---Writes a PNG of how well opposite projections match over the columns of the axis, from the table that `recon.find_center` returned.
+---@param path string 
+---@param details table 
+function mb.recon.center_picture(path, details) end
+
+---Says loudly that a promise was broken: on the standard error; where MOONBEAM_STRICT is set, as for the specs, as an error.
+---@param what string 
+---@param bytes integer 
+---@param promised integer 
+function mb.recon.check_bytes(what, bytes, promised) end
+
+---Looks at a few frames of a scan before anything is made of them: {kind = "flats", "transmission" or "line integrals", text, warnings}.
+---@param scan table 
+function mb.recon.check_values(scan) end
+
+---One chunk of rows, read and reconstructed.
+---@param scan table 
+---@param device moonbeam.device|string 
+---@param first integer 
+---@param last integer 
+---@param settings table 
+function mb.recon.chunk(scan, device, first, last, settings) end
+
+---The scan with its compressed frames decoded (see unpack.lua), to be closed (<close>), where the chunks of `plan`, and before them the search for the axis if there is one (`searched`), would decode them more than once; else as it is.
+---@param scan table 
+function mb.recon.decoded(scan) end
+
+---Text of a plan, for people.
+---@param plan table 
+function mb.recon.describe(plan) end
+
+---What `recon.check_values` can say without reading frames: the kind and a line of text.
+---@param scan table 
+function mb.recon.expected_values(scan) end
+
+---Rotation axis of a scan: registration of opposite projections, checked by other ways.
+---@param scan table 
+---@return any # the 0-based column, a line of text that says how it was found, and a table: verdict ("found"; "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns match; "flat": opposite projections have nothing in common; "mass": there are none, centers of mass tell; "slices": trial slices alone tell), remedy (a sentence, where the verdict asks for one), pair, mass and slices (the column of each way), residual (0: opposite projections match; about 1: they have nothing in common), uncertainty (px), curve (of residuals over columns).
+function mb.recon.find_center(scan) end
+
+---Range {low, high} for storing a scan's slices as `options.dtype`: "u16", the range of three slices, at a quarter, half and three quarters of the height (the middle alone may be empty), and a quarter more on both sides; "f16", {0, the power of two that brings them to half floats}, 1 where they fit as they are.
+---@param scan table 
+function mb.recon.find_range(scan) end
+
+---Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need more than its own): the input of `recon.slices`.
+---@param scan table 
+---@param device moonbeam.device|string 
+---@param first integer 
+---@param last integer 
+---@param settings table 
+function mb.recon.frames(scan, device, first, last, settings) end
+
+---What a reconstruction will take: method, chunk height, number of chunks, bytes.
+---@param scan table 
+function mb.recon.plan(scan) end
+
+---How many of the 65536 codes of u16 the slices use when they are stored by `options.range`; fewer than one is an error.
+---@param scan table 
+function mb.recon.range_codes(scan) end
+
+---Vertical shifts, one number a projection, in rows: from a text file (numbers between spaces, commas or line ends; # starts a comment), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
+---@param scan table 
+function mb.recon.read_shifts(scan) end
+
+---Reconstructs projections that are in host memory into a volume in host memory, in chunks of rows that fit the device, moved there and back while it computes.
+---@param projections any 
+---@param angles any 
+---@param options any 
+function mb.recon.reconstruct(projections, angles, options) end
+
+---Runs a plan; one that is not exact is settled first.
+---@param scan table 
+---@param plan table 
+function mb.recon.run(scan, plan) end
+
+---The exact plan, once what a plan without `center` leaves open is known: the same method and chunks, `peak` to the byte, never more than `at_most`, the peak of the plan before.
+---@param scan table 
+---@param plan table 
+function mb.recon.settle(scan, plan) end
+
+---The slices of a chunk of rows from its frames, which it releases: normalises, shifts and reconstructs them (settings as of `recon.plan`, whose method and mode are what counts; without them those of `tomo.reconstruct`).
+---@param scan table 
+---@param frames table 
+---@param first integer 
+---@param last integer 
+---@param settings table 
+function mb.recon.slices(scan, frames, first, last, settings) end
+
+---A new result file for a volume (z, y, x).
+---@param path any 
+---@param options any 
+function mb.result.create(path, options) end
+
+---What a dry run writes to: it checks what is given to it, and there is no file.
+---@param path string 
+---@param options table 
+function mb.result.unwritten(path, options) end
+
+---A scan of arrays on the host: `projections` (angle, row, column), as the detector gave them or as line integrals, `angles` in radians.
+---@param projections any 
+---@param angles any 
+---@param options any 
+function mb.scan.of_arrays(projections, angles, options) end
+
+---Opens a scan: the scan, or nil and an error object.
+---@param path any 
+---@param options any 
+function mb.scan.open(path, options) end
+
+---A carrier by itself: threads that move blocks between files and arrays.
+---@param options table 
+function mb.stream.carrier(options) end
+
+---The same as text for people.
+---@param times table 
+function mb.stream.describe(times) end
+
+---The pinned bytes that a run with these options takes: {threads, pinned, writes, files, source, sink}.
+---@param device moonbeam.device|string 
+function mb.stream.pinned_bytes(device) end
+
+---stream.run(device, blocks, steps, options): for every block, in order, frames = steps.read(block, carrier)      makes arrays and queues their reading; frames has a method release slices = steps.compute(frames, block)    queues the work; releases frames; slices is an array or has a method release steps.prepare(block)                     (optional) what can be done for its writing while the block before is written steps.write(slices, block, carrier)      queues the writing (carrier is nil where options.writes is false) steps.done(block)                        (optional) after that
+---@param device moonbeam.device|string 
+---@param blocks table 
+---@param steps table 
+function mb.stream.run(device, blocks, steps) end
+
+---What the times of a run say: {wall, read, ..., gigabytes per second of each step, idle (part of the time in which nothing was computed), bottleneck (the busiest step)}: numbers and texts, for files.
+---@param times table 
+function mb.stream.summary(times) end
+
+---Seconds since the process began, to about 10 ms; nil if the system does not tell.
+function mb.system.age() end
+
+---Calls fn(...) as pcall does, interruptible and with tracebacks.
+---@param fn function 
+---@param ... any 
+function mb.system.call(fn, ...) end
+
+---Sets the flag that Ctrl-C sets, or clears it with false.
+---@param on? boolean 
+function mb.system.cancel(on) end
+
+---Has Ctrl-C been pressed?
+function mb.system.cancelled() end
+
+---Seconds of a clock that never goes back.
+function mb.system.clock() end
+
+---The working folder.
+function mb.system.cwd() end
+
+---How many files the process may have open; raises the limit as far as the system allows.
+function mb.system.file_limit() end
+
+---The names in a folder, or nil if there is none.
+---@param path string 
+function mb.system.folder(path) end
+
+---The name of the machine.
+function mb.system.hostname() end
+
+---Is a stream ("stdin", "stdout", "stderr") a terminal?
+---@param stream? string 
+function mb.system.isatty(stream) end
+
+---What control groups and resource limits allow the process: {most, left, name}, nil if nothing limits it.
+---@param root? string 
+function mb.system.memory_limits(root) end
+
+---Makes a folder and those above it; true also if it is there already.
+---@param name string 
+function mb.system.mkdir(name) end
+
+---The number of the process.
+function mb.system.pid() end
+
+---How many processors the process may use.
+function mb.system.processors() end
+
+---The absolute name of the running program.
+function mb.system.program() end
+
+---The absolute name of a file, without links.
+---@param name string 
+function mb.system.real_path(name) end
+
+---Where the module's own Lua files are; called by the module itself.
+---@param folder string 
+function mb.system.set_home(folder) end
+
+---Sleeps; returns early if a signal comes.
+---@param seconds number 
+function mb.system.sleep(seconds) end
+
+---What a file is: {kind, bytes, modified, device, inode}, or nil and an error.
+---@param name string 
+function mb.system.stat(name) end
+
+---The number of the signal that stopped the last call, or nil.
+function mb.system.stop_signal() end
+
+---Waits until the disk has all that was written to the file system of a folder.
+---@param path string 
+function mb.system.sync_files(path) end
+
+---Makes the names in a folder survive a power cut, as far as the file system can.
+---@param path string 
+function mb.system.sync_folder(path) end
+
+---Columns of a terminal, or nil if the stream is none.
+---@param stream? string 
+function mb.system.terminal_width(stream) end
+
+---A new stack to be written block by block: an object with volume(channel, frame), finish() and close(); without finish nothing is left.
+---@param name any 
+---@param options any 
+function mb.tiff.create(name, options) end
+
+---A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames, spacing, unit, resolution}.
+---@param name any 
+---@param options any 
+function mb.tiff.open(name, options) end
+
+---Reads a stack: (page, row, column), or (row, column) for one page.
+---@param name any 
+---@param options any 
+function mb.tiff.read(name, options) end
+
+---Writes u8, u16 or f32, (page, row, column) or (row, column).
+---@param name string 
+---@param array moonbeam.array 
+function mb.tiff.write(name, array) end
+
+---How a deconvolution would be done and what it would take, without running: {mode, place, tile, counts, grid, total, peak, host_peak, work, seconds, candidates}.
+---@param source table 
+---@param psf moonbeam.array 
+---@param sink? table 
+---@param options? table 
+function mb.tiled_deconv.plan(source, psf, sink, options) end
+
+---Deconvolves an array by tiles.
+---@param image moonbeam.array 
+---@param psf moonbeam.array 
+---@param options? table 
+function mb.tiled_deconv.richardson_lucy(image, psf, options) end
+
+---Deconvolves a volume into another of the same extents (moonbeam.volumes).
+---@param source table 
+---@param psf moonbeam.array 
+---@param sink table 
+---@param options? table 
+function mb.tiled_deconv.richardson_lucy_volume(source, psf, sink, options) end
+
+---The seam metric of a volume cut by `axes` (tile_search.cut): mean |difference| of neighbours across tile faces over that of neighbours within tiles.
+---@param volume table 
+---@param axes table 
+---@param device moonbeam.device|string 
+---@param host moonbeam.device|string 
+function mb.tiled_deconv.seam(volume, axes, device, host) end
+
+---Convolves an array tile by tile; mode "same".
+---@param image moonbeam.array 
+---@param psf moonbeam.array 
+function mb.tiles.convolve(image, psf) end
+
+---Convolves a volume into another of the same extents, tile by tile; mode "same".
+---@param source table 
+---@param psf moonbeam.array 
+---@param sink table 
+function mb.tiles.convolve_volume(source, psf, sink) end
+
+---Plans fn(device, host, dry): what it takes on both, {device =, host =} in bytes beyond the volumes, and the PSF, that dry has made copies of.
+---@param device moonbeam.device|string 
+---@param fn function 
+function mb.tiles.peaks(device, fn) end
+
+---What convolve_volume would do, and the bytes: the plan, without running.
+---@param source table 
+---@param psf moonbeam.array 
+---@param sink? table 
+function mb.tiles.plan(source, psf, sink) end
+
+---The table of the candidates that the search looked at, as text: tiles, block, bytes, work, seconds.
+---@param plan table 
+function mb.tiles.table(plan) end
+
+---Angles equally spaced over a span, the end left out.
+---@param count integer the number of angles
+---@param span? number the angle from the first one to the end
+---@return any # a table of numbers.
+function mb.tomo.angles(count, span) end
+
+---@class moonbeam.options.tomo_choose_method
+---@field method? "auto"|"fbp"|"fourier" fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field mode? "auto"|"fast"|"in_place" of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field consume? boolean give the sinogram up: fbp filters it in place, the Fourier method releases it
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field roi? number|number[] part of the slice to make, {y0, y1, x0, x1}, 0-based; y1 and x1 are excluded; default the full slice
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field circle_value? number value outside the mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: on a GPU, 640 angles or more are read in half precision; exact is float32 throughout
+---@field out? moonbeam.array the array for the slices
+---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+---@field slice_shifts? any one per row: the axis of row z lies at center + slice_shifts[z]; the filter moves the rows, as far as its padding goes
+---@field weights? number|number[] factors on the angles, for sets that are not even; default 1 each
+---@field pairs? integer pairs of slices made together at most; fewer take less scratch; 0 = automatic
+---@field device? moonbeam.device|string where the work would be done
+---@field available? integer|string for all but the sinograms
+
+---Which way `tomo.reconstruct` takes for sinograms of some shape.
+---@param shape number[] {rows, angles, columns} or {angles, columns}
+---@param angles number[]|moonbeam.array one per projection
+---@param options? moonbeam.options.tomo_choose_method
+---@return any # {method = "fbp" or "fourier", mode = "fast" or "in_place", reason = text, peak (bytes beside the sinograms, exact), fits} and the list of all ways that the options allow, with the same fields and `taken`: whether `tomo.reconstruct` may take that way.
+function mb.tomo.choose_method(shape, angles, options) end
+
+---@class moonbeam.options.tomo_fbp
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field roi? number|number[] part of the slice to make, {y0, y1, x0, x1}, 0-based; y1 and x1 are excluded; default the full slice
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field circle_value? number value outside the mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: on a GPU, 640 angles or more are read in half precision; exact is float32 throughout
+---@field out? moonbeam.array the array for the slices
+---@field mode? "fast"|"in_place"|"auto" fast: everything at once; of a sinogram that is kept, 1 GiB is copied at a time, or 64 slices. in_place: in parts, for the least memory, slower. auto: fast if it fits the budget, else in_place if the values are the same
+---@field consume? boolean filter the sinogram where it stands, which destroys it but needs no second one
+---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+---@field slice_shifts? any one per row: the axis of row z lies at center + slice_shifts[z]; the filter moves the rows, as far as its padding goes
+
+---Filtered back-projection of line integrals.
+---@param sino moonbeam.array sinograms (row, angle, column), or one (angle, column)
+---@param angles number[]|moonbeam.array one per projection, in any order
+---@param options? moonbeam.options.tomo_fbp
+---@return any # the slices (row, y, x), or (y, x), f32.
+function mb.tomo.fbp(sino, angles, options) end
+
+---@class moonbeam.options.tomo_find_center
+---@field method? "auto"|"pair"|"metric" pair: register opposite projections; metric: trial slices; auto: both
+---@field row? integer the row of the trial slices
+---@field metric? any as in tomo.find_center_metric
+---@field min_overlap? number the least part of the width that both projections of a pair must see
+---@field guess? number where the search begins, a 0-based column
+---@field range? number how far the search goes to either side
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field accuracy? "fast"|"exact" fast: on a GPU, 640 angles or more are read in half precision; exact is float32 throughout
+
+---Rotation axis of a set of projections: registration of opposite projections, and trial slices.
+---@param projections moonbeam.array line integrals (angle, row, column)
+---@param angles number[]|moonbeam.array one per projection
+---@param options? moonbeam.options.tomo_find_center
+---@return any # the 0-based column and a table {verdict =, pair =, residual =, uncertainty =, metric =, angles = {i, j}, curve =} that says how it came about.
+function mb.tomo.find_center(projections, angles, options) end
+
+---@class moonbeam.options.tomo_find_center_metric
+---@field guess? number where the search begins, a 0-based column
+---@field range? number how far the search goes to either side
+---@field metric? any negativity, sharpness, or a function of a slice (ny, nx) that returns a number
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field accuracy? "fast"|"exact" fast: on a GPU, 640 angles or more are read in half precision; exact is float32 throughout
+
+---Rotation center by trial reconstruction: the candidate whose slice minimizes a metric.
+---@param sino moonbeam.array line integrals (angle, column)
+---@param angles number[]|moonbeam.array one per projection
+---@param options? moonbeam.options.tomo_find_center_metric
+---@return any # the 0-based column, and {edge = whether it is at the end of the range}.
+function mb.tomo.find_center_metric(sino, angles, options) end
+
+---@class moonbeam.options.tomo_find_center_pair
+---@field min_overlap? number the least part of the width that both projections of a pair must see
+
+---Rotation axis from a pair of projections half a turn apart.
+---@param first moonbeam.array line integrals (row, column)
+---@param opposite moonbeam.array line integrals (row, column), half a turn on
+---@param options? moonbeam.options.tomo_find_center_pair
+---@return any # the 0-based column, the relative residual there (0: mirror images; about 1: nothing in common), and a table with more: uncertainty (px), verdict ("found", "ambiguous", "edge", "flat"), curve, match and common (see axis_register.lua).
+function mb.tomo.find_center_pair(first, opposite, options) end
+
+---@class moonbeam.options.tomo_line_integrals
+---@field darks? moonbeam.array raw frames without beam (frame, row, column)
+---@field flats? moonbeam.array raw frames without sample (frame, row, column)
+---@field log? boolean false leaves the logarithm out
+---@field consume? boolean release the raw frames, or reuse them if they are f32
+---@field mode? "mean"|"median" how darks, and flats, become one frame
+---@field floor? number least denominator, absolute: smaller flat - dark is raised to it
+---@field nonfinite? number replaces results that are NaN or infinite
+---@field min? number lower clip bound, positive
+---@field max? number upper clip bound, above min
+
+---Raw frames to line integrals: flat field and -ln.
+---@param data moonbeam.array raw frames (angle, row, column)
+---@param options? moonbeam.options.tomo_line_integrals
+---@return any # the projections, f32 (angle, row, column), and the counts of what had to be mended: {nonfinite, clamped, nonpositive} as an array of three.
+function mb.tomo.line_integrals(data, options) end
+
+---The two projections whose angles differ by half a turn most exactly: indices and by how much they miss it (rad).
+---@param angles any 
+function mb.tomo.opposite_pair(angles) end
+
+---@class moonbeam.options.tomo_reconstruct
+---@field method? "auto"|"fbp"|"fourier" fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field mode? "auto"|"fast"|"in_place" of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field consume? boolean give the sinogram up: fbp filters it in place, the Fourier method releases it
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field roi? number|number[] part of the slice to make, {y0, y1, x0, x1}, 0-based; y1 and x1 are excluded; default the full slice
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field circle_value? number value outside the mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: on a GPU, 640 angles or more are read in half precision; exact is float32 throughout
+---@field out? moonbeam.array the array for the slices
+---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+---@field slice_shifts? any one per row: the axis of row z lies at center + slice_shifts[z]; the filter moves the rows, as far as its padding goes
+---@field weights? number|number[] factors on the angles, for sets that are not even; default 1 each
+---@field pairs? integer pairs of slices made together at most; fewer take less scratch; 0 = automatic
+
+---Reconstructs slices from line integrals, by the method that suits.
+---@param sino moonbeam.array sinograms (row, angle, column), or one (angle, column)
+---@param angles number[]|moonbeam.array one per projection, in any order
+---@param options? moonbeam.options.tomo_reconstruct
+---@return any # the slices (row, y, x), or (y, x), f32, and the way taken as `tomo.choose_method` describes it.
+function mb.tomo.reconstruct(sino, angles, options) end
+
+---Angles within one turn: each angle modulo 2 pi.
+---@param angles number[] one per projection
+---@return any # a new table.
+function mb.tomo.wrapped(angles) end
+
+---Maximum projections of a volume (z, y, x) as one picture: XY, at its right ZY, below it XZ.
+---@param path? any 
+---@param volume moonbeam.array 
+function mb.view.projections(path, volume) end
+
+---Writes a slice (row, column) as a grey PNG, or (row, column, 3) of u8 as a coloured one.
+---@param path any 
+---@param array moonbeam.array 
+function mb.view.save(path, array) end
+
+---The window of an array: the values at two percentiles of its finite elements (default 0.5 and 99.5).
+---@param array moonbeam.array 
+function mb.view.window(array) end
+
+---Bytes of all elements.
+---@param volume table 
+function mb.volumes.bytes(volume) end
+
+---Steps in bytes of a dense row-major array.
+---@param shape table 
+---@param dtype string 
+function mb.volumes.dense_steps(shape, dtype) end
+
+---A class of volumes in files: methods fill(block, first) and take(block, first) move dense host blocks.
+---@param methods table 
+function mb.volumes.file_class(methods) end
+
+---A dataset of an open file (closed with the volume); `dataset` is nil in a dry run that creates it.
+---@param file any 
+---@param dataset? any 
+---@param shape table 
+---@param dtype string 
+function mb.volumes.hdf5(file, dataset, shape, dtype) end
+
+---All of a volume as one array on a device.
+---@param volume table 
+---@param device? moonbeam.device|string 
+function mb.volumes.load(volume, device) end
+
+---A volume to be read: the blocks of another through a function that returns a new array of that dtype.
+---@param volume table 
+---@param dtype string 
+---@param fn function 
+function mb.volumes.map(volume, dtype, fn) end
+
+---An array as a volume; the array stays its maker's.
+---@param array moonbeam.array 
+function mb.volumes.of_array(array) end
+
+---A volume that a plan takes for a file which does not exist yet.
+---@param shape table 
+---@param dtype string 
+function mb.volumes.planned(shape, dtype) end
+
+---Elements of a rawfile: {file, shape, dtype, offset, steps (default: dense), swap}.
+---@param facts table 
+function mb.volumes.raw(facts) end
+
+---A volume in a file without a name in the folder of `beside`; it is gone when it is closed, or with the process.
+---@param beside string 
+---@param shape table 
+---@param dtype string 
+function mb.volumes.scratch(beside, shape, dtype) end
+
+---An array into a volume of its shape, slab by slab.
+---@param volume table 
+---@param array moonbeam.array 
+function mb.volumes.store(volume, array) end
+
+---A volume to be written that remembers `least` and `greatest` of what is written to it.
+---@param volume table 
+function mb.volumes.watch(volume) end
+
+---A class of files that are being written, with `file` (nil in a dry run): finish() gives the complete file its name, close() without that leaves nothing.
+---@param methods table 
+function mb.volumes.writer_class(methods) end
+
+---@class moonbeam.options.binary
+---@field b? moonbeam.array right operand, same dtype as a
+---@field scalar? number right operand where b is not given; takes the dtype of a
+---@field reverse? boolean swap the operands: fn(b, a)
+---@field out? moonbeam.array the array for the result
+
+---Elementwise arithmetic of two arrays, or of an array and a number.
+---@param a moonbeam.array left operand
+---@param fn "add"|"sub"|"mul"|"div"|"min"|"max"|"pow" the function
+---@param options? moonbeam.options.binary
+---@return moonbeam.array
+function mb.binary(a, fn, options) end
+
+---@class moonbeam.options.convert
+---@field scale? number factor applied to every value before the offset
+---@field offset? number added after scaling (to the real part)
+---@field out? moonbeam.array the array for the result
+
+---Changes the element type, with optional linear scaling; also the strided copy.
+---@param a moonbeam.array array to convert or copy; any strides
+---@param dtype "u8"|"u16"|"i32"|"f16"|"f32"|"f64"|"c64"|"c128" element type of the result
+---@param options? moonbeam.options.convert
+---@return moonbeam.array
+function mb.convert(a, dtype, options) end
+
+---@class moonbeam.options.crop
+---@field before? number|number[] how many to take off in front: one number per axis, or one for all; default 0
+---@field after? number|number[] how many to take off behind: one number per axis, or one for all; default 0
+---@field shape? number|number[] instead of before and after: the extents of the result
+---@field where? "start"|"center"|"end" with shape, where the smaller array is in the larger one; center: its middle, (n - 1) / 2 rounded down, is the other's
+---@field out? moonbeam.array the array for the result
+
+---A dense copy of the middle of an array.
+---@param a moonbeam.array array to crop; any strides
+---@param options? moonbeam.options.crop
+---@return moonbeam.array
+function mb.crop(a, options) end
+
+---@class moonbeam.options.fill
+---@field imag? number imaginary part; complex arrays only
+---@field out? moonbeam.array the array for the result
+
+---Sets every element of an array to one value, in place.
+---@param a moonbeam.array array to fill; any strides
+---@param value number the value; integers are rounded to nearest even and clamped, NaN becomes 0 there
+---@param options? moonbeam.options.fill
+---@return moonbeam.array
+function mb.fill(a, value, options) end
+
+---@class moonbeam.options.maximum_projection
+---@field axis? integer axis to look along; 1-based, negative from the end
+---@field out? moonbeam.array the array for the result
+
+---Maximum along one axis, in the type of the array.
+---@param a moonbeam.array array; any strides
+---@param options? moonbeam.options.maximum_projection
+---@return moonbeam.array
+function mb.maximum_projection(a, options) end
+
+---@class moonbeam.options.mul_add
+---@field a? number factor of dst; with 0, dst is overwritten, NaN or not
+---@field b? number factor of other
+---@field region? number|number[] part of dst, {y0, y1, x0, x1}, 0-based, ends excluded; default: all of it
+---@field other_region? number|number[] part of other, {y0, y1, x0, x1}, of the same size; default: all of it
+---@field out? moonbeam.array the array for the result
+
+---Weighted sum of two images in place: dst[D] = a dst[D] + b other[O].
+---@param dst moonbeam.array image that is changed inside its region (row, column)
+---@param other moonbeam.array image that is added (row, column); not dst itself
+---@param options? moonbeam.options.mul_add
+---@return moonbeam.array
+function mb.mul_add(dst, other, options) end
+
+---@class moonbeam.options.pad
+---@field before? number|number[] how many to add in front: one number per axis, or one for all; default 0
+---@field after? number|number[] how many to add behind: one number per axis, or one for all; default 0
+---@field shape? number|number[] instead of before and after: the extents of the result
+---@field where? "start"|"center"|"end" with shape, where the smaller array is in the larger one; center: its middle, (n - 1) / 2 rounded down, is the other's
+---@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap"|"custom" what the new elements are, as in numpy.pad; custom: by rows_index and cols_index
+---@field value? number|number[] mode constant: the constant (default 0), or {before, after}, or one such pair per axis, {{1, 2}, {3, 4}}; a corner takes the constant of the last axis
+---@field rows_index? number|number[] mode custom: for each result row the row of a that it shows, 1-based
+---@field cols_index? number|number[] mode custom: for each result column the column of a that it shows, 1-based
+---@field out? moonbeam.array the array for the result
+
+---Grows an array on every side: constant, edge, reflect, symmetric or wrap.
+---@param a moonbeam.array array to pad; any strides
+---@param options? moonbeam.options.pad
+---@return moonbeam.array
+function mb.pad(a, options) end
+
+---@class moonbeam.options.quantize
+---@field low? number the value that is stored as 0
+---@field high? number the value that is stored as the largest integer, or as 1 in half floats; above low
+---@field out? moonbeam.array the array for the result
+
+---Stores f32 values in fewer bits, and counts those that do not fit.
+---@param a moonbeam.array values
+---@param dtype "u8"|"u16"|"f16" element type of the result
+---@param options? moonbeam.options.quantize
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.quantize(a, dtype, options) end
+
+---@class moonbeam.options.reduce
+---@field axis? integer axis to reduce, from 1, negative from the end; 0 = all elements
+---@field out? moonbeam.array the array for the result
+
+---Sum, minimum, maximum, mean or norm, over all elements or along one axis.
+---@param a moonbeam.array the array; any strides
+---@param fn "sum"|"min"|"max"|"mean"|"norm" the reduction; norm is sqrt(sum |x|^2)
+---@param options? moonbeam.options.reduce
+---@return moonbeam.array
+function mb.reduce(a, fn, options) end
+
+---Circular shift along any axes: what leaves at one end comes in at the other.
+---@param a moonbeam.array array; any strides
+---@param shift number|number[] towards higher indices: one number per axis, or one for all
+---@return moonbeam.array
+function mb.roll(a, shift) end
+
+---Elementwise functions: neg, abs, exp, log, sqrt, square, reciprocal.
+---@param a moonbeam.array the array; exp, log, sqrt and reciprocal take f32 and f64, neg no unsigned integers
+---@param fn "neg"|"abs"|"exp"|"log"|"sqrt"|"square"|"reciprocal" the function
+---@return moonbeam.array
+function mb.unary(a, fn) end
+
+---@class moonbeam.options.flat_field
+---@field darks? moonbeam.array frames without beam (nd, h, w); without them the dark is 0
+---@field flats? moonbeam.array frames without sample (nf, h, w); without them the denominator is 1
+---@field mode? "mean"|"median" how darks, and flats, become one frame
+---@field floor? number least denominator, absolute: smaller flat - dark is raised to it
+---@field nonfinite? number replaces results that are NaN or infinite
+---@field out? moonbeam.array the array for the result
+
+---Raw frames to transmission: (data - dark) / (flat - dark).
+---@param data moonbeam.array raw frames (n, h, w): projection, row, column
+---@param options? moonbeam.options.flat_field
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.flat_field(data, options) end
+
+---@class moonbeam.options.half_acquisition_weight
+---@field extend? boolean add columns of zeros beyond the axis, up to the width of the whole field of view
+---@field out? moonbeam.array the array for the result
+
+---Weights the columns that a half acquisition sees twice, so that both views add up to one.
+---@param sino moonbeam.array sinograms over a whole turn; the last axis is the detector
+---@param center number rotation axis, 0-based, at least a pixel from the middle of the detector
+---@param options? moonbeam.options.half_acquisition_weight
+---@return moonbeam.array
+function mb.half_acquisition_weight(sino, center, options) end
+
+---@class moonbeam.options.minus_log
+---@field min? number lower clip bound, positive
+---@field max? number upper clip bound, above min
+---@field out? moonbeam.array the array for the result
+
+---Transmission to attenuation: -ln(clip(a, min, max)).
+---@param a moonbeam.array transmission; any strides
+---@param options? moonbeam.options.minus_log
+---@return moonbeam.array
+function mb.minus_log(a, options) end
+
+---@class moonbeam.options.stitch_half_acquisition
+---@field half? integer how many angles make half a turn; 0: half of them, rounded up
+---@field out? moonbeam.array the array for the result
+
+---Joins the two halves of a half acquisition into sinograms of the whole field of view.
+---@param sino moonbeam.array sinograms over a whole turn (row, angle, column), or one (angle, column)
+---@param center number rotation axis, 0-based, at least a pixel from the middle of the detector
+---@param options? moonbeam.options.stitch_half_acquisition
+---@return moonbeam.array
+function mb.stitch_half_acquisition(sino, center, options) end
+
+---@class moonbeam.options.vertical_shift
+---@field indices? number|number[] for a subset of projections: which shift, 1-based, each of them takes
+---@field out? moonbeam.array the array for the result
+
+---Moves each projection along its rows by a fractional number of pixels of its own.
+---@param a moonbeam.array projections (angle, row, column), or one (row, column)
+---@param shifts number|number[] one per projection; a positive one moves the content to lower rows
+---@param options? moonbeam.options.vertical_shift
+---@return moonbeam.array
+function mb.vertical_shift(a, shifts, options) end
+
+---@class moonbeam.options.extrapolate
+---@field alpha? number how far to go on, in steps
+---@field min? number lower bound of the prediction
+---@field out? moonbeam.array the array for the result
+
+---Momentum: the estimate goes on along its last step, in place.
+---@param estimate moonbeam.array new estimate; becomes the prediction
+---@param previous moonbeam.array the estimate before it; becomes the new estimate
+---@param target moonbeam.array padded rows: get the prediction as well
+---@param options? moonbeam.options.extrapolate
+---@return moonbeam.array
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.extrapolate(estimate, previous, target, options) end
+
+---@class moonbeam.options.gradient_step
+---@field step? number how far to go
+---@field min? number lower bound of the estimate; default none
+---@field metrics? boolean also sum up the change
+---@field out? moonbeam.array the array for the result
+
+---Least squares: a step along the gradient, bounded below, in place, with sums.
+---@param estimate moonbeam.array estimate on the grid
+---@param gradient moonbeam.array back-projected residual, padded rows; becomes the new estimate
+---@param options? moonbeam.options.gradient_step
+---@return moonbeam.array
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.gradient_step(estimate, gradient, options) end
+
+---@class moonbeam.options.psf_gaussian
+---@field center? number|number[] 0-based position of the peak; default (n - 1) / 2 rounded down, where otf looks for it
+---@field normalise? boolean sum 1; otherwise 1 at the peak
+---@field out? moonbeam.array the array for the result
+
+---Gaussian point spread function with a width for each axis.
+---@param size number|number[] extents, one per axis (one to three)
+---@param sigma number|number[] standard deviations, one per axis or one for all
+---@param options? moonbeam.options.psf_gaussian
+---@return moonbeam.array
+function mb.psf_gaussian(size, sigma, options) end
+
+---@class moonbeam.options.residual
+---@field weights? moonbeam.array like image: factors of the residual, 0 for bad pixels
+---@field metrics? boolean also sum up the squares
+---@field out? moonbeam.array the array for the result
+
+---Least squares: measured image minus blurred estimate, in place, with its square.
+---@param blurred moonbeam.array blurred estimate on the grid, padded rows; becomes the residual
+---@param image moonbeam.array measured image, at the origin of the grid
+---@param options? moonbeam.options.residual
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.residual(blurred, image, options) end
+
+---@class moonbeam.options.rl_consensus
+---@field table? moonbeam.array summed_area of the normalised PSF: normalises by it
+---@field normaliser? moonbeam.array back-projected weights on the grid: normalises by them
+---@field window? number|number[] with table: extents of the image, which stands at the origin of the grid
+---@field center? number|number[] with table: 0-based origin of the PSF, whole numbers
+---@field floor? number where the normaliser is at most this nothing was measured
+---@field out? moonbeam.array the array for the result
+
+---Gradient consensus: the mean of two corrections, and whether they agree.
+---@param first moonbeam.array back-projected ratio of the first half, padded rows; becomes the mean of both
+---@param second moonbeam.array that of the second half; becomes the product of the gradients
+---@param n integer samples of a row; it has 2 * (n/2 + 1) elements
+---@param options? moonbeam.options.rl_consensus
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.rl_consensus(first, second, n, options) end
+
+---@class moonbeam.options.rl_ratio
+---@field weights? moonbeam.array like image: factors of the ratio, 0 for bad pixels
+---@field eps? number least value of blurred to divide by
+---@field tile? boolean blurred is a part of the estimate and has the shape of image
+---@field metrics? boolean also sum up the misfit
+---@field out? moonbeam.array the array for the result
+
+---Richardson-Lucy: measured image over blurred estimate, in place, with the misfit.
+---@param blurred moonbeam.array blurred estimate on the grid, padded rows; becomes the ratio
+---@param image moonbeam.array measured image, at the origin of the grid
+---@param options? moonbeam.options.rl_ratio
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.rl_ratio(blurred, image, options) end
+
+---@class moonbeam.options.rl_split_ratio
+---@field weights? moonbeam.array like image: factors of the ratios, 0 for bad pixels
+---@field seed? integer the same seed deals out the same way
+---@field eps? number least value of blurred to divide by
+---@field out? moonbeam.array the array for the result
+
+---Gradient consensus: the image's photons in two random halves, over half of blurred.
+---@param blurred moonbeam.array blurred estimate on the grid, padded rows; becomes the first half's ratio
+---@param second moonbeam.array like blurred; becomes the second half's ratio, whatever it was
+---@param image moonbeam.array measured counts of photons, at the origin of the grid
+---@param options? moonbeam.options.rl_split_ratio
+---@return moonbeam.array
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.rl_split_ratio(blurred, second, image, options) end
+
+---@class moonbeam.options.rl_step
+---@field weights? moonbeam.array like image: factors of the ratio, 0 for bad pixels
+---@field table? moonbeam.array summed_area of the normalised PSF: normalises by it
+---@field normaliser? moonbeam.array back-projected weights on the grid: normalises by them
+---@field window? number|number[] with table: extents of the image, which stands at the origin of the grid
+---@field center? number|number[] with table: 0-based origin of the PSF, whole numbers
+---@field floor? number where the normaliser is at most this nothing was measured
+---@field eps? number least value of the blurred estimate to divide by
+---@field min? number lower bound of the estimate, and what it becomes where nothing was measured
+---@field metrics? boolean also sum up the misfit and the change
+---@field gradient? moonbeam.array like estimate: the change of the previous call; becomes the change of this one
+---@field out? moonbeam.array the array for the result
+
+---Richardson-Lucy: one iteration, in place, with its metrics.
+---@param estimate moonbeam.array estimate on the grid
+---@param work moonbeam.array the estimate on padded rows (embed); returns as the next step takes it
+---@param otf moonbeam.array half spectrum of the PSF on the grid, with the factor 1/N, as otf makes it
+---@param image moonbeam.array measured image, at the origin of the grid
+---@param options? moonbeam.options.rl_step
+---@return moonbeam.array
+---@return moonbeam.array
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.rl_step(estimate, work, otf, image, options) end
+
+---@class moonbeam.options.rl_total_variation
+---@field lambda? number weight of the total variation
+---@field epsilon? number gradients much below this count as flat
+---@field spacing? number|number[] distance of voxels, one number per axis or one for all; default 1
+---@field out? moonbeam.array the array for the result
+
+---Richardson-Lucy: divides the correction by the total-variation term.
+---@param estimate moonbeam.array estimate on the grid
+---@param correction moonbeam.array back-projected ratio, padded rows; is divided by the term
+---@param options? moonbeam.options.rl_total_variation
+---@return moonbeam.array
+function mb.rl_total_variation(estimate, correction, options) end
+
+---@class moonbeam.options.rl_update
+---@field table? moonbeam.array summed_area of the normalised PSF: normalises by it
+---@field normaliser? moonbeam.array back-projected weights on the grid: normalises by them
+---@field consensus? moonbeam.array like correction: the estimate stays where it is negative (rl_consensus)
+---@field window? number|number[] with table: extents of the image, which stands at the origin of the grid
+---@field center? number|number[] with table: 0-based origin of the PSF, whole numbers
+---@field floor? number where the normaliser is at most this nothing was measured
+---@field first? number|number[] for a tile: 0-based position of its first element in the image, may be negative
+---@field min? number lower bound of the estimate, and its value where nothing was measured
+---@field metrics? boolean also sum up the change
+---@field gradient? moonbeam.array like estimate: the change of the previous call; becomes the change of this one
+---@field out? moonbeam.array the array for the result
+
+---Richardson-Lucy: estimate times correction over normaliser, in place, with sums.
+---@param estimate moonbeam.array estimate on the grid, or a tile of it
+---@param correction moonbeam.array back-projected ratio, padded rows; becomes the new estimate, but for a tile
+---@param options? moonbeam.options.rl_update
+---@return moonbeam.array
+---@return moonbeam.array
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.rl_update(estimate, correction, options) end
+
+---@class moonbeam.options.wiener_filter
+---@field lambda? number regularisation: the ratio of noise power to signal power
+---@field laplacian? boolean lambda times the squared Laplacian: smoothness instead of smallness
+---@field scale? number factor, such as 1/N of the inverse transform
+---@field n? integer samples of a row of the real grid; 0 = the even one
+---@field out? moonbeam.array the array for the result
+
+---Regularised inverse of a transfer function, applied to a spectrum in place.
+---@param a moonbeam.array half spectrum of the image
+---@param otf moonbeam.array transfer function, same shape, 1 at frequency 0 for a PSF of sum 1
+---@param options? moonbeam.options.wiener_filter
+---@return moonbeam.array
+function mb.wiener_filter(a, otf, options) end
+
+---@class moonbeam.options.apply_otf
+---@field n? integer samples per row; 0 = the last extent less 2, the even one
+---@field conj? boolean multiply by the conjugate of otf: the adjoint
+---@field scale? number factor: 1/N where the transfer function does not carry it
+---@field out? moonbeam.array the array for the result
+
+---Convolves a grid with a transfer function, or correlates, in place.
+---@param grid moonbeam.array padded rows of 2 * (n/2 + 1) floats, n of them samples; becomes the convolution
+---@param otf moonbeam.array half spectrum (..., n/2 + 1), as otf makes it
+---@param options? moonbeam.options.apply_otf
+---@return moonbeam.array
+function mb.apply_otf(grid, otf, options) end
+
+---@class moonbeam.options.complex_multiply
+---@field conj? boolean multiply by the conjugate of b: the adjoint
+---@field scale? number real factor, such as 1/N of the inverse transform
+---@field out? moonbeam.array the array for the result
+
+---Multiplies a spectrum by a transfer function, or by its conjugate, in place.
+---@param a moonbeam.array spectrum; becomes the product
+---@param b moonbeam.array factor with the extents of the last axes of a; leading axes of a are a batch
+---@param options? moonbeam.options.complex_multiply
+---@return moonbeam.array
+function mb.complex_multiply(a, b, options) end
+
+---@class moonbeam.options.embed
+---@field before? number|number[] where the image starts in the grid, one per axis; default 0
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what lies outside the image
+---@field out? moonbeam.array the array for the result
+
+---Puts an image into the padded rows of an in-place transform, with a boundary.
+---@param a moonbeam.array image; any strides
+---@param size number|number[] extents of the grid, one per axis
+---@param options? moonbeam.options.embed
+---@return moonbeam.array
+function mb.embed(a, size, options) end
+
+---@class moonbeam.options.irfft
+---@field axes? integer how many trailing axes to transform
+---@field n? integer samples per row of the result; 0 = 2 * (m - 1), the even one
+---@field consume? boolean the contents of a may be lost: saves a scratch copy of it
+---@field in_place? boolean out is the memory of a, seen as real: last extent 2 * (n/2 + 1), n samples and rubbish
+---@field normalise? boolean divide by the number of points of the result
+---@field out? moonbeam.array the array for the result
+
+---Complex-to-real Fourier transform over the last one, two or three axes: the inverse of rfft.
+---@param a moonbeam.array spectrum (..., n/2 + 1)
+---@param options? moonbeam.options.irfft
+---@return moonbeam.array
+function mb.irfft(a, options) end
+
+---@class moonbeam.options.otf
+---@field center? number|number[] 0-based position in psf that is the origin; default (n - 1) / 2 rounded down. Fractions shift by phase
+---@field scale? number factor: 1 / sum normalises, 1 / N saves the scaling after the inverse transform
+---@field out? moonbeam.array the array for the result
+
+---Transfer function of a point spread function on a grid of any size.
+---@param psf moonbeam.array point spread function; may be larger than the grid (it wraps)
+---@param size number|number[] extents of the real grid, one per axis of psf
+---@param options? moonbeam.options.otf
+---@return moonbeam.array
+function mb.otf(psf, size, options) end
+
+---@class moonbeam.options.rfft
+---@field axes? integer how many trailing axes to transform
+---@field in_place? boolean out is the memory of a, seen as complex
+---@field n? integer in_place: samples per row; 0 = the last extent less 2, the even one
+---@field out? moonbeam.array the array for the result
+
+---Real-to-complex Fourier transform over the last one, two or three axes.
+---@param a moonbeam.array real array; with in_place its last extent is 2 * (n/2 + 1)
+---@param options? moonbeam.options.rfft
+---@return moonbeam.array
+function mb.rfft(a, options) end
+
+---@class moonbeam.options.adaptive_threshold
+---@field axes? number|number[] axes to filter, from 1, negative ones from the end; default all
+---@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap" what lies beyond the edges, as in pad (scipy.ndimage: symmetric is its reflect, reflect its mirror, edge its nearest)
+---@field value? number the constant of mode constant
+---@field method? "gaussian"|"mean" the local level: weighted by a Gaussian of sigma (size - 1) / 6, or the mean of the box
+---@field offset? number subtracted from the level: how far below it still counts as above
+---@field foreground? integer what the result is where the element is above; 255 for a picture
+---@field invert? boolean mark what is not above instead: dark objects
+---@field out? moonbeam.array the array for the result
+
+---Marks what is brighter than its surroundings: a > local level - offset.
+---@param a moonbeam.array image, volume or stack
+---@param size number|number[] extents of the neighbourhood, odd: one number, or one for each filtered axis
+---@param options? moonbeam.options.adaptive_threshold
+---@return moonbeam.array
+function mb.adaptive_threshold(a, size, options) end
+
+---@class moonbeam.options.box_filter
+---@field axes? number|number[] axes to filter, from 1, negative ones from the end; default all
+---@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap" what lies beyond the edges, as in pad (scipy.ndimage: symmetric is its reflect, reflect its mirror, edge its nearest)
+---@field value? number the constant of mode constant
+---@field out? moonbeam.array the array for the result
+
+---Mean over a box around every element; any axes, any size at the same cost.
+---@param a moonbeam.array image, volume or stack
+---@param size number|number[] extents of the box: one number, or one for each filtered axis; 1 leaves an axis as it is
+---@param options? moonbeam.options.box_filter
+---@return moonbeam.array
+function mb.box_filter(a, size, options) end
+
+---@class moonbeam.options.gaussian_filter
+---@field axes? number|number[] axes to filter, from 1, negative ones from the end; default all
+---@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap" what lies beyond the edges, as in pad (scipy.ndimage: symmetric is its reflect, reflect its mirror, edge its nearest)
+---@field value? number the constant of mode constant
+---@field truncate? number where the Gaussian is cut off; the radius is truncate * sigma, rounded
+---@field out? moonbeam.array the array for the result
+
+---Gaussian smoothing with a width for each axis.
+---@param a moonbeam.array image, volume or stack
+---@param sigma number|number[] standard deviations: one number, or one for each filtered axis; 0 leaves an axis as it is
+---@param options? moonbeam.options.gaussian_filter
+---@return moonbeam.array
+function mb.gaussian_filter(a, sigma, options) end
+
+---@class moonbeam.options.summed_area
+---@field scale? number factor of every sum, such as 1 / the sum of all
+---@field out? moonbeam.array the array for the result
+
+---Summed-area table: sums over boxes by look-ups.
+---@param a moonbeam.array array
+---@param options? moonbeam.options.summed_area
+---@return moonbeam.array
+function mb.summed_area(a, options) end
+
+---@class moonbeam.options.ellipsoid_projections
+---@field center? number 0-based column of the rotation axis; default (cols - 1)/2
+---@field shifts? number|number[] horizontal shift of each projection
+---@field subrays? integer rays averaged in each bin
+---@field out? moonbeam.array the array for the result
+
+---Exact line integrals of a sum of ellipsoids: an analytic tomography scan.
+---@param ellipsoids number|number[] 8 numbers each: density per px, half axes a, b, c, center x, y, z, rotation phi about the vertical
+---@param angles number|number[] projection angles
+---@param heights number|number[] height of each detector row above the middle
+---@param cols integer detector columns
+---@param options? moonbeam.options.ellipsoid_projections
+---@return moonbeam.array
+function mb.ellipsoid_projections(ellipsoids, angles, heights, cols, options) end
+
+---@class moonbeam.options.ellipsoid_volume
+---@field subsamples? integer points per pixel side where an edge passes
+---@field subslices? integer sections averaged per slice, over 1 px of height; 1: the section at its height
+---@field out? moonbeam.array the array for the result
+
+---Anti-aliased volume of a sum of ellipsoids: what a perfect reconstruction would give.
+---@param ellipsoids number|number[] 8 numbers each: density per px, half axes a, b, c, center x, y, z, rotation phi about the vertical
+---@param heights number|number[] height of each slice above the middle
+---@param size number|number[] slice extents ny, nx, or one number for both
+---@param options? moonbeam.options.ellipsoid_volume
+---@return moonbeam.array
+function mb.ellipsoid_volume(ellipsoids, heights, size, options) end
+
+---@class moonbeam.options.poisson
+---@field seed? integer the same seed gives the same counts
+---@field first? integer index of the first element in the whole data set, for work in chunks
+---@field out? moonbeam.array the array for the result
+
+---Photon noise: a Poisson-distributed count for every mean.
+---@param mean moonbeam.array means, 0 or more; negative and non-finite ones give 0
+---@param options? moonbeam.options.poisson
+---@return moonbeam.array
+function mb.poisson(mean, options) end
+
+---@class moonbeam.options.backproject
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field roi? number|number[] part of the slice to make, {y0, y1, x0, x1}, 0-based; y1 and x1 are excluded; default the full slice
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field circle_value? number value outside the mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: on a GPU, 640 angles or more are read in half precision; exact is float32 throughout
+---@field out? moonbeam.array the array for the result
+
+---Parallel-beam back-projection with linear interpolation.
+---@param sino moonbeam.array sinograms (row, angle, column), or one (angle, column); a permuted view of projections is accepted
+---@param angles number|number[] one per angle, any order
+---@param options? moonbeam.options.backproject
+---@return moonbeam.array
+function mb.backproject(sino, angles, options) end
+
+---@class moonbeam.options.fourier_reconstruct
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field weights? number|number[] factors on the angles, for sets that are not even; default 1 each
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field roi? number|number[] part of the slice to make, {y0, y1, x0, x1}, 0-based; y1 and x1 are excluded; default the full slice
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field circle_value? number value outside the mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field accuracy? "fast"|"exact" error of the gridding, fast: 7e-5, exact: 1e-6
+---@field pairs? integer pairs of slices made together at most; fewer take less scratch; 0 = automatic
+---@field out? moonbeam.array the array for the result
+
+---Filtered back-projection by the direct Fourier method: filter, gridding, 2-D FFT.
+---@param sino moonbeam.array sinograms (row, angle, column), or one (angle, column); a permuted view of projections is accepted
+---@param angles number|number[] one per angle, any order
+---@param options? moonbeam.options.fourier_reconstruct
+---@return moonbeam.array
+function mb.fourier_reconstruct(sino, angles, options) end
+
+---@class moonbeam.options.project
+---@field cols? integer detector width; 0 = nx
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field circle? number ignore pixels outside this fraction of half the smaller side; 0: take all
+---@field scale? number factor on the sums; 1 gives line integrals in pixel units
+---@field out? moonbeam.array the array for the result
+
+---Parallel-beam projection, the matched forward operator of backproject.
+---@param volume moonbeam.array slices (row, y, x), or one (y, x)
+---@param angles number|number[] any number, any order
+---@param options? moonbeam.options.project
+---@return moonbeam.array
+function mb.project(volume, angles, options) end
+
+---@class moonbeam.options.ramp_filter
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field scale? number factor multiplied into the filter
+---@field slice_shifts? number|number[] added to the detector coordinate, one per slice of a rank-3 sinogram (else one)
+---@field out? moonbeam.array the array for the result
+
+---The ramp filter of filtered back-projection, along the detector axis, with a choice of windows.
+---@param sino moonbeam.array sinograms; the last axis is the detector
+---@param options? moonbeam.options.ramp_filter
+---@return moonbeam.array
+function mb.ramp_filter(sino, options) end
+
+return mb
