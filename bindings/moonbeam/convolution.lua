@@ -6,52 +6,58 @@
 -- With `consume` the image goes before the transfer function comes, so that this is the peak, the
 -- image included; a dense result needs the transfer function's room again, unless that was given.
 --
--- With centre c of a PSF h of extents k (0-based, psf.center):
+-- With center c of a PSF h of extents k (0-based, psf.center):
 --   convolve:   r[n] = sum over j of h[j] a[n - j + c]
 --   correlate:  r[n] = sum over j of h[j] a[n + j - c], its adjoint
 -- mode "same": the image's extents. "full": n + k - 1, "valid": n - k + 1, both as in scipy.signal
--- whatever the centre. boundary (mode same): "zero", "circular", "reflect" (c b a | a b c),
+-- whatever the center. boundary (mode same): "zero", "circular", "reflect" (c b a | a b c),
 -- "mirror" (c b | a b c), "replicate" (a a | a b c), scipy.ndimage's constant, wrap, reflect,
 -- mirror and nearest.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local options_of = require "moonbeam.internal.options"
 local psf_tools = require "moonbeam.psf"
 local whole_call = require "moonbeam.internal.whole"
 
 local convolution = {}
 
-local OPTIONS = {"mode", "boundary", "center", "normalise", "correlate", "consume", "out", "view", "otf", "size"}
+local BOUNDARIES = {"zero", "circular", "reflect", "mirror", "replicate"}
 
-local boundaries = {zero = true, circular = true, reflect = true, mirror = true, replicate = true}
-local modes = {same = true, full = true, valid = true}
+--- Options that convolutions and deconvolutions share.
+convolution.options = declared.options(
+    {"boundary", "choice", "what continues the image", choices = BOUNDARIES, default = "zero"},
+    {"center", "any", "the center of the PSF: a name or coordinates (psf.center)",
+        usual = "the middle"},
+    {"size", "list", "the extents of the FFT grid", usual = "the best for the device"})
+
+local LAYOUT = declared.options(convolution.options,
+    {"mode", "choice", "extents of the result: same as the image, full: n + k - 1, valid: n - k "
+        .. "+ 1",
+        choices = {"same", "full", "valid"}, default = "same"},
+    {"correlate", "boolean", "the adjoint"})
 
 --- What a convolution looks like before any memory is taken: extents only.
 --
--- `shape` of the image, `kernel` of the PSF, `center` of the PSF (coordinates), options mode,
--- boundary, correlate, and the device for which the grid is to be good (default: the default
--- device). Returns {grid, before, first, shape, boundary}: extents of the FFT grid, where the image
--- starts in it (0-based), where the result starts (0-based), its extents, and the boundary in
--- force.
-function convolution.layout(shape, kernel, center, options)
-    options = options_of(options, "convolution.layout", {"mode", "boundary", "correlate", "size", "device"})
-    local mode, boundary = options.mode or "same", options.boundary or "zero"
-    if not modes[mode] then
-        fail("argument", "convolve", "mode", 'mode is "%s"; it is same, full or valid',
-            tostring(mode))
-    elseif not boundaries[boundary] then
-        fail("argument", "convolve", "boundary",
-            'boundary is "%s"; it is zero, circular, reflect, mirror or replicate',
-            tostring(boundary))
-    elseif #kernel ~= #shape then
+-- Returns {grid, before, first, shape, boundary}: extents of the FFT grid, where the image starts
+-- in it (0-based), where the result starts (0-based), its extents, and the boundary in force.
+convolution.layout = declared("convolution.layout", {
+    {"shape", "extents", "of the image"},
+    {"kernel", "extents", "of the PSF"},
+    {"center", "table", "coordinates of the PSF's center"},
+    options = declared.options(declared.without(LAYOUT, "center"),
+        {"device", "device", "where the grid is to be good", usual = "the default device"}),
+}, function(shape, kernel, center, options)
+    local mode, boundary = options.mode, options.boundary
+    if #kernel ~= #shape then
         fail("shape", "convolve", "psf", "the PSF has %d axes, the image %d", #kernel, #shape)
     elseif mode == "full" and boundary ~= "zero" then
         fail("argument", "convolve", "boundary",
             'mode "full" has zeros outside the image; boundary "%s" is for mode "same"', boundary)
     end
-    local layout = {grid = {}, before = {}, first = {}, shape = {}, boundary = boundary, mode = mode}
+    local layout = {grid = {}, before = {}, first = {}, shape = {}, boundary = boundary,
+        mode = mode}
     local given = {}
     for i, n in ipairs(shape) do
         local k = kernel[i]
@@ -63,7 +69,7 @@ function convolution.layout(shape, kernel, center, options)
             below, above = above, below
         end
         -- A fraction rings on: one voxel keeps neighbours apart. Extents must not depend on a
-        -- centre found from values.
+        -- center found from values.
         local spill = (center.found or center[i] ~= c) and 1 or 0
         local beyond = (center.found and k - 1 or math.max(below, above)) + spill
         local least
@@ -98,30 +104,33 @@ function convolution.layout(shape, kernel, center, options)
     end
     layout.grid = mb.fft.good_grid(layout.grid, {device = options.device, given = given})
     return layout
-end
+end)
 
--- The product of a list of numbers.
-local function product(values)
-    arguments.list(values, "convolution.product", "values", "what is multiplied")
-    local result = 1
-    for i = 1, rawlen(values) do -- what a metatable says of its length may be without end
-        result = result * rawget(values, i)
-    end
-    return result
-end
-convolution.product = product
+--- The product of a list of numbers, such as extents.
+convolution.product = declared("convolution.product", {{"values", "list", "what is multiplied"}},
+    function(values)
+        local result = 1
+        for i = 1, rawlen(values) do -- what a metatable says of its length may be without end
+            result = result * rawget(values, i)
+        end
+        return result
+    end)
 
---- The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in: what
--- convolve makes and accepts as option `otf`. Options: center, normalise (default true: the PSF
--- sums to 1). Release it when done.
-function convolution.transfer(psf, grid, options)
-    options = options_of(options, "convolution.transfer", {"center", "normalise"})
-    local scale = 1 / product(grid)
-    if options.normalise ~= false then
+--- The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in.
+--
+-- Convolutions accept it as option `otf`. Release it when done.
+convolution.transfer = declared("convolution.transfer", {
+    {"psf", "array", "a point spread function", rank = {1, 3}},
+    {"grid", "extents", "of the FFT grid"},
+    options = declared.options(convolution.options.center,
+        {"normalise", "boolean", "the PSF is made to sum to 1", default = true}),
+}, function(psf, grid, options)
+    local scale = 1 / convolution.product(grid)
+    if options.normalise then
         scale = scale / psf_tools.sum(psf)
     end
     return mb.otf(psf, grid, {center = psf_tools.center(psf, options.center), scale = scale})
-end
+end)
 
 --- The in-place grid as a spectrum (a view of the same memory).
 function convolution.forward(grid, n)
@@ -145,27 +154,37 @@ function convolution.ranges(first, shape)
     return table.unpack(ranges)
 end
 
---- Convolves an image (u8, u16 or f32; one to three axes) with a PSF. Returns f32. A value that is
--- not finite makes the whole result so; that is not looked for here, where it would make the caller
--- wait (the recipes and tiles do: moonbeam.finite).
+local CONVOLVE = declared.options(LAYOUT,
+    {"normalise", "boolean", "the PSF is made to sum to 1"},
+    {"consume", "boolean", "release the image as soon as it is in the grid"},
+    {"out", "array", "the array for the result; it may be the image"},
+    {"view", "boolean", "return a view of the grid instead of a dense copy"},
+    {"otf", "array", "from convolution.transfer for this layout's grid; kept"})
+
+--- Convolves an image with a PSF, by FFT.
 --
--- Options: mode, boundary, center (psf.center), correlate; normalise (default false: the PSF as it
--- is); consume = true releases the image as soon as it is in the grid (an f32 or integer array that
--- nobody else needs); out, an array for the result (it may be the image); view = true returns a
--- view of the grid instead of a dense copy; otf, a transfer function made by convolution.transfer
--- for this layout's grid (kept, and the PSF then only tells extents); size, the grid's extents.
-function convolution.convolve(image, psf, options)
-    options = options_of(options, "convolve", OPTIONS)
+-- A value that is not finite makes the whole result so. That is not looked for here, where it would
+-- make the caller wait; the recipes and tiles do (internal/finite.lua). With `otf`, the PSF only
+-- tells extents.
+-- Returns the result, f32.
+-- Errors: argument, shape, dtype, budget.
+convolution.convolve = declared("convolve", {
+    {"image", "array", "u8, u16 or f32, (z, y, x), (y, x) or (x)", rank = {1, 3}},
+    {"psf", "array", "a point spread function of as many axes as the image", rank = {1, 3}},
+    options = CONVOLVE,
+}, function(image, psf, options)
     arguments.blurred(image, psf, "convolve", options)
     if options.view and options.out then
         fail("argument", "convolve", "view",
             "view = true returns the grid's own memory: give out or view, not both")
     end
     local center = psf_tools.center(psf, options.center)
-    local layout = convolution.layout(image.shape, psf.shape, center, {mode = options.mode, boundary = options.boundary,
+    local layout = convolution.layout(image.shape, psf.shape, center,
+        {mode = options.mode, boundary = options.boundary,
         correlate = options.correlate, size = options.size, device = image.device})
     local n = layout.grid[#layout.grid]
-    local grid <close> = mb.embed(image, layout.grid, {before = layout.before, boundary = layout.boundary})
+    local grid <close> = mb.embed(image, layout.grid, {before = layout.before,
+        boundary = layout.boundary})
     if options.consume and options.out ~= image then
         image:release()
     end
@@ -180,22 +199,21 @@ function convolution.convolve(image, psf, options)
     end
     local view <close> = result
     return mb.convert(view, "f32", {out = options.out})
-end
+end)
 
---- The adjoint of convolve with the same centre, and scipy.signal.correlate for modes full and
--- valid (for mode same with an even PSF, SciPy's centre is k / 2: center = "fft").
-function convolution.correlate(image, psf, options)
-    local copy = {}
-    for key, value in pairs(options or {}) do
-        copy[key] = value
-    end
-    copy.correlate = true
-    return convolution.convolve(image, psf, copy)
-end
+--- The adjoint of convolve with the same center.
+--
+-- It is scipy.signal.correlate for modes full and valid. For mode same with an even PSF, SciPy's
+-- center is k / 2: center = "fft".
+convolution.correlate = declared("convolution.correlate", {
+    {"image", "array", "as for convolve"}, {"psf", "array", "as for convolve"},
+    options = CONVOLVE,
+}, function(image, psf, options)
+    options.correlate = true
+    return convolution.convolve(image, psf, options)
+end)
 
 return setmetatable(whole_call.module(convolution, "convolution", {
-    layout = "shape: extents, kernel: extents, center: table",
-        transfer = "psf: array, grid: extents",
     forward = "grid: array, n: count", apply = "grid: array, otf: array, n: count",
         ranges = "first: extents, shape: extents",
 }), {

@@ -74,6 +74,8 @@ function declared.options(...)
             part = entry_of(part)
             part.optional = not part.required
             add(part)
+        elseif type(part.name) == "string" then -- an entry of another list
+            add(part)
         else
             for _, entry in ipairs(part) do
                 add(entry)
