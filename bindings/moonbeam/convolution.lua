@@ -23,11 +23,13 @@ local whole_call = require "moonbeam.internal.whole"
 
 local convolution = {}
 
-local BOUNDARIES = {"zero", "circular", "reflect", "mirror", "replicate"}
+--- What may continue an image.
+convolution.BOUNDARIES = {"zero", "circular", "reflect", "mirror", "replicate"}
 
 --- Options that convolutions and deconvolutions share.
 convolution.options = declared.options(
-    {"boundary", "choice", "what continues the image", choices = BOUNDARIES, default = "zero"},
+    {"boundary", "choice", "what continues the image", choices = convolution.BOUNDARIES,
+        default = "zero"},
     {"center", "any", "the center of the PSF: a name or coordinates (psf.center)",
         usual = "the middle"},
     {"size", "list", "the extents of the FFT grid", usual = "the best for the device"})

@@ -5,10 +5,38 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local convolution = require "moonbeam.convolution"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
 
 local grid = {}
+
+--- Options of all deconvolutions.
+grid.options = declared.options(convolution.options,
+    {"normalise", "boolean", "the PSF is made to sum to 1", default = true})
+
+--- Options of the iterative ones, but for the number of iterations.
+grid.iterative = declared.options(grid.options,
+    {"otf", "array", "from deconv.transfer, for many images of one shape"},
+    {"start", "any", "flat, image or an array", default = "flat"},
+    {"weights", "array", "f32, the image's shape, 0 at bad pixels; boundary zero or circular"},
+    {"metrics", "boolean", "record the metrics of every iteration"},
+    {"on_iteration", "callable", "a function (k, metric or nil): return false to stop"})
+
+--- Options of those for Poisson noise.
+grid.poisson = declared.options(grid.iterative,
+    {"eps", "number", "least blurred value to divide by", usual = "1e-6 of the image's mean"},
+    {"floor", "number", "voxels whose normaliser is at most this were not seen and become min",
+        usual = "1e-3"},
+    {"min", "number", "lower bound", default = 0})
+
+local IMAGE = {{"image", "array", "u8, u16 or f32, (z, y, x), (y, x) or (x)"},
+    {"psf", "array", "a point spread function of as many axes as the image"}}
+
+--- Declares a deconvolution: its own options stand before the shared ones.
+function grid.declared(name, options, f)
+    return declared("deconv." .. name, {IMAGE[1], IMAGE[2], options = options}, f)
+end
 
 --- The grid of an iteration, before any memory is taken: {grid, first, shape, kernel, center,
 -- boundary}. `first` is where the image starts in the grid, 0-based. The centre is rounded to whole
@@ -20,14 +48,16 @@ function grid.layout(what, shape, kernel, center, options, device)
         whole[i] = math.floor(value + 0.5)
     end
     if boundary ~= "zero" then
-        local layout = convolution.layout(shape, kernel, whole, {boundary = boundary, size = options.size, device = device})
+        local layout = convolution.layout(shape, kernel, whole,
+            {boundary = boundary, size = options.size, device = device})
         layout.center = whole
         return layout
     end
     if #kernel ~= #shape then
         fail("shape", what, "psf", "the PSF has %d axes, the image %d", #kernel, #shape)
     end
-    local layout = {grid = {}, before = {}, first = {}, shape = shape, boundary = boundary, center = whole}
+    local layout = {grid = {}, before = {}, first = {}, shape = shape, boundary = boundary,
+        center = whole}
     for i, n in ipairs(shape) do
         local least = n + kernel[i] - 1
         layout.grid[i] = options.size and options.size[i] or least
@@ -85,7 +115,8 @@ function grid.extended(image, layout)
     if layout.boundary == "zero" or layout.boundary == "circular" then
         return image, nil
     end
-    local padded <close> = mb.embed(image, layout.grid, {before = layout.before, boundary = layout.boundary})
+    local padded <close> = mb.embed(image, layout.grid, {before = layout.before,
+        boundary = layout.boundary})
     local copy = samples_of(padded, layout)
     return copy, copy
 end

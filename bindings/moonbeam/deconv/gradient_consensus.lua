@@ -11,51 +11,54 @@
 
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
+local declared = require "moonbeam.internal.declared"
 local grids = require "moonbeam.deconv.deconv_grid"
 local on_error = require "moonbeam.internal.on_error"
-local options_of = require "moonbeam.internal.options"
 local psf_tools = require "moonbeam.psf"
 
 local WHAT = "gradient_consensus"
-local OPTIONS = {"iterations", "boundary", "center", "normalise", "size", "otf", "start", "weights", "eps", "floor", "min",
-    "seed", "smooth", "metrics", "on_iteration"}
-
 -- The products of gradients, blurred with |H|^2: one transform each way.
 local function smoothed(products, otf, n)
     local spectrum <close> = convolution.forward(products, n)
     mb.complex_multiply(spectrum, otf)
     mb.complex_multiply(spectrum, otf, {conj = true})
-    mb.irfft(spectrum, {axes = products.rank, in_place = true, n = n, normalise = false, out = products})
+    mb.irfft(spectrum, {axes = products.rank, in_place = true, n = n, normalise = false,
+        out = products})
 end
 
---- gradient_consensus(image, psf [, options]): image of photon counts (u8, u16 or f32; subtract the
--- offset and divide by the gain before). Returns the estimate, f32, and {iterations =, stopped =,
--- metrics = {{first =, second =, flux =, change =}, ...}}: the I-divergences of the two halves
--- before the iteration (always), flux and change after it (with metrics).
+--- Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself.
 --
--- Options: iterations (at most; default 100); seed (default 0: how photons are dealt out); smooth
--- (default true: agreement is judged after blurring with |H|^2, the scale that the microscope can
--- see); boundary, center, normalise, size, otf, start, weights, eps, floor, min, metrics,
--- on_iteration as for richardson_lucy. stopped: false where `iterations` ended it. A dry run makes
+-- The image has photon counts: subtract the offset and divide by the gain before. A dry run makes
 -- all iterations.
-return function(image, psf, options)
-    options = options_of(options, WHAT, OPTIONS)
+-- Returns the estimate, f32, and {iterations =, stopped =, metrics = {{first =, second =, flux =,
+-- change =}, ...}}: the I-divergences of the two halves before the iteration (always), flux and
+-- change after it (with metrics). stopped is false if `iterations` ended it.
+-- Errors: argument, shape, dtype, budget.
+-- Reference: J. Manton, A. York, doi:10.5281/zenodo.10278919 (2023).
+local gradient_consensus = grids.declared(WHAT, declared.options(
+    {"iterations", "count", "how many at most", default = 100},
+    {"seed", "count", "how the photons are dealt out", default = 0},
+    {"smooth", "boolean", "judge agreement after blurring with |H|^2, the scale that the "
+        .. "microscope can see", default = true},
+    grids.poisson), function(image, psf, options)
     grids.check(WHAT, image, psf, options)
-    local iterations, seed = options.iterations or 100, options.seed or 0
-    local layout = grids.layout(WHAT, image.shape, psf.shape, psf_tools.center(psf, options.center), options, image.device)
+    local iterations, seed = options.iterations, options.seed
+    local layout = grids.layout(WHAT, image.shape, psf.shape,
+        psf_tools.center(psf, options.center), options, image.device)
     local weights, windowed = options.weights, layout.boundary == "zero"
     grids.check_weights(WHAT, weights, layout)
     local n, dry, mean = layout.grid[#layout.grid], image.device.dry, grids.mean(WHAT, image)
-    local eps, least = options.eps or math.max(1e-6 * mean, 1e-30), options.min or 0
+    local eps, least = options.eps or math.max(1e-6 * mean, 1e-30), options.min
     local measured, copy = grids.extended(image, layout)
     local _ <close> = copy
     local made <close> = not options.otf and convolution.transfer(psf, layout.grid,
         {center = layout.center, normalise = options.normalise}) or nil
     local otf = options.otf or made
     local table_of <close> = windowed and not weights and mb.summed_area(psf,
-        {scale = options.normalise == false and 1 or 1 / psf_tools.sum(psf)}) or nil
+        {scale = not options.normalise and 1 or 1 / psf_tools.sum(psf)}) or nil
     local normaliser <close> = weights and grids.normaliser(weights, layout, otf) or nil
-    local divide = {table = table_of, normaliser = normaliser, window = table_of and layout.shape or nil,
+    local divide = {table = table_of, normaliser = normaliser, window = table_of and layout.shape
+        or nil,
         center = table_of and layout.center or nil, floor = options.floor}
     local function dividing(more)
         return setmetatable(more, {__index = divide})
@@ -70,7 +73,8 @@ return function(image, psf, options)
         local before
         for k = 1, iterations do
             convolution.apply(work, otf, n)
-            local _, _, misfit = mb.rl_split_ratio(work, second, measured, {weights = weights, eps = eps, seed = seed + k})
+            local _, _, misfit = mb.rl_split_ratio(work, second, measured,
+                {weights = weights, eps = eps, seed = seed + k})
             local _ <close> = misfit
             local metric = not dry and {first = misfit:item(1), second = misfit:item(2)} or nil
             if before and metric.first > before.first and metric.second > before.second then
@@ -82,11 +86,12 @@ return function(image, psf, options)
             convolution.apply(work, otf, n, true)
             convolution.apply(second, otf, n, true)
             mb.rl_consensus(work, second, n, divide)
-            if options.smooth ~= false then
+            if options.smooth then
                 smoothed(second, otf, n)
             end
             mb.convert(estimate, "f32", {out = previous})
-            local _, _, sums = mb.rl_update(estimate, work, dividing {consensus = second, min = least,
+            local _, _, sums = mb.rl_update(estimate, work,
+                dividing {consensus = second, min = least,
                 metrics = options.metrics})
             local _ <close> = sums
             report.iterations = k
@@ -104,4 +109,6 @@ return function(image, psf, options)
         report.iterations = report.iterations - 1
     end
     return grids.cropped(estimate, layout), report
-end
+end)
+
+return gradient_consensus

@@ -15,17 +15,14 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local convolution = require "moonbeam.convolution"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local grids = require "moonbeam.deconv.deconv_grid"
 local finite = require "moonbeam.internal.finite"
-local options_of = require "moonbeam.internal.options"
 local psf_tools = require "moonbeam.psf"
 local whole_call = require "moonbeam.internal.whole"
 
 local deconv = {}
-
-local COMMON = {"boundary", "center", "normalise", "size"}
-
 
 local function check_extents(shape, psf, what, options)
     arguments.list(shape, what, "shape", "the extents of the image")
@@ -35,22 +32,30 @@ local function check_extents(shape, psf, what, options)
     arguments.array(psf, what, "psf", 1, 3, "a point spread function of as many axes as the image")
 end
 
---- The grid of a deconvolution without running it: deconv.layout(image shape, PSF, {boundary,
--- center, size}).
-function deconv.layout(shape, psf, options)
-    options = options_of(options, "deconv.layout", {"boundary", "center", "size"})
+--- The grid of a deconvolution, without running it.
+deconv.layout = declared("deconv.layout", {
+    {"shape", "list", "the extents of the image"},
+    {"psf", "array", "a point spread function of as many axes as the image"},
+    options = convolution.options,
+}, function(shape, psf, options)
     check_extents(shape, psf, "deconv.layout", options)
-    return grids.layout("deconv.layout", shape, psf.shape, psf_tools.center(psf, options.center), options, psf.device)
-end
+    return grids.layout("deconv.layout", shape, psf.shape,
+        psf_tools.center(psf, options.center), options, psf.device)
+end)
 
---- The transfer function for a deconvolution: option `otf` of richardson_lucy and landweber, for
--- many images of one shape.
-function deconv.transfer(psf, shape, options)
-    options = options_of(options, "deconv.transfer", COMMON)
+--- The transfer function for a deconvolution, for many images of one shape: option `otf` of
+-- richardson_lucy and landweber.
+deconv.transfer = declared("deconv.transfer", {
+    {"psf", "array", "a point spread function of as many axes as the image"},
+    {"shape", "list", "the extents of the image"},
+    options = grids.options,
+}, function(psf, shape, options)
     check_extents(shape, psf, "deconv.transfer", options)
-    local layout = grids.layout("deconv.transfer", shape, psf.shape, psf_tools.center(psf, options.center), options, psf.device)
-    return convolution.transfer(psf, layout.grid, {center = layout.center, normalise = options.normalise})
-end
+    local layout = grids.layout("deconv.transfer", shape, psf.shape,
+        psf_tools.center(psf, options.center), options, psf.device)
+    return convolution.transfer(psf, layout.grid,
+        {center = layout.center, normalise = options.normalise})
+end)
 
 -- How far Biggs and Andrews go on along the last step: by how much the last gradient has the
 -- direction of the one before.
@@ -58,50 +63,43 @@ local function along(product, square)
     return square > 0 and math.max(0, math.min(1, product / square)) or 0
 end
 
-local RL_OPTIONS = {"iterations", "otf", "start", "weights", "acceleration", "total_variation", "spacing", "eps", "floor",
-    "min", "metrics", "on_iteration", "tolerance"}
+local ITERATIONS, TOLERANCE = {"iterations", "count", "how many at most", default = 10},
+    {"tolerance", "number", "stop when the relative change falls below", min = 0}
 
---- Richardson-Lucy: maximum likelihood for Poisson noise. Returns the estimate, f32, with the
--- image's shape, and a table {iterations =, metrics = {{divergence =, flux =, change =}, ...}}
--- (metrics where they were asked for).
+--- Richardson-Lucy: maximum likelihood for Poisson noise.
 --
--- Options: iterations (default 10); boundary (default "zero"), center, size; normalise (default
--- true: the PSF is made to sum to 1); otf, from deconv.transfer; start ("flat" (default), "image"
--- or an array); weights (f32, the image's shape, 0 at bad pixels; boundary "zero" or "circular");
--- acceleration ("none" (default), "heavy_ball" or "biggs_andrews"); total_variation (weight of that
--- regularisation, such as 0.002 to 0.01) and spacing (distance of voxels along the axes, for it; no
--- array more); eps (least blurred value to divide by; default 1e-6 of the image's mean); floor
--- (voxels whose normaliser is at most this were not seen and become min; default 1e-3); min (lower
--- bound, default 0); metrics = true records per iteration the I-divergence and the flux of the
--- blurred estimate before it (divergence, blurred), and the flux and the relative change after it
--- (flux, change); on_iteration, a function (k, metric or nil): return false to stop; tolerance
--- stops when the change falls below. A dry run makes all iterations. The image is not changed.
-function deconv.richardson_lucy(image, psf, options)
-    options = options_of(options, "richardson_lucy", COMMON, RL_OPTIONS)
+-- With `metrics`, each iteration records the I-divergence and the flux of the blurred estimate
+-- before it (divergence, blurred), and the flux and the relative change after it (flux, change). A
+-- dry run makes all iterations. The image is not changed.
+-- Returns the estimate, f32, with the image's shape, and a table {iterations =, metrics =
+-- {{divergence =, flux =, change =}, ...}}.
+-- Errors: argument, shape, dtype, budget.
+deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITERATIONS,
+    {"acceleration", "choice", "momentum; heavy_ball takes one array more, biggs_andrews two",
+        choices = {"none", "heavy_ball", "biggs_andrews"}, default = "none"},
+    {"total_variation", "number", "weight of that regularisation, such as 0.002 to 0.01",
+        usual = "none"},
+    {"spacing", "any", "distance of voxels along the axes, for total_variation"},
+    TOLERANCE, grids.poisson), function(image, psf, options)
     local what = "richardson_lucy"
     grids.check(what, image, psf, options)
-    local iterations, weights = options.iterations or 10, options.weights
+    local iterations, weights = options.iterations, options.weights
     local biggs = options.acceleration == "biggs_andrews"
     local momentum = biggs or options.acceleration == "heavy_ball"
-    if options.acceleration and not momentum and options.acceleration ~= "none" then
-        fail("argument", what, "acceleration",
-            'acceleration is "%s"; it is none, heavy_ball or biggs_andrews',
-            tostring(options.acceleration))
-    end
     local center = psf_tools.center(psf, options.center)
     local layout = grids.layout(what, image.shape, psf.shape, center, options, image.device)
     local windowed = layout.boundary == "zero"
     grids.check_weights(what, weights, layout)
     local n, dry = layout.grid[#layout.grid], image.device.dry
     local mean = grids.mean(what, image)
-    local eps, least = options.eps or math.max(1e-6 * mean, 1e-30), options.min or 0
+    local eps, least = options.eps or math.max(1e-6 * mean, 1e-30), options.min
     local measured, copy = grids.extended(image, layout)
     local _ <close> = copy
     local made <close> = not options.otf and convolution.transfer(psf, layout.grid,
         {center = layout.center, normalise = options.normalise}) or nil
     local otf = options.otf or made
     local table_of <close> = windowed and not weights and mb.summed_area(psf,
-        {scale = options.normalise == false and 1 or 1 / psf_tools.sum(psf)}) or nil
+        {scale = not options.normalise and 1 or 1 / psf_tools.sum(psf)}) or nil
     local normaliser <close> = weights and grids.normaliser(weights, layout, otf) or nil
     local estimate = grids.start(what, image, layout, options.start, math.max(mean, least))
     local _ <close> = setmetatable({}, {__close = function(_, err)
@@ -116,8 +114,10 @@ function deconv.richardson_lucy(image, psf, options)
     do
         local work <close> = mb.embed(estimate, layout.grid)
         local dividing = {weights = weights, eps = eps, metrics = measure}
-        local update = {table = table_of, normaliser = normaliser, window = table_of and layout.shape or nil,
-            center = table_of and layout.center or nil, floor = options.floor, min = least, gradient = gradient}
+        local update = {table = table_of, normaliser = normaliser, window = table_of
+            and layout.shape or nil,
+            center = table_of and layout.center or nil, floor = options.floor, min = least,
+                gradient = gradient}
         -- An iteration in one operator, or in its parts where the regularisation comes between
         -- them: then `misfit` has the first numbers of the metric, and `sums` the others, which
         -- else follow them.
@@ -129,7 +129,8 @@ function deconv.richardson_lucy(image, psf, options)
         end
         local function regularised_update()
             convolution.apply(work, otf, n, true)
-            mb.rl_total_variation(estimate, work, {lambda = options.total_variation, spacing = options.spacing,
+            mb.rl_total_variation(estimate, work, {lambda = options.total_variation,
+                spacing = options.spacing,
                 epsilon = math.max(1e-3 * mean, 1e-20)})
             update.metrics = measure or biggs
             return (select(3, mb.rl_update(estimate, work, update)))
@@ -152,7 +153,8 @@ function deconv.richardson_lucy(image, psf, options)
             local metric
             if measure and not dry then
                 local squares, first = sums:item(skip + 3), misfit or sums
-                metric = {divergence = first:item(1), blurred = first:item(2), flux = sums:item(skip + 1),
+                metric = {divergence = first:item(1), blurred = first:item(2),
+                    flux = sums:item(skip + 1),
                     change = squares > 0 and math.sqrt(sums:item(skip + 2) / squares) or 0}
                 report.metrics[k] = metric
             end
@@ -170,29 +172,25 @@ function deconv.richardson_lucy(image, psf, options)
         previous:release()
     end
     return grids.cropped(estimate, layout), report
-end
-
-local LINEAR_OPTIONS = {"lambda", "out"}
+end)
 
 -- Wiener and Tikhonov: one transform each way.
-local function linear(what, image, psf, options, laplacian, default_lambda)
-    options = options_of(options, what, COMMON, LINEAR_OPTIONS, {"operator"})
+local function linear(what, image, psf, options, laplacian)
     arguments.blurred(image, psf, what, options)
-    local lambda = options.lambda or default_lambda
-    if type(lambda) ~= "number" or lambda ~= lambda or lambda < 0 then
-        fail("argument", what, "lambda", "lambda is a number, 0 or more")
-    end
     local center = psf_tools.center(psf, options.center)
     local layout = convolution.layout(image.shape, psf.shape, center,
-        {boundary = options.boundary or "reflect", size = options.size, device = image.device})
+        {boundary = options.boundary, size = options.size, device = image.device})
     local n, points = layout.grid[#layout.grid], convolution.product(layout.grid)
-    local grid <close> = mb.embed(image, layout.grid, {before = layout.before, boundary = layout.boundary})
+    local grid <close> = mb.embed(image, layout.grid, {before = layout.before,
+        boundary = layout.boundary})
     do
-        local scale = options.normalise == false and 1 or 1 / psf_tools.sum(psf)
+        local scale = not options.normalise and 1 or 1 / psf_tools.sum(psf)
         local otf <close> = mb.otf(psf, layout.grid, {center = center, scale = scale})
         local spectrum <close> = convolution.forward(grid, n)
-        mb.wiener_filter(spectrum, otf, {lambda = lambda, laplacian = laplacian, scale = 1 / points, n = n})
-        mb.irfft(spectrum, {axes = grid.rank, in_place = true, n = n, normalise = false, out = grid})
+        mb.wiener_filter(spectrum, otf, {lambda = options.lambda, laplacian = laplacian,
+            scale = 1 / points, n = n})
+        mb.irfft(spectrum, {axes = grid.rank, in_place = true, n = n, normalise = false,
+            out = grid})
     end
     local view <close> = grid:view(convolution.ranges(layout.first, layout.shape))
     if finite.spread(view) then
@@ -201,41 +199,50 @@ local function linear(what, image, psf, options, laplacian, default_lambda)
     return mb.convert(view, "f32", {out = options.out})
 end
 
---- Wiener filter with a constant ratio of noise power to signal power, `lambda` (default 1e-3).
--- Returns f32. As for the other methods, an image with values that are not finite is an error
--- (argument); to know that, the result's first value is waited for. Options: lambda, boundary
--- (default "reflect"), center, normalise, size, out.
-function deconv.wiener(image, psf, options)
-    return linear("wiener", image, psf, options, false, 1e-3)
+-- The options of a linear method.
+local function linear_options(lambda, ...)
+    return declared.options(
+        {"lambda", "number", "weight of the regularisation", min = 0, default = lambda},
+        {"boundary", "choice", "what continues the image", choices = convolution.BOUNDARIES,
+            default = "reflect"},
+        {"out", "array", "the array for the result"}, grids.options, ...)
 end
 
---- Tikhonov regularisation: least squares with lambda |L x|^2; L is the Laplacian (default: the
--- regularised inverse filter) or the identity: option operator. Other options as for wiener; lambda
--- defaults to 1e-2.
-function deconv.tikhonov(image, psf, options)
-    local operator = options and options.operator or "laplacian"
-    if operator ~= "laplacian" and operator ~= "identity" then
-        fail("argument", "tikhonov", "operator", 'operator is "%s"; it is laplacian or identity',
-            tostring(operator))
-    end
-    return linear("tikhonov", image, psf, options, operator == "laplacian", 1e-2)
-end
+--- Wiener filter with a constant ratio of noise power to signal power, `lambda`.
+--
+-- To know whether the image has values that are not finite, the result's first value is waited for.
+-- Returns the estimate, f32.
+-- Errors: argument (also values that are not finite), shape, dtype, budget.
+deconv.wiener = grids.declared("wiener", linear_options(1e-3), function(image, psf, options)
+    return linear("wiener", image, psf, options, false)
+end)
+
+--- Tikhonov regularisation: least squares with lambda |L x|^2.
+-- Returns the estimate, f32.
+-- Errors: as for wiener.
+deconv.tikhonov = grids.declared("tikhonov", linear_options(1e-2,
+    {"operator", "choice", "L: the Laplacian (the regularised inverse filter) or the identity",
+        choices = {"laplacian", "identity"}, default = "laplacian"}), function(image, psf, options)
+    return linear("tikhonov", image, psf, options, options.operator == "laplacian")
+end)
 
 --- Landweber iteration with positivity: x := max(x + step H'(y - H x), 0). For Gaussian noise.
--- Returns the estimate and a report as richardson_lucy does; metrics are residual (root mean
--- squared y - H x over the image, before the iteration), flux and change. Options: iterations
--- (default 50), step (0 to 2, default 1: the largest eigenvalue of H'H is at most 1), positive
--- (default true), boundary, center, normalise, size, otf, start, weights, metrics, on_iteration,
--- tolerance as for richardson_lucy.
-function deconv.landweber(image, psf, options)
+--
+-- Metrics are residual (root mean squared y - H x over the image, before the iteration), flux and
+-- change.
+-- Returns the estimate and a report, as richardson_lucy does.
+-- Errors: argument, shape, dtype, budget.
+deconv.landweber = grids.declared("landweber", declared.options(
+    {"iterations", "count", "how many at most", default = 50},
+    {"step", "number", "step length, below 2: the largest eigenvalue of H'H is at most 1", min = 0,
+        max = 2, default = 1},
+    {"positive", "boolean", "no negative values", default = true}, TOLERANCE, grids.iterative),
+function(image, psf, options)
     local what = "landweber"
-    options = options_of(options, what, COMMON, {"iterations", "step", "positive", "otf", "start", "weights", "metrics",
-        "on_iteration", "tolerance"})
     grids.check(what, image, psf, options)
-    arguments.number(options.step, what, "step", 0, 2)
     local center = psf_tools.center(psf, options.center)
     local layout = grids.layout(what, image.shape, psf.shape, center, options, image.device)
-    local n, step, dry = layout.grid[#layout.grid], options.step or 1, image.device.dry
+    local n, step, dry = layout.grid[#layout.grid], options.step, image.device.dry
     if not (step > 0 and step < 2) then
         fail("argument", what, "step", "step is %g; it lies between 0 and 2", step)
     end
@@ -256,12 +263,14 @@ function deconv.landweber(image, psf, options)
     local voxels = convolution.product(measured.shape)
     do
         local work <close> = mb.embed(estimate, layout.grid)
-        for k = 1, options.iterations or 50 do
+        for k = 1, options.iterations do
             convolution.apply(work, otf, n)
-            local _, misfit = mb.residual(work, measured, {weights = options.weights, metrics = measure})
+            local _, misfit = mb.residual(work, measured,
+                {weights = options.weights, metrics = measure})
             local _ <close> = misfit
             convolution.apply(work, otf, n, true)
-            local _, _, sums = mb.gradient_step(estimate, work, {step = step, min = options.positive ~= false and 0 or nil,
+            local _, _, sums = mb.gradient_step(estimate, work,
+                {step = step, min = options.positive and 0 or nil,
                 metrics = measure})
             local _ <close> = sums
             report.iterations = k
@@ -280,10 +289,8 @@ function deconv.landweber(image, psf, options)
         end
     end
     return grids.cropped(estimate, layout), report
-end
+end)
 
---- Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself:
--- see moonbeam.gradient_consensus.
 deconv.gradient_consensus = require "moonbeam.deconv.gradient_consensus"
 
 return whole_call.module(deconv, "deconv")
