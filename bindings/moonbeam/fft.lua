@@ -7,7 +7,6 @@ local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local op = require "moonbeam.op"
-local options_of = require "moonbeam.internal.options"
 
 local fft = {}
 for _, name in ipairs {"plans", "drop", "library_bytes"} do
@@ -25,7 +24,8 @@ local function explanation(n, size, list, basis, axis)
         local time = candidate.size * candidate.ps / (size * chosen.ps)
         local mark = candidate == chosen and "  <-" or ""
         if basis then
-            lines[#lines + 1] = ("  %6d  %6.2f ps a point  %5.2f x the time  %s work area  %5.2f x the memory%s"):format(
+            lines[#lines + 1] = ("  %6d  %6.2f ps a point  %5.2f x the time  %s work area  %5.2f "
+                .. "x the memory%s"):format(
                 candidate.size, candidate.ps, time, candidate.work > 0 and "with" or "  no",
                 candidate.size * (2 + candidate.work) / (size * (2 + chosen.work)), mark)
         else
@@ -33,7 +33,8 @@ local function explanation(n, size, list, basis, axis)
         end
     end
     if basis then
-        lines[#lines + 1] = "<- has the least product of time and memory (data, as much again, and the work area)"
+        lines[#lines + 1] = "<- has the least product of time and memory (data, as much again, "
+            .. "and the work area)"
     end
     return table.concat(lines, "\n")
 end
@@ -57,7 +58,6 @@ end
 -- transform over all axes. As good_size, but for the axes together: on GPUs one axis that needs a
 -- work area needs it for everything. Extents with given[i] stay as they are.
 function fft.good_grid(least, options)
-    options = options_of(options, "fft.good_grid", {"device", "given"})
     return core.fft.choose_grid(least, options.given or {}, {device = options.device})
 end
 
@@ -134,7 +134,6 @@ end
 -- Complex transforms: the order of axes does not matter, and any number of them can be taken three
 -- at a time.
 local function complex(what, a, options, inverse)
-    options = options_of(options, what, { "axes", "normalise" })
     local axes = axes_of(what, a, options.axes)
     table.sort(axes)
     local current, mine = a, false
@@ -186,7 +185,6 @@ end
 --- Real-to-complex transform: fft.rfftn(a [, {axes =}]). The last axis named has n/2 + 1 elements
 -- in the result. c64.
 function fft.rfftn(a, options)
-    options = options_of(options, "fft.rfftn", { "axes" })
     local axes = real_axes("fft.rfftn", a, options)
     return over(a, axes, function(array)
         return op.run("rfft", array, { axes = #axes })
@@ -196,15 +194,14 @@ end
 --- Its inverse: fft.irfftn(a [, {axes =, n =, normalise =}]). n: samples along the last axis named
 -- (default the even number). f32.
 function fft.irfftn(a, options)
-    options = options_of(options, "fft.irfftn", { "axes", "n", "normalise" })
     local axes = real_axes("fft.irfftn", a, options)
     return over(a, axes, function(array, owned)
-        return op.run("irfft", array, { axes = #axes, n = options.n, normalise = options.normalise, consume = owned })
+        return op.run("irfft", array, { axes = #axes, n = options.n, normalise = options.normalise,
+            consume = owned })
     end)
 end
 
 local function shift(what, a, options, sign)
-    options = options_of(options, what, { "axes", "out" })
     local amounts = {}
     for i = 1, a.rank do
         amounts[i] = 0
@@ -226,12 +223,20 @@ function fft.ifftshift(a, options)
     return shift("fft.ifftshift", a, options, -1)
 end
 
-local signatures = {}
-for _, name in ipairs { "fftn", "ifftn", "rfftn", "irfftn", "fftshift", "ifftshift" } do
-    signatures[name] = "a: array"
-end
+local AXES = {"axes", "any", "the axes, a number or a list; negative: from the end", usual = "all"}
+local NORMALISE = {"normalise", "boolean", "divide by the number of points", default = true}
+local FORWARD = {"a: array", declared.options(AXES)}
+local COMPLEX = {"a: array", declared.options(AXES, NORMALISE)}
+local SHIFT = {"a: array", declared.options(AXES, {"out", "array", "the array for the result"})}
 
-return setmetatable(declared.module(fft, "fft", signatures), {
+return setmetatable(declared.module(fft, "fft", {
+    fftn = COMPLEX, ifftn = COMPLEX, rfftn = FORWARD, fftshift = SHIFT, ifftshift = SHIFT,
+    irfftn = {"a: array", declared.options(AXES, NORMALISE,
+        {"n", "count", "samples along the last axis named", usual = "the even number"})},
+    good_grid = {"least: any", declared.options(
+        {"device", "device", "where the transform runs", usual = "the default device"},
+        {"given", "table", "extents with given[i] stay as they are"})},
+}), {
     __call = function(_, ...)
         return op.run("fft", ...)
     end,

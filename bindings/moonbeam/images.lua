@@ -4,8 +4,8 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local options_of = require "moonbeam.internal.options"
 local volumes = require "moonbeam.volumes"
 
 local images = {}
@@ -17,7 +17,8 @@ local function only_dataset(file, name)
     end
     local found = {}
     for _, object in ipairs(file:walk()) do
-        if object.kind == "dataset" and object.shape and (#object.shape == 2 or #object.shape == 3) then
+        if object.kind == "dataset" and object.shape and (#object.shape == 2
+            or #object.shape == 3) then
             found[#found + 1] = object.path
         end
     end
@@ -57,7 +58,8 @@ end
 local function create_hdf5(name, options)
     local path, member = name:match("^(.-):(/.*)$")
     local file = mb.h5.create(path or name, {overwrite = options.overwrite})
-    local made = setmetatable({file = file, shape = options.shape, dtype = options.dtype}, hdf5_writer)
+    local made = setmetatable({file = file, shape = options.shape, dtype = options.dtype},
+        hdf5_writer)
     if core.dry.on() then
         return made
     end
@@ -67,7 +69,8 @@ local function create_hdf5(name, options)
         file:set_attribute("/", "default", "entry")
         file:set_attribute("/entry", "default", "data")
         file:set_attribute("/entry/data", "signal", "data")
-        made.dataset = file:create_dataset(member or "/entry/data/data", {shape = options.shape, dtype = options.dtype,
+        made.dataset = file:create_dataset(member or "/entry/data/data",
+            {shape = options.shape, dtype = options.dtype,
             attributes = {interpretation = "image"}})
     end)
     if not ok then
@@ -95,7 +98,8 @@ kinds.npy = {
         return mb.npy.open(name)
     end,
     create = function(name, options)
-        return mb.npy.create(name, {shape = options.shape, dtype = options.dtype, overwrite = options.overwrite})
+        return mb.npy.create(name, {shape = options.shape, dtype = options.dtype,
+            overwrite = options.overwrite})
     end,
 }
 kinds.h5 = {open = open_hdf5, create = create_hdf5}
@@ -108,14 +112,14 @@ local function kind_of(name, what)
             name == nil and "missing" or "a " .. type(name))
     end
     local extension = (name:gsub(":/.*$", ""):match("%.(%w+)$") or ""):lower()
-    return kinds[extension] and kinds[extension][what], ("%s: images are .tif, .npy or .h5"):format(name)
+    return kinds[extension] and kinds[extension][what],
+        ("%s: images are .tif, .npy or .h5"):format(name)
 end
 
 --- An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames,
 -- ...}). Close it when done. Options: channel, frame (1-based): one volume of a TIFF hyperstack;
 -- without them all its pages.
 function images.open(name, options)
-    options = options_of(options, "images.open", {"channel", "frame"})
     local open, problem = kind_of(name, "open")
     return (open or fail("argument", "images", "name", "%s", problem))(name, options)
 end
@@ -135,7 +139,8 @@ function images.create(name, options)
     if type(options) ~= "table" then
         fail("argument", "images.create", "options", "options must be a table with a shape")
     end
-    if create and (options.channels or 1) * (options.frames or 1) > 1 and create ~= kinds.tif.create then
+    if create and (options.channels or 1) * (options.frames or 1) > 1
+        and create ~= kinds.tif.create then
         fail("argument", "images", "name", "%s: several channels or frames go into a .tif", name)
     end
     return (create or fail("argument", "images", "name", "%s", problem))(name, options)
@@ -144,12 +149,21 @@ end
 --- Writes an image; its name decides the format. Options: overwrite (default false); spacing,
 -- unit and meta (TIFF).
 function images.write(name, array, options)
-    options = options_of(options, "images.write", {"spacing", "unit", "meta", "overwrite"})
     arguments.array(array, "images.write", "array", 1, 8, "an image")
-    local file <close> = images.create(name, {shape = array.shape, dtype = array.dtype, spacing = options.spacing,
+    local file <close> = images.create(name, {shape = array.shape, dtype = array.dtype,
+        spacing = options.spacing,
         unit = options.unit, meta = options.meta, overwrite = options.overwrite})
     volumes.store(file:volume(), array)
     file:finish()
 end
 
-return images
+local ONE = declared.options({"channel", "count", "of a TIFF hyperstack", usual = "all pages"},
+    {"frame", "count", "of a TIFF hyperstack", usual = "all pages"})
+local WRITE = declared.options(
+    {"overwrite", "boolean", "replace an existing file"},
+    {"spacing", "any", "of voxels, for TIFF"}, {"unit", "string", "of the spacing, for TIFF"},
+    {"meta", "table", "what the file that it was made from says, for TIFF"})
+
+return declared.module(images, "images", {
+    open = {"name: any?", ONE}, write = {"name: any?, array: any?", WRITE},
+})

@@ -5,7 +5,6 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local options_of = require "moonbeam.internal.options"
 
 local metrics = {}
 
@@ -37,7 +36,6 @@ end
 --- Peak signal-to-noise ratio in dB; the peak is that of the reference, greatest less least, or
 -- options.range.
 function metrics.psnr(a, b, options)
-    options = options_of(options, "metrics.psnr", {"range"})
     local rmse = metrics.rmse(a, b)
     return rmse == 0 and math.huge or 20 * math.log((options.range or b:max() - b:min()) / rmse, 10)
 end
@@ -55,7 +53,6 @@ end
 --- I-divergence of the reference y from the model a: sum of y log(y / a) - y + a; a is bounded
 -- below by eps (default 1e-12).
 function metrics.i_divergence(a, y, options)
-    options = options_of(options, "metrics.i_divergence", {"eps"})
     local padded <close> = mb.embed(a, a.shape)
     local _, sums = mb.rl_ratio(padded, y, {metrics = true, eps = options.eps})
     local misfit <close> = sums
@@ -71,7 +68,6 @@ local SIGMA, RADIUS = 1.5, 5
 -- gaussian_weights, sigma 1.5, use_sample_covariance = False. options.range: default the
 -- reference's greatest less least. Five arrays beside the two.
 function metrics.ssim(a, b, options)
-    options = options_of(options, "metrics.ssim", {"range"})
     local ranges = {}
     for i, extent in ipairs(a.shape) do
         if extent <= 2 * RADIUS then
@@ -90,7 +86,8 @@ function metrics.ssim(a, b, options)
         return mb.gaussian_filter(image, SIGMA, {truncate = RADIUS / SIGMA, out = out})
     end
     local function add(array, change, sign)
-        mb.binary(array, sign or "add", type(change) == "number" and {scalar = change, out = array} or {b = change, out = array})
+        mb.binary(array, sign or "add", type(change) == "number" and {scalar = change, out = array}
+            or {b = change, out = array})
     end
     local covariance <close> = smooth(multiply(x, y, product))
     local variances <close> = smooth(multiply(x, x, product))
@@ -124,7 +121,13 @@ function metrics.ssim(a, b, options)
     return inside:mean()
 end
 
+local RANGE = declared.options {"range", "number", "greatest less least value",
+    usual = "that of the reference"}
+
 return declared.module(metrics, "metrics", {
-    rmse = "a: array, b: array", psnr = "a: array, b: array", ncc = "a: array, b: array",
-    i_divergence = "a: array, y: array", ssim = "a: array, b: array",
+    rmse = "a: array, b: array", psnr = {"a: array, b: array", RANGE},
+    ncc = "a: array, b: array",
+    ssim = {"a: array, b: array", RANGE},
+    i_divergence = {"a: array, y: array",
+        declared.options {"eps", "number", "the least value of a", usual = "1e-12"}},
 })

@@ -6,12 +6,12 @@ local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local on_error = require "moonbeam.internal.on_error"
-local options_of = require "moonbeam.internal.options"
 local volumes = require "moonbeam.volumes"
 
 local npy = {}
 
-local from_numpy = {["|u1"] = "u8", ["<u2"] = "u16", ["<i4"] = "i32", ["<f2"] = "f16", ["<f4"] = "f32", ["<f8"] = "f64",
+local from_numpy = {["|u1"] = "u8", ["<u2"] = "u16", ["<i4"] = "i32", ["<f2"] = "f16",
+    ["<f4"] = "f32", ["<f8"] = "f64",
     ["<c8"] = "c64", ["<c16"] = "c128"}
 local to_numpy = {}
 for theirs, ours in pairs(from_numpy) do
@@ -28,7 +28,8 @@ local function header_of(file, name)
     local start = long and 12 or 10
     local length = string.unpack(long and "<I4" or "<I2", magic, 9)
     local header = file:get(start, length)
-    local descr, order, list = header:match("'descr':%s*'([^']+)'"), header:match("'fortran_order':%s*(%a+)"),
+    local descr, order, list = header:match("'descr':%s*'([^']+)'"),
+        header:match("'fortran_order':%s*(%a+)"),
         header:match("'shape':%s*%(([^)]*)%)")
     if not (descr and order and list) then
         fail("io", "npy", nil, "%s: the header cannot be read", name)
@@ -49,7 +50,8 @@ function npy.open(name)
     local file = core.rawfile.open(name)
     local _ <close> = on_error(function() file:close() end)
     local dtype, shape, offset = header_of(file, name)
-    local volume = volumes.raw {file = file, shape = shape, dtype = dtype, offset = offset, meta = {}}
+    local volume = volumes.raw {file = file, shape = shape, dtype = dtype, offset = offset,
+        meta = {}}
     local bytes = volumes.bytes(volume)
     if file:bytes() - offset ~= bytes then
         fail("io", "npy", nil,
@@ -74,7 +76,6 @@ end
 --- A new file to be written block by block: an object with volume(), finish() and close(); without
 -- finish nothing is left. Options: shape, dtype, overwrite (default false).
 function npy.create(name, options)
-    options = options_of(options, "npy.create", {"shape", "dtype", "overwrite"})
     file_name.check(name, file_name.NPY, nil, "npy.create")
     local extents = {}
     for i, extent in ipairs(options.shape) do
@@ -84,8 +85,10 @@ function npy.create(name, options)
         table.concat(extents, " "))
     header = header .. (" "):rep(63 - (10 + #header) % 64) .. "\n"
     local made, magic = setmetatable({}, writer), "\x93NUMPY\1\0" .. string.pack("<I2", #header)
-    made.target = volumes.raw {shape = options.shape, dtype = options.dtype, offset = #magic + #header}
-    made:start(name, options.overwrite, #magic + #header + volumes.bytes(made.target), magic .. header)
+    made.target = volumes.raw {shape = options.shape, dtype = options.dtype,
+        offset = #magic + #header}
+    made:start(name, options.overwrite, #magic + #header + volumes.bytes(made.target), magic
+        .. header)
     made.target.file = made.file
     return made
 end
@@ -93,11 +96,17 @@ end
 --- Writes an array (any device) as a .npy file; the file gets its name when it is complete.
 -- Options: overwrite (default false).
 function npy.write(name, array, options)
-    options = options_of(options, "npy.write", {"overwrite"})
     local file <close> = npy.create(name, {shape = array.shape, dtype = array.dtype,
         overwrite = options.overwrite})
     volumes.store(file:volume(), array)
     file:finish()
 end
 
-return declared.module(npy, "npy", {write = "name: string, array: array"})
+local OVERWRITE = {"overwrite", "boolean", "replace an existing file"}
+
+return declared.module(npy, "npy", {
+    create = {"name: any?", declared.options(
+        {"shape", "extents", "its extents", required = true},
+        {"dtype", "string", "its element type", required = true}, OVERWRITE)},
+    write = {"name: string, array: array", declared.options(OVERWRITE)},
+})

@@ -4,9 +4,9 @@
 -- `phantom.scale` turns them into the flat vector in pixels that the operators take.
 
 local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
-local options_of = require "moonbeam.internal.options"
 local whole_call = require "moonbeam.internal.whole"
 
 local phantom = {}
@@ -40,7 +40,8 @@ function phantom.scale(ellipsoids, half_width, half_height, density)
     density = density or 1
     local flat = {}
     for _, e in ipairs(ellipsoids) do
-        local values = {e[1] * density, e[2] * half_width, e[3] * half_width, e[4] * half_height, e[5] * half_width,
+        local values = {e[1] * density, e[2] * half_width, e[3] * half_width, e[4] * half_height,
+            e[5] * half_width,
             e[6] * half_width, e[7] * half_height, math.rad(e[8])}
         table.move(values, 1, #values, #flat + 1, flat)
     end
@@ -66,19 +67,12 @@ local function generator(seed)
     end
 end
 
---- A volume with spheres at random places, voxels that an edge crosses in proportion:
--- phantom.spheres({nz, ny, nx} [, options]).
+--- A volume with spheres at random places, voxels that an edge crosses in proportion.
 --
--- Options: count (default 40); radius, {least, greatest} in px (default 2 and 8 % of the smaller of
--- ny and nx); flatten, the height over the width (default 1: spheres; below 1 where planes are
--- further apart than pixels); density, {least, greatest} or one number (default 100), added where
--- spheres overlap; margin, how far centres stay from the faces in px (default 0: some spheres are
--- cut); background (default 0); seed (default 1); subsamples (default 4: points per voxel edge,
--- along all axes); device. Returns the volume, f32, and the spheres: a list of {density =, radius
--- =, height =, center = {z, y, x}}, centres 0-based.
+-- Returns the volume, f32, of extents size = {nz, ny, nx}, and the spheres: a list of {density =,
+-- radius =, height =, center = {z, y, x}}, centers 0-based.
+-- Errors: argument, budget.
 function phantom.spheres(size, options)
-    options = options_of(options, "phantom.spheres", {"count", "radius", "flatten", "density", "margin", "background", "seed",
-        "subsamples", "device"})
     if type(size) ~= "table" or #size ~= 3 then
         fail("argument", "phantom.spheres", "size", "size is {nz, ny, nx}")
     end
@@ -91,9 +85,9 @@ function phantom.spheres(size, options)
         return value
     end
     local nz, ny, nx = table.unpack(size)
-    local narrow, margin = math.min(ny, nx), options.margin or 0
-    local radius, density = range("radius", {0.02 * narrow, 0.08 * narrow}), range("density", 100)
-    local flatten, subsamples = options.flatten or 1, options.subsamples or 4
+    local narrow, margin = math.min(ny, nx), options.margin
+    local radius, density = range("radius", {0.02 * narrow, 0.08 * narrow}), range("density")
+    local flatten, subsamples = options.flatten, options.subsamples
     if radius[1] <= 0 then
         fail("argument", "phantom.spheres", "radius", "radius must be above 0")
     elseif flatten <= 0 then
@@ -102,24 +96,28 @@ function phantom.spheres(size, options)
         fail("argument", "phantom.spheres", "margin", "margin is %g; the volume leaves 0 to %g",
             margin, (math.min(nz, narrow) - 1) / 2)
     end
-    local random = generator(options.seed or 1)
+    local random = generator(options.seed)
     local function between(least, greatest)
         return least + (greatest - least) * random()
     end
     local list, flat = {}, {}
-    for i = 1, options.count or 40 do
+    for i = 1, options.count do
         local r = between(radius[1], radius[2])
-        local s = {density = between(density[1], density[2]), radius = r, height = r * flatten, center = {
-            between(margin, nz - 1 - margin), between(margin, ny - 1 - margin), between(margin, nx - 1 - margin)}}
+        local s = {density = between(density[1], density[2]), radius = r, height = r * flatten,
+            center = {
+            between(margin, nz - 1 - margin), between(margin, ny - 1 - margin),
+                between(margin, nx - 1 - margin)}}
         list[i] = s
         -- The operator's coordinates: from the middle, rows and slices upwards.
-        table.move({s.density, r, r, s.height, s.center[3] - (nx - 1) / 2, (ny - 1) / 2 - s.center[2],
+        table.move({s.density, r, r, s.height, s.center[3] - (nx - 1) / 2,
+            (ny - 1) / 2 - s.center[2],
             (nz - 1) / 2 - s.center[1], 0}, 1, 8, #flat + 1, flat)
     end
-    local volume = mb.ellipsoid_volume(flat, phantom.heights(nz), {ny, nx}, {subsamples = subsamples, subslices = subsamples,
+    local volume = mb.ellipsoid_volume(flat, phantom.heights(nz), {ny, nx},
+        {subsamples = subsamples, subslices = subsamples,
         device = options.device})
     local _ <close> = on_error(function() volume:release() end)
-    if options.background and options.background ~= 0 then
+    if options.background ~= 0 then
         mb.binary(volume, "add", {scalar = options.background, out = volume})
     end
     return volume, list
@@ -129,4 +127,18 @@ return whole_call.module(phantom, "phantom", {
     ball = "density: number, radius: number, x: number?, y: number?, z: number?",
     scale = "ellipsoids: table, half_width: number, half_height: number?, density: number?",
     heights = "rows: count",
+    spheres = {"size: any", declared.options(
+        {"count", "count", "the number of spheres", default = 40},
+        {"radius", "any", "{least, greatest} or one number", unit = "px",
+            usual = "2 and 8 % of the smaller of ny and nx"},
+        {"flatten", "number", "height over width: below 1 if planes are further apart than pixels",
+            default = 1},
+        {"density", "any", "{least, greatest} or one number; added where spheres overlap",
+            default = 100},
+        {"margin", "number", "how far centers stay from the faces; 0: some spheres are cut",
+            unit = "px", default = 0},
+        {"background", "number", "added everywhere", default = 0},
+        {"seed", "count", "spheres of one seed are the same", default = 1},
+        {"subsamples", "count", "points per voxel edge", default = 4},
+        {"device", "device", "where the volume is made", usual = "the default device"})},
 })

@@ -4,7 +4,6 @@
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
-local options_of = require "moonbeam.internal.options"
 
 local progress = {}
 progress.__index = progress
@@ -20,7 +19,6 @@ end
 
 --- progress.new("reconstructing", total, {unit = "slices", quiet = false})
 function progress.new(label, total, options)
-    options = options_of(options, "progress.new", {"unit", "quiet"})
     if type(total) ~= "number" then
         fail("argument", "progress.new", "total", "total must be a number")
     end
@@ -29,7 +27,7 @@ function progress.new(label, total, options)
         label = label,
         total = total,
         done = 0,
-        unit = options.unit or "items",
+        unit = options.unit,
         quiet = options.quiet,
         terminal = core.system.isatty("stderr"),
         started = now,
@@ -41,7 +39,8 @@ local function text(self, now)
     local elapsed = math.max(now - self.started, 1e-6)
     local rate = self.done / elapsed
     local left = rate > 0 and (self.total - self.done) / rate or 0
-    return ("%s: %d/%d %s, %.3g %s/s, %s left"):format(self.label, self.done, self.total, self.unit, rate, self.unit,
+    return ("%s: %d/%d %s, %.3g %s/s, %s left"):format(self.label, self.done, self.total,
+        self.unit, rate, self.unit,
         clock_text(left))
 end
 
@@ -71,10 +70,15 @@ function progress:finish()
             io.stderr:write("\r\27[K")
         end
         io.stderr:write(("%s: %d %s in %s (%.3g %s/s)\n"):format(self.label, self.done, self.unit,
-            elapsed < 10 and ("%.2f s"):format(elapsed) or clock_text(elapsed), self.done / math.max(elapsed, 1e-6), self.unit))
+            elapsed < 10 and ("%.2f s"):format(elapsed) or clock_text(elapsed),
+                self.done / math.max(elapsed, 1e-6), self.unit))
     end
     return elapsed
 end
 
-return declared.module(progress, "progress", {step = "self: progress, count: number",
+return declared.module(progress, "progress", {
+    new = {"label: any?, total: any?", declared.options(
+        {"unit", "string", "what is counted", default = "items"},
+        {"quiet", "boolean", "show nothing"})},
+    step = "self: progress, count: number",
     finish = "self: progress"})

@@ -6,9 +6,9 @@
 -- at n / 2: say center = "fft" for those.
 
 local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
-local options_of = require "moonbeam.internal.options"
 local whole_call = require "moonbeam.internal.whole"
 
 local psf = {}
@@ -193,8 +193,7 @@ end
 --- The smallest box around the centre, symmetric about it, that holds `energy` (default 0.99) of
 -- the sum along every axis. Returns a dense copy. Options: energy, center (default "maximum").
 function psf.crop(a, options)
-    options = options_of(options, "psf.crop", {"energy", "center"})
-    local energy, center = options.energy or 0.99, psf.center(a, options.center or "maximum")
+    local energy, center = options.energy, psf.center(a, options.center)
     if not (energy > 0 and energy <= 1) then
         fail("argument", "psf.crop", "energy", "energy is %g; it lies between 0 and 1", energy)
     end
@@ -223,8 +222,7 @@ end
 --- Shifts a PSF so that its centre (option `center`, default "mass") comes to the middle voxel, by
 -- phase: sub-pixel and circular, in single precision. Returns an f32 array of the same shape.
 function psf.recentre(a, options)
-    options = options_of(options, "psf.recentre", {"center"})
-    local center, shape = psf.center(a, options.center or "mass"), a.shape
+    local center, shape = psf.center(a, options.center), a.shape
     local points, target = 1, {}
     for i, n in ipairs(shape) do
         points = points * n
@@ -260,7 +258,8 @@ psf.bessel_j0 = bessel_j0
 
 local function positive(what, options, names)
     for _, name in ipairs(names) do
-        if type(options[name]) ~= "number" or not (options[name] > 0 and options[name] < math.huge) then
+        if type(options[name]) ~= "number" or not (options[name] > 0
+            and options[name] < math.huge) then
             fail("argument", what, name, "%s is a positive number", name)
         end
     end
@@ -308,7 +307,8 @@ local function scalar(what, size, options, limit, path, even)
         turns = math.max(turns, (length + options.na * farthest) / options.wavelength)
     end
     local terms = math.max(60, 24 * turns) * (ny * nx / 8 + 1) * nz
-    if not (terms <= MOST_TERMS and nz * ny * nx <= MOST_VALUES and options.pixel * options.na <= COARSEST * options.wavelength) then
+    if not (terms <= MOST_TERMS and nz * ny * nx <= MOST_VALUES
+        and options.pixel * options.na <= COARSEST * options.wavelength) then
         fail("argument", what, "size", "a model of %d x %d x %d, with %.3g wavelengths between the "
             .. "paths of its light, is out of proportion: are wavelength, pixel, step and depth in "
             .. "one unit?", nz, ny, nx, turns)
@@ -374,9 +374,8 @@ end
 -- samples), all lengths in one unit; device. Needs z symmetric about focus: no aberration.
 function psf.born_wolf(size, options)
     local what = "psf.born_wolf"
-    options = options_of(options, what, {"na", "wavelength", "index", "pixel", "step", "device"})
     positive(what, options, {"na", "wavelength", "pixel", "step"})
-    local index = options.index or 1.515
+    local index = options.index
     if options.na >= index then
         fail("argument", what, "na", "na %g must lie below the refractive index %g", options.na,
             index)
@@ -402,12 +401,11 @@ end
 -- in one unit; device.
 function psf.gibson_lanni(size, options)
     local what = "psf.gibson_lanni"
-    options = options_of(options, what, {"na", "wavelength", "pixel", "step", "index", "index_design", "working_distance",
-        "index_sample", "depth", "index_glass", "index_glass_design", "glass", "glass_design", "device"})
     positive(what, options, {"na", "wavelength", "pixel", "step"})
-    local n, ng = options.index or 1.515, options.index_glass or 1.515
-    local n0, ns, ng0 = options.index_design or n, options.index_sample or n, options.index_glass_design or ng
-    local depth, t0, tg = options.depth or 0, options.working_distance or 0, options.glass or 0
+    local n, ng = options.index, options.index_glass
+    local n0, ns, ng0 = options.index_design or n, options.index_sample or n,
+        options.index_glass_design or ng
+    local depth, t0, tg = options.depth, options.working_distance or 0, options.glass or 0
     local tg0 = options.glass_design or tg
     if n0 ~= n and not options.working_distance then
         fail("argument", what, "working_distance",
@@ -419,7 +417,8 @@ function psf.gibson_lanni(size, options)
         fail("argument", what, "depth", "depth is 0 or more")
     end
     local limit = 1
-    for name, index in pairs {index = n, index_design = n0, index_sample = ns, index_glass = ng, index_glass_design = ng0} do
+    for name, index in pairs {index = n, index_design = n0, index_sample = ns, index_glass = ng,
+        index_glass_design = ng0} do
         if index < 1 then
             fail("argument", what, name, "%s is a refractive index, 1 or more", name)
         end
@@ -429,7 +428,8 @@ function psf.gibson_lanni(size, options)
         return math.sqrt(math.max(0, index * index - (options.na * rho) ^ 2))
     end
     return scalar(what, size, options, limit, function(rho, z)
-        return depth * along(ns, rho) + (t0 + z - depth * n / ns) * along(n, rho) - t0 * along(n0, rho)
+        return depth * along(ns, rho) + (t0 + z - depth * n / ns) * along(n, rho) - t0 * along(n0,
+            rho)
             + tg * along(ng, rho) - tg0 * along(ng0, rho)
     end, false)
 end
@@ -474,8 +474,7 @@ end
 -- middle voxel; size, the result's extents (default: odd, all that is there). Returns an f32 array
 -- of sum 1 on the PSF's device.
 function psf.resample(a, from, to, options)
-    options = options_of(options, "psf.resample", {"center", "size"})
-    local rank, center = a.rank, psf.center(a, options.center or "maximum")
+    local rank, center = a.rank, psf.center(a, options.center)
     local ratios, size, samples = {}, {}, 1.0
     for i = 1, rank do
         local x, y = type(from) == "table" and from[i] or from, type(to) == "table" and to[i] or to
@@ -484,7 +483,8 @@ function psf.resample(a, from, to, options)
                 "from and to have a positive number for each of the %d axes", rank)
         end
         ratios[i] = y / x
-        size[i] = options.size and options.size[i] or 2 * math.floor((a.shape[i] - 1) / 2 / ratios[i]) + 1
+        size[i] = options.size and options.size[i]
+            or 2 * math.floor((a.shape[i] - 1) / 2 / ratios[i]) + 1
         samples = samples * size[i]
     end
     if samples > MOST_VALUES then
@@ -508,7 +508,8 @@ function psf.resample(a, from, to, options)
     local count = 1
     for i, n in ipairs(a.shape) do
         inner = inner // n
-        values = values and resample_axis(values, outer, n, inner, center[i], size[i], (size[i] - 1) // 2, ratios[i])
+        values = values and resample_axis(values, outer, n, inner, center[i], size[i],
+            (size[i] - 1) // 2, ratios[i])
         outer = outer * size[i]
         count = count * size[i]
     end
@@ -521,9 +522,39 @@ function psf.resample(a, from, to, options)
     return mb.binary(result, "div", {scalar = psf.sum(result), out = result})
 end
 
+local CENTER = "middle, fft, maximum, mass or coordinates (psf.center)"
+local MODEL = declared.options(
+    {"na", "any", "numerical aperture", required = true},
+    {"wavelength", "any", "in vacuum; all lengths in one unit", required = true},
+    {"pixel", "any", "lateral distance of samples", required = true},
+    {"step", "any", "axial distance of samples", required = true},
+    {"index", "number", "refractive index of the immersion", default = 1.515},
+    {"device", "device", "where the PSF is made", usual = "the default device"})
+
 return whole_call.module(psf, "psf", {
+    crop = {"a: array", declared.options(
+        {"energy", "number", "part of the sum to keep along every axis", default = 0.99},
+        {"center", "any", CENTER, default = "maximum"})},
+    recentre = {"a: array", declared.options {"center", "any", CENTER, default = "mass"}},
+    resample = {"a: array, from: any, to: any", declared.options(
+        {"center", "any", "what comes to the middle voxel: " .. CENTER, default = "maximum"},
+        {"size", "any", "the result's extents", usual = "odd, all that is there"})},
+    gaussian = {"size: any, sigma: any", declared.options(declared.from("psf_gaussian"),
+        MODEL.device,
+        {"out", "array", "the array for the result"})},
+    born_wolf = {"size: any", MODEL},
+    gibson_lanni = {"size: any", declared.options(MODEL,
+        {"index_design", "number", "of the immersion that the objective is made for",
+            usual = "index"},
+        {"working_distance", "number", "of the objective, where those two differ"},
+        {"index_sample", "number", "of the sample", usual = "index"},
+        {"depth", "number", "of the emitter under the coverslip", default = 0},
+        {"index_glass", "number", "of the coverslip", default = 1.515},
+        {"index_glass_design", "number", "of the coverslip that the objective is made for",
+            usual = "index_glass"},
+        {"glass", "number", "thickness of the coverslip, where it is not that of the design"},
+        {"glass_design", "number", "thickness of that of the design", usual = "glass"})},
     center = "a: array", sum = "a: array", background = "a: array",
         subtract_background = "a: array, level: number?",
-    normalise = "a: array", crop = "a: array", recentre = "a: array", bessel_j0 = "x: number",
-        resample = "a: array",
+    normalise = "a: array", bessel_j0 = "x: number",
 })

@@ -4,11 +4,16 @@ local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
-local options_of = require "moonbeam.internal.options"
 
 local view = {}
 
-local names = { "percentiles", "range", "bits", "gamma", "legend", "overwrite" }
+local SAVE = declared.options(
+    {"range", "any", "{black, white}", usual = "values at the percentiles"},
+    {"percentiles", "any", "of the finite values, {black, white}", usual = "{0.5, 99.5}"},
+    {"bits", "any", "8 or 16", default = 8},
+    {"gamma", "number", "above 1 is brighter", usual = "1"},
+    {"legend", "string", "a line that is kept inside the file, beside the window"},
+    {"overwrite", "boolean", "replace an existing file"})
 
 local function pair_of(value, name)
     if type(value) ~= "table" or type(value[1]) ~= "number" or type(value[2]) ~= "number"
@@ -35,7 +40,6 @@ end
 -- legend: a line that is kept inside the file, beside the window. overwrite: an existing file may
 -- be replaced. The name ends in .png. Returns black and white.
 function view.save(path, array, options)
-    options = options_of(options, "view.save", names)
     file_name.check(path, file_name.PNG, "pictures are PNG files", "view.save")
     if array.device.dry then
         return 0, 1
@@ -66,7 +70,7 @@ function view.save(path, array, options)
     end
     local window = ("black %.6g, white %.6g"):format(low, high)
     core.picture.write_png(path, source, {
-        bits = options.bits or 8,
+        bits = options.bits,
         low = low,
         high = high,
         gamma = options.gamma,
@@ -76,16 +80,12 @@ function view.save(path, array, options)
     return low, high
 end
 
-local projection_names = { "sxy", "sz", "gamma", "range", "percentiles", "bits", "legend", "gap",
-    "overwrite" }
-
 --- Maximum projections of a volume (z, y, x) as one picture: XY, at its right ZY, below it XZ. sxy,
 -- sz: whole factors that stretch the plane and the axis (default 1 and 1); gap: pixels between
 -- (default 4); the other options are those of save. With a path writes the PNG and returns black
 -- and white; without one (nil) returns the picture as an f32 array on the host, the gaps at the
 -- least value.
 function view.projections(path, volume, options)
-    options = options_of(options, "view.projections", projection_names)
     if path then
         file_name.check(path, file_name.PNG, "pictures are PNG files", "view.projections")
     end
@@ -94,7 +94,7 @@ function view.projections(path, volume, options)
             "projections are of a volume (z, y, x); this array has %d axes", #volume.shape)
     end
     local nz, ny, nx = table.unpack(volume.shape)
-    local sxy, sz, gap = options.sxy or 1, options.sz or 1, options.gap or 4
+    local sxy, sz, gap = options.sxy, options.sz, options.gap
     for name, factor in pairs { sxy = sxy, sz = sz } do
         if math.type(factor) ~= "integer" or factor < 1 then
             fail("argument", "view.projections", name, "%s is a whole number, 1 or more", name)
@@ -117,7 +117,8 @@ function view.projections(path, volume, options)
         local rows, columns = table.unpack(here.shape)
         for y = 1, fy do
             for x = 1, fx do
-                local place <close> = canvas:view({ top + y, top + rows * fy, fy }, { left + x, left + columns * fx, fx })
+                local place <close> = canvas:view({ top + y, top + rows * fy, fy },
+                    { left + x, left + columns * fx, fx })
                 core.op.run("convert", here, "f32", { out = place })
             end
         end
@@ -132,11 +133,15 @@ function view.projections(path, volume, options)
     if not path then
         return canvas
     end
-    return view.save(path, canvas, { range = options.range, percentiles = options.percentiles, bits = options.bits,
+    return view.save(path, canvas, { range = options.range, percentiles = options.percentiles,
+        bits = options.bits,
         gamma = options.gamma, legend = options.legend, overwrite = options.overwrite })
 end
 
 return declared.module(view, "view", {
-    window = "array: array", save = "path: any, array: array",
-        projections = "path: any?, volume: array",
+    window = "array: array", save = {"path: any, array: array", SAVE},
+    projections = {"path: any?, volume: array", declared.options(
+        {"sxy", "any", "whole factor that stretches the plane", default = 1},
+        {"sz", "any", "whole factor that stretches the axis", default = 1},
+        {"gap", "count", "between the parts", unit = "px", default = 4}, SAVE)},
 })

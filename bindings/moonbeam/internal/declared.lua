@@ -169,10 +169,10 @@ local function declaration_of(name, args)
     return declaration
 end
 
--- Arguments from one line of text: "path: string, ...: any, options". Without a kind an argument is
--- any value.
+-- Arguments from one line of text: "path: string, ...: any, options", and the options. Without a
+-- kind an argument is any value.
 local function parsed(text, options)
-    local args = {options = text:match("options%??$") and options or nil}
+    local args = {options = options}
     for arg, kind in text:gmatch("([%w_.]+):? ?([%w?]*)") do
         args[#args + 1] = (arg ~= "options" or kind ~= "") and {arg, kind ~= "" and kind or "any"}
             or nil

@@ -13,20 +13,24 @@ local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local metadata = require "moonbeam.tiff.metadata"
 local on_error = require "moonbeam.internal.on_error"
-local options_of = require "moonbeam.internal.options"
 local volumes = require "moonbeam.volumes"
 
 local tiff = {}
 
 -- Field types: format of string.unpack, bytes.
-local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4}, [5] = {"I4I4", 8}, [6] = {"i1", 1},
-    [8] = {"i2", 2}, [9] = {"i4", 4}, [11] = {"f", 4}, [12] = {"d", 8}, [13] = {"I4", 4}, [16] = {"I8", 8}, [17] = {"i8", 8},
+local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4},
+    [5] = {"I4I4", 8}, [6] = {"i1", 1},
+    [8] = {"i2", 2}, [9] = {"i4", 4}, [11] = {"f", 4}, [12] = {"d", 8}, [13] = {"I4", 4},
+        [16] = {"I8", 8}, [17] = {"i8", 8},
     [18] = {"I8", 8}}
 
 -- "sample format bits" -> element type.
-local DTYPES = {["1 8"] = "u8", ["1 16"] = "u16", ["2 32"] = "i32", ["3 16"] = "f16", ["3 32"] = "f32", ["3 64"] = "f64"}
-local COMPRESSIONS = {[1] = "none", [5] = "LZW", [8] = "Deflate", [32946] = "Deflate", [32773] = "PackBits"}
-local OTHERS = {[2] = "CCITT", [3] = "fax", [4] = "fax", [6] = "old JPEG", [7] = "JPEG", [34712] = "JPEG 2000", [34887] = "LERC",
+local DTYPES = {["1 8"] = "u8", ["1 16"] = "u16", ["2 32"] = "i32", ["3 16"] = "f16",
+    ["3 32"] = "f32", ["3 64"] = "f64"}
+local COMPRESSIONS = {[1] = "none", [5] = "LZW", [8] = "Deflate", [32946] = "Deflate",
+    [32773] = "PackBits"}
+local OTHERS = {[2] = "CCITT", [3] = "fax", [4] = "fax", [6] = "old JPEG", [7] = "JPEG",
+    [34712] = "JPEG 2000", [34887] = "LERC",
     [34925] = "LZMA", [50000] = "Zstandard", [50001] = "WebP", [50002] = "JPEG XL"}
 
 -- Bytes of the file; whatever offsets and counts a damaged one names.
@@ -40,14 +44,16 @@ end
 
 -- One directory: {tag = list of values, or text}, and the offset of the next. A rational is a pair.
 local function directory(file, name, order, big, offset)
-    local count = string.unpack(order .. (big and "I8" or "I2"), bytes_at(file, name, offset, big and 8 or 2))
+    local count = string.unpack(order .. (big and "I8" or "I2"),
+        bytes_at(file, name, offset, big and 8 or 2))
     local width, head, word = big and 20 or 12, big and 8 or 2, order .. (big and "I8" or "I4")
     if count < 0 or count > 4096 then
         fail("io", "tiff", nil, "%s: a directory of %d entries: the file is damaged", name, count)
     end
     local text, tags = bytes_at(file, name, offset + head, count * width), {}
     for i = 0, count - 1 do
-        local tag, kind, n = string.unpack(order .. "I2I2" .. (big and "I8" or "I4"), text, i * width + 1)
+        local tag, kind, n = string.unpack(order .. "I2I2" .. (big and "I8" or "I4"), text,
+            i * width + 1)
         local format, size = table.unpack(TYPES[kind] or {})
         if size and (n < 0 or n > file:bytes()) then
             fail("io", "tiff", nil, "%s: is cut short or damaged: tag %d has %d values", name, tag,
@@ -71,7 +77,8 @@ local function directory(file, name, order, big, offset)
     end
     -- Some writers leave the last link out.
     local link = offset + head + count * width
-    return tags, link + (big and 8 or 4) <= file:bytes() and string.unpack(word, bytes_at(file, name, link, big and 8 or 4)) or 0
+    return tags, link + (big and 8 or 4) <= file:bytes()
+        and string.unpack(word, bytes_at(file, name, link, big and 8 or 4)) or 0
 end
 
 -- The first value of a tag that holds whole numbers.
@@ -103,12 +110,14 @@ local function page_of(tags, name, order, file)
             name)
     end
     local bits, format = one(258, 1), one(339, 1)
-    local page = {rows = one(257), columns = one(256), swap = order == ">", compression = method, predictor = one(317, 1),
+    local page = {rows = one(257), columns = one(256), swap = order == ">", compression = method,
+        predictor = one(317, 1),
         offsets = tags[324] or tags[273], bytes = tags[325] or tags[279]}
     page.dtype = DTYPES[("%d %d"):format(format == 4 and 1 or format, bits)] or fail("unsupported",
         "tiff", nil, "%s: %d bits of sample format %d; there are unsigned 8 and 16 bit, signed 32 "
         .. "bit, and float", name, bits, format)
-    if not (page.rows and page.columns and type(page.offsets) == "table" and page.rows > 0 and page.columns > 0) then
+    if not (page.rows and page.columns and type(page.offsets) == "table" and page.rows > 0
+        and page.columns > 0) then
         fail("io", "tiff", nil, "%s: a page has no size or no pixels: the file is damaged", name)
     end
     if page.predictor > 3 or page.predictor == 3 and page.dtype:sub(1, 1) ~= "f" then
@@ -121,14 +130,16 @@ local function page_of(tags, name, order, file)
         page.bytes = {page.rows * page.columns * volumes.ITEM_BYTES[page.dtype]}
     end
     local high, wide = page.segment_rows, page.segment_columns
-    local needed = high > 0 and wide > 0 and (page.rows + high - 1) // high * ((page.columns + wide - 1) // wide) or math.huge
+    local needed = high > 0 and wide > 0
+        and (page.rows + high - 1) // high * ((page.columns + wide - 1) // wide) or math.huge
     if #page.offsets < needed or #page.bytes < needed then
         fail("io", "tiff", nil,
             "%s: a page of %d x %d has %d strips or tiles of %d x %d: the file is damaged", name,
             page.rows, page.columns, math.min(#page.offsets, #page.bytes), high, wide)
     end
     for i, offset in ipairs(page.offsets) do
-        if type(offset) ~= "number" or type(page.bytes[i]) ~= "number" or offset < 0 or page.bytes[i] < 0 then
+        if type(offset) ~= "number" or type(page.bytes[i]) ~= "number" or offset < 0
+            or page.bytes[i] < 0 then
             fail("io", "tiff", nil, "%s: a page's strips are nowhere: the file is damaged", name)
         elseif offset + (page.bytes[i] or 0) > file:bytes() then
             fail("io", "tiff", nil, "%s: is cut short: a page's pixels end at %d, the file at %d",
@@ -194,12 +205,14 @@ local function parse(file, name)
         if kind & 1 == 0 then -- no thumbnail
             local page = page_of(tags, name, order, file)
             local first = stack.pages[1]
-            if first and (first.dtype ~= page.dtype or first.rows ~= page.rows or first.columns ~= page.columns) then
+            if first and (first.dtype ~= page.dtype or first.rows ~= page.rows
+                or first.columns ~= page.columns) then
                 fail("unsupported", "tiff", nil, "%s: its pages differ in size or type", name)
             elseif not first then
                 stack.description = type(tags[270]) == "string" and tags[270] or nil
                 stack.resolution = rational(tags[282]) and rational(tags[283])
-                    and {x = tags[282][1], y = tags[283][1], unit = whole(tags, name, 296, 2)} or nil
+                    and {x = tags[282][1], y = tags[283][1], unit = whole(tags, name, 296, 2)}
+                        or nil
             end
             stack.pages[#stack.pages + 1] = page
         end
@@ -221,10 +234,12 @@ function paged:fill(block, first)
         local per_page = #pages[1].offsets
         threads = math.max(1, math.min(per_page, self.threads))
     end
-    local scratch <close> = each > 0 and mb.empty({each * threads}, {dtype = "u8", device = block.device}) or nil
+    local scratch <close> = each > 0 and mb.empty({each * threads},
+        {dtype = "u8", device = block.device}) or nil
     for i = 1, flat and 1 or block.shape[1] do
         local page <close> = flat and block:view() or block:view(i)
-        self.file:read_tiff(page, pages[flat and 1 or first[1] + i], first[#first - 1], first[#first], scratch)
+        self.file:read_tiff(page, pages[flat and 1 or first[1] + i], first[#first - 1],
+            first[#first], scratch)
     end
 end
 
@@ -233,7 +248,6 @@ end
 -- time of a hyperstack, (z, y, x); without them all pages in the file's order. `threads` of
 -- decoding (default 4) bounds its scratch.
 function tiff.open(name, options)
-    options = options_of(options, "tiff.open", {"channel", "frame", "threads"})
     local file = core.rawfile.open(name)
     local _ <close> = on_error(function() file:close() end)
     local stack = parse(file, name)
@@ -248,10 +262,12 @@ function tiff.open(name, options)
                 .. "bytes have no room for them", name, meta.images, file:bytes())
         end
         for i = 2, meta.images do
-            pages[i] = setmetatable({offsets = {first.offsets[1] + (i - 1) * page_bytes}, bytes = {page_bytes},
+            pages[i] = setmetatable({offsets = {first.offsets[1] + (i - 1) * page_bytes},
+                bytes = {page_bytes},
                 segment_rows = first.rows}, {__index = first})
         end
-        first.offsets, first.bytes, first.segment_rows = {first.offsets[1]}, {page_bytes}, first.rows
+        first.offsets, first.bytes, first.segment_rows = {first.offsets[1]}, {page_bytes},
+            first.rows
     end
     if meta.kind and meta.channels * meta.slices * meta.frames ~= #pages then
         if options.channel or options.frame then
@@ -287,7 +303,8 @@ function tiff.open(name, options)
     else
         made.pages, made.scratch_bytes = pages, 0
         for _, page in ipairs(pages) do
-            made.scratch_bytes = math.max(made.scratch_bytes, core.rawfile.tiff_scratch_bytes(page, page.dtype))
+            made.scratch_bytes = math.max(made.scratch_bytes,
+                core.rawfile.tiff_scratch_bytes(page, page.dtype))
         end
         made.threads = options.threads or 4
         setmetatable(made, paged)
@@ -298,7 +315,6 @@ end
 --- Reads a stack: (page, row, column), or (row, column) for one page. Options: device; channel and
 -- frame as for tiff.open. Returns the array and the stack's meta.
 function tiff.read(name, options)
-    options = options_of(options, "tiff.read", {"device", "channel", "frame"})
     local volume <close> = tiff.open(name, {channel = options.channel, frame = options.frame})
     return volumes.load(volume, options.device or mb.default_device()), volume.meta
 end
@@ -323,11 +339,13 @@ local function head_of(pages, rows, columns, format, meta, text)
     local rational_at = start + directories * directory_bytes
     local text_at = rational_at + 16
     local data_at = (text_at + #text + 15) // 16 * 16
-    local parts = {big and "II+\0" .. string.pack("<I2I2I8", 8, 0, 16) or "II*\0" .. string.pack("<I4", 8)}
+    local parts = {big and "II+\0" .. string.pack("<I2I2I8", 8, 0, 16) or "II*\0"
+        .. string.pack("<I4", 8)}
     local function entry(tag, kind, count, value)
         local room = big and 8 or 4
         local inline = string.pack(kind == 3 and "<I2" or kind == 4 and "<I4" or word, value)
-        parts[#parts + 1] = string.pack("<I2I2", tag, kind) .. string.pack(word, count) .. inline .. ("\0"):rep(room - #inline)
+        parts[#parts + 1] = string.pack("<I2I2", tag, kind) .. string.pack(word, count) .. inline
+            .. ("\0"):rep(room - #inline)
     end
     local long = big and 16 or 4
     for i = 1, directories do
@@ -355,7 +373,8 @@ local function head_of(pages, rows, columns, format, meta, text)
         x, y = meta.resolution.x, meta.resolution.y
         -- In a BigTIFF a rational stands in the entry itself.
         if big then
-            local values = {[282] = string.pack("<I4I4", x[1], x[2]), [283] = string.pack("<I4I4", y[1], y[2])}
+            local values = {[282] = string.pack("<I4I4", x[1], x[2]),
+                [283] = string.pack("<I4I4", y[1], y[2])}
             for i, part in ipairs(parts) do
                 local tag = #part == 20 and string.unpack("<I2", part)
                 parts[i] = tag and values[tag] and part:sub(1, 12) .. values[tag] or part
@@ -373,7 +392,8 @@ local writer = volumes.writer_class {}
 function writer:volume(channel, frame)
     local counts, c, t = self.counts, (channel or 1) - 1, (frame or 1) - 1
     local function page(z)
-        return metadata.page({channels = counts.channels, slices = counts.slices, frames = counts.frames, order = self.order}, c, z, t)
+        return metadata.page({channels = counts.channels, slices = counts.slices,
+            frames = counts.frames, order = self.order}, c, z, t)
     end
     local steps = volumes.dense_steps(self.shape, self.dtype)
     if #steps == 3 then
@@ -388,7 +408,6 @@ end
 -- f32) of one volume; channels and frames (default 1); meta, of the file it was made from
 -- (tiff.open); spacing and unit, where that does not tell; overwrite (default false).
 function tiff.create(name, options)
-    options = options_of(options, "tiff.create", {"shape", "dtype", "channels", "frames", "meta", "spacing", "unit", "overwrite"})
     file_name.check(name, file_name.TIFF, nil, "tiff.create")
     local shape, dtype = options.shape, options.dtype
     local format = FORMATS[dtype] or fail("dtype", "tiff", nil,
@@ -398,12 +417,14 @@ function tiff.create(name, options)
     end
     local meta = setmetatable({}, {__index = options.meta or {}})
     meta.spacing, meta.unit = options.spacing or meta.spacing, options.unit or meta.unit
-    local counts = {channels = options.channels or 1, slices = #shape == 3 and shape[1] or 1, frames = options.frames or 1}
+    local counts = {channels = options.channels or 1, slices = #shape == 3 and shape[1] or 1,
+        frames = options.frames or 1}
     local text = metadata.compose(meta, counts, dtype) .. "\0"
     local rows, columns = shape[#shape - 1], shape[#shape]
     local pages = counts.channels * counts.slices * counts.frames
     local head, data_at, page = head_of(pages, rows, columns, format, meta, text)
-    local made = setmetatable({shape = shape, dtype = dtype, counts = counts, data_at = data_at, page_bytes = page,
+    local made = setmetatable({shape = shape, dtype = dtype, counts = counts, data_at = data_at,
+        page_bytes = page,
         order = meta.kind == "ome" and meta.order or "CZT"}, writer)
     made:start(name, options.overwrite, data_at + pages * page, head)
     return made
@@ -413,11 +434,27 @@ end
 -- ImageJ), unit, meta as for tiff.create, overwrite (default false). The file gets its name when it
 -- is complete.
 function tiff.write(name, array, options)
-    options = options_of(options, "tiff.write", {"spacing", "unit", "meta", "overwrite"})
-    local file <close> = tiff.create(name, {shape = array.shape, dtype = array.dtype, spacing = options.spacing,
+    local file <close> = tiff.create(name, {shape = array.shape, dtype = array.dtype,
+        spacing = options.spacing,
         unit = options.unit, meta = options.meta, overwrite = options.overwrite})
     volumes.store(file:volume(), array)
     file:finish()
 end
 
-return declared.module(tiff, "tiff", {write = "name: string, array: array"})
+local ONE = declared.options({"channel", "count", "of a hyperstack", usual = "all pages"},
+    {"frame", "count", "of a hyperstack", usual = "all pages"},
+    {"threads", "count", "of decoding; bounds its scratch", usual = "4"})
+local WRITE = declared.options(
+    {"overwrite", "boolean", "replace an existing file"},
+    {"spacing", "any", "of voxels"}, {"unit", "string", "of the spacing"},
+    {"meta", "table", "what the file that it was made from says"})
+
+return declared.module(tiff, "tiff", {
+    open = {"name: any?", ONE},
+    read = {"name: any?", declared.options(declared.without(ONE, "threads"),
+        {"device", "device", "where the array is made", usual = "the host"})},
+    create = {"name: any?", declared.options(WRITE,
+        {"shape", "any", "extents of a volume"}, {"dtype", "any", "its element type"},
+        {"channels", "any", "how many"}, {"frames", "any", "how many"})},
+    write = {"name: string, array: array", WRITE},
+})
