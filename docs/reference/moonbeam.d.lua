@@ -262,7 +262,7 @@ function array:broadcast_to(shape) end
 
 ---@class moonbeam.options.array_cast
 ---@field scale? number factor applied to every value before the offset
----@field offset? number added after scaling (to the real part)
+---@field offset? number added to the (real part of the) scaled value
 
 ---A copy with another element type: value * scale + offset.
 ---@param dtype string 
@@ -387,16 +387,41 @@ function array:view(range, ...) end
 ---@param n integer 
 function mb.convolution.apply(grid, otf, n) end
 
----Convolves an image (u8, u16 or f32; one to three axes) with a PSF.
----@param image any 
----@param psf any 
----@param options any 
+---@class moonbeam.options.convolution_convolve
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field size? number[] the extents of the FFT grid
+---@field mode? "same"|"full"|"valid" extents of the result: same as the image, full: n + k - 1, valid: n - k + 1
+---@field correlate? boolean the adjoint
+---@field normalise? boolean the PSF is made to sum to 1
+---@field consume? boolean release the image as soon as it is in the grid
+---@field out? moonbeam.array the array for the result; it may be the image
+---@field view? boolean return a view of the grid instead of a dense copy
+---@field otf? moonbeam.array from convolution.transfer for this layout's grid; kept
+
+---Convolves an image with a PSF, by FFT.
+---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
+---@param psf moonbeam.array a point spread function of as many axes as the image
+---@param options? moonbeam.options.convolution_convolve
+---@return any # the result, f32.
 function mb.convolution.convolve(image, psf, options) end
 
----The adjoint of convolve with the same centre, and scipy.signal.correlate for modes full and valid (for mode same with an even PSF, SciPy's centre is k / 2: center = "fft").
----@param image any 
----@param psf any 
----@param options any 
+---@class moonbeam.options.convolution_correlate
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field size? number[] the extents of the FFT grid
+---@field mode? "same"|"full"|"valid" extents of the result: same as the image, full: n + k - 1, valid: n - k + 1
+---@field correlate? boolean the adjoint
+---@field normalise? boolean the PSF is made to sum to 1
+---@field consume? boolean release the image as soon as it is in the grid
+---@field out? moonbeam.array the array for the result; it may be the image
+---@field view? boolean return a view of the grid instead of a dense copy
+---@field otf? moonbeam.array from convolution.transfer for this layout's grid; kept
+
+---The adjoint of convolve with the same center.
+---@param image moonbeam.array as for convolve
+---@param psf moonbeam.array as for convolve
+---@param options? moonbeam.options.convolution_correlate
 function mb.convolution.correlate(image, psf, options) end
 
 ---The in-place grid as a spectrum (a view of the same memory).
@@ -404,14 +429,23 @@ function mb.convolution.correlate(image, psf, options) end
 ---@param n integer 
 function mb.convolution.forward(grid, n) end
 
----What a convolution looks like before any memory is taken: extents only.
----@param shape integer[] 
----@param kernel integer[] 
----@param center table 
-function mb.convolution.layout(shape, kernel, center) end
+---@class moonbeam.options.convolution_layout
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field size? number[] the extents of the FFT grid
+---@field mode? "same"|"full"|"valid" extents of the result: same as the image, full: n + k - 1, valid: n - k + 1
+---@field correlate? boolean the adjoint
+---@field device? moonbeam.device|string where the grid is to be good
 
----The product of a list of numbers.
----@param values any 
+---What a convolution looks like before any memory is taken: extents only.
+---@param shape integer[] of the image
+---@param kernel integer[] of the PSF
+---@param center table coordinates of the PSF's center
+---@param options? moonbeam.options.convolution_layout
+---@return any # {grid, before, first, shape, boundary}: extents of the FFT grid, where the image starts in it (0-based), where the result starts (0-based), its extents, and the boundary in force.
+function mb.convolution.layout(shape, kernel, center, options) end
+
+---The product of a list of numbers, such as extents.
+---@param values number[] what is multiplied
 function mb.convolution.product(values) end
 
 ---Ranges for a:view from 0-based firsts and extents.
@@ -419,53 +453,140 @@ function mb.convolution.product(values) end
 ---@param shape integer[] 
 function mb.convolution.ranges(first, shape) end
 
----The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in: what convolve makes and accepts as option `otf`.
----@param psf moonbeam.array 
----@param grid integer[] 
-function mb.convolution.transfer(psf, grid) end
+---@class moonbeam.options.convolution_transfer
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field normalise? boolean the PSF is made to sum to 1
 
----gradient_consensus(image, psf [, options]): image of photon counts (u8, u16 or f32; subtract the offset and divide by the gain before).
----@param image any 
----@param psf any 
----@param options any 
+---The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in.
+---@param psf moonbeam.array a point spread function
+---@param grid integer[] of the FFT grid
+---@param options? moonbeam.options.convolution_transfer
+function mb.convolution.transfer(psf, grid, options) end
+
+---@class moonbeam.options.deconv_gradient_consensus
+---@field iterations? integer how many at most
+---@field seed? integer how the photons are dealt out
+---@field smooth? boolean judge agreement after blurring with |H|^2, the scale that the microscope can see
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field size? number[] the extents of the FFT grid
+---@field normalise? boolean the PSF is made to sum to 1
+---@field otf? moonbeam.array from deconv.transfer, for many images of one shape
+---@field start? any flat, image or an array
+---@field weights? moonbeam.array f32, the image's shape, 0 at bad pixels; boundary zero or circular
+---@field metrics? boolean record the metrics of every iteration
+---@field on_iteration? function a function (k, metric or nil): return false to stop
+---@field eps? number least blurred value to divide by
+---@field floor? number voxels whose normaliser is at most this were not seen and become min
+---@field min? number lower bound
+
+---Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself.
+---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
+---@param psf moonbeam.array a point spread function of as many axes as the image
+---@param options? moonbeam.options.deconv_gradient_consensus
+---@return any # the estimate, f32, and {iterations =, stopped =, metrics = {{first =, second =, flux =, change =}, ...}}: the I-divergences of the two halves before the iteration (always), flux and change after it (with metrics). stopped is false if `iterations` ended it.
 function mb.deconv.gradient_consensus(image, psf, options) end
 
+---@class moonbeam.options.deconv_landweber
+---@field iterations? integer how many at most
+---@field step? number step length, below 2: the largest eigenvalue of H'H is at most 1
+---@field positive? boolean no negative values
+---@field tolerance? number stop when the relative change falls below
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field size? number[] the extents of the FFT grid
+---@field normalise? boolean the PSF is made to sum to 1
+---@field otf? moonbeam.array from deconv.transfer, for many images of one shape
+---@field start? any flat, image or an array
+---@field weights? moonbeam.array f32, the image's shape, 0 at bad pixels; boundary zero or circular
+---@field metrics? boolean record the metrics of every iteration
+---@field on_iteration? function a function (k, metric or nil): return false to stop
+
 ---Landweber iteration with positivity: x := max(x + step H'(y - H x), 0).
----@param image any 
----@param psf any 
----@param options any 
----@return any # the estimate and a report as richardson_lucy does; metrics are residual (root mean squared y - H x over the image, before the iteration), flux and change. Options: iterations (default 50), step (0 to 2, default 1: the largest eigenvalue of H'H is at most 1), positive (default true), boundary, center, normalise, size, otf, start, weights, metrics, on_iteration, tolerance as for richardson_lucy.
+---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
+---@param psf moonbeam.array a point spread function of as many axes as the image
+---@param options? moonbeam.options.deconv_landweber
+---@return any # the estimate and a report, as richardson_lucy does.
 function mb.deconv.landweber(image, psf, options) end
 
----The grid of a deconvolution without running it: deconv.layout(image shape, PSF, {boundary, center, size}).
----@param shape any 
----@param psf any 
----@param options any 
+---@class moonbeam.options.deconv_layout
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field size? number[] the extents of the FFT grid
+
+---The grid of a deconvolution, without running it.
+---@param shape number[] the extents of the image
+---@param psf moonbeam.array a point spread function of as many axes as the image
+---@param options? moonbeam.options.deconv_layout
 function mb.deconv.layout(shape, psf, options) end
 
+---@class moonbeam.options.deconv_richardson_lucy
+---@field iterations? integer how many at most
+---@field acceleration? "none"|"heavy_ball"|"biggs_andrews" momentum; heavy_ball takes one array more, biggs_andrews two
+---@field total_variation? number weight of that regularisation, such as 0.002 to 0.01
+---@field spacing? any distance of voxels along the axes, for total_variation
+---@field tolerance? number stop when the relative change falls below
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field size? number[] the extents of the FFT grid
+---@field normalise? boolean the PSF is made to sum to 1
+---@field otf? moonbeam.array from deconv.transfer, for many images of one shape
+---@field start? any flat, image or an array
+---@field weights? moonbeam.array f32, the image's shape, 0 at bad pixels; boundary zero or circular
+---@field metrics? boolean record the metrics of every iteration
+---@field on_iteration? function a function (k, metric or nil): return false to stop
+---@field eps? number least blurred value to divide by
+---@field floor? number voxels whose normaliser is at most this were not seen and become min
+---@field min? number lower bound
+
 ---Richardson-Lucy: maximum likelihood for Poisson noise.
----@param image any 
----@param psf any 
----@param options any 
+---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
+---@param psf moonbeam.array a point spread function of as many axes as the image
+---@param options? moonbeam.options.deconv_richardson_lucy
+---@return any # the estimate, f32, with the image's shape, and a table {iterations =, metrics = {{divergence =, flux =, change =}, ...}}.
 function mb.deconv.richardson_lucy(image, psf, options) end
 
----Tikhonov regularisation: least squares with lambda |L x|^2; L is the Laplacian (default: the regularised inverse filter) or the identity: option operator.
----@param image any 
----@param psf any 
----@param options any 
+---@class moonbeam.options.deconv_tikhonov
+---@field lambda? number weight of the regularisation
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field out? moonbeam.array the array for the result
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field size? number[] the extents of the FFT grid
+---@field normalise? boolean the PSF is made to sum to 1
+---@field operator? "laplacian"|"identity" L: the Laplacian (the regularised inverse filter) or the identity
+
+---Tikhonov regularisation: least squares with lambda |L x|^2.
+---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
+---@param psf moonbeam.array a point spread function of as many axes as the image
+---@param options? moonbeam.options.deconv_tikhonov
+---@return any # the estimate, f32.
 function mb.deconv.tikhonov(image, psf, options) end
 
----The transfer function for a deconvolution: option `otf` of richardson_lucy and landweber, for many images of one shape.
----@param psf any 
----@param shape any 
----@param options any 
+---@class moonbeam.options.deconv_transfer
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field size? number[] the extents of the FFT grid
+---@field normalise? boolean the PSF is made to sum to 1
+
+---The transfer function for a deconvolution, for many images of one shape: option `otf` of richardson_lucy and landweber.
+---@param psf moonbeam.array a point spread function of as many axes as the image
+---@param shape number[] the extents of the image
+---@param options? moonbeam.options.deconv_transfer
 function mb.deconv.transfer(psf, shape, options) end
 
----Wiener filter with a constant ratio of noise power to signal power, `lambda` (default 1e-3).
----@param image any 
----@param psf any 
----@param options any 
----@return any # f32. As for the other methods, an image with values that are not finite is an error (argument); to know that, the result's first value is waited for. Options: lambda, boundary (default "reflect"), center, normalise, size, out.
+---@class moonbeam.options.deconv_wiener
+---@field lambda? number weight of the regularisation
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field out? moonbeam.array the array for the result
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field size? number[] the extents of the FFT grid
+---@field normalise? boolean the PSF is made to sum to 1
+
+---Wiener filter with a constant ratio of noise power to signal power, `lambda`.
+---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
+---@param psf moonbeam.array a point spread function of as many axes as the image
+---@param options? moonbeam.options.deconv_wiener
+---@return any # the estimate, f32.
 function mb.deconv.wiener(image, psf, options) end
 
 ---A size as a number: "8G" is 8e9 bytes, "8Gi" is 8 * 2^30.
@@ -536,17 +657,31 @@ function device:sync() end
 ---@param keep? integer 
 function mb.fft.drop(device, keep) end
 
+---@class moonbeam.options.fft_fftn
+---@field axes? any the axes, a number or a list; negative: from the end
+---@field normalise? boolean divide by the number of points
+
 ---Complex transform over named axes (default all): fft.fftn(a [, {axes =}]).
 ---@param a moonbeam.array 
-function mb.fft.fftn(a) end
+---@param options? moonbeam.options.fft_fftn
+function mb.fft.fftn(a, options) end
+
+---@class moonbeam.options.fft_fftshift
+---@field axes? any the axes, a number or a list; negative: from the end
+---@field out? moonbeam.array the array for the result
 
 ---Brings element 1 (the zero frequency) to the middle, n/2 (rounded down) elements on: fft.fftshift(a [, {axes =, out =}]).
 ---@param a moonbeam.array 
-function mb.fft.fftshift(a) end
+---@param options? moonbeam.options.fft_fftshift
+function mb.fft.fftshift(a, options) end
+
+---@class moonbeam.options.fft_good_grid
+---@field device? moonbeam.device|string where the transform runs
+---@field given? table extents with given[i] stay as they are
 
 ---good_grid(least [, {device =, given =}]): extents >= least (a list of one to three) for a real transform over all axes.
 ---@param least any 
----@param options any 
+---@param options? moonbeam.options.fft_good_grid
 function mb.fft.good_grid(least, options) end
 
 ---good_size(n [, {device =, axis =, explain =}]): the size >= n that is best for a transform on the device (default: the default device): even, with no prime factor above 7.
@@ -554,17 +689,33 @@ function mb.fft.good_grid(least, options) end
 ---@param options any 
 function mb.fft.good_size(n, options) end
 
+---@class moonbeam.options.fft_ifftn
+---@field axes? any the axes, a number or a list; negative: from the end
+---@field normalise? boolean divide by the number of points
+
 ---Its inverse, divided by the number of points unless normalise = false: fft.ifftn(a [, {axes =, normalise =}]).
 ---@param a moonbeam.array 
-function mb.fft.ifftn(a) end
+---@param options? moonbeam.options.fft_ifftn
+function mb.fft.ifftn(a, options) end
+
+---@class moonbeam.options.fft_ifftshift
+---@field axes? any the axes, a number or a list; negative: from the end
+---@field out? moonbeam.array the array for the result
 
 ---Undoes fftshift, for odd extents too.
 ---@param a moonbeam.array 
-function mb.fft.ifftshift(a) end
+---@param options? moonbeam.options.fft_ifftshift
+function mb.fft.ifftshift(a, options) end
+
+---@class moonbeam.options.fft_irfftn
+---@field axes? any the axes, a number or a list; negative: from the end
+---@field normalise? boolean divide by the number of points
+---@field n? integer samples along the last axis named
 
 ---Its inverse: fft.irfftn(a [, {axes =, n =, normalise =}]).
 ---@param a moonbeam.array 
-function mb.fft.irfftn(a) end
+---@param options? moonbeam.options.fft_irfftn
+function mb.fft.irfftn(a, options) end
 
 ---Name and version of the library that makes the transforms.
 ---@param device? moonbeam.device|string 
@@ -578,9 +729,13 @@ function mb.fft.library_bytes(device) end
 ---@param device? moonbeam.device|string 
 function mb.fft.plans(device) end
 
+---@class moonbeam.options.fft_rfftn
+---@field axes? any the axes, a number or a list; negative: from the end
+
 ---Real-to-complex transform: fft.rfftn(a [, {axes =}]).
 ---@param a moonbeam.array 
-function mb.fft.rfftn(a) end
+---@param options? moonbeam.options.fft_rfftn
+function mb.fft.rfftn(a, options) end
 
 ---@class moonbeam.options.fft_work
 ---@field device? moonbeam.device|string where the array is made
@@ -760,9 +915,13 @@ function mb.help.text(subject) end
 ---@param options any 
 function mb.images.create(name, options) end
 
+---@class moonbeam.options.images_open
+---@field channel? integer of a TIFF hyperstack
+---@field frame? integer of a TIFF hyperstack
+
 ---An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames, ...}).
----@param name any 
----@param options any 
+---@param name? any 
+---@param options? moonbeam.options.images_open
 function mb.images.open(name, options) end
 
 ---Reads an image onto a device (default: the default device).
@@ -770,10 +929,16 @@ function mb.images.open(name, options) end
 ---@param device any 
 function mb.images.read(name, device) end
 
+---@class moonbeam.options.images_write
+---@field overwrite? boolean replace an existing file
+---@field spacing? any of voxels, for TIFF
+---@field unit? string of the spacing, for TIFF
+---@field meta? table what the file that it was made from says, for TIFF
+
 ---Writes an image; its name decides the format.
----@param name any 
----@param array any 
----@param options any 
+---@param name? any 
+---@param array? any 
+---@param options? moonbeam.options.images_write
 function mb.images.write(name, array, options) end
 
 ---mb.bound(bound, fn, ...): what fn(...) returns; in a dry run, where fn may ask for values that do not exist, the bound.
@@ -847,34 +1012,51 @@ function ledger:to_json() end
 ---@param env any 
 function mb.mem.list(env) end
 
+---@class moonbeam.options.metrics_i_divergence
+---@field eps? number the least value of a
+
 ---I-divergence of the reference y from the model a: sum of y log(y / a) - y + a; a is bounded below by eps (default 1e-12).
 ---@param a moonbeam.array 
 ---@param y moonbeam.array 
-function mb.metrics.i_divergence(a, y) end
+---@param options? moonbeam.options.metrics_i_divergence
+function mb.metrics.i_divergence(a, y, options) end
 
 ---Normalised cross-correlation about the means (Pearson's): 1 for images that differ by a factor and an offset.
 ---@param a moonbeam.array 
 ---@param b moonbeam.array 
 function mb.metrics.ncc(a, b) end
 
+---@class moonbeam.options.metrics_psnr
+---@field range? number greatest less least value
+
 ---Peak signal-to-noise ratio in dB; the peak is that of the reference, greatest less least, or options.range.
 ---@param a moonbeam.array 
 ---@param b moonbeam.array 
-function mb.metrics.psnr(a, b) end
+---@param options? moonbeam.options.metrics_psnr
+function mb.metrics.psnr(a, b, options) end
 
 ---Root of the mean squared difference.
 ---@param a moonbeam.array 
 ---@param b moonbeam.array 
 function mb.metrics.rmse(a, b) end
 
+---@class moonbeam.options.metrics_ssim
+---@field range? number greatest less least value
+
 ---Structural similarity (Z.
 ---@param a moonbeam.array 
 ---@param b moonbeam.array 
-function mb.metrics.ssim(a, b) end
+---@param options? moonbeam.options.metrics_ssim
+function mb.metrics.ssim(a, b, options) end
+
+---@class moonbeam.options.npy_create
+---@field shape? integer[] its extents
+---@field dtype? string its element type
+---@field overwrite? boolean replace an existing file
 
 ---A new file to be written block by block: an object with volume(), finish() and close(); without finish nothing is left.
----@param name any 
----@param options any 
+---@param name? any 
+---@param options? moonbeam.options.npy_create
 function mb.npy.create(name, options) end
 
 ---The elements of a file as a volume.
@@ -885,10 +1067,14 @@ function mb.npy.open(name) end
 ---@param name any 
 function mb.npy.read(name) end
 
+---@class moonbeam.options.npy_write
+---@field overwrite? boolean replace an existing file
+
 ---Writes an array (any device) as a .npy file; the file gets its name when it is complete.
 ---@param name string 
 ---@param array moonbeam.array 
-function mb.npy.write(name, array) end
+---@param options? moonbeam.options.npy_write
+function mb.npy.write(name, array, options) end
 
 ---The descriptor of an operator: arguments, results, how it can be cut, samples.
 ---@param name string 
@@ -953,9 +1139,21 @@ function mb.phantom.heights(rows) end
 ---@param density? number 
 function mb.phantom.scale(ellipsoids, half_width, half_height, density) end
 
----A volume with spheres at random places, voxels that an edge crosses in proportion: phantom.spheres({nz, ny, nx} [, options]).
+---@class moonbeam.options.phantom_spheres
+---@field count? integer the number of spheres
+---@field radius? any {least, greatest} or one number
+---@field flatten? number height over width: below 1 if planes are further apart than pixels
+---@field density? any {least, greatest} or one number; added where spheres overlap
+---@field margin? number how far centers stay from the faces; 0: some spheres are cut
+---@field background? number added everywhere
+---@field seed? integer spheres of one seed are the same
+---@field subsamples? integer points per voxel edge
+---@field device? moonbeam.device|string where the volume is made
+
+---A volume with spheres at random places, voxels that an edge crosses in proportion.
 ---@param size any 
----@param options any 
+---@param options? moonbeam.options.phantom_spheres
+---@return any # the volume, f32, of extents size = {nz, ny, nx}, and the spheres: a list of {density =, radius =, height =, center = {z, y, x}}, centers 0-based.
 function mb.phantom.spheres(size, options) end
 
 ---Values at percentiles of the finite elements, and how many elements are finite.
@@ -1185,10 +1383,14 @@ function mb.pool.usage(by, device) end
 ---Ends the line; returns the seconds it took.
 function mb.progress.finish() end
 
+---@class moonbeam.options.progress_new
+---@field unit? string what is counted
+---@field quiet? boolean show nothing
+
 ---progress.new("reconstructing", total, {unit = "slices", quiet = false})
----@param label any 
----@param total any 
----@param options any 
+---@param label? any 
+---@param total? any 
+---@param options? moonbeam.options.progress_new
 function mb.progress.new(label, total, options) end
 
 ---`count` more are done.
@@ -1203,41 +1405,87 @@ function mb.psf.background(a) end
 ---@param x number 
 function mb.psf.bessel_j0(x) end
 
+---@class moonbeam.options.psf_born_wolf
+---@field na? any numerical aperture
+---@field wavelength? any in vacuum; all lengths in one unit
+---@field pixel? any lateral distance of samples
+---@field step? any axial distance of samples
+---@field index? number refractive index of the immersion
+---@field device? moonbeam.device|string where the PSF is made
+
 ---Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centres about the middle, sum 1, f32 (z, y, x): h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(-i k NA^2 z rho^2 / (2 n)) rho drho|^2, k = 2 pi / wavelength.
 ---@param size any 
----@param options any 
+---@param options? moonbeam.options.psf_born_wolf
 function mb.psf.born_wolf(size, options) end
 
 ---The centre of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum", "mass" (with fractions), or a list of coordinates, which is checked and returned.
 ---@param a moonbeam.array 
 function mb.psf.center(a) end
 
+---@class moonbeam.options.psf_crop
+---@field energy? number part of the sum to keep along every axis
+---@field center? any middle, fft, maximum, mass or coordinates (psf.center)
+
 ---The smallest box around the centre, symmetric about it, that holds `energy` (default 0.99) of the sum along every axis.
 ---@param a moonbeam.array 
-function mb.psf.crop(a) end
+---@param options? moonbeam.options.psf_crop
+function mb.psf.crop(a, options) end
+
+---@class moonbeam.options.psf_gaussian
+---@field center? number|number[] 0-based position of the peak; default (n - 1) / 2 rounded down, the default center of otf
+---@field normalise? boolean true: the sum is 1; false: the peak is 1
+---@field device? moonbeam.device|string where the PSF is made
+---@field out? moonbeam.array the array for the result
 
 ---Gaussian PSF: psf.gaussian(size, sigma [, {center, normalise, device}]): the operator psf_gaussian.
 ---@param size any 
 ---@param sigma any 
----@param options any 
+---@param options? moonbeam.options.psf_gaussian
 function mb.psf.gaussian(size, sigma, options) end
+
+---@class moonbeam.options.psf_gibson_lanni
+---@field na? any numerical aperture
+---@field wavelength? any in vacuum; all lengths in one unit
+---@field pixel? any lateral distance of samples
+---@field step? any axial distance of samples
+---@field index? number refractive index of the immersion
+---@field device? moonbeam.device|string where the PSF is made
+---@field index_design? number of the immersion that the objective is made for
+---@field working_distance? number of the objective, where those two differ
+---@field index_sample? number of the sample
+---@field depth? number of the emitter under the coverslip
+---@field index_glass? number of the coverslip
+---@field index_glass_design? number of the coverslip that the objective is made for
+---@field glass? number thickness of the coverslip, where it is not that of the design
+---@field glass_design? number thickness of that of the design
 
 ---Widefield PSF through layers of different refractive index (S.
 ---@param size any 
----@param options any 
+---@param options? moonbeam.options.psf_gibson_lanni
 function mb.psf.gibson_lanni(size, options) end
 
 ---A copy, f32, that sums to 1.
 ---@param a moonbeam.array 
 function mb.psf.normalise(a) end
 
+---@class moonbeam.options.psf_recentre
+---@field center? any middle, fft, maximum, mass or coordinates (psf.center)
+
 ---Shifts a PSF so that its centre (option `center`, default "mass") comes to the middle voxel, by phase: sub-pixel and circular, in single precision.
 ---@param a moonbeam.array 
-function mb.psf.recentre(a) end
+---@param options? moonbeam.options.psf_recentre
+function mb.psf.recentre(a, options) end
+
+---@class moonbeam.options.psf_resample
+---@field center? any what comes to the middle voxel: middle, fft, maximum, mass or coordinates (psf.center)
+---@field size? any the result's extents
 
 ---A PSF at other distances of samples: psf.resample(a, from, to [, options]), both one number per axis in one unit, such as a measured PSF at the image's voxels.
 ---@param a moonbeam.array 
-function mb.psf.resample(a) end
+---@param from any 
+---@param to any 
+---@param options? moonbeam.options.psf_resample
+function mb.psf.resample(a, from, to, options) end
 
 ---A PSF without its background: subtracts `level` (default that of psf.background), negative values become 0.
 ---@param a moonbeam.array 
@@ -1466,25 +1714,52 @@ function mb.system.sync_folder(path) end
 ---@param stream? string 
 function mb.system.terminal_width(stream) end
 
+---@class moonbeam.options.tiff_create
+---@field overwrite? boolean replace an existing file
+---@field spacing? any of voxels
+---@field unit? string of the spacing
+---@field meta? table what the file that it was made from says
+---@field shape? any extents of a volume
+---@field dtype? any its element type
+---@field channels? any how many
+---@field frames? any how many
+
 ---A new stack to be written block by block: an object with volume(channel, frame), finish() and close(); without finish nothing is left.
----@param name any 
----@param options any 
+---@param name? any 
+---@param options? moonbeam.options.tiff_create
 function mb.tiff.create(name, options) end
 
+---@class moonbeam.options.tiff_open
+---@field channel? integer of a hyperstack
+---@field frame? integer of a hyperstack
+---@field threads? integer of decoding; bounds its scratch
+
 ---A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames, spacing, unit, resolution}.
----@param name any 
----@param options any 
+---@param name? any 
+---@param options? moonbeam.options.tiff_open
 function mb.tiff.open(name, options) end
 
+---@class moonbeam.options.tiff_read
+---@field channel? integer of a hyperstack
+---@field frame? integer of a hyperstack
+---@field device? moonbeam.device|string where the array is made
+
 ---Reads a stack: (page, row, column), or (row, column) for one page.
----@param name any 
----@param options any 
+---@param name? any 
+---@param options? moonbeam.options.tiff_read
 function mb.tiff.read(name, options) end
+
+---@class moonbeam.options.tiff_write
+---@field overwrite? boolean replace an existing file
+---@field spacing? any of voxels
+---@field unit? string of the spacing
+---@field meta? table what the file that it was made from says
 
 ---Writes u8, u16 or f32, (page, row, column) or (row, column).
 ---@param name string 
 ---@param array moonbeam.array 
-function mb.tiff.write(name, array) end
+---@param options? moonbeam.options.tiff_write
+function mb.tiff.write(name, array, options) end
 
 ---How a deconvolution would be done and what it would take, without running: {mode, place, tile, counts, grid, total, peak, host_peak, work, seconds, candidates}.
 ---@param source table 
@@ -1560,12 +1835,12 @@ function mb.tomo.angles(count, span) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field circle_value? number value outside the mask
 ---@field scale? number factor on the sum over angles; default pi / angles
----@field accuracy? "fast"|"exact" fast: on a GPU, 640 angles or more are read in half precision; exact is float32 throughout
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field out? moonbeam.array the array for the slices
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field slice_shifts? any one per row: the axis of row z lies at center + slice_shifts[z]; the filter moves the rows, as far as its padding goes
----@field weights? number|number[] factors on the angles, for sets that are not even; default 1 each
----@field pairs? integer pairs of slices made together at most; fewer take less scratch; 0 = automatic
+---@field weights? number|number[] one factor per angle, for uneven angles; default 1
+---@field pairs? integer most pairs of slices computed together; fewer take less scratch; 0: automatic
 ---@field device? moonbeam.device|string where the work would be done
 ---@field available? integer|string for all but the sinograms
 
@@ -1588,7 +1863,7 @@ function mb.tomo.choose_method(shape, angles, options) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field circle_value? number value outside the mask
 ---@field scale? number factor on the sum over angles; default pi / angles
----@field accuracy? "fast"|"exact" fast: on a GPU, 640 angles or more are read in half precision; exact is float32 throughout
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field out? moonbeam.array the array for the slices
 ---@field mode? "fast"|"in_place"|"auto" fast: everything at once; of a sinogram that is kept, 1 GiB is copied at a time, or 64 slices. in_place: in parts, for the least memory, slower. auto: fast if it fits the budget, else in_place if the values are the same
 ---@field consume? boolean filter the sinogram where it stands, which destroys it but needs no second one
@@ -1613,7 +1888,7 @@ function mb.tomo.fbp(sino, angles, options) end
 ---@field cutoff? number where the window ends; the response is 0 above
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
----@field accuracy? "fast"|"exact" fast: on a GPU, 640 angles or more are read in half precision; exact is float32 throughout
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 
 ---Rotation axis of a set of projections: registration of opposite projections, and trial slices.
 ---@param projections moonbeam.array line integrals (angle, row, column)
@@ -1630,7 +1905,7 @@ function mb.tomo.find_center(projections, angles, options) end
 ---@field cutoff? number where the window ends; the response is 0 above
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
----@field accuracy? "fast"|"exact" fast: on a GPU, 640 angles or more are read in half precision; exact is float32 throughout
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 
 ---Rotation center by trial reconstruction: the candidate whose slice minimizes a metric.
 ---@param sino moonbeam.array line integrals (angle, column)
@@ -1654,8 +1929,8 @@ function mb.tomo.find_center_pair(first, opposite, options) end
 ---@field flats? moonbeam.array raw frames without sample (frame, row, column)
 ---@field log? boolean false leaves the logarithm out
 ---@field consume? boolean release the raw frames, or reuse them if they are f32
----@field mode? "mean"|"median" how darks, and flats, become one frame
----@field floor? number least denominator, absolute: smaller flat - dark is raised to it
+---@field mode? "mean"|"median" how darks and flats are combined into one frame each
+---@field floor? number least denominator; a smaller flat - dark is raised to it
 ---@field nonfinite? number replaces results that are NaN or infinite
 ---@field min? number lower clip bound, positive
 ---@field max? number upper clip bound, above min
@@ -1685,12 +1960,12 @@ function mb.tomo.opposite_pair(angles) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field circle_value? number value outside the mask
 ---@field scale? number factor on the sum over angles; default pi / angles
----@field accuracy? "fast"|"exact" fast: on a GPU, 640 angles or more are read in half precision; exact is float32 throughout
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field out? moonbeam.array the array for the slices
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field slice_shifts? any one per row: the axis of row z lies at center + slice_shifts[z]; the filter moves the rows, as far as its padding goes
----@field weights? number|number[] factors on the angles, for sets that are not even; default 1 each
----@field pairs? integer pairs of slices made together at most; fewer take less scratch; 0 = automatic
+---@field weights? number|number[] one factor per angle, for uneven angles; default 1
+---@field pairs? integer most pairs of slices computed together; fewer take less scratch; 0: automatic
 
 ---Reconstructs slices from line integrals, by the method that suits.
 ---@param sino moonbeam.array sinograms (row, angle, column), or one (angle, column)
@@ -1704,15 +1979,36 @@ function mb.tomo.reconstruct(sino, angles, options) end
 ---@return any # a new table.
 function mb.tomo.wrapped(angles) end
 
+---@class moonbeam.options.view_projections
+---@field sxy? any whole factor that stretches the plane
+---@field sz? any whole factor that stretches the axis
+---@field gap? integer between the parts
+---@field range? any {black, white}
+---@field percentiles? any of the finite values, {black, white}
+---@field bits? any 8 or 16
+---@field gamma? number above 1 is brighter
+---@field legend? string a line that is kept inside the file, beside the window
+---@field overwrite? boolean replace an existing file
+
 ---Maximum projections of a volume (z, y, x) as one picture: XY, at its right ZY, below it XZ.
 ---@param path? any 
 ---@param volume moonbeam.array 
-function mb.view.projections(path, volume) end
+---@param options? moonbeam.options.view_projections
+function mb.view.projections(path, volume, options) end
+
+---@class moonbeam.options.view_save
+---@field range? any {black, white}
+---@field percentiles? any of the finite values, {black, white}
+---@field bits? any 8 or 16
+---@field gamma? number above 1 is brighter
+---@field legend? string a line that is kept inside the file, beside the window
+---@field overwrite? boolean replace an existing file
 
 ---Writes a slice (row, column) as a grey PNG, or (row, column, 3) of u8 as a coloured one.
 ---@param path any 
 ---@param array moonbeam.array 
-function mb.view.save(path, array) end
+---@param options? moonbeam.options.view_save
+function mb.view.save(path, array, options) end
 
 ---The window of an array: the values at two percentiles of its finite elements (default 0.5 and 99.5).
 ---@param array moonbeam.array 
@@ -1783,7 +2079,7 @@ function mb.volumes.writer_class(methods) end
 
 ---@class moonbeam.options.binary
 ---@field b? moonbeam.array right operand, same dtype as a
----@field scalar? number right operand where b is not given; takes the dtype of a
+---@field scalar? number right operand if b is absent; takes the dtype of a
 ---@field reverse? boolean swap the operands: fn(b, a)
 ---@field out? moonbeam.array the array for the result
 
@@ -1796,10 +2092,10 @@ function mb.binary(a, fn, options) end
 
 ---@class moonbeam.options.convert
 ---@field scale? number factor applied to every value before the offset
----@field offset? number added after scaling (to the real part)
+---@field offset? number added to the (real part of the) scaled value
 ---@field out? moonbeam.array the array for the result
 
----Changes the element type, with optional linear scaling; also the strided copy.
+---Changes the element type, with optional linear scaling; also copies any view.
 ---@param a moonbeam.array array to convert or copy; any strides
 ---@param dtype "u8"|"u16"|"i32"|"f16"|"f32"|"f64"|"c64"|"c128" element type of the result
 ---@param options? moonbeam.options.convert
@@ -1807,10 +2103,10 @@ function mb.binary(a, fn, options) end
 function mb.convert(a, dtype, options) end
 
 ---@class moonbeam.options.crop
----@field before? number|number[] how many to take off in front: one number per axis, or one for all; default 0
----@field after? number|number[] how many to take off behind: one number per axis, or one for all; default 0
----@field shape? number|number[] instead of before and after: the extents of the result
----@field where? "start"|"center"|"end" with shape, where the smaller array is in the larger one; center: its middle, (n - 1) / 2 rounded down, is the other's
+---@field before? number|number[] elements to take off in front: one number per axis, or one for all; default 0
+---@field after? number|number[] elements to take off behind: one number per axis, or one for all; default 0
+---@field shape? number|number[] extents of the result, instead of before and after
+---@field where? "start"|"center"|"end" with shape: position of the smaller array in the larger one; center: the elements (n - 1) / 2, rounded down, coincide
 ---@field out? moonbeam.array the array for the result
 
 ---A dense copy of the middle of an array.
@@ -1825,13 +2121,13 @@ function mb.crop(a, options) end
 
 ---Sets every element of an array to one value, in place.
 ---@param a moonbeam.array array to fill; any strides
----@param value number the value; integers are rounded to nearest even and clamped, NaN becomes 0 there
+---@param value number the value; for integers rounded to nearest even and clamped, NaN becomes 0
 ---@param options? moonbeam.options.fill
 ---@return moonbeam.array
 function mb.fill(a, value, options) end
 
 ---@class moonbeam.options.maximum_projection
----@field axis? integer axis to look along; 1-based, negative from the end
+---@field axis? integer axis to project along; 1-based, negative from the end
 ---@field out? moonbeam.array the array for the result
 
 ---Maximum along one axis, in the type of the array.
@@ -1841,10 +2137,10 @@ function mb.fill(a, value, options) end
 function mb.maximum_projection(a, options) end
 
 ---@class moonbeam.options.mul_add
----@field a? number factor of dst; with 0, dst is overwritten, NaN or not
+---@field a? number factor of dst; 0 overwrites dst, even NaN
 ---@field b? number factor of other
----@field region? number|number[] part of dst, {y0, y1, x0, x1}, 0-based, ends excluded; default: all of it
----@field other_region? number|number[] part of other, {y0, y1, x0, x1}, of the same size; default: all of it
+---@field region? number|number[] part of dst, {y0, y1, x0, x1}, 0-based; y1 and x1 are excluded; default all of dst
+---@field other_region? number|number[] part of other, {y0, y1, x0, x1}, of the same size; default all of other
 ---@field out? moonbeam.array the array for the result
 
 ---Weighted sum of two images in place: dst[D] = a dst[D] + b other[O].
@@ -1855,14 +2151,14 @@ function mb.maximum_projection(a, options) end
 function mb.mul_add(dst, other, options) end
 
 ---@class moonbeam.options.pad
----@field before? number|number[] how many to add in front: one number per axis, or one for all; default 0
----@field after? number|number[] how many to add behind: one number per axis, or one for all; default 0
----@field shape? number|number[] instead of before and after: the extents of the result
----@field where? "start"|"center"|"end" with shape, where the smaller array is in the larger one; center: its middle, (n - 1) / 2 rounded down, is the other's
----@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap"|"custom" what the new elements are, as in numpy.pad; custom: by rows_index and cols_index
+---@field before? number|number[] elements to add in front: one number per axis, or one for all; default 0
+---@field after? number|number[] elements to add behind: one number per axis, or one for all; default 0
+---@field shape? number|number[] extents of the result, instead of before and after
+---@field where? "start"|"center"|"end" with shape: position of the smaller array in the larger one; center: the elements (n - 1) / 2, rounded down, coincide
+---@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap"|"custom" values of the new elements, as in numpy.pad; custom: sources from rows_index and cols_index
 ---@field value? number|number[] mode constant: the constant (default 0), or {before, after}, or one such pair per axis, {{1, 2}, {3, 4}}; a corner takes the constant of the last axis
----@field rows_index? number|number[] mode custom: for each result row the row of a that it shows, 1-based
----@field cols_index? number|number[] mode custom: for each result column the column of a that it shows, 1-based
+---@field rows_index? number|number[] mode custom: 1-based source row of each result row
+---@field cols_index? number|number[] mode custom: 1-based source column of each result column
 ---@field out? moonbeam.array the array for the result
 
 ---Grows an array on every side: constant, edge, reflect, symmetric or wrap.
@@ -1873,10 +2169,10 @@ function mb.pad(a, options) end
 
 ---@class moonbeam.options.quantize
 ---@field low? number the value that is stored as 0
----@field high? number the value that is stored as the largest integer, or as 1 in half floats; above low
+---@field high? number the value that is stored as the largest integer, or as 1 in f16; above low
 ---@field out? moonbeam.array the array for the result
 
----Stores f32 values in fewer bits, and counts those that do not fit.
+---Stores f32 values in fewer bits and counts those that do not fit.
 ---@param a moonbeam.array values
 ---@param dtype "u8"|"u16"|"f16" element type of the result
 ---@param options? moonbeam.options.quantize
@@ -1885,7 +2181,7 @@ function mb.pad(a, options) end
 function mb.quantize(a, dtype, options) end
 
 ---@class moonbeam.options.reduce
----@field axis? integer axis to reduce, from 1, negative from the end; 0 = all elements
+---@field axis? integer axis to reduce; 1-based, negative from the end; 0: all elements
 ---@field out? moonbeam.array the array for the result
 
 ---Sum, minimum, maximum, mean or norm, over all elements or along one axis.
@@ -1895,14 +2191,14 @@ function mb.quantize(a, dtype, options) end
 ---@return moonbeam.array
 function mb.reduce(a, fn, options) end
 
----Circular shift along any axes: what leaves at one end comes in at the other.
+---Circular shift along any axes.
 ---@param a moonbeam.array array; any strides
----@param shift number|number[] towards higher indices: one number per axis, or one for all
+---@param shift number|number[] shift towards higher indices: one number per axis, or one for all
 ---@return moonbeam.array
 function mb.roll(a, shift) end
 
 ---Elementwise functions: neg, abs, exp, log, sqrt, square, reciprocal.
----@param a moonbeam.array the array; exp, log, sqrt and reciprocal take f32 and f64, neg no unsigned integers
+---@param a moonbeam.array the array; exp, log, sqrt and reciprocal need f32 or f64; neg takes no unsigned integers
 ---@param fn "neg"|"abs"|"exp"|"log"|"sqrt"|"square"|"reciprocal" the function
 ---@return moonbeam.array
 function mb.unary(a, fn) end
@@ -1910,8 +2206,8 @@ function mb.unary(a, fn) end
 ---@class moonbeam.options.flat_field
 ---@field darks? moonbeam.array frames without beam (nd, h, w); without them the dark is 0
 ---@field flats? moonbeam.array frames without sample (nf, h, w); without them the denominator is 1
----@field mode? "mean"|"median" how darks, and flats, become one frame
----@field floor? number least denominator, absolute: smaller flat - dark is raised to it
+---@field mode? "mean"|"median" how darks and flats are combined into one frame each
+---@field floor? number least denominator; a smaller flat - dark is raised to it
 ---@field nonfinite? number replaces results that are NaN or infinite
 ---@field out? moonbeam.array the array for the result
 
@@ -1923,7 +2219,7 @@ function mb.unary(a, fn) end
 function mb.flat_field(data, options) end
 
 ---@class moonbeam.options.half_acquisition_weight
----@field extend? boolean add columns of zeros beyond the axis, up to the width of the whole field of view
+---@field extend? boolean add columns of zeros beyond the axis, to the width of the whole field of view
 ---@field out? moonbeam.array the array for the result
 
 ---Weights the columns that a half acquisition sees twice, so that both views add up to one.
@@ -1945,7 +2241,7 @@ function mb.half_acquisition_weight(sino, center, options) end
 function mb.minus_log(a, options) end
 
 ---@class moonbeam.options.stitch_half_acquisition
----@field half? integer how many angles make half a turn; 0: half of them, rounded up
+---@field half? integer number of angles in half a turn; 0: half of all angles, rounded up
 ---@field out? moonbeam.array the array for the result
 
 ---Joins the two halves of a half acquisition into sinograms of the whole field of view.
@@ -1956,25 +2252,25 @@ function mb.minus_log(a, options) end
 function mb.stitch_half_acquisition(sino, center, options) end
 
 ---@class moonbeam.options.vertical_shift
----@field indices? number|number[] for a subset of projections: which shift, 1-based, each of them takes
+---@field indices? number|number[] for a subset of projections: 1-based index of the shift of each projection
 ---@field out? moonbeam.array the array for the result
 
----Moves each projection along its rows by a fractional number of pixels of its own.
+---Moves each projection vertically by its own fractional number of rows.
 ---@param a moonbeam.array projections (angle, row, column), or one (row, column)
----@param shifts number|number[] one per projection; a positive one moves the content to lower rows
+---@param shifts number|number[] one per projection; a positive shift moves the content to lower row numbers
 ---@param options? moonbeam.options.vertical_shift
 ---@return moonbeam.array
 function mb.vertical_shift(a, shifts, options) end
 
 ---@class moonbeam.options.extrapolate
----@field alpha? number how far to go on, in steps
+---@field alpha? number length of the continuation, in steps
 ---@field min? number lower bound of the prediction
 ---@field out? moonbeam.array the array for the result
 
----Momentum: the estimate goes on along its last step, in place.
+---Momentum: continues the estimate along its last step, in place.
 ---@param estimate moonbeam.array new estimate; becomes the prediction
----@param previous moonbeam.array the estimate before it; becomes the new estimate
----@param target moonbeam.array padded rows: get the prediction as well
+---@param previous moonbeam.array previous estimate; becomes the new estimate
+---@param target moonbeam.array padded rows; also receive the prediction
 ---@param options? moonbeam.options.extrapolate
 ---@return moonbeam.array
 ---@return moonbeam.array
@@ -1982,9 +2278,9 @@ function mb.vertical_shift(a, shifts, options) end
 function mb.extrapolate(estimate, previous, target, options) end
 
 ---@class moonbeam.options.gradient_step
----@field step? number how far to go
+---@field step? number factor of the gradient
 ---@field min? number lower bound of the estimate; default none
----@field metrics? boolean also sum up the change
+---@field metrics? boolean return sums of the estimate and its change
 ---@field out? moonbeam.array the array for the result
 
 ---Least squares: a step along the gradient, bounded below, in place, with sums.
@@ -1997,8 +2293,8 @@ function mb.extrapolate(estimate, previous, target, options) end
 function mb.gradient_step(estimate, gradient, options) end
 
 ---@class moonbeam.options.psf_gaussian
----@field center? number|number[] 0-based position of the peak; default (n - 1) / 2 rounded down, where otf looks for it
----@field normalise? boolean sum 1; otherwise 1 at the peak
+---@field center? number|number[] 0-based position of the peak; default (n - 1) / 2 rounded down, the default center of otf
+---@field normalise? boolean true: the sum is 1; false: the peak is 1
 ---@field out? moonbeam.array the array for the result
 
 ---Gaussian point spread function with a width for each axis.
@@ -2010,7 +2306,7 @@ function mb.psf_gaussian(size, sigma, options) end
 
 ---@class moonbeam.options.residual
 ---@field weights? moonbeam.array like image: factors of the residual, 0 for bad pixels
----@field metrics? boolean also sum up the squares
+---@field metrics? boolean return the sum of squares
 ---@field out? moonbeam.array the array for the result
 
 ---Least squares: measured image minus blurred estimate, in place, with its square.
@@ -2022,17 +2318,17 @@ function mb.psf_gaussian(size, sigma, options) end
 function mb.residual(blurred, image, options) end
 
 ---@class moonbeam.options.rl_consensus
----@field table? moonbeam.array summed_area of the normalised PSF: normalises by it
----@field normaliser? moonbeam.array back-projected weights on the grid: normalises by them
----@field window? number|number[] with table: extents of the image, which stands at the origin of the grid
----@field center? number|number[] with table: 0-based origin of the PSF, whole numbers
----@field floor? number where the normaliser is at most this nothing was measured
+---@field table? moonbeam.array summed_area of the normalized PSF: gives the normaliser
+---@field normaliser? moonbeam.array normaliser on the grid: the back-projected weights
+---@field window? number|number[] with table: extents of the image, which is at the origin of the grid
+---@field center? number|number[] with table: 0-based position of the origin in the PSF, whole numbers
+---@field floor? number nothing was measured where the normaliser is at most this value
 ---@field out? moonbeam.array the array for the result
 
 ---Gradient consensus: the mean of two corrections, and whether they agree.
 ---@param first moonbeam.array back-projected ratio of the first half, padded rows; becomes the mean of both
----@param second moonbeam.array that of the second half; becomes the product of the gradients
----@param n integer samples of a row; it has 2 * (n/2 + 1) elements
+---@param second moonbeam.array back-projected ratio of the second half; becomes the product of the gradients
+---@param n integer samples of a row, which has 2 * (n/2 + 1) elements
 ---@param options? moonbeam.options.rl_consensus
 ---@return moonbeam.array
 ---@return moonbeam.array
@@ -2042,7 +2338,7 @@ function mb.rl_consensus(first, second, n, options) end
 ---@field weights? moonbeam.array like image: factors of the ratio, 0 for bad pixels
 ---@field eps? number least value of blurred to divide by
 ---@field tile? boolean blurred is a part of the estimate and has the shape of image
----@field metrics? boolean also sum up the misfit
+---@field metrics? boolean return the misfit
 ---@field out? moonbeam.array the array for the result
 
 ---Richardson-Lucy: measured image over blurred estimate, in place, with the misfit.
@@ -2055,13 +2351,13 @@ function mb.rl_ratio(blurred, image, options) end
 
 ---@class moonbeam.options.rl_split_ratio
 ---@field weights? moonbeam.array like image: factors of the ratios, 0 for bad pixels
----@field seed? integer the same seed deals out the same way
+---@field seed? integer the same seed gives the same halves
 ---@field eps? number least value of blurred to divide by
 ---@field out? moonbeam.array the array for the result
 
 ---Gradient consensus: the image's photons in two random halves, over half of blurred.
----@param blurred moonbeam.array blurred estimate on the grid, padded rows; becomes the first half's ratio
----@param second moonbeam.array like blurred; becomes the second half's ratio, whatever it was
+---@param blurred moonbeam.array blurred estimate on the grid, padded rows; becomes the ratio of the first half
+---@param second moonbeam.array like blurred; is overwritten by the ratio of the second half
 ---@param image moonbeam.array measured counts of photons, at the origin of the grid
 ---@param options? moonbeam.options.rl_split_ratio
 ---@return moonbeam.array
@@ -2071,20 +2367,20 @@ function mb.rl_split_ratio(blurred, second, image, options) end
 
 ---@class moonbeam.options.rl_step
 ---@field weights? moonbeam.array like image: factors of the ratio, 0 for bad pixels
----@field table? moonbeam.array summed_area of the normalised PSF: normalises by it
----@field normaliser? moonbeam.array back-projected weights on the grid: normalises by them
----@field window? number|number[] with table: extents of the image, which stands at the origin of the grid
----@field center? number|number[] with table: 0-based origin of the PSF, whole numbers
----@field floor? number where the normaliser is at most this nothing was measured
+---@field table? moonbeam.array summed_area of the normalized PSF: gives the normaliser
+---@field normaliser? moonbeam.array normaliser on the grid: the back-projected weights
+---@field window? number|number[] with table: extents of the image, which is at the origin of the grid
+---@field center? number|number[] with table: 0-based position of the origin in the PSF, whole numbers
+---@field floor? number nothing was measured where the normaliser is at most this value
 ---@field eps? number least value of the blurred estimate to divide by
----@field min? number lower bound of the estimate, and what it becomes where nothing was measured
----@field metrics? boolean also sum up the misfit and the change
+---@field min? number lower bound of the estimate, and its value where nothing was measured
+---@field metrics? boolean return the misfit and sums of the estimate and its change
 ---@field gradient? moonbeam.array like estimate: the change of the previous call; becomes the change of this one
 ---@field out? moonbeam.array the array for the result
 
 ---Richardson-Lucy: one iteration, in place, with its metrics.
 ---@param estimate moonbeam.array estimate on the grid
----@param work moonbeam.array the estimate on padded rows (embed); returns as the next step takes it
+---@param work moonbeam.array the estimate on padded rows (embed); becomes the input of the next step
 ---@param otf moonbeam.array half spectrum of the PSF on the grid, with the factor 1/N, as otf makes it
 ---@param image moonbeam.array measured image, at the origin of the grid
 ---@param options? moonbeam.options.rl_step
@@ -2096,33 +2392,33 @@ function mb.rl_step(estimate, work, otf, image, options) end
 
 ---@class moonbeam.options.rl_total_variation
 ---@field lambda? number weight of the total variation
----@field epsilon? number gradients much below this count as flat
+---@field epsilon? number gradients far below this value count as flat
 ---@field spacing? number|number[] distance of voxels, one number per axis or one for all; default 1
 ---@field out? moonbeam.array the array for the result
 
 ---Richardson-Lucy: divides the correction by the total-variation term.
 ---@param estimate moonbeam.array estimate on the grid
----@param correction moonbeam.array back-projected ratio, padded rows; is divided by the term
+---@param correction moonbeam.array back-projected ratio, padded rows; becomes the quotient
 ---@param options? moonbeam.options.rl_total_variation
 ---@return moonbeam.array
 function mb.rl_total_variation(estimate, correction, options) end
 
 ---@class moonbeam.options.rl_update
----@field table? moonbeam.array summed_area of the normalised PSF: normalises by it
----@field normaliser? moonbeam.array back-projected weights on the grid: normalises by them
+---@field table? moonbeam.array summed_area of the normalized PSF: gives the normaliser
+---@field normaliser? moonbeam.array normaliser on the grid: the back-projected weights
 ---@field consensus? moonbeam.array like correction: the estimate stays where it is negative (rl_consensus)
----@field window? number|number[] with table: extents of the image, which stands at the origin of the grid
----@field center? number|number[] with table: 0-based origin of the PSF, whole numbers
----@field floor? number where the normaliser is at most this nothing was measured
----@field first? number|number[] for a tile: 0-based position of its first element in the image, may be negative
+---@field window? number|number[] with table: extents of the image, which is at the origin of the grid
+---@field center? number|number[] with table: 0-based position of the origin in the PSF, whole numbers
+---@field floor? number nothing was measured where the normaliser is at most this value
+---@field first? number|number[] 0-based position of the first element of a tile in the image; may be negative
 ---@field min? number lower bound of the estimate, and its value where nothing was measured
----@field metrics? boolean also sum up the change
+---@field metrics? boolean return sums of the estimate and its change
 ---@field gradient? moonbeam.array like estimate: the change of the previous call; becomes the change of this one
 ---@field out? moonbeam.array the array for the result
 
 ---Richardson-Lucy: estimate times correction over normaliser, in place, with sums.
 ---@param estimate moonbeam.array estimate on the grid, or a tile of it
----@param correction moonbeam.array back-projected ratio, padded rows; becomes the new estimate, but for a tile
+---@param correction moonbeam.array back-projected ratio, padded rows; becomes the new estimate, except for a tile
 ---@param options? moonbeam.options.rl_update
 ---@return moonbeam.array
 ---@return moonbeam.array
@@ -2131,26 +2427,26 @@ function mb.rl_total_variation(estimate, correction, options) end
 function mb.rl_update(estimate, correction, options) end
 
 ---@class moonbeam.options.wiener_filter
----@field lambda? number regularisation: the ratio of noise power to signal power
----@field laplacian? boolean lambda times the squared Laplacian: smoothness instead of smallness
+---@field lambda? number regularization: the ratio of noise power to signal power
+---@field laplacian? boolean multiply lambda by the squared Laplacian: prefer smooth images to small values
 ---@field scale? number factor, such as 1/N of the inverse transform
----@field n? integer samples of a row of the real grid; 0 = the even one
+---@field n? integer samples of a row of the real grid; 0: 2 * (m - 1)
 ---@field out? moonbeam.array the array for the result
 
----Regularised inverse of a transfer function, applied to a spectrum in place.
+---Applies the regularized inverse of a transfer function to a spectrum, in place.
 ---@param a moonbeam.array half spectrum of the image
----@param otf moonbeam.array transfer function, same shape, 1 at frequency 0 for a PSF of sum 1
+---@param otf moonbeam.array transfer function, same shape; 1 at frequency 0 for a PSF of sum 1
 ---@param options? moonbeam.options.wiener_filter
 ---@return moonbeam.array
 function mb.wiener_filter(a, otf, options) end
 
 ---@class moonbeam.options.apply_otf
----@field n? integer samples per row; 0 = the last extent less 2, the even one
+---@field n? integer samples per row; 0: the last extent less 2, which is even
 ---@field conj? boolean multiply by the conjugate of otf: the adjoint
----@field scale? number factor: 1/N where the transfer function does not carry it
+---@field scale? number factor; 1/N if otf does not contain it
 ---@field out? moonbeam.array the array for the result
 
----Convolves a grid with a transfer function, or correlates, in place.
+---Convolves or correlates a grid with a transfer function, in place.
 ---@param grid moonbeam.array padded rows of 2 * (n/2 + 1) floats, n of them samples; becomes the convolution
 ---@param otf moonbeam.array half spectrum (..., n/2 + 1), as otf makes it
 ---@param options? moonbeam.options.apply_otf
@@ -2164,17 +2460,17 @@ function mb.apply_otf(grid, otf, options) end
 
 ---Multiplies a spectrum by a transfer function, or by its conjugate, in place.
 ---@param a moonbeam.array spectrum; becomes the product
----@param b moonbeam.array factor with the extents of the last axes of a; leading axes of a are a batch
+---@param b moonbeam.array factor; its extents are those of the last axes of a; leading axes of a are a batch
 ---@param options? moonbeam.options.complex_multiply
 ---@return moonbeam.array
 function mb.complex_multiply(a, b, options) end
 
 ---@class moonbeam.options.embed
 ---@field before? number|number[] where the image starts in the grid, one per axis; default 0
----@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what lies outside the image
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" values outside the image
 ---@field out? moonbeam.array the array for the result
 
----Puts an image into the padded rows of an in-place transform, with a boundary.
+---Copies an image into the padded rows of an in-place transform, with a boundary.
 ---@param a moonbeam.array image; any strides
 ---@param size number|number[] extents of the grid, one per axis
 ---@param options? moonbeam.options.embed
@@ -2183,9 +2479,9 @@ function mb.embed(a, size, options) end
 
 ---@class moonbeam.options.irfft
 ---@field axes? integer how many trailing axes to transform
----@field n? integer samples per row of the result; 0 = 2 * (m - 1), the even one
----@field consume? boolean the contents of a may be lost: saves a scratch copy of it
----@field in_place? boolean out is the memory of a, seen as real: last extent 2 * (n/2 + 1), n samples and rubbish
+---@field n? integer samples per row of the result; 0: 2 * (m - 1), which is even
+---@field consume? boolean destroy the contents of a, which saves a scratch copy
+---@field in_place? boolean out is the memory of a, viewed as real: rows of 2 * (n/2 + 1), n of them samples
 ---@field normalise? boolean divide by the number of points of the result
 ---@field out? moonbeam.array the array for the result
 
@@ -2196,8 +2492,8 @@ function mb.embed(a, size, options) end
 function mb.irfft(a, options) end
 
 ---@class moonbeam.options.otf
----@field center? number|number[] 0-based position in psf that is the origin; default (n - 1) / 2 rounded down. Fractions shift by phase
----@field scale? number factor: 1 / sum normalises, 1 / N saves the scaling after the inverse transform
+---@field center? number|number[] 0-based position of the origin in psf; default (n - 1) / 2 rounded down; fractions shift by phase
+---@field scale? number factor; 1 / sum normalizes, 1 / N saves the scaling after the inverse transform
 ---@field out? moonbeam.array the array for the result
 
 ---Transfer function of a point spread function on a grid of any size.
@@ -2209,8 +2505,8 @@ function mb.otf(psf, size, options) end
 
 ---@class moonbeam.options.rfft
 ---@field axes? integer how many trailing axes to transform
----@field in_place? boolean out is the memory of a, seen as complex
----@field n? integer in_place: samples per row; 0 = the last extent less 2, the even one
+---@field in_place? boolean out is the memory of a, viewed as complex
+---@field n? integer in_place: samples per row; 0: the last extent less 2, which is even
 ---@field out? moonbeam.array the array for the result
 
 ---Real-to-complex Fourier transform over the last one, two or three axes.
@@ -2220,51 +2516,51 @@ function mb.otf(psf, size, options) end
 function mb.rfft(a, options) end
 
 ---@class moonbeam.options.adaptive_threshold
----@field axes? number|number[] axes to filter, from 1, negative ones from the end; default all
----@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap" what lies beyond the edges, as in pad (scipy.ndimage: symmetric is its reflect, reflect its mirror, edge its nearest)
----@field value? number the constant of mode constant
----@field method? "gaussian"|"mean" the local level: weighted by a Gaussian of sigma (size - 1) / 6, or the mean of the box
----@field offset? number subtracted from the level: how far below it still counts as above
----@field foreground? integer what the result is where the element is above; 255 for a picture
----@field invert? boolean mark what is not above instead: dark objects
+---@field axes? number|number[] axes to filter; 1-based, negative from the end; default all
+---@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap" values beyond the edges, as in pad (scipy.ndimage calls symmetric reflect, reflect mirror, and edge nearest)
+---@field value? number constant of mode constant
+---@field method? "gaussian"|"mean" local level: mean weighted by a Gaussian of sigma (size - 1) / 6, or mean of the box
+---@field offset? number subtracted from the local level before the comparison
+---@field foreground? integer result where the element is above the level; 255 suits a picture
+---@field invert? boolean mark the elements that are not above the level, such as dark objects
 ---@field out? moonbeam.array the array for the result
 
----Marks what is brighter than its surroundings: a > local level - offset.
+---Marks elements that are brighter than their surroundings: a > local level - offset.
 ---@param a moonbeam.array image, volume or stack
----@param size number|number[] extents of the neighbourhood, odd: one number, or one for each filtered axis
+---@param size number|number[] odd extents of the neighborhood: one number, or one for each filtered axis
 ---@param options? moonbeam.options.adaptive_threshold
 ---@return moonbeam.array
 function mb.adaptive_threshold(a, size, options) end
 
 ---@class moonbeam.options.box_filter
----@field axes? number|number[] axes to filter, from 1, negative ones from the end; default all
----@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap" what lies beyond the edges, as in pad (scipy.ndimage: symmetric is its reflect, reflect its mirror, edge its nearest)
----@field value? number the constant of mode constant
+---@field axes? number|number[] axes to filter; 1-based, negative from the end; default all
+---@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap" values beyond the edges, as in pad (scipy.ndimage calls symmetric reflect, reflect mirror, and edge nearest)
+---@field value? number constant of mode constant
 ---@field out? moonbeam.array the array for the result
 
 ---Mean over a box around every element; any axes, any size at the same cost.
 ---@param a moonbeam.array image, volume or stack
----@param size number|number[] extents of the box: one number, or one for each filtered axis; 1 leaves an axis as it is
+---@param size number|number[] extents of the box: one number, or one per filtered axis; 1 leaves an axis unfiltered
 ---@param options? moonbeam.options.box_filter
 ---@return moonbeam.array
 function mb.box_filter(a, size, options) end
 
 ---@class moonbeam.options.gaussian_filter
----@field axes? number|number[] axes to filter, from 1, negative ones from the end; default all
----@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap" what lies beyond the edges, as in pad (scipy.ndimage: symmetric is its reflect, reflect its mirror, edge its nearest)
----@field value? number the constant of mode constant
+---@field axes? number|number[] axes to filter; 1-based, negative from the end; default all
+---@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap" values beyond the edges, as in pad (scipy.ndimage calls symmetric reflect, reflect mirror, and edge nearest)
+---@field value? number constant of mode constant
 ---@field truncate? number where the Gaussian is cut off; the radius is truncate * sigma, rounded
 ---@field out? moonbeam.array the array for the result
 
 ---Gaussian smoothing with a width for each axis.
 ---@param a moonbeam.array image, volume or stack
----@param sigma number|number[] standard deviations: one number, or one for each filtered axis; 0 leaves an axis as it is
+---@param sigma number|number[] standard deviations: one number, or one per filtered axis; 0 leaves an axis unfiltered
 ---@param options? moonbeam.options.gaussian_filter
 ---@return moonbeam.array
 function mb.gaussian_filter(a, sigma, options) end
 
 ---@class moonbeam.options.summed_area
----@field scale? number factor of every sum, such as 1 / the sum of all
+---@field scale? number factor of every sum, such as 1 / the sum of all elements
 ---@field out? moonbeam.array the array for the result
 
 ---Summed-area table: sums over boxes by look-ups.
@@ -2274,7 +2570,7 @@ function mb.gaussian_filter(a, sigma, options) end
 function mb.summed_area(a, options) end
 
 ---@class moonbeam.options.ellipsoid_projections
----@field center? number 0-based column of the rotation axis; default (cols - 1)/2
+---@field center? number 0-based column of the rotation axis; default (cols - 1) / 2
 ---@field shifts? number|number[] horizontal shift of each projection
 ---@field subrays? integer rays averaged in each bin
 ---@field out? moonbeam.array the array for the result
@@ -2289,11 +2585,11 @@ function mb.summed_area(a, options) end
 function mb.ellipsoid_projections(ellipsoids, angles, heights, cols, options) end
 
 ---@class moonbeam.options.ellipsoid_volume
----@field subsamples? integer points per pixel side where an edge passes
----@field subslices? integer sections averaged per slice, over 1 px of height; 1: the section at its height
+---@field subsamples? integer points per side of a pixel that an edge crosses
+---@field subslices? integer sections averaged over the 1 px height of a slice; 1: the section at its middle
 ---@field out? moonbeam.array the array for the result
 
----Anti-aliased volume of a sum of ellipsoids: what a perfect reconstruction would give.
+---Anti-aliased volume of a sum of ellipsoids: the result of a perfect reconstruction.
 ---@param ellipsoids number|number[] 8 numbers each: density per px, half axes a, b, c, center x, y, z, rotation phi about the vertical
 ---@param heights number|number[] height of each slice above the middle
 ---@param size number|number[] slice extents ny, nx, or one number for both
@@ -2307,7 +2603,7 @@ function mb.ellipsoid_volume(ellipsoids, heights, size, options) end
 ---@field out? moonbeam.array the array for the result
 
 ---Photon noise: a Poisson-distributed count for every mean.
----@param mean moonbeam.array means, 0 or more; negative and non-finite ones give 0
+---@param mean moonbeam.array means; negative and non-finite means give 0
 ---@param options? moonbeam.options.poisson
 ---@return moonbeam.array
 function mb.poisson(mean, options) end
@@ -2320,7 +2616,7 @@ function mb.poisson(mean, options) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field circle_value? number value outside the mask
 ---@field scale? number factor on the sum over angles; default pi / angles
----@field accuracy? "fast"|"exact" fast: on a GPU, 640 angles or more are read in half precision; exact is float32 throughout
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field out? moonbeam.array the array for the result
 
 ---Parallel-beam back-projection with linear interpolation.
@@ -2333,7 +2629,7 @@ function mb.backproject(sino, angles, options) end
 ---@class moonbeam.options.fourier_reconstruct
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
----@field weights? number|number[] factors on the angles, for sets that are not even; default 1 each
+---@field weights? number|number[] one factor per angle, for uneven angles; default 1
 ---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
 ---@field roi? number|number[] part of the slice to make, {y0, y1, x0, x1}, 0-based; y1 and x1 are excluded; default the full slice
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
@@ -2343,8 +2639,8 @@ function mb.backproject(sino, angles, options) end
 ---@field cutoff? number where the window ends; the response is 0 above
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
----@field accuracy? "fast"|"exact" error of the gridding, fast: 7e-5, exact: 1e-6
----@field pairs? integer pairs of slices made together at most; fewer take less scratch; 0 = automatic
+---@field accuracy? "fast"|"exact" error of the gridding: fast 7e-5, exact 1e-6
+---@field pairs? integer most pairs of slices computed together; fewer take less scratch; 0: automatic
 ---@field out? moonbeam.array the array for the result
 
 ---Filtered back-projection by the direct Fourier method: filter, gridding, 2-D FFT.
@@ -2355,16 +2651,16 @@ function mb.backproject(sino, angles, options) end
 function mb.fourier_reconstruct(sino, angles, options) end
 
 ---@class moonbeam.options.project
----@field cols? integer detector width; 0 = nx
+---@field cols? integer detector columns; 0: nx
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
----@field circle? number ignore pixels outside this fraction of half the smaller side; 0: take all
----@field scale? number factor on the sums; 1 gives line integrals in pixel units
+---@field circle? number ignore pixels outside this fraction of half the smaller side; 0: use all pixels
+---@field scale? number factor of the sums; 1 gives line integrals in pixel units
 ---@field out? moonbeam.array the array for the result
 
 ---Parallel-beam projection, the matched forward operator of backproject.
 ---@param volume moonbeam.array slices (row, y, x), or one (y, x)
----@param angles number|number[] any number, any order
+---@param angles number|number[] any number of angles in any order
 ---@param options? moonbeam.options.project
 ---@return moonbeam.array
 function mb.project(volume, angles, options) end
@@ -2374,11 +2670,11 @@ function mb.project(volume, angles, options) end
 ---@field cutoff? number where the window ends; the response is 0 above
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
----@field scale? number factor multiplied into the filter
----@field slice_shifts? number|number[] added to the detector coordinate, one per slice of a rank-3 sinogram (else one)
+---@field scale? number factor of the filter
+---@field slice_shifts? number|number[] added to the detector coordinate; one per slice of a 3-D sinogram, else one number
 ---@field out? moonbeam.array the array for the result
 
----The ramp filter of filtered back-projection, along the detector axis, with a choice of windows.
+---The ramp filter of filtered back-projection along the detector axis, with a choice of windows.
 ---@param sino moonbeam.array sinograms; the last axis is the detector
 ---@param options? moonbeam.options.ramp_filter
 ---@return moonbeam.array
