@@ -141,15 +141,62 @@ static int fft_library(lua_State *L)
     return 1;
 }
 
-/* plans([device]): how many plans are cached, and what the library holds for them. */
+static void push_plan(lua_State *L, const mb_fft_plan *plan)
+{
+    static const char *const kinds[] = {"c2c", "c2c inverse", "r2c", "c2r"};
+    mb_shape shape = {.rank = plan->desc.rank};
+    memcpy(shape.dims, plan->desc.dims, sizeof plan->desc.dims);
+    lua_createtable(L, 0, 8);
+    mbl_set_text(L, "kind", kinds[plan->desc.kind]);
+    mbl_push_shape(L, &shape);
+    lua_setfield(L, -2, "shape");
+    mbl_set_integer(L, "batch", plan->desc.batch);
+    lua_pushboolean(L, plan->desc.in_place);
+    lua_setfield(L, -2, "in_place");
+    mbl_set_integer(L, "work_bytes", (int64_t)plan->work_bytes);
+    mbl_set_integer(L, "library_bytes", (int64_t)plan->library_bytes);
+    lua_pushboolean(L, plan->users > 0);
+    lua_setfield(L, -2, "in_use");
+    mbl_set_integer(L, "last_use", (int64_t)plan->last_use);
+}
+
+/* plans([device]): the cached plans as a list, the latest used first; `count`, `library_bytes` (what
+** the library holds for all of them) and `limit` (nil: none) are members of the list. */
 static int fft_plans(lua_State *L)
 {
     mb_device *device = mbl_opt_device(L, 1);
-    lua_createtable(L, 0, 2);
-    lua_pushinteger(L, mb_fft_cache_count(device));
-    lua_setfield(L, -2, "count");
-    lua_pushinteger(L, (lua_Integer)mb_fft_cache_library_bytes(device));
-    lua_setfield(L, -2, "library_bytes");
+    uint64_t limit, bytes = 0;
+    const int count = mb_fft_cache_plans(device, NULL, -1, &limit);
+    mb_fft_plan *plans = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof *plans, 0);
+    const int filled = mb_fft_cache_plans(device, plans, count, &limit);
+    lua_createtable(L, count, 3);
+    for (int i = 0; i < filled && filled <= count; i++) {
+        push_plan(L, &plans[i]);
+        lua_rawseti(L, -2, i + 1);
+        bytes += plans[i].library_bytes;
+    }
+    mbl_set_integer(L, "count", filled);
+    mbl_set_integer(L, "library_bytes", (int64_t)bytes);
+    if (limit != UINT64_MAX)
+        mbl_set_integer(L, "limit", (int64_t)limit);
+    return 1;
+}
+
+/* limit([bytes [, device]]): the limit on what the library holds for plans, nil where there is none;
+** sets it, or removes it by "none". */
+static int fft_limit(lua_State *L)
+{
+    uint64_t limit;
+    mb_device *device = mbl_opt_device(L, 2);
+    if (lua_type(L, 1) == LUA_TSTRING && strcmp(lua_tostring(L, 1), "none") == 0)
+        mb_fft_cache_set_limit(device, UINT64_MAX);
+    else if (!lua_isnoneornil(L, 1))
+        mb_fft_cache_set_limit(device, mbl_check_bytes(L, 1, "bytes"));
+    mb_fft_cache_plans(device, NULL, -1, &limit);
+    if (limit == UINT64_MAX)
+        lua_pushnil(L);
+    else
+        lua_pushinteger(L, (lua_Integer)limit);
     return 1;
 }
 
@@ -178,6 +225,7 @@ int mbl_open_fft(lua_State *L)
                                          {"library", fft_library},
                                          {"derived", fft_derived},
                                          {"plans", fft_plans},
+                                         {"limit", fft_limit},
                                          {"drop", fft_drop},
                                          {"library_bytes", fft_library_bytes},
                                          {NULL, NULL}};

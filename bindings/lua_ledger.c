@@ -26,11 +26,12 @@ static int ledger_rows(lua_State *L)
     lua_createtable(L, count > first ? (int)(count - first) : 0, 0);
     mb_ledger_row row;
     for (uint64_t i = first; i < count && mb_ledger_get(i, &row); i++) {
-        lua_createtable(L, 0, 9);
+        lua_createtable(L, 0, 10);
         mbl_set_text(L, "kind", kinds[row.kind]);
         mbl_set_text(L, "device", row.device);
         mbl_set_text(L, "label", row.label);
         mbl_set_text(L, "owner", row.owner);
+        mbl_set_text(L, "tag", row.tag);
         mbl_set_integer(L, "keep", row.keep);
         mbl_set_integer(L, "temp", (int64_t)row.temp);
         mbl_set_integer(L, "work", (int64_t)row.work);

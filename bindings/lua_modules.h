@@ -15,6 +15,7 @@
     X(array)                                                                                       \
     X(device)                                                                                      \
     X(dry)                                                                                         \
+    X(tag)                                                                                         \
     X(pool)                                                                                        \
     X(ledger)                                                                                      \
     X(op) X(fft) X(h5) X(rawfile) X(picture) X(target) X(carrier) X(timer) X(system) X(input)

@@ -18,7 +18,6 @@
 #include <time.h>
 
 #define SCOPE "moonbeam.pool_scope"
-#define TAG "moonbeam.pool_tag"
 
 /* stats([device]) */
 static int pool_stats(lua_State *L)
@@ -415,36 +414,6 @@ static int scope_close(lua_State *L)
     return 0;
 }
 
-/*
-** Tags: what the thread's next blocks are for. The userdata restores the tag before it.
-*/
-
-typedef struct tag {
-    const char *before;
-    bool open;
-} tag;
-
-/* tag(name): the tag is in force until the returned value is closed. */
-static int pool_tag(lua_State *L)
-{
-    const char *name = mbl_check_string(L, 1, "name");
-    tag *t = lua_newuserdatauv(L, sizeof *t, 0);
-    *t = (tag){NULL, false};
-    luaL_setmetatable(L, TAG);
-    t->before = mb_pool_tag(mbl_intern(name));
-    t->open = true;
-    return 1;
-}
-
-static int tag_close(lua_State *L)
-{
-    tag *t = mbl_check_object(L, 1, TAG);
-    if (t->open)
-        mb_pool_tag(t->before);
-    t->open = false;
-    return 0;
-}
-
 int mbl_open_pool(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"stats", pool_stats},
@@ -458,7 +427,6 @@ int mbl_open_pool(lua_State *L)
                                          {"damage", pool_damage},
                                          {"break_guard", pool_break_guard},
                                          {"note_pitch", pool_note_pitch},
-                                         {"tag", pool_tag},
                                          {"fail_nth", pool_fail_nth},
                                          {"refuse_commits", pool_refuse_commits},
                                          {"refuse_pins", pool_refuse_pins},
@@ -472,10 +440,6 @@ int mbl_open_pool(lua_State *L)
     static const luaL_Reg metamethods[] = {
         {"__gc", scope_close}, {"__close", scope_close}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"finish", scope_finish}, {NULL, NULL}};
-    static const luaL_Reg tag_metamethods[] = {{"__close", tag_close}, {NULL, NULL}};
-    luaL_newmetatable(L, TAG);
-    luaL_setfuncs(L, tag_metamethods, 0);
-    lua_pop(L, 1);
     mbl_register_type(L, SCOPE, metamethods, methods);
     luaL_newlib(L, functions);
     return 1;

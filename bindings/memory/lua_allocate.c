@@ -4,14 +4,24 @@
 #include "device/ledger.h"
 #include "memory/garbage_list.h"
 #include "memory/lua_array_box.h"
+#include "memory/lua_tag.h"
 #include "memory/pool_point.h"
 #include <stdio.h>
+
+/* The request, with the coroutine's tag in force. */
+static mb_status tagged(lua_State *L, mbl_request request, void *user)
+{
+    const char *before = mb_pool_tag(mbl_tag(L));
+    const mb_status status = request(user);
+    mb_pool_tag(before);
+    return status;
+}
 
 mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, void *user)
 {
     if (mbl_point_is_due(device))
         mbl_pool_point(L);
-    mb_status status = request(user);
+    mb_status status = tagged(L, request, user);
     if (status != MB_STATUS_BUDGET)
         return status;
     uint64_t waiting, before, after;
@@ -21,7 +31,7 @@ mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, voi
     mbl_garbage_count(&waiting, &after);
     const int plans = mb_fft_cache_drop(device, 0);
     const uint64_t left = mb_pool_live(device->pool);
-    status = request(user);
+    status = tagged(L, request, user);
     if (status == MB_STATUS_BUDGET) {
         mb_budget *budget = mb_error_budget();
         mb_pool_explain(device->pool);
@@ -75,16 +85,30 @@ mb_array *mbl_create_array(lua_State *L, mb_device *device, mb_dtype dtype, cons
     return *slot;
 }
 
+typedef struct pinned_request {
+    mb_device *host, *pinned_for;
+    mb_dtype dtype;
+    const mb_shape *shape;
+    const char *owner;
+    mb_array **out;
+} pinned_request;
+
+static mb_status create_pinned(void *user)
+{
+    const pinned_request *r = user;
+    return mb_array_create_pinned(r->host, r->pinned_for, r->dtype, r->shape, r->owner, r->out);
+}
+
 mb_array *mbl_create_pinned_array(lua_State *L, mb_device *host, mb_device *pinned_for,
                                   mb_dtype dtype, const mb_shape *shape)
 {
     mb_array **slot = mbl_new_array(L);
-    const char *owner = mbl_owner(L);
-    mb_status status = mb_array_create_pinned(host, pinned_for, dtype, shape, owner, slot);
+    pinned_request request = {host, pinned_for, dtype, shape, mbl_owner(L), slot};
+    mb_status status = tagged(L, create_pinned, &request);
     if (status == MB_STATUS_BUDGET) { /* the account may have garbage on it */
         mbl_pool_point(L);
         mb_pool_trim(host->pool);
-        status = mb_array_create_pinned(host, pinned_for, dtype, shape, owner, slot);
+        status = tagged(L, create_pinned, &request);
     }
     mbl_check(L, status);
     return *slot;

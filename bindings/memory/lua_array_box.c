@@ -4,6 +4,7 @@
 #include "call/lua_owner.h"
 #include "call/lua_type.h"
 #include "memory/garbage_list.h"
+#include "memory/lua_tag.h"
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -99,7 +100,9 @@ int mbl_array_release(lua_State *L)
     if (array) {
         box->freed = mbl_owner(L);
         mb_pool_site(box->freed);
+        const char *tag = mb_pool_tag(mbl_tag(L));
         mb_array_destroy(array);
+        mb_pool_tag(tag);
         mb_pool_site(NULL);
     }
     return 0;

@@ -9,9 +9,34 @@ local fail = require "moonbeam.internal.fail"
 local op = require "moonbeam.op"
 
 local fft = {}
-for _, name in ipairs {"plans", "drop", "library_bytes"} do
+for _, name in ipairs {"drop", "library_bytes", "limit"} do
     fft[name] = core.fft[name]
 end
+
+local plans_metatable = {__tostring = function(list)
+    local bytes, lines = core.device.format_bytes, {}
+    for i, plan in ipairs(list) do
+        lines[i] = ("%-11s %s, batch %d%s: work area %s, library %s%s"):format(plan.kind,
+            table.concat(plan.shape, " x "), plan.batch, plan.in_place and ", in place" or "",
+            bytes(plan.work_bytes), bytes(plan.library_bytes), plan.in_use and ", in use" or "")
+    end
+    lines[#lines + 1] = ("%d plan%s, %s%s"):format(#list, #list == 1 and "" or "s",
+        bytes(list.library_bytes), list.limit and " of at most " .. bytes(list.limit) or "")
+    return table.concat(lines, "\n")
+end}
+
+--- plans([device]): the cached plans as a list, the latest used first, of {kind, shape, batch,
+-- in_place, work_bytes, library_bytes, in_use, last_use}. The list also has `count`,
+-- `library_bytes` (what the library holds for all of them) and `limit`. Its text is a table.
+-- A work area belongs to a call, not to a plan: plans hold library_bytes only.
+function fft.plans(device)
+    return setmetatable(core.fft.plans(device), plans_metatable)
+end
+
+--- limit([bytes [, device]]): the limit on what the library holds for plans, such as "64M"; nil
+-- where there is none, and "none" removes it. Plans that are not in use are dropped, the least
+-- recently used first.
+
 
 local function explanation(n, size, list, basis, axis)
     local chosen

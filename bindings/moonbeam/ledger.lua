@@ -11,7 +11,8 @@ local ledger = {}
 local methods = {}
 local metatable = {__index = methods, __name = "moonbeam.ledger"}
 
-local COLUMNS = {"kind", "device", "label", "owner", "keep", "temp", "work", "live", "peak"}
+local COLUMNS = {"kind", "device", "label", "owner", "tag", "keep", "temp", "work", "live",
+    "peak"}
 
 -- How many FFT work areas were derived instead of recorded so far, by planned device.
 local function derived_counts()
@@ -160,8 +161,8 @@ end
 --- ledger.replay(finds, fn, ...): calls fn(...), whose dry runs know these values.
 ledger.replay = with_finds
 
---- The rows: {kind, device, label, owner, keep, temp, work, live, peak}. Bytes, rounded as the pool
--- rounds them.
+--- The rows: {kind, device, label, owner, tag, keep, temp, work, live, peak}. Bytes, rounded as the
+-- pool rounds them; tag is the pool.tag that was in force, or "".
 function methods:rows()
     return self.list
 end
@@ -215,9 +216,10 @@ local function bytes_text(n)
     return (n < 0 and "-" or "") .. core.device.format_bytes(math.abs(n))
 end
 
-local function several_devices(rows)
+-- Have the rows more than one value of the column, or one other than `usual`?
+local function several(rows, column, usual)
     for _, row in ipairs(rows) do
-        if row.device ~= rows[1].device then
+        if row[column] ~= (usual or rows[1][column]) then
             return true
         end
     end
@@ -259,20 +261,27 @@ end
 -- most}.
 function methods:text(options)
     local rows, limit = self.list, options_of(options, "ledger.text", {"limit"}).limit or math.huge
-    local many = several_devices(rows)
+    local many, tagged = several(rows, "device"), several(rows, "tag", "")
     local cells = {{"", "step", "line", "keep", "temp", "work", "live", "peak", ""}}
     local skipped = 0
+    if tagged then
+        table.insert(cells[1], 4, "tag")
+    end
     for i, row in ipairs(rows) do
         if i <= limit or i == self.peak_row then
             local at_peak = i == self.peak_row
-            cells[#cells + 1] = {tostring(i), many and row.label .. " (" .. row.device .. ")" or row.label, row.owner,
-                bytes_text(row.keep), bytes_text(row.temp), bytes_text(row.work), bytes_text(row.live),
+            local step = many and ("%s (%s)"):format(row.label, row.device) or row.label
+            cells[#cells + 1] = {tostring(i), step, row.owner, bytes_text(row.keep),
+                bytes_text(row.temp), bytes_text(row.work), bytes_text(row.live),
                 bytes_text(row.peak), at_peak and "<- peak; " .. note(self, row) or ""}
+            if tagged then
+                table.insert(cells[#cells], 4, row.tag)
+            end
         else
             skipped = skipped + 1
         end
     end
-    local lines = table_lines(cells, 3)
+    local lines = table_lines(cells, tagged and 4 or 3)
     if skipped > 0 then
         lines[#lines + 1] = ("... %d more steps"):format(skipped)
     end

@@ -150,9 +150,17 @@ function pool.leaks(device)
     return setmetatable(grouped(core.pool.blocks(device), { "owner", "tag" }), report_metatable)
 end
 
--- tag(name): the blocks that are made until the returned value is closed have this tag:
+--- tag(name): what the running coroutine allocates until the returned value is closed has this tag:
 --   local _ <close> = mb.pool.tag("filter")
--- It is in block lists, traces and usage("tag"); an inner tag hides an outer one.
+-- It is in block lists, traces, ledgers and usage("tag"); an inner tag hides an outer one. At the
+-- prompt a tag stays open over several lines, until end_tag() or its close().
+pool.tag = core.tag.begin
+
+--- tags(): the names of the tags that are open in the running coroutine, innermost last.
+pool.tags = core.tag.open
+
+--- end_tag([name]): ends the innermost tag, or the innermost one of that name with those inside it.
+pool.end_tag = core.tag.finish
 
 -- Returns the leak report, releases what is still live (its arrays then say so) and gives all
 -- memory back. The pool can be used and activated again; nothing of the past reappears.
@@ -372,7 +380,12 @@ local accounting_metatable = {
     __tostring = function(self)
         local lines, bytes = {}, core.device.format_bytes
         for i, name in ipairs(LINES) do
-            lines[i] = ("%-10s %s%s"):format(name, self[name] < 0 and "-" or "", bytes(math.abs(self[name])))
+            lines[i] = ("%-10s %s%s"):format(name, self[name] < 0 and "-" or "",
+                bytes(math.abs(self[name])))
+            if name == "fft_plans" and self.plans > 0 then
+                lines[i] = ("%s in %d plans%s"):format(lines[i], self.plans, self.plan_limit
+                    and ", at most " .. bytes(self.plan_limit) or "")
+            end
         end
         lines[#lines + 1] = ("%-10s %s of %s"):format("used", bytes(self.used), bytes(self.total))
         return table.concat(lines, "\n")
@@ -382,16 +395,21 @@ local accounting_metatable = {
 -- Lines that add up to what the system or driver reports as used on the device: live (arrays,
 -- scratch, FFT work areas), idle (the pool's other committed memory), fft_plans (the library's
 -- own), library (the backend's context and modules), other (everything else: other processes; on
--- the host also this program); used is their sum, total what there is. Its text is a table.
+-- the host also this program); used is their sum, total what there is. `plans` is the number of
+-- FFT plans, `plan_limit` the limit on their bytes, where there is one. Its text is a table.
 function pool.accounting(device)
     device = open(device)
     local stats = device_stats(device)
     local free, total = device:memory()
     local overhead = device:overhead()
-    local plans = core.fft.library_bytes(device)
+    local plans = core.fft.plans(device)
     local used = total - free
-    return setmetatable({ live = stats.live, idle = stats.committed - stats.live, fft_plans = plans, library = overhead,
-        other = used - stats.committed - plans - overhead, used = used, total = total }, accounting_metatable)
+    return setmetatable({
+        live = stats.live, idle = stats.committed - stats.live, fft_plans = plans.library_bytes,
+        library = overhead, used = used, total = total,
+        other = used - stats.committed - plans.library_bytes - overhead,
+        plans = plans.count, plan_limit = plans.limit,
+    }, accounting_metatable)
 end
 
 local WIDTH = 64

@@ -6,6 +6,7 @@
 #include "device/fft.h"
 #include "device/device.h"
 #include "device/planned/planned_backend.h"
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -16,6 +17,7 @@ struct mb_fft_cache {
     pthread_mutex_t lock;
     mb_fft_plan **plans;
     int count, room;
+    uint64_t limit; /* on the bytes of the library for all plans */
     uint64_t clock;
     uint64_t derived; /* acquisitions of plans with a derived work area, and how of the latest */
     const char *how;
@@ -47,9 +49,17 @@ mb_status mb_fft_cache_create(mb_device *device, mb_fft_cache **out)
     if (!cache)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for the FFT plan cache");
     cache->device = device;
+    cache->limit = UINT64_MAX;
     pthread_mutex_init(&cache->lock, NULL);
     *out = cache;
     return MB_STATUS_OK;
+}
+
+/* A plan may still be queued: before any is dropped. */
+static void sync(mb_device *device)
+{
+    if (!device->dead)
+        (void)device->backend->sync(device->self);
 }
 
 static void destroy_plan(mb_device *device, mb_fft_plan *plan)
@@ -58,11 +68,20 @@ static void destroy_plan(mb_device *device, mb_fft_plan *plan)
     free(plan);
 }
 
-/* Drops idle plans, oldest first, until at most `keep` plans are left. */
-static int drop_idle(mb_fft_cache *cache, int keep)
+static uint64_t library_bytes(const mb_fft_cache *cache)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < cache->count; i++)
+        bytes += cache->plans[i]->library_bytes;
+    return bytes;
+}
+
+/* Drops idle plans, oldest first, until at most `keep` plans with at most `bytes` of the library
+** are left. */
+static int drop_idle(mb_fft_cache *cache, int keep, uint64_t bytes)
 {
     int dropped = 0;
-    while (cache->count > keep) {
+    while (cache->count > keep || library_bytes(cache) > bytes) {
         int oldest = -1;
         for (int i = 0; i < cache->count; i++)
             if (!cache->plans[i]->users &&
@@ -128,17 +147,23 @@ mb_status mb_fft_acquire(mb_device *device, const mb_fft_desc *desc, mb_fft_plan
     mb_fft_cache *cache = device->ffts;
     mb_fft_plan *plan = NULL;
     mb_status status = MB_STATUS_OK;
+    bool made = false;
     pthread_mutex_lock(&cache->lock);
     for (int i = 0; i < cache->count && !plan; i++)
         if (desc_equal(&cache->plans[i]->desc, desc))
             plan = cache->plans[i];
     if (!plan) {
-        drop_idle(cache, KEPT_PLANS - 1);
+        drop_idle(cache, KEPT_PLANS - 1, UINT64_MAX);
         status = make_plan(cache, desc, &plan);
+        made = status == MB_STATUS_OK;
     }
     if (plan) {
         plan->users++;
         plan->last_use = ++cache->clock;
+        if (made && library_bytes(cache) > cache->limit) {
+            sync(cache->device);
+            drop_idle(cache, INT_MAX, cache->limit);
+        }
         if (plan->derived) {
             cache->derived++;
             cache->how = plan->derived;
@@ -161,31 +186,50 @@ int mb_fft_cache_drop(mb_device *device, int keep)
 {
     MB_KEEP_ERROR;
     mb_fft_cache *cache = device->ffts;
-    device = cache->device;
-    if (!device->dead)
-        (void)device->backend->sync(device->self); /* a plan may still be queued */
+    sync(cache->device);
     pthread_mutex_lock(&cache->lock);
-    int dropped = drop_idle(cache, keep);
+    int dropped = drop_idle(cache, keep, UINT64_MAX);
     pthread_mutex_unlock(&cache->lock);
     return dropped;
 }
 
-int mb_fft_cache_count(mb_device *device)
+void mb_fft_cache_set_limit(mb_device *device, uint64_t bytes)
+{
+    MB_KEEP_ERROR;
+    mb_fft_cache *cache = device->ffts;
+    sync(cache->device);
+    pthread_mutex_lock(&cache->lock);
+    cache->limit = bytes;
+    drop_idle(cache, INT_MAX, bytes);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+/* The latest use first. */
+static int by_last_use(const void *a, const void *b)
+{
+    const mb_fft_plan *x = a, *y = b;
+    return x->last_use < y->last_use ? 1 : -1;
+}
+
+int mb_fft_cache_plans(mb_device *device, mb_fft_plan *out, int room, uint64_t *limit)
 {
     mb_fft_cache *cache = device->ffts;
     pthread_mutex_lock(&cache->lock);
-    int count = cache->count;
+    const int count = cache->count;
+    *limit = cache->limit;
+    for (int i = 0; i < count && count <= room; i++)
+        out[i] = *cache->plans[i];
     pthread_mutex_unlock(&cache->lock);
+    if (count <= room)
+        qsort(out, (size_t)count, sizeof *out, by_last_use);
     return count;
 }
 
 uint64_t mb_fft_cache_library_bytes(mb_device *device)
 {
     mb_fft_cache *cache = device->ffts;
-    uint64_t bytes = 0;
     pthread_mutex_lock(&cache->lock);
-    for (int i = 0; i < cache->count; i++)
-        bytes += cache->plans[i]->library_bytes;
+    const uint64_t bytes = library_bytes(cache);
     pthread_mutex_unlock(&cache->lock);
     return bytes;
 }

@@ -67,6 +67,7 @@ void mb_ledger_note(const mb_device *device, const mb_ledger_row *row)
     }
     if (count < room) {
         rows[count] = *row;
+        rows[count].tag = mb_pool_current_tag();
         snprintf(rows[count].device, sizeof rows[count].device, "%s", device->id);
         count++;
     } else {

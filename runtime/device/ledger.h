@@ -29,6 +29,7 @@ typedef struct mb_ledger_row {
     char device[24];
     const char *label; /* operator, function that made the array, "release", "collect"; interned */
     const char *owner; /* source line, interned; may be NULL */
+    const char *tag;   /* what the step is for (mb_pool_tag), filled in by the note; may be NULL */
     int64_t keep;      /* by how much live bytes grew: results made, or minus what was released */
     uint64_t temp;     /* scratch without the FFT work areas */
     uint64_t work;     /* FFT work areas, as far as scratch does not already cover them */

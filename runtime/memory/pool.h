@@ -138,6 +138,7 @@ void mb_pool_site(const char *site);
 const char *mb_pool_current_site(void);
 /* What this thread's next blocks are for: an interned text, or NULL. Returns the one before. */
 const char *mb_pool_tag(const char *tag);
+const char *mb_pool_current_tag(void);
 
 /* Live bytes now. */
 uint64_t mb_pool_live(mb_pool *pool);

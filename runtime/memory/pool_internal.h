@@ -92,7 +92,6 @@ static inline const node *node_of(const mb_pool *pool, const mb_block *block)
 
 /* pool_scope.c. Threads are numbered from 1 in the order in which they first use a pool. */
 uint32_t mb_pool_thread(void);
-const char *mb_pool_current_tag(void);
 /* Tells the thread's open scopes that its live bytes change. */
 void mb_pool_scopes_note(mb_pool *pool, uint32_t thread, int64_t change);
 

@@ -45,6 +45,16 @@ describe("memory at the prompt", function()
             "0 B/1 GiB> ", "0 B/1 GiB> " }, prompts)
     end)
 
+    it("shows the open tags, which a later line can end", function()
+        local _, prompts = session { "mb.pool.tag('filter')", "mb.pool.tag('inner')",
+            "mb.pool.end_tag()", "mb.pool.end_tag('filter')" }
+        local shown = {}
+        for i, prompt in ipairs(prompts) do
+            shown[i] = prompt:match "^%[.-%] " or ""
+        end
+        assert.same({ "", "[filter] ", "[filter, inner] ", "[filter] ", "" }, shown)
+    end)
+
     it("can be listed: names, shapes, bytes, ages, lines", function()
         local first = mb.zeros { 3, 5 }
         local holder = { row = first[2] }

@@ -156,7 +156,7 @@ describe("a ledger", function()
         assert.matches("peak 8 KiB %(8192 bytes%), not run", text)
         local json = made:to_json()
         assert.matches('^{"dry":true,"peak":8192,"rows":%[{"kind":"create","device":"host","label":"zeros","owner":"[^"]+",'
-            .. '"keep":4096,"temp":0,"work":0,"live":4096,"peak":4096},', json)
+            .. '"tag":"","keep":4096,"temp":0,"work":0,"live":4096,"peak":4096},', json)
         assert.equal(#made, select(2, json:gsub('"kind"', "")))
     end)
 end)

@@ -373,17 +373,20 @@ local function prompt_text(env, name, default)
     return tostring(prompt)
 end
 
--- "1.2 GiB/8 GiB> ": live bytes and budget of the default device, once it is in use.
+-- "1.2 GiB/8 GiB> ": live bytes and budget of the default device, once it is in use; before them the
+-- open tags, innermost last: "[filter, inner] 1.2 GiB/8 GiB> ".
 local function memory_prompt()
+    local tags = table.concat(core.tag.open(), ", ")
+    tags = tags ~= "" and ("[%s] "):format(tags) or ""
     local id = core.device.default().id
     for _, device in ipairs(core.device.opened()) do
         if device.id == id then
             local stats = core.pool.stats(device)
             local bytes = core.device.format_bytes
-            return ("%s/%s> "):format(bytes(stats.live), bytes(stats.budget))
+            return ("%s%s/%s> "):format(tags, bytes(stats.live), bytes(stats.budget))
         end
     end
-    return "> "
+    return tags .. "> "
 end
 
 -- Watches the pools during a statement. The function that is returned gives a line for each device
