@@ -5,7 +5,7 @@
 ** The elements of one output are cut into blocks of MB_REDUCE_BLOCK (op_reduce.h); a thread block
 ** folds one of them into a cell, and a second launch folds the cells. Where one block is enough its
 ** cell is the result. Many short reductions along an axis that is not the dense one take a thread
-** each instead, so that neighbours read neighbouring elements.
+** each instead, so that neighbors read neighboring elements.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/array/op_reduce.h"

@@ -1,5 +1,5 @@
 /*
-** wiener_filter on CUDA: the regularised inverse of a transfer function, in place.
+** wiener_filter on CUDA: the regularized inverse of a transfer function, in place.
 */
 #include "shared/grid_rows.cuh"
 #include "ops/deconvolution/op_wiener_filter.h"

@@ -65,17 +65,17 @@ extern "C" mb_status mb_cuda_fft_filter(const mb_op_call *call, float *data, con
     return MB_STATUS_OK;
 }
 
-/* All threads of a block, with their reads behind them: says so, and waits until the neighbour has
+/* All threads of a block, with their reads behind them: says so, and waits until the neighbor has
 ** said it. */
 struct row_order {
     unsigned *mine;
-    const unsigned *neighbour; /* NULL: none is in the way */
+    const unsigned *neighbor; /* NULL: none is in the way */
     __device__ __forceinline__ void operator()() const
     {
         __syncthreads();
         if (threadIdx.x == 0) {
             mb_fft_release(mine, 1);
-            while (neighbour && !mb_fft_acquire(neighbour))
+            while (neighbor && !mb_fft_acquire(neighbor))
                 __nanosleep(40);
         }
         __syncthreads();
@@ -96,9 +96,9 @@ struct moved_rows {
     {
         const int i = INVERSE ? job.row_tiles - 1 - tile : tile;
         unsigned *mine = read + (int64_t)plane * job.row_tiles + i;
-        const unsigned *neighbour = tile == 0 ? NULL : INVERSE ? mine + 1 : mine - 1;
+        const unsigned *neighbor = tile == 0 ? NULL : INVERSE ? mine + 1 : mine - 1;
         R::template transform<INVERSE>(mb_fft_plane(job, plane), i * R::height, table, root, shared,
-                                       row_order{mine, neighbour});
+                                       row_order{mine, neighbor});
     }
 };
 

@@ -1,6 +1,6 @@
 /*
 ** otf on CUDA: the PSF gathered by wrapped index into the padded rows of the result, then a
-** transform in place; and the phase of a fractional centre. Where the PSF has few planes only those
+** transform in place; and the phase of a fractional center. Where the PSF has few planes only those
 ** are filled and transformed, and the transform along z, which takes the others for zero, writes
 ** all of them.
 */
@@ -10,7 +10,7 @@
 #include "ops/fft/op_otf.h"
 
 struct otf_job {
-    mb_grid3 n, k, center; /* grid, PSF, whole centre */
+    mb_grid3 n, k, center; /* grid, PSF, whole center */
     int64_t first, planes; /* of the grid: those to fill, by wrapped index */
     double rest[3];
     float *grid;

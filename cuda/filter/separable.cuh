@@ -1,6 +1,6 @@
 /*
 ** Separable filters on CUDA: one pass along an axis, from one array to another. Neighbouring
-** threads take neighbouring elements, whatever the axis. Weighted sums: a thread makes eight
+** threads take neighboring elements, whatever the axis. Weighted sums: a thread makes eight
 ** elements along the axis, so that each value it loads counts for all of them; along the last axis
 ** it loads from a copy of the row's part in shared memory. Means: running sums, over a segment of a
 ** line by a thread, along the last axis by a warp that scans it 32 elements at a time. Lines are
@@ -58,7 +58,7 @@ struct mb_separable_source {
     }
 };
 
-/* Weighted sums of R neighbours: load(k) is the value `radius - k` before the first of them. Values
+/* Weighted sums of R neighbors: load(k) is the value `radius - k` before the first of them. Values
 ** that some of the sums do not need (NaN, or not there at all) stay out of those. The weights move
 ** on by one from value to value, which costs nothing where the loop is unrolled. */
 template <int R, class Load>

@@ -20,8 +20,8 @@ typedef struct mb_grid3 {
     for (int64_t row = blockIdx.x * (int64_t)MB_ROW_WARPS + (threadIdx.x >> 5); row < (rows);      \
          row += (int64_t)gridDim.x * MB_ROW_WARPS)
 #define MB_LANE_LOOP(x, n) for (int64_t x = threadIdx.x & 31; x < (n); x += 32)
-/* `batch` elements at a time: `first`, first + 32 and so on. A kernel does all loads before the first
-** store, as in MB_BATCH_LOOP. */
+/* `batch` elements at a time: `first`, first + 32 and so on. A kernel does all loads before the
+** first store, as in MB_BATCH_LOOP. */
 #define MB_LANE_BATCH_LOOP(first, n, batch)                                                        \
     for (int64_t first = threadIdx.x & 31; first < (n); first += 32 * (batch))
 

@@ -81,7 +81,7 @@ __device__ static inline float bp_load(const bp_job &job, int z, int y, int x)
     return job.image[z * job.stride_z + y * job.stride_y + x];
 }
 
-/* ---- packing ----------------------------------------------------------------------------- */
+/* ---- packing ---- */
 
 struct bp_source { /* sinogram rows: (slice, angle, bin) with a dense last axis */
     const float *data;
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(128) bp_pack(bp_source src, uint4 *packets, in
     }
 }
 
-/* ---- interpolation ----------------------------------------------------------------------- */
+/* ---- interpolation ---- */
 
 /* Adds the interpolated pair of halves to two sums, in single precision. */
 __device__ static inline void bp_add_half(float *sum, uint32_t a, uint32_t b, float g, float f)

@@ -1,7 +1,7 @@
 /*
 ** Back-projection on the tensor cores (mma.sync m16n8k16: halves in, single-precision sums).
 **
-** A sub-tile of 4 x 4 pixels sees at most 7 neighbouring bins at any angle, so that
+** A sub-tile of 4 x 4 pixels sees at most 7 neighboring bins at any angle, so that
 **     image[16 pixels][8 slices]
 **         += weights[16 pixels][2 angles x 8 bins] * packets[2 angles x 8 bins][8 slices]
 ** is one product. The weights, max(0, 1 - |distance to the bin|), are made in the registers where
@@ -77,7 +77,7 @@ __device__ static inline void bp_load_matrices(uint32_t *b, uint32_t at)
                  : "r"(at));
 }
 
-/* Weights of two neighbouring bins, the first at distance d; rounded once, at the end. */
+/* Weights of two neighboring bins, the first at distance d; rounded once, at the end. */
 __device__ static inline uint32_t bp_weights(float d)
 {
     __half2 w =

@@ -2,7 +2,7 @@
 ** Back-projection by plain loads. bp_plain reads packets and is the path of devices before compute
 ** capability 8.0: a thread owns one pixel and L groups of C slices. bp_single reads one slice
 ** of the sinogram as it is, on any device: a thread owns four pixels. In both a warp covers 8 x 4
-** pixels and a block is 16 wide, so that neighbouring threads read neighbouring bins. In both the
+** pixels and a block is 16 wide, so that neighboring threads read neighboring bins. In both the
 ** sums of 64 angles are summed: the rounding of a long sum grows with its length.
 */
 #ifndef MB_CUDA_BACKPROJECT_PLAIN_CUH

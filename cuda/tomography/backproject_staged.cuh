@@ -1,6 +1,6 @@
 /*
 ** Back-projection through shared memory by ordinary arithmetic, for float packets of at most 8
-** slices: a thread owns one pixel and S slices in registers, reads two neighbouring packets per
+** slices: a thread owns one pixel and S slices in registers, reads two neighboring packets per
 ** group and interpolates them. More slices go to the tensor cores (backproject_mma.cuh).
 */
 #ifndef MB_CUDA_BACKPROJECT_STAGED_CUH

@@ -316,7 +316,7 @@ struct bp_stream {
 };
 #endif
 
-/* ---- host side --------------------------------------------------------------------------- */
+/* ---- host side ---- */
 
 typedef CUresult (*bp_encode_function)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
                                        const cuuint64_t *, const cuuint64_t *, const cuuint32_t *,

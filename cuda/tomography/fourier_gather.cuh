@@ -1,6 +1,6 @@
 /*
 ** Gridding of fourier_reconstruct on CUDA: a thread owns a block of 2 x 2 cells of P grids and
-** reads a sample once for the four; a warp owns such a block of the centre, where all rays meet. No
+** reads a sample once for the four; a warp owns such a block of the center, where all rays meet. No
 ** atomics: the same input gives the same bits.
 ** Mathematics: ops/fourier_gridding.h. Positions k * kappa * direction are formed by fused
 ** multiply-adds with a direction in two floats: exact to 1e-7 cells.
@@ -179,9 +179,9 @@ __device__ static inline float fourier_radius2(const mb_gridding &g, int cell_x,
     return fmaf(x, x, y * y);
 }
 
-__device__ static inline bool fourier_is_centre(const mb_gridding &g, int cell_x, int cell_y)
+__device__ static inline bool fourier_is_center(const mb_gridding &g, int cell_x, int cell_y)
 {
-    return fourier_radius2(g, cell_x, cell_y) < g.centre * g.centre;
+    return fourier_radius2(g, cell_x, cell_y) < g.center * g.center;
 }
 
 /* Cells that no sample reaches. */
@@ -197,16 +197,16 @@ __device__ static inline float2 *fourier_at(const fourier_job &job, int pair, in
     return job.cells + (pair * size + cell_y + half) * size + cell_x + half;
 }
 
-/* A block of cells of the centre, by one warp. */
+/* A block of cells of the center, by one warp. */
 template <int P, int DEGREE>
-__device__ static inline void fourier_centre(const fourier_job &job, int at, int side)
+__device__ static inline void fourier_center(const fourier_job &job, int at, int side)
 {
     constexpr int B = FOURIER_BLOCK;
     const int lane = threadIdx.x & 31, half = job.g.grid / 2, middle = half / B;
     const int cell_x = (at % side - side / 2 + middle) * B - half,
               cell_y = (at / side - side / 2 + middle) * B - half;
     if (at >= side * side || cell_x < -half || cell_x >= half || cell_y < -half || cell_y >= half ||
-        !fourier_is_centre(job.g, cell_x, cell_y))
+        !fourier_is_center(job.g, cell_x, cell_y))
         return; /* the whole warp */
     float sums[B * B][2 * P] = {};
     fourier_cells_by_warp<P, DEGREE, B>(job, cell_x, cell_y, lane, sums);
@@ -225,19 +225,19 @@ __device__ static inline void fourier_centre(const fourier_job &job, int at, int
                     make_float2(sums[c][2 * p], sums[c][2 * p + 1]);
 }
 
-/* The first thread blocks take the centre, whose warps run longest; the others a tile each. */
+/* The first thread blocks take the center, whose warps run longest; the others a tile each. */
 template <int P, int DEGREE>
 __global__ void __launch_bounds__(256, 2)
     fourier_gather(const __grid_constant__ fourier_job job, int tiles, int side)
 {
     constexpr int B = FOURIER_BLOCK;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, half = job.g.grid / 2;
-    const int centre = (side * side + 7) / 8;
-    if ((int)blockIdx.x < centre) {
-        fourier_centre<P, DEGREE>(job, blockIdx.x * 8 + warp, side);
+    const int center = (side * side + 7) / 8;
+    if ((int)blockIdx.x < center) {
+        fourier_center<P, DEGREE>(job, blockIdx.x * 8 + warp, side);
         return;
     }
-    const int tile = blockIdx.x - centre;
+    const int tile = blockIdx.x - center;
     const int supers = (tiles + FOURIER_SUPER - 1) / FOURIER_SUPER,
               area = FOURIER_SUPER * FOURIER_SUPER;
     const int super = tile / area, inner = tile % area;
@@ -247,7 +247,7 @@ __global__ void __launch_bounds__(256, 2)
     const int ty = sy * FOURIER_SUPER + inner / FOURIER_SUPER;
     const int cell_x = tx * FOURIER_TILE + ((warp & 1) * 8 + (lane & 7)) * B - half;
     const int cell_y = ty * FOURIER_TILE + ((warp >> 1) * 4 + (lane >> 3)) * B - half;
-    if (cell_x >= half || cell_y >= half || fourier_is_centre(job.g, cell_x, cell_y) ||
+    if (cell_x >= half || cell_y >= half || fourier_is_center(job.g, cell_x, cell_y) ||
         (job.leave_empty && fourier_is_empty(job.g, cell_x, cell_y)))
         return;
     float sums[B * B][2 * P] = {};
@@ -267,7 +267,7 @@ static mb_status fourier_grid_as(const fourier_job &job, cudaStream_t stream)
 {
     const int tiles = (job.g.grid + FOURIER_TILE - 1) / FOURIER_TILE;
     const int64_t supers = (tiles + FOURIER_SUPER - 1) / FOURIER_SUPER;
-    const int64_t side = 2 * ((int64_t)ceilf(job.g.centre / FOURIER_BLOCK) + 1);
+    const int64_t side = 2 * ((int64_t)ceilf(job.g.center / FOURIER_BLOCK) + 1);
     const int64_t blocks = (side * side + 7) / 8 + supers * supers * FOURIER_SUPER * FOURIER_SUPER;
     fourier_gather<P, DEGREE><<<(unsigned)blocks, 256, 0, stream>>>(job, tiles, (int)side);
     MB_LAUNCHED("fourier_gather");

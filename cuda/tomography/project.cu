@@ -9,7 +9,7 @@
 ** last line as at the first.
 **
 ** Slices are packed first, with the mask applied and zeros around every line: [plane][line][place],
-** a place holding one slice or four. So neighbouring bins read neighbouring places; for rays along
+** a place holding one slice or four. So neighboring bins read neighboring places; for rays along
 ** the rows the packed slices are transposed. A thread owns one bin of all planes, a thread block
 ** the same bins at eight angles of similar direction, which keep in step: they read nearly the same
 ** pixels, from the first-level cache.

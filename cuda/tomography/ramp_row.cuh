@@ -59,7 +59,7 @@ struct ramp_row {
             asm volatile("" : "+f"(b.x), "+f"(b.y), "+f"(b_back.x), "+f"(b_back.y));
     }
 
-    /* ---- passes: point b + r N / R is v[q + 16 / R r], b = t + T q ------------------------- */
+    /* ---- passes: point b + r N / R is v[q + 16 / R r], b = t + T q ---- */
 
     template <int R, int SIGN>
     __device__ static __forceinline__ void pass(float2 (&v)[H], float2 turn)
@@ -111,7 +111,7 @@ struct ramp_row {
         __syncthreads();
     }
 
-    /* ---- the spectrum: point b + r N / LAST is v[q + Q r], b = butterfly(q) ----------------- */
+    /* ---- the spectrum: point b + r N / LAST is v[q + Q r], b = butterfly(q) ---- */
 
     __device__ __forceinline__ int butterfly(int q) const
     {
@@ -176,7 +176,7 @@ struct ramp_row {
                 fourier_turn(-(r + 0.5f) / (float)LAST), response, factor);
     }
 
-    /* ---- the whole --------------------------------------------------------------------------- */
+    /* ---- the whole ---- */
 
     /* `line`: cols <= P samples, which seldom reach the upper half of the numbers. */
     __device__ __forceinline__ void load(float2 (&v)[H], const float *line, int cols,

@@ -94,7 +94,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
 }
 
 /* One loop; x and y are the operands in order. The dense cases get constant strides so that they
-** vectorise. */
+** vectorize. */
 #define LOOP(type, expression)                                                                     \
     do {                                                                                           \
         type *d = to;                                                                              \

@@ -90,7 +90,7 @@ static mb_status run_host(const mb_op_call *call)
         above += outside[MB_QUANTIZE_ABOVE];
         nan += outside[MB_QUANTIZE_NAN];
     }
-    if (counts != NULL) {
+    if (counts) {
         double *tally = counts->data;
         tally[MB_QUANTIZE_BELOW * counts->strides[0]] = (double)below;
         tally[MB_QUANTIZE_ABOVE * counts->strides[0]] = (double)above;

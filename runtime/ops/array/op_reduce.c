@@ -228,7 +228,7 @@ static mb_reduce_cell reduce_block(const reduction *r, int64_t base, int64_t fir
     return cell;
 }
 
-/* The axes to reduce, neighbours joined where memory allows: row-major order is kept. */
+/* The axes to reduce, neighbors joined where memory allows: row-major order is kept. */
 static reduction describe(const mb_reduce_params *p, const mb_array *a)
 {
     reduction r = {.a = a, .fn = p->fn};

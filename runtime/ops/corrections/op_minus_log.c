@@ -37,7 +37,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
 
 /* -ln(x) for normal x > 0, within 1.5 units in the last place: x = m 2^e with m in [sqrt(1/2),
 ** sqrt(2)), and the polynomial for ln(1 + f) of the Cephes library (logf.c, S. Moshier).
-** Branchless, so that loops over it vectorise. */
+** Branchless, so that loops over it vectorize. */
 static inline float minus_log(float x)
 {
     int32_t bits, exponent;
@@ -62,7 +62,7 @@ static inline float minus_log(float x)
     return -(f + y + e * 0.693359375f);
 }
 
-/* NaN stays NaN: by a mask on the bits, as a comparison would keep the loop from being vectorised.
+/* NaN stays NaN: by a mask on the bits, as a comparison would keep the loop from being vectorized.
 ** */
 static inline float clipped(float x, float min, float max)
 {

@@ -1,5 +1,5 @@
 /*
-** psf_gaussian: an axis-parallel Gaussian, sampled at pixel centres.
+** psf_gaussian: an axis-parallel Gaussian, sampled at pixel centers.
 */
 #include "ops/deconvolution/op_psf_gaussian.h"
 #include "ops/op_args.h"

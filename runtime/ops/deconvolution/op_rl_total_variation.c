@@ -1,5 +1,5 @@
 /*
-** rl_total_variation: the total-variation term of a regularised Richardson-Lucy iteration, applied
+** rl_total_variation: the total-variation term of a regularized Richardson-Lucy iteration, applied
 ** to the correction before rl_update. It reads the estimate and writes the correction: no array
 ** more than without.
 */

@@ -1,7 +1,7 @@
 /*
 ** wiener_filter: the inverse of a transfer function where it is strong, nothing where it is weak,
 ** in place. A constant lambda is Wiener's filter with a constant ratio of noise to signal, and
-** Tikhonov's with the identity; with the Laplacian, the regularised inverse filter, which damps
+** Tikhonov's with the identity; with the Laplacian, the regularized inverse filter, which damps
 ** fine detail more.
 */
 #include "ops/deconvolution/op_wiener_filter.h"

@@ -13,7 +13,7 @@
 #include "ops/array/padded_grid.h"
 
 typedef struct mb_rl_normaliser_params {
-    mb_vector window, center; /* with table: image extents, whole centre of the PSF */
+    mb_vector window, center; /* with table: image extents, whole center of the PSF */
     double floor;
 } mb_rl_normaliser_params;
 
@@ -64,7 +64,7 @@ static inline mb_status mb_rl_normaliser_check(const mb_rl_normaliser_params *p,
 }
 
 /* Range low ... high - 1 of PSF indices that count at position p of an axis: grid P, window N, PSF
-** extent K, centre c. */
+** extent K, center c. */
 MB_BOTH static inline void mb_rl_normaliser_range(int64_t p, int64_t P, int64_t N, int64_t K,
                                                   int64_t c, int64_t *low, int64_t *high)
 {

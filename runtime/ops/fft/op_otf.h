@@ -4,7 +4,7 @@
 ** planes (mb_otf_by_planes) it is that of one plane, run for each plane that the PSF reaches, and a
 ** transform along the first axis follows. Steps: the samples of psf, times scale, are added to the
 ** zeroed padded rows of the result at index (i - whole(center)) modulo size; transform; where the
-** centre has a fraction f, multiply by exp(2 pi i k f / n) per axis (mb_otf_phase).
+** center has a fraction f, multiply by exp(2 pi i k f / n) per axis (mb_otf_phase).
 */
 #ifndef MB_OPS_OP_OTF_H
 #define MB_OPS_OP_OTF_H
@@ -30,7 +30,7 @@ static inline bool mb_otf_by_planes(const mb_device_facts *facts, const int64_t 
     return 4 * k[0] <= n[0] && mb_fused_fft_depth(facts, n[0]);
 }
 
-/* The centre per axis: whole part (nearest index) and the rest. Three axes. */
+/* The center per axis: whole part (nearest index) and the rest. Three axes. */
 static inline void mb_otf_center(const mb_otf_params *params, const mb_shape *psf, int64_t whole[3],
                                  double rest[3])
 {

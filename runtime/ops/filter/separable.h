@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 #define MB_SEPARABLE_LINES 16
-/* Zeros beside each pass's weights: kernels that make so many neighbours at once read on. */
+/* Zeros beside each pass's weights: kernels that make so many neighbors at once read on. */
 #define MB_SEPARABLE_EDGE 8
 
 typedef struct mb_separable_pass {

@@ -81,7 +81,7 @@ MB_BOTH static inline double mb_ellipsoid_bin(const mb_ellipsoid_shadow *shadow,
     return shadow->gain * sum;
 }
 
-/* The part of the pixel around (x, y), relative to the centre, that lies inside the section scaled
+/* The part of the pixel around (x, y), relative to the center, that lies inside the section scaled
 ** by s. */
 MB_BOTH static inline double mb_ellipsoid_coverage(const mb_ellipsoid *e, double s, double x,
                                                    double y, double cosine, double sine, int64_t n)

@@ -6,7 +6,7 @@
 ** right, Y up, as in parallel_geometry.h. An ellipsoid with half axes a, b, c, turned by phi about
 ** the vertical, cuts the plane of height z in an ellipse with half axes s a and s b, s^2 = 1 - ((z
 ** - z0)/c)^2. With w^2 = s^2 (a^2 cos^2 + b^2 sin^2)(t - phi) and e the distance of the ray from
-** the ellipse's centre, the ray's length inside is 2 s^2 a b sqrt(w^2 - e^2) / w^2 for |e| < w (Kak
+** the ellipse's center, the ray's length inside is 2 s^2 a b sqrt(w^2 - e^2) / w^2 for |e| < w (Kak
 ** and Slaney, Principles of Computerized Tomographic Imaging, 1988, section 3.1). A detector bin
 ** averages `subrays` rays.
 */

@@ -21,7 +21,7 @@ MB_BOTH static inline double mb_ellipsoid_reach(const mb_ellipsoid *e)
 }
 
 /* The part of the voxel that lies inside: sections averaged over 1 px around `height`. (x, y)
-** relative to the centre. */
+** relative to the center. */
 MB_BOTH static inline double mb_ellipsoid_part(const mb_ellipsoid *e, double height, double x,
                                                double y, double cosine, double sine,
                                                int64_t subsamples, int64_t subslices)

@@ -24,12 +24,12 @@
 
 #define MB_GRIDDING_DEGREE 11
 #define MB_GRIDDING_PI 3.14159265358979323846
-/* Cells of the centre see more than MB_GRIDDING_DENSE rays, or lie within MB_GRIDDING_CENTRE cells
+/* Cells of the center see more than MB_GRIDDING_DENSE rays, or lie within MB_GRIDDING_CENTER cells
 ** of the middle and see more than MB_GRIDDING_SPARSE: with few slices or cells the longest sums
 ** decide. */
 #define MB_GRIDDING_DENSE 64
 #define MB_GRIDDING_SPARSE 16
-#define MB_GRIDDING_CENTRE 76.0f
+#define MB_GRIDDING_CENTER 76.0f
 
 typedef struct mb_gridding {
     int grid;          /* G, even */
@@ -39,7 +39,7 @@ typedef struct mb_gridding {
     float half;        /* W / 2 */
     float reach;       /* no sample farther than this from a cell counts */
     float outer;       /* no cell farther than this from the middle gets anything */
-    float centre;      /* cells nearer than this see many rays: treated apart (CUDA) */
+    float center;      /* cells nearer than this see many rays: treated apart (CUDA) */
     float per_radian;  /* buckets / pi */
     float minus_inv_half2;
     float poly[MB_GRIDDING_DEGREE + 1]; /* of t = 1 - (2 d / W)^2 */
@@ -116,12 +116,12 @@ static inline mb_gridding mb_gridding_make(int64_t extent, int64_t samples, int6
     g.minus_inv_half2 = -1.0f / (g.half * g.half);
     g.reach = 1.4143f * g.half;
     g.outer = (float)(g.kappa * g.top) + g.reach;
-    g.centre = fmaxf(fminf(MB_GRIDDING_CENTRE, mb_gridding_dense(&g, MB_GRIDDING_SPARSE)),
+    g.center = fmaxf(fminf(MB_GRIDDING_CENTER, mb_gridding_dense(&g, MB_GRIDDING_SPARSE)),
                      mb_gridding_dense(&g, MB_GRIDDING_DENSE));
-    if (g.centre < 1.02f * g.reach)
-        g.centre = 1.02f * g.reach;
-    if (g.centre > g.outer)
-        g.centre = g.outer;
+    if (g.center < 1.02f * g.reach)
+        g.center = 1.02f * g.reach;
+    if (g.center > g.outer)
+        g.center = g.outer;
     mb_gridding_poly(&g);
     return g;
 }
@@ -159,7 +159,7 @@ MB_BOTH static inline mb_gridding_ray mb_gridding_ray_at(const mb_gridding *g, d
 {
     mb_gridding_ray r;
     double kx = g->kappa * x, ky = g->kappa * y, tiny = 1e-12;
-    /* High parts of 16 binary places; not kx rounded to float, of which GCC 12's vectoriser takes
+    /* High parts of 16 binary places; not kx rounded to float, of which GCC 12's vectorizer takes
     ** the difference to kx to be 0. */
     double high_x = rint(kx * 65536) / 65536, high_y = rint(ky * 65536) / 65536;
     r.cx = (float)high_x;

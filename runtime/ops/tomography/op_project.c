@@ -84,7 +84,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 }
 
 /* Spreads the tile [pixel][lane] over `count` rows [angle][bin][lane]. Angles are the inner loop:
-** their sums are independent, those of neighbouring pixels are not. */
+** their sums are independent, those of neighboring pixels are not. */
 MB_MULTIVERSION
 static void spread_lanes(const float *tile, float *rows, int64_t pitch, const mb_tile_angles *t,
                          int64_t count)

@@ -2,7 +2,7 @@
 ** ramp_filter: the filter of filtered back-projection, along the detector axis of sinograms (rank 1
 ** to 3, f32). Each row is padded to P (zeros or its edge values), transformed, multiplied by the
 ** response (op_ramp_filter.h), transformed back and cropped. Rows do not touch each other: one that
-** is not finite leaves its neighbours as they are. On the host every thread filters rows of its
+** is not finite leaves its neighbors as they are. On the host every thread filters rows of its
 ** own, one at a time, in one padded row: the scratch does not depend on the number of rows.
 */
 #include "core/multiversion.h"

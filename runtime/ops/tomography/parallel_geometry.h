@@ -7,7 +7,7 @@
 ** detector coordinate
 **     u = X cos t + Y sin t + center + shift(t)  =  offset(t) + x cos t - y sin t.
 ** This is the convention of ASTRA (vol/proj "parallel") and of scikit-image (radon, iradon): images
-** come out upright. center is a pixel-centre coordinate: (cols - 1)/2 in the middle.
+** come out upright. center is a pixel-center coordinate: (cols - 1)/2 in the middle.
 */
 #ifndef MB_OPS_PARALLEL_GEOMETRY_H
 #define MB_OPS_PARALLEL_GEOMETRY_H
