@@ -63,7 +63,7 @@ static int fft_choose_grid(lua_State *L)
     luaL_checktype(L, 2, LUA_TTABLE);
     mbl_check_options(L, 3, names, "choose_grid");
     if (least.rank < 1 || least.rank > 3 || mb_shape_elements(&least) == 0)
-        mbl_fail(L, MB_STATUS_ARGUMENT, "least", "a transform has 1 to 3 axes, none of them empty");
+        mbl_fail(L, MB_STATUS_ARGUMENT, "least", "least must be 1 to 3 extents above 0");
     for (int i = 0; i < least.rank; i++) {
         lua_rawgeti(L, 2, i + 1);
         given[i] = lua_toboolean(L, -1);
@@ -102,7 +102,7 @@ static int fft_work(lua_State *L)
         lua_pop(L, 1);
     }
     if (shape.rank < 1 || shape.rank > 3 || mb_shape_elements(&shape) == 0)
-        mbl_fail(L, MB_STATUS_ARGUMENT, "dims", "a transform has 1 to 3 axes, none of them empty");
+        mbl_fail(L, MB_STATUS_ARGUMENT, "dims", "dims must be 1 to 3 extents above 0");
     if (batch < 1)
         mbl_fail(L, MB_STATUS_ARGUMENT, "batch", "batch is %lld; it must be at least 1",
                  (long long)batch);

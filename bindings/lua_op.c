@@ -84,19 +84,19 @@ int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key)
         }
         position++;
         if (strcmp(arg->name, key) == 0)
-            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "'%s' is argument %d of %s, not an option",
-                        key, position, op->name);
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "'%s' is argument %d, not an option", key,
+                        position);
     }
     names[count++] = "out";
     names[count] = NULL;
     const char *nearest = mb_nearest(key, names);
     if (nearest != NULL)
-        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; did you mean '%s'?",
-                    op->name, key, nearest);
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "unknown option '%s'; did you mean '%s'?", key,
+                    nearest);
     for (int i = 0; i < count && used + strlen(names[i]) + 3 < sizeof list; i++)
         used +=
             (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
-    mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; it has %s", op->name, key,
+    mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "unknown option '%s'; the options are %s", key,
                 list);
 }
 
@@ -344,7 +344,7 @@ static void check_call_options(lua_State *L, const mb_op *op, int options)
     while (lua_next(L, options) != 0) {
         if (lua_type(L, -2) != LUA_TSTRING)
             mbl_op_fail(L, op, MB_STATUS_ARGUMENT, NULL,
-                        "the options of %s are named; this table has a [%s]", op->name,
+                        "options are given by name; this table has a [%s]",
                         luaL_tolstring(L, -2, NULL));
         const char *key = lua_tostring(L, -2);
         const mb_op_arg *arg = find_arg(op, key);
@@ -383,7 +383,7 @@ static void check_out(lua_State *L, const mb_op *op, int out)
         if (lua_type(L, -2) == LUA_TSTRING)
             arg = find_arg(op, lua_tostring(L, -2));
         if (arg == NULL || arg->kind != MB_ARG_OUT)
-            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "out", "%s has no result '%s'", op->name,
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "out", "out: there is no result '%s'",
                         luaL_tolstring(L, -2, NULL));
         lua_pop(L, 1);
     }
@@ -397,14 +397,14 @@ static int call_op(lua_State *L, const mb_operator *entry)
     int required = count_required(op), options = required + 1, out = 0, position = 0;
     if (lua_gettop(L) > options)
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, NULL,
-                    "%s takes %d argument%s and one table of options, but got %d", op->name,
-                    required, required == 1 ? "" : "s", lua_gettop(L));
+                    "%d argument%s and one table of options are needed, got %d", required,
+                    required == 1 ? "" : "s", lua_gettop(L));
     lua_settop(L, options);
     luaL_checkstack(L, 2 * MB_OP_MAX_ARGS + 3 * MB_OP_MAX_ARRAYS, op->name);
     if (!lua_isnil(L, options) && !lua_istable(L, options)) {
         lua_pushvalue(L, options);
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, NULL,
-                    "argument %d of %s must be a table of options, not a %s", options, op->name,
+                    "argument %d must be a table of options, not a %s", options,
                     mbl_type_name(L, -1));
     }
     check_call_options(L, op, options);
@@ -418,8 +418,8 @@ static int call_op(lua_State *L, const mb_operator *entry)
             lua_pushvalue(L, ++position);
             if (lua_isnil(L, -1))
                 mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
-                            "argument %d of %s, '%s', is missing: %s", position, op->name,
-                            arg->name, arg->doc);
+                            "argument %d, '%s', is missing; give %s", position, arg->name,
+                            arg->doc);
         } else if (!mbl_option(L, options, arg->name)) {
             continue;
         }

@@ -238,8 +238,7 @@ static void parse_params(lua_State *L, const mb_op *op, int table, void *params)
     if (!lua_istable(L, table)) {
         lua_pushvalue(L, table);
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "params",
-                    "the parameters of %s are a table by name, not a %s", op->name,
-                    mbl_type_name(L, -1));
+                    "params must be a table of parameters by name, not a %s", mbl_type_name(L, -1));
     }
     lua_pushnil(L);
     while (lua_next(L, table) != 0) {
@@ -273,8 +272,7 @@ static void parse_given(lua_State *L, const mb_op *op, bool *given)
             if (arg->kind == MB_ARG_OUT && strcmp(arg->name, name) == 0)
                 found = given[mbl_op_array_index(op, arg)] = true;
         if (!found)
-            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "given", "%s has no result '%s'", op->name,
-                        name);
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "given", "given: there is no result '%s'", name);
         lua_pop(L, 1);
     }
 }

@@ -14,14 +14,18 @@ static void unknown_option(lua_State *L, const char *key, const char *const *nam
     char list[400] = "";
     size_t used = 0;
     const char *nearest = mb_nearest(key, names);
-    if (nearest != NULL)
-        mbl_fail(L, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; did you mean '%s'?", what, key,
-                 nearest);
+    if (nearest != NULL) {
+        mb_fail(MB_STATUS_ARGUMENT, key, "unknown option '%s'; did you mean '%s'?", key, nearest);
+        mb_error_name_op(what);
+        mbl_raise(L);
+    }
     for (int i = 0; names[i] != NULL && used + strlen(names[i]) + 3 < sizeof list; i++)
         used +=
             (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
-    mbl_fail(L, MB_STATUS_ARGUMENT, key, "%s has no option '%s'; it has %s", what, key,
-             used > 0 ? list : "none");
+    mb_fail(MB_STATUS_ARGUMENT, key, "unknown option '%s'; the options are %s", key,
+            used > 0 ? list : "none");
+    mb_error_name_op(what);
+    mbl_raise(L);
 }
 
 void mbl_check_options(lua_State *L, int index, const char *const *names, const char *what)
@@ -30,7 +34,7 @@ void mbl_check_options(lua_State *L, int index, const char *const *names, const 
         return;
     index = lua_absindex(L, index);
     if (!lua_istable(L, index))
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%s takes its options as a table, not as a %s", what,
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "options must be a table, not a %s",
                  mbl_type_name(L, index));
     lua_pushnil(L);
     while (lua_next(L, index) != 0) {

@@ -244,19 +244,18 @@ static void add_part(luaL_Buffer *b, const char *text)
     }
 }
 
+/* "where: op: message". The message names the argument itself; the field arg is for programs. */
 static int error_tostring(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     const char *where = text_field(L, "where"), *op = text_field(L, "op");
-    const char *message = text_field(L, "message"), *arg = text_field(L, "arg");
+    const char *message = text_field(L, "message");
     luaL_Buffer b;
     luaL_buffinit(L, &b);
     add_part(&b, where);
-    message = message ? message : "unknown error";
-    add_part(&b, op && strncmp(message, op, strlen(op)) == 0 ? NULL : op);
-    add_part(&b, arg && strstr(message, arg) ? NULL : arg);
-    luaL_addstring(&b, message);
+    add_part(&b, op);
+    luaL_addstring(&b, message ? message : "unknown error");
     luaL_pushresult(&b);
     size_t length;
     const char *line = lua_tolstring(L, -1, &length);

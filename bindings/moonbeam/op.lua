@@ -30,11 +30,11 @@ local OPTIONS = {
 local function check_options(name, options)
     if type(options) ~= "table" then
         fail("argument", "op.max_slices", nil,
-            "max_slices takes an operator's name and a table of options")
+            "give an operator's name and a table of options")
     end
     for key in pairs(options) do
         if not OPTIONS[key] then
-            fail("argument", "op.max_slices", tostring(key), "max_slices has no option '%s'",
+            fail("argument", "op.max_slices", tostring(key), "unknown option '%s'",
                 tostring(key))
         end
     end

@@ -272,8 +272,9 @@ static mb_status fused(const mb_op_call *call, const int64_t n[3])
     const uint64_t bytes = 4 * (uint64_t)(1 + n[0]);
     const int64_t cells = n[0] * n[1] / mb_apply_otf_tile(facts, n[2] / 2);
     if (!in_fours(estimate->data, 4) || (gradient && !in_fours(gradient->data, 4)))
-        return mb_cuda_core->fail(MB_STATUS_ARGUMENT, "estimate",
-                                  "a view that begins at no multiple of 16 bytes: copy it first");
+        return mb_cuda_core->fail(
+            MB_STATUS_ARGUMENT, "estimate",
+            "estimate is a view that does not begin at a multiple of 16 bytes; copy it first");
 
     ratio_rows ratio = {};
     mb_grid_dims(&image->shape, ratio.extents.v);

@@ -304,7 +304,8 @@ static mb_status check(const mb_tiff_page *page, const window *w, const mb_array
     if (each > 0 &&
         (scratch == NULL || !mb_array_contiguous(scratch) || mb_array_bytes(scratch) < each ||
          strcmp(scratch->device->backend->name, "host") != 0))
-        return mb_fail(MB_STATUS_ARGUMENT, "scratch", "decoding this page takes %llu bytes",
+        return mb_fail(MB_STATUS_ARGUMENT, "scratch",
+                       "scratch must have %llu bytes on the host to decode this page",
                        (unsigned long long)each);
     return MB_STATUS_OK;
 }

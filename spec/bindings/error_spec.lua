@@ -75,14 +75,65 @@ describe("error objects", function()
     end)
 
     it("can be made in Lua", function()
-        local err = mb.error("io", "no such scan", { op = "open", arg = "path" })
+        local err = mb.error("io", "there is no scan 'a.h5'", { op = "open", arg = "path" })
         assert.equal("io", err.code)
-        assert.matches("open: path: no such scan$", tostring(err))
+        assert.equal("path", err.arg)
+        assert.equal(err.where .. ": open: there is no scan 'a.h5'", tostring(err))
         local _, raised = pcall(mb.raise, "shape", "too flat")
         assert.equal("shape", raised.code)
         assert.has_error(function()
             mb.error("nonsense", "x")
         end)
+    end)
+
+    it("are printed from their fields, whatever the message says", function()
+        local err = mb.error("shape", "open has 2 rows", { op = "open", arg = "rows" })
+        err.where = "here"
+        assert.equal("here: open: open has 2 rows", tostring(err))
+        err.op, err.message = nil, nil
+        assert.equal("here: unknown error", tostring(err))
+    end)
+
+    it("do not mix, whether they are raised, swallowed or returned", function()
+        local dry <close> = mb.device("host"):dry_device("1M")
+        local a <close> = mb.zeros { 2 }
+        local _, short = pcall(mb.zeros, { 1 << 20 }, { device = dry })
+        local missing, refused = mb.h5.open("/nowhere/a.h5")
+        local _, wrong = pcall(mb.convert, a, "f31")
+        assert.is_nil(missing)
+        assert.equal("io", refused.code)
+        assert.is_nil(refused.need)
+        assert.is_nil(refused.tried)
+        assert.equal("argument", wrong.code)
+        assert.is_nil(wrong.enough)
+        assert.equal("budget", short.code)
+        assert.equal(4 << 20, short.need)
+    end)
+
+    it("of a call inside another keep the inner cause", function()
+        local a <close> = mb.zeros { 4, 4 }
+        local _, err = pcall(mb.dry_run, function()
+            local ok, inner = pcall(mb.convert, a, "f31")
+            assert(not ok and inner.arg == "dtype")
+            return a:sum(3)
+        end)
+        assert.not_equal("convert", err.op)
+        assert.is_nil(tostring(err):find("f31", 1, true))
+    end)
+
+    it("of a coroutine are its own", function()
+        local a <close> = mb.zeros { 2 }
+        local worker = coroutine.wrap(function()
+            local _, err = pcall(mb.convert, a, "f31")
+            coroutine.yield(err)
+            mb.zeros { -1 }
+        end)
+        local first = worker()
+        local _, mine = pcall(mb.crop, a, { nonsense = 1 })
+        local _, second = pcall(worker)
+        assert.equal("convert", first.op)
+        assert.equal("crop", mine.op)
+        assert.equal("shape", second.code)
     end)
 
     it("name the nearest option, operator and function", function()
@@ -98,13 +149,13 @@ end)
 describe("calling an operator", function()
     it("says what is missing or too much", function()
         local a <close> = mb.zeros { 2 }
-        assert.matches("argument 2 of convert, 'dtype', is missing",
+        assert.matches("convert: argument 2, 'dtype', is missing",
             (helper.failure(mb.convert, a)))
-        assert.matches("takes 2 arguments", (helper.failure(mb.convert, a, "f32", {}, 1)))
+        assert.matches("2 arguments and one table of options are needed, got 4", (helper.failure(mb.convert, a, "f32", {}, 1)))
         assert.matches("must be a table of options", (helper.failure(mb.convert, a, "f32", 1)))
-        assert.matches("is argument 2 of convert",
+        assert.matches("is argument 2",
             (helper.failure(mb.convert, a, "f32", { dtype = "f32" })))
-        assert.matches("are named", (helper.failure(mb.convert, a, "f32", { 1 })))
+        assert.matches("given by name", (helper.failure(mb.convert, a, "f32", { 1 })))
         assert.matches("a must be an array, not a number", (helper.failure(mb.convert, 1, "f32")))
     end)
 

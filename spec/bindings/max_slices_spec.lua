@@ -67,7 +67,7 @@ describe("op.max_slices", function()
             available = 1000})))
         assert.matches("fft cannot be cut",
             (failure("fft", {dim = 1, dims = {5, 5}, available = 1000})))
-        assert.matches("no option 'dimension'", (failure("unary", {dimension = 1})))
+        assert.matches("unknown option 'dimension'", (failure("unary", {dimension = 1})))
         assert.matches("available", (failure("unary", {dim = 1, dims = {5}})))
         assert.matches("pattern", (failure("unary", {pattern = "row", dims = {5}})))
     end)

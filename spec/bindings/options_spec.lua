@@ -192,7 +192,7 @@ describe("unknown options", function()
                 required[#required + 1] = arg.required and arg.kind ~= "out" and s.a or nil
             end
             required[#required + 1] = ZZZ
-            assert.matches("has no option 'zzz'", (helper.failure(mb.op.run, name,
+            assert.matches("unknown option 'zzz'", (helper.failure(mb.op.run, name,
                 table.unpack(required))))
         end
     end)
@@ -217,7 +217,7 @@ describe("arguments that are nothing of the kind", function()
             {"fn must be a function", mb.pool.peak}, {"block is a table", mb.pool.free, {}},
             {"shape must be", mb.plan.required_memory}, {"shape must be", mb.plan.max_chunk},
                 {"fn must be a function or", mb.plan},
-            {"parameters of unary are a table", mb.op.estimate, "unary", {{"f32", 4}}, 5},
+            {"params must be a table", mb.op.estimate, "unary", {{"f32", 4}}, 5},
                 {"", mb.op.estimate},
             {"", mb.op.estimate, "unary", 5}, {"", mb.op.estimate, "unary", {5}},
                 {"total must be", mb.progress.new, "x", {}},

@@ -107,7 +107,7 @@ describe("the prompt", function()
     it("shows errors in one line, with a traceback for others", function()
         assert.matches("^stdin:1: .*near 'x'\n\n$", (session { "x x" }))
         local output = session { "mb.zeros({2}, {dtpye = 'f32'})" }
-        assert.equal("stdin:1: zeros has no option 'dtpye'; did you mean 'dtype'?\n\n", output)
+        assert.equal("stdin:1: zeros: unknown option 'dtpye'; did you mean 'dtype'?\n\n", output)
         output = session { "error('boom')" }
         assert.matches("^stdin:1: boom\nstack traceback:\n", output)
         assert.is_nil(output:find("repl.lua", 1, true))

@@ -10,7 +10,7 @@ return function(given, what, ...)
         return {}
     end
     if type(given) ~= "table" then
-        fail("argument", what, nil, "options are a table, not a %s", type(given))
+        fail("argument", what, nil, "options must be a table, not a %s", type(given))
     end
     local known, names = {}, {}
     for _, list in ipairs {...} do

@@ -30,7 +30,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
         return mb_fail(MB_STATUS_ARGUMENT, "axis", "axis is %lld; the array has %d axes",
                        (long long)p->axis, rank);
     if (a->shape.dims[axis] < 1)
-        return mb_fail(MB_STATUS_SHAPE, "a", "axis %d is empty: it has no maximum", axis + 1);
+        return mb_fail(MB_STATUS_SHAPE, "a", "axis %d of a is empty and has no maximum", axis + 1);
     for (int i = axis; i < rank - 1; i++)
         result.shape.dims[i] = a->shape.dims[i + 1];
     result.shape.rank = rank - 1;

@@ -75,7 +75,7 @@ static mb_status infer_custom(const mb_pad_params *p, mb_spec *arrays)
                        "before, after or shape");
     if (p->rows_index.count && rank < 2)
         return mb_fail(MB_STATUS_ARGUMENT, "rows_index",
-                       "an array of one axis has cols_index only");
+                       "a has one axis and takes cols_index only, not rows_index");
     if (p->rows_index.count)
         MB_TRY(check_index("rows_index", &p->rows_index, result.shape.dims[rank - 2]));
     MB_TRY(check_index("cols_index", &p->cols_index, result.shape.dims[rank - 1]));
@@ -106,7 +106,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
         return infer_custom(p, arrays);
     if (p->rows_index.count || p->cols_index.count)
         return mb_fail(MB_STATUS_ARGUMENT, p->rows_index.count ? "rows_index" : "cols_index",
-                       "index arrays need mode custom; the mode is %s", modes[p->mode]);
+                       "rows_index and cols_index need mode custom; the mode is %s",
+                       modes[p->mode]);
     MB_TRY(mb_margins_check(m, a->shape.rank));
     MB_TRY(check_value(&p->value, a->shape.rank));
     for (int i = 0; i < a->shape.rank; i++) {
@@ -115,15 +116,16 @@ static mb_status infer(const void *params, mb_spec *arrays)
                              ? mb_margin_amount(&m->shape, i) - n
                              : mb_margin_amount(&m->before, i) + mb_margin_amount(&m->after, i);
         if (amount < 0)
-            return mb_fail(MB_STATUS_SHAPE, "shape",
-                           "axis %d has %lld elements and cannot be padded to %lld; crop takes "
-                           "elements off",
-                           i + 1, (long long)n, (long long)(n + amount));
+            return mb_fail(
+                MB_STATUS_SHAPE, "shape",
+                "shape: axis %d has %lld elements and cannot be padded to %lld; crop takes "
+                "elements off",
+                i + 1, (long long)n, (long long)(n + amount));
         if (a->shape.dims[i] == 0 && amount > 0 && p->mode != MB_PAD_CONSTANT)
             return mb_fail(
                 MB_STATUS_SHAPE, "a",
-                "axis %d is empty and mode %s has no value to continue; use mode constant", i + 1,
-                modes[p->mode]);
+                "axis %d of a is empty and mode %s has no value to continue; use mode constant",
+                i + 1, modes[p->mode]);
         result.shape.dims[i] += amount;
     }
     arrays[MB_PAD_RESULT] = result;

@@ -45,7 +45,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
                        "complex numbers (%s) have no order: min and max need real ones",
                        mb_dtype_name(a->dtype));
     if ((p->fn == MB_REDUCE_MIN || p->fn == MB_REDUCE_MAX) && mb_reduce_length(p, &a->shape) == 0)
-        return mb_fail(MB_STATUS_SHAPE, "a", "an empty array has no %s", functions[p->fn]);
+        return mb_fail(MB_STATUS_SHAPE, "a", "a is empty and has no %s", functions[p->fn]);
     axis = mb_reduce_axis(p, a->shape.rank);
     for (int i = 0; axis >= 0 && i < a->shape.rank; i++)
         if (i != axis)

@@ -34,7 +34,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
     const mb_shape *a = &arrays[MB_WIENER_FILTER_A].shape;
     int64_t half = a->dims[a->rank - 1], n = mb_wiener_filter_samples(p, half);
     if (!mb_shape_equal(a, &arrays[MB_WIENER_FILTER_OTF].shape))
-        return mb_fail(MB_STATUS_SHAPE, "otf", "the transfer function must have the shape of a");
+        return mb_fail(MB_STATUS_SHAPE, "otf", "otf must have the shape of a");
     if (n / 2 + 1 != half)
         return mb_fail(MB_STATUS_ARGUMENT, "n",
                        "rows of %lld frequencies are not those of n = %lld", (long long)half,

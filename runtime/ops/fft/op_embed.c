@@ -42,7 +42,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
     for (int i = 0; i < a->rank; i++) {
         double size = p->size.values[i], before = p->before.count ? p->before.values[i] : 0;
         if (a->dims[i] < 1)
-            return mb_fail(MB_STATUS_SHAPE, "a", "axis %d is empty", i + 1);
+            return mb_fail(MB_STATUS_SHAPE, "a", "axis %d of a is empty", i + 1);
         if (before + (double)a->dims[i] > size)
             return mb_fail(MB_STATUS_ARGUMENT, "size",
                            "axis %d: %lld elements from %g on do not fit a grid of %g", i + 1,

@@ -53,8 +53,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
                        (long long)p->shifts.count, (long long)g.angles);
     if (g.ny < 1 || g.nx < 1 || g.ny > 1 << 24 || g.nx > 1 << 24)
         return mb_fail(MB_STATUS_SHAPE, "volume",
-                       "slices are %lld x %lld; each extent must be 1 to 2^24", (long long)g.ny,
-                       (long long)g.nx);
+                       "the volume's slices are %lld x %lld; each extent must be 1 to 2^24",
+                       (long long)g.ny, (long long)g.nx);
     result.shape.dims[shape->rank - 2] = g.angles;
     result.shape.dims[shape->rank - 1] = g.cols;
     arrays[MB_PROJECT_RESULT] = result;

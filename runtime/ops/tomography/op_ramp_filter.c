@@ -86,9 +86,10 @@ static mb_status infer(const void *params, mb_spec *arrays)
     const mb_shape *shape = &arrays[MB_RAMP_FILTER_SINO].shape;
     int64_t width = shape->dims[shape->rank - 1];
     if (width < 1 || width > 1 << 29)
-        return mb_fail(MB_STATUS_SHAPE, "sino",
-                       "rows have %lld samples; the detector axis must have 1 to 2^29",
-                       (long long)width);
+        return mb_fail(
+            MB_STATUS_SHAPE, "sino",
+            "the sinogram's rows have %lld samples; the detector axis must have 1 to 2^29",
+            (long long)width);
     if (p->pad_width != 0 && (p->pad_width < width || p->pad_width % 4 != 0))
         return mb_fail(MB_STATUS_ARGUMENT, "pad_width",
                        "pad_width is %lld; it must be a multiple of 4 and at least the width %lld, "
