@@ -3,8 +3,12 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
+local declared = require "moonbeam.internal.declared"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
+local method = require "moonbeam.tomo.method"
+
+local entries = method.options
 
 local options = cli.parse(arg, {
     usage = "reconstruct.lua SCAN [-o RESULT] [options]",
@@ -21,44 +25,53 @@ local options = cli.parse(arg, {
     {"center-picture", value = "FILE",
         doc = "PNG of how well opposite projections match over the columns of the axis"},
     {"axis-tilt", value = "DEG", type = cli.between(-45, 45),
-        doc = "lean of the axis in the detector's plane; positive: further right in lower rows, like a backslash"},
-    {"filter", short = "f", value = "NAME", type = cli.choice("ram-lak", "shepp-logan", "cosine", "hamming", "hann", "tukey",
-        "lanczos"), default = "shepp-logan", doc = "ramp filter"},
-    {"cutoff", value = "PART", type = cli.number, default = 1, doc = "filter cut-off as a part of the Nyquist frequency"},
-    {"padding", value = "NAME", type = cli.choice("zero", "edge"), default = "edge",
-        doc = "rows beyond the detector: zero, or edge for objects larger than the field of view"},
-    {"pad-width", value = "PX", type = cli.count, doc = "padded width, a multiple of 4 (default: a power of two, twice the width)"},
-    {"half-acquisition", doc = "a whole turn with the axis near an edge of the detector: a field of view of up to twice its width"},
-    {"vertical-shifts", value = "FILE|PATH", doc = "rows to shift each projection by: a text file, a dataset of SCAN, or FILE:/PATH"},
-    {"method", value = "NAME", type = cli.choice("auto", "fbp", "fourier"), default = "auto",
-        doc = "fourier: direct Fourier method, sharp and fast; fbp: filtered back-projection, "
-            .. "less memory, smooths fine detail and "
-            .. "noise a little; auto: fourier, or fbp where only it can do what is asked"},
-    {"mode", value = "NAME", type = cli.choice("auto", "fast", "in_place"), default = "auto",
-        doc = "of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits"},
-    {"rows", short = "r", value = "A:B", type = cli.range, doc = "rows to reconstruct, 1-based, inclusive (default: all)"},
-    {"circle", value = "PART", type = cli.number, default = 1, doc = "circular mask as a part of the half-width, 0: none"},
-    {"accuracy", value = "NAME", type = cli.choice("fast", "exact"), default = "fast", doc = "fast: error about 1e-4; exact: about 1e-6"},
-    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
-    {"budget", short = "b", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
-    {"chunk", value = "ROWS", type = cli.count, doc = "rows per chunk (default: as many as fit the budget)"},
-    {"output-dtype", value = "NAME", type = cli.choice("float32", "float16", "uint16"), default = "float32",
+        doc = "lean of the axis in the detector's plane; positive: further right in lower rows, "
+            .. "like a backslash"},
+    -- Objects larger than the field of view are usual, and so is a little noise.
+    cli.option(entries.filter, {short = "f", default = "shepp-logan"}),
+    cli.option(entries.cutoff),
+    cli.option(entries.padding, {default = "edge"}),
+    cli.option(entries.pad_width, {value = "PX", default = false}),
+    {"half-acquisition", doc = "a whole turn with the axis near an edge of the detector: a field "
+        .. "of view of up to twice its width"},
+    {"vertical-shifts", value = "FILE|PATH", doc = "rows to shift each projection by: a text "
+        .. "file, a dataset of SCAN, or FILE:/PATH"},
+    cli.option(entries.method),
+    cli.option(entries.mode),
+    {"rows", short = "r", value = "A:B", type = cli.range,
+        doc = "rows to reconstruct, 1-based, inclusive (default: all)"},
+    {"circle", value = "PART", type = cli.number, default = 1,
+        doc = "circular mask as a part of the half-width, 0: none"},
+    cli.option(entries.accuracy),
+    {"device", short = "d", value = "ID", default = "auto",
+        doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
+    {"budget", short = "b", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. "
+        .. "8G (default: 90 % of what is free)"},
+    {"chunk", value = "ROWS", type = cli.count,
+        doc = "rows per chunk (default: as many as fit the budget)"},
+    {"output-dtype", value = "NAME", type = cli.choice("float32", "float16", "uint16"),
+        default = "float32",
         doc = "type of the stored values; the volume says how they are scaled, as CF "
             .. "(scale_factor, add_offset) and NeXus do"},
     {"output-range", value = "LOW:HIGH", type = cli.pair "LOW:HIGH",
         doc = "values stored as 0 and 65535 (default: what three slices have, and a quarter more)"},
-    {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N slices, beside RESULT, which shows "
+    {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N "
+        .. "slices, beside RESULT, which shows "
         .. "them as one; faster on fast disks"},
-    {"no-overlap", doc = "read, compute and write one after the other: half the memory, and slower"},
-    {"threads", value = "N", type = cli.up_to(64), doc = "threads that read, and as many that write (default: by the processors)"},
+    {"no-overlap", doc = "read, compute and write one after the other: half the memory, slower"},
+    {"threads", value = "N", type = cli.up_to(64), doc = "threads that read, and as many that "
+        .. "write (default: by the processors)"},
     {"pinned", value = "SIZE", type = cli.at_least(1 << 20, cli.bytes, "a size of 1Mi or more"),
         doc = "pinned host memory for reading and writing (default: 256 MiB)"},
-    {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean", doc = "how flats and darks are averaged"},
+    {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean",
+        doc = "how flats and darks are averaged"},
     {"no-log", doc = "the data are line integrals already: flats and darks are left out"},
     {"preview", short = "p", value = "FILE", doc = "PNG of the middle slice"},
-    {"angles", value = "FIRST:LAST", type = cli.pair "FIRST:LAST", doc = "angles of the first and the last projection, the others "
+    {"angles", value = "FIRST:LAST", type = cli.pair "FIRST:LAST",
+        doc = "angles of the first and the last projection, the others "
         .. "evenly between, where the file has none; needs --angle-unit"},
-    {"angle-unit", value = "UNIT", type = cli.choice("deg", "rad"), doc = "unit of the angles, where the file does not say"},
+    {"angle-unit", value = "UNIT", type = cli.choice("deg", "rad"),
+        doc = "unit of the angles, where the file does not say"},
     {"pixel-size", value = "UM", type = cli.between(1e-7, 1e6),
         doc = "detector pixel size in micrometres, where the file does not say"},
     {"data-path", value = "PATH", doc = "dataset with the projections"},
@@ -77,7 +90,8 @@ local options = cli.parse(arg, {
     .. "the program and its libraries, "
         .. "buffers. --plan says how much at most: what to give a batch system (Slurm's --mem).\n"
         .. "The volume is attenuation per metre where the pixel size is known, else per pixel.\n"
-        .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted. A result file that exists is complete.\n"
+        .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted. A result file that "
+            .. "exists is complete.\n"
         .. "A run that is killed (not by Ctrl-C or SIGTERM) leaves RESULT.part-*, which the next "
             .. "run removes.",
 })
@@ -130,7 +144,8 @@ phases[1] = mb.system.age() and ("program %.2f s"):format(mb.system.age())
 local device_id = cli.device(options.device, options.budget).id
 
 if options.no_log and (options.flats_path or options.darks_path) then
-    cli.wrong("--no-log is for line integrals, which need no flats and darks: leave --flats-path and --darks-path out")
+    cli.wrong("--no-log is for line integrals, which need no flats and darks: leave --flats-path "
+        .. "and --darks-path out")
 end
 
 if options.angles and (options.angles_path or not options.angle_unit) then
@@ -157,39 +172,34 @@ local dtype = ({float32 = "f32", float16 = "f16", uint16 = "u16"})[options.outpu
 local range = options.output_range
 if range then
     if range[1] >= range[2] then
-        cli.wrong("--output-range is \"%g:%g\"; give two numbers as LOW:HIGH, the lower first", range[1], range[2])
+        cli.wrong("--output-range is \"%g:%g\"; give two numbers as LOW:HIGH, the lower first",
+            range[1], range[2])
     elseif dtype ~= "u16" then
         cli.wrong("--output-range is for --output-dtype uint16")
     end
 end
 
-local settings = {
-    device = device_id,
-    dtype = dtype,
-    range = range,
-    slices_per_file = options.slices_per_file,
-    chunk = options.chunk,
-    overlap = not options.no_overlap and "auto",
-    threads = options.threads,
-    pinned = options.pinned,
-    filter = options.filter,
-    cutoff = options.cutoff,
-    padding = options.padding,
-    pad_width = options.pad_width,
-    half_acquisition = options.half_acquisition,
-    vertical_shifts = options.vertical_shifts and cli.checked(mb.recon.read_shifts, scan, options.vertical_shifts),
-    method = options.method,
-    mode = options.mode,
-    circle = options.circle,
-    accuracy = options.accuracy,
-    flat_mode = options.flat_mode,
-    log = not options.no_log,
-    quiet = options.quiet,
-    rows = options.rows and {options.rows[1] or 1, options.rows[2] or scan.rows},
-}
+-- What the recipe has in common with tomo.reconstruct.
+local shared = declared.without(entries, "center", "scale")
+local settings = declared.part(shared, options)
+settings.device = device_id
+settings.dtype = dtype
+settings.range = range
+settings.slices_per_file = options.slices_per_file
+settings.chunk = options.chunk
+settings.overlap = not options.no_overlap and "auto"
+settings.threads = options.threads
+settings.pinned = options.pinned
+settings.vertical_shifts = options.vertical_shifts
+    and cli.checked(mb.recon.read_shifts, scan, options.vertical_shifts)
+settings.flat_mode = options.flat_mode
+settings.log = not options.no_log
+settings.quiet = options.quiet
+settings.rows = options.rows and {options.rows[1] or 1, options.rows[2] or scan.rows}
 if scan.pixel_size then
     -- Over a whole turn every ray is seen twice, but not in a half acquisition.
-    settings.scale = (options.half_acquisition and 2 or 1) * math.pi / scan.n_angles / scan.pixel_size
+    settings.scale = (options.half_acquisition and 2
+        or 1) * math.pi / scan.n_angles / scan.pixel_size
 end
 settings.axis_tilt = options.axis_tilt and math.rad(options.axis_tilt)
 settings.center = tonumber(options.center)
@@ -202,7 +212,8 @@ if tonumber(top) and tonumber(bottom) then
     settings.center = (top + bottom) / 2
     settings.axis_tilt = math.atan((bottom - top) / (scan.rows - 1))
 elseif not settings.center and options.center ~= "auto" then
-    cli.wrong("--center is \"%s\"; give a column number, two of them as TOP,BOTTOM, or auto", options.center)
+    cli.wrong("--center is \"%s\"; give a column number, two of them as TOP,BOTTOM, or auto",
+        options.center)
 end
 for _, column in ipairs {top or settings.center, bottom} do
     if not (tonumber(column) >= 0 and tonumber(column) <= scan.cols - 1) then
@@ -267,6 +278,13 @@ if options.half_acquisition and searched then
     plan = mb.recon.settle(frames, plan, {center = find_center(frames)})
 end
 
+local parameters = declared.part(shared, options)
+parameters.vertical_shifts = options.vertical_shifts
+parameters.axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt)
+parameters.method, parameters.mode = plan.method, plan.mode
+parameters.flat_mode, parameters.values = options.flat_mode, values.kind
+parameters.rows = ("%d:%d"):format(plan.rows[1], plan.rows[2])
+parameters.device = device_id
 local result <close> = mb.result.create(output, {
     shape = plan.volume,
     dtype = plan.dtype,
@@ -276,23 +294,7 @@ local result <close> = mb.result.create(output, {
     overwrite = options.overwrite,
     slices_per_file = options.slices_per_file,
     input = options.scan,
-    parameters = {
-        filter = options.filter,
-        cutoff = options.cutoff,
-        padding = options.padding,
-        pad_width = options.pad_width,
-        half_acquisition = options.half_acquisition or nil,
-        vertical_shifts = options.vertical_shifts,
-        axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt),
-        method = plan.method,
-        mode = plan.mode,
-        circle = options.circle,
-        accuracy = options.accuracy,
-        flat_mode = options.flat_mode,
-        values = values.kind,
-        rows = ("%d:%d"):format(plan.rows[1], plan.rows[2]),
-        device = device_id,
-    },
+    parameters = parameters,
 })
 
 local source <close> = mb.recon.decoded(frames or scan, settings, plan, not plan.exact)

@@ -60,6 +60,10 @@ function cli.at_least(low, of, words)
     end
 end
 
+function cli.whole(text)
+    return math.tointeger(tonumber(text))
+end
+
 function cli.count(text)
     local value = math.tointeger(tonumber(text))
     if not value or value < 1 then
@@ -143,6 +147,33 @@ function cli.choice(...)
         end
         return nil, "one of " .. table.concat(choices, ", ")
     end
+end
+
+-- By the kind of a declaration's entry: the type of its option, and the form of its value.
+local OF_KIND = {
+    count = {cli.count, "N"}, float = {cli.number, "X"}, int = {cli.at_least(0, cli.whole, "a whole number, 0 or more"), "N"},
+    number = {cli.number, "X"}, bytes = {cli.bytes, "SIZE"}, string = {nil, "TEXT"},
+    list = {cli.numbers, "X,..."}, extents = {cli.extents(), "N,..."},
+}
+
+--- An option of a command line from the entry of a declaration (internal/declared.lua): name, type,
+-- default and text are those of the entry, unless `changes` has others. A default of false is none.
+-- A boolean is a switch.
+function cli.option(entry, changes)
+    local kind, form = table.unpack(OF_KIND[entry.kind] or {})
+    local option = {(entry.name:gsub("_", "-")), value = form, type = kind, doc = entry.doc,
+        default = math.tointeger(entry.default) or entry.default}
+    if entry.choices then
+        option.value, option.type = "NAME", cli.choice(table.unpack(entry.choices))
+        if not entry.doc:find(entry.choices[1], 1, true) then
+            option.doc = ("%s: %s"):format(entry.doc, table.concat(entry.choices, ", "))
+        end
+    end
+    for key, value in pairs(changes or {}) do
+        option[key] = value
+    end
+    option.default = option.default or nil -- false: none
+    return option
 end
 
 local function nearest(name, spec)
@@ -323,7 +354,8 @@ function cli.output(name, path, options)
             and "a folder"
             or "not an ordinary file"))
     elseif facts and not options.replace then
-        cli.stop(("%s %s exists already; choose another name, or --overwrite replaces it"):format(name, path))
+        cli.stop(("%s %s exists already; choose another name, or --overwrite replaces it"):format(
+            name, path))
     end
     local ok, refused = pcall(core.target.check, file, true)
     if not ok then
