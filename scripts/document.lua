@@ -215,7 +215,7 @@ local function all_pages()
     end
     local operators = documentation.operators()
     for _, category in ipairs(sorted_keys(operators)) do
-        local name = ("operators-%s.md"):format(category)
+        local name = ("operators/%s.md"):format(category)
         local title = "Operators: " .. category
         pages[name] = page(title, {"An operator is called as `mb.<name>(...)`. Options go into one "
             .. "trailing table; `out =` names the array for the result."}, operators[category])
@@ -232,8 +232,9 @@ local function all_pages()
     for _, name in ipairs(documentation.modules()) do
         modules[name] = documentation.members(name)
         local text = documentation.module_text(name)
-        pages[name .. ".md"] = page("mb." .. name, text, modules[name])
-        add(name .. ".md", "mb." .. name, text[1] and (text[1]:match("^(.-%.)%s") or text[1])
+        local file = ("%s/%s.md"):format(documentation.topic_of(name) or "other", name)
+        pages[file] = page("mb." .. name, text, modules[name])
+        add(file, "mb." .. name, text[1] and (text[1]:match("^(.-%.)%s") or text[1])
             or "functions in C")
     end
     pages["README.md"] = "# Reference\n\n" .. NOTE .. "\n\nEvery operator, function, method and "
@@ -267,16 +268,22 @@ for _, name in ipairs(sorted_keys(pages)) do
     if options.check and content_of(path) ~= pages[name] then
         stale[#stale + 1] = path .. " is stale: run moonbeam scripts/document.lua"
     elseif not options.check then
-        mb.system.mkdir(options.folder)
+        mb.system.mkdir(path:match("^(.*)/"))
         local file <close> = assert(io.open(path, "wb"))
         file:write(pages[name])
     end
 end
-for _, name in ipairs(mb.system.folder(options.folder) or {}) do
-    if not pages[name] and (name:match("%.md$") or name:match("%.lua$")) then
-        stale[#stale + 1] = ("%s/%s is no page any more: delete it"):format(options.folder, name)
+local function find_others(folder)
+    for _, name in ipairs(mb.system.folder(options.folder .. folder) or {}) do
+        local path = folder .. "/" .. name
+        if mb.system.stat(options.folder .. path).kind == "folder" then
+            find_others(path)
+        elseif not pages[path:sub(2)] then
+            stale[#stale + 1] = ("%s%s is no page any more: delete it"):format(options.folder, path)
+        end
     end
 end
+find_others("")
 for _, text in ipairs(stale) do
     cli.tell("document.lua: " .. text)
 end

@@ -10,14 +10,7 @@ local synonyms = require "moonbeam.internal.synonyms"
 
 local help = {}
 
--- Modules by topic. A module is a topic too.
-local TOPICS = {
-    deconvolution = {"deconv", "convolution", "psf", "metrics", "tiles", "tiled_deconv"},
-    files = {"h5", "result", "images", "npy", "tiff", "view", "volumes"},
-    ["fft sizes"] = {"fft"},
-    memory = {"pool", "plan", "mem", "ledger"},
-    tomography = {"scan", "tomo", "recon"},
-}
+local TOPICS = documentation.TOPICS
 
 local sorted_keys = documentation.sorted_keys
 

@@ -725,7 +725,12 @@ function mb.fft.library(device) end
 ---@param device? moonbeam.device|string 
 function mb.fft.library_bytes(device) end
 
----What the plan cache holds: count and bytes.
+---The limit on what the library holds for plans, nil if there is none.
+---@param bytes? integer|string 
+---@param device? moonbeam.device|string 
+function mb.fft.limit(bytes, device) end
+
+---What the plan cache holds: its plans with their sizes, count, bytes and limit.
 ---@param device? moonbeam.device|string 
 function mb.fft.plans(device) end
 
@@ -1288,6 +1293,10 @@ function mb.pool.debug(on, device) end
 ---@param dtype string 
 function mb.pool.element_bytes(dtype) end
 
+---Ends the innermost tag, or the innermost one of that name with those inside it.
+---@param name? string 
+function mb.pool.end_tag(name) end
+
 ---The latest events of the trace, oldest first.
 ---@param device? moonbeam.device|string 
 ---@return any # a list of {action, ns, offset, bytes, live, owner, tag, thread, end, block}.
@@ -1366,6 +1375,9 @@ function mb.pool.stats(device) end
 ---Names what the next blocks are for, until the returned value is closed: `local _ <close> = mb.pool.tag("x")`.
 ---@param name string 
 function mb.pool.tag(name) end
+
+---The names of the tags in force, outermost first.
+function mb.pool.tags() end
 
 ---The pool's latest events (up to 16384), oldest first: {action = "alloc", "free" or "refused", ns, offset, bytes, live, owner, tag, thread, end, block}.
 ---@param options any 

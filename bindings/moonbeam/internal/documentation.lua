@@ -233,6 +233,27 @@ end
 
 -- ---- modules ----
 
+--- Public modules by topic, for help and as folders of the reference.
+documentation.TOPICS = {
+    arrays = {"array", "device", "fft", "op", "picture", "system"},
+    deconvolution = {"convolution", "deconv", "metrics", "psf", "tiled_deconv", "tiles"},
+    files = {"h5", "images", "npy", "result", "stream", "tiff", "view", "volumes"},
+    memory = {"ledger", "mem", "plan", "pool"},
+    prompt = {"help", "progress"},
+    tomography = {"phantom", "recon", "scan", "tomo"},
+}
+
+--- The topic of a module; nil for one that has none yet.
+function documentation.topic_of(name)
+    for topic, modules_of in pairs(documentation.TOPICS) do
+        for _, module in ipairs(modules_of) do
+            if module == name then
+                return topic
+            end
+        end
+    end
+end
+
 local function sorted_keys(t)
     local keys = {}
     for key in pairs(t) do

@@ -191,6 +191,10 @@ native "pool.scope(device: device?)"
 --- Names what the next blocks are for, until the returned value is closed:
 -- `local _ <close> = mb.pool.tag("x")`.
 native "pool.tag(name: string)"
+--- The names of the tags in force, outermost first.
+native "pool.tags()"
+--- Ends the innermost tag, or the innermost one of that name with those inside it.
+native "pool.end_tag(name: string?)"
 --- Frees what Lua no longer refers to. `mb.collect` is the same.
 native "pool.collect()"
 --- Overwrites a byte of a guard of the array's block: for specs.
@@ -214,8 +218,10 @@ native("fft.work(kind: string, dims: extents, options)", list(DEVICE,
     {"in_place", "boolean", "in the memory of its input"}))
 --- Name and version of the library that makes the transforms.
 native "fft.library(device: device?)"
---- What the plan cache holds: count and bytes.
+--- What the plan cache holds: its plans with their sizes, count, bytes and limit.
 native "fft.plans(device: device?)"
+--- The limit on what the library holds for plans, nil if there is none. Sets it; "none" removes it.
+native "fft.limit(bytes: bytes?, device: device?)"
 --- Forgets idle plans, oldest first, but `keep` of them. Returns how many went.
 native "fft.drop(device: device?, keep: count?)"
 --- Bytes that the library holds for plans.
