@@ -27,37 +27,13 @@ local CALLS = {
     ["h5.create"] = function(f, s) f(s.path, ZZZ) end,
     ["h5.open"] = function(f, s) f(s.path, ZZZ) end,
     ["picture.write_png"] = function(f, s) f(s.path .. ".png", s.a, ZZZ) end,
-    ["convolution.layout"] = function(f) f({8}, {3}, {1}, ZZZ) end,
-    ["convolution.transfer"] = function(f, s) f(s.a, {8, 8}, ZZZ) end,
-    ["deconv.layout"] = function(f, s) f({8, 8}, s.b, ZZZ) end,
-    ["deconv.transfer"] = function(f, s) f(s.b, {8, 8}, ZZZ) end,
-    ["psf.gaussian"] = function(f) f({3, 3}, {1, 1}, ZZZ) end,
-    ["psf.born_wolf"] = function(f) f({1, 3, 3}, ZZZ) end,
-    ["psf.gibson_lanni"] = function(f) f({1, 3, 3}, ZZZ) end,
-    ["psf.resample"] = function(f, s) f(s.b, {1, 1}, {2, 2}, ZZZ) end,
-    ["phantom.spheres"] = function(f) f({8, 8, 8}, ZZZ) end,
-    ["view.projections"] = function(f, s) f(s.path .. ".png", s.v, ZZZ) end,
-    ["view.save"] = function(f, s) f(s.path .. ".png", s.a, ZZZ) end,
     ["images.create"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
-    ["images.open"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
-    ["images.write"] = function(f, s) f(s.path .. ".tif", s.a, ZZZ) end,
-    ["tiff.create"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
-    ["tiff.open"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
-    ["tiff.read"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
-    ["tiff.write"] = function(f, s) f(s.path .. ".tif", s.a, ZZZ) end,
-    ["npy.create"] = function(f, s) f(s.path .. ".npy", ZZZ) end,
-    ["npy.write"] = function(f, s) f(s.path .. ".npy", s.a, ZZZ) end,
-    ["metrics.i_divergence"] = function(f, s) f(s.a, s.a, ZZZ) end,
-    ["metrics.psnr"] = function(f, s) f(s.a, s.a, ZZZ) end,
-    ["metrics.ssim"] = function(f, s) f(s.a, s.a, ZZZ) end,
     ["plan.max_chunk"] = function(f) f {zzz = 1, shape = {4, 4, 4}} end,
-    ["plan.max_count"] = function(f) f(print, ZZZ) end,
     ["plan.required_memory"] = function(f) f(1, {zzz = 1, shape = {4, 4, 4}}) end,
     ["result.create"] = function(f, s) f(s.path .. ".h5", ZZZ) end,
     ["stream.pinned_bytes"] = function(f) f(mb.device("host"), ZZZ) end,
     ["stream.run"] = function(f) f(mb.device("host"), {}, {}, ZZZ) end,
     ["stream.carrier"] = function(f) f(ZZZ) end,
-    ["progress.new"] = function(f) f("x", 1, ZZZ) end,
     ["scan.open"] = function(f, s) f(s.path, ZZZ) end,
     ["scan.of_arrays"] = function(f, s) f(s.v, s.angles, ZZZ) end,
     ["tiles.plan"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
@@ -65,23 +41,14 @@ local CALLS = {
     ["tiled_deconv.plan"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
     ["tiled_deconv.richardson_lucy_volume"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
 }
-for _, name in ipairs {"fftn", "fftshift", "ifftn", "ifftshift", "irfftn", "rfftn"} do
-    CALLS["fft." .. name] = function(f, s) f(s.a, ZZZ) end
-end
 for _, name in ipairs {"center_bounds", "check_values", "expected_values", "find_center",
     "find_range", "plan", "range_codes"} do
     CALLS["recon." .. name] = function(f, s) f(s.scan, ZZZ) end
 end
 CALLS["recon.settle"] = function(f, s) f(s.scan, mb.recon.plan(s.scan, {log = false}), ZZZ) end
 CALLS["recon.reconstruct"] = function(f, s) f(s.v, s.angles, ZZZ) end
-for _, name in ipairs {"convolution.convolve", "convolution.correlate",
-    "deconv.gradient_consensus", "deconv.landweber",
-    "deconv.richardson_lucy", "deconv.tikhonov", "deconv.wiener", "tiled_deconv.richardson_lucy",
-        "tiles.convolve"} do
+for _, name in ipairs {"tiled_deconv.richardson_lucy", "tiles.convolve"} do
     CALLS[name] = function(f, s) f(s.a, s.b, ZZZ) end
-end
-for _, name in ipairs {"crop", "recentre"} do
-    CALLS["psf." .. name] = function(f, s) f(s.b, ZZZ) end
 end
 
 -- Functions that take no table of options, though they are in C or have a parameter of that name;
