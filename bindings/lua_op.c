@@ -6,8 +6,8 @@
 **
 ** Options are the optional arguments by name, and `out`: the array for the result, or a table of
 ** arrays by result name. Results come back in the order of the descriptor, arrays changed in place
-** among them. Everything is parsed and every userdata made before the driver runs, so no failure
-** can leave a resource behind: parameters and vectors live in buffers on the Lua stack.
+** among them. All arguments are parsed and all userdata are made before the driver runs, so no
+** failure can leave a resource behind: vectors live in buffers on the Lua stack.
 */
 #include "lua_op.h"
 #include "call/lua_args.h"
@@ -24,6 +24,7 @@
 #include "memory/pool_point.h"
 #include <math.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,8 +65,7 @@ const mb_operator *mbl_check_op(lua_State *L, int index)
     names[count] = NULL;
     const char *nearest = mb_nearest(name, names);
     mbl_fail(L, MB_STATUS_ARGUMENT, "name", "there is no operator '%s'%s%s%s", name,
-             nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
-             nearest != NULL ? "'?" : "");
+             nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     return NULL;
 }
 
@@ -75,7 +75,7 @@ int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key)
     char list[500] = "";
     size_t used = 0;
     int count = 0, position = 0;
-    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
+    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
         if (arg->kind == MB_ARG_OUT)
             continue;
         if (!arg->required) {
@@ -90,7 +90,7 @@ int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key)
     names[count++] = "out";
     names[count] = NULL;
     const char *nearest = mb_nearest(key, names);
-    if (nearest != NULL)
+    if (nearest)
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "unknown option '%s'; did you mean '%s'?", key,
                     nearest);
     for (int i = 0; i < count && used + strlen(names[i]) + 3 < sizeof list; i++)
@@ -100,9 +100,7 @@ int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key)
                 list);
 }
 
-/*
-** Parameters
-*/
+/* ---- parameters ---- */
 
 static int wrong_type(lua_State *L, const mb_op *op, const mb_op_arg *arg, const char *expected)
 {
@@ -118,7 +116,7 @@ static void set_enum(lua_State *L, const mb_op *op, const mb_op_arg *arg, int *m
     if (lua_type(L, -1) != LUA_TSTRING)
         wrong_type(L, op, arg, "a name");
     const char *name = lua_tostring(L, -1);
-    for (int i = 0; arg->choices[i] != NULL; i++) {
+    for (int i = 0; arg->choices[i]; i++) {
         if (strcmp(arg->choices[i], name) == 0) {
             *member = i;
             return;
@@ -130,13 +128,13 @@ static void set_enum(lua_State *L, const mb_op *op, const mb_op_arg *arg, int *m
     /* Element types have aliases. */
     mb_dtype dtype;
     if (mb_dtype_parse(name, &dtype))
-        for (int i = 0; arg->choices[i] != NULL; i++)
+        for (int i = 0; arg->choices[i]; i++)
             if (strcmp(arg->choices[i], mb_dtype_name(dtype)) == 0) {
                 *member = i;
                 return;
             }
     const char *nearest = mb_nearest(name, arg->choices);
-    if (nearest != NULL)
+    if (nearest)
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
                     "%s has no choice '%s'; did you mean '%s'?", arg->name, name, nearest);
     mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s has no choice '%s'; it has %s", arg->name,
@@ -209,7 +207,7 @@ static void set_vector(lua_State *L, const mb_op *op, const mb_op_arg *arg, mb_v
         if (nested)
             flatten(L, op, arg);
     }
-    if (type == LUA_TUSERDATA && mbl_array_slot(L, -1) != NULL) {
+    if (type == LUA_TUSERDATA && mbl_array_slot(L, -1)) {
         vector_from_array(L, op, arg, member);
         return;
     }
@@ -275,9 +273,7 @@ void mbl_set_param(lua_State *L, const mb_op *op, const mb_op_arg *arg, void *pa
     }
 }
 
-/*
-** The call
-*/
+/* ---- the call ---- */
 
 typedef struct op_request {
     const mb_operator *entry;
@@ -302,25 +298,17 @@ static mb_status run_request(void *user)
 static mb_array *array_argument(lua_State *L, const mb_op *op, const char *name)
 {
     mb_array **slot = mbl_array_slot(L, -1);
-    if (slot == NULL)
+    if (!slot)
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, name, "%s must be an array, not a %s", name,
                     mbl_type_name(L, -1));
-    if (*slot == NULL)
+    if (!*slot)
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, name, "%s has been released", name);
     return *slot;
 }
 
-static int count_required(const mb_op *op)
-{
-    int count = 0;
-    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++)
-        count += arg->required && arg->kind != MB_ARG_OUT;
-    return count;
-}
-
 static bool takes_arrays(const mb_op *op)
 {
-    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++)
+    for (const mb_op_arg *arg = op->args; arg->name; arg++)
         if (arg->required && (arg->kind == MB_ARG_IN || arg->kind == MB_ARG_INOUT))
             return true;
     return false;
@@ -328,7 +316,7 @@ static bool takes_arrays(const mb_op *op)
 
 static const mb_op_arg *find_arg(const mb_op *op, const char *name)
 {
-    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++)
+    for (const mb_op_arg *arg = op->args; arg->name; arg++)
         if (strcmp(arg->name, name) == 0)
             return arg;
     return NULL;
@@ -349,7 +337,7 @@ static void check_call_options(lua_State *L, const mb_op *op, int options)
         const char *key = lua_tostring(L, -2);
         const mb_op_arg *arg = find_arg(op, key);
         bool known = strcmp(key, "out") == 0 || (strcmp(key, "device") == 0 && !takes_arrays(op)) ||
-                     (arg != NULL && !arg->required && arg->kind != MB_ARG_OUT);
+                     (arg && !arg->required && arg->kind != MB_ARG_OUT);
         if (!known)
             mbl_op_unknown(L, op, key);
         lua_pop(L, 1);
@@ -382,36 +370,45 @@ static void check_out(lua_State *L, const mb_op *op, int out)
         const mb_op_arg *arg = NULL;
         if (lua_type(L, -2) == LUA_TSTRING)
             arg = find_arg(op, lua_tostring(L, -2));
-        if (arg == NULL || arg->kind != MB_ARG_OUT)
+        if (!arg || arg->kind != MB_ARG_OUT)
             mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "out", "out: there is no result '%s'",
                         luaL_tolstring(L, -2, NULL));
         lua_pop(L, 1);
     }
 }
 
-static int call_op(lua_State *L, const mb_operator *entry)
+/* Arguments 1 to `options` are what the caller gave. */
+static void check_arguments(lua_State *L, const mb_op *op, int options)
 {
-    const mb_op *op = entry->op;
-    op_request request = {.entry = entry};
-    mb_array **made[MB_OP_MAX_ARRAYS] = {NULL};
-    int required = count_required(op), options = required + 1, out = 0, position = 0;
+    const int required = options - 1;
     if (lua_gettop(L) > options)
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, NULL,
                     "%d argument%s and one table of options are needed, got %d", required,
                     required == 1 ? "" : "s", lua_gettop(L));
     lua_settop(L, options);
     luaL_checkstack(L, 2 * MB_OP_MAX_ARGS + 3 * MB_OP_MAX_ARRAYS, op->name);
-    if (!lua_isnil(L, options) && !lua_istable(L, options)) {
-        lua_pushvalue(L, options);
+    if (!lua_isnil(L, options) && !lua_istable(L, options))
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, NULL,
                     "argument %d must be a table of options, not a %s", options,
-                    mbl_type_name(L, -1));
-    }
+                    mbl_type_name(L, options));
     check_call_options(L, op, options);
+}
 
-    void *params = lua_newuserdatauv(L, op->params_bytes > 0 ? op->params_bytes : 1, 0);
-    mb_op_defaults(op, params);
-    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
+/* A call under way. The values of its arguments stay on the stack, where they anchor arrays and
+** buffers. */
+typedef struct op_call {
+    op_request request;
+    int options;                       /* stack index of the table of options, or of nil */
+    int at[MB_OP_MAX_ARRAYS];          /* stack index of an input; 0: not given */
+    mb_array **made[MB_OP_MAX_ARRAYS]; /* empty arrays for results that nobody gave */
+} op_call;
+
+static void parse_arguments(lua_State *L, op_call *c, void *params)
+{
+    const mb_op *op = c->request.entry->op;
+    int position = 0, arrays = 0;
+    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
+        const int array = is_array_kind(arg->kind) ? arrays++ : -1;
         if (arg->kind == MB_ARG_OUT)
             continue;
         if (arg->required) {
@@ -420,68 +417,94 @@ static int call_op(lua_State *L, const mb_operator *entry)
                 mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
                             "argument %d, '%s', is missing; give %s", position, arg->name,
                             arg->doc);
-        } else if (!mbl_option(L, options, arg->name)) {
+        } else if (!mbl_option(L, c->options, arg->name)) {
             continue;
         }
-        /* The value stays on the stack: it anchors arrays and buffers. */
-        if (arg->kind == MB_ARG_IN || arg->kind == MB_ARG_INOUT)
-            request.arrays[mbl_op_array_index(op, arg)] = array_argument(L, op, arg->name);
-        else
+        if (array < 0) {
             mbl_set_param(L, op, arg, params);
+        } else {
+            c->request.arrays[array] = array_argument(L, op, arg->name);
+            c->at[array] = lua_gettop(L);
+        }
     }
-    if (mbl_option(L, options, "out")) {
-        out = lua_gettop(L);
-        check_out(L, op, out);
-    }
-    bool has_out = false;
-    for (int i = 0; i < MB_OP_MAX_ARRAYS && request.device == NULL; i++)
-        if (request.arrays[i] != NULL)
-            request.device = request.arrays[i]->device;
-    if (request.device == NULL)
-        request.device = mbl_option_device(L, options);
+}
 
-    int first_result = lua_gettop(L) + 1;
-    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
-        if (!is_array_kind(arg->kind) || arg->kind == MB_ARG_IN)
+/* The device of the first input, or the `device` option. */
+static mb_device *device_of(lua_State *L, const op_call *c)
+{
+    for (int i = 0; i < c->request.entry->array_count; i++)
+        if (c->request.arrays[i])
+            return c->request.arrays[i]->device;
+    return mbl_option_device(L, c->options);
+}
+
+/* Pushes the results in the order of the descriptor: arrays that the call changes, given ones, and
+** empty ones to be filled. `out`: stack index of what is given, or 0. Returns how many they are. */
+static int push_results(lua_State *L, op_call *c, int out)
+{
+    const mb_operator *entry = c->request.entry;
+    bool first = true;
+    int count = 0;
+    for (int i = 0; i < entry->array_count; i++) {
+        const mb_op_arg *arg = entry->arrays[i];
+        if (arg->kind == MB_ARG_IN)
             continue;
-        int index = mbl_op_array_index(op, arg);
+        count++;
         if (arg->kind == MB_ARG_INOUT) {
-            /* The caller's own userdata comes back: it is the argument or the option. */
-            int at = 0;
-            for (const mb_op_arg *a = op->args; a != arg; a++)
-                at += a->required && a->kind != MB_ARG_OUT;
-            if (arg->required)
-                lua_pushvalue(L, at + 1);
-            else if (!mbl_option(L, options, arg->name))
+            if (c->at[i] > 0)
+                lua_pushvalue(L, c->at[i]);
+            else
                 lua_pushnil(L);
             continue;
         }
-        request.arrays[index] = given_result(L, op, arg, out, !has_out);
-        has_out = true;
-        if (request.arrays[index] == NULL) {
+        c->request.arrays[i] = given_result(L, entry->op, arg, out, first);
+        first = false;
+        if (!c->request.arrays[i]) {
             lua_pop(L, 1);
-            made[index] = mbl_new_array(L);
+            c->made[i] = mbl_new_array(L);
         }
     }
-    request.params = params;
-    request.owner = mbl_owner(L);
-    mbl_check(L, mbl_allocate(L, request.device, run_request, &request));
-    uint64_t bytes = 0;
-    for (int i = 0; i < MB_OP_MAX_ARRAYS; i++)
-        if (made[i] != NULL && request.arrays[i] != NULL) {
-            *made[i] = request.arrays[i];
-            bytes += mb_pool_round(mb_array_bytes(*made[i]));
-        }
-    mbl_allocated(request.device, bytes);
+    return count;
+}
 
-    int results = lua_gettop(L) - first_result + 1;
-    for (int i = first_result; i < first_result + results; i++) {
+/* Hands the arrays that the driver made to the userdata on the stack, the last `results` values. */
+static void fill_results(lua_State *L, const op_call *c, int results)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < c->request.entry->array_count; i++)
+        if (c->made[i] && c->request.arrays[i]) {
+            *c->made[i] = c->request.arrays[i];
+            bytes += mb_pool_round(mb_array_bytes(*c->made[i]));
+        }
+    mbl_allocated(c->request.device, bytes);
+    for (int i = lua_gettop(L) - results + 1; i <= lua_gettop(L); i++) {
         mb_array **slot = mbl_array_slot(L, i);
-        if (slot != NULL && *slot == NULL) { /* a result that these parameters do not have */
+        if (slot && !*slot) { /* a result that these parameters do not have */
             lua_pushnil(L);
             lua_replace(L, i);
         }
     }
+}
+
+static int call_op(lua_State *L, const mb_operator *entry)
+{
+    const mb_op *op = entry->op;
+    op_call call = {.request = {.entry = entry}, .options = entry->required + 1};
+    _Alignas(max_align_t) char params[MB_OP_MAX_PARAMS];
+    int out = 0;
+    check_arguments(L, op, call.options);
+    mb_op_defaults(op, params);
+    parse_arguments(L, &call, params);
+    if (mbl_option(L, call.options, "out")) {
+        out = lua_gettop(L);
+        check_out(L, op, out);
+    }
+    call.request.device = device_of(L, &call);
+    const int results = push_results(L, &call, out);
+    call.request.params = params;
+    call.request.owner = mbl_owner(L);
+    mbl_check(L, mbl_allocate(L, call.request.device, run_request, &call.request));
+    fill_results(L, &call, results);
     return results;
 }
 

@@ -17,7 +17,7 @@
 
 static void set_string(lua_State *L, const char *key, const char *value)
 {
-    if (value != NULL) {
+    if (value) {
         lua_pushstring(L, value);
         lua_setfield(L, -2, key);
     }
@@ -32,7 +32,7 @@ static void set_boolean(lua_State *L, const char *key, bool value)
 static void set_names(lua_State *L, const char *key, const char *const *names)
 {
     lua_newtable(L);
-    for (int i = 0; names != NULL && names[i] != NULL; i++) {
+    for (int i = 0; names && names[i]; i++) {
         lua_pushstring(L, names[i]);
         lua_rawseti(L, -2, i + 1);
     }
@@ -117,7 +117,7 @@ static int op_describe(lua_State *L)
     mbl_set_number(L, "tolerance", op->tolerance);
     set_names(L, "samples", op->samples);
     lua_newtable(L);
-    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
+    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
         push_arg(L, arg);
         lua_rawseti(L, -2, ++count);
     }
@@ -132,11 +132,11 @@ static int op_describe(lua_State *L)
     lua_setfield(L, -2, "alias");
     lua_newtable(L);
     count = 0;
-    for (const mb_op_split *split = op->split; split != NULL && split->axis >= 0; split++) {
+    for (const mb_op_split *split = op->split; split && split->axis >= 0; split++) {
         lua_newtable(L);
         mbl_set_integer(L, "axis", split->axis + 1);
         mbl_set_integer(L, "result_axis", split->result_axis + 1);
-        set_boolean(L, "halo", split->halo != NULL);
+        set_boolean(L, "halo", split->halo);
         set_string(L, "combine", combines[split->combine]);
         lua_rawseti(L, -2, ++count);
     }
@@ -161,19 +161,17 @@ static int op_supported(lua_State *L)
 {
     const mb_operator *entry = mbl_check_op(L, 1);
     mb_device *device = mbl_opt_device(L, 2);
-    lua_pushboolean(L, mb_operator_kernel(entry, device) != NULL);
+    lua_pushboolean(L, !!mb_operator_kernel(entry, device));
     return 1;
 }
 
-/*
-** Estimates
-*/
+/* ---- estimates ---- */
 
 /* An array, {d1, d2, ...} (f32), {dtype, d1, ...} or {dtype =, shape =} at the top of the stack. */
 static mb_spec check_spec(lua_State *L, const mb_op *op, const mb_op_arg *arg)
 {
     mb_spec spec = {.present = true, .dtype = MB_F32};
-    if (mbl_array_slot(L, -1) != NULL)
+    if (mbl_array_slot(L, -1))
         return mb_array_spec(mbl_check_array(L, -1));
     if (!lua_istable(L, -1))
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
@@ -213,7 +211,7 @@ static void parse_inputs(lua_State *L, const mb_op *op, int inputs, mb_spec *arr
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "inputs",
                     "inputs must be a list of arrays or of {[dtype,] extent, ...}, not a %s",
                     luaL_typename(L, inputs));
-    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
+    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
         if (arg->kind != MB_ARG_IN && arg->kind != MB_ARG_INOUT)
             continue;
         position++;
@@ -243,14 +241,14 @@ static void parse_params(lua_State *L, const mb_op *op, int table, void *params)
     lua_pushnil(L);
     while (lua_next(L, table) != 0) {
         bool known = false;
-        for (const mb_op_arg *arg = op->args; arg->name != NULL && !known; arg++)
+        for (const mb_op_arg *arg = op->args; arg->name && !known; arg++)
             known = !is_array(arg) && lua_type(L, -2) == LUA_TSTRING &&
                     strcmp(arg->name, lua_tostring(L, -2)) == 0;
         if (!known)
             mbl_op_unknown(L, op, luaL_tolstring(L, -2, NULL));
         lua_pop(L, 1);
     }
-    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++)
+    for (const mb_op_arg *arg = op->args; arg->name; arg++)
         if (!is_array(arg) && mbl_option(L, table, arg->name))
             mbl_set_param(L, op, arg, params);
 }
@@ -259,7 +257,7 @@ static void parse_params(lua_State *L, const mb_op *op, int table, void *params)
 static void parse_given(lua_State *L, const mb_op *op, bool *given)
 {
     bool all = lua_isboolean(L, -1) && lua_toboolean(L, -1);
-    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++)
+    for (const mb_op_arg *arg = op->args; arg->name; arg++)
         if (all && arg->kind == MB_ARG_OUT)
             given[mbl_op_array_index(op, arg)] = true;
     if (!lua_istable(L, -1))
@@ -268,7 +266,7 @@ static void parse_given(lua_State *L, const mb_op *op, bool *given)
         bool found = false;
         lua_rawgeti(L, -1, (lua_Integer)i);
         const char *name = mbl_check_string(L, -1, "given");
-        for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++)
+        for (const mb_op_arg *arg = op->args; arg->name; arg++)
             if (arg->kind == MB_ARG_OUT && strcmp(arg->name, name) == 0)
                 found = given[mbl_op_array_index(op, arg)] = true;
         if (!found)
@@ -281,7 +279,7 @@ static void push_results(lua_State *L, const mb_op *op, const mb_spec *arrays)
 {
     int count = 0;
     lua_newtable(L);
-    for (const mb_op_arg *arg = op->args; arg->name != NULL; arg++) {
+    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
         if (arg->kind != MB_ARG_OUT)
             continue;
         const mb_spec *spec = &arrays[mbl_op_array_index(op, arg)];
@@ -318,11 +316,11 @@ static void push_split(lua_State *L, const mb_op *op, const void *params, const 
 {
     int count = 0;
     lua_newtable(L);
-    for (const mb_op_split *split = op->split; split != NULL && split->axis >= 0; split++) {
+    for (const mb_op_split *split = op->split; split && split->axis >= 0; split++) {
         int64_t before = 0, after = 0;
         if (split->axis >= arrays[0].shape.rank)
             continue;
-        if (split->halo != NULL)
+        if (split->halo)
             split->halo(params, arrays, &before, &after);
         lua_newtable(L);
         mbl_set_integer(L, "axis", split->axis + 1);

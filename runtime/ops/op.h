@@ -19,7 +19,8 @@ extern "C" {
 #endif
 
 #define MB_OP_MAX_ARGS 24
-#define MB_OP_MAX_ARRAYS 9 /* arguments of kind IN, OUT and INOUT together */
+#define MB_OP_MAX_PARAMS 512 /* bytes of a parameter structure */
+#define MB_OP_MAX_ARRAYS 9   /* arguments of kind IN, OUT and INOUT together */
 
 typedef enum mb_arg_kind {
     MB_ARG_IN,    /* array, read */
@@ -126,7 +127,8 @@ typedef struct mb_op_estimate {
 /* An operator as the registry holds it: what every call needs of the descriptor, looked up once. */
 typedef struct mb_operator {
     const mb_op *op;
-    int number; /* in the registry, and of its kernel on a device; -1: it is not registered */
+    int number;   /* in the registry, and of its kernel on a device; -1: it is not registered */
+    int required; /* how many arguments must be given */
     int array_count;
     const mb_op_arg *arrays[MB_OP_MAX_ARRAYS]; /* its array arguments, in their order */
 } mb_operator;

@@ -5,12 +5,13 @@
 */
 #include "ops/planner.h"
 #include "device/device.h"
-#include <string.h>
 
 void mb_planner_begin(mb_planner *planner, mb_device *device)
 {
-    memset(planner, 0, sizeof *planner);
     planner->device = device;
+    planner->slot_count = planner->fft_count = 0;
+    planner->extent = 0;
+    planner->status = MB_STATUS_OK;
 }
 
 int mb_planner_slot(mb_planner *planner, const char *name, uint64_t bytes, int first, int last)

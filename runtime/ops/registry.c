@@ -3,6 +3,7 @@
 ** written by premake5.lua from the files op_<name>.c of the families), so it is sorted by name.
 */
 #include "ops/op.h"
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -24,9 +25,14 @@ static mb_named_kernel host_kernels[COUNT];
 mb_operator mb_operator_of(const mb_op *op)
 {
     mb_operator entry = {.op = op, .number = -1};
-    for (const mb_op_arg *arg = op->args; arg->name; arg++)
-        if (arg->kind == MB_ARG_IN || arg->kind == MB_ARG_OUT || arg->kind == MB_ARG_INOUT)
+    assert(op->params_bytes <= MB_OP_MAX_PARAMS);
+    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
+        entry.required += arg->required && arg->kind != MB_ARG_OUT;
+        if (arg->kind == MB_ARG_IN || arg->kind == MB_ARG_OUT || arg->kind == MB_ARG_INOUT) {
+            assert(entry.array_count < MB_OP_MAX_ARRAYS);
             entry.arrays[entry.array_count++] = arg;
+        }
+    }
     return entry;
 }
 

@@ -17,7 +17,7 @@ typedef struct call {
     mb_spec *specs;
     bool made[MB_OP_MAX_ARRAYS]; /* by this call */
     mb_op_kernel kernel;
-    mb_planner planner;
+    mb_planner *planner;
     mb_block scratch;
 } call;
 
@@ -48,11 +48,11 @@ static bool is_empty(const call *c)
 
 static mb_status plan(call *c)
 {
-    mb_planner_begin(&c->planner, c->device);
+    mb_planner_begin(c->planner, c->device);
     MB_TRY(find_kernel(c));
     if (c->entry->op->plan && !is_empty(c))
-        c->entry->op->plan(c->params, c->specs, &c->planner);
-    return mb_planner_assign(&c->planner);
+        c->entry->op->plan(c->params, c->specs, c->planner);
+    return mb_planner_assign(c->planner);
 }
 
 /* Bytes of the pool that array `i` takes when it is a result that nobody gave, else 0. */
@@ -68,7 +68,9 @@ static uint64_t result_bytes(const call *c, int i, bool given)
 mb_status mb_op_estimate_memory(const mb_operator *entry, const void *params, mb_spec *arrays,
                                 const bool *given, mb_device *device, mb_op_estimate *out)
 {
-    call c = {.entry = entry, .params = params, .device = device, .specs = arrays};
+    mb_planner planner;
+    call c = {
+        .entry = entry, .params = params, .device = device, .specs = arrays, .planner = &planner};
     memset(out, 0, sizeof *out);
     MB_TRY(mb_op_check(entry, params, arrays));
     mb_status status = plan(&c);
@@ -76,12 +78,12 @@ mb_status mb_op_estimate_memory(const mb_operator *entry, const void *params, mb
         for (int i = 0; i < entry->array_count; i++)
             out->result_bytes =
                 mb_bytes_add(out->result_bytes, result_bytes(&c, i, given && given[i]));
-        out->scratch_bytes = c.planner.extent;
+        out->scratch_bytes = planner.extent;
         out->peak_bytes = mb_bytes_add(out->result_bytes, out->scratch_bytes);
-        out->slot_count = c.planner.slot_count;
-        memcpy(out->slots, c.planner.slots, sizeof out->slots);
+        out->slot_count = planner.slot_count;
+        memcpy(out->slots, planner.slots, (size_t)planner.slot_count * sizeof *out->slots);
     }
-    mb_planner_finish(&c.planner);
+    mb_planner_finish(&planner);
     if (status != MB_STATUS_OK)
         mb_error_name_op(entry->op->name);
     return status;
@@ -112,7 +114,7 @@ static void describe_refused(const call *c, uint64_t room)
 ** it is live. */
 static mb_status check_room(const call *c)
 {
-    uint64_t need = c->planner.extent;
+    uint64_t need = c->planner->extent;
     for (int i = 0; i < c->entry->array_count; i++)
         need = mb_bytes_add(need, result_bytes(c, i, c->arrays[i]));
     mb_status status = mb_pool_fits(c->device->pool, need, c->entry->op->name);
@@ -133,7 +135,7 @@ static mb_status place(call *c)
                                    &c->arrays[i]));
             c->made[i] = true;
         }
-    return mb_pool_alloc(c->device->pool, c->planner.extent, MB_POOL_SCRATCH, c->entry->op->name,
+    return mb_pool_alloc(c->device->pool, c->planner->extent, MB_POOL_SCRATCH, c->entry->op->name,
                          &c->scratch);
 }
 
@@ -152,25 +154,25 @@ static mb_status launch(const call *c)
 {
     mb_op_call launched = {.op = c->entry->op, .params = c->params, .device = c->device};
     memcpy(launched.arrays, c->arrays, (size_t)c->entry->array_count * sizeof *c->arrays);
-    for (int i = 0; i < c->planner.slot_count; i++) {
-        const mb_slot *slot = &c->planner.slots[i];
+    for (int i = 0; i < c->planner->slot_count; i++) {
+        const mb_slot *slot = &c->planner->slots[i];
         launched.slot_bytes[i] = slot->bytes;
         launched.slots[i] = slot->bytes ? (char *)c->scratch.address + slot->offset : NULL;
     }
-    for (int i = 0; i < c->planner.fft_count; i++)
-        launched.ffts[i] = c->planner.ffts[i];
+    for (int i = 0; i < c->planner->fft_count; i++)
+        launched.ffts[i] = c->planner->ffts[i];
     launched.stream = c->device->backend->stream(c->device->self);
     return mb_device_launch(c->device, c->kernel, &launched);
 }
 
 static void note(const call *c, uint64_t before, uint64_t peak)
 {
-    const uint64_t live = mb_pool_live(c->device->pool), work = mb_planner_work(&c->planner);
+    const uint64_t live = mb_pool_live(c->device->pool), work = mb_planner_work(c->planner);
     mb_ledger_note(c->device, &(mb_ledger_row){.kind = MB_LEDGER_OPERATOR,
                                                .label = c->entry->op->name,
                                                .owner = c->owner,
                                                .keep = (int64_t)(live - before),
-                                               .temp = c->planner.extent - work,
+                                               .temp = c->planner->extent - work,
                                                .work = work,
                                                .live = live,
                                                .peak = peak});
@@ -196,7 +198,7 @@ static mb_status execute(call *c)
     mb_ledger_hush(-1);
     if (status == MB_STATUS_OK && noted)
         note(c, before, peak);
-    mb_planner_finish(&c->planner);
+    mb_planner_finish(c->planner);
     return status;
 }
 
@@ -218,12 +220,14 @@ mb_status mb_op_run(const mb_operator *entry, const void *params, mb_array **arr
                     mb_device *device, const char *owner)
 {
     mb_spec specs[MB_OP_MAX_ARRAYS] = {0};
+    mb_planner planner;
     call c = {.entry = entry,
               .params = params,
               .device = device,
               .owner = owner,
               .arrays = arrays,
               .specs = specs,
+              .planner = &planner,
               .scratch = {.node = UINT32_MAX}};
     mb_status status = run(&c);
     if (status != MB_STATUS_OK)
