@@ -311,6 +311,11 @@ uint64_t mb_array_bytes(const mb_array *array)
     return mb_array_elements(array) * mb_dtype_bytes(array->dtype);
 }
 
+bool mb_array_has_data(const mb_array *array)
+{
+    return !array->device->dry && mb_array_elements(array) > 0;
+}
+
 mb_spec mb_array_spec(const mb_array *array)
 {
     return (mb_spec){.present = true, .dtype = array->dtype, .shape = array->shape};

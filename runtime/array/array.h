@@ -58,6 +58,8 @@ bool mb_array_rows(const mb_array *array);
 int64_t mb_array_row_offset(const mb_array *array, int64_t index);
 uint64_t mb_array_elements(const mb_array *array);
 uint64_t mb_array_bytes(const mb_array *array); /* elements x element size */
+/* Are there bytes to move: has it elements, and is its device not dry? */
+bool mb_array_has_data(const mb_array *array);
 mb_spec mb_array_spec(const mb_array *array);
 /* Do the two arrays touch a common byte (conservatively: by their address ranges)? */
 bool mb_array_overlap(const mb_array *a, const mb_array *b);

@@ -1,6 +1,7 @@
 /*
-** The device registry, the CUDA plug-in's loading, and the wrappers that look at dead devices. Opening and closing take one lock; the wrappers take none (a device is used by one
-** thread at a time).
+** The device registry, the CUDA plug-in's loading, and the wrappers that look at dead devices.
+** Opening and closing take one lock; the wrappers take none (a device is used by one thread at a
+** time).
 */
 #include "device/device.h"
 #include "device/host/host_backend.h"

@@ -268,7 +268,7 @@ static mb_status transfer(mb_rawfile *file, uint64_t offset, const int64_t *step
     if (strcmp(array->device->backend->name, "host") != 0)
         return mb_fail(MB_STATUS_DEVICE, NULL,
                        "blocks of files are on the host; this array is on %s", array->device->id);
-    if (array->device->dry || mb_array_elements(array) == 0)
+    if (!mb_array_has_data(array))
         return MB_STATUS_OK;
     MB_TRY(mb_device_sync(array->device));
     while (outer > 0 && (shape->dims[outer - 1] == 1 ||

@@ -318,7 +318,7 @@ mb_status mb_tiff_read(mb_rawfile *file, const mb_tiff_page *page, int64_t first
                         ? 0
                         : mb_tiff_scratch_bytes(page, mb_dtype_bytes(array->dtype));
     MB_TRY(check(page, &w, array, scratch, each));
-    if (array->device->dry || w.rows == 0 || w.columns == 0)
+    if (!mb_array_has_data(array))
         return MB_STATUS_OK;
     MB_TRY(mb_device_sync(array->device));
     MB_TRY(mb_cancel_check());

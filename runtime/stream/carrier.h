@@ -3,7 +3,7 @@
 ** threads, a ring of pinned slots, and one lane of the device, in one direction.
 **
 **   reading   file -> slot -> device      a worker reads a piece into a slot and queues its upload
-**   writing   device -> slot -> file      a worker queues a piece's download, waits for it and writes it
+**   writing   device -> slot -> file      a worker queues a piece's download, waits and writes it
 **
 ** A transfer is one contiguous array and its other end: a slab of a dataset, or a view of an array
 ** in host memory. It is cut into pieces of at most a slot, which workers take as they come. Bytes
@@ -23,8 +23,8 @@
 ** call reports it. Threads: all calls come from one thread, that of the device. Workers never touch
 ** a lua_State, the pool or the ledger, and take no signals.
 */
-#ifndef MB_PIPELINE_CARRIER_H
-#define MB_PIPELINE_CARRIER_H
+#ifndef MB_STREAM_CARRIER_H
+#define MB_STREAM_CARRIER_H
 
 #include "files/h5/h5file.h"
 
@@ -44,7 +44,7 @@ typedef struct mb_carrier_options {
 ** thread. */
 mb_status mb_carrier_plan(const mb_carrier_options *options, int *slots, uint64_t *slot_bytes);
 
-/* Takes the pinned memory and starts the workers. On a dry device the memory is only counted.
+/* Takes the pinned memory. The first transfer starts the workers; on a dry device there is none.
 ** `owner` as for mb_pool_alloc. */
 mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options, const char *owner,
                             mb_carrier **out);

@@ -129,8 +129,8 @@ static mb_status dry_launch(void *self, mb_op_kernel kernel, const mb_op_call *c
     return MB_STATUS_OK;
 }
 
-/* Without opening and closing, commits, and FFT plans: the pool of a dry device commits nothing, and
-** its plan cache is that of the device that it stands in for. */
+/* Without opening and closing, commits, and FFT plans: the pool of a dry device commits nothing,
+** and its plan cache is that of the device that it stands in for. */
 static const mb_backend dry_table = {
     .abi = MB_BACKEND_ABI,
     .memory = dry_memory,

@@ -1,8 +1,8 @@
 /*
-** Dry devices: what dry runs, plans and questions run on. A dry device has the facts, the budget and
-** the FFT plans of the device that it stands in for, a pool over a range of mere addresses, and the
-** backend of this file: copies, fills, lanes, events and kernels do nothing and succeed, and reading
-** data fails. A dry device can stand in for another dry device. Its caller owns it.
+** Dry devices: what dry runs, plans and questions run on. A dry device has the facts, the budget
+** and the FFT plans of the device that it stands in for, a pool over a range of mere addresses, and
+** the backend of this file: copies, fills, lanes, events and kernels do nothing and succeed, and
+** reading data fails. A dry device can stand in for another dry device. Its caller owns it.
 */
 #ifndef MB_DEVICE_DRY_DRY_BACKEND_H
 #define MB_DEVICE_DRY_DRY_BACKEND_H

@@ -254,7 +254,8 @@ static void host_fft_library(void *self, char *text, size_t bytes)
     snprintf(text, bytes, "%s", mb_host_fft_version());
 }
 
-/* A kernel skips the rest of its work when the cancel flag is raised: what it leaves is no result. */
+/* A kernel skips the rest of its work when the cancel flag is raised: what it leaves is no
+** result. */
 static mb_status host_launch(void *self, mb_op_kernel kernel, const mb_op_call *call)
 {
     (void)self;

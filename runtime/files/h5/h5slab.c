@@ -384,7 +384,7 @@ mb_status mb_h5_dataset_read(mb_h5_dataset *dataset, const mb_range *ranges, mb_
     MB_TRY(mb_h5_ready(dataset->file, false));
     MB_TRY(check_types(dataset, array->dtype, true));
     MB_TRY(check_array(dataset, ranges, array, true));
-    if (array->device->dry)
+    if (!mb_array_has_data(array))
         return MB_STATUS_OK;
     if (on_host(array)) {
         MB_TRY(mb_device_sync(array->device));
@@ -409,7 +409,7 @@ mb_status mb_h5_dataset_write(mb_h5_dataset *dataset, const mb_range *ranges, co
     MB_TRY(mb_h5_ready(dataset->file, true));
     MB_TRY(check_types(dataset, array->dtype, false));
     MB_TRY(check_array(dataset, ranges, array, false));
-    if (array->device->dry)
+    if (!mb_array_has_data(array))
         return MB_STATUS_OK;
     if (on_host(array)) {
         MB_TRY(mb_device_sync(array->device));

@@ -1,0 +1,69 @@
+/*
+** The other ends of transfers, whose bytes workers move without the lock: slabs of HDF5 datasets
+** (around libhdf5, through our decoders, or through libhdf5), and host memory.
+*/
+#include "stream/carrier_internal.h"
+#include <string.h>
+
+uint64_t mb_carrier_rows(const transfer *t, uint64_t line, uint64_t lines, unsigned char **host,
+                         uint64_t *pitch, mb_lane_rows *rows)
+{
+    const uint64_t row = line % t->frame_lines;
+    *host = t->host + line / t->frame_lines * t->frame_pitch + row * t->line_pitch;
+    if (row == 0 && lines >= t->frame_lines && t->line_pitch == t->line_bytes) {
+        rows->width = t->frame_lines * t->line_bytes;
+        rows->count = lines / t->frame_lines;
+        *pitch = t->frame_pitch;
+        return rows->count * t->frame_lines;
+    }
+    rows->width = t->line_bytes;
+    rows->count = lines < t->frame_lines - row ? lines : t->frame_lines - row;
+    *pitch = t->line_pitch;
+    return rows->count;
+}
+
+/* Copies lines between a transfer's host memory and dense memory. */
+static void copy_lines(const transfer *t, uint64_t line, uint64_t lines, unsigned char *memory,
+                       bool writing)
+{
+    for (uint64_t end = line + lines; line < end;) {
+        unsigned char *host;
+        uint64_t pitch;
+        mb_lane_rows rows;
+        line += mb_carrier_rows(t, line, end - line, &host, &pitch, &rows);
+        for (uint64_t i = 0; i < rows.count; i++, host += pitch, memory += rows.width)
+            memcpy(writing ? host : memory, writing ? memory : host, rows.width);
+    }
+}
+
+mb_status mb_carrier_move(const transfer *t, uint64_t line, uint64_t lines, void *memory,
+                          bool writing)
+{
+    mb_range part[MB_H5_MAX_RANK];
+    if (!t->dataset) {
+        copy_lines(t, line, lines, memory, writing);
+        return MB_STATUS_OK;
+    }
+    const int rank = mb_h5_dataset_info(t->dataset)->rank;
+    if (t->raw && writing)
+        return mb_h5_raw_write(t->dataset, t->ranges, line * t->line_bytes, lines * t->line_bytes,
+                               memory);
+    if (t->raw)
+        return mb_h5_raw_read(t->dataset, t->ranges, line * t->line_bytes, lines * t->line_bytes,
+                              memory);
+    /* Pieces are whole frames, or lie within one. */
+    if (t->packed && lines >= t->frame_lines)
+        return mb_h5_packed_read(t->dataset, t->ranges, (int64_t)(line / t->frame_lines),
+                                 (int64_t)(lines / t->frame_lines), memory);
+    memcpy(part, t->ranges, sizeof part);
+    if (rank == 3) {
+        part[0].first += (int64_t)(line / t->frame_lines) * part[0].step;
+        part[0].count = lines > t->frame_lines ? (int64_t)(lines / t->frame_lines) : 1;
+    }
+    if (rank >= 2 && lines < t->frame_lines) {
+        part[rank - 2].first += (int64_t)(line % t->frame_lines) * part[rank - 2].step;
+        part[rank - 2].count = (int64_t)lines;
+    }
+    return writing ? mb_h5_dataset_write_host(t->dataset, part, t->dtype, memory)
+                   : mb_h5_dataset_read_host(t->dataset, part, t->dtype, memory);
+}

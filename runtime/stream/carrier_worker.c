@@ -1,0 +1,299 @@
+/*
+** The workers of a carrier: they take pieces of transfers, have the lane copy them, and move the
+** bytes at the other ends. A worker has the copy of its next piece queued before it attends to the
+** one before, so that the lane is not idle meanwhile.
+*/
+#define _GNU_SOURCE
+#include "stream/carrier_internal.h"
+#include <signal.h>
+#include <string.h>
+
+/* ---- the lane, without the lock ---- */
+
+static mb_lane lane_of(const mb_carrier *c)
+{
+    return c->options.writing ? MB_LANE_DOWNLOAD : MB_LANE_UPLOAD;
+}
+
+/* Queues the copy of some lines between the array, whose part begins at `memory`, and the slot or,
+** directly, the other end. */
+static mb_status copy_on_lane(mb_carrier *c, const transfer *t, const slot *s,
+                              unsigned char *memory, uint64_t line, uint64_t lines)
+{
+    const mb_backend *backend = c->device->backend;
+    void *self = c->device->self;
+    const bool down = c->options.writing;
+    mb_status status = MB_STATUS_OK;
+    if (!t->direct) {
+        const uint64_t bytes = lines * t->line_bytes;
+        const mb_lane_rows all = {bytes, 1, bytes, bytes};
+        return backend->lane_copy(self, lane_of(c), down ? s->memory : memory,
+                                  down ? memory : s->memory, &all);
+    }
+    for (uint64_t end = line + lines; line < end && status == MB_STATUS_OK;) {
+        unsigned char *host;
+        uint64_t pitch;
+        mb_lane_rows rows;
+        line += mb_carrier_rows(t, line, end - line, &host, &pitch, &rows);
+        rows.to_pitch = down ? pitch : rows.width;
+        rows.from_pitch = down ? rows.width : pitch;
+        status =
+            backend->lane_copy(self, lane_of(c), down ? host : memory, down ? memory : host, &rows);
+        memory += rows.width * rows.count;
+    }
+    return status;
+}
+
+/* Queues a piece's copy, in order after the transfer's event, between two events of the slot. */
+static mb_status queue_copy(mb_carrier *c, transfer *t, slot *s, uint64_t line, uint64_t lines)
+{
+    const mb_backend *backend = c->device->backend;
+    void *self = c->device->self;
+    const mb_lane lane = lane_of(c);
+    unsigned char *memory = t->memory + line * t->line_bytes;
+    mb_status status = MB_STATUS_OK;
+    pthread_mutex_lock(&c->lane_lock);
+    if (!t->lane_waits)
+        status = backend->lane_wait(self, lane, t->queued);
+    t->lane_waits = true;
+    if (status == MB_STATUS_OK)
+        status = backend->event_record(self, lane, s->begin);
+    if (status == MB_STATUS_OK)
+        status = copy_on_lane(c, t, s, memory, line, lines);
+    if (status == MB_STATUS_OK)
+        status = backend->event_record(self, lane, s->end);
+    s->copied = status == MB_STATUS_OK;
+    pthread_mutex_unlock(&c->lane_lock);
+    return status;
+}
+
+mb_status mb_carrier_settle(mb_carrier *c, slot *s)
+{
+    double ms = 0;
+    if (!s->copied)
+        return MB_STATUS_OK;
+    MB_TRY(c->device->backend->event_wait(c->device->self, s->end));
+    s->copied = false;
+    MB_TRY(c->device->backend->event_elapsed_ms(c->device->self, s->begin, s->end, &ms));
+    pthread_mutex_lock(&c->lock);
+    c->stats.lane_seconds += 1e-3 * ms;
+    pthread_mutex_unlock(&c->lock);
+    return MB_STATUS_OK;
+}
+
+/* ---- pieces, without the lock ---- */
+
+static double seconds_since(const struct timespec *then)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
+}
+
+static void file_work(mb_carrier *c, int change)
+{
+    pthread_mutex_lock(&c->lock);
+    if (c->file_active == 0)
+        clock_gettime(CLOCK_MONOTONIC, &c->file_since);
+    c->file_active += change;
+    if (c->file_active == 0)
+        c->stats.file_seconds += seconds_since(&c->file_since);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void through_ring(mb_carrier *c, transfer *t, uint64_t lines)
+{
+    pthread_mutex_lock(&c->lock);
+    t->copied += lines;
+    if (t->copied == t->lines)
+        pthread_cond_broadcast(&c->progress);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* What a worker does: the part of a transfer, and the slot it has for that. */
+typedef struct piece {
+    transfer *transfer; /* NULL: none */
+    int slot;
+    uint64_t line, lines;
+    mb_status status;
+} piece;
+
+/* Is there more to do about a piece once its copy is queued? */
+static bool held(const mb_carrier *c, const piece *p)
+{
+    return c->options.writing || p->transfer->direct;
+}
+
+static mb_status move_piece(mb_carrier *c, const piece *p)
+{
+    file_work(c, 1);
+    const mb_status status = mb_carrier_move(p->transfer, p->line, p->lines,
+                                             c->slots[p->slot].memory, c->options.writing);
+    file_work(c, -1);
+    return status;
+}
+
+/* Until its copy is queued. */
+static mb_status begin_piece(mb_carrier *c, const piece *p)
+{
+    slot *s = &c->slots[p->slot];
+    MB_TRY(mb_cancel_check());
+    MB_TRY(mb_carrier_settle(c, s));
+    if (!held(c, p))
+        MB_TRY(move_piece(c, p));
+    MB_TRY(queue_copy(c, p->transfer, s, p->line, p->lines));
+    if (!c->options.writing)
+        through_ring(c, p->transfer, p->lines);
+    return MB_STATUS_OK;
+}
+
+/* From then on: the other end is in use until the copy is over. */
+static mb_status end_piece(mb_carrier *c, const piece *p)
+{
+    MB_TRY(mb_carrier_settle(c, &c->slots[p->slot]));
+    if (!c->options.writing)
+        return MB_STATUS_OK;
+    through_ring(c, p->transfer, p->lines);
+    return p->transfer->direct ? MB_STATUS_OK : move_piece(c, p);
+}
+
+/* ---- the workers ---- */
+
+/* Under the lock: the transfer to work on, or NULL. A writer stays with the one it is at. */
+static transfer *choose(const mb_carrier *c, transfer *latest)
+{
+    transfer *best = NULL;
+    if (c->options.writing && latest && latest->next_line < latest->lines)
+        return latest;
+    for (transfer *t = c->first; t; t = t->next) {
+        if (t->next_line == t->lines)
+            continue;
+        if (!best || (c->options.writing && t->active < best->active))
+            best = t;
+        if (best && (!c->options.writing || best->active == 0))
+            break;
+    }
+    return best;
+}
+
+static uint64_t claim(transfer *t)
+{
+    uint64_t lines = t->piece_lines;
+    if (lines < t->frame_lines && lines > t->frame_lines - t->next_line % t->frame_lines)
+        lines = t->frame_lines - t->next_line % t->frame_lines;
+    if (lines > t->lines - t->next_line)
+        lines = t->lines - t->next_line;
+    t->next_line += lines;
+    return lines;
+}
+
+/* Under the lock: the next piece and a free slot; none when there is nothing to do. */
+static piece take_piece(mb_carrier *c, transfer *latest)
+{
+    transfer *t = choose(c, latest);
+    if (!t)
+        return (piece){.transfer = NULL};
+    piece p = {.transfer = t, .slot = c->ring[c->ring_first], .line = t->next_line};
+    c->ring_first = (c->ring_first + 1) % c->slot_count;
+    c->ring_count--;
+    p.lines = claim(t);
+    p.status = c->failure.code; /* after a failure pieces are dropped */
+    t->active++;
+    return p;
+}
+
+/* Without the lock: does one half of a piece, and latches its failure. */
+static void advance(mb_carrier *c, piece *p, mb_status (*half)(mb_carrier *, const piece *))
+{
+    if (!p->transfer || p->status != MB_STATUS_OK)
+        return;
+    p->status = half(c, p);
+    if (p->status == MB_STATUS_OK)
+        return;
+    pthread_mutex_lock(&c->lock);
+    if (c->failure.code == MB_STATUS_OK)
+        c->failure = *mb_error_last();
+    pthread_cond_broadcast(&c->progress);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Under the lock, which it may let go meanwhile: has the disk begin with what is the last of a
+** dataset. */
+static void sync_last(mb_carrier *c, const piece *p)
+{
+    const transfer *t = p->transfer;
+    if (p->status != MB_STATUS_OK || !t->last || !t->raw || t->done + p->lines < t->lines)
+        return;
+    pthread_mutex_unlock(&c->lock);
+    file_work(c, 1);
+    const mb_status status = mb_h5_raw_sync(t->dataset);
+    file_work(c, -1);
+    pthread_mutex_lock(&c->lock);
+    if (status != MB_STATUS_OK && c->failure.code == MB_STATUS_OK)
+        c->failure = *mb_error_last();
+}
+
+/* Under the lock: a piece is done with. */
+static void complete(mb_carrier *c, piece *p)
+{
+    transfer *t = p->transfer;
+    if (!t)
+        return;
+    sync_last(c, p);
+    if (p->status == MB_STATUS_OK) {
+        c->stats.bytes += p->lines * t->line_bytes;
+        c->stats.raw_bytes += t->raw || !t->dataset ? p->lines * t->line_bytes : 0;
+    }
+    t->active--;
+    t->done += p->lines;
+    c->ring[(c->ring_first + c->ring_count++) % c->slot_count] = p->slot;
+    if (t->done == t->lines || c->failure.code != MB_STATUS_OK)
+        pthread_cond_broadcast(&c->progress);
+    p->transfer = NULL;
+}
+
+static void *worker(void *user)
+{
+    mb_carrier *c = user;
+    piece before = {.transfer = NULL};
+    pthread_mutex_lock(&c->lock);
+    for (;;) {
+        piece p = take_piece(c, before.transfer);
+        while (!c->stop && !p.transfer && !before.transfer) {
+            pthread_cond_wait(&c->work, &c->lock);
+            p = take_piece(c, NULL);
+        }
+        if (c->stop)
+            break;
+        pthread_mutex_unlock(&c->lock);
+        advance(c, &p, begin_piece);
+        advance(c, &before, end_piece);
+        pthread_mutex_lock(&c->lock);
+        complete(c, &before);
+        if (p.transfer && (p.status != MB_STATUS_OK || !held(c, &p)))
+            complete(c, &p);
+        before = p;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+mb_status mb_carrier_start_workers(mb_carrier *c)
+{
+    static const int CRASHES[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL};
+    sigset_t all, before;
+    int failed = 0;
+    sigfillset(&all); /* signals are the calling thread's, but for those of a crash of this one */
+    for (size_t i = 0; i < sizeof CRASHES / sizeof CRASHES[0]; i++)
+        sigdelset(&all, CRASHES[i]);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (c->thread_count < c->options.threads && failed == 0) {
+        failed = pthread_create(&c->threads[c->thread_count], NULL, worker, c);
+        if (failed == 0)
+            c->thread_count++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed == 0
+               ? MB_STATUS_OK
+               : mb_fail(MB_STATUS_MEMORY, NULL, "cannot start a thread: %s", strerror(failed));
+}
