@@ -5,7 +5,7 @@
 #include "shared/fft_scale.cuh"
 #include "ops/fft/op_fft.h"
 
-extern "C" mb_status mb_cuda_transform(const mb_op_call *call)
+extern "C" mb_status mb_cuda_fft(const mb_op_call *call)
 {
     const mb_fft_params *params = (const mb_fft_params *)call->params;
     const mb_array *a = call->arrays[MB_FFT_OP_A], *result = call->arrays[MB_FFT_OP_RESULT];
