@@ -18,7 +18,8 @@
     X(tag)                                                                                         \
     X(pool)                                                                                        \
     X(ledger)                                                                                      \
-    X(op) X(fft) X(h5) X(rawfile) X(picture) X(target) X(carrier) X(timer) X(system) X(input)
+    X(op)                                                                                          \
+    X(fft) X(h5) X(rawfile) X(picture) X(target) X(debug) X(carrier) X(timer) X(system) X(input)
 
 #define MBL_DECLARE(name) int mbl_open_##name(lua_State *L);
 MBL_MODULES(MBL_DECLARE)

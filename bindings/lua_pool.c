@@ -1,7 +1,6 @@
 /*
-** The pool in Lua: statistics, peak scopes, and what specs need (guards, fault injection,
-** consistency, live blocks). Every function takes a device (or its id), the default device when it
-** is left out.
+** The pool in Lua: statistics, peak scopes, guards, consistency, live blocks. Every function takes a
+** device (or its id); without one it means the default device.
 */
 #define _GNU_SOURCE
 #include "call/lua_args.h"
@@ -110,15 +109,6 @@ static int pool_trim(lua_State *L)
     return 1;
 }
 
-/* set_guards(on [, device]): guard words alone, without the patterns of debug mode. */
-static int pool_set_guards(lua_State *L)
-{
-    bool on = lua_toboolean(L, 1);
-    mb_device *device = mbl_opt_device(L, 2);
-    mbl_check(L, mb_pool_set_debug(device->pool, on ? MB_POOL_GUARDS : 0));
-    return 0;
-}
-
 /* debug(on [, device]): guards around blocks, and patterns in new and freed ones. */
 static int pool_debug(lua_State *L)
 {
@@ -153,57 +143,12 @@ static int pool_damage(lua_State *L)
     return 1;
 }
 
-/* break_guard(array, after, distance): for specs: overwrites a byte of a guard of the array's
-** block. */
-static int pool_break_guard(lua_State *L)
-{
-    mb_array *array = mbl_check_array(L, 1);
-    bool after = lua_toboolean(L, 2);
-    uint64_t distance = mbl_check_bytes(L, 3, "distance");
-    mbl_check(L, mb_pool_break_guard(array->device->pool, mb_storage_block(array->storage), after,
-                                     distance < UINT32_MAX ? (uint32_t)distance : UINT32_MAX));
-    return 0;
-}
-
 /* note_pitch(array, waste): of its block's bytes, how many lie between rows. */
 static int pool_note_pitch(lua_State *L)
 {
     mb_array *array = mbl_check_array(L, 1);
     uint64_t waste = mbl_check_bytes(L, 2, "waste");
     mb_pool_note_pitch(array->device->pool, mb_storage_block(array->storage), waste);
-    return 0;
-}
-
-/* The argument `n`, of which there cannot be less than none. */
-static uint64_t check_count(lua_State *L, int index)
-{
-    int64_t n = mbl_check_integer(L, index, "n");
-    if (n < 0)
-        mbl_fail(L, MB_STATUS_ARGUMENT, "n", "n is %lld; it must not be negative", (long long)n);
-    return (uint64_t)n;
-}
-
-/* fail_nth(n [, device]) */
-static int pool_fail_nth(lua_State *L)
-{
-    uint64_t n = check_count(L, 1);
-    mb_pool_fail_nth(mbl_opt_device(L, 2)->pool, n);
-    return 0;
-}
-
-/* refuse_commits(n [, device]) */
-static int pool_refuse_commits(lua_State *L)
-{
-    uint64_t n = check_count(L, 1);
-    mb_pool_refuse_commits(mbl_opt_device(L, 2)->pool, n);
-    return 0;
-}
-
-/* refuse_pins(n [, device]) */
-static int pool_refuse_pins(lua_State *L)
-{
-    uint64_t n = check_count(L, 1);
-    mb_pinned_refuse(mbl_opt_device(L, 2), n);
     return 0;
 }
 
@@ -325,40 +270,6 @@ static int pool_smallest(lua_State *L)
     return 3;
 }
 
-/* pair_seconds(live, pairs [, device]): what an allocation and its release take through the C API,
-** while `live` blocks of 512 bytes to 8 KiB with holes among them are there. For scripts/bench. */
-static int pool_pair_seconds(lua_State *L)
-{
-    int64_t live = mbl_check_integer(L, 1, "live"), pairs = mbl_check_integer(L, 2, "pairs");
-    mb_pool *pool = mbl_opt_device(L, 3)->pool;
-    if (live < 1 || live > 10000000 || pairs < 1)
-        mbl_fail(L, MB_STATUS_ARGUMENT, "live", "1 to 10000000 live blocks and at least one pair");
-    mb_block *blocks = lua_newuserdatauv(L, (size_t)(2 * live) * sizeof *blocks, 0), block;
-    struct timespec begin, end;
-    int64_t made = 0;
-    mb_status status = MB_STATUS_OK;
-    for (; made < 2 * live && status == MB_STATUS_OK; made += status == MB_STATUS_OK)
-        status = mb_pool_alloc(pool, (uint64_t)(made * 7 % 16 + 1) * MB_POOL_UNIT, MB_POOL_ARRAY,
-                               "pair_seconds", &blocks[made]);
-    for (int64_t i = 0; i < made; i += 2)
-        mb_pool_free(pool, &blocks[i]);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    for (int64_t i = 0; i < pairs && status == MB_STATUS_OK; i++) {
-        status = mb_pool_alloc(pool, (uint64_t)(i * 5 % 16 + 1) * MB_POOL_UNIT, MB_POOL_ARRAY,
-                               "pair_seconds", &block);
-        if (status == MB_STATUS_OK)
-            mb_pool_free(pool, &block);
-    }
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    for (int64_t i = 1; i < made; i += 2)
-        mb_pool_free(pool, &blocks[i]);
-    mbl_check(L, status);
-    lua_pushnumber(
-        L, ((double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9) /
-               (double)pairs);
-    return 1;
-}
-
 /*
 ** Scopes: the highest live bytes between begin and finish, above what was live at the beginning.
 */
@@ -422,20 +333,14 @@ int mbl_open_pool(lua_State *L)
                                          {"element_bytes", pool_element_bytes},
                                          {"activate", pool_activate},
                                          {"trim", pool_trim},
-                                         {"set_guards", pool_set_guards},
                                          {"debug", pool_debug},
                                          {"damage", pool_damage},
-                                         {"break_guard", pool_break_guard},
                                          {"note_pitch", pool_note_pitch},
-                                         {"fail_nth", pool_fail_nth},
-                                         {"refuse_commits", pool_refuse_commits},
-                                         {"refuse_pins", pool_refuse_pins},
                                          {"check", pool_check},
                                          {"blocks", pool_blocks},
                                          {"scope", pool_scope},
                                          {"events", pool_events},
                                          {"smallest", pool_smallest},
-                                         {"pair_seconds", pool_pair_seconds},
                                          {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", scope_close}, {"__close", scope_close}, {NULL, NULL}};

@@ -158,7 +158,7 @@ end
 -- Results as inferred, peak as estimated, guards intact.
 local function check_run(descriptor, sample, device)
     mb.collect()
-    mb.pool.set_guards(true, device)
+    mb.debug.set_guards(true, device)
     local broken = mb.pool.stats(device).broken_guards
     local inputs = make_inputs(descriptor, sample, device)
     local known = estimate(descriptor, sample, inputs, device)
@@ -190,7 +190,7 @@ local function check_run(descriptor, sample, device)
     release_all(inputs)
     mb.collect()
     local broken_now = mb.pool.stats(device).broken_guards
-    mb.pool.set_guards(false, device)
+    mb.debug.set_guards(false, device)
     assert.equal(broken, broken_now, "damaged guard words")
 end
 
@@ -460,9 +460,9 @@ local function check_failures(descriptor, sample, device)
     release_results(results, inputs)
     mb.collect()
     for n = 1, allocs do
-        mb.pool.fail_nth(n, device)
+        mb.debug.fail_nth(n, device)
         local ok, err = pcall(call, descriptor, sample, inputs, device)
-        mb.pool.fail_nth(0, device)
+        mb.debug.fail_nth(0, device)
         assert.is_false(ok, "allocation " .. n .. " was made to fail, but the call did not")
         assert.equal("memory", err.code)
         mb.collect()

@@ -44,21 +44,6 @@ static int target_remove_folder(lua_State *L)
     return 0;
 }
 
-/* inject(n [, errno]): for specs. The n-th step from now kills the process, or fails with errno. */
-static int target_inject(lua_State *L)
-{
-    const int64_t n = mbl_check_integer(L, 1, "n");
-    mb_target_inject(n, lua_isnoneornil(L, 2) ? 0 : (int)mbl_check_integer(L, 2, "errno"));
-    return 0;
-}
-
-/* steps(): of the protocol, since the process began. */
-static int target_steps(lua_State *L)
-{
-    lua_pushinteger(L, (lua_Integer)mb_target_steps());
-    return 1;
-}
-
 int mbl_open_target(lua_State *L)
 {
     static const luaL_Reg functions[] = {
@@ -66,8 +51,6 @@ int mbl_open_target(lua_State *L)
         {"scavenge", target_scavenge},
         {"dead_swap", target_dead_swap},
         {"remove_folder", target_remove_folder},
-        {"inject", target_inject},
-        {"steps", target_steps},
         {NULL, NULL},
     };
     luaL_newlib(L, functions);

@@ -1,6 +1,6 @@
 -- The memory pool of each device: statistics, measured peaks, blocks by hand in the manner of the
--- classic image-processing pool, traces, and what specs need. Functions take a device (or its id)
--- as their last argument; without one they mean the default device.
+-- classic image-processing pool, traces, checks. Functions take a device (or its id) as their last
+-- argument; without one they mean the default device.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"

@@ -6,6 +6,7 @@ local mb = {}
 
 mb.array = {}
 mb.convolution = {}
+mb.debug = {}
 mb.deconv = {}
 mb.device = {}
 mb.fft = {}
@@ -462,6 +463,46 @@ function mb.convolution.ranges(first, shape) end
 ---@param grid integer[] of the FFT grid
 ---@param options? moonbeam.options.convolution_transfer
 function mb.convolution.transfer(psf, grid, options) end
+
+---Overwrites a byte of the guard before or after the array's block, `distance` bytes from the block.
+---@param array moonbeam.array 
+---@param after boolean 
+---@param distance integer 
+function mb.debug.break_guard(array, after, distance) end
+
+---The n-th allocation from now on fails; 0: none.
+---@param n integer 
+---@param device? moonbeam.device|string 
+function mb.debug.fail_nth(n, device) end
+
+---The n-th step from now on that changes the name of a file, or syncs one, kills the process; with `errno` the step fails with that error of the system.
+---@param n integer 
+---@param errno? integer 
+function mb.debug.fail_step(n, errno) end
+
+---Seconds that an allocation and its release take through the C API, while `live` blocks exist.
+---@param live integer 
+---@param pairs integer 
+---@param device? moonbeam.device|string 
+function mb.debug.pair_seconds(live, pairs, device) end
+
+---The device refuses the next n commitments of memory; 0: none.
+---@param n integer 
+---@param device? moonbeam.device|string 
+function mb.debug.refuse_commits(n, device) end
+
+---The system refuses the next n requests for pinned memory; 0: none.
+---@param n integer 
+---@param device? moonbeam.device|string 
+function mb.debug.refuse_pins(n, device) end
+
+---Guard words around blocks, without the patterns of `mb.pool.debug`.
+---@param on boolean 
+---@param device? moonbeam.device|string 
+function mb.debug.set_guards(on, device) end
+
+---How many steps changed the name of a file, or synced one, since the process began.
+function mb.debug.steps() end
 
 ---@class moonbeam.options.deconv_gradient_consensus
 ---@field iterations? integer how many at most
@@ -1253,12 +1294,6 @@ function mb.pool.alloc_pitched(width, height, options) end
 ---@return any # a list of {offset, bytes, requested, pitch_waste, sequence, age (s), end, thread, owner, tag}.
 function mb.pool.blocks(device) end
 
----Overwrites a byte of a guard of the array's block: for specs.
----@param array moonbeam.array 
----@param after boolean 
----@param distance integer 
-function mb.pool.break_guard(array, after, distance) end
-
 ---The limit on live bytes; sets it when bytes (or "8G") are given.
 ---@param bytes any 
 ---@param device any 
@@ -1302,11 +1337,6 @@ function mb.pool.end_tag(name) end
 ---@return any # a list of {action, ns, offset, bytes, live, owner, tag, thread, end, block}.
 function mb.pool.events(device) end
 
----The n-th allocation from now on fails: for specs.
----@param n integer 
----@param device? moonbeam.device|string 
-function mb.pool.fail_nth(n, device) end
-
 ---free(block): releases it.
 ---@param block any 
 function mb.pool.free(block) end
@@ -1324,26 +1354,10 @@ function mb.pool.map(device) end
 ---@param waste integer|string 
 function mb.pool.note_pitch(array, waste) end
 
----Seconds that an allocation and its release take through the C API: for benchmarks.
----@param live integer 
----@param pairs integer 
----@param device? moonbeam.device|string 
-function mb.pool.pair_seconds(live, pairs, device) end
-
 ---Calls fn(...) and returns the highest live bytes during the call above those before it, then what fn returned.
 ---@param fn any 
 ---@param device any 
 function mb.pool.peak(fn, device) end
-
----The n-th commitment of memory from now on is refused: for specs.
----@param n integer 
----@param device? moonbeam.device|string 
-function mb.pool.refuse_commits(n, device) end
-
----The n-th request for pinned memory from now on is refused: for specs.
----@param n integer 
----@param device? moonbeam.device|string 
-function mb.pool.refuse_pins(n, device) end
 
 ---What a request of that size takes: whole units of 512 bytes.
 ---@param bytes integer|string 
@@ -1352,11 +1366,6 @@ function mb.pool.round(bytes) end
 ---Measures from here on: `scope:finish()` returns the peak above entry and what was live at entry.
 ---@param device? moonbeam.device|string 
 function mb.pool.scope(device) end
-
----Guard words alone, without the patterns of debug mode.
----@param on boolean 
----@param device? moonbeam.device|string 
-function mb.pool.set_guards(on, device) end
 
 ---Returns the leak report, releases what is still live (its arrays then say so) and gives all memory back.
 ---@param device any 

@@ -277,59 +277,59 @@ fail:
 
 /* The budget of a clone that has so much room; its addresses grow, in the gap, while nothing lies
 ** behind that. */
-static void set_room(mb_pool *twin, uint64_t room)
+static void set_room(mb_pool *clone, uint64_t room)
 {
     const uint64_t most = (uint64_t)(UINT32_MAX - 1) * MB_POOL_UNIT;
-    twin->unlimited = room == MB_POOL_UNLIMITED;
-    uint64_t budget = mb_bytes_add(twin->stats.live, room);
+    clone->unlimited = room == MB_POOL_UNLIMITED;
+    uint64_t budget = mb_bytes_add(clone->stats.live, room);
     budget = budget < most ? budget : most;
-    if (budget > twin->stats.reserved / 2 && twin->nodes[twin->gap].after == NONE) {
+    if (budget > clone->stats.reserved / 2 && clone->nodes[clone->gap].after == NONE) {
         uint64_t wanted = budget > most / 2 ? most : 2 * budget;
         uint32_t units = (uint32_t)(wanted / MB_POOL_UNIT);
-        if (units > twin->total_units) {
-            twin->nodes[twin->gap].units += units - twin->total_units;
-            twin->total_units = units;
-            twin->stats.reserved = (uint64_t)units * MB_POOL_UNIT;
+        if (units > clone->total_units) {
+            clone->nodes[clone->gap].units += units - clone->total_units;
+            clone->total_units = units;
+            clone->stats.reserved = (uint64_t)units * MB_POOL_UNIT;
         }
     }
-    twin->stats.budget = budget < twin->stats.reserved ? budget : twin->stats.reserved;
+    clone->stats.budget = budget < clone->stats.reserved ? budget : clone->stats.reserved;
 }
 
 mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, uint64_t room, mb_pool **out)
 {
-    mb_pool *twin = malloc(sizeof *twin);
-    if (!twin)
+    mb_pool *clone = malloc(sizeof *clone);
+    if (!clone)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no memory for the pool's own records");
     pthread_mutex_lock(&pool->lock);
-    *twin = *pool;
-    twin->nodes = malloc(pool->node_room * sizeof *twin->nodes);
-    if (twin->nodes)
-        memcpy(twin->nodes, pool->nodes, pool->node_count * sizeof *twin->nodes);
+    *clone = *pool;
+    clone->nodes = malloc(pool->node_room * sizeof *clone->nodes);
+    if (clone->nodes)
+        memcpy(clone->nodes, pool->nodes, pool->node_count * sizeof *clone->nodes);
     pthread_mutex_unlock(&pool->lock);
-    if (!twin->nodes) {
-        free(twin);
+    if (!clone->nodes) {
+        free(clone);
         return mb_fail(MB_STATUS_MEMORY, NULL, "no memory for the pool's own records");
     }
-    twin->source = *source;
-    twin->source.granularity = pool->source.granularity;
-    twin->source.capacity = pool->source.capacity;
-    twin->source.commit = NULL;
-    twin->source.decommit = NULL;
-    twin->committed = NULL;
-    twin->granules = 0;
-    twin->stats.committed = 0;
-    memset(twin->scopes, 0, sizeof twin->scopes);
-    twin->scope_top = 0;
-    twin->broken_guards = 0;
-    twin->fail_countdown = twin->refuse_commits = 0;
-    twin->refusal = NULL;
-    twin->stats.live_peak = twin->stats.live;
+    clone->source = *source;
+    clone->source.granularity = pool->source.granularity;
+    clone->source.capacity = pool->source.capacity;
+    clone->source.commit = NULL;
+    clone->source.decommit = NULL;
+    clone->committed = NULL;
+    clone->granules = 0;
+    clone->stats.committed = 0;
+    memset(clone->scopes, 0, sizeof clone->scopes);
+    clone->scope_top = 0;
+    clone->broken_guards = 0;
+    clone->fail_countdown = clone->refuse_commits = 0;
+    clone->refusal = NULL;
+    clone->stats.live_peak = clone->stats.live;
     if (room != MB_POOL_SAME)
-        set_room(twin, room);
-    pthread_mutex_init(&twin->lock, NULL);
-    mb_pool_trace_create(&twin->trace);
-    mb_pool_list(twin);
-    *out = twin;
+        set_room(clone, room);
+    pthread_mutex_init(&clone->lock, NULL);
+    mb_pool_trace_create(&clone->trace);
+    mb_pool_list(clone);
+    *out = clone;
     return MB_STATUS_OK;
 }
 

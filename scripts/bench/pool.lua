@@ -87,7 +87,7 @@ return function(bench)
             if from == "C" then
                 local list = {}
                 for i = 1, bench.options.repeats + 1 do
-                    list[i] = mb.pool.pair_seconds(live, PAIRS, device)
+                    list[i] = mb.debug.pair_seconds(live, PAIRS, device)
                 end
                 table.remove(list, 1) -- warm-up
                 table.sort(list)

@@ -213,7 +213,7 @@ local function try(index)
 end
 
 mb.device(DEVICE, {budget = "256M"})
-mb.pool.set_guards(true, DEVICE)
+mb.debug.set_guards(true, DEVICE)
 for index = FIRST, FIRST + COUNT - 1 do
     if LOG then
         local log <close> = assert(io.open(LOG, "w"))

@@ -49,9 +49,9 @@ describe("after an error, nothing is left by", function()
             mb.collect()
             local before = mb.pool.stats().live
             collectgarbage "stop"
-            mb.pool.fail_nth(n)
+            mb.debug.fail_nth(n)
             local results = table.pack(pcall(f, ...))
-            mb.pool.fail_nth(0)
+            mb.debug.fail_nth(0)
             collectgarbage "restart"
             ok = results[1]
             if not ok then

@@ -13,12 +13,13 @@ os.exit = function() error(mb.error("internal", "the end")) end
 print = function() end
 io.stdout:setvbuf "full"
 local out = io.stderr
-local SKIPPED = {["repl.run"] = "reads a terminal", ["pool.break_guard"] =
-    "breaks memory to be found"}
+local SKIPPED = {["repl.run"] = "reads a terminal", ["debug.break_guard"] =
+    "breaks memory to be found",
+    ["debug.fail_step"] = "kills the process"}
 -- These change what others do: after all others.
 local LAST = {["pool.budget"] = true, ["pool.activate"] = true, ["pool.shutdown"] = true,
-    ["pool.refuse_commits"] = true,
-    ["pool.refuse_pins"] = true, ["pool.fail_nth"] = true, ["pool.set_guards"] = true,
+    ["debug.refuse_commits"] = true,
+    ["debug.refuse_pins"] = true, ["debug.fail_nth"] = true, ["debug.set_guards"] = true,
     ["pool.debug"] = true,
     ["system.cancel"] = true}
 
@@ -73,8 +74,8 @@ for _, object in ipairs {mb.device "host", (select(2, mb.pool.tag "x")), mb.rand
 end
 
 local function try(name, f)
-    mb.pool.fail_nth(0)
-    mb.pool.refuse_commits(0)
+    mb.debug.fail_nth(0)
+    mb.debug.refuse_commits(0)
     mb.pool.budget(1 << 30, "host")
     local array = mb.ones {4, 6}
     for _, arguments in ipairs {{n = 0}, {n = 1}, {1, n = 1}, {"x", n = 1}, {{}, n = 1},

@@ -55,9 +55,11 @@ end
 -- or take settings that another function has checked.
 local WITHOUT = {}
 for name in ([[array.is_array device.bytes device.cuda_problem device.default device.dry device.format_bytes device.list
-    device.opened device.planned op.describe op.list op.supported pool.alloc pool.blocks pool.break_guard pool.check pool.collect
-    pool.debug pool.element_bytes pool.events pool.fail_nth pool.note_pitch pool.pair_seconds pool.refuse_commits pool.refuse_pins
-    pool.round pool.scope pool.set_guards pool.smallest pool.stats pool.tag pool.tags pool.end_tag
+    device.opened device.planned op.describe op.list op.supported pool.alloc pool.blocks pool.check pool.collect
+    pool.debug pool.element_bytes pool.events pool.note_pitch
+    pool.round pool.scope pool.smallest pool.stats pool.tag pool.tags pool.end_tag
+    debug.break_guard debug.fail_nth debug.fail_step debug.pair_seconds
+    debug.refuse_commits debug.refuse_pins debug.set_guards debug.steps
     pool.trim fft.drop fft.library fft.library_bytes fft.plans fft.limit
     h5.scratch picture.percentiles result.unwritten recon.chunk recon.frames recon.slices recon.decoded stream.describe]]):gmatch "%S+" do
     WITHOUT[name] = true

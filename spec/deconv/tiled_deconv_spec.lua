@@ -327,9 +327,9 @@ describe("tiled_deconv", function()
             local start = mb.pool.stats().allocs
             tiled.richardson_lucy(image, psf, options):release()
             for n = 1, mb.pool.stats().allocs - start do
-                mb.pool.fail_nth(n)
+                mb.debug.fail_nth(n)
                 local ok, err = pcall(tiled.richardson_lucy, image, psf, options)
-                mb.pool.fail_nth(0)
+                mb.debug.fail_nth(0)
                 assert.is_false(ok)
                 assert.equal("memory", err.code)
                 assert.equal(live, mb.pool.stats().live)

@@ -207,9 +207,9 @@ describe("a dry run", function()
         local allocs = mb.pool.stats(device).allocs - first
         assert.is_true(allocs >= 3)
         for n = 1, allocs do
-            mb.pool.fail_nth(n, device)
+            mb.debug.fail_nth(n, device)
             ok, err = pcall(work)
-            mb.pool.fail_nth(0, device)
+            mb.debug.fail_nth(0, device)
             assert.is_false(ok)
             assert.equal("memory", err.code)
             mb.collect()

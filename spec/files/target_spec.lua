@@ -71,14 +71,14 @@ describe("target", function()
             it(("%s over %s is the old or the new, wherever the kill comes"):format(new
                 and "in files" or "in one",
                 old and "files" or "one"), function()
-                local output = run(("write(1, %s) local before = core.target.steps() write(2, "
-                    .. "%s) print(core.target.steps() - before)")
+                local output = run(("write(1, %s) local before = mb.debug.steps() write(2, "
+                    .. "%s) print(mb.debug.steps() - before)")
                     :format(old, new))
                 local steps = assert(tonumber(output:match("(%d+)%s*$")), output)
                 assert.is_true(steps >= 4, output)
                 local seen = {}
                 for n = 1, steps do
-                    local script = "write(1, %s) core.target.inject(%d) write(2, %s)"
+                    local script = "write(1, %s) mb.debug.fail_step(%d) write(2, %s)"
                     local _, _, status = run(script:format(old, n, new))
                     assert.is_true(status == 137 or status == 9, tostring(status))
                     seen[#seen + 1] = value_of()
@@ -111,10 +111,10 @@ describe("target", function()
     end)
 
     it("whose steps fail leaves the old or the new, and nothing else", function()
-        local output = run "write(1, 2) local before = core.target.steps() write(2, 2) print(core.target.steps() - before)"
+        local output = run "write(1, 2) local before = mb.debug.steps() write(2, 2) print(mb.debug.steps() - before)"
         local failed = 0
         for n = 1, tonumber(output:match("(%d+)%s*$")) do
-            local text, ok = run(("write(1, 2) core.target.inject(%d, 5) write(2, 2)"):format(n))
+            local text, ok = run(("write(1, 2) mb.debug.fail_step(%d, 5) write(2, 2)"):format(n))
             failed = failed + (ok and 0 or 1)
             assert(ok or text:find("Input/output error", 1, true), text)
             assert.equal(ok and 2 or 1, value_of())

@@ -220,13 +220,13 @@ describe("memory that there is", function()
         } do
             mb.collect()
             mb.pool.trim()
-            mb.pool.refuse_commits(1)
+            mb.debug.refuse_commits(1)
             local a <close> = make()
             assert.equal(0, a:sum())
         end
         mb.collect()
         mb.pool.trim()
-        mb.pool.refuse_commits(1)
+        mb.debug.refuse_commits(1)
         mb.pool.activate("4Mi")
         -- What was tried then is not told of a request that comes later.
         local text, err = helper.failure(mb.empty, {1 << 40}, {pinned = true})
@@ -247,9 +247,9 @@ describe("memory that there is", function()
         } do
             mb.collect()
             mb.pool.trim()
-            mb.pool.refuse_commits(1000)
+            mb.debug.refuse_commits(1000)
             local text, err = helper.failure(make)
-            mb.pool.refuse_commits(0)
+            mb.debug.refuse_commits(0)
             assert.equal("budget", err.code)
             assert.matches("fit the budget, of which 512 B of [%d.]+ %a+ are live, but not what "
                 .. "the device has left: the system "
@@ -260,6 +260,6 @@ describe("memory that there is", function()
             assert.is_nil(err.enough)
         end
         mb.zeros({1 << 20}):release()
-        assert.matches("n is %-1", (helper.failure(mb.pool.refuse_commits, -1)))
+        assert.matches("n is %-1", (helper.failure(mb.debug.refuse_commits, -1)))
     end)
 end)

@@ -216,9 +216,9 @@ describe("the pool by hand", function()
         local a <close> = mb.zeros({64, 64}, {device = d})
         local live = mb.pool.stats(d).live
         for n = 1, 3 do
-            mb.pool.fail_nth(n, d)
+            mb.debug.fail_nth(n, d)
             pcall(mb.ramp_filter, a)
-            mb.pool.fail_nth(0, d)
+            mb.debug.fail_nth(0, d)
             mb.collect()
             assert.equal(live, mb.pool.stats(d).live)
         end
@@ -443,14 +443,14 @@ describe("debug mode", function()
         declare("says whose guards were written to, and where that was found, on " .. id, function()
             local output, status = helper.run_program("--leaks --device " .. id .. " -", [[
                 local mb = require "moonbeam"
-                print(pcall(mb.pool.break_guard, mb.zeros {10}, false, 0))
+                print(pcall(mb.debug.break_guard, mb.zeros {10}, false, 0))
                 mb.collect()
                 mb.pool.debug(true)
                 local a = mb.zeros {1000}
                 local b = mb.zeros {1000}
-                print(pcall(mb.pool.break_guard, a, true, 512))
-                mb.pool.break_guard(a, true, 3)
-                mb.pool.break_guard(b, false, 0)
+                print(pcall(mb.debug.break_guard, a, true, 512))
+                mb.debug.break_guard(a, true, 3)
+                mb.debug.break_guard(b, false, 0)
                 print(mb.pool.damage())
                 a:release()
                 local list = mb.pool.damage()
@@ -476,7 +476,7 @@ describe("debug mode", function()
             local mb = require "moonbeam"
             mb.pool.debug(true)
             local a <close> = mb.zeros {1000}
-            mb.pool.break_guard(a, false, 0)
+            mb.debug.break_guard(a, false, 0)
         ]])
         assert.equal(1, status)
         assert.matches("damage on host: the 512 bytes before the block of 4096 bytes made at stdin:3 .*when it was freed at stdin:",

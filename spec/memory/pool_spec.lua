@@ -123,10 +123,21 @@ describe("pool", function()
 
     it("reports an injected failure and keeps nothing", function()
         local before = mb.pool.stats().live
-        mb.pool.fail_nth(1)
+        mb.debug.fail_nth(1)
         local ok, err = pcall(mb.zeros, {1000})
         assert.is_false(ok)
         assert.equal("memory", err.code)
         assert.equal(before, mb.pool.stats().live)
+    end)
+
+    it("leaves failures on purpose to mb.debug", function()
+        for _, name in ipairs {"fail_nth", "refuse_commits", "refuse_pins", "break_guard",
+            "set_guards", "pair_seconds"} do
+            assert.is_nil(mb.pool[name], name)
+            assert.is_function(mb.debug[name], name)
+        end
+        for _, name in ipairs {"check", "debug", "damage"} do
+            assert.is_function(mb.pool[name], name)
+        end
     end)
 end)

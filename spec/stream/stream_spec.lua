@@ -363,13 +363,13 @@ helper.each_device(function(device, test)
             local failures = 0
             for n = 1, 40, 3 do
                 local plan = mb.recon.plan(scan, settings_of {chunk = 9})
-                mb.pool.fail_nth(n, device)
+                mb.debug.fail_nth(n, device)
                 local ok, err = pcall(function()
                     local result <close> = mb.result.create(folder .. "/never.h5",
                         {shape = plan.volume})
                     mb.recon.run(scan, plan, result)
                 end)
-                mb.pool.fail_nth(0, device)
+                mb.debug.fail_nth(0, device)
                 if not ok then
                     failures = failures + 1
                     assert.equal("memory", err.code)

@@ -169,9 +169,9 @@ helper.each_device(function(device, test)
             assert.equal("cancelled", err.code)
             local failures = 0
             for n = 1, 30, 4 do
-                mb.pool.fail_nth(n, device)
+                mb.debug.fail_nth(n, device)
                 ok, err = pcall(job)
-                mb.pool.fail_nth(0, device)
+                mb.debug.fail_nth(0, device)
                 if not ok then
                     failures = failures + 1
                     assert.equal("memory", err.code)

@@ -232,9 +232,9 @@ describe("modes of tomo.fbp", function()
                     local sino <close> = mb.zeros({2, 5, 16})
                     mb.collect()
                     local live = mb.pool.stats("host").live
-                    mb.pool.fail_nth(n, "host")
+                    mb.debug.fail_nth(n, "host")
                     local ok, slices = pcall(mb.tomo.fbp, sino, mb.tomo.angles(5), options)
-                    mb.pool.fail_nth(0, "host")
+                    mb.debug.fail_nth(0, "host")
                     failed = not ok
                     if ok then
                         slices:release()

@@ -167,8 +167,6 @@ native "pool.element_bytes(dtype: string)"
 native("pool.alloc(bytes: bytes, options)", list(DTYPE, DEVICE))
 --- Gives the memory of holes back to the device.
 native "pool.trim(device: device?)"
---- Guard words alone, without the patterns of debug mode.
-native "pool.set_guards(on: boolean, device: device?)"
 --- Guard words around blocks, and patterns in new and freed ones.
 native "pool.debug(on: boolean, device: device?)"
 --- Of a block's bytes, how many lie between rows: for the accounting.
@@ -197,16 +195,28 @@ native "pool.tags()"
 native "pool.end_tag(name: string?)"
 --- Frees what Lua no longer refers to. `mb.collect` is the same.
 native "pool.collect()"
---- Overwrites a byte of a guard of the array's block: for specs.
-native "pool.break_guard(array: array, after: boolean, distance: count)"
---- The n-th allocation from now on fails: for specs.
-native "pool.fail_nth(n: count, device: device?)"
---- The n-th commitment of memory from now on is refused: for specs.
-native "pool.refuse_commits(n: count, device: device?)"
---- The n-th request for pinned memory from now on is refused: for specs.
-native "pool.refuse_pins(n: count, device: device?)"
---- Seconds that an allocation and its release take through the C API: for benchmarks.
-native "pool.pair_seconds(live: count, pairs: count, device: device?)"
+
+-- ---- failures on purpose ----
+
+--- The n-th allocation from now on fails; 0: none.
+native "debug.fail_nth(n: count, device: device?)"
+--- The device refuses the next n commitments of memory; 0: none.
+native "debug.refuse_commits(n: count, device: device?)"
+--- The system refuses the next n requests for pinned memory; 0: none.
+native "debug.refuse_pins(n: count, device: device?)"
+--- Guard words around blocks, without the patterns of `mb.pool.debug`. Can be switched only while
+-- nothing is live on the device.
+native "debug.set_guards(on: boolean, device: device?)"
+--- Overwrites a byte of the guard before or after the array's block, `distance` bytes from the
+-- block. `mb.pool.damage` must find it.
+native "debug.break_guard(array: array, after: boolean, distance: count)"
+--- Seconds that an allocation and its release take through the C API, while `live` blocks exist.
+native "debug.pair_seconds(live: count, pairs: count, device: device?)"
+--- The n-th step from now on that changes the name of a file, or syncs one, kills the process; with
+-- `errno` the step fails with that error of the system.
+native "debug.fail_step(n: count, errno: count?)"
+--- How many steps changed the name of a file, or synced one, since the process began.
+native "debug.steps()"
 
 -- ---- transforms ----
 

@@ -1,0 +1,5 @@
+--- Failures on purpose, for specs and benchmarks: allocations, commitments and steps that fail, and
+-- guards that are damaged. Programs have no use for these functions. What checks a program is in
+-- mb.pool: `check`, `debug` and `damage`.
+
+return require("moonbeam.core").debug
