@@ -12,6 +12,7 @@
     X(garbage)                                                                                     \
     X(error)                                                                                       \
     X(unknown)                                                                                     \
+    X(range)                                                                                       \
     X(array)                                                                                       \
     X(device)                                                                                      \
     X(dry)                                                                                         \

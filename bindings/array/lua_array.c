@@ -6,6 +6,7 @@
 */
 #include "array/lua_array_new.h"
 #include "array/lua_array_read.h"
+#include "array/lua_range.h"
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_table.h"
@@ -16,20 +17,6 @@
 #include "memory/lua_array_box.h"
 #include <stdio.h>
 #include <string.h>
-
-/* The address is the value `mb.all`. */
-static char all_marker;
-
-/* 1-based or negative index -> 0-based; raises outside 1..extent. */
-static int64_t check_index(lua_State *L, int64_t index, int64_t extent, int axis)
-{
-    int64_t position = index < 0 ? index + extent : index - 1;
-    if (index == 0 || position < 0 || position >= extent)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
-                 "index %lld is outside axis %d, which has %lld element%s", (long long)index,
-                 axis + 1, (long long)extent, extent == 1 ? "" : "s");
-    return position;
-}
 
 /* Axis number, 1-based or negative -> 0-based. */
 static int check_axis(lua_State *L, int index, int rank)
@@ -42,54 +29,6 @@ static int check_axis(lua_State *L, int index, int rank)
     return (int)position;
 }
 
-static mb_range full_range(int64_t extent)
-{
-    return (mb_range){.first = 0, .count = extent, .step = 1, .drop = false};
-}
-
-/* Integer, mb.all or {first, last [, step]}. */
-static mb_range check_range(lua_State *L, int index, int64_t extent, int axis)
-{
-    mb_range range = full_range(extent);
-    if (lua_isnoneornil(L, index) ||
-        (lua_islightuserdata(L, index) && lua_touserdata(L, index) == &all_marker))
-        return range;
-    if (lua_type(L, index) == LUA_TNUMBER) {
-        range.first = check_index(L, mbl_check_integer(L, index, "index"), extent, axis);
-        range.count = 1;
-        range.drop = true;
-        return range;
-    }
-    if (!lua_istable(L, index))
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
-                 "axis %d: a range is an integer, mb.all or {first, last [, step]}, not a %s",
-                 axis + 1, mbl_type_name(L, index));
-    if (mbl_length(L, index) > 3)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "axis %d: a range has at most first, last and step",
-                 axis + 1);
-    int64_t step = mbl_range_member(L, index, 3, 1);
-    if (step == 0)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "axis %d: the step of a range must not be 0",
-                 axis + 1);
-    int64_t first = mbl_range_member(L, index, 1, step > 0 ? 1 : extent);
-    int64_t last = mbl_range_member(L, index, 2, step > 0 ? extent : 1);
-    first = first < 0 ? first + extent : first - 1;
-    last = last < 0 ? last + extent : last - 1;
-    range.step = step;
-    bool empty = step > 0 ? last < first : last > first;
-    if (!empty && (first < 0 || first >= extent || last < 0 || last >= extent))
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
-                 "range {%lld, %lld} is outside axis %d, which has %lld element%s",
-                 (long long)mbl_range_member(L, index, 1, 1),
-                 (long long)mbl_range_member(L, index, 2, extent), axis + 1, (long long)extent,
-                 extent == 1 ? "" : "s");
-    range.first = empty ? 0 : first;
-    range.count = empty ? 0 : (last - first) / step + 1;
-    if (range.count <= 1)
-        range.step = 1;
-    return range;
-}
-
 /* view(range, ...): missing ranges take the whole axis. */
 static int array_view(lua_State *L)
 {
@@ -100,7 +39,7 @@ static int array_view(lua_State *L)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d ranges for an array of %d ax%cs", given,
                  array->shape.rank, array->shape.rank == 1 ? 'i' : 'e');
     for (int axis = 0; axis < array->shape.rank; axis++)
-        ranges[axis] = check_range(L, axis + 2, array->shape.dims[axis], axis);
+        ranges[axis] = mbl_check_range(L, axis + 2, array->shape.dims[axis], mbl_axis_name(axis));
     mb_array **slot = mbl_new_array(L);
     mbl_check(L, mb_array_view(array, ranges, slot));
     return 1;
@@ -330,9 +269,9 @@ static int array_index(lua_State *L)
         mb_array *array = mbl_check_array(L, 1);
         if (array->shape.rank == 0)
             mbl_fail(L, MB_STATUS_SHAPE, NULL, "a scalar array has no axis to index; use a:item()");
-        ranges[0] = check_range(L, 2, array->shape.dims[0], 0);
+        ranges[0] = mbl_check_range(L, 2, array->shape.dims[0], mbl_axis_name(0));
         for (int axis = 1; axis < array->shape.rank; axis++)
-            ranges[axis] = full_range(array->shape.dims[axis]);
+            ranges[axis] = mbl_full_range(array->shape.dims[axis]);
         mb_array **view = mbl_new_array(L);
         mbl_check(L, mb_array_view(array, ranges, view));
         return 1;
@@ -390,7 +329,7 @@ int mbl_open_array(lua_State *L)
                                            {"__close", mbl_array_release}, {NULL, NULL}};
     lua_newtable(L); /* the sub-module */
     luaL_setfuncs(L, mbl_array_new_functions, 0);
-    lua_pushlightuserdata(L, &all_marker);
+    mbl_push_all(L);
     lua_setfield(L, -2, "all");
     lua_newtable(L);
     for (int i = 0; properties[i].name != NULL; i++) {

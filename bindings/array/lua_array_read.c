@@ -9,6 +9,7 @@
 #include "call/lua_table.h"
 #include "call/lua_unknown.h"
 #include "memory/lua_array_box.h"
+#include "array/lua_range.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,13 +103,8 @@ static int array_item(lua_State *L)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d indices for an array of %d ax%cs", given,
                  array->shape.rank, array->shape.rank == 1 ? 'i' : 'e');
     for (int axis = 0; axis < given; axis++) {
-        int64_t extent = array->shape.dims[axis];
-        int64_t i = mbl_check_integer(L, axis + 2, "index");
-        index[axis] = i < 0 ? i + extent : i - 1;
-        if (i == 0 || index[axis] < 0 || index[axis] >= extent)
-            mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
-                     "index %lld is outside axis %d, which has %lld element%s", (long long)i,
-                     axis + 1, (long long)extent, extent == 1 ? "" : "s");
+        const int64_t i = mbl_check_integer(L, axis + 2, "index");
+        index[axis] = mbl_check_index(L, i, array->shape.dims[axis], mbl_axis_name(axis));
     }
     if (array->device->dry) {
         mbl_push_unknown(L);

@@ -77,15 +77,6 @@ lua_Unsigned mbl_length(lua_State *L, int index)
     return (lua_Unsigned)length;
 }
 
-int64_t mbl_range_member(lua_State *L, int table, int member, int64_t initial)
-{
-    int64_t value = initial;
-    if (lua_geti(L, table, member) != LUA_TNIL)
-        value = mbl_check_integer(L, -1, "range");
-    lua_pop(L, 1);
-    return value;
-}
-
 int64_t mbl_option_integer(lua_State *L, int index, const char *name, int64_t initial)
 {
     if (!mbl_option(L, index, name))

@@ -29,8 +29,6 @@ uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg);
 mb_shape mbl_check_shape(lua_State *L, int index, const char *arg); /* extents, or one integer */
 mb_dtype mbl_check_dtype(lua_State *L, int index, const char *arg); /* a name */
 
-/* Member 1, 2 or 3 of a range {first, last [, step]}. */
-int64_t mbl_range_member(lua_State *L, int table, int member, int64_t initial);
 /* The length of a list that a user gave, which may be a proxy with __len and __index: read its
 ** elements by lua_geti. */
 lua_Unsigned mbl_length(lua_State *L, int index);

@@ -13,7 +13,8 @@
 #include "call/lua_type.h"
 #include "device/lua_device.h"
 #include "device/lua_dry.h"
-#include "files/lua_h5.h"
+#include "files/h5/data/h5dataset.h"
+#include "files/lua_h5_read.h"
 #include "lua_modules.h"
 #include "memory/lua_array_box.h"
 #include "stream/carrier.h"
@@ -28,7 +29,7 @@ typedef struct carrier_box {
 static mb_carrier *check_carrier(lua_State *L)
 {
     carrier_box *box = mbl_check_object(L, 1, CARRIER);
-    if (box->carrier == NULL)
+    if (!box->carrier)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "this carrier has been closed");
     return box->carrier;
 }
@@ -167,11 +168,11 @@ static int carrier_close(lua_State *L)
     carrier_box *box = mbl_check_object(L, 1, CARRIER);
     mb_carrier *carrier = box->carrier;
     box->carrier = NULL;
-    if (carrier == NULL)
+    if (!carrier)
         return 0;
     lua_getiuservalue(L, 1, 2);
     mb_device **device = luaL_testudata(L, -1, MBL_DEVICE);
-    if (device == NULL || *device == NULL || mbl_dry_active(L, *device) != box->device)
+    if (!device || !*device || mbl_dry_active(L, *device) != box->device)
         mb_carrier_forget_device(carrier); /* a closed dry device took its account along */
     mb_carrier_destroy(carrier, mbl_owner(L));
     return 0;

@@ -6,7 +6,11 @@
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_type.h"
-#include "files/lua_h5.h"
+#include "files/h5/data/h5create.h"
+#include "files/h5/data/h5dataset.h"
+#include "files/h5/data/h5slab.h"
+#include "files/h5/data/h5value.h"
+#include "files/lua_h5_value.h"
 #include <math.h>
 #include <string.h>
 
@@ -41,14 +45,14 @@ static void push_part(lua_State *L, const mb_h5_value *value, int axis, int64_t 
 static void push_value(lua_State *L, const mb_h5_value *value)
 {
     int64_t next = 0;
-    if (value == NULL)
+    if (!value)
         lua_pushnil(L);
     else
         push_part(L, value, 0, &next);
 }
 
 /* file:value(path): a scalar, string or short dataset as a Lua value. */
-int mbl_h5_value(lua_State *L)
+static int file_value(lua_State *L)
 {
     const mb_h5_value *value;
     mb_h5 *file = mbl_check_h5(L, 1);
@@ -58,7 +62,7 @@ int mbl_h5_value(lua_State *L)
 }
 
 /* file:attribute(path, name): the value, or nil. */
-int mbl_h5_attribute(lua_State *L)
+static int file_attribute(lua_State *L)
 {
     const mb_h5_value *value;
     mb_h5 *file = mbl_check_h5(L, 1);
@@ -94,7 +98,7 @@ void mbl_push_h5_attributes(lua_State *L, mb_h5 *file, const char *path)
     lua_settop(L, result);
 }
 
-int mbl_h5_attributes(lua_State *L)
+static int file_attributes(lua_State *L)
 {
     mb_h5 *file = mbl_check_h5(L, 1);
     mbl_push_h5_attributes(L, file, mbl_check_string(L, 2, "path"));
@@ -148,7 +152,7 @@ static mb_h5_value check_value(lua_State *L, int index, const char *arg)
 }
 
 /* file:set_attribute(path, name, value) */
-int mbl_h5_set_attribute(lua_State *L)
+static int file_set_attribute(lua_State *L)
 {
     mb_h5 *file = mbl_check_h5(L, 1);
     const char *path = mbl_check_string(L, 2, "path"), *name = mbl_check_string(L, 3, "name");
@@ -170,7 +174,7 @@ void mbl_write_h5_attributes(lua_State *L, mb_h5 *file, const char *path, int op
     while (lua_next(L, table) != 0) {
         if (lua_type(L, table + 1) != LUA_TSTRING)
             mbl_fail(L, MB_STATUS_ARGUMENT, "attributes",
-                     "attributes are named: a table {name = value}");
+                     "the names of attributes must be strings: {name = value}");
         const mb_h5_value value = check_value(L, table + 2, lua_tostring(L, table + 1));
         mbl_check(L, mb_h5_attribute_write(file, path, lua_tostring(L, table + 1), &value));
         lua_settop(L, table + 1);
@@ -204,3 +208,11 @@ void mbl_write_h5_value(lua_State *L, mb_h5 *file, const char *path, int index, 
     mbl_check(L, status);
     lua_settop(L, top);
 }
+
+const luaL_Reg mbl_h5_value_methods[] = {
+    {"value", file_value},
+    {"attribute", file_attribute},
+    {"attributes", file_attributes},
+    {"set_attribute", file_set_attribute},
+    {NULL, NULL},
+};

@@ -111,7 +111,7 @@ static int picture_percentiles(lua_State *L)
         lua_pop(L, 1);
         if (!(percent >= 0 && percent <= 100))
             return mbl_fail(L, MB_STATUS_ARGUMENT, "percentiles",
-                            "a percentile lies in 0 ... 100; this one is %g", percent);
+                            "a percentile must be from 0 to 100, got %g", percent);
         lua_pushnumber(L, percentile(values, finite, percent));
         lua_rawseti(L, -2, i);
     }
@@ -148,7 +148,7 @@ static void apply_window(const window *w, mb_dtype dtype, const unsigned char *f
 static const char *check_png_name(lua_State *L, int index)
 {
     const char *path = mbl_check_string(L, index, "path"), *dot = strrchr(path, '.');
-    if (dot == NULL || strcasecmp(dot, ".png") != 0)
+    if (!dot || strcasecmp(dot, ".png") != 0)
         mbl_fail(L, MB_STATUS_ARGUMENT, "path", "'%s' must end in .png: pictures are PNG files",
                  path);
     return path;
@@ -190,7 +190,7 @@ static int picture_write_png(lua_State *L)
         return mbl_fail(L, MB_STATUS_ARGUMENT, "gamma", "gamma must be above 0");
     if (windowed && !(isfinite(w.low) && isfinite(w.high) && w.high >= w.low))
         return mbl_fail(L, MB_STATUS_ARGUMENT, "low",
-                        "low and high are given together, and low <= high");
+                        "low and high must be given together, and low must not exceed high");
     const bool direct =
         !windowed && w.gamma == 1 && array->dtype == (picture.bits == 16 ? MB_U16 : MB_U8);
     if (!direct && !windowed) {

@@ -21,7 +21,7 @@ typedef struct rawfile_box {
 static mb_rawfile *check_file(lua_State *L)
 {
     rawfile_box *box = luaL_testudata(L, 1, MBL_RAWFILE);
-    if (box == NULL || box->file == NULL)
+    if (!box || !box->file)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "expected an open file, not a %s",
                  mbl_type_name(L, 1));
     return box->file;
@@ -79,7 +79,8 @@ static uint64_t check_offset(lua_State *L, int index)
 {
     const int64_t offset = mbl_check_integer(L, index, "offset");
     if (offset < 0)
-        mbl_fail(L, MB_STATUS_ARGUMENT, "offset", "offset is %lld", (long long)offset);
+        mbl_fail(L, MB_STATUS_ARGUMENT, "offset", "offset must be 0 or more, got %lld",
+                 (long long)offset);
     return (uint64_t)offset;
 }
 
@@ -88,7 +89,8 @@ static mb_array *check_block(lua_State *L, int64_t *steps)
 {
     mb_array *array = mbl_check_array(L, 2);
     if (!lua_istable(L, 4) || lua_rawlen(L, 4) != (lua_Unsigned)array->shape.rank)
-        mbl_fail(L, MB_STATUS_ARGUMENT, "steps", "steps has one number of bytes per axis");
+        mbl_fail(L, MB_STATUS_ARGUMENT, "steps",
+                 "steps must be a list with one number of bytes for each axis");
     for (int axis = 0; axis < array->shape.rank; axis++) {
         lua_rawgeti(L, 4, axis + 1);
         steps[axis] = mbl_check_integer(L, -1, "steps");
@@ -129,7 +131,8 @@ static int file_get(lua_State *L)
     if (count < 0 || (uint64_t)count > mb_rawfile_bytes(file) ||
         offset > mb_rawfile_bytes(file) - (uint64_t)count)
         return mbl_fail(L, MB_STATUS_IO, NULL,
-                        "'%s' is cut short: %lld bytes at %llu are expected, the file has %llu",
+                        "'%s' is truncated: %lld bytes are expected at offset %llu, but the file "
+                        "has %llu bytes",
                         mb_rawfile_path(file), (long long)count, (unsigned long long)offset,
                         (unsigned long long)mb_rawfile_bytes(file));
     char *to = luaL_buffinitsize(L, &b, (size_t)count);
@@ -165,7 +168,7 @@ static int file_keep(lua_State *L)
 static int file_close(lua_State *L)
 {
     rawfile_box *box = mbl_check_object(L, 1, MBL_RAWFILE);
-    if (box->file != NULL)
+    if (box->file)
         mb_rawfile_close(box->file);
     return 0;
 }
@@ -258,7 +261,7 @@ static int tiff_scratch_bytes(lua_State *L)
 static int file_tostring(lua_State *L)
 {
     const rawfile_box *box = mbl_check_object(L, 1, MBL_RAWFILE);
-    if (box->file == NULL)
+    if (!box->file)
         lua_pushliteral(L, "file (closed)");
     else
         lua_pushfstring(L, "file '%s'%s", mb_rawfile_path(box->file),

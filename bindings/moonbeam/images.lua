@@ -24,7 +24,7 @@ local function only_dataset(file, name)
     end
     if #found ~= 1 then
         fail("argument", "images", "name",
-            "%s has %s datasets with two or three axes; say which: %s:/path", name,
+            "%s has %s datasets with two or three axes; name one: %s:/path", name,
             #found == 0 and "no" or #found, name)
     end
     return found[1]
@@ -69,8 +69,8 @@ local function create_hdf5(name, options)
         file:set_attribute("/", "default", "entry")
         file:set_attribute("/entry", "default", "data")
         file:set_attribute("/entry/data", "signal", "data")
-        made.dataset = file:create_dataset(member or "/entry/data/data",
-            {shape = options.shape, dtype = options.dtype,
+        made.dataset = file:create_dataset(member or "/entry/data/data", {shape = options.shape,
+            dtype = options.dtype,
             attributes = {interpretation = "image"}})
     end)
     if not ok then
@@ -141,7 +141,8 @@ function images.create(name, options)
     end
     if create and (options.channels or 1) * (options.frames or 1) > 1
         and create ~= kinds.tif.create then
-        fail("argument", "images", "name", "%s: several channels or frames go into a .tif", name)
+        fail("argument", "images", "name", "%s: only a .tif file can hold several channels or "
+            .. "frames", name)
     end
     return (create or fail("argument", "images", "name", "%s", problem))(name, options)
 end

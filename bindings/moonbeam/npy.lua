@@ -22,7 +22,7 @@ end
 local function header_of(file, name)
     local magic = file:get(0, math.min(12, file:bytes()))
     if #magic < 12 or magic:sub(1, 6) ~= "\x93NUMPY" then
-        fail("io", "npy", nil, "%s: no .npy file", name)
+        fail("io", "npy", nil, "%s: this is not an .npy file", name)
     end
     local long = magic:byte(7) > 1
     local start = long and 12 or 10
@@ -34,10 +34,12 @@ local function header_of(file, name)
     if not (descr and order and list) then
         fail("io", "npy", nil, "%s: the header cannot be read", name)
     elseif order ~= "False" then
-        fail("io", "npy", nil, "%s: Fortran order: save numpy.ascontiguousarray(a)", name)
+        fail("io", "npy", nil, "%s: the elements are in Fortran order: save "
+            .. "numpy.ascontiguousarray(a)", name)
     end
     local dtype = from_numpy[descr] or fail("io", "npy", nil,
-        "%s: elements of type %s; there are %s", name, descr, "u1 u2 i4 f2 f4 f8 c8 c16")
+        "%s: elements of type %s are not supported; u1, u2, i4, f2, f4, f8, "
+        .. "c8 and c16 are", name, descr)
     local shape = {}
     for extent in list:gmatch("%d+") do
         shape[#shape + 1] = math.tointeger(tonumber(extent))
@@ -55,7 +57,8 @@ function npy.open(name)
     local bytes = volumes.bytes(volume)
     if file:bytes() - offset ~= bytes then
         fail("io", "npy", nil,
-            "%s: is cut short or too long: %d bytes of elements are expected, %d are there", name,
+            "%s: the file is truncated or too long: the header names %d bytes of elements, the "
+            .. "file has %d", name,
             bytes, file:bytes() - offset)
     end
     return volume
@@ -81,14 +84,15 @@ function npy.create(name, options)
     for i, extent in ipairs(options.shape) do
         extents[i] = ("%d,"):format(extent)
     end
-    local header = ("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }"):format(to_numpy[options.dtype],
-        table.concat(extents, " "))
+
+    local header = ("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }"):format(
+        to_numpy[options.dtype], table.concat(extents, " "))
     header = header .. (" "):rep(63 - (10 + #header) % 64) .. "\n"
     local made, magic = setmetatable({}, writer), "\x93NUMPY\1\0" .. string.pack("<I2", #header)
     made.target = volumes.raw {shape = options.shape, dtype = options.dtype,
         offset = #magic + #header}
-    made:start(name, options.overwrite, #magic + #header + volumes.bytes(made.target), magic
-        .. header)
+    local bytes = #magic + #header + volumes.bytes(made.target)
+    made:start(name, options.overwrite, bytes, magic .. header)
     made.target.file = made.file
     return made
 end

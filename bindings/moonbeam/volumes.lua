@@ -2,9 +2,11 @@
 -- volumes, and so does not know whether the whole fits anywhere.
 --
 -- A volume has `shape`, `dtype`, and `place`: a device id, or "file". Its methods, first 0-based:
---   read(first, extents, device, host)   the block as an array on `device`, a view of the volume where that is possible: the
+--   read(first, extents, device, host)   the block as an array on `device`, a view of the volume
+-- where that is possible: the
 --                                        caller releases it, and does not change it
---   write(first, part, host)             an array or view on any device, converted to the volume's dtype
+--   write(first, part, host)             an array or view on any device, converted to the volume's
+-- dtype
 --   close()                              releases the file (an array belongs to its maker)
 -- Blocks pass through arrays of the pool of `host` (default: the host), so what a run takes there
 -- is counted like everything else. On dry devices nothing is read or written: the same
@@ -67,7 +69,8 @@ of_array.__close = of_array.close
 
 --- An array as a volume; the array stays its maker's.
 function volumes.of_array(array)
-    return setmetatable({array = array, shape = array.shape, dtype = array.dtype, place = array.device.id}, of_array)
+    return setmetatable({array = array, shape = array.shape, dtype = array.dtype,
+        place = array.device.id}, of_array)
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -212,7 +215,8 @@ end
 --- A dataset of an open file (closed with the volume); `dataset` is nil in a dry run that creates
 -- it.
 function volumes.hdf5(file, dataset, shape, dtype)
-    return setmetatable({file = file, dataset = dataset, shape = shape, dtype = dtype, place = "file"}, hdf5)
+    return setmetatable({file = file, dataset = dataset, shape = shape, dtype = dtype,
+        place = "file"}, hdf5)
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -234,7 +238,8 @@ mapped.__close = mapped.close
 --- A volume to be read: the blocks of another through a function that returns a new array of that
 -- dtype.
 function volumes.map(volume, dtype, fn)
-    return setmetatable({inner = volume, shape = volume.shape, dtype = dtype, place = volume.place, meta = volume.meta, fn = fn},
+    return setmetatable({inner = volume, shape = volume.shape, dtype = dtype, place = volume.place,
+        meta = volume.meta, fn = fn},
         mapped)
 end
 
@@ -253,7 +258,8 @@ end
 
 --- A volume to be written that remembers `least` and `greatest` of what is written to it.
 function volumes.watch(volume)
-    return setmetatable({inner = volume, shape = volume.shape, dtype = volume.dtype, place = volume.place}, watched)
+    return setmetatable({inner = volume, shape = volume.shape, dtype = volume.dtype,
+        place = volume.place}, watched)
 end
 
 -- ---------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ static bool encode(writer *w, const mb_picture *picture)
     png_set_IHDR(w->png, w->info, (png_uint_32)picture->width, (png_uint_32)picture->height,
                  picture->bits, picture->channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY,
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-    if (picture->text != NULL) {
+    if (picture->text) {
         png_text text = {.compression = PNG_TEXT_COMPRESSION_NONE,
                          .key = (char *)"Description",
                          .text = (char *)picture->text};
@@ -76,11 +76,12 @@ static mb_status check_picture(const mb_picture *picture)
         return mb_fail(MB_STATUS_SHAPE, NULL, "a picture has 1 or 3 channels, not %d",
                        picture->channels);
     if (picture->bits != 8 && (picture->bits != 16 || picture->channels != 1))
-        return mb_fail(MB_STATUS_ARGUMENT, "bits", "PNG pictures have 8 bits, or 16 in grey");
+        return mb_fail(MB_STATUS_ARGUMENT, "bits",
+                       "a PNG picture has 8 bits, or 16 bits if it is gray");
     if (picture->width < 1 || picture->height < 1 || picture->width > 1000000 ||
         picture->height > 1000000)
         return mb_fail(MB_STATUS_SHAPE, NULL,
-                       "a picture of %lld x %lld pixels cannot be a PNG file (1 ... 1000000)",
+                       "a PNG file has 1 to 1000000 pixels a side, not %lld x %lld",
                        (long long)picture->width, (long long)picture->height);
     return MB_STATUS_OK;
 }
@@ -90,14 +91,14 @@ static mb_status write_all(writer *w, const mb_picture *picture, int64_t *bytes)
 {
     mb_status status = MB_STATUS_OK;
     w->png = png_create_write_struct(PNG_LIBPNG_VER_STRING, w, on_error, on_warning);
-    w->info = w->png != NULL ? png_create_info_struct(w->png) : NULL;
+    w->info = w->png ? png_create_info_struct(w->png) : NULL;
     errno = 0;
-    if (w->info == NULL)
+    if (!w->info)
         status = mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to write '%s'", w->path);
     else if (!encode(w, picture))
         status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s%s%s", w->path, w->problem,
                          errno != 0 ? ": " : "", errno != 0 ? strerror(errno) : "");
-    if (w->png != NULL)
+    if (w->png)
         png_destroy_write_struct(&w->png, &w->info);
     if (status == MB_STATUS_OK && (fflush(w->file) != 0 || (*bytes = ftell(w->file)) < 0))
         status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", w->path, strerror(errno));
@@ -115,13 +116,13 @@ mb_status mb_png_write(const char *path, bool overwrite, const mb_picture *pictu
     MB_TRY(mb_target_create(path, overwrite, &target));
     const int fd = fcntl(mb_target_fd(target), F_DUPFD_CLOEXEC, 0);
     w.file = fd >= 0 ? fdopen(fd, "wb") : NULL;
-    if (w.file != NULL)
+    if (w.file)
         status = write_all(&w, picture, &bytes);
     else
         status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", path, strerror(errno));
-    if (w.file == NULL && fd >= 0)
+    if (!w.file && fd >= 0)
         close(fd);
-    if (w.file != NULL && fclose(w.file) != 0 && status == MB_STATUS_OK)
+    if (w.file && fclose(w.file) != 0 && status == MB_STATUS_OK)
         status = mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", path, strerror(errno));
     if (status == MB_STATUS_OK)
         status = mb_target_name(target, bytes, true, NULL);

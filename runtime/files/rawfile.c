@@ -29,11 +29,11 @@ struct mb_rawfile {
 static mb_rawfile *make(const char *path)
 {
     mb_rawfile *file = calloc(1, sizeof *file);
-    if (file != NULL) {
+    if (file) {
         file->fd = -1;
         file->path = strdup(path);
     }
-    if (file == NULL || file->path == NULL) {
+    if (!file || !file->path) {
         free(file);
         mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to open '%s'", path);
         return NULL;
@@ -46,7 +46,7 @@ mb_status mb_rawfile_open(const char *path, mb_rawfile **out)
     struct stat facts;
     *out = NULL;
     mb_rawfile *file = make(path);
-    if (file == NULL)
+    if (!file)
         return MB_STATUS_MEMORY;
     file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for a writer */
     if (file->fd < 0 || fstat(file->fd, &facts) != 0) {
@@ -68,7 +68,7 @@ mb_status mb_rawfile_open(const char *path, mb_rawfile **out)
 static mb_status adopt(const char *path, mb_target *target, mb_rawfile **out)
 {
     mb_rawfile *file = make(path);
-    if (file == NULL) {
+    if (!file) {
         mb_target_destroy(target);
         return MB_STATUS_MEMORY;
     }
@@ -105,7 +105,7 @@ mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out)
     *out = NULL;
     snprintf(folder, sizeof folder, "%s", beside);
     mb_rawfile *file = make(beside);
-    if (file == NULL)
+    if (!file)
         return MB_STATUS_MEMORY;
     file->writable = true;
     const mb_status status = mb_target_scratch(dirname(folder), &file->fd);
@@ -122,14 +122,14 @@ static mb_status ready(const mb_rawfile *file, bool writing)
     if (file->fd < 0)
         return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' has been closed", file->path);
     if (writing && !file->writable)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' was opened for reading", file->path);
+        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' is open for reading only", file->path);
     return MB_STATUS_OK;
 }
 
 /* A created file that could not be written never gets its name. */
 static mb_status latch(mb_rawfile *file, mb_status status)
 {
-    return file->target != NULL ? mb_target_latch(file->target, status) : status;
+    return file->target ? mb_target_latch(file->target, status) : status;
 }
 
 mb_status mb_rawfile_resize(mb_rawfile *file, uint64_t bytes)
@@ -152,8 +152,10 @@ mb_status mb_rawfile_resize(mb_rawfile *file, uint64_t bytes)
 mb_status mb_rawfile_finish(mb_rawfile *file)
 {
     MB_TRY(ready(file, true));
-    if (file->target == NULL)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' was not created here", file->path);
+    if (!file->target)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL,
+                       "'%s' was opened for reading: only a created file can be finished or kept",
+                       file->path);
     const mb_status status = mb_target_name(file->target, (int64_t)file->bytes, true, NULL);
     mb_rawfile_close(file);
     return status;
@@ -162,14 +164,16 @@ mb_status mb_rawfile_finish(mb_rawfile *file)
 mb_status mb_rawfile_keep(mb_rawfile *file)
 {
     MB_TRY(ready(file, true));
-    if (file->target == NULL)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' was not created here", file->path);
+    if (!file->target)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL,
+                       "'%s' was opened for reading: only a created file can be finished or kept",
+                       file->path);
     return mb_target_keep(file->target);
 }
 
 void mb_rawfile_close(mb_rawfile *file)
 {
-    if (file->target != NULL)
+    if (file->target)
         mb_target_destroy(file->target);
     else if (file->fd >= 0)
         close(file->fd);
@@ -179,7 +183,7 @@ void mb_rawfile_close(mb_rawfile *file)
 
 void mb_rawfile_destroy(mb_rawfile *file)
 {
-    if (file == NULL)
+    if (!file)
         return;
     mb_rawfile_close(file);
     free(file->path);
@@ -211,11 +215,12 @@ mb_status mb_rawfile_get(mb_rawfile *file, uint64_t offset, void *to, uint64_t c
         if (n < 0)
             return mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': %s", file->path, strerror(errno));
         if (n == 0)
-            return mb_fail_bytes(MB_STATUS_IO, offset + count, file->bytes,
-                                 "'%s' is cut short: %llu bytes at %llu are expected, the file has "
-                                 "%llu in all",
-                                 file->path, (unsigned long long)count, (unsigned long long)offset,
-                                 (unsigned long long)file->bytes);
+            return mb_fail_bytes(
+                MB_STATUS_IO, offset + count, file->bytes,
+                "'%s' is truncated: %llu bytes are expected at offset %llu, but the "
+                "file has %llu bytes",
+                file->path, (unsigned long long)count, (unsigned long long)offset,
+                (unsigned long long)file->bytes);
         done += (uint64_t)n;
     }
     return MB_STATUS_OK;
@@ -266,8 +271,10 @@ static mb_status transfer(mb_rawfile *file, uint64_t offset, const int64_t *step
 
     MB_TRY(ready(file, !reading));
     if (strcmp(array->device->backend->name, "host") != 0)
-        return mb_fail(MB_STATUS_DEVICE, NULL,
-                       "blocks of files are on the host; this array is on %s", array->device->id);
+        return mb_fail(
+            MB_STATUS_DEVICE, NULL,
+            "an array that is read from a file or written to one must be on the host, not on %s",
+            array->device->id);
     if (!mb_array_has_data(array))
         return MB_STATUS_OK;
     MB_TRY(mb_device_sync(array->device));

@@ -30,7 +30,7 @@ struct mb_target {
     bool holds; /* named, and the file that was replaced has the name `now` until the end */
     mb_target_state state;
     mb_error latched;
-    mb_target *next, **link; /* the list; link == NULL: not on it */
+    mb_target *next, **link; /* the list; !link: not on it */
 };
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -40,17 +40,17 @@ static mb_target *listed;
 
 void mb_target_remove_parts(void)
 {
-    for (const mb_target *target = listed; target != NULL; target = target->next)
-        if (target->owner == getpid() && target->folder == NULL && target->now != NULL)
+    for (const mb_target *target = listed; target; target = target->next)
+        if (target->owner == getpid() && !target->folder && target->now)
             unlink(target->now);
 }
 
 static void remove_at_exit(void)
 {
-    for (const mb_target *target = listed; target != NULL; target = target->next) {
+    for (const mb_target *target = listed; target; target = target->next) {
         if (target->owner != getpid())
             continue;
-        if (target->folder != NULL)
+        if (target->folder)
             mb_remove_slices(target->folder);
         unlink(target->now);
     }
@@ -65,7 +65,7 @@ static void enlist(mb_target *target)
     target->owner = getpid();
     target->next = listed;
     target->link = &listed;
-    if (listed != NULL)
+    if (listed)
         listed->link = &target->next;
     listed = target;
 }
@@ -73,9 +73,9 @@ static void enlist(mb_target *target)
 static void delist(mb_target *target)
 {
     pthread_mutex_lock(&list_lock);
-    if (target->link != NULL) {
+    if (target->link) {
         *target->link = target->next;
-        if (target->next != NULL)
+        if (target->next)
             target->next->link = target->link;
         target->link = NULL;
     }
@@ -86,7 +86,7 @@ bool mb_target_is_ours(const char *id)
 {
     bool found = false;
     pthread_mutex_lock(&list_lock);
-    for (const mb_target *target = listed; target != NULL && !found; target = target->next)
+    for (const mb_target *target = listed; target && !found; target = target->next)
         found = strcmp(target->id, id) == 0;
     pthread_mutex_unlock(&list_lock);
     return found;
@@ -98,8 +98,8 @@ static bool in_own_folder(const char *path)
     const size_t length = (size_t)(mb_base_of(path) - path);
     bool found = false;
     pthread_mutex_lock(&list_lock);
-    for (const mb_target *target = listed; target != NULL && !found; target = target->next)
-        found = target->folder != NULL && length == strlen(target->folder) + 1 &&
+    for (const mb_target *target = listed; target && !found; target = target->next)
+        found = target->folder && length == strlen(target->folder) + 1 &&
                 strncmp(target->folder, path, length - 1) == 0;
     pthread_mutex_unlock(&list_lock);
     return found;
@@ -131,8 +131,7 @@ mb_status mb_target_check(const char *path, bool overwrite)
     struct stat facts;
     const char *base = mb_base_of(path);
     if (base[0] == '\0' || strlen(path) >= PATH_MAX - 3 * PART_EXTRA)
-        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' is not a file name that can be created",
-                       path);
+        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' is not a valid file name", path);
     if (strlen(base) > NAME_MAX - 2 * PART_EXTRA) /* a temporary name, and that of a folder */
         return mb_fail(MB_STATUS_ARGUMENT, "path",
                        "the file name '%s' has %zu characters; give one of %d at most", base,
@@ -145,16 +144,13 @@ mb_status mb_target_check(const char *path, bool overwrite)
                        "choose another name",
                        path);
     if (S_ISDIR(facts.st_mode))
-        return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': there is a folder of that name",
-                       path);
+        return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': a folder has this name", path);
     if (!S_ISREG(facts.st_mode))
         return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': it is not an ordinary file",
                        path);
     if (!overwrite)
-        return mb_fail(
-            MB_STATUS_IO, "overwrite",
-            "'%s' exists already: choose another name, or allow overwriting (overwrite = true)",
-            path);
+        return mb_fail(MB_STATUS_IO, "overwrite",
+                       "'%s' already exists: choose another name, or give overwrite = true", path);
     return check_folder(path);
 }
 
@@ -163,14 +159,14 @@ mb_status mb_target_check(const char *path, bool overwrite)
 static mb_target *make(const char *path, bool overwrite)
 {
     mb_target *target = calloc(1, sizeof *target);
-    if (target != NULL) {
+    if (target) {
         target->fd = -1;
         target->overwrite = overwrite;
         target->state = MB_TARGET_GONE;
         target->path = strdup(path);
         target->now = malloc(strlen(path) + PART_EXTRA);
     }
-    if (target == NULL || target->path == NULL || target->now == NULL) {
+    if (!target || !target->path || !target->now) {
         mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to create '%s'", path);
         mb_target_destroy(target);
         return NULL;
@@ -185,7 +181,7 @@ mb_status mb_target_create(const char *path, bool overwrite, mb_target **out)
     if (!in_own_folder(path))
         mb_target_scavenge(path, NULL);
     mb_target *target = make(path, overwrite);
-    if (target == NULL)
+    if (!target)
         return MB_STATUS_MEMORY;
     pthread_mutex_lock(&list_lock);
     for (int attempt = 0; attempt < 100 && target->fd < 0; attempt++) {
@@ -224,7 +220,7 @@ mb_status mb_target_resume(const char *path, bool overwrite, mb_target **out)
     *out = NULL;
     MB_TRY(mb_target_check(path, overwrite));
     mb_target *target = make(path, overwrite);
-    if (target == NULL)
+    if (!target)
         return MB_STATUS_MEMORY;
     kept_name(target, target->now);
     target->fd = open(target->now, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -234,8 +230,8 @@ mb_status mb_target_resume(const char *path, bool overwrite, mb_target **out)
         problem = "it is not an ordinary file";
     else if (flock(target->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         problem = "another process is at work on it";
-    if (problem != NULL) {
-        mb_fail(MB_STATUS_IO, "path", "cannot go on with '%s': %s", target->now, problem);
+    if (problem) {
+        mb_fail(MB_STATUS_IO, "path", "cannot resume '%s': %s", target->now, problem);
         mb_target_destroy(target);
         return MB_STATUS_IO;
     }
@@ -305,15 +301,16 @@ mb_status mb_target_make_folder(mb_target *target, const char **out)
 {
     char name[PATH_MAX];
     *out = NULL;
-    if (target->state != MB_TARGET_PART || target->folder != NULL)
+    if (target->state != MB_TARGET_PART || target->folder)
         return mb_fail(MB_STATUS_ARGUMENT, NULL,
-                       "'%s' has a slices folder already, or takes none any more", target->path);
+                       "'%s' already has a slices folder, or is finished and takes none",
+                       target->path);
     mb_slices_name(target->path, target->id, name, sizeof name);
     if (mb_step_mkdir(name) != 0)
         return mb_fail(MB_STATUS_IO, "path", "cannot create the folder '%s': %s", name,
                        strerror(errno));
     target->folder = strdup(name);
-    if (target->folder == NULL) {
+    if (!target->folder) {
         mb_step_rmdir(name);
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to create '%s'", name);
     }
@@ -329,8 +326,7 @@ mb_status mb_target_keep(mb_target *target)
     kept_name(target, name);
     if (mb_step_rename(target->now, name, false) != 0)
         return mb_fail(MB_STATUS_IO, NULL, "cannot keep '%s' as '%s': %s%s", target->path, name,
-                       strerror(errno),
-                       errno == EEXIST ? "; go on with that one, or remove it" : "");
+                       strerror(errno), errno == EEXIST ? "; resume that file, or remove it" : "");
     delist(target);
     strcpy(target->now, name);
     target->state = MB_TARGET_KEPT;
@@ -345,8 +341,8 @@ static mb_status check_part(const mb_target *target, int64_t bytes)
         return mb_fail(MB_STATUS_IO, NULL, "cannot find '%s' again: %s", target->now,
                        strerror(errno));
     if (facts.st_dev != named.st_dev || facts.st_ino != named.st_ino)
-        return mb_fail(MB_STATUS_IO, NULL, "'%s' has been replaced by another file meanwhile",
-                       target->now);
+        return mb_fail(MB_STATUS_IO, NULL,
+                       "'%s' was replaced by another file while it was being written", target->now);
     if (bytes >= 0 && named.st_size != bytes)
         return mb_fail_bytes(MB_STATUS_IO, (uint64_t)bytes, (uint64_t)named.st_size,
                              "only %lld of %lld bytes of '%s' are in the file",
@@ -377,16 +373,18 @@ static mb_status rename_part(mb_target *target, bool hold)
         return MB_STATUS_OK;
     const int cause = errno;
     if (cause == EEXIST)
-        return mb_fail(MB_STATUS_IO, "overwrite",
-                       "'%s' has come into being meanwhile; it was left as it is", target->path);
-    return mb_fail(MB_STATUS_IO, NULL, "cannot give '%s' its name: %s", target->path,
+        return mb_fail(
+            MB_STATUS_IO, "overwrite",
+            "'%s' was created by another process while this one ran; it was not replaced",
+            target->path);
+    return mb_fail(MB_STATUS_IO, NULL, "cannot rename the finished file to '%s': %s", target->path,
                    strerror(cause));
 }
 
 mb_status mb_target_name(mb_target *target, int64_t bytes, bool sync, const char **held)
 {
     char buffer[PATH_MAX];
-    if (held != NULL)
+    if (held)
         *held = NULL;
     if (target->state != MB_TARGET_PART && target->state != MB_TARGET_KEPT)
         return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' is not being written", target->path);
@@ -396,7 +394,7 @@ mb_status mb_target_name(mb_target *target, int64_t bytes, bool sync, const char
                                mb_fail(MB_STATUS_IO, NULL, "cannot write '%s' to the disk: %s",
                                        target->path, strerror(errno)));
     MB_TRY(mb_target_latch(target, check_part(target, bytes)));
-    MB_TRY(rename_part(target, held != NULL));
+    MB_TRY(rename_part(target, held));
     if (!target->holds)
         delist(target);
     target->state = MB_TARGET_NAMED;
@@ -418,7 +416,7 @@ void mb_target_discard(mb_target *target)
     struct stat facts, named;
     const bool unnamed = target->state == MB_TARGET_PART || target->state == MB_TARGET_KEPT;
     if (unnamed && target->owner == getpid()) { /* a forked child leaves its parent's alone */
-        if (target->folder != NULL)
+        if (target->folder)
             mb_remove_slices(target->folder);
         if (fstat(target->fd, &facts) == 0 && lstat(target->now, &named) == 0 &&
             facts.st_dev == named.st_dev && facts.st_ino == named.st_ino)
@@ -438,7 +436,7 @@ void mb_target_discard(mb_target *target)
 
 void mb_target_destroy(mb_target *target)
 {
-    if (target == NULL)
+    if (!target)
         return;
     if (target->state != MB_TARGET_KEPT)
         mb_target_discard(target);

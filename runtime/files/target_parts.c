@@ -35,7 +35,7 @@ const char *mb_folder_of(const char *path, char *buffer)
 const char *mb_base_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
+    return slash ? slash + 1 : path;
 }
 
 void mb_random_id(char id[9])
@@ -94,7 +94,7 @@ void mb_part_name(const char *path, const char *id, char *buffer, size_t bytes)
 static int stem_length(const char *path)
 {
     const char *base = mb_base_of(path), *dot = strrchr(base, '.');
-    return (int)(dot != NULL ? dot - path : (ptrdiff_t)strlen(path));
+    return (int)(dot ? dot - path : (ptrdiff_t)strlen(path));
 }
 
 void mb_slices_name(const char *path, const char *id, char *buffer, size_t bytes)
@@ -119,7 +119,7 @@ static bool parse_part(const char *text, const char *after, long *pid, char of_h
     if (strncmp(text, MARK, sizeof MARK - 1) != 0)
         return false;
     const char *number = text + sizeof MARK - 1, *at = digits(number, false, 1);
-    if (at == NULL || *at != '-' || digits(at + 1, true, 8) != at + 9 || at[9] != '-' ||
+    if (!at || *at != '-' || digits(at + 1, true, 8) != at + 9 || at[9] != '-' ||
         digits(at + 10, true, 8) != at + 18 || strcmp(at + 18, after) != 0)
         return false;
     *pid = strtol(number, NULL, 10);
@@ -137,9 +137,8 @@ static bool is_slices(const char *name)
     if (strncmp(name, MARK, sizeof MARK - 1) != 0)
         return false;
     const char *at = digits(name + sizeof MARK - 1, false, 1);
-    at = at != NULL && *at == '-' ? digits(at + 1, false, 1) : NULL;
-    return at != NULL && strncmp(at, ".h5", 3) == 0 &&
-           (at[3] == '\0' || strncmp(at + 3, ".part-", 6) == 0);
+    at = at && *at == '-' ? digits(at + 1, false, 1) : NULL;
+    return at && strncmp(at, ".h5", 3) == 0 && (at[3] == '\0' || strncmp(at + 3, ".part-", 6) == 0);
 }
 
 /* Are there only slices in the folder? */
@@ -147,9 +146,9 @@ static bool only_slices(const char *folder)
 {
     bool only = true;
     DIR *list = opendir(folder);
-    if (list == NULL)
+    if (!list)
         return false;
-    for (struct dirent *entry = readdir(list); entry != NULL; entry = readdir(list))
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list))
         only = only && (is_slices(entry->d_name) || strcmp(entry->d_name, ".") == 0 ||
                         strcmp(entry->d_name, "..") == 0);
     closedir(list);
@@ -167,9 +166,9 @@ void mb_remove_slices(const char *folder)
 {
     char name[PATH_MAX];
     DIR *list = is_folder(folder) ? opendir(folder) : NULL;
-    if (list == NULL)
+    if (!list)
         return;
-    for (struct dirent *entry = readdir(list); entry != NULL; entry = readdir(list)) {
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
         if (is_slices(entry->d_name) &&
             (size_t)snprintf(name, sizeof name, "%s/%s", folder, entry->d_name) < sizeof name)
             mb_step_unlink(name);
@@ -227,7 +226,7 @@ static bool is_zombie(long pid)
         close(fd);
     text[count > 0 ? count : 0] = '\0';
     const char *after = strrchr(text, ')'); /* the name comes first, in parentheses */
-    return after != NULL && (strncmp(after, ") Z", 3) == 0 || strncmp(after, ") X", 3) == 0);
+    return after && (strncmp(after, ") Z", 3) == 0 || strncmp(after, ") X", 3) == 0);
 }
 
 static bool owner_is_dead(long pid, const char *of_host, const char *id)
@@ -263,9 +262,9 @@ static void remove_dead_part(const leftovers *l, const char *part, const char *i
         return;
     mb_slices_name(l->path, id, folder, sizeof folder);
     const bool has_folder = is_folder(folder);
-    if (has_folder && l->current != NULL && strcmp(mb_base_of(folder), l->current) != 0)
+    if (has_folder && l->current && strcmp(mb_base_of(folder), l->current) != 0)
         mb_remove_slices(folder);
-    if (!has_folder || l->current != NULL)
+    if (!has_folder || l->current)
         mb_step_unlink(part);
     close(fd);
 }
@@ -286,16 +285,16 @@ void mb_target_scavenge(const char *path, const char *current)
     if (strlen(path) >= PATH_MAX - PART_EXTRA)
         return;
     DIR *list = opendir(mb_folder_of(path, buffer));
-    if (list == NULL)
+    if (!list)
         return;
-    for (struct dirent *entry = readdir(list); entry != NULL; entry = readdir(list)) {
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
         const char *rest = rest_of(&l, entry->d_name, &is_slices_folder);
-        if (rest == NULL || !parse_part(rest, "", &pid, of_host, id) ||
-            !owner_is_dead(pid, of_host, id) || !beside(path, entry->d_name, name))
+        if (!rest || !parse_part(rest, "", &pid, of_host, id) || !owner_is_dead(pid, of_host, id) ||
+            !beside(path, entry->d_name, name))
             continue;
         if (!is_slices_folder)
             remove_dead_part(&l, name, id);
-        else if (current != NULL)
+        else if (current)
             mb_remove_slices(name);
     }
     closedir(list);
@@ -308,11 +307,11 @@ bool mb_target_dead_swap(const char *path, char *name)
     bool found = false, is_slices_folder;
     long pid;
     DIR *list = strlen(path) < PATH_MAX - PART_EXTRA ? opendir(mb_folder_of(path, buffer)) : NULL;
-    if (list == NULL)
+    if (!list)
         return false;
-    for (struct dirent *entry = readdir(list); entry != NULL && !found; entry = readdir(list)) {
+    for (struct dirent *entry = readdir(list); entry && !found; entry = readdir(list)) {
         const char *rest = rest_of(&l, entry->d_name, &is_slices_folder);
-        if (rest == NULL || is_slices_folder || !parse_part(rest, ".swap", &pid, of_host, id) ||
+        if (!rest || is_slices_folder || !parse_part(rest, ".swap", &pid, of_host, id) ||
             !owner_is_dead(pid, of_host, id) || !beside(path, entry->d_name, name))
             continue;
         const int fd = take(name);

@@ -187,10 +187,10 @@ uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, size_t element)
     return mb_bytes_add(mb_bytes_add(packed, decoded), row);
 }
 
-static mb_status cut_short(const mb_rawfile *file, int64_t segment)
+static mb_status incomplete(const mb_rawfile *file, int64_t segment)
 {
     return mb_fail(MB_STATUS_IO, NULL,
-                   "'%s' is cut short or damaged: segment %lld of a page cannot be read whole",
+                   "'%s' is truncated or damaged: strip or tile %lld of a page is incomplete",
                    mb_rawfile_path(file), (long long)segment + 1);
 }
 
@@ -227,10 +227,10 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
     if (first_row >= end_row || first >= end)
         return MB_STATUS_OK;
     if (offset > mb_rawfile_bytes(file) || bytes > mb_rawfile_bytes(file) - offset)
-        return cut_short(file, number);
+        return incomplete(file, number);
     if (is_plain(page)) {
         if (bytes < (uint64_t)((end_row - top) * row_bytes))
-            return cut_short(file, number);
+            return incomplete(file, number);
     } else {
         uint64_t packed, decoded, spare;
         parts_of(page, (size_t)element, &packed, &decoded, &spare);
@@ -247,7 +247,7 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
         else
             got = inflate_bytes(scratch, bytes, out, want);
         if (got < (size_t)((end_row - top) * row_bytes))
-            return cut_short(file, number);
+            return incomplete(file, number);
         if (page->swap && page->predictor != 3)
             mb_swap_bytes(out, got / (size_t)element, (size_t)element);
         for (int64_t y = 0; y < end_row - top; y++) {
@@ -263,7 +263,7 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
         char *to = (char *)array->data +
                    ((y - w->row) * array->strides[0] + (first - w->column)) * element;
         const uint64_t from = (uint64_t)((y - top) * row_bytes + (first - left) * element);
-        if (source != NULL) {
+        if (source) {
             memcpy(to, source + from, (size_t)((end - first) * element));
             continue;
         }
@@ -284,28 +284,29 @@ static mb_status check(const mb_tiff_page *page, const window *w, const mb_array
         decodable = decodable || known[i] == page->compression;
     if (!decodable || page->predictor < 1 || page->predictor > 3)
         return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
-                       "TIFF compression %lld with predictor %lld is not read",
+                       "TIFF compression %lld with predictor %lld is not supported",
                        (long long)page->compression, (long long)page->predictor);
     if (page->rows < 1 || page->columns < 1 || page->segment_rows < 1 ||
         page->segment_columns < 1 || page->rows > INT32_MAX || page->columns > INT32_MAX ||
         page->segment_rows > INT32_MAX || page->segment_columns > INT32_MAX)
-        return mb_fail(MB_STATUS_IO, NULL, "a page or segment of the TIFF has impossible extents");
+        return mb_fail(MB_STATUS_IO, NULL,
+                       "a page, strip or tile of the TIFF file has an invalid size");
     if (page->count < (page->rows + page->segment_rows - 1) / page->segment_rows *
                           ((page->columns + page->segment_columns - 1) / page->segment_columns))
-        return mb_fail(MB_STATUS_IO, NULL, "the TIFF page has fewer segments than its size needs");
+        return mb_fail(MB_STATUS_IO, NULL,
+                       "the TIFF page has fewer strips or tiles than its size needs");
     if (strcmp(array->device->backend->name, "host") != 0 || array->shape.rank != 2 ||
         (array->shape.dims[1] > 1 && array->strides[1] != 1))
         return mb_fail(MB_STATUS_SHAPE, NULL,
-                       "a page is read into a (row, column) host array with dense rows");
+                       "a page is read into a host array (row, column) with contiguous rows");
     if (w->row < 0 || w->column < 0 || w->row > page->rows - w->rows ||
         w->column > page->columns - w->columns)
         return mb_fail(MB_STATUS_SHAPE, NULL, "the window lies outside the page of %lld x %lld",
                        (long long)page->rows, (long long)page->columns);
-    if (each > 0 &&
-        (scratch == NULL || !mb_array_contiguous(scratch) || mb_array_bytes(scratch) < each ||
-         strcmp(scratch->device->backend->name, "host") != 0))
+    if (each > 0 && (!scratch || !mb_array_contiguous(scratch) || mb_array_bytes(scratch) < each ||
+                     strcmp(scratch->device->backend->name, "host") != 0))
         return mb_fail(MB_STATUS_ARGUMENT, "scratch",
-                       "scratch must have %llu bytes on the host to decode this page",
+                       "scratch must be a host array of at least %llu bytes",
                        (unsigned long long)each);
     return MB_STATUS_OK;
 }

@@ -12,6 +12,7 @@
 ** a time; they stay with it as long as it has pieces.
 */
 #include "stream/carrier_internal.h"
+#include "files/h5/data/h5dataset.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -26,7 +26,7 @@
 #ifndef MB_STREAM_CARRIER_H
 #define MB_STREAM_CARRIER_H
 
-#include "files/h5/h5file.h"
+#include "files/h5/library/h5types.h"
 
 typedef struct mb_carrier mb_carrier;
 

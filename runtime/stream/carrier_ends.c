@@ -3,6 +3,10 @@
 ** (around libhdf5, through our decoders, or through libhdf5), and host memory.
 */
 #include "stream/carrier_internal.h"
+#include "files/h5/data/h5slab.h"
+#include "files/h5/data/h5raw.h"
+#include "files/h5/data/h5packed.h"
+#include "files/h5/data/h5dataset.h"
 #include <string.h>
 
 uint64_t mb_carrier_rows(const transfer *t, uint64_t line, uint64_t lines, unsigned char **host,

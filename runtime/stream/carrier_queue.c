@@ -3,6 +3,10 @@
 ** go.
 */
 #include "stream/carrier_internal.h"
+#include "files/h5/data/h5slab.h"
+#include "files/h5/data/h5raw.h"
+#include "files/h5/data/h5packed.h"
+#include "files/h5/data/h5dataset.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 */
 #define _GNU_SOURCE
 #include "stream/carrier_internal.h"
+#include "files/h5/data/h5raw.h"
 #include <signal.h>
 #include <string.h>
 

@@ -142,6 +142,7 @@ describe("views", function()
         assert.matches("step", (helper.failure(a.view, a, { 1, 2, 0 })))
         assert.matches("4 ranges", (helper.failure(a.view, a, 1, 1, 1, 1)))
         assert.matches("mb.all", (helper.failure(a.view, a, "x")))
+        assert.matches("outside axis 3", (helper.failure(a.item, a, 1, 1, 5)))
     end)
 
     it("come from integer indices", function()

@@ -87,9 +87,9 @@ describe("image files", function()
     end)
 
     it("say what is wrong with them", function()
-        assert.matches("no TIFF",
+        assert.matches("not a TIFF",
             (helper.failure(mb.tiff.read, write("x.tif", "nothing of the kind"))))
-        assert.matches("no .npy",
+        assert.matches("not an .npy",
             (helper.failure(mb.npy.read, write("x.npy", "nothing of the kind"))))
         assert.matches("No such file", (helper.failure(mb.npy.read, path "absent.npy")))
         assert.matches("images are", (helper.failure(mb.images.read, path "x.jpg")))
@@ -97,12 +97,12 @@ describe("image files", function()
         mb.npy.write(path "cut.npy", volume)
         local file <close> = assert(io.open(path "cut.npy", "rb"))
         local bytes = file:read("a")
-        assert.matches("are expected",
+        assert.matches("truncated or too long",
             (helper.failure(mb.npy.read, write("cut.npy", bytes:sub(1, -5)))))
         mb.tiff.write(path "cut.tif", volume)
         local whole <close> = assert(io.open(path "cut.tif", "rb"))
         local all = whole:read("a")
-        assert.matches("cut short",
+        assert.matches("truncated",
             (helper.failure(mb.tiff.read, write("cut.tif", all:sub(1, -5)))))
     end)
 end)

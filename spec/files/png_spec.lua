@@ -124,7 +124,7 @@ print(*numpy.array(Image.open("%s")).ravel().tolist())']==]):format(python, path
         for _, refused in ipairs {
             { mb.picture.write_png, a }, { mb.view.save, a }, { mb.view.projections, cube },
         } do
-            assert.matches("exists already", (helper.failure(refused[1], path, refused[2])))
+            assert.matches("already exists", (helper.failure(refused[1], path, refused[2])))
             assert.equal("old", files.read(path))
         end
         mb.picture.write_png(path, a, { overwrite = true })
@@ -163,7 +163,7 @@ print(*numpy.array(Image.open("%s")).ravel().tolist())']==]):format(python, path
         bad("bits", mb.view.save, path, plain, { bits = 12 })
         bad("{low, high}", mb.view.save, path, plain, { range = { 2, 1 } })
         bad("percentiles", mb.view.save, path, plain, { percentile = { 0, 1 } })
-        bad("0 ... 100", mb.view.save, path, plain, { percentiles = { 0, 101 } })
+        bad("from 0 to 100", mb.view.save, path, plain, { percentiles = { 0, 101 } })
         assert.same({}, files.list(folder))
     end)
 end)

@@ -131,7 +131,7 @@ describe("volumes", function()
         mb.npy.write(path "cut.npy", array)
         local volume <close> = mb.npy.open(path "cut.npy")
         assert(os.execute(("truncate -s 300 '%s'"):format(path "cut.npy")))
-        assert.matches("cut short",
+        assert.matches("truncated",
             (helper.failure(volume.read, volume, { 3, 0, 0 }, { 1, 5, 6 }, mb.device "host")))
     end)
 
@@ -183,11 +183,11 @@ describe("core.rawfile", function()
         files.write(path "raw", "12345678")
         local file <close> = core.rawfile.open(path "raw")
         local block <close> = mb.empty({ 4 }, { dtype = "f32" })
-        assert.matches("cut short", (helper.failure(file.read, file, block, 0, { 4 })))
-        assert.matches("one number of bytes per axis",
+        assert.matches("truncated", (helper.failure(file.read, file, block, 0, { 4 })))
+        assert.matches("one number of bytes for each axis",
             (helper.failure(file.read, file, block, 0, { 4, 4 })))
         assert.matches("for reading", (helper.failure(file.write, file, block, 0, { 4 })))
-        assert.matches("cut short", (helper.failure(file.get, file, 7, 2)))
+        assert.matches("truncated", (helper.failure(file.get, file, 7, 2)))
         assert.matches("No such file", (helper.failure(core.rawfile.open, path "none")))
         assert.matches("not an ordinary file", (helper.failure(core.rawfile.open, folder)))
         file:close()

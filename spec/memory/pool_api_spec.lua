@@ -617,7 +617,7 @@ describe("the pool's trace", function()
         assert.equal(2, select(2, chrome:gsub('"ph":"e"', "")))
         assert.equal(6, select(2, chrome:gsub('"ph":"C"', "")))
         local name = os.tmpname()
-        assert.matches("exists already", (helper.failure(mb.pool.trace,
+        assert.matches("already exists", (helper.failure(mb.pool.trace,
             {device = d, format = "chrome", file = name})))
         assert.equal(6, mb.pool.trace {device = d, format = "chrome", file = name,
             overwrite = true})

@@ -83,7 +83,7 @@ describe("outputs", function()
             end
         end
         for _, name in ipairs { "out.tif", "out.npy", "out.zarr", "out.png" } do
-            assert.matches("no name for an HDF5 file; give one that ends in .h5",
+            assert.matches("not a name for an HDF5 file; give one that ends in .h5",
                 (helper.failure(mb.h5.create, path(name))))
         end
         assert.same(before, files.list(folder))
@@ -96,18 +96,18 @@ describe("outputs", function()
             files.write(path(name), "old")
         end
         local scan = ("%s -o %s -d host -q --center 7.5"):format(path "scan.h5", path "v.h5")
-        refuses(1, "p.png exists already; .*%-%-overwrite", "reconstruct.lua %s --preview %s",
+        refuses(1, "p.png already exists; .*%-%-overwrite", "reconstruct.lua %s --preview %s",
             scan, path "p.png")
-        refuses(1, "p.png exists already; .*%-%-overwrite",
+        refuses(1, "p.png already exists; .*%-%-overwrite",
             "convolve.lua -n 4,8,8 -d host --png %s", path "p.png")
-        refuses(1, "q.png exists already; .*%-%-overwrite",
+        refuses(1, "q.png already exists; .*%-%-overwrite",
             "convolve.lua -n 4,8,8 -d host --png-image %s", path "q.png")
-        refuses(1, "p.png exists already; .*%-%-overwrite",
+        refuses(1, "p.png already exists; .*%-%-overwrite",
             "deconvolve.lua %s %s -d host -o %s --preview %s", path "image.npy",
             path "image.npy", path "d.npy", path "p.png")
         local cube <close> = mb.zeros { 2, 3, 4 }
         for _, name in ipairs { "there.npy", "there.tif", "there.h5" } do
-            assert.matches("exists already: .*overwrite = true",
+            assert.matches("already exists: .*overwrite = true",
                 (helper.failure(mb.images.write, path(name), cube)))
             assert.equal("old", files.read(path(name)))
             mb.images.write(path(name), cube, { overwrite = true })
@@ -138,7 +138,7 @@ describe("outputs", function()
         end
         assert.matches("symbolic link to nothing", (helper.failure(mb.result.create, path "L.h5",
             { shape = { 1, 1, 1 } })))
-        refuses(1, "x:/y.h5 exists already", "reconstruct.lua %s -o %s", path "scan.h5",
+        refuses(1, "x:/y.h5 already exists", "reconstruct.lua %s -o %s", path "scan.h5",
             path "x:/y.h5")
         refuses(1, "no:/y.h5 cannot be written: folder .*No such file", "reconstruct.lua %s -o %s",
             path "scan.h5", path "no:/y.h5")

@@ -352,8 +352,7 @@ describe("scripts", function()
         assert.matches("have no unit, .*: give %-%-angle%-unit %('deg' or 'rad'%)", text)
         text = must("reconstruct.lua",
             ("%s --plan --device host -c 3.5 --angle-unit deg"):format(path("two.h5")))
-        assert.matches("the file has 2 scans %(/first, /second%); /first was taken; choose by "
-            .. "%-%-entry", text)
+        assert.matches("the file has 2 scans %(/first, /second%); /first is used; %-%-entry selects", text)
         for _, option in ipairs {"--entry second", "--data-path /second/det/data"} do
             text = must("reconstruct.lua",
                 ("%s --plan --device host -c 3.5 %s"):format(path("two.h5"), option))
@@ -768,15 +767,14 @@ describe("scripts", function()
                 ["/exchange/theta"] = theta(6)})
             local arguments = ("%s -o %s --center 3.5 --device host"):format(path("noflats.h5"),
                 path("out.h5"))
-            local wanted = "no flats, and counts %(u16%) mean nothing without them: give them by "
-                .. "%-%-flats%-path.*%-%-no%-log"
+            local wanted = "no flats, and counts %(u16%) cannot be normalized without them: name them with %-%-flats%-path.*%-%-no%-log"
             refuses(arguments, wanted)
             refuses(arguments .. " --plan", wanted)
             write_frames("large.h5", {["/exchange/data"] = {value = mb.full({6, 2, 8}, 1000)},
                 ["/exchange/theta"] = theta(6)})
             arguments = ("%s -o %s --center 3.5 --device host"):format(path("large.h5"),
                 path("out.h5"))
-            refuses(arguments, "values from 1000 to 1000 are no transmission")
+            refuses(arguments, "values from 1000 to 1000 are not a transmission")
             assert.matches("the frames must be transmission, from 0 to 1.5",
                 must("reconstruct.lua", arguments .. " --plan"))
             must("reconstruct.lua", arguments .. " --no-log -q")
@@ -798,7 +796,7 @@ describe("scripts", function()
                 made:finish()
             end
             refuses(path("nokey.h5") .. " -o " .. path("out.h5"),
-                "name them by %-%-image%-key%-path")
+                "or %-%-image%-key%-path")
         end)
 
         it("but take transmission without flats, and say so", function()
@@ -807,7 +805,7 @@ describe("scripts", function()
             local text = must("reconstruct.lua",
                 ("%s -o %s --center 3.5 --device host"):format(path("through.h5"),
                 path("through-volume.h5")))
-            assert.matches("warning: no flats; values from 0.4%d* to 1.0%d* are taken for "
+            assert.matches("warning: no flats; values from 0.4%d* to 1.0%d* are read as "
                 .. "transmission", text)
             local file <close> = assert(mb.h5.open(path("through-volume.h5")))
             assert.equal("transmission", file:value("/entry/reconstruction/parameters/values"))
@@ -827,7 +825,7 @@ describe("scripts", function()
                 return mb.full({6, 2, 8}, value, {dtype = dtype or "f32"})
             end
             refuses(scan_of("nan.h5", full(0 / 0), 1000),
-                "none of the values that were looked at is finite")
+                "none of the %d+ values that were checked")
             refuses(scan_of("zero.h5", full(0, "u16"), 1000),
                 "all 96 values had a transmission of zero or less")
             refuses(scan_of("dead.h5", full(500, "u16"), 100),

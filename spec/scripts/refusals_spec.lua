@@ -114,9 +114,9 @@ describe("recipes refuse", function()
     end)
 
     it("to replace a file without being told, or with a picture", function()
-        refuses(1, "exists already; .*%-%-overwrite", "convolve.lua", "-n 4,8,8 -d host -o %s",
+        refuses(1, "already exists; .*%-%-overwrite", "convolve.lua", "-n 4,8,8 -d host -o %s",
             path "image.npy")
-        refuses(1, "exists already; .*%-%-overwrite", "simulate.lua", "%s -d host", path "scan.h5")
+        refuses(1, "already exists; .*%-%-overwrite", "simulate.lua", "%s -d host", path "scan.h5")
         refuses(2, "must end in .png", "reconstruct.lua", "%s -o %s -d host --preview %s",
             path "scan.h5", path "v.h5", path "scan.h5")
         refuses(1, "no/p.png cannot be written: folder .*No such file", "reconstruct.lua",

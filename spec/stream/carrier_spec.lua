@@ -274,7 +274,7 @@ helper.each_device(function(device, test)
             part:seek("end", -100) -- the last row of the last frame
             part:write("damage")
             part:close()
-            assert.matches("not what was written", (helper.failure(file.finish, file)))
+            assert.matches("differ from what was written", (helper.failure(file.finish, file)))
             assert.same({}, files.list(folder))
         end)
 

@@ -45,7 +45,7 @@ describe("angles of a scan", function()
 
     it("in radians over many turns pass when their unit is named", function()
         local values = even(1000, 0, 0.05)
-        assert.matches("or 'rad' if they are what they say", refused(values, "rad"))
+        assert.matches("or 'rad' if they are radians", refused(values, "rad"))
         local found = look(values, "rad", true)
         for i, angle in ipairs(found.angles) do
             assert.is_true(angle >= 0 and angle < 2 * math.pi)
@@ -98,18 +98,18 @@ describe("angles of a scan", function()
     end)
 
     it("with both ends of a turn, repeats or a gap are warned of, in one line each", function()
-        assert.same({"the views at 0 and 360 degrees are the same, and count twice"},
+        assert.same({"the views at 0 and 360 degrees are the same view, which counts twice"},
             look(even(361, 0, 1)).warnings)
         local values = even(180, 0, 1)
         values[90] = 30
-        assert.same({"1 of 180 angles are there more than once"}, look(values).warnings)
+        assert.same({"1 of 180 angles occur more than once"}, look(values).warnings)
         values = {}
         for i = 0, 11 do
             values[#values + 1], values[#values + 2] = 10 / 11 * i, 170 + 10 / 11 * i
         end
         local warnings = look(values).warnings
         assert.equal(1, #warnings)
-        assert.matches("no projection looks from 10 to 170 degrees %(modulo 180%), a gap of 160",
+        assert.matches("there is no projection between 10 and 170 degrees %(modulo 180%), a gap of 160",
             warnings[1])
     end)
 end)

@@ -140,7 +140,7 @@ describe("scan", function()
     -- Asserts that nothing is odd but the missing pixel size.
     local function check_unwarned(s)
         assert.same({ "no pixel size was found: the volume is attenuation per pixel, not per "
-            .. "metre; "
+            .. "meter; "
             .. "give the option pixel_size" }, s.warnings)
     end
 
@@ -482,7 +482,7 @@ describe("scan", function()
             assert.equal(1e-6, s.pixel_size)
         end
         for value, words in pairs { [0] = "is 0 and was not used", [-3] = "is -3",
-            abc = "is no number" } do
+            abc = "is not a number" } do
             data_exchange { [place] = { value = value, attributes = { units = "um" } } }
             local s <close> = opened()
             assert.is_nil(s.pixel_size)
@@ -490,7 +490,7 @@ describe("scan", function()
         end
         for _, wrong in ipairs { 1e308, 1e-320, 0, -1, 0 / 0, "1" } do
             data_exchange()
-            assert.is_truthy(refused({ pixel_size = wrong }):find("a length in metres, from", 1,
+            assert.is_truthy(refused({ pixel_size = wrong }):find("a length in meters, from", 1,
                 true))
         end
     end)
@@ -541,7 +541,8 @@ describe("scan", function()
             data_exchange { ["/exchange/theta"] = { value = angles(6, 30),
                 attributes = { units = units } } }
             local text = refused()
-            assert.is_truthy(text:find("units of '/exchange/theta' is " .. words, 1, true), text)
+            assert.is_truthy(text:find("units of '/exchange/theta' must be one text, not " .. words,
+                1, true), text)
         end
         data_exchange { ["/exchange/theta"] = { value = angles(6, 30),
             attributes = { units = ("x"):rep(60000) } } }
@@ -571,7 +572,7 @@ describe("scan", function()
         f:close()
         local s <close> = opened()
         assert.equal(3, s.chunk_rows)
-        assert.is_true(warned(s, "decodes the same bytes again"))
+        assert.is_true(warned(s, "decodes a whole chunk again"))
     end)
 
     it("that cannot be opened gives nil and an error", function()
@@ -581,7 +582,7 @@ describe("scan", function()
         data_exchange()
         local bytes = files.read(path)
         files.write(path, bytes:sub(1, #bytes // 2))
-        assert.is_truthy(refused():find("cut off"))
+        assert.is_truthy(refused():find("truncated"))
         local text = helper.failure(mb.scan.open, path, { angel_unit = "deg" })
         assert.is_truthy(text:find("angle_unit"), text)
         assert.is_truthy(helper.failure(mb.scan.open, 7):find("string"))

@@ -354,7 +354,7 @@ function cli.output(name, path, options)
             and "a folder"
             or "not an ordinary file"))
     elseif facts and not options.replace then
-        cli.stop(("%s %s exists already; choose another name, or --overwrite replaces it"):format(
+        cli.stop(("%s %s already exists; choose another name, or --overwrite replaces it"):format(
             name, path))
     end
     local ok, refused = pcall(core.target.check, file, true)

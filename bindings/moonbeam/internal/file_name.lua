@@ -39,7 +39,7 @@ end
 --- Raises where the name does not end in one of these extensions.
 function file_name.check(path, extensions, what, op)
     if type(path) ~= "string" then
-        fail("argument", op, "path", "a file name is a string, not a %s", type(path))
+        fail("argument", op, "path", "a file name must be a string, not a %s", type(path))
     end
     local problem = file_name.problem(path, extensions, what)
     if problem then
@@ -50,7 +50,8 @@ end
 --- Raises where an HDF5 file would have the name of another format.
 function file_name.check_hdf5(path, op)
     if type(path) == "string" and (path == "-" or FOREIGN[file_name.extension(path)]) then
-        fail("argument", op, "path", "'%s' is no name for an HDF5 file; give one that ends in .h5",
+        fail("argument", op, "path",
+            "'%s' is not a name for an HDF5 file; give one that ends in .h5",
             path)
     end
 end

@@ -44,8 +44,9 @@ native "array.is_array(value: any)"
 -- ---- arrays: methods ----
 
 --- A view of a part, in the same memory: one range for each axis, the whole axis if left out. A
--- range is an integer (drops its axis), mb.all, or {first, last [, step]}; negative numbers count
--- from the end.
+-- range is an integer (drops its axis), mb.all, or {first, last [, step]}, both included; negative
+-- numbers count from the end. {k, k - 1} has no elements; every other range that ends before it
+-- begins is an error.
 -- `a[i]` is a view of element i of axis 1.
 native "array:view(range: any, ...)"
 --- A view with the axes in another order.

@@ -49,13 +49,13 @@ local function check_tables(values, op, above, seen)
     above[values], above.depth, seen.count = true, above.depth + 1, seen.count + 1
     if above.depth > DEEPEST or seen.count > MOST_TABLES then
         fail("argument", op, nil,
-            "tables lie more than %d deep in each other, or there are more than %d", DEEPEST,
+            "tables are nested more than %d deep, or there are more than %d of them", DEEPEST,
             MOST_TABLES)
     end
     for name, value in pairs(values) do
         if type(value) == "table" and not is_list(value) and getmetatable(value) == nil then
             if above[value] then
-                fail("argument", op, nil, "the table '%s' lies in itself", tostring(name))
+                fail("argument", op, nil, "the table '%s' contains itself", tostring(name))
             end
             check_tables(value, op, above, seen)
         end
@@ -144,7 +144,8 @@ end
 
 -- `device`: the id of the one that computes, or nil for the default device.
 local function versions(device)
-    return { moonbeam = core.version, hdf5 = core.h5.version, lua = _VERSION, fft = (core.fft.library(device)) }
+    return { moonbeam = core.version, hdf5 = core.h5.version, lua = _VERSION,
+        fft = (core.fft.library(device)) }
 end
 
 local function iso_time(seconds)
@@ -241,20 +242,20 @@ local function check_options(options)
     local row = options.first_row
     if row ~= nil and (math.type(row) ~= "integer" or row < 1) then
         fail("argument", "result.create", "first_row",
-            "first_row is a row of the detector, 1 or more, not %s", tostring(row))
+            "first_row must be a row of the detector, 1 or more, not %s", tostring(row))
     end
     local pixel = options.pixel_size
     if pixel ~= nil and not (type(pixel) == "number" and pixel >= 1e-13 and pixel <= 1) then
         fail("argument", "result.create", "pixel_size",
-            "pixel_size is %s; it is a length in metres, from 1e-13 to 1", tostring(pixel))
+            "pixel_size must be a length in meters, from 1e-13 to 1, not %s", tostring(pixel))
     end
     local count = options.slices_per_file
     if count ~= nil and (math.type(count) ~= "integer" or count < 1) then
         fail("argument", "result.create", "slices_per_file",
-            "slices_per_file is a number of slices, at least 1")
+            "slices_per_file must be an integer, at least 1")
     elseif count and (options.chunks or options.deflate) then
         fail("argument", "result.create", "slices_per_file",
-            "a volume in several files (slices_per_file) has neither chunks nor compression")
+            "a volume in several files (slices_per_file) cannot have chunks or deflate")
     end
     if options.parameters ~= nil and type(options.parameters) ~= "table" then
         fail("argument", "result.create", "parameters", "parameters must be a table")
@@ -373,7 +374,7 @@ end
 local function take(self, array, z_first, op)
     local count = #array.shape == 2 and 1 or array.shape[1]
     if math.type(z_first) ~= "integer" or z_first < 1 or z_first + count - 1 > self.shape[1] then
-        fail("argument", op, "z_first", "slices %s ... %s do not lie within the volume's %d",
+        fail("argument", op, "z_first", "slices %s to %s are outside the volume, which has %d",
             tostring(z_first), math.type(z_first) and z_first + count - 1 or "?", self.shape[1])
     end
     return z_first, z_first + count - 1
@@ -392,7 +393,8 @@ end
 function methods:write(array, z_first)
     local first, last = take(self, array, z_first, "result:write")
     if self.parts then
-        local slices <close> = #array.shape == 2 and array:reshape(1, table.unpack(array.shape)) or array:view(core.array.all)
+        local slices <close> = #array.shape == 2 and array:reshape(1, table.unpack(array.shape))
+            or array:view(core.array.all)
         self.parts:write(slices, first, last)
     elseif not array.device.dry then
         self.volume:write(array, { first, last })
@@ -425,14 +427,14 @@ end
 function methods:scaling(scale, offset)
     for name, value in pairs { scale = scale, offset = offset } do
         if type(value) ~= "number" or value ~= value or math.abs(value) == math.huge then
-            fail("argument", "result:scaling", name, "%s is %s; give a finite number", name,
+            fail("argument", "result:scaling", name, "%s is %s; it must be a finite number", name,
                 tostring(value))
         end
     end
     local shift = offset / scale
     if shift ~= shift or math.abs(shift) == math.huge then
         fail("argument", "result:scaling", "scale",
-            "a scale of %g cannot be undone; give one that is larger", scale)
+            "a scale of %g is too small to be inverted; give a larger one", scale)
     end
     local attributes = { scale_factor = scale, add_offset = offset }
     for name, value in pairs(attributes) do
@@ -449,7 +451,7 @@ end
 -- `provenance` takes it.
 function methods:parameters(values)
     if type(values) ~= "table" then
-        fail("argument", "result:parameters", nil, "parameters takes a table")
+        fail("argument", "result:parameters", nil, "parameters must be a table")
     end
     check_tables(values, "result:parameters", { depth = 0 }, { count = 0 })
     write_table(self.file, "/entry/reconstruction/parameters", values)
@@ -459,7 +461,7 @@ end
 -- Predicted and measured peaks, times and counters go here, before finish().
 function methods:provenance(values)
     if type(values) ~= "table" then
-        fail("argument", "result:provenance", nil, "provenance takes a table")
+        fail("argument", "result:provenance", nil, "provenance must be a table")
     end
     check_tables(values, "result:provenance", { depth = 0 }, { count = 0 })
     write_table(self.file, "/entry/provenance", values)
@@ -473,7 +475,7 @@ function methods:finish()
             first = first + 1
         end
         fail("argument", "result:finish", nil,
-            "%d of %d slices were never written, the first of them %d", self.missing, self.shape[1],
+            "%d of %d slices were never written; the first is %d", self.missing, self.shape[1],
             first)
     end
     if core.dry.on() then

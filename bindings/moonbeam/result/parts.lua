@@ -78,7 +78,8 @@ function parts.create(file, options)
     local shape, count = options.shape, options.slices_per_file
     local self = setmetatable({ folder = file:make_folder(), list = {}, open = {}, opened = 0,
         most = math.max(1, ((core.system.file_limit() or 1024) - OTHERS) // DESCRIPTORS),
-        shape = shape, dtype = options.dtype or "f32", count = count, attributes = options.attributes }, metatable)
+        shape = shape, dtype = options.dtype or "f32", count = count,
+        attributes = options.attributes }, metatable)
     file:set_attribute("/", FOLDER, self.folder:match("[^/]*$"))
     local digits = math.max(4, #tostring(shape[1]))
     for first = 1, shape[1], count do
@@ -94,14 +95,16 @@ function methods:sources()
     local base = self.folder:match("[^/]*$")
     local list = {}
     for i, part in ipairs(self.list) do
-        list[i] = { file = base .. "/" .. part.name, path = DATASET, first = part.first, last = part.last }
+        list[i] = { file = base .. "/" .. part.name, path = DATASET, first = part.first,
+            last = part.last }
     end
     return list
 end
 
 local function open_part(self, part)
     part.file = core.h5.create(self.folder .. "/" .. part.name)
-    part.dataset = part.file:create_dataset(DATASET, { shape = { part.last - part.first + 1, self.shape[2], self.shape[3] },
+    part.dataset = part.file:create_dataset(DATASET,
+        { shape = { part.last - part.first + 1, self.shape[2], self.shape[3] },
         dtype = self.dtype, sparse = true, attributes = self.attributes })
     part.file:set_attribute("/", "first_slice", part.first)
     self.open[part] = true
@@ -148,9 +151,10 @@ function methods:write(array, z_first, z_last, carrier)
         local rows = { from - part.first + 1, to - part.first + 1 }
         if part.finished then
             fail("argument", "result:write", "z_first",
-                "slices %d ... %d are complete in '%s' already", part.first, part.last, part.name)
+                "slices %d to %d are already complete in '%s'", part.first, part.last, part.name)
         elseif not part.file then
-            if carrier and self.opened >= self.most then -- those that are under way have to be completed first
+            -- those that are under way have to be completed first
+            if carrier and self.opened >= self.most then
                 carrier:finish()
                 settle(self, carrier)
             end

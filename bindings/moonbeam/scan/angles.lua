@@ -8,8 +8,8 @@ local TURN = 2 * math.pi
 -- Degrees beyond which an angle has lost its precision, and nobody has turned so far.
 local MOST = 1e9
 
-local REMEDY = "mend the file, or give the option angles (the first and the last) and the option "
-    .. "angle_unit"
+local REMEDY = "correct the file, or give the option angles (the first and the last) "
+    .. "and the option angle_unit"
 
 local function number(value)
     return ("%.7g"):format(value)
@@ -61,7 +61,7 @@ local function check_magnitude(degrees, facts)
                 REMEDY)
         elseif math.abs(angle) > MOST then
             fail(facts.code, facts.op, "angles",
-                "angle %d is %g degrees, which is no place that a scan turns to: %s", i, angle,
+                "angle %d is %g degrees, which is beyond what a scan can reach: %s", i, angle,
                 REMEDY)
         end
     end
@@ -98,7 +98,8 @@ local function check_wild(degrees, list, facts)
     for i, angle in ipairs(degrees) do
         if angle < low - reach or angle > high + reach then
             fail(facts.code, facts.op, "angles",
-                "angle %d is %s degrees, far from the others (half of them lie from %s to %s): %s",
+                "angle %d is %s degrees, far from the others (half of them are between %s and "
+                .. "%s): %s",
                 i, number(angle), number(low), number(high), REMEDY)
         end
     end
@@ -121,7 +122,7 @@ local function check_unit(span, step, facts)
         local looks = near(radians, {180, 360}, 0.02)
             or near(radians + math.rad(step), {180, 360}, 0.02)
         if looks or step > 90 or not facts.given then
-            local other = facts.given and "" or ", or 'rad' if they are what they say"
+            local other = facts.given and "" or ", or 'rad' if they are radians"
             fail(facts.code, facts.op, "angle_unit", "the angles%s span %s rad, %.1f "
                 .. "turns: are they degrees? Give the option angle_unit ('deg'%s)", facts.where,
                 number(radians), radians / TURN, other)
@@ -129,7 +130,7 @@ local function check_unit(span, step, facts)
     elseif facts.unit == "deg" and not facts.given and step < 1
         and (near(span, {math.pi, TURN}, 0.01) or near(span + step, {math.pi, TURN}, 0.01)) then
         fail(facts.code, facts.op, "angle_unit", "the angles%s span %s degrees: are they "
-            .. "in radians? Give the option angle_unit ('rad', or 'deg' if they are what they say)",
+            .. "in radians? Give the option angle_unit ('rad', or 'deg' if they are degrees)",
             facts.where, number(span))
     end
 end
@@ -177,15 +178,17 @@ local function oddities(list, values, span, step)
         warnings[1] = ("the angles span %.3f degrees, neither 180 nor whole turns%s"):format(span,
             span < 10 and ": are they in radians?" or "")
     elseif from then
-        warnings[1] = ("no projection looks from %s to %s degrees (modulo 180), a gap of %s where "
-            .. "%s is usual"):format(number(from), number(to), number(to - from), number(usual))
+        warnings[1] = ("there is no projection between %s and %s degrees (modulo 180), a gap of "
+            .. "%s where the usual step is %s"):format(number(from), number(to), number(to - from),
+            number(usual))
     end
     if #values > 2 and math.abs(span - 360) < step / 4 then
-        warnings[#warnings + 1] = ("the views at %s and %s degrees are the same, and count twice")
+        warnings[#warnings + 1] = ("the views at %s and %s degrees are the same view, which "
+            .. "counts twice")
             :format(number(values[1]), number(values[#values]))
     end
     if #values < #list then
-        warnings[#warnings + 1] = ("%d of %d angles are there more than once"):format(
+        warnings[#warnings + 1] = ("%d of %d angles occur more than once"):format(
             #list - #values, #list)
     end
     return warnings

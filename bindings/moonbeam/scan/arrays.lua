@@ -19,14 +19,15 @@ local function check_frames(array, name, rows, cols)
     if not is_array(array) or array.released then
         fail("argument", "scan.of_arrays", name, "%s must be an array (frame, row, column)", name)
     elseif array.device.kind ~= "host" then
-        fail("argument", "scan.of_arrays", name, "%s are on %s; they must be on the host", name,
+        fail("argument", "scan.of_arrays", name, "%s must be on the host, not on %s", name,
             array.device.id)
     end
     local shape = array.shape
     if #shape ~= 3 or array.elements == 0 or rows and (shape[2] ~= rows or shape[3] ~= cols) then
-        fail("shape", "scan.of_arrays", name, "%s are %s; they must be (frame, row, column)%s",
-            name, table.concat(shape, " x "),
-            rows and (" of %d x %d pixels, as the projections"):format(rows, cols) or "")
+        fail("shape", "scan.of_arrays", name,
+            "%s have shape %s; they must be (frame, row, column)%s", name,
+                table.concat(shape, " x "),
+            rows and (" with %d x %d pixels, like the projections"):format(rows, cols) or "")
     end
 end
 
@@ -41,13 +42,14 @@ function scan_arrays.new(projections, angles, options)
     check_frames(projections, "projections")
     local n_angles, rows, cols = table.unpack(projections.shape)
     if type(angles) ~= "table" or #angles ~= n_angles then
-        fail("shape", "scan.of_arrays", "angles", "%s angles for %d projections",
+        fail("shape", "scan.of_arrays", "angles", "%s angles were given for %d projections",
             type(angles) == "table" and #angles or "no", n_angles)
     end
     arguments.angles(angles, "scan.of_arrays", "angles", n_angles)
     local found = examine(angles, { op = "scan.of_arrays", code = "argument", unit = "rad",
         given = true, where = "" })
-    local self = { frames = projections, arrays = { projections }, angles = angles, n_angles = n_angles, rows = rows, cols = cols,
+    local self = { frames = projections, arrays = { projections }, angles = angles,
+        n_angles = n_angles, rows = rows, cols = cols,
         dtype = projections.dtype, pixel_size = options.pixel_size, warnings = found.warnings,
             format = "arrays", n_flats = 0, n_darks = 0 }
     for _, name in ipairs { "flats", "darks" } do
@@ -92,8 +94,11 @@ end
 
 --- What there is, as text.
 function methods:describe()
-    return ("%-11s%d projections of %d rows x %d columns, %s, in memory\n%-11s%d flats, %d darks"):format("scan", self.n_angles,
-        self.rows, self.cols, self.dtype, "reference", self.n_flats, self.n_darks)
+
+    local text = "%-11s%d projections of %d rows x %d columns, %s, in memory\n"
+        .. "%-11s%d flats, %d darks"
+    return text:format("scan", self.n_angles, self.rows, self.cols, self.dtype, "reference",
+        self.n_flats, self.n_darks)
 end
 
 --- There is nothing to close: the arrays are the caller's.
@@ -103,7 +108,8 @@ end
 metatable.__close = methods.close
 
 function metatable:__tostring()
-    return ("scan of arrays (%d projections of %d x %d)"):format(self.n_angles, self.rows, self.cols)
+    return ("scan of arrays (%d projections of %d x %d)"):format(self.n_angles, self.rows,
+        self.cols)
 end
 
 return scan_arrays

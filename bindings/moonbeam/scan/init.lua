@@ -52,7 +52,7 @@ local function units_of(file, path)
     if units == nil then
         return nil
     elseif type(units) ~= "string" then
-        fail("io", "scan.open", nil, "the attribute units of '%s' is %s; it must be one text", path,
+        fail("io", "scan.open", nil, "the attribute units of '%s' must be one text, not %s", path,
             type(units) == "table" and ("a list of %d"):format(#units) or "the number " .. units)
     end
     units = units:match("^%s*(.-)%s*$"):lower()
@@ -104,7 +104,8 @@ end
 local function check_unit(unit, name)
     local known = angle_units[tostring(unit):lower()]
     if not known then
-        fail("argument", "scan.open", name, "%s is 'deg' or 'rad', not '%s'", name, tostring(unit))
+        fail("argument", "scan.open", name, "%s must be 'deg' or 'rad', not '%s'", name,
+            tostring(unit))
     end
     return known
 end
@@ -172,14 +173,15 @@ end
 -- Angles of the file, one for each projection, and their unit.
 local function stored_angles(s, layout, options)
     if not layout.angles then
-        fail("argument", "scan.open", "angles", "'%s' has no angles%s: give the option angles (the "
-            .. "first and the last) with the option angle_unit, or the option angles = PATH",
+        fail("argument", "scan.open", "angles",
+            "'%s' has no angles%s: give the option angles (the first and the last) "
+            .. "and the option angle_unit, or the option angles = PATH",
             s.path, layout.angles_hint)
     end
     local file, path = locate(s, layout.angles)
     if not file:exists(path) then
         fail("io", "scan.open", "angles",
-            "there is no '%s' in '%s': name the angles by the option angles = PATH", path,
+            "there is no '%s' in '%s': name the angles with the option angles = PATH", path,
             file.path)
     end
     local all = numbers_of(file, path, s.n_frames)
@@ -218,7 +220,7 @@ local function stored_angles(s, layout, options)
         s.angle_note = "no unit stored; Data Exchange defines degrees"
     else
         fail("argument", "scan.open", "angle_unit", "the angles '%s' in '%s' have no unit, and "
-            .. "guessing is how volumes go wrong: give the option angle_unit ('deg' or 'rad')",
+            .. "a unit is never guessed: give the option angle_unit ('deg' or 'rad')",
             path, file.path)
     end
     return values, unit
@@ -299,7 +301,7 @@ local function sort_frames(s, layout)
         end
     end
     if ignored > 0 then
-        s:warn(("%d frames are marked invalid (image key not 0, 1 or 2) and left out"):format(
+        s:warn(("%d frames are marked invalid (image key not 0, 1 or 2) and are left out"):format(
             ignored))
     end
     if #projections == 0 then
@@ -351,7 +353,7 @@ local function path_in(file, options, what, usual)
     if #found ~= 1 then
         local list = #found > 0 and " (" .. table.concat(found, ", ") .. ")" or ""
         fail("argument", "scan.open", what,
-            "'%s' has %d datasets of frames%s: name the right one by the option %s", file.path,
+            "'%s' has %d datasets of frames%s: name the right one with the option %s", file.path,
             #found, list, what)
     end
     return found[1]
@@ -399,24 +401,25 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Pixel size
 
--- Metres between which every pixel lies.
+-- Meters between which every pixel lies.
 local LEAST_PIXEL, MOST_PIXEL = 1e-13, 1
 
--- The pixel size at a place of the file: metres, or nil and why it was not used.
+-- The pixel size at a place of the file: meters, or nil and why it was not used.
 local function stored_pixel_size(s, place)
     local value, unit = number_at(s.file, place.path), units_of(s.file, place.path)
     if not value or value ~= value or value <= 0 then
-        return nil, value and ("is %g"):format(value) or "is no number"
+        return nil, value and ("is %g"):format(value) or "is not a number"
     elseif not unit or not lengths[unit] then
         return nil, unit and ("has the unknown unit '%s'"):format(shown(unit)) or "has no unit"
     end
-    local metres = value * lengths[unit]
-    if metres < LEAST_PIXEL or metres > MOST_PIXEL then
+    local meters = value * lengths[unit]
+    if meters < LEAST_PIXEL or meters > MOST_PIXEL then
         fail("io", "scan.open", "pixel_size",
-            "the pixel size '%s' is %g %s, which no detector has: give the option pixel_size",
+            "the pixel size '%s' is %g %s, which no detector has: give the option pixel_size "
+            .. "(in meters)",
             place.path, value, unit)
     end
-    return metres
+    return meters
 end
 
 local function find_pixel_size(s, layout, options)
@@ -424,7 +427,7 @@ local function find_pixel_size(s, layout, options)
     if given then
         if type(given) ~= "number" or not (given >= LEAST_PIXEL and given <= MOST_PIXEL) then
             fail("argument", "scan.open", "pixel_size",
-                "pixel_size is %s; it is a length in metres, from %g to %g", tostring(given),
+                "pixel_size is %s; it must be a length in meters, from %g to %g", tostring(given),
                 LEAST_PIXEL, MOST_PIXEL)
         end
         return given
@@ -433,12 +436,12 @@ local function find_pixel_size(s, layout, options)
     for _, place in ipairs(layout.pixel_sizes) do
         if s.file:exists(place.path) then
             found = true
-            local metres, problem = stored_pixel_size(s, place)
-            if metres then
+            local meters, problem = stored_pixel_size(s, place)
+            if meters then
                 if place.note then
                     s:warn(place.note)
                 end
-                return metres
+                return meters
             end
             s:warn(("the pixel size '%s' %s and was not used: give the option pixel_size"):format(
                 place.path, problem))
@@ -446,8 +449,8 @@ local function find_pixel_size(s, layout, options)
     end
     confirm_absence(s)
     if not found then
-        s:warn("no pixel size was found: the volume is attenuation per pixel, not per metre; give "
-            .. "the option pixel_size")
+        s:warn("no pixel size was found: the volume is attenuation per pixel, not per meter; "
+            .. "give the option pixel_size")
     end
     return nil
 end
@@ -462,8 +465,8 @@ local function describe_storage(s)
     end
     s.chunk_rows = chunks[2]
     if chunks[2] > 1 then
-        s:warn(("the frames are compressed (%s) in chunks of %d rows: reading fewer rows at a time "
-            .. "decodes the same bytes again (a reconstruction in chunks decodes them once, into a "
+        s:warn(("the frames are compressed (%s) in chunks of %d rows: every read of fewer rows "
+            .. "decodes a whole chunk again (a reconstruction decodes them once, into a "
             .. "temporary file)"):format(s.data.filters, chunks[2]))
     end
 end
@@ -492,17 +495,17 @@ local function fill(s, path, options)
     s.frames, s.positions = missing.keep(s.frames, runs)
     keyed_flats, keyed_darks = missing.keep(keyed_flats, runs), missing.keep(keyed_darks, runs)
     if #s.frames == 0 then
-        fail("io", "scan.open", "data", "no projection of '%s' was ever written", path)
+        fail("io", "scan.open", "data", "no projection of '%s' was written", path)
     end
     s.flat_source = find_reference(s, layout, options, "flats", keyed_flats)
     s.dark_source = find_reference(s, layout, options, "darks", keyed_darks)
     s.n_flats = s.flat_source and s.flat_source.count or 0
     s.n_darks = s.dark_source and s.dark_source.count or 0
     if s.n_flats == 0 and options.flats ~= false then
-        s:warn "there are no flats: the projections cannot be normalised"
+        s:warn "there are no flats: the projections cannot be normalized"
     end
     if s.n_darks == 0 and options.darks ~= false then
-        s:warn "there are no darks: zero is taken for them"
+        s:warn "there are no darks: they count as zero"
     end
     find_angles(s, layout, options)
     s.pixel_size = find_pixel_size(s, layout, options)
@@ -514,7 +517,7 @@ end
 --     one of another file; flats = false and darks = false leave them out; angles may also be
 --     numbers, one for each projection or {first, last}; image_key may be a list; entry: the
 --     NXtomo entry of several
---   angle_unit: "deg" or "rad"; pixel_size: metres
+--   angle_unit: "deg" or "rad"; pixel_size: meters
 --   flats_file, darks_file: files of their own
 --   allow_external: links, virtual datasets and external storage may lead to files outside the
 --     scan's folder; allow_missing: frames that were never written are left out, with a warning
@@ -542,17 +545,10 @@ function methods:warn(text)
     self.warnings[#self.warnings + 1] = core.error.printable(text)
 end
 
--- Extents of what `rows` selects: one axis, or none for an integer.
+-- How many rows `rows` selects; nil for an integer, which drops the axis.
 local function row_extent(self, rows)
-    if type(rows) == "number" then
-        return nil
-    elseif type(rows) == "table" then
-        local first, last = rows[1] or 1, rows[2] or self.rows
-        first = first < 0 and first + self.rows + 1 or first
-        last = last < 0 and last + self.rows + 1 or last
-        return (last - first) // (rows[3] or 1) + 1
-    end
-    return self.rows
+    local _, _, _, count = core.range.within(rows, self.rows, "the rows")
+    return count
 end
 
 -- Reads runs of frames of a dataset into one array, or has a carrier do so.
@@ -570,7 +566,8 @@ local function read_runs(self, dataset, runs, rows, options)
     local extent = row_extent(self, rows)
     local shape = extent and { count, extent, self.cols } or { count, self.cols }
     local array = options.out
-        or core.array.empty(shape, { device = options.device, dtype = options.dtype or dataset.dtype })
+        or core.array.empty(shape, { device = options.device, dtype = options.dtype
+            or dataset.dtype })
     local ok, err = pcall(function()
         local at = 1
         for _, run in ipairs(runs) do
@@ -584,7 +581,7 @@ local function read_runs(self, dataset, runs, rows, options)
             at = at + n
         end
         if at - 1 ~= array.shape[1] then
-            fail("shape", "scan.read", "out", "out has %d frames, %d were read", array.shape[1],
+            fail("shape", "scan.read", "out", "out has %d frames, but %d were read", array.shape[1],
                 at - 1)
         end
     end)
@@ -602,17 +599,15 @@ end
 -- angles = {first, last}, carrier: the array is filled by it, and complete after its wait.
 function methods:projections(rows, options)
     options = options_of(options, "scan:projections", read_names)
-    local frames = self.frames
-    if options.angles then
-        local first, last = options.angles[1] or 1, options.angles[2] or self.n_angles
-        first = first < 0 and first + self.n_angles + 1 or first
-        last = last < 0 and last + self.n_angles + 1 or last
-        if not (first >= 1 and first <= last and last <= self.n_angles) then
-            fail("argument", "scan:projections", "angles",
-                "angles {%s, %s} lie outside the %d projections", options.angles[1],
-                options.angles[2], self.n_angles)
-        end
-        frames = table.move(frames, first, last, 1, {})
+    local first, last, step, count = core.range.within(options.angles, self.n_angles,
+        "the projections")
+    if not count or count == 0 then
+        fail("argument", "scan:projections", "angles",
+            "angles must be a range {first, last} of projections")
+    end
+    local frames = {}
+    for i = first, last, step do
+        frames[#frames + 1] = self.frames[i]
     end
     return read_runs(self, self.data, runs_of(frames), rows, options)
 end
@@ -625,7 +620,7 @@ local function read_reference(self, source, rows, options, what)
     elseif #source.dataset.shape == 3 then
         return read_runs(self, source.dataset, source.runs, rows, options)
     elseif options.out then
-        fail("unsupported", what, "out", "out is not possible for a single stored frame")
+        fail("unsupported", what, "out", "a single stored frame cannot be read into out")
     end
     rows = rows == nil and core.array.all or rows
     local frame <close> = options.carrier

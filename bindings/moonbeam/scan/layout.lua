@@ -162,7 +162,7 @@ local function nxtomo(file, objects, entry, options)
     end
     if #rivals > 0 and not options.data then
         fail("argument", "scan.open", "data",
-            "'%s' has several detectors (%s, %s): name one by the option data", file.path, data,
+            "'%s' has several detectors (%s, %s): name one with the option data", file.path, data,
             table.concat(rivals, ", "))
     end
     local detector = data and parent_of(data) or entry .. "/instrument/detector"
@@ -194,7 +194,7 @@ local function nxtomo(file, objects, entry, options)
         warnings = {},
     }
     if not key and options.image_key == nil then
-        layout.warnings[1] = "there is no image key: every frame is taken for a projection"
+        layout.warnings[1] = "the file has no image key: every frame counts as a projection"
     end
     return layout
 end
@@ -245,14 +245,14 @@ local function find(file, options)
         local layout = nxtomo(file, objects, entry, options)
         if #entries > 1 and not options.entry and not options.data then
             layout.warnings[#layout.warnings + 1] =
-                ("the file has %d scans (%s); %s was taken; choose by "
-                .. "the option entry"):format(#entries, names_of(entries), entry)
+                ("the file has %d scans (%s); %s is used; the option entry "
+                .. "selects another"):format(#entries, names_of(entries), entry)
         end
         if layout.data or options.data then
             return layout
         end
-        fail("io", "scan.open", "data", "'%s' has an NXtomo entry %s without frames in a detector: "
-            .. "name them by the option data%s", file.path, entry, frames_list(objects))
+        fail("io", "scan.open", "data", "'%s' has an NXtomo entry %s without frames in a "
+            .. "detector: name them with the option data%s", file.path, entry, frames_list(objects))
     elseif options.data then
         return {
             format = "HDF5",
@@ -263,9 +263,10 @@ local function find(file, options)
     elseif #results > 0 then
         fail("io", "scan.open", nil, "'%s' is a reconstruction (NXtomoproc), not a scan", file.path)
     end
-    fail("io", "scan.open", "data", "'%s' is no scan that is known here: it has neither "
-        .. "/exchange/data nor an NXtomo entry. Name its parts by the option data, the option "
-        .. "angles, the option flats and the option darks%s", file.path, frames_list(objects))
+    fail("io", "scan.open", "data", "'%s' is not a scan that can be recognized: it has neither "
+        .. "/exchange/data nor an NXtomo entry. Name its parts with the option data, "
+        .. "the option angles, the option flats and the option darks%s", file.path,
+            frames_list(objects))
 end
 
 return function(file, options)

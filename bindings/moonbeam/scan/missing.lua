@@ -47,14 +47,14 @@ function missing.present(s, dataset, file, allow)
         lost = lost - (run[2] - run[1] + 1)
     end
     if #runs == 0 then
-        fail("io", "scan.open", nil, "no frame of '%s' in '%s' is there: %s", dataset.path,
+        fail("io", "scan.open", nil, "'%s' in '%s' has no frames: %s", dataset.path,
             file.path, why)
     end
-    local text = ("%d of the %d frames of '%s' in '%s' are missing, the first of them is %d: %s")
+    local text = ("%d of the %d frames of '%s' in '%s' are missing; the first is %d: %s")
         :format(lost, count, dataset.path, file.path, gaps[1][1], why)
     if not allow then
         fail("io", "scan.open", "allow_missing",
-            "%s; give the option allow_missing to go without them", text)
+            "%s; the option allow_missing leaves them out", text)
     end
     s:warn(text)
     return runs

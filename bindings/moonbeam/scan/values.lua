@@ -14,8 +14,8 @@ local FRAMES, ROWS = 5, 8 -- looked at; never more bytes than one sinogram
 local MOST_TRANSMISSION = 1.5 -- noise and refraction lift it above 1
 local TOP = {u8 = 255, u16 = 65535}
 
-local NO_FLATS = "give them by the option flats, name them by the option image_key, or give "
-    .. "the option log = false if the frames are line integrals"
+local NO_FLATS = "name them with the option flats or the option image_key, or give the option "
+    .. "log = false if the frames are line integrals"
 
 -- Are the stored values whole numbers? Those are counts.
 local function whole(scan)
@@ -27,16 +27,16 @@ end
 -- "transmission", and a line of text. Counts without flats are an error.
 function scan_values.kind(scan, settings)
     if settings.log == false then
-        return "line integrals", "the frames are taken for line integrals"
+        return "line integrals", "the frames are read as line integrals"
     elseif scan.n_flats > 0 then
         return "flats", ("%d flats, %d darks"):format(scan.n_flats, scan.n_darks)
     elseif whole(scan) then
         fail("argument", "recon.check_values", nil,
-            "there are no flats, and counts (%s) mean nothing without them: %s",
+            "there are no flats, and counts (%s) cannot be normalized without them: %s",
             scan.data and scan.data.stored or scan.dtype, NO_FLATS)
     end
-    return "transmission", ("no flats; the frames must be transmission, from 0 to %g, which is "
-        .. "looked at before the run"):format(MOST_TRANSMISSION)
+    return "transmission", ("no flats; the frames must be transmission, from 0 to %g; this is "
+        .. "checked before the run"):format(MOST_TRANSMISSION)
 end
 
 -- `count` whole numbers spread from first to last.
@@ -142,7 +142,7 @@ local function check_rounding(list, facts, warnings)
     end
     if low == high then
         fail("argument", "recon.check_values", nil, "the values lie from %.17g to %.17g, which are "
-            .. "one number in float32: subtract the offset and store them anew", facts.low,
+            .. "one number in float32: subtract the offset and store them again", facts.low,
             facts.high)
     elseif worst > 1e-3 * range then
         warnings[#warnings + 1] = ("the values lie from %.10g to %.10g; float32 rounds them by up "
@@ -152,8 +152,8 @@ end
 
 local function check_saturation(facts, what, warnings)
     if facts.top == facts.count then
-        fail("argument", "recon.check_values", nil, "all values of the %s that were looked at are "
-            .. "%d, the largest of their type: the detector was saturated", what, facts.high)
+        fail("argument", "recon.check_values", nil, "all values of the %s that were checked "
+            .. "are %d, the largest of their type: the detector was saturated", what, facts.high)
     elseif facts.top >= 0.001 * facts.count then
         warnings[#warnings + 1] = ("about %.2g %% of the values of the %s are %d, the largest of "
             .. "their type: the detector was saturated there"):format(
@@ -172,7 +172,7 @@ local function check(scan, settings)
     local facts = facts_of(list, top)
     if facts.finite == 0 then
         fail("argument", "recon.check_values", nil,
-            "none of the values that were looked at is finite (%d, in %d frames)", facts.count,
+            "none of the %d values that were checked (in %d frames) is finite", facts.count,
             math.min(FRAMES, scan.n_angles))
     end
     check_rounding(list, facts, found.warnings)
@@ -183,10 +183,10 @@ local function check(scan, settings)
     if kind == "transmission" then
         if facts.inside < 0.98 * facts.finite then
             fail("argument", "recon.check_values", nil,
-                "there are no flats, and values from %.6g to %.6g are no transmission: %s",
+                "there are no flats, and values from %.6g to %.6g are not a transmission: %s",
                 facts.low, facts.high, NO_FLATS)
         end
-        found.text = ("no flats; values from %.4g to %.4g are taken for transmission"):format(
+        found.text = ("no flats; values from %.4g to %.4g are read as transmission"):format(
             facts.low, facts.high)
         found.warnings[#found.warnings + 1] = found.text
     end

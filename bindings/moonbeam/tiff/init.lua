@@ -21,7 +21,7 @@ local tiff = {}
 local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4},
     [5] = {"I4I4", 8}, [6] = {"i1", 1},
     [8] = {"i2", 2}, [9] = {"i4", 4}, [11] = {"f", 4}, [12] = {"d", 8}, [13] = {"I4", 4},
-        [16] = {"I8", 8}, [17] = {"i8", 8},
+    [16] = {"I8", 8}, [17] = {"i8", 8},
     [18] = {"I8", 8}}
 
 -- "sample format bits" -> element type.
@@ -36,7 +36,8 @@ local OTHERS = {[2] = "CCITT", [3] = "fax", [4] = "fax", [6] = "old JPEG", [7] =
 -- Bytes of the file; whatever offsets and counts a damaged one names.
 local function bytes_at(file, name, offset, count)
     if offset < 0 or count < 0 or count > file:bytes() or offset > file:bytes() - count then
-        fail("io", "tiff", nil, "%s: is cut short or damaged: %d bytes at %d, of %d", name, count,
+        fail("io", "tiff", nil, "%s: the file is truncated or damaged: it refers to %d bytes "
+            .. "at %d, but has %d bytes", name, count,
             offset, file:bytes())
     end
     return file:get(offset, count)
@@ -48,7 +49,7 @@ local function directory(file, name, order, big, offset)
         bytes_at(file, name, offset, big and 8 or 2))
     local width, head, word = big and 20 or 12, big and 8 or 2, order .. (big and "I8" or "I4")
     if count < 0 or count > 4096 then
-        fail("io", "tiff", nil, "%s: a directory of %d entries: the file is damaged", name, count)
+        fail("io", "tiff", nil, "%s: a directory has %d entries: the file is damaged", name, count)
     end
     local text, tags = bytes_at(file, name, offset + head, count * width), {}
     for i = 0, count - 1 do
@@ -56,7 +57,8 @@ local function directory(file, name, order, big, offset)
             i * width + 1)
         local format, size = table.unpack(TYPES[kind] or {})
         if size and (n < 0 or n > file:bytes()) then
-            fail("io", "tiff", nil, "%s: is cut short or damaged: tag %d has %d values", name, tag,
+            fail("io", "tiff", nil, "%s: the file is truncated or damaged: tag %d has %d values",
+                name, tag,
                 n)
         elseif size then
             local value = text:sub(i * width + (big and 13 or 9), i * width + width)
@@ -88,7 +90,7 @@ local function whole(tags, name, tag, default)
         return default
     end
     return type(values) == "table" and math.tointeger(values[1])
-        or fail("io", "tiff", nil, "%s: tag %d is no whole number: the file is damaged", name, tag)
+        or fail("io", "tiff", nil, "%s: tag %d is not an integer: the file is damaged", name, tag)
 end
 
 -- The page that a directory describes: what read_tiff takes, with its dtype.
@@ -98,15 +100,17 @@ local function page_of(tags, name, order, file)
     end
     local method = one(259, 1)
     if not COMPRESSIONS[method] then
-        fail("unsupported", "tiff", nil, "%s: compressed by %s (method %d); save it uncompressed, "
-            .. "or as LZW, Deflate or PackBits", name, OTHERS[method] or "an unknown method",
+        fail("unsupported", "tiff", nil, "%s: the compression %s (method %d) is not supported; "
+            .. "save the file uncompressed, or with LZW, Deflate or PackBits", name,
+            OTHERS[method] or "of an unknown kind",
             method)
     elseif one(277, 1) ~= 1 then
         fail("unsupported", "tiff", nil,
-            "%s: %d samples per pixel; only grey images are read: split the channels", name,
+            "%s: a pixel has %d samples; only gray images are read: split the channels", name,
             one(277))
     elseif one(266, 1) ~= 1 then
-        fail("unsupported", "tiff", nil, "%s: its bits run backwards (FillOrder 2); save it again",
+        fail("unsupported", "tiff", nil, "%s: the bits of each byte are in reverse order "
+            .. "(FillOrder 2), which is not supported",
             name)
     end
     local bits, format = one(258, 1), one(339, 1)
@@ -114,14 +118,15 @@ local function page_of(tags, name, order, file)
         predictor = one(317, 1),
         offsets = tags[324] or tags[273], bytes = tags[325] or tags[279]}
     page.dtype = DTYPES[("%d %d"):format(format == 4 and 1 or format, bits)] or fail("unsupported",
-        "tiff", nil, "%s: %d bits of sample format %d; there are unsigned 8 and 16 bit, signed 32 "
-        .. "bit, and float", name, bits, format)
+        "tiff", nil, "%s: %d bits of sample format %d are not supported; unsigned 8 and 16 "
+        .. "bit, signed 32 bit and float are", name, bits, format)
     if not (page.rows and page.columns and type(page.offsets) == "table" and page.rows > 0
         and page.columns > 0) then
         fail("io", "tiff", nil, "%s: a page has no size or no pixels: the file is damaged", name)
     end
     if page.predictor > 3 or page.predictor == 3 and page.dtype:sub(1, 1) ~= "f" then
-        fail("unsupported", "tiff", nil, "%s: predictor %d for %s", name, page.predictor,
+        fail("unsupported", "tiff", nil, "%s: predictor %d for %s is not supported", name,
+            page.predictor,
             page.dtype)
     end
     page.segment_rows = tags[324] and one(323) or math.min(page.rows, one(278, page.rows))
@@ -140,9 +145,11 @@ local function page_of(tags, name, order, file)
     for i, offset in ipairs(page.offsets) do
         if type(offset) ~= "number" or type(page.bytes[i]) ~= "number" or offset < 0
             or page.bytes[i] < 0 then
-            fail("io", "tiff", nil, "%s: a page's strips are nowhere: the file is damaged", name)
+            fail("io", "tiff", nil, "%s: a page has no valid strip offsets or sizes: the file "
+                .. "is damaged", name)
         elseif offset + (page.bytes[i] or 0) > file:bytes() then
-            fail("io", "tiff", nil, "%s: is cut short: a page's pixels end at %d, the file at %d",
+            fail("io", "tiff", nil, "%s: the file is truncated: the pixels of a page end at "
+                .. "%d, the file at %d",
                 name, offset + (page.bytes[i] or 0), file:bytes())
         end
     end
@@ -186,17 +193,17 @@ local function parse(file, name)
     local size = file:bytes()
     local head = file:get(0, math.min(16, size))
     local order = head:sub(1, 2) == "II" and "<" or head:sub(1, 2) == "MM" and ">" or fail("io",
-        "tiff", nil, "%s: no TIFF file", name)
+        "tiff", nil, "%s: this is not a TIFF file", name)
     local version = #head >= 8 and string.unpack(order .. "I2", head, 3) or 0
     local big = version == 43
     if version ~= 42 and not (big and #head == 16) then
-        fail("io", "tiff", nil, "%s: no TIFF file", name)
+        fail("io", "tiff", nil, "%s: this is not a TIFF file", name)
     end
     local offset = string.unpack(order .. (big and "I8" or "I4"), head, big and 9 or 5)
     local stack, seen = {pages = {}, order = order}, {}
     while offset ~= 0 do
         if seen[offset] then
-            fail("io", "tiff", nil, "%s: its directories go in a circle", name)
+            fail("io", "tiff", nil, "%s: its directories refer to each other in a circle", name)
         end
         seen[offset] = true
         local tags
@@ -207,7 +214,7 @@ local function parse(file, name)
             local first = stack.pages[1]
             if first and (first.dtype ~= page.dtype or first.rows ~= page.rows
                 or first.columns ~= page.columns) then
-                fail("unsupported", "tiff", nil, "%s: its pages differ in size or type", name)
+                fail("unsupported", "tiff", nil, "%s: the pages differ in size or type", name)
             elseif not first then
                 stack.description = type(tags[270]) == "string" and tags[270] or nil
                 stack.resolution = rational(tags[282]) and rational(tags[283])
@@ -234,8 +241,8 @@ function paged:fill(block, first)
         local per_page = #pages[1].offsets
         threads = math.max(1, math.min(per_page, self.threads))
     end
-    local scratch <close> = each > 0 and mb.empty({each * threads},
-        {dtype = "u8", device = block.device}) or nil
+    local scratch <close> = each > 0 and mb.empty({each * threads}, {dtype = "u8",
+        device = block.device}) or nil
     for i = 1, flat and 1 or block.shape[1] do
         local page <close> = flat and block:view() or block:view(i)
         self.file:read_tiff(page, pages[flat and 1 or first[1] + i], first[#first - 1],
@@ -252,14 +259,14 @@ function tiff.open(name, options)
     local _ <close> = on_error(function() file:close() end)
     local stack = parse(file, name)
     local pages = stack.pages
-    local first = pages[1] or fail("io", "tiff", nil, "%s: it has no page", name)
+    local first = pages[1] or fail("io", "tiff", nil, "%s: the file has no page", name)
     local meta = metadata.parse(stack.description)
     meta.resolution, meta.description = stack.resolution, stack.description
     local page_bytes = first.rows * first.columns * volumes.ITEM_BYTES[first.dtype]
     if meta.kind == "imagej" and #pages == 1 and meta.images > 1 then
         if first.compression ~= 1 or first.offsets[1] + meta.images * page_bytes > file:bytes() then
-            fail("io", "tiff", nil, "%s: is cut short: ImageJ says that it has %d images, its %d "
-                .. "bytes have no room for them", name, meta.images, file:bytes())
+            fail("io", "tiff", nil, "%s: the file is truncated: ImageJ says that it has %d "
+                .. "images, which do not fit into its %d bytes", name, meta.images, file:bytes())
         end
         for i = 2, meta.images do
             pages[i] = setmetatable({offsets = {first.offsets[1] + (i - 1) * page_bytes},
@@ -272,7 +279,8 @@ function tiff.open(name, options)
     if meta.kind and meta.channels * meta.slices * meta.frames ~= #pages then
         if options.channel or options.frame then
             fail("io", "tiff", nil,
-                "%s: its metadata tell of %d channels x %d slices x %d frames, it has %d pages",
+                "%s: the metadata name %d channels x %d slices x %d frames, but the file has "
+                .. "%d pages",
                 name, meta.channels, meta.slices, meta.frames, #pages)
         end
         meta.channels, meta.slices, meta.frames = 1, #pages, 1
@@ -280,13 +288,14 @@ function tiff.open(name, options)
     if options.channel or options.frame then
         local c, t = options.channel or 1, options.frame or 1
         if not meta.kind and c * t ~= 1 or meta.kind and (c > meta.channels or t > meta.frames) then
-            fail("argument", "tiff", nil, "%s: has no channel %d of frame %d: there are %d and %d",
+            fail("argument", "tiff", nil, "%s: there is no channel %d of frame %d; the file "
+                .. "has %d channels and %d frames",
                 name, c, t, meta.channels or 1, meta.frames or 1)
         end
         local chosen = {}
         for z = 1, meta.kind and meta.slices or 0 do
             chosen[z] = pages[metadata.page(meta, c - 1, z - 1, t - 1) + 1] or fail("io", "tiff",
-                nil, "%s: its metadata name a page that it lacks", name)
+                nil, "%s: the metadata name a page that the file does not have", name)
         end
         pages = meta.kind and chosen or pages
     end
@@ -411,9 +420,9 @@ function tiff.create(name, options)
     file_name.check(name, file_name.TIFF, nil, "tiff.create")
     local shape, dtype = options.shape, options.dtype
     local format = FORMATS[dtype] or fail("dtype", "tiff", nil,
-        "%s: %s does not go into a TIFF: cast it to u8, u16 or f32", name, dtype)
+        "%s: a TIFF file cannot hold %s: cast it to u8, u16 or f32", name, dtype)
     if #shape ~= 2 and #shape ~= 3 then
-        fail("shape", "tiff", nil, "%s: an array of %d axes is no stack", name, #shape)
+        fail("shape", "tiff", nil, "%s: a stack has 2 or 3 axes, not %d", name, #shape)
     end
     local meta = setmetatable({}, {__index = options.meta or {}})
     meta.spacing, meta.unit = options.spacing or meta.spacing, options.unit or meta.unit

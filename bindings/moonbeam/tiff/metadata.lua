@@ -8,7 +8,8 @@
 
 local metadata = {}
 
-local OWN_LINES = {ImageJ = true, images = true, channels = true, slices = true, frames = true, hyperstack = true, min = true,
+local OWN_LINES = {ImageJ = true, images = true, channels = true, slices = true, frames = true,
+    hyperstack = true, min = true,
     max = true, loop = true}
 
 local function whole(text)
@@ -22,14 +23,17 @@ local function imagej(text)
     end
     local images = whole(values.images) or 1
     local channels, frames = whole(values.channels) or 1, whole(values.frames) or 1
-    local slices = whole(values.slices) or (channels * frames > 0 and images // (channels * frames) or images)
-    return {kind = "imagej", text = text, images = images, channels = channels, slices = slices, frames = frames,
+    local slices = whole(values.slices) or (channels * frames > 0 and images // (channels * frames)
+        or images)
+    return {kind = "imagej", text = text, images = images, channels = channels, slices = slices,
+        frames = frames,
         spacing = tonumber(values.spacing), unit = values.unit, order = "CZT"}
 end
 
 -- The value of an attribute within the text of one element's tag.
 local function attribute(tag, name)
-    return tag:match("[%s]" .. name .. '%s*=%s*"([^"]*)"') or tag:match("[%s]" .. name .. "%s*=%s*'([^']*)'")
+    return tag:match("[%s]" .. name .. '%s*=%s*"([^"]*)"')
+        or tag:match("[%s]" .. name .. "%s*=%s*'([^']*)'")
 end
 
 local function ome(text)
@@ -38,17 +42,21 @@ local function ome(text)
         return nil
     end
     local made = {kind = "ome", text = text, images = select(2, text:gsub("<[%w:]*Pixels%s", "")),
-        channels = whole(attribute(pixels, "SizeC")) or 1, slices = whole(attribute(pixels, "SizeZ")) or 1,
-        frames = whole(attribute(pixels, "SizeT")) or 1, spacing = tonumber(attribute(pixels, "PhysicalSizeZ")),
+        channels = whole(attribute(pixels, "SizeC")) or 1,
+        slices = whole(attribute(pixels, "SizeZ")) or 1,
+        frames = whole(attribute(pixels, "SizeT")) or 1,
+        spacing = tonumber(attribute(pixels, "PhysicalSizeZ")),
         unit = attribute(pixels, "PhysicalSizeZUnit"),
-        order = (attribute(pixels, "DimensionOrder") or "XYCZT"):upper():match("^XY([CZT][CZT][CZT])$") or "CZT"}
+        order = (attribute(pixels, "DimensionOrder")
+            or "XYCZT"):upper():match("^XY([CZT][CZT][CZT])$") or "CZT"}
     made.pages = {}
     -- Blocks that say which directory holds which plane; without them the planes follow one another
     -- in `order`.
     for tag in text:gmatch("<[%w:]*TiffData[^>]*>") do
         local directory = whole(attribute(tag, "IFD"))
         if directory and (whole(attribute(tag, "PlaneCount")) or 1) == 1 then
-            made.pages[#made.pages + 1] = {directory = directory, C = whole(attribute(tag, "FirstC")) or 0,
+            made.pages[#made.pages + 1] = {directory = directory,
+                C = whole(attribute(tag, "FirstC")) or 0,
                 Z = whole(attribute(tag, "FirstZ")) or 0, T = whole(attribute(tag, "FirstT")) or 0}
         end
     end
@@ -69,7 +77,8 @@ end
 
 --- The 0-based page of plane (c, z, t), all 0-based, of a stack with these metadata.
 function metadata.page(meta, c, z, t)
-    local index, counts = {C = c, Z = z, T = t}, {C = meta.channels, Z = meta.slices, T = meta.frames}
+    local index, counts = {C = c, Z = z, T = t}, {C = meta.channels, Z = meta.slices,
+        T = meta.frames}
     for _, page in ipairs(meta.pages or {}) do
         if page.C == c and page.Z == z and page.T == t then
             return page.directory
@@ -136,12 +145,14 @@ local function compose_ome(meta, counts, dtype)
     text = text:gsub("%s*<[%w:]*TiffData[^>]*/>", ""):gsub("%s*<([%w:]*TiffData)[^>]*>.-</%1>", "")
         :gsub("%s*<[%w:]*BinData[^>]*/>", ""):gsub("%s*<([%w:]*BinData)[^>]*>.-</%1>", "")
         :gsub("%s*<[%w:]*MetadataOnly%s*/>", "")
-    local block = ('<%sTiffData IFD="0" PlaneCount="%d"/>'):format(prefix, counts.channels * counts.slices * counts.frames)
+    local block = ('<%sTiffData IFD="0" PlaneCount="%d"/>'):format(prefix,
+        counts.channels * counts.slices * counts.frames)
     text = text:gsub("(<[%w:]*Pixels%s[^>]*>)", function(tag)
         local empty = tag:match("/>$") ~= nil
         tag = set(tag, "Type", OME_TYPES[dtype])
         tag = set(set(tag, "SignificantBits", nil), "BigEndian", "false")
-        tag = set(set(set(tag, "SizeC", counts.channels), "SizeZ", counts.slices), "SizeT", counts.frames)
+        tag = set(set(set(tag, "SizeC", counts.channels), "SizeZ", counts.slices), "SizeT",
+            counts.frames)
         return empty and tag:gsub("/>$", ">") .. block .. ("</%sPixels>"):format(prefix) or tag
     end, 1)
     if not text:find(block, 1, true) then

@@ -472,8 +472,8 @@ function scan_plan.describe(plan)
         and ", reading and writing beside" or ""),
         plan.exact and ("peak       %s (%d bytes) of %s available"):format(bytes(plan.peak),
         plan.peak, bytes(plan.available))
-            or ("peak       at most %s (%d bytes) of %s available, whatever axis is found"):format(bytes(plan.peak), plan.peak,
-                bytes(plan.available)),
+            or ("peak       at most %s (%d bytes) of %s available, whatever axis is found"):format(
+                bytes(plan.peak), plan.peak, bytes(plan.available)),
         ("pinned     %s (%d bytes) of host memory"):format(bytes(plan.pinned), plan.pinned),
     }
     lines[#lines + 1] = plan.process and process_memory.text(plan.process) or nil
@@ -483,8 +483,8 @@ function scan_plan.describe(plan)
             plan.search_peak)
     end
     if plan.lean[1] ~= 0 then
-        lines[#lines + 1] = ("axis       leans from %+.2f columns at row %d to %+.2f at row %d"):format(plan.lean[1], plan.rows[1],
-            plan.lean[2], plan.rows[2])
+        lines[#lines + 1] = ("axis       leans from %+.2f columns at row %d to %+.2f at row %d")
+            :format(plan.lean[1], plan.rows[1], plan.lean[2], plan.rows[2])
     end
     lines[#lines + 1] = plan.device.basis
     return table.concat(lines, "\n")

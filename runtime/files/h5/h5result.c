@@ -12,12 +12,20 @@
 ** the scratch file's own.
 */
 #define _GNU_SOURCE
-#include "files/h5/h5internal.h"
+#include "files/h5/h5result.h"
+#include "files/h5/h5file.h"
 #include "files/h5/h5probe.h"
+#include "files/h5/h5verify.h"
+#include "files/h5/data/h5dataset.h"
+#include "files/h5/data/h5made.h"
+#include "files/h5/data/h5value.h"
+#include "files/h5/library/h5driver.h"
+#include "files/h5/library/h5error.h"
+#include "files/h5/library/h5lock.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* The HDF5 contents of a file that is open as `file->fd`. */
 static mb_status create_contents(mb_h5 *file)
@@ -31,7 +39,7 @@ static mb_status create_contents(mb_h5 *file)
     H5Pset_alignment(access, 1 << 20, 4096);
     mb_h5_use_driver(access, &file->disk);
     /* Our driver takes the descriptor; libhdf5 only wants to see that something has this name. */
-    const char *name = file->target != NULL ? mb_target_now(file->target) : "/";
+    const char *name = file->target ? mb_target_now(file->target) : "/";
     file->id = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     if (file->id < 0) /* before the next call, which would clear what HDF5 says */
         status = mb_h5_failure(file, NULL, "create the file");
@@ -45,13 +53,13 @@ static mb_status create_contents(mb_h5 *file)
 static mb_h5 *make(const char *path)
 {
     mb_h5 *file = calloc(1, sizeof *file);
-    if (file != NULL) {
+    if (file) {
         file->id = -1;
         file->fd = -1;
         file->writable = true;
         file->path = strdup(path);
     }
-    if (file == NULL || file->path == NULL) {
+    if (!file || !file->path) {
         free(file);
         mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to create '%s'", path);
         return NULL;
@@ -65,7 +73,7 @@ mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out)
     *out = NULL;
     mb_h5_quiet();
     mb_h5 *file = make(path);
-    if (file == NULL)
+    if (!file)
         return MB_STATUS_MEMORY;
     mb_status status = mb_target_create(path, overwrite, &file->target);
     if (status == MB_STATUS_OK) {
@@ -86,7 +94,7 @@ mb_status mb_h5_scratch(const char *folder, mb_h5 **out)
     *out = NULL;
     mb_h5_quiet();
     mb_h5 *file = make(folder);
-    if (file == NULL)
+    if (!file)
         return MB_STATUS_MEMORY;
     mb_status status = mb_target_scratch(folder, &file->fd);
     if (status == MB_STATUS_OK)
@@ -103,114 +111,11 @@ mb_status mb_h5_make_folder(mb_h5 *file, const char **out)
 {
     MB_H5_GUARD;
     MB_TRY(mb_h5_ready(file, true));
-    if (file->target == NULL)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' was not created here", file->path);
+    if (!file->target)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL,
+                       "'%s' was not made by h5.create: only a created file has a folder of slices",
+                       file->path);
     return mb_target_make_folder(file->target, out);
-}
-
-void mb_h5_forget_made(mb_h5 *file)
-{
-    while (file->made != NULL) {
-        h5_made *made = file->made;
-        file->made = made->next;
-        mb_h5_forget_sources(made);
-        free(made->path);
-        free(made);
-    }
-    file->made_count = 0;
-    free(file->samples);
-    file->samples = NULL;
-    file->sample_count = 0;
-}
-
-/* FNV-1a over 8 bytes at a time, then the rest. */
-uint64_t mb_h5_sum(const void *bytes, size_t count)
-{
-    const unsigned char *at = bytes;
-    uint64_t sum = 14695981039346656037u;
-    for (; count >= 8; count -= 8, at += 8) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        sum = (sum ^ word) * 1099511628211u;
-        sum ^= sum >> 29;
-    }
-    for (; count > 0; count--, at++)
-        sum = (sum ^ *at) * 1099511628211u;
-    return sum;
-}
-
-static mb_status verify_dataset(mb_h5 *file, const h5_made *made, hid_t id)
-{
-    mb_h5_info found;
-    uint64_t expected = mb_dtype_bytes(made->info.dtype);
-    MB_TRY(mb_h5_describe_dataset(file, id, made->path, &found));
-    bool same = found.rank == made->info.rank && strcmp(found.stored, made->info.stored) == 0;
-    for (int axis = 0; same && axis < found.rank; axis++) {
-        same = found.dims[axis] == made->info.dims[axis];
-        expected = mb_bytes_mul(expected, (uint64_t)found.dims[axis]);
-    }
-    if (!same)
-        return mb_fail(
-            MB_STATUS_IO, NULL,
-            "verification of '%s': '%s' does not have the shape or type that was written",
-            file->path, made->path);
-    if (found.is_virtual) {
-        MB_TRY(mb_h5_check_sources(file, id, mb_target_now(file->target), made->path));
-        return mb_h5_verify_virtual(file, made, id);
-    }
-    if (!made->info.text && !made->info.filtered && found.stored_bytes < expected)
-        return mb_fail_bytes(
-            MB_STATUS_IO, expected, found.stored_bytes,
-            "verification of '%s': only %llu of %llu bytes of '%s' are in the file", file->path,
-            (unsigned long long)found.stored_bytes, (unsigned long long)expected, made->path);
-    return MB_STATUS_OK;
-}
-
-static mb_status verify_sample(mb_h5 *file, const h5_made *made, const h5_sample *sample, hid_t id)
-{
-    mb_status status = MB_STATUS_OK;
-    const size_t bytes = mb_bytes_mul((uint64_t)sample->count, mb_dtype_bytes(sample->dtype));
-    const int rank = made->info.rank;
-    hsize_t start[MB_H5_MAX_RANK], count[MB_H5_MAX_RANK];
-    hid_t type = -1, from = -1, to = -1;
-    void *row = malloc(bytes + 1);
-    if (row == NULL)
-        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to verify '%s'", file->path);
-    for (int axis = 0; axis < rank; axis++) {
-        start[axis] = (hsize_t)sample->first[axis];
-        count[axis] = axis == rank - 1 ? (hsize_t)sample->count : 1;
-    }
-    type = mb_h5_type_of(sample->dtype);
-    from = H5Dget_space(id);
-    to = H5Screate_simple(rank, count, NULL);
-    if (H5Sselect_hyperslab(from, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
-        H5Dread(id, type, to, from, H5P_DEFAULT, row) < 0)
-        status = mb_h5_failure(file, made->path, "read back");
-    else if (mb_h5_sum(row, bytes) != sample->sum)
-        status = mb_fail(MB_STATUS_IO, NULL,
-                         "verification of '%s': data of '%s' are not what was written (disk full?)",
-                         file->path, made->path);
-    H5Sclose(to);
-    H5Sclose(from);
-    H5Tclose(type);
-    free(row);
-    return status;
-}
-
-mb_status mb_h5_verify(mb_h5 *file, hid_t reopened)
-{
-    for (const h5_made *made = file->made; made != NULL; made = made->next) {
-        const hid_t id = H5Dopen2(reopened, made->path, H5P_DEFAULT);
-        if (id < 0)
-            return mb_h5_failure(file, made->path, "find again");
-        mb_status status = verify_dataset(file, made, id);
-        for (int i = 0; i < file->sample_count && status == MB_STATUS_OK; i++)
-            if (file->samples[i].made == made->number)
-                status = verify_sample(file, made, &file->samples[i], id);
-        H5Dclose(id);
-        MB_TRY(status);
-    }
-    return MB_STATUS_OK;
 }
 
 /* Opens the closed part file again and compares. */
@@ -224,8 +129,7 @@ static mb_status reopen_and_verify(mb_h5 *file, const char *marker)
     H5Pclose(access);
     if (id < 0)
         return mb_h5_failure(file, NULL, "verify the contents");
-    const htri_t marked =
-        marker != NULL ? H5Lexists(id, marker, H5P_DEFAULT) : H5Aexists(id, "end_time");
+    const htri_t marked = marker ? H5Lexists(id, marker, H5P_DEFAULT) : H5Aexists(id, "end_time");
     if (marked <= 0)
         status = mb_fail(MB_STATUS_IO, NULL,
                          "verification of '%s': the completion marker is missing", file->path);
@@ -235,12 +139,22 @@ static mb_status reopen_and_verify(mb_h5 *file, const char *marker)
     return status;
 }
 
+/* The current time as "2026-08-01T12:34:56+00:00". */
+static char *time_now(char *buffer, size_t bytes)
+{
+    const time_t now = time(NULL);
+    struct tm parts;
+    gmtime_r(&now, &parts);
+    strftime(buffer, bytes, "%Y-%m-%dT%H:%M:%S+00:00", &parts);
+    return buffer;
+}
+
 static mb_status write_marker(mb_h5 *file, const char *marker)
 {
     char now[40];
-    char *text = mb_h5_now(now, sizeof now);
+    char *text = time_now(now, sizeof now);
     mb_h5_value value = {.text = true, .rank = 0, .count = 1, .strings = &text};
-    if (marker == NULL)
+    if (!marker)
         return mb_h5_attribute_write(file, "/", "end_time", &value);
     return mb_h5_value_write(file, marker, &value);
 }
@@ -256,9 +170,10 @@ static mb_status flush_all(mb_h5 *file)
 mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync, const char **held)
 {
     MB_H5_GUARD;
-    if (file->target == NULL)
+    if (!file->target)
         return mb_fail(MB_STATUS_ARGUMENT, NULL,
-                       "'%s' was not created here: only a created file is finished", file->path);
+                       "'%s' was not made by h5.create: only a created file can be finished",
+                       file->path);
     mb_status status = mb_h5_ready(file, true);
     if (status != MB_STATUS_OK && file->id < 0)
         return status;
@@ -282,11 +197,11 @@ mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync, const char **
     if (status == MB_STATUS_OK)
         status = mb_target_name(file->target, -1, sync, held);
     mb_h5_latch(file, status);
-    if (status != MB_STATUS_OK || held == NULL)
+    if (status != MB_STATUS_OK || !held)
         mb_h5_close(file); /* discards what has no name */
     file->fd = -1;
     mb_h5_forget_made(file);
-    if (status == MB_STATUS_OK && held == NULL)
+    if (status == MB_STATUS_OK && !held)
         mb_h5_probe_trust(file->path);
     return status;
 }

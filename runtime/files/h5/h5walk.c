@@ -1,10 +1,14 @@
 /*
-** The structure of an HDF5 file: what is there, groups, links. The list of a walk belongs to the
-** file. Invariant: a group is entered once (by its address), so that link cycles and repeated links
-** in a hostile file end; and a walk lists at most MAX_ENTRIES objects.
+** The structure of an HDF5 file. The list of a walk belongs to the file. Invariant: a group is
+** entered once (by its address), so that link cycles and repeated links in a hostile file end; and
+** a walk lists at most MAX_ENTRIES objects.
 */
 #define _GNU_SOURCE
-#include "files/h5/h5internal.h"
+#include "files/h5/h5walk.h"
+#include "files/h5/library/h5describe.h"
+#include "files/h5/library/h5error.h"
+#include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,137 +38,19 @@ void mb_h5_free_entries(mb_h5 *file)
     file->entry_count = 0;
 }
 
-/* ---- looking things up ---- */
-
-/* Does the link that ends at `path` lead anywhere? */
-static mb_status follow(mb_h5 *file, const char *path, bool *found)
-{
-    const htri_t leads = H5Oexists_by_name(file->id, path, file->links);
-    *found = leads > 0;
-    if (leads > 0)
-        return MB_STATUS_OK;
-    H5L_info_t link;
-    const bool external =
-        H5Lget_info(file->id, path, &link, file->links) >= 0 && link.type == H5L_TYPE_EXTERNAL;
-    /* A soft link to nothing is nothing; a link into another file says that there is something. */
-    return leads < 0 || external || file->refused[0] != '\0'
-               ? mb_h5_failure(file, path, "follow the link")
-               : MB_STATUS_OK;
-}
-
-/* Is the object at `path` a group, below which something can be? */
-static bool is_group(mb_h5 *file, const char *path)
-{
-    const hid_t id = H5Oopen(file->id, path, file->links);
-    const bool group = id < 0 || H5Iget_type(id) == H5I_GROUP;
-    if (id >= 0)
-        H5Oclose(id);
-    return group;
-}
-
-/* Finds the components of `path`, which is a copy of our own, one after the other: H5Lexists
-** fails when a parent is missing. */
-static mb_status find_components(mb_h5 *file, char *path, bool *found)
-{
-    for (char *at = path + strspn(path, "/"); *at != '\0' && *found;) {
-        char *end = at + strcspn(at, "/");
-        char *next = end + strspn(end, "/");
-        const char kept = *end;
-        mb_status status = MB_STATUS_OK;
-        *end = '\0';
-        const htri_t there = H5Lexists(file->id, path, file->links);
-        *found = there > 0;
-        if (there < 0)
-            status = mb_h5_failure(file, path, "look up");
-        else if (there > 0)
-            status = follow(file, path, found);
-        if (status == MB_STATUS_OK && *found && *next != '\0')
-            *found = is_group(file, path);
-        *end = kept;
-        MB_TRY(status);
-        at = next;
-    }
-    return MB_STATUS_OK;
-}
-
-mb_status mb_h5_find(mb_h5 *file, const char *path, bool *found)
-{
-    MB_H5_GUARD;
-    *found = false;
-    MB_TRY(mb_h5_ready(file, false));
-    if (path[0] == '\0')
-        return mb_fail(MB_STATUS_ARGUMENT, "path",
-                       "a path in '%s' is empty: the root is called '/'", file->path);
-    char *copy = mb_h5_copy_text(path);
-    if (copy == NULL)
-        return MB_STATUS_MEMORY;
-    *found = true;
-    const mb_status status = find_components(file, copy, found);
-    free(copy);
-    H5Eclear2(H5E_DEFAULT);
-    return status;
-}
-
-static mb_status missing(mb_h5 *file, const char *path)
-{
-    return mb_fail(MB_STATUS_IO, "path",
-                   "there is no '%s' in '%s'; file:walk() lists what there is", path, file->path);
-}
-
-mb_status mb_h5_need(mb_h5 *file, const char *path)
-{
-    bool found = false;
-    MB_TRY(mb_h5_find(file, path, &found));
-    return found ? MB_STATUS_OK : missing(file, path);
-}
-
-mb_status mb_h5_need_new(mb_h5 *file, const char *path)
-{
-    bool found = false;
-    MB_TRY(mb_h5_latch(file, mb_h5_find(file, path, &found)));
-    return found ? mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' exists already in '%s'", path,
-                           file->path)
-                 : MB_STATUS_OK;
-}
-
-static mb_status describe_object(mb_h5 *file, hid_t id, const char *path, mb_h5_info *info)
-{
-    memset(info, 0, sizeof *info);
-    switch (H5Iget_type(id)) {
-    case H5I_GROUP: info->kind = MB_H5_GROUP; return MB_STATUS_OK;
-    case H5I_DATASET: return mb_h5_describe_dataset(file, id, path, info);
-    default: info->kind = MB_H5_DATATYPE; return MB_STATUS_OK;
-    }
-}
-
-mb_status mb_h5_describe(mb_h5 *file, const char *path, mb_h5_info *info)
-{
-    MB_H5_GUARD;
-    MB_TRY(mb_h5_ready(file, false));
-    MB_TRY(mb_h5_need(file, path));
-    const hid_t id = H5Oopen(file->id, path, file->links);
-    if (id < 0)
-        return mb_h5_failure(file, path, "open");
-    const mb_status status = describe_object(file, id, path, info);
-    H5Oclose(id);
-    return status;
-}
-
-/* ---- walking ---- */
-
 static mb_h5_entry *new_entry(walker *w, const char *name)
 {
     mb_h5 *file = w->file;
     if (file->entry_count >= MAX_ENTRIES) {
-        w->status =
-            mb_fail(MB_STATUS_UNSUPPORTED, NULL, "'%s' has more than %d objects: walk a part of it",
-                    file->path, MAX_ENTRIES);
+        w->status = mb_fail(MB_STATUS_UNSUPPORTED, NULL,
+                            "'%s' has more than %d objects: give walk the path of a group",
+                            file->path, MAX_ENTRIES);
         return NULL;
     }
     if (file->entry_count == w->capacity) {
         const int64_t capacity = w->capacity == 0 ? 64 : 2 * w->capacity;
         mb_h5_entry *entries = realloc(file->entries, (size_t)capacity * sizeof *entries);
-        if (entries == NULL)
+        if (!entries)
             goto no_memory;
         file->entries = entries;
         w->capacity = capacity;
@@ -173,7 +59,7 @@ static mb_h5_entry *new_entry(walker *w, const char *name)
     memset(entry, 0, sizeof *entry);
     const size_t bytes = strlen(w->prefix) + strlen(name) + 2;
     entry->path = malloc(bytes);
-    if (entry->path == NULL)
+    if (!entry->path)
         goto no_memory;
     snprintf(entry->path, bytes, "%s/%s", w->prefix, name);
     file->entry_count++;
@@ -191,7 +77,7 @@ static char *link_target(hid_t group, const char *name, const H5L_info_t *link)
     char *value = calloc(1, link->u.val_size + 1);
     char *text = NULL;
     const char *file = NULL, *object = NULL;
-    if (value == NULL || H5Lget_val(group, name, value, link->u.val_size, H5P_DEFAULT) < 0) {
+    if (!value || H5Lget_val(group, name, value, link->u.val_size, H5P_DEFAULT) < 0) {
         free(value);
         return NULL;
     }
@@ -213,7 +99,7 @@ static bool enter(walker *w, haddr_t address)
     if (w->visited_count == w->visited_capacity) {
         const int64_t capacity = w->visited_capacity == 0 ? 64 : 2 * w->visited_capacity;
         haddr_t *grown = realloc(w->visited, (size_t)capacity * sizeof *grown);
-        if (grown == NULL)
+        if (!grown)
             return false;
         w->visited = grown;
         w->visited_capacity = capacity;
@@ -247,10 +133,10 @@ static herr_t list_link(hid_t group, const char *name, const H5L_info_t *link, v
 {
     walker *w = user;
     mb_h5_entry *entry = new_entry(w, name);
-    if (entry == NULL)
+    if (!entry)
         return -1;
     char *path = strdup(entry->path); /* entries move when the list grows */
-    if (path == NULL) {
+    if (!path) {
         w->status =
             mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to list '%s'", w->file->path);
         return -1;
@@ -266,7 +152,7 @@ static herr_t list_link(hid_t group, const char *name, const H5L_info_t *link, v
                 mb_fail(MB_STATUS_IO, NULL, "'%s' in '%s' cannot be opened: the file is damaged",
                         path, w->file->path);
     } else {
-        w->status = describe_object(w->file, id, path, &entry->info);
+        w->status = mb_h5_describe_object(w->file, id, path, &entry->info);
         if (w->status == MB_STATUS_OK && entry->info.kind == MB_H5_GROUP &&
             link->type != H5L_TYPE_EXTERNAL)
             list_group(w, id, path);
@@ -290,7 +176,7 @@ mb_status mb_h5_walk(mb_h5 *file, const char *path, const mb_h5_entry **list, in
     if (group < 0)
         return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' in '%s' is not a group", path, file->path);
     prefix = mb_h5_copy_text(path);
-    if (prefix == NULL) {
+    if (!prefix) {
         w.status = MB_STATUS_MEMORY;
     } else {
         size_t length = strlen(prefix);
@@ -307,55 +193,5 @@ mb_status mb_h5_walk(mb_h5 *file, const char *path, const mb_h5_entry **list, in
     }
     *list = file->entries;
     *count = file->entry_count;
-    return MB_STATUS_OK;
-}
-
-/* ---- making groups and links ---- */
-
-hid_t mb_h5_parents(void)
-{
-    const hid_t list = H5Pcreate(H5P_LINK_CREATE);
-    H5Pset_create_intermediate_group(list, 1);
-    H5Pset_char_encoding(list, H5T_CSET_UTF8);
-    return list;
-}
-
-mb_status mb_h5_group(mb_h5 *file, const char *path)
-{
-    MB_H5_GUARD;
-    mb_h5_info info;
-    bool found = false;
-    MB_TRY(mb_h5_ready(file, true));
-    MB_TRY(mb_h5_latch(file, mb_h5_find(file, path, &found)));
-    if (found) {
-        MB_TRY(mb_h5_describe(file, path, &info));
-        if (info.kind != MB_H5_GROUP)
-            return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' in '%s' exists and is not a group",
-                           path, file->path);
-        return MB_STATUS_OK;
-    }
-    const hid_t parents = mb_h5_parents();
-    const hid_t group = H5Gcreate2(file->id, path, parents, H5P_DEFAULT, H5P_DEFAULT);
-    H5Pclose(parents);
-    if (group < 0)
-        return mb_h5_latch(file, mb_h5_failure(file, path, "create group"));
-    H5Gclose(group);
-    return MB_STATUS_OK;
-}
-
-mb_status mb_h5_link(mb_h5 *file, const char *target, const char *path, bool soft)
-{
-    MB_H5_GUARD;
-    MB_TRY(mb_h5_ready(file, true));
-    if (!soft)
-        MB_TRY(mb_h5_need(file, target));
-    MB_TRY(mb_h5_need_new(file, path));
-    const hid_t parents = mb_h5_parents();
-    const herr_t result =
-        soft ? H5Lcreate_soft(target, file->id, path, parents, H5P_DEFAULT)
-             : H5Lcreate_hard(file->id, target, file->id, path, parents, H5P_DEFAULT);
-    H5Pclose(parents);
-    if (result < 0)
-        return mb_h5_latch(file, mb_h5_failure(file, path, "create link"));
     return MB_STATUS_OK;
 }

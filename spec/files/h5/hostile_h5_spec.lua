@@ -13,45 +13,47 @@ local MOST_KIB = 300 * 1024
 
 -- What a message says of a file that is refused, by the kind of the file.
 local refused = {
-    ["never-contiguous"] = "no frame of '/exchange/data' in '[^']*' is there: it was never written",
-    ["never-theta"] = "nothing is there of '/exchange/theta' in '[^']*': it was never written",
-    ["never-white"] = "no frame of '/exchange/data_white' in '[^']*' is there: it was never "
-    .. "written",
-    ["half-chunks"] = "5 of the 24 frames of '/exchange/data' in '[^']*' are missing, the first "
-    .. "of them is 11: of its 24 chunks 19 were "
-        .. "ever written; give the option allow_missing to go without them",
-    ["half-packed"] = "12 of the 24 frames of .* the first of them is 13: of its 12 chunks 6 "
-        .. "were ever written",
+    ["never-contiguous"] = "'/exchange/data' in '[^']*' has no frames: it was never written",
+    ["never-theta"] = "'/exchange/theta' in '[^']*' has no data: it was never written",
+    ["never-white"] = "'/exchange/data_white' in '[^']*' has no frames: "
+        .. "it was never written",
+    ["half-chunks"] = "5 of the 24 frames of '/exchange/data' in '[^']*' are missing; the first "
+        .. "is 11: only 19 of its 24 chunks were written; "
+        .. "the option allow_missing leaves them out",
+    ["half-packed"] = "12 of the 24 frames of .* the first is 13: only 6 of its 12 chunks were "
+        .. "written",
     ["huge-extent"] = "has 2147483648 frames, and at most 1048576 can be read: the file is damaged",
     ["huge-element"] = "'/exchange/data' in '[^']*' holds u8388608, not numbers",
     ["odd-bias"] = "'/exchange/data' in '[^']*' holds [^']*, not numbers",
-    ["bomb"] = "a chunk of '/exchange/data' of '[^']*' takes 1073741824 bytes, and all its data "
-    .. "3072",
+    ["bomb"] = "a chunk of '/exchange/data' of '[^']*' takes 1073741824 bytes, "
+        .. "but all its data take 3072",
     ["long-text"] = "pixel_size' in '[^']*' takes 67108864 bytes, too many for a value",
     ["link-outside"] = "it refers to '[^']*/outside.h5', which is outside the file's folder "
     .. "'[^']*': if you trust the file, give "
         .. "the option allow_external",
     ["link-by-symlink"] = "it refers to '[^']*/outside.h5', which is outside the file's folder",
     ["link-dangling"] =
-    "'/exchange/data' of '[^']*': it refers to another file, and 'gone.h5' is missing",
-    ["link-no-object"] = "it refers to '/other' in '[^']*/p0.h5', where there is no such object",
+    "'/exchange/data' of '[^']*': it refers to the file 'gone.h5', which is missing",
+    ["link-no-object"] = "it refers to '/other' in '[^']*/p0.h5', which has no such object",
     ["link-pipe"] = "it refers to 'pipe.h5', which is not an ordinary file",
-    ["link-circle"] = "more than 8 links into other files follow each other: they go in a circle",
-    ["virtual-half"] = "12 of the 24 frames of .* the first of them is 13: it is put together "
-    .. "from other files, and none of them",
+    ["link-circle"] = "more than 8 links to other files follow each other: they probably form a "
+        .. "circle",
+    ["virtual-half"] = "12 of the 24 frames of .* the first is 13: it is a virtual dataset, and "
+        .. "its sources",
     ["virtual-no-file"] =
-    "12 of the 24 frames of .* it refers to another file, and 'p%%9.h5' is missing",
+    "12 of the 24 frames of .* it refers to the file 'p%%9.h5', which is missing",
     ["virtual-no-dataset"] =
     "12 of the 24 frames of .* its source '[^']*/p0.h5' has no dataset '/other' that can be opened",
     ["virtual-not-hdf5"] = "12 of the 24 frames of .* its source '[^']*/p1.h5' cannot be opened: "
     .. "HDF5 says \"file signature not found\"",
     ["virtual-small-source"] =
-    "12 of the 24 frames of .* in its source '[^']*/p1.h5' the dataset '/d' is too small",
+    "12 of the 24 frames of .* the dataset '/d' of its source '[^']*/p1.h5' is too small",
     ["virtual-never-written"] =
     "12 of the 24 frames of .* its source '[^']*/p1.h5' is incomplete: it was never written",
     ["virtual-nested"] =
-    "12 of the 24 frames of .* it refers to another file, and 'gone.h5' is missing",
-    ["virtual-self"] = "more than 4 virtual datasets refer to each other: they go in a circle",
+    "12 of the 24 frames of .* it refers to the file 'gone.h5', which is missing",
+    ["virtual-self"] = "more than 4 virtual datasets refer to each other: they probably form a "
+        .. "circle",
     ["virtual-outside"] = "it refers to '[^']*/outside.h5', which is outside the file's folder",
 }
 
@@ -121,7 +123,7 @@ describe("a hostile HDF5 scan", function()
     end
 
     it("names the options of the shell", function()
-        check_refused(make "half-chunks", "give %-%-allow%-missing to go without them")
+        check_refused(make "half-chunks", "%-%-allow%-missing leaves them out")
         check_refused(make "link-outside", "if you trust the file, give %-%-allow%-external")
     end)
 
@@ -221,7 +223,7 @@ describe("a hostile HDF5 scan", function()
         local dataset <close> = file:dataset "/exchange/data"
         local runs, why = dataset:missing()
         assert.same({ { 11, 12 }, { 22, 24 } }, runs)
-        assert.equal("of its 24 chunks 19 were ever written", why)
+        assert.equal("only 19 of its 24 chunks were written", why)
         local there <close> = dataset:read({ 13, 21 })
         assert.equal(pixel(13, 1), there:min())
         assert.matches("frames of .* are missing", (helper.failure(dataset.read, dataset,
@@ -267,10 +269,10 @@ describe("a hostile HDF5 scan", function()
             s:projections():release()
             local cut = kind == "sound" and "s.h5" or "p0.h5"
             assert.is_true(os.execute(("truncate -s 2100 '%s/%s'"):format(scan, cut)))
-            assert.matches("has been cut off since it was opened",
+            assert.matches("was truncated after it was opened",
                 (helper.failure(s.projections, s)))
             local carrier <close> = core.carrier.open { device = "host", pinned = 1 << 20 }
-            assert.matches("cut off", (helper.failure(function()
+            assert.matches("truncated", (helper.failure(function()
                 local array <close> = s:projections(nil, { carrier = carrier })
                 carrier:wait()
                 return array:sum()

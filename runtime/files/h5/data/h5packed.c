@@ -3,7 +3,11 @@
 ** lock, and the calling thread inflates them and puts the bytes in order. For the two filters that
 ** h5py and most detectors use (shuffle, deflate), where chunks hold whole frames.
 */
-#include "files/h5/h5internal.h"
+#include "files/h5/data/h5packed.h"
+#include "files/h5/missing/h5gaps.h"
+#include "files/h5/library/h5describe.h"
+#include "files/h5/library/h5error.h"
+#include "files/h5/library/h5lock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +43,7 @@ bool mb_h5_packed_possible(mb_h5_dataset *dataset, mb_dtype dtype)
     MB_H5_GUARD;
     const mb_h5_info *info = &dataset->info;
     int shuffle, deflate;
-    if (dataset->file == NULL || dataset->id < 0 || dataset->file->writable || !info->numeric ||
+    if (!dataset->file || dataset->id < 0 || dataset->file->writable || !info->numeric ||
         !info->filtered || info->rank != 3 || info->chunks[1] != info->dims[1] ||
         info->chunks[2] != info->dims[2])
         return false;
@@ -59,18 +63,18 @@ static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, uint64_t most, uns
     const hsize_t at[3] = {(hsize_t)frame, 0, 0};
     MB_TRY(mb_h5_ready(dataset->file, false));
     if (!known_filters(dataset, shuffle, deflate))
-        return mb_fail(MB_STATUS_INTERNAL, NULL, "'%s' has other filters now", dataset->path);
+        return mb_fail(MB_STATUS_INTERNAL, NULL, "the filters of '%s' have changed", dataset->path);
     if (H5Dget_chunk_storage_size(dataset->id, at, bytes) < 0)
         return mb_h5_failure(dataset->file, dataset->path, "find a chunk of");
     if (*bytes == 0)
         return MB_STATUS_OK;
     if (*bytes > most + most / 100 + 4096) /* deflate makes nothing that much larger */
         return mb_fail(MB_STATUS_IO, NULL,
-                       "cannot read '%s': a chunk of %llu bytes takes %llu in the "
-                       "file, which is damaged",
+                       "cannot read '%s': a chunk of %llu bytes takes %llu bytes in "
+                       "the file: the file is damaged",
                        dataset->path, (unsigned long long)most, (unsigned long long)*bytes);
     *stored = malloc(*bytes);
-    if (*stored == NULL)
+    if (!*stored)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to read '%s'", dataset->path);
     if (H5Dread_chunk(dataset->id, H5P_DEFAULT, at, skipped, *stored) < 0)
         return mb_h5_failure(dataset->file, dataset->path, "read a chunk of");
@@ -155,7 +159,7 @@ static void take(sink *s, const unsigned char *bytes, uint64_t count)
 static mb_status damaged(const mb_h5_dataset *dataset)
 {
     return mb_fail(MB_STATUS_IO, NULL,
-                   "cannot read '%s': a compressed chunk is damaged: copy the file again",
+                   "cannot read '%s': a compressed chunk is damaged; copy the file again",
                    dataset->path);
 }
 
@@ -193,7 +197,7 @@ static mb_status decode(mb_h5_dataset *dataset, int64_t frame, sink *s)
     const bool deflated = deflate >= 0 && !(skipped & 1u << deflate);
     s->shuffled = shuffle >= 0 && !(skipped & 1u << shuffle);
     s->at = 0;
-    if (status == MB_STATUS_OK && stored == NULL)
+    if (status == MB_STATUS_OK && !stored)
         status = mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': a chunk was never written",
                          dataset->path);
     else if (status == MB_STATUS_OK && !deflated && count != bytes)

@@ -6,19 +6,20 @@
 ** decoded twice within one read. Invariant: data go to HDF5 and come from it as dense row-major
 ** memory; whatever is strided is gathered before.
 */
-#define _GNU_SOURCE
-#include "files/h5/h5internal.h"
+#include "files/h5/data/h5slab.h"
+#include "files/h5/data/h5made.h"
+#include "files/h5/missing/h5gaps.h"
+#include "files/h5/library/h5describe.h"
+#include "files/h5/library/h5error.h"
+#include "files/h5/library/h5lock.h"
 
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PIECE_BYTES ((uint64_t)32 << 20)
-#define SMALL_CHUNK_BYTES ((uint64_t)8 << 20)
 
-mb_status mb_h5_check_ranges(const mb_h5_dataset *dataset, const mb_range *ranges,
-                             uint64_t *elements)
+static mb_status check_ranges(const mb_h5_dataset *dataset, const mb_range *ranges,
+                              uint64_t *elements)
 {
     const mb_h5_info *info = &dataset->info;
     *elements = 1;
@@ -28,7 +29,7 @@ mb_status mb_h5_check_ranges(const mb_h5_dataset *dataset, const mb_range *range
         if (r.count < 0 || r.step < 1 || r.first < 0 || r.first > n ||
             (r.count > 0 && (r.first >= n || r.count - 1 > (n - 1 - r.first) / r.step)))
             return mb_fail(MB_STATUS_SHAPE, NULL,
-                           "range %lld ... %lld of axis %d is outside '%s', which has %lld there",
+                           "range {%lld, %lld} is outside axis %d of '%s', which has %lld elements",
                            (long long)r.first + 1,
                            (long long)(r.first + (r.count - 1) * r.step + 1), axis + 1,
                            dataset->path, (long long)n);
@@ -59,29 +60,6 @@ static mb_status check_types(const mb_h5_dataset *dataset, mb_dtype dtype, bool 
     return MB_STATUS_OK;
 }
 
-/* libhdf5 decodes a whole chunk for any part of it. Those of a sound file are not larger than all
-** the data, unless they are small. */
-mb_status mb_h5_check_chunk(const mb_h5_dataset *dataset)
-{
-    const mb_h5_info *info = &dataset->info;
-    if (!info->chunked)
-        return MB_STATUS_OK;
-    const hid_t type = H5Dget_type(dataset->id);
-    uint64_t chunk = H5Tget_size(type), all = chunk;
-    H5Tclose(type);
-    for (int axis = 0; axis < info->rank; axis++) {
-        chunk = mb_bytes_mul(chunk, (uint64_t)info->chunks[axis]);
-        all = mb_bytes_mul(all, (uint64_t)info->dims[axis]);
-    }
-    if (chunk <= SMALL_CHUNK_BYTES || chunk <= all)
-        return MB_STATUS_OK;
-    return mb_fail(MB_STATUS_IO, NULL,
-                   "a chunk of '%s' of '%s' takes %llu bytes, and all its data %llu: the file is "
-                   "damaged, or must be written again in smaller chunks",
-                   dataset->path, dataset->file->path, (unsigned long long)chunk,
-                   (unsigned long long)all);
-}
-
 /* Filters that are not there give riddles, and data that are not there zeros: ask before. */
 static mb_status check_readable(mb_h5_dataset *dataset, const mb_range *ranges)
 {
@@ -101,8 +79,8 @@ static mb_status check_readable(mb_h5_dataset *dataset, const mb_range *ranges)
         status = mb_fail(MB_STATUS_UNSUPPORTED, NULL,
                          "'%s' in '%s' is compressed by filter %d (%s), which HDF5 does not find: "
                          "install %s, and name the plug-in's folder in HDF5_PLUGIN_PATH",
-                         dataset->path, dataset->file->path, (int)id, name != NULL ? name : own,
-                         package != NULL ? package : "its plug-in (python3-hdf5plugin has many)");
+                         dataset->path, dataset->file->path, (int)id, name ? name : own,
+                         package ? package : "its plug-in (python3-hdf5plugin has many)");
     }
     H5Pclose(properties);
     H5Eclear2(H5E_DEFAULT);
@@ -125,75 +103,6 @@ static int64_t piece_indices(const mb_h5_dataset *dataset, const mb_range *range
     if (info->chunked && ranges[axis].step == 1 && indices > info->chunks[axis])
         indices -= indices % info->chunks[axis];
     return indices;
-}
-
-/* Guards the samples of files and the `file` of datasets that other threads write to: a leaf, so
-** that those threads need not wait for what the library does. */
-static pthread_mutex_t samples_lock = PTHREAD_MUTEX_INITIALIZER;
-
-void mb_h5_leave_file(mb_h5_dataset *dataset)
-{
-    pthread_mutex_lock(&samples_lock);
-    dataset->file = NULL;
-    pthread_mutex_unlock(&samples_lock);
-}
-
-static void forget_samples(mb_h5 *file, const mb_h5_dataset *dataset, const mb_range *ranges)
-{
-    for (int i = 0; i < file->sample_count;) {
-        const h5_sample *s = &file->samples[i];
-        bool touched = s->made == dataset->made;
-        for (int axis = 0; touched && axis < dataset->info.rank; axis++) {
-            const int64_t count = axis == dataset->info.rank - 1 ? s->count : 1;
-            const int64_t last = ranges[axis].first + (ranges[axis].count - 1) * ranges[axis].step;
-            touched = s->first[axis] <= last && s->first[axis] + count > ranges[axis].first;
-        }
-        if (touched)
-            file->samples[i] = file->samples[--file->sample_count];
-        else
-            i++;
-    }
-}
-
-/* Remembers the last row of a written piece, to be read back before the file gets its name. */
-static void take_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
-                        const unsigned char *host, uint64_t elements)
-{
-    mb_h5 *file = dataset->file;
-    const int rank = dataset->info.rank;
-    if (dataset->made < 0 || rank == 0 || dtype != dataset->info.dtype ||
-        dataset->info.stored[0] == 'e' || ranges[rank - 1].step != 1)
-        return;
-    if (file->samples == NULL)
-        file->samples = calloc(H5_MAX_SAMPLES, sizeof *file->samples);
-    if (file->samples == NULL)
-        return;
-    if (file->sample_count == H5_MAX_SAMPLES) { /* thin out */
-        file->sample_count = H5_MAX_SAMPLES / 2;
-        for (int i = 0; i < file->sample_count; i++)
-            file->samples[i] = file->samples[2 * i];
-    }
-    h5_sample *sample = &file->samples[file->sample_count++];
-    const size_t row = (size_t)ranges[rank - 1].count * mb_dtype_bytes(dtype);
-    sample->made = dataset->made;
-    sample->dtype = dtype;
-    sample->count = ranges[rank - 1].count;
-    for (int axis = 0; axis < rank - 1; axis++)
-        sample->first[axis] = ranges[axis].first + (ranges[axis].count - 1) * ranges[axis].step;
-    sample->first[rank - 1] = ranges[rank - 1].first;
-    sample->sum = mb_h5_sum(host + elements * mb_dtype_bytes(dtype) - row, row);
-}
-
-void mb_h5_sample(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, const void *host,
-                  uint64_t elements)
-{
-    pthread_mutex_lock(&samples_lock);
-    if (dataset->file != NULL && dataset->made >= 0) {
-        forget_samples(dataset->file, dataset, ranges);
-        if (host != NULL)
-            take_sample(dataset, ranges, dtype, host, elements);
-    }
-    pthread_mutex_unlock(&samples_lock);
 }
 
 /* One transfer between the file and dense host memory. */
@@ -272,7 +181,7 @@ static mb_status move_piece(mb_h5_dataset *dataset, const mb_range *ranges, mb_d
                             const place *where, uint64_t first, uint64_t count, bool reading)
 {
     const size_t bytes = mb_dtype_bytes(dtype);
-    if (where->host != NULL)
+    if (where->host)
         return transfer(dataset, ranges, dtype, where->host + first * bytes, reading);
     mb_device *device = where->array->device;
     unsigned char *address = (unsigned char *)where->array->data + first * bytes;
@@ -297,7 +206,7 @@ static mb_status move(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype d
     const int rank = dataset->info.rank;
 
     MB_TRY(check_types(dataset, dtype, reading));
-    MB_TRY(mb_h5_check_ranges(dataset, ranges, &elements));
+    MB_TRY(check_ranges(dataset, ranges, &elements));
     if (elements == 0)
         return MB_STATUS_OK;
     if (reading)
@@ -313,9 +222,9 @@ static mb_status move(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype d
         all = ranges[axis].count;
     }
     const uint64_t each = elements / (uint64_t)all;
-    if (where->host == NULL) {
+    if (!where->host) {
         where->buffer = malloc(mb_bytes_mul(each * (uint64_t)(step < all ? step : all), bytes));
-        if (where->buffer == NULL)
+        if (!where->buffer)
             return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to transfer '%s'",
                            dataset->path);
     }
@@ -346,7 +255,7 @@ static mb_status check_array(const mb_h5_dataset *dataset, const mb_range *range
                              const mb_array *array, bool reading)
 {
     uint64_t elements = 0;
-    MB_TRY(mb_h5_check_ranges(dataset, ranges, &elements));
+    MB_TRY(check_ranges(dataset, ranges, &elements));
     if (mb_array_elements(array) != elements)
         return mb_fail(MB_STATUS_SHAPE, reading ? "out" : "array",
                        "the array has %llu elements, the part of '%s' has %llu",
@@ -354,7 +263,7 @@ static mb_status check_array(const mb_h5_dataset *dataset, const mb_range *range
                        (unsigned long long)elements);
     if (!mb_array_contiguous(array) && (reading || !on_host(array)))
         return mb_fail(MB_STATUS_SHAPE, reading ? "out" : "array",
-                       "the array is a strided view: use a contiguous one");
+                       "the array is a strided view: give a contiguous one (a:copy())");
     return MB_STATUS_OK;
 }
 

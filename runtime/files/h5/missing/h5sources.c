@@ -9,7 +9,12 @@
 ** the number of a block, where the selection repeats without end along one axis; "%%" is "%".
 */
 #define _GNU_SOURCE
-#include "files/h5/h5internal.h"
+#include "files/h5/missing/h5sources.h"
+#include "files/h5/missing/h5gap_list.h"
+#include "files/h5/missing/h5stored.h"
+#include "files/h5/library/h5describe.h"
+#include "files/h5/library/h5error.h"
+#include "files/h5/library/h5links.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -125,7 +130,7 @@ static bool expand(const char *stored, int64_t block, char *name, size_t bytes)
 
 static bool has_blocks(const char *stored)
 {
-    for (const char *c = strchr(stored, '%'); c != NULL; c = strchr(c + 2, '%'))
+    for (const char *c = strchr(stored, '%'); c; c = strchr(c + 2, '%'))
         if (c[1] != '%')
             return c[1] == 'b';
         else if (c[2] == '\0')
@@ -171,6 +176,9 @@ static bool reaches(hid_t selection, const mb_h5_info *info, const part *p, int 
     return true;
 }
 
+static mb_status find_gaps(mb_h5 *file, hid_t id, const char *name, const mb_h5_info *info,
+                           h5_gaps *gaps, int depth);
+
 /* Is the dataset `path`, open as `id`, of the source file `name`, one that can be read? */
 static mb_status check_dataset(virtual_map *v, hid_t id, const char *name, const char *path,
                                const mapping *m, bool *good)
@@ -180,15 +188,15 @@ static mb_status check_dataset(virtual_map *v, hid_t id, const char *name, const
     mb_status status = mb_h5_describe_dataset(v->file, id, path, &info);
     *good = false;
     if (status != MB_STATUS_OK) {
-        problem(v, "of its source '%.200s' the dataset '%.200s' is damaged", name, path);
+        problem(v, "the dataset '%.200s' of its source '%.200s' is damaged", path, name);
         return MB_STATUS_OK;
     }
     if (!info.numeric)
-        problem(v, "in its source '%.200s' '%.200s' holds no numbers", name, path);
+        problem(v, "the dataset '%.200s' of its source '%.200s' holds no numbers", path, name);
     else if (!reaches(m->selection, &info, &m->to, v->info->rank))
-        problem(v, "in its source '%.200s' the dataset '%.200s' is too small", name, path);
+        problem(v, "the dataset '%.200s' of its source '%.200s' is too small", path, name);
     else
-        status = mb_h5_find_gaps(v->file, id, name, &info, &gaps, v->depth + 1);
+        status = find_gaps(v->file, id, name, &info, &gaps, v->depth + 1);
     const bool nested =
         strstr(gaps.problem, "source") != NULL || strstr(gaps.problem, "circle") != NULL;
     if (status == MB_STATUS_OK && info.numeric && gaps.problem[0] != '\0')
@@ -333,13 +341,12 @@ static mb_status collect_gaps(virtual_map *v)
         v->gaps->problem[0] = '\0';
     else if (v->gaps->problem[0] == '\0')
         snprintf(v->gaps->problem, sizeof v->gaps->problem,
-                 "it is put together from other files, and none of them gives those frames, or not "
-                 "all of them");
+                 "it is a virtual dataset, and its sources do not give all of those frames");
     return MB_STATUS_OK;
 }
 
-mb_status mb_h5_find_virtual_gaps(mb_h5 *file, hid_t id, const char *name, const mb_h5_info *info,
-                                  h5_gaps *gaps, int depth)
+static mb_status find_virtual_gaps(mb_h5 *file, hid_t id, const char *name, const mb_h5_info *info,
+                                   h5_gaps *gaps, int depth)
 {
     virtual_map v = {.file = file, .name = name, .info = info, .gaps = gaps, .depth = depth};
     mb_status status = MB_STATUS_OK;
@@ -349,15 +356,14 @@ mb_status mb_h5_find_virtual_gaps(mb_h5 *file, hid_t id, const char *name, const
     v.frames = info->dims[0];
     if (depth > MOST_DEPTH || v.frames > MOST_FRAMES) {
         snprintf(gaps->problem, sizeof gaps->problem,
-                 depth > MOST_DEPTH
-                     ? "more than %lld virtual datasets refer to each other: they go "
-                       "in a circle"
-                     : "it is virtual, and has more than %lld frames",
+                 depth > MOST_DEPTH ? "more than %lld virtual datasets refer to each other: they "
+                                      "probably form a circle"
+                                    : "it is virtual, and has more than %lld frames",
                  (long long)(depth > MOST_DEPTH ? MOST_DEPTH : MOST_FRAMES));
         return mb_h5_add_gap(gaps, 0, v.frames - 1);
     }
     v.elements = calloc((size_t)v.frames + 1, sizeof *v.elements);
-    if (v.elements == NULL)
+    if (!v.elements)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to look at '%s'", name);
     const hid_t properties = H5Dget_create_plist(id);
     v.owner = H5Iget_file_id(id);
@@ -373,19 +379,38 @@ mb_status mb_h5_find_virtual_gaps(mb_h5 *file, hid_t id, const char *name, const
     return status;
 }
 
+/* Virtual datasets may refer to virtual datasets: it calls itself by check_dataset. */
+static mb_status find_gaps(mb_h5 *file, hid_t id, const char *name, const mb_h5_info *info,
+                           h5_gaps *gaps, int depth)
+{
+    uint64_t elements = 1;
+    for (int axis = 0; axis < info->rank; axis++)
+        elements = mb_bytes_mul(elements, (uint64_t)info->dims[axis]);
+    if (info->empty || elements == 0)
+        return MB_STATUS_OK;
+    return info->is_virtual ? find_virtual_gaps(file, id, name, info, gaps, depth)
+                            : mb_h5_find_stored_gaps(file, id, info, gaps);
+}
+
+mb_status mb_h5_find_gaps(mb_h5 *file, hid_t id, const char *name, const mb_h5_info *info,
+                          h5_gaps *gaps)
+{
+    return find_gaps(file, id, name, info, gaps, 0);
+}
+
 mb_status mb_h5_check_sources(mb_h5 *file, hid_t id, const char *name, const char *path)
 {
     mb_h5_info info;
     h5_gaps gaps = {0};
     mb_status status = MB_STATUS_OK;
     MB_TRY(mb_h5_describe_dataset(file, id, path, &info));
-    if (info.is_virtual && file->folder == NULL)
+    if (info.is_virtual && !file->folder)
         MB_TRY(mb_h5_set_folder(file, name));
     if (info.is_virtual)
-        status = mb_h5_find_virtual_gaps(file, id, name, &info, &gaps, 0);
+        status = find_virtual_gaps(file, id, name, &info, &gaps, 0);
     if (status == MB_STATUS_OK && gaps.problem[0] != '\0')
-        status = mb_fail(MB_STATUS_IO, NULL, "'%s' in '%s' cannot be read whole: %s", path, name,
-                         gaps.problem);
+        status = mb_fail(MB_STATUS_IO, NULL, "'%s' in '%s' cannot be read completely: %s", path,
+                         name, gaps.problem);
     mb_h5_clear_gaps(&gaps);
     H5Eclear2(H5E_DEFAULT);
     return status;

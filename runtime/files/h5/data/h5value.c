@@ -4,7 +4,14 @@
 ** free it on an error path. Numbers are read as double; integers beyond 2^53 lose their last bits.
 */
 #define _GNU_SOURCE
-#include "files/h5/h5internal.h"
+#include "files/h5/data/h5value.h"
+#include "files/h5/data/h5dataset.h"
+#include "files/h5/missing/h5gaps.h"
+#include "files/h5/library/h5describe.h"
+#include "files/h5/library/h5error.h"
+#include "files/h5/library/h5links.h"
+#include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,15 +21,14 @@
 
 #define MAX_VALUE ((int64_t)1 << 20)
 #define MAX_VALUE_BYTES ((uint64_t)16 << 20)
-#define ATTRIBUTE_ROOM                                                                             \
-    ((rlim_t)128                                                                                   \
-     << 20) /* more than 64 KiB of descriptors refer to, and other threads need for a moment */
+/* More than 64 KiB of descriptors refer to, and other threads need for a moment. */
+#define ATTRIBUTE_ROOM ((rlim_t)128 << 20)
 
 static void free_value(mb_h5_value *value)
 {
-    if (value == NULL)
+    if (!value)
         return;
-    for (int64_t i = 0; value->strings != NULL && i < value->count; i++)
+    for (int64_t i = 0; value->strings && i < value->count; i++)
         free(value->strings[i]);
     free(value->strings);
     free(value->numbers);
@@ -75,9 +81,9 @@ static herr_t read_limited(const source *from, hid_t type, void *buffer)
     struct rlimit before;
     unsigned long long pages = 0;
     FILE *statm = fopen("/proc/self/statm", "r");
-    const bool known = statm != NULL && getrlimit(RLIMIT_DATA, &before) == 0 &&
+    const bool known = statm && getrlimit(RLIMIT_DATA, &before) == 0 &&
                        fscanf(statm, "%*u %*u %*u %*u %*u %llu", &pages) == 1;
-    if (statm != NULL)
+    if (statm)
         fclose(statm);
     if (known) {
         struct rlimit now = before;
@@ -115,7 +121,7 @@ static mb_status read_strings(const source *from, mb_h5_value *value)
     value->strings = calloc(count + 1, sizeof *value->strings);
     H5Tset_size(type, variable ? H5T_VARIABLE : bytes);
     H5Tset_cset(type, H5Tget_cset(from->type));
-    if (buffer == NULL || value->strings == NULL) {
+    if (!buffer || !value->strings) {
         status = mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to read '%s'", from->name);
         goto done;
     }
@@ -127,8 +133,8 @@ static mb_status read_strings(const source *from, mb_h5_value *value)
     }
     for (size_t i = 0; i < count; i++) {
         const char *text = variable ? ((char **)(void *)buffer)[i] : buffer + i * bytes;
-        value->strings[i] = strdup(text != NULL ? text : "");
-        if (value->strings[i] == NULL) {
+        value->strings[i] = strdup(text ? text : "");
+        if (!value->strings[i]) {
             status =
                 mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to read '%s'", from->name);
             break;
@@ -156,9 +162,8 @@ static mb_status check_bytes(const source *from, int64_t count)
         return MB_STATUS_OK;
     return mb_fail(MB_STATUS_SHAPE, NULL, "'%s' in '%s' takes %llu bytes, %s", from->name,
                    file->path, (unsigned long long)bytes,
-                   beyond ? "more than the file has: it is damaged"
-                          : "too many for a value: the file is damaged, or it is to be read as a "
-                            "dataset");
+                   beyond ? "more than the file has: the file is damaged"
+                          : "too many for a value: read it as a dataset (or the file is damaged)");
 }
 
 static mb_status read_value(const source *from, mb_h5_value *value)
@@ -189,10 +194,11 @@ static mb_status read_value(const source *from, mb_h5_value *value)
     if (info.text)
         return read_strings(from, value);
     if (!info.numeric || mb_dtype_kind(info.dtype) == MB_CLASS_COMPLEX)
-        return mb_fail(MB_STATUS_DTYPE, NULL, "'%s' in '%s' is a %s: neither numbers nor strings",
-                       from->name, from->file->path, info.stored);
+        return mb_fail(MB_STATUS_DTYPE, NULL,
+                       "'%s' in '%s' holds %s, which is neither numbers nor strings", from->name,
+                       from->file->path, info.stored);
     value->numbers = calloc((size_t)value->count + 1, sizeof *value->numbers);
-    if (value->numbers == NULL)
+    if (!value->numbers)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to read '%s'", from->name);
     if (value->count > 0 && read_raw(from, H5T_NATIVE_DOUBLE, value->numbers) < 0)
         return mb_h5_failure(from->file, from->name, "read");
@@ -203,7 +209,7 @@ static mb_status read_into_file(source *from, const mb_h5_value **out)
 {
     mb_status status;
     mb_h5_value *value = calloc(1, sizeof *value);
-    if (value == NULL)
+    if (!value)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to read '%s'", from->name);
     status = read_value(from, value);
     if (status != MB_STATUS_OK) {
@@ -260,11 +266,11 @@ static herr_t take_name(hid_t object, const char *name, const H5A_info_t *about,
     (void)object;
     (void)about;
     char **names = realloc(file->names, (size_t)(file->name_count + 1) * sizeof *names);
-    if (names == NULL)
+    if (!names)
         return -1;
     file->names = names;
     names[file->name_count] = strdup(name);
-    if (names[file->name_count] == NULL)
+    if (!names[file->name_count])
         return -1;
     file->name_count++;
     return 0;

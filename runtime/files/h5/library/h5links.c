@@ -1,19 +1,19 @@
 /*
-** What an HDF5 file refers to in other files: external links and external storage. (Virtual
-** datasets: h5sources.c.)
+** Links of HDF5 files: which files external links, virtual datasets and external storage may lead
+** to, and how libhdf5 is told.
 **
-** libhdf5 opens such files with the rights of the reader, wherever they are; a stranger's file
-** could so have any file of the reader end up in a result, or have a pipe wait for ever. Only
-** ordinary files are opened, and only those in the folder of the file that refers to them, or
-** below, unless the reader allows more; external storage, which makes bytes of any file, only if
-** the reader allows it. "In the folder" is said of real paths: symbolic links do not lead out.
+** libhdf5 opens such files with the rights of the reader, wherever they are. A stranger's file could
+** have any file of the reader end up in a result, or have a pipe wait for ever. Only ordinary files
+** are opened, and only those in the folder of the file that refers to them, or below, unless the
+** reader allows more. "In the folder" is said of real paths: symbolic links do not lead out.
 **
 ** libhdf5 looks for a relative name in several places, and goes on to the next when it cannot
 ** open a file. mb_h5_resolve looks in the same order, and takes the first that is there: one that
 ** cannot be opened is an error then, so that libhdf5 does not get to the next.
 */
 #define _GNU_SOURCE
-#include "files/h5/h5internal.h"
+#include "files/h5/library/h5links.h"
+#include "files/h5/library/h5error.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -23,7 +23,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MOST_STORAGE_FILES 100000
 #define MOST_LINKS 8 /* one behind the other */
 
 /* ---- finding the file ---- */
@@ -83,7 +82,7 @@ static h5_verdict examine_prefixes(const search *s, const char *list, const char
 {
     static const char ORIGIN[] = "${ORIGIN}";
     h5_verdict result = H5_ABSENT;
-    while (list != NULL && *list != '\0' && result == H5_ABSENT) {
+    while (list && *list != '\0' && result == H5_ABSENT) {
         char folder[PATH_MAX];
         const size_t length = strcspn(list, ":");
         if (strncmp(list, ORIGIN, sizeof ORIGIN - 1) == 0 && length >= sizeof ORIGIN - 1)
@@ -121,8 +120,21 @@ h5_verdict mb_h5_resolve(mb_h5 *file, const char *parent, const char *name, cons
         result = examine_in(&s, folder, strlen(folder), name);
     }
     if (result == H5_ABSENT) /* which it stays */
-        snprintf(problem, H5_PROBLEM_BYTES, "it refers to another file, and '%s' is missing",
-                 s.name);
+        snprintf(problem, H5_PROBLEM_BYTES, "it refers to the file '%s', which is missing", s.name);
+    return result;
+}
+
+h5_verdict mb_h5_resolve_storage(mb_h5 *file, const char *name, char *found, char *problem)
+{
+    const char *prefix = getenv("HDF5_EXTFILE_PREFIX");
+    const search s = {file, name, found, problem};
+    const h5_verdict result =
+        name[0] != '/' && prefix && prefix[0] != '\0'
+            ? examine_prefixes(&s, prefix, file->folder ? file->folder : ".", name)
+            : examine(&s, name);
+    if (result == H5_ABSENT) /* which it stays */
+        snprintf(problem, H5_PROBLEM_BYTES, "its bytes are in the file '%s', which is missing",
+                 name);
     return result;
 }
 
@@ -135,7 +147,7 @@ static bool leads_to(mb_h5 *file, hid_t id, const char *found, const char *objec
         return true;
     if (file->refused[0] == '\0')
         snprintf(file->refused, sizeof file->refused,
-                 "it refers to '%.200s' in '%.200s', where there is no such object", object, found);
+                 "it refers to '%.200s' in '%.200s', which has no such object", object, found);
     return false;
 }
 
@@ -150,7 +162,7 @@ static herr_t follow_external(const char *parent, const char *group, const char 
     H5Pset_file_locking(access, file->writable, true); /* readers are never locked out */
     if (file->link_depth >= MOST_LINKS) {
         snprintf(file->refused, sizeof file->refused,
-                 "more than %d links into other files follow each other: they go in a circle",
+                 "more than %d links to other files follow each other: they probably form a circle",
                  MOST_LINKS);
         return -1;
     }
@@ -173,7 +185,7 @@ static herr_t follow_external(const char *parent, const char *group, const char 
 hid_t mb_h5_link_access(mb_h5 *file, hid_t kind)
 {
     const hid_t list = H5Pcreate(kind);
-    if (list >= 0 && file->folder != NULL)
+    if (list >= 0 && file->folder)
         H5Pset_elink_cb(list, follow_external, file);
     return list;
 }
@@ -181,21 +193,21 @@ hid_t mb_h5_link_access(mb_h5 *file, hid_t kind)
 mb_status mb_h5_set_folder(mb_h5 *file, const char *name)
 {
     char *real = realpath(name, NULL);
-    if (real == NULL)
+    if (!real)
         return mb_fail(MB_STATUS_IO, NULL, "cannot open '%s': %s", name, strerror(errno));
     file->folder = mb_h5_copy_text(dirname(real));
     free(real);
-    return file->folder != NULL ? MB_STATUS_OK : MB_STATUS_MEMORY;
+    return file->folder ? MB_STATUS_OK : MB_STATUS_MEMORY;
 }
 
-mb_status mb_h5_begin_outside(mb_h5 *file)
+mb_status mb_h5_begin_links(mb_h5 *file)
 {
     MB_TRY(mb_h5_set_folder(file, file->path));
     file->links = mb_h5_link_access(file, H5P_LINK_ACCESS);
     return MB_STATUS_OK;
 }
 
-void mb_h5_end_outside(mb_h5 *file)
+void mb_h5_end_links(mb_h5 *file)
 {
     if (file->links > 0)
         H5Pclose(file->links);
@@ -204,60 +216,10 @@ void mb_h5_end_outside(mb_h5 *file)
     file->folder = NULL;
 }
 
-/* ---- external storage ---- */
-
-/* One file of it: there, allowed, and long enough. */
-static bool check_storage_file(mb_h5 *file, hid_t properties, unsigned index,
-                               const mb_h5_info *info, h5_gaps *gaps)
+hid_t mb_h5_parents(void)
 {
-    char name[PATH_MAX] = "", found[PATH_MAX];
-    off_t offset = 0;
-    hsize_t bytes = 0;
-    struct stat status;
-    if (H5Pget_external(properties, index, sizeof name - 1, name, &offset, &bytes) < 0) {
-        snprintf(gaps->problem, sizeof gaps->problem, "the files with its bytes cannot be listed");
-        return false;
-    }
-    /* Any file can be taken for raw bytes, so being in the folder, which may be the reader's
-    ** home, is no excuse. */
-    if (!file->allow_external) {
-        snprintf(
-            gaps->problem, H5_PROBLEM_BYTES,
-            "its bytes are in another file, '%.300s' (external storage): if you trust the file, "
-            "give the option allow_external",
-            name);
-        gaps->forbidden = true;
-        return false;
-    }
-    const char *prefix = getenv("HDF5_EXTFILE_PREFIX");
-    const search s = {file, name, found, gaps->problem};
-    h5_verdict result =
-        name[0] != '/' && prefix != NULL && prefix[0] != '\0'
-            ? examine_prefixes(&s, prefix, file->folder != NULL ? file->folder : ".", name)
-            : examine(&s, name);
-    if (result == H5_ABSENT) /* which it stays */
-        snprintf(gaps->problem, H5_PROBLEM_BYTES,
-                 "its bytes are in another file, and '%s' is missing", name);
-    gaps->forbidden = gaps->forbidden || result == H5_REFUSED;
-    if (result != H5_FOUND)
-        return false;
-    if (bytes != H5F_UNLIMITED && stat(found, &status) == 0 &&
-        (offset < 0 || bytes > INT64_MAX || (int64_t)bytes > status.st_size - offset)) {
-        refuse(&s, "which is shorter than it should be");
-        return false;
-    }
-    return mb_h5_add_source(gaps, found, 0, info->rank > 0 ? info->dims[0] - 1 : 0) == MB_STATUS_OK;
-}
-
-bool mb_h5_check_storage(mb_h5 *file, hid_t id, const mb_h5_info *info, h5_gaps *gaps)
-{
-    const hid_t properties = H5Dget_create_plist(id);
-    const int count = H5Pget_external_count(properties);
-    bool good = count <= MOST_STORAGE_FILES;
-    if (!good)
-        snprintf(gaps->problem, sizeof gaps->problem, "its bytes are in %d other files", count);
-    for (int i = 0; i < count && good; i++)
-        good = check_storage_file(file, properties, (unsigned)i, info, gaps);
-    H5Pclose(properties);
-    return good;
+    const hid_t list = H5Pcreate(H5P_LINK_CREATE);
+    H5Pset_create_intermediate_group(list, 1);
+    H5Pset_char_encoding(list, H5T_CSET_UTF8);
+    return list;
 }

@@ -10,7 +10,12 @@
 ** once it is made.
 */
 #define _GNU_SOURCE
-#include "files/h5/h5internal.h"
+#include "files/h5/data/h5raw.h"
+#include "files/h5/data/h5made.h"
+#include "files/h5/library/h5describe.h"
+#include "files/h5/library/h5driver.h"
+#include "files/h5/library/h5error.h"
+#include "files/h5/library/h5lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,18 +54,9 @@ static void close_raw(h5_raw *raw)
 
 void mb_h5_raw_free(h5_raw *raw)
 {
-    if (raw != NULL)
+    if (raw)
         close_raw(raw);
     free(raw);
-}
-
-bool mb_h5_same_type(const mb_h5_dataset *dataset, mb_dtype dtype)
-{
-    const hid_t stored = H5Dget_type(dataset->id), wanted = mb_h5_type_of(dtype);
-    const bool same = H5Tequal(stored, wanted) > 0;
-    H5Tclose(stored);
-    H5Tclose(wanted);
-    return same;
 }
 
 /* Frames, rows and elements of a dataset of two or three axes. */
@@ -147,20 +143,20 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
     H5Pget_userblock(made, &user_block);
     if (layout == H5D_CONTIGUOUS ? H5Pget_external_count(properties) != 0
                                  : layout != H5D_CHUNKED || user_block != 0 || file->created)
-        why = "its layout is libhdf5's alone to know";
+        why = "only libhdf5 knows its layout";
     else if (raw->chunk[2] != raw->dims[2])
         why = "its chunks do not span whole rows";
     else if (too_many_chunks(raw))
         why = "it has too many chunks";
     H5Pclose(properties);
     H5Pclose(made);
-    if (why != NULL)
+    if (why)
         return why;
     raw->address = calloc((size_t)(raw->grid[0] * raw->grid[1]), sizeof *raw->address);
     raw->created = file->created;
-    raw->fd = fcntl(file->created ? file->fd : mb_h5_descriptor(file), F_DUPFD_CLOEXEC, 0);
-    if (raw->address == NULL || raw->fd < 0)
-        return "its file cannot be opened once more";
+    raw->fd = fcntl(file->created ? file->fd : mb_h5_descriptor(file->id), F_DUPFD_CLOEXEC, 0);
+    if (!raw->address || raw->fd < 0)
+        return "its file cannot be opened a second time";
     if (layout == H5D_CONTIGUOUS) {
         raw->address[0] = H5Dget_offset(dataset->id);
         if (raw->address[0] == HADDR_UNDEF)
@@ -176,28 +172,28 @@ bool mb_h5_raw_possible(mb_h5_dataset *dataset, mb_dtype dtype, bool reading, co
 {
     MB_H5_GUARD;
     const char *unused;
-    if (why == NULL)
+    if (!why)
         why = &unused;
     *why = "its file has been closed";
-    if (dataset->file == NULL || dataset->id < 0)
+    if (!dataset->file || dataset->id < 0)
         return false;
     mb_h5_quiet();
-    if (dataset->raw == NULL) {
+    if (!dataset->raw) {
         dataset->raw = calloc(1, sizeof *dataset->raw);
         *why = "there is no host memory left";
-        if (dataset->raw == NULL)
+        if (!dataset->raw)
             return false;
         dataset->raw->fd = -1;
         dataset->raw->dtype = dtype;
         dataset->raw->why = look(dataset->raw, dataset);
-        if (dataset->raw->why != NULL)
+        if (dataset->raw->why)
             close_raw(dataset->raw);
         H5Eclear2(H5E_DEFAULT);
     }
     *why = dataset->raw->dtype != dtype ? "its elements are stored in another type"
-           : reading == dataset->raw->created && dataset->raw->why == NULL ? "it is being written"
-                                                                           : dataset->raw->why;
-    return *why == NULL;
+           : reading == dataset->raw->created && !dataset->raw->why ? "it is being written"
+                                                                    : dataset->raw->why;
+    return !*why;
 }
 
 /* Where byte `at` of a slab lies in the file, and how many of the bytes after it follow there. */
@@ -254,7 +250,7 @@ static mb_status move(const mb_h5_dataset *dataset, const mb_range *ranges, uint
         if (cause != 0)
             return mb_fail(
                 MB_STATUS_IO, NULL, "cannot %s '%s': %s", reading ? "read" : "write", dataset->path,
-                cause < 0         ? "the file ends early; it has been cut off meanwhile"
+                cause < 0         ? "the file ends early: it was truncated while it was being read"
                 : cause == ENOSPC ? "the disk is full: free some space or write elsewhere"
                                   : strerror(cause));
         if (!reading) /* the disk may begin now: a failure here shows again at the final sync */
@@ -295,7 +291,7 @@ static void sample(mb_h5_dataset *dataset, const mb_range *ranges, uint64_t firs
 static mb_status latch(mb_h5_dataset *dataset, mb_status status)
 {
     MB_H5_GUARD;
-    return dataset->file != NULL ? mb_h5_latch(dataset->file, status) : status;
+    return dataset->file ? mb_h5_latch(dataset->file, status) : status;
 }
 
 mb_status mb_h5_raw_write(mb_h5_dataset *dataset, const mb_range *ranges, uint64_t first,

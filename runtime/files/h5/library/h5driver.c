@@ -12,7 +12,7 @@
 ** under MB_H5_GUARD.
 */
 #define _GNU_SOURCE
-#include "files/h5/h5internal.h"
+#include "files/h5/library/h5driver.h"
 
 #if H5_VERSION_GE(1, 13, 2)
 #include <H5FDdevelop.h>
@@ -59,12 +59,12 @@ static H5FD_t *posix_open(const char *name, unsigned flags, hid_t access, haddr_
     mode |= flags & H5F_ACC_CREAT ? O_CREAT : 0;
     mode |= flags & H5F_ACC_EXCL ? O_EXCL : 0;
     h5_posix *file = calloc(1, sizeof *file);
-    if (file == NULL) {
+    if (!file) {
         push(H5E_CANTOPENFILE, "unable to open file", ENOMEM);
         return NULL;
     }
     file->fd =
-        info != NULL && info->disk != NULL && info->disk->created
+        info && info->disk && info->disk->created
             ? fcntl(info->disk->fd, F_DUPFD_CLOEXEC, 0) /* its name may lead elsewhere by now */
             : open(name, mode, 0666);
     if (file->fd < 0 || fstat(file->fd, &status) != 0) {
@@ -76,7 +76,7 @@ static H5FD_t *posix_open(const char *name, unsigned flags, hid_t access, haddr_
     }
     H5Pget_file_locking(access, &locking, &ignore);
     file->ignore_refused_locks = ignore;
-    file->disk = info != NULL ? info->disk : NULL;
+    file->disk = info ? info->disk : NULL;
     file->device = status.st_dev;
     file->inode = status.st_ino;
     file->end = (haddr_t)status.st_size;
@@ -111,7 +111,7 @@ static herr_t posix_query(const H5FD_t *base, unsigned long *flags)
 static void *posix_access(H5FD_t *base)
 {
     driver_info *info = malloc(sizeof *info);
-    if (info != NULL)
+    if (info)
         info->disk = ((h5_posix *)base)->disk;
     return info;
 }
@@ -172,7 +172,7 @@ static herr_t posix_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
 /* The disk has refused. Only where nobody would ask for it is libhdf5 told. */
 static herr_t refused(h5_posix *file, const char *what, int cause)
 {
-    if (file->disk == NULL) {
+    if (!file->disk) {
         push(H5E_WRITEERROR, what, cause);
         return -1;
     }
@@ -188,7 +188,7 @@ static herr_t posix_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t
     (void)transfer;
     h5_posix *file = (h5_posix *)base;
     const char *from = buffer;
-    if (file->disk != NULL && file->disk->abandoned)
+    if (file->disk && file->disk->abandoned)
         return 0;
     while (bytes > 0) {
         const ssize_t moved = pwrite(file->fd, from, bytes, (off_t)at);
@@ -211,7 +211,7 @@ static herr_t posix_truncate(H5FD_t *base, hid_t transfer, hbool_t closing)
     (void)transfer;
     (void)closing;
     h5_posix *file = (h5_posix *)base;
-    if (file->allocated == file->end || (file->disk != NULL && file->disk->abandoned))
+    if (file->allocated == file->end || (file->disk && file->disk->abandoned))
         return 0;
     if (ftruncate(file->fd, (off_t)file->allocated) != 0)
         return refused(file, "unable to extend file properly", errno);
@@ -223,7 +223,7 @@ static herr_t posix_truncate(H5FD_t *base, hid_t transfer, hbool_t closing)
 static herr_t posix_lock(H5FD_t *base, hbool_t exclusive)
 {
     const h5_posix *file = (const h5_posix *)base;
-    if (file->disk != NULL && file->disk->created)
+    if (file->disk && file->disk->created)
         return 0;
     if (flock(file->fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 ||
         (errno == ENOSYS && file->ignore_refused_locks))
@@ -235,7 +235,7 @@ static herr_t posix_lock(H5FD_t *base, hbool_t exclusive)
 static herr_t posix_unlock(H5FD_t *base)
 {
     const h5_posix *file = (const h5_posix *)base;
-    if (file->disk == NULL || !file->disk->created)
+    if (!file->disk || !file->disk->created)
         flock(file->fd, LOCK_UN);
     return 0;
 }
@@ -275,9 +275,10 @@ void mb_h5_use_driver(hid_t access, h5_disk *disk)
     H5Pset_driver(access, driver, &info);
 }
 
-mb_status mb_h5_refused(mb_h5 *file, const char *path, const char *doing)
+int mb_h5_descriptor(hid_t file)
 {
-    H5Eclear2(H5E_DEFAULT);
-    push(H5E_WRITEERROR, "file write failed", file->disk.error);
-    return mb_h5_failure(file, path, doing);
+    void *handle = NULL;
+    return file >= 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) >= 0 && handle
+               ? *(const int *)handle
+               : -1;
 }

@@ -1,0 +1,99 @@
+/*
+** Handles of HDF5 in Lua. A dataset keeps its file's userdata alive (user value 1). Finalizers may
+** come in any order: closing a file leaves its dataset handles closed.
+*/
+#include "call/lua_args.h"
+#include "call/lua_error.h"
+#include "call/lua_type.h"
+#include "files/lua_h5_handle.h"
+#include "files/h5/data/h5dataset.h"
+
+mb_h5 *mbl_check_h5(lua_State *L, int index)
+{
+    mb_h5 **slot = luaL_testudata(L, index, MBL_H5);
+    if (!slot)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                 "expected an HDF5 file, not a %s (call methods with a colon)",
+                 mbl_type_name(L, index));
+    if (!*slot)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "the HDF5 file was never opened");
+    return *slot;
+}
+
+mb_h5_dataset *mbl_check_h5_dataset(lua_State *L, int index)
+{
+    mb_h5_dataset **slot = luaL_testudata(L, index, MBL_H5_DATASET);
+    if (!slot || !*slot)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                 "expected an HDF5 dataset, not a %s (call methods with a colon)",
+                 mbl_type_name(L, index));
+    return *slot;
+}
+
+mb_h5 **mbl_new_h5(lua_State *L)
+{
+    mb_h5 **slot = lua_newuserdatauv(L, sizeof *slot, 0);
+    *slot = NULL;
+    luaL_setmetatable(L, MBL_H5);
+    return slot;
+}
+
+mb_h5 **mbl_h5_slot(lua_State *L, int index)
+{
+    return mbl_check_object(L, index, MBL_H5);
+}
+
+mb_h5_dataset **mbl_new_h5_dataset(lua_State *L, int file_index)
+{
+    file_index = lua_absindex(L, file_index);
+    mb_h5_dataset **slot = lua_newuserdatauv(L, sizeof *slot, 1);
+    *slot = NULL;
+    luaL_setmetatable(L, MBL_H5_DATASET);
+    lua_pushvalue(L, file_index);
+    lua_setiuservalue(L, -2, 1);
+    return slot;
+}
+
+void mbl_close_h5_dataset(lua_State *L, int index)
+{
+    mb_h5_dataset **slot = mbl_check_object(L, index, MBL_H5_DATASET);
+    mb_h5_dataset *dataset = *slot;
+    *slot = NULL;
+    mb_h5_dataset_destroy(dataset);
+}
+
+void mbl_push_extents(lua_State *L, int rank, const int64_t *dims)
+{
+    lua_createtable(L, rank, 0);
+    for (int axis = 0; axis < rank; axis++) {
+        lua_pushinteger(L, dims[axis]);
+        lua_rawseti(L, -2, axis + 1);
+    }
+}
+
+void mbl_set_h5_info(lua_State *L, const mb_h5_info *info)
+{
+    static const char *const kinds[] = {"group", "dataset", "datatype", "dangling"};
+    lua_pushstring(L, kinds[info->kind]);
+    lua_setfield(L, -2, "kind");
+    if (info->kind != MB_H5_DATASET)
+        return;
+    mbl_push_extents(L, info->rank, info->dims);
+    lua_setfield(L, -2, "shape");
+    lua_pushstring(L, info->stored);
+    lua_setfield(L, -2, "stored");
+    if (info->numeric) {
+        lua_pushstring(L, mb_dtype_name(info->dtype));
+        lua_setfield(L, -2, "dtype");
+    }
+    if (info->chunked) {
+        mbl_push_extents(L, info->rank, info->chunks);
+        lua_setfield(L, -2, "chunks");
+    }
+    if (info->filtered) {
+        lua_pushstring(L, info->filters);
+        lua_setfield(L, -2, "filters");
+    }
+    lua_pushinteger(L, (lua_Integer)info->stored_bytes);
+    lua_setfield(L, -2, "stored_bytes");
+}

@@ -1,0 +1,144 @@
+/*
+** Handles of HDF5 datasets. A dataset belongs to its file's list; closing the file leaves it closed
+** (!file, id == -1).
+*/
+#define _GNU_SOURCE
+#include "files/h5/data/h5dataset.h"
+#include "files/h5/data/h5made.h"
+#include "files/h5/data/h5raw.h"
+#include "files/h5/library/h5describe.h"
+#include "files/h5/library/h5error.h"
+#include "files/h5/library/h5links.h"
+#include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5path.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Decoded chunks larger than this are not cached between reads. */
+#define CACHE_BYTES ((size_t)64 << 20)
+
+mb_status mb_h5_adopt(mb_h5 *file, int64_t id, const char *path, mb_h5_dataset **out)
+{
+    mb_h5_dataset *dataset = calloc(1, sizeof *dataset);
+    if (!dataset || (dataset->path = strdup(path)) == NULL) {
+        free(dataset);
+        H5Dclose(id);
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left for a dataset handle");
+    }
+    dataset->id = id;
+    dataset->file = file;
+    dataset->made = -1;
+    const mb_status status = mb_h5_describe_dataset(file, id, path, &dataset->info);
+    if (status != MB_STATUS_OK) {
+        dataset->file = NULL;
+        mb_h5_dataset_destroy(dataset);
+        return status;
+    }
+    dataset->next = file->datasets;
+    if (dataset->next)
+        dataset->next->previous = dataset;
+    file->datasets = dataset;
+    *out = dataset;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_h5_dataset_open(mb_h5 *file, const char *path, mb_h5_dataset **out)
+{
+    MB_H5_GUARD;
+    mb_h5_info info;
+    *out = NULL;
+    MB_TRY(mb_h5_ready(file, false));
+    MB_TRY(mb_h5_describe(file, path, &info));
+    if (info.kind != MB_H5_DATASET)
+        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' in '%s' is a group, not a dataset", path,
+                       file->path);
+    /* The cache holds one chunk: enough for successive reads inside it, and no surprise in memory.
+    ** */
+    const hid_t access = mb_h5_link_access(file, H5P_DATASET_ACCESS);
+    if (info.chunked && info.numeric) {
+        uint64_t chunk = mb_dtype_bytes(info.dtype);
+        for (int axis = 0; axis < info.rank; axis++)
+            chunk = mb_bytes_mul(chunk, (uint64_t)info.chunks[axis]);
+        if (chunk > ((size_t)1 << 20) && chunk <= CACHE_BYTES)
+            H5Pset_chunk_cache(access, 521, (size_t)chunk, 1.0);
+    }
+    const hid_t id = H5Dopen2(file->id, path, access);
+    H5Pclose(access);
+    if (id < 0)
+        return mb_h5_failure(file, path, "open dataset");
+    return mb_h5_adopt(file, id, path, out);
+}
+
+/* Frees what a dataset of a closed file that nobody uses has no more need of; itself, once it was
+** destroyed. */
+static void let_go(mb_h5_dataset *dataset)
+{
+    if (dataset->file || dataset->users > 0)
+        return;
+    mb_h5_raw_free(dataset->raw);
+    dataset->raw = NULL;
+    if (!dataset->destroyed)
+        return;
+    free(dataset->path);
+    free(dataset);
+}
+
+void mb_h5_dataset_destroy(mb_h5_dataset *dataset)
+{
+    MB_H5_GUARD;
+    if (!dataset)
+        return;
+    if (dataset->file) {
+        if (dataset->previous)
+            dataset->previous->next = dataset->next;
+        else
+            dataset->file->datasets = dataset->next;
+        if (dataset->next)
+            dataset->next->previous = dataset->previous;
+    }
+    if (dataset->id >= 0) {
+        mb_h5_quiet();
+        H5Dclose(dataset->id);
+    }
+    dataset->id = -1;
+    mb_h5_leave_file(dataset);
+    dataset->destroyed = true;
+    let_go(dataset);
+}
+
+void mb_h5_close_datasets(mb_h5 *file)
+{
+    while (file->datasets) {
+        mb_h5_dataset *dataset = file->datasets;
+        file->datasets = dataset->next;
+        if (dataset->id >= 0)
+            H5Dclose(dataset->id);
+        dataset->id = -1;
+        mb_h5_leave_file(dataset);
+        dataset->previous = dataset->next = NULL;
+        let_go(dataset);
+    }
+}
+
+void mb_h5_dataset_use(mb_h5_dataset *dataset, int change)
+{
+    MB_H5_GUARD;
+    dataset->users += change;
+    let_go(dataset);
+}
+
+const mb_h5_info *mb_h5_dataset_info(const mb_h5_dataset *dataset)
+{
+    return &dataset->info;
+}
+
+const char *mb_h5_dataset_path(const mb_h5_dataset *dataset)
+{
+    return dataset->path;
+}
+
+bool mb_h5_dataset_is_open(const mb_h5_dataset *dataset)
+{
+    return dataset->id >= 0;
+}

@@ -1,0 +1,151 @@
+/*
+** What was never written of a dataset. libhdf5 reads fill values there, zeros mostly, without a
+** word; an acquisition that was broken off leaves such files. A gap is a run of indices of axis 0
+** (frames): a frame that lacks one chunk counts as missing.
+**
+** Only files that are open for reading are asked: chunks of others may be in libhdf5's memory
+** yet. The gaps of a dataset are found once, and belong to its file.
+*/
+#include "files/h5/missing/h5gaps.h"
+#include "files/h5/missing/h5gap_list.h"
+#include "files/h5/missing/h5sources.h"
+#include "files/h5/library/h5describe.h"
+#include "files/h5/library/h5driver.h"
+#include "files/h5/library/h5error.h"
+#include "files/h5/library/h5lock.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void mb_h5_forget_gaps(mb_h5 *file)
+{
+    while (file->gaps) {
+        h5_gaps *gaps = file->gaps;
+        file->gaps = gaps->next;
+        mb_h5_clear_gaps(gaps);
+        free(gaps);
+    }
+}
+
+static mb_status gaps_of(mb_h5_dataset *dataset, h5_gaps **out)
+{
+    mb_h5 *file = dataset->file;
+    for (h5_gaps *known = file->gaps; known; known = known->next)
+        if (strcmp(known->path, dataset->path) == 0) {
+            *out = known;
+            return MB_STATUS_OK;
+        }
+    h5_gaps *gaps = calloc(1, sizeof *gaps);
+    mb_status status = gaps ? MB_STATUS_OK
+                            : mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to look at '%s'",
+                                      dataset->path);
+    if (status == MB_STATUS_OK)
+        status = mb_h5_find_gaps(file, dataset->id, file->path, &dataset->info, gaps);
+    if (status == MB_STATUS_OK && (gaps->path = mb_h5_copy_text(dataset->path)) == NULL)
+        status = MB_STATUS_MEMORY;
+    H5Eclear2(H5E_DEFAULT);
+    if (status != MB_STATUS_OK) {
+        if (gaps)
+            mb_h5_clear_gaps(gaps);
+        free(gaps);
+        return status;
+    }
+    gaps->next = file->gaps;
+    file->gaps = gaps;
+    *out = gaps;
+    return MB_STATUS_OK;
+}
+
+/* The first gap that a slab touches, or NULL. */
+static const int64_t *touched(const h5_gaps *gaps, const mb_h5_info *info, const mb_range *ranges)
+{
+    for (int64_t i = 0; i < gaps->count; i++) {
+        const int64_t *run = gaps->runs[i];
+        if (!ranges || info->rank == 0)
+            return run;
+        const int64_t last = ranges[0].first + (ranges[0].count - 1) * ranges[0].step;
+        if (ranges[0].first <= run[1] && last >= run[0])
+            return run;
+    }
+    return NULL;
+}
+
+mb_status mb_h5_check_written(mb_h5_dataset *dataset, const mb_range *ranges)
+{
+    mb_h5 *file = dataset->file;
+    const mb_h5_info *info = &dataset->info;
+    h5_gaps *gaps = NULL;
+    if (file->writable)
+        return info->is_virtual
+                   ? mb_h5_check_sources(file, dataset->id,
+                                         file->target ? mb_target_now(file->target) : file->path,
+                                         dataset->path)
+                   : MB_STATUS_OK;
+    MB_TRY(gaps_of(dataset, &gaps));
+    if (gaps->forbidden)
+        return mb_fail(MB_STATUS_IO, NULL, "cannot read '%s' of '%s': %s", dataset->path,
+                       file->path, gaps->problem);
+    const int64_t *run = touched(gaps, info, ranges);
+    if (!run || (file->allow_missing && ranges))
+        return MB_STATUS_OK;
+    if (info->rank == 0 || gaps->frames == info->dims[0])
+        return mb_fail(MB_STATUS_IO, NULL, "'%s' in '%s' has no data: %s", dataset->path,
+                       file->path, gaps->problem);
+    return mb_fail(MB_STATUS_IO, NULL,
+                   "%lld of the %lld frames of '%s' in '%s' are missing; the first is %lld: %s",
+                   (long long)gaps->frames, (long long)info->dims[0], dataset->path, file->path,
+                   (long long)gaps->runs[0][0] + 1, gaps->problem);
+}
+
+mb_status mb_h5_dataset_missing(mb_h5_dataset *dataset, const int64_t (**runs)[2], int64_t *count,
+                                const char **why)
+{
+    MB_H5_GUARD;
+    h5_gaps *gaps = NULL;
+    *runs = NULL;
+    *count = 0;
+    *why = NULL;
+    MB_TRY(mb_h5_ready(dataset->file, false));
+    if (dataset->file->writable)
+        return MB_STATUS_OK;
+    MB_TRY(mb_h5_check_chunk(dataset));
+    MB_TRY(gaps_of(dataset, &gaps));
+    if (gaps->forbidden)
+        return mb_h5_check_written(dataset, NULL);
+    *runs = (const int64_t(*)[2])gaps->runs;
+    *count = gaps->count;
+    *why = gaps->count > 0 ? gaps->problem : NULL;
+    return MB_STATUS_OK;
+}
+
+/* ---- files that become shorter ---- */
+
+static mb_status cut_off(const mb_h5_dataset *dataset, const char *path)
+{
+    return mb_fail(MB_STATUS_IO, NULL,
+                   "cannot read '%s' of '%s': '%s' was truncated after it was opened",
+                   dataset->path, dataset->file->path, path);
+}
+
+mb_status mb_h5_check_whole(mb_h5_dataset *dataset, const mb_range *ranges)
+{
+    struct stat status;
+    mb_h5 *file = dataset->file;
+    if (file->writable)
+        return MB_STATUS_OK;
+    const int descriptor = mb_h5_descriptor(file->id);
+    if (descriptor >= 0 && fstat(descriptor, &status) == 0 && status.st_size < file->bytes)
+        return cut_off(dataset, file->path);
+    for (const h5_gaps *gaps = file->gaps; gaps; gaps = gaps->next)
+        for (int64_t i = 0; i < gaps->source_count && strcmp(gaps->path, dataset->path) == 0; i++) {
+            const h5_source *source = &gaps->sources[i];
+            if (dataset->info.rank > 0 && ranges &&
+                (source->first > ranges[0].first + (ranges[0].count - 1) * ranges[0].step ||
+                 source->last < ranges[0].first))
+                continue;
+            if (stat(source->path, &status) != 0 || status.st_size < source->bytes)
+                return cut_off(dataset, source->path);
+        }
+    return MB_STATUS_OK;
+}
