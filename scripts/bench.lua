@@ -9,7 +9,7 @@ local GROUPS = {"tomo", "convolution", "pool"}
 local FOLDER = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/bench/"
 
 local options = cli.parse(arg, {
-    usage = "bench.lua [GROUP] [options]",
+    usage = "scripts/bench.lua [GROUP] [options]",
     summary = "Times work on a device beside what peers take and what memory bandwidth allows.",
     {"group", positional = true, type = cli.choice("all", "ram", table.unpack(GROUPS)), default = "all",
         doc = table.concat(GROUPS, ", ") .. ", all of these, or ram: reconstruction from host memory to host memory, which is pinned"},

@@ -4,10 +4,10 @@ local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 
 local options = cli.parse(arg, {
-    usage = "compare_phantom.lua SCAN VOLUME [options]",
+    usage = "scripts/compare_phantom.lua SCAN VOLUME [options]",
     summary = "Relative L2 error of a reconstruction against the phantom recorded in a simulated scan.",
-    {"scan", positional = true, required = true, doc = "scan written by simulate.lua"},
-    {"volume", positional = true, required = true, doc = "result of reconstruct.lua"},
+    {"scan", positional = true, required = true, doc = "scan written by moonbeam simulate"},
+    {"volume", positional = true, required = true, doc = "result of moonbeam reconstruct"},
     {"radius", value = "PART", type = cli.between(0), default = 0.9, doc = "compare inside this part of the half-width"},
 })
 
@@ -19,7 +19,8 @@ if not scan:exists("/simulation/ellipsoids") then
 end
 local result <close> = cli.must(mb.h5.open(options.volume))
 if not result:exists("/entry/data/data") then
-    cli.stop(("%s has no volume (/entry/data/data); it is not a result of reconstruct.lua"):format(options.volume))
+    cli.stop(("%s has no volume (/entry/data/data); it is not a result of moonbeam reconstruct"):format(
+        options.volume))
 end
 local flat <close> = scan:read("/simulation/ellipsoids")
 local volume_path = "/entry/data/data"

@@ -10,7 +10,7 @@ local finite = require "moonbeam.internal.finite"
 local progress = require "moonbeam.progress"
 
 local options = cli.parse(arg, {
-    usage = "convolve.lua [options]",
+    usage = "convolve [options]",
     summary = "Simulates an image of spheres, convolves it with a point spread function, and prints the memory of each step.",
     {"size", short = "n", value = "Z,Y,X", type = cli.extents(3), default = {128, 512, 512}, doc = "extents of the image"},
     {"image", short = "i", value = "FILE", doc = "convolve this instead: .tif, .npy or .h5 (FILE.h5:/path), into --output"},
@@ -81,10 +81,10 @@ local format_bytes = mb.device.format_bytes
 
 local function load_psf()
     if options.psf then
-        local loaded <close> = mb.images.read(options.psf, "host")
+        local loaded <close> = cli.tried({}, mb.images.read, options.psf, "host")
         local found = mb.psf.background(loaded)
         if found.flat then
-            cli.tell(("convolve.lua: the PSF stands on a background of %.4g, %.3g %% of its sum, "
+            cli.tell(("convolve: the PSF stands on a background of %.4g, %.3g %% of its sum, "
                 .. "which is convolved too; "
                 .. "mb.psf.subtract_background takes it off"):format(found.level,
                     100 * found.share))
@@ -113,7 +113,8 @@ local function from_file_to_file()
     elseif not options.output and not options.plan then
         cli.wrong("where does the result go? -o OUT")
     end
-    local source <close> = mb.images.open(options.image, {channel = options.channel, frame = options.frame})
+    local source <close> = cli.tried({}, mb.images.open, options.image,
+        {channel = options.channel, frame = options.frame})
     local meta = source.meta
     if (meta.channels or 1) * (meta.frames or 1) > 1 and not (options.channel or options.frame) then
         cli.wrong("%s has %d channels and %d times; say which: --channel, --frame", options.image, meta.channels, meta.frames)

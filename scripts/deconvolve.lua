@@ -15,7 +15,7 @@ local function background(text)
 end
 
 local options = cli.parse(arg, {
-    usage = "deconvolve.lua IMAGE [PSF] -o OUT [options]",
+    usage = "deconvolve IMAGE [PSF] -o OUT [options]",
     summary = "Deconvolves an image or a stack (z, y, x) with a measured point spread function, or a model of one.",
     {"image", positional = true, required = true, doc = ".tif, .npy or .h5 (FILE.h5:/path); u8, u16 or f32"},
     {"psf", positional = true, doc = "the same; without it the Born-Wolf model of the options below"},
@@ -116,7 +116,8 @@ if options.host_budget and device.kind ~= "host" then
 end
 
 -- The volumes of a hyperstack are deconvolved one after another; `source` is the first.
-local source <close> = mb.images.open(options.image, {channel = options.channel, frame = options.frame})
+local source <close> = cli.tried({}, mb.images.open, options.image,
+    {channel = options.channel, frame = options.frame})
 local meta = source.meta
 local channels, frames = 1, 1
 if not (options.channel or options.frame) then
@@ -191,7 +192,7 @@ end
 
 -- The measured PSF, each step in place of the one before.
 local function measured()
-    local psf = mb.images.read(options.psf, id)
+    local psf = cli.tried({}, mb.images.read, options.psf, id)
     local function become(f, ...)
         local owned <close> = psf
         psf = f(owned, ...)
@@ -250,7 +251,7 @@ if method.iterations then
     settings.metrics = options.metrics
 end
 if options.mask then
-    local mask <close> = mb.images.read(options.mask, id)
+    local mask <close> = cli.tried({}, mb.images.read, options.mask, id)
     if table.concat(mask.shape, " ") ~= table.concat(shape, " ") then
         cli.wrong("--mask is %s, the image %s", table.concat(mask.shape, " x "), table.concat(shape, " x "))
     end
@@ -430,7 +431,7 @@ local function deconvolve_tiled(volume, sink, label)
         say("seams      %.3f: differences across tile faces over those within%s", report.seam, bad
             and "; they may show: --tiles exact, or fewer iterations" or "")
         if bad and options.quiet then
-            cli.tell(("deconvolve.lua: the seam metric is %.3f"):format(report.seam))
+            cli.tell(("deconvolve: the seam metric is %.3f"):format(report.seam))
         end
     end
     return sink.least, sink.greatest

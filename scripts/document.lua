@@ -247,7 +247,7 @@ local function all_pages()
 end
 
 local options = cli.parse(arg, {
-    usage = "document.lua [FOLDER] [options]",
+    usage = "scripts/document.lua [FOLDER] [options]",
     summary = "Writes the reference pages and the annotations for editors.",
     {"folder", positional = true, default = "docs/reference", doc = "where the pages are"},
     {"check", doc = "write nothing; exit status 1 if a page is stale or a function lacks its text"},

@@ -11,7 +11,7 @@ local method = require "moonbeam.tomo.method"
 local entries = method.options
 
 local options = cli.parse(arg, {
-    usage = "reconstruct.lua SCAN [-o RESULT] [options]",
+    usage = "reconstruct SCAN [-o RESULT] [options]",
     summary = "Reconstructs a parallel-beam tomography scan by the direct Fourier method or "
     .. "filtered back-projection.",
     {"scan", positional = true, required = true, doc = "HDF5 file, Data Exchange or NXtomo"},

@@ -12,7 +12,7 @@ local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 
 local options = cli.parse(arg, {
-    usage = "record_fft_sizes.lua --name NAME -o FILE [options]",
+    usage = "scripts/record_fft_sizes.lua --name NAME -o FILE [options]",
     summary = "Records the work areas and times of a GPU's FFTs as a C source.",
     {"device", short = "d", value = "ID", default = "cuda:0", doc = "the GPU"},
     {"name", value = "NAME", default = "gpu", doc = "what the record is called: planned:NAME"},

@@ -11,7 +11,7 @@ local DARK_LEVEL = 100
 local MOST_PHOTONS = 60000 - DARK_LEVEL
 
 local options = cli.parse(arg, {
-    usage = "simulate.lua OUT [options]",
+    usage = "simulate OUT [options]",
     summary = "Simulates a parallel-beam scan of the 3-D Shepp-Logan phantom and writes it with flats and darks.",
     {"out", positional = true, required = true, doc = "the HDF5 file to write"},
     {"size", short = "n", value = "N", type = cli.up_to(MOST), default = 256, doc = "detector columns"},

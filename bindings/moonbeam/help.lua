@@ -134,7 +134,10 @@ local function word_text(word)
         listing(lines, found)
     end
     if #lines == 0 then
-        local candidates = table.move(op.list(), 1, #op.list(), 1, sorted_keys(TOPICS))
+        local candidates = sorted_keys(TOPICS)
+        for _, record in ipairs(everything()) do
+            candidates[#candidates + 1] = record.name
+        end
         local nearest = core.error.nearest(word, candidates)
         fail("argument", "help", nil, "there is no help on '%s'%s", word, nearest
             and ("; did you mean '%s'?"):format(nearest) or "")

@@ -80,13 +80,18 @@ local function has_module(name)
     return false
 end
 
--- The nearest name, for mistyped ones.
-local function nearest_name(name)
+-- What to use in place of a name that does not exist, or "".
+local function advice(name)
+    local found, synonyms = pcall(require, "moonbeam.internal.synonyms")
+    if found and synonyms[name] then
+        return "; " .. synonyms[name]
+    end
     local names = {}
     for key in pairs(mb) do
         names[#names + 1] = key
     end
-    return core.error.nearest(name, names)
+    local nearest = core.error.nearest(name, names)
+    return nearest and ("; did you mean '%s'?"):format(nearest) or ""
 end
 
 return setmetatable(mb, {
@@ -99,9 +104,7 @@ return setmetatable(mb, {
             rawset(mb, name, module)
             return module
         end
-        local nearest = nearest_name(name)
-        fail("argument", nil, nil, "moonbeam has no '%s'%s", name,
-            nearest and ("; did you mean '%s'?"):format(nearest) or "")
+        fail("argument", nil, nil, "moonbeam has no '%s'%s", name, advice(name))
     end,
     __name = "moonbeam",
 })

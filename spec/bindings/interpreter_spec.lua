@@ -441,7 +441,7 @@ describe("a recipe", function()
             assert.matches("\n  " .. name .. "  +%l", help)
             local output, status = at(name .. " --help")
             assert.equal(0, status, output)
-            assert.matches("^usage: moonbeam " .. name, output)
+            assert.matches("^usage: moonbeam " .. name .. " ", output)
             assert.equal(2, select(2, at(name .. " --bogus")))
         end
         local output, status = at "--plan simulate scan.h5 --size 32 --rows 4 --angles 24"

@@ -115,6 +115,11 @@ describe("the prompt", function()
             (session { "error(setmetatable({}, {__tostring = function() return 'oops' end}))" }))
     end)
 
+    it("blames the line that was typed for an error of the Lua half", function()
+        local output = session {'mb.images.write("x.tif")'}
+        assert.matches("stdin:1: images.write: array is missing", output, 1, true)
+    end)
+
     it("drops a line on Ctrl-C, and goes on after one in running code", function()
         local output, prompts = session { "for i = 1, 2 do", "^C", "7" }
         assert.equal("\n7\n\n", output)
@@ -233,6 +238,13 @@ describe("help", function()
             assert.truthy(help.text(word):find(ours, 1, true), word)
         end
         assert.matches("fourier_reconstruct", help.text("pad_width")) -- an option
+    end)
+
+    it("suggests names for mistyped ones, and what there is for those of other programs", function()
+        assert.matches("did you mean 'tomo.fbp'?", (helper.failure(mb.help.text, "tomo.fpb")),
+            1, true)
+        assert.matches("moonbeam has no 'convolve'; mb.convolution(image, psf) convolves",
+            (helper.failure(function() return mb.convolve end)), 1, true)
     end)
 
     it("names functions as they are called, and says what each of a module does", function()

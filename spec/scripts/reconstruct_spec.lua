@@ -658,7 +658,7 @@ describe("scripts", function()
                 ["--pad-width 130"] = "multiple of 4",
                     ["--vertical-shifts " .. path("none.txt")] = "neither a text file"} do
                 refuses(("%s %s -o %s"):format(path("scan.h5"), arguments, path("out.h5")),
-                    "reconstruct.lua: [%w_.]+: [^\n]*" .. pattern .. "[^\n]*%-%-help", 2)
+                    "reconstruct: [%w_.]+: [^\n]*" .. pattern .. "[^\n]*%-%-help", 2)
             end
         end)
 
@@ -899,10 +899,11 @@ describe("scripts", function()
     end)
 
     it("explain themselves", function()
-        for _, script in ipairs {"reconstruct.lua", "simulate.lua", "bench.lua",
-            "compare_phantom.lua"} do
+        for script, call in pairs {["reconstruct.lua"] = "reconstruct SCAN",
+            ["simulate.lua"] = "simulate OUT", ["bench.lua"] = "scripts/bench.lua [GROUP]",
+            ["compare_phantom.lua"] = "scripts/compare_phantom.lua SCAN"} do
             local text = must(script, "--help")
-            assert.matches("usage: moonbeam " .. script, text, 1, true)
+            assert.matches("usage: moonbeam " .. call, text, 1, true)
         end
     end)
 

@@ -219,7 +219,7 @@ describe("recipes refuse", function()
     end)
 
     it("a result that is none, and say so", function()
-        refuses(1, "is not a result of reconstruct.lua", "compare_phantom.lua", "%s %s",
+        refuses(1, "is not a result of moonbeam reconstruct", "compare_phantom.lua", "%s %s",
             path "scan.h5", path "scan.h5")
     end)
 end)

@@ -2,7 +2,7 @@
 -- texts come from it.
 --
 --   local options = cli.parse(arg, {
---       usage = "reconstruct.lua SCAN [options]", summary = "...",
+--       usage = "reconstruct SCAN [options]", summary = "...",
 --       {"scan", positional = true, required = true, doc = "..."},
 --       {"rows", short = "r", value = "A:B", type = cli.range, doc = "..."},
 --   })
@@ -367,7 +367,7 @@ end
 --- Parses `arguments` (the global `arg`). Returns a table keyed by option name, with `-` as `_`.
 function cli.parse(arguments, spec)
     local by_name, positional, values = {}, {}, {}
-    program = spec.usage:match("^%S+")
+    program = spec.usage:match("^%S*/(%S+)") or spec.usage:match("^%S+")
     for _, option in ipairs(spec) do
         if option.positional then
             positional[#positional + 1] = option

@@ -166,7 +166,8 @@ end
 -- Compiles a line: as an expression, else as a statement. Returns the function; or nil, the
 -- message, and whether more lines may complete it.
 function repl.compile(text, env)
-    local f = load("return " .. text .. ";", "=stdin", "t", env)
+    -- A variable that is closed makes the call no tail call, which would leave errors no line.
+    local f = load("local _STATEMENT <close> = nil return " .. text .. ";", "=stdin", "t", env)
     if f then
         return f
     end

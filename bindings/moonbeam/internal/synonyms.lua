@@ -5,8 +5,7 @@ return {
     astype = "a:cast(dtype) gives another element type; mb.convert is its operator.",
     blocksize = "How many slices go at a time: mb.plan.max_slices, mb.op.max_slices.",
     calc_max_slices = "mb.op.max_slices for an operator, mb.plan.max_slices for a function: how "
-        .. "many "
-        .. "slices fit the bytes available.",
+        .. "many slices fit the bytes available.",
     convolve = "mb.convolution(image, psf) convolves by FFT; mb.tiles.convolve does it in tiles.",
     cor = "The center of rotation: mb.tomo.find_center, the option center.",
     deconvolve = "mb.deconv.richardson_lucy, landweber, wiener and tikhonov.",
@@ -14,16 +13,16 @@ return {
         .. "mb.adaptive_threshold finds what is above its neighborhood.",
     empty_cache = "mb.pool.trim gives memory back, mb.fft.drop drops idle FFT plans.",
     estimate = "mb.op.estimate tells what an operator takes, mb.plan.peak a function, mb.dry_run "
-        .. "all "
-        .. "its steps.",
+        .. "all its steps.",
     fftshift = "mb.fft.fftshift(a).",
     fista = "There are no iterative reconstructions; mb.tomo.reconstruct is direct.",
     flatfield = "mb.tomo.line_integrals(raw, {flats =, darks =}); mb.flat_field is its operator.",
     free_all_blocks = "mb.pool.trim, and mb.collect for what Lua no longer refers to.",
     gridrec = "mb.fourier_reconstruct is the direct Fourier method.",
     ifftshift = "mb.fft.ifftshift(a), which undoes fftshift for odd extents too.",
+    median = "There is no median filter. Nearest: mb.gaussian_filter and mb.box_filter.",
     memory_pool = "mb.pool; mb.pool.stats() tells what is live.",
-    muladd = "mb.mul_add: a * b + c in one step.",
+    muladd = "mb.mul_add(dst, other): a * dst + b * other in place, with two numbers a and b.",
     numpy = "mb.array from nested tables, mb.npy.read and mb.npy.write for files, a:to_table().",
     pad = "mb.pad makes an array larger; the option padding says how filters continue rows.",
     padding = "The options padding (zero, edge) and pad_width say how rows are continued for the "
@@ -39,13 +38,12 @@ return {
         .. "angles.",
     rotation = "mb.tomo.find_center finds the axis.",
     sirt = "There are no iterative reconstructions; mb.project and mb.backproject are a pair to "
-        .. "write "
-        .. "them with.",
+        .. "write them with.",
     stripe = "There is no removal of stripes or rings.",
     total_bytes = "mb.pool.stats().budget is the limit on live bytes.",
     unsharp = "A minus its mb.gaussian_filter, by mb.binary.",
     used_bytes = "mb.pool.stats().live, bytes that arrays and scratch take now; mb.mem lists the "
         .. "arrays.",
-    wrap = "The option boundary = \"circular\" of convolutions wraps around; mb.roll shifts "
-        .. "circularly; mb.tomo.wrapped brings angles within one turn.",
+    wrap = "mb.pad has the mode \"wrap\"; the option boundary = \"circular\" of convolutions wraps "
+        .. "around; mb.roll shifts circularly; mb.tomo.wrapped brings angles within one turn.",
 }
