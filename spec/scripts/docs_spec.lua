@@ -9,11 +9,6 @@ local helper = require "spec.helper"
 
 local MOST_PICTURE_BYTES = 100 * 1024
 
--- Pages that are not written yet.
-local AWAITED = {
-    ["docs/errors.md"] = true, ["docs/formats.md"] = true,
-}
-
 local function pages()
     local list = {}
     local pipe <close> = assert(io.popen("git ls-files --cached --others --exclude-standard "
@@ -55,7 +50,7 @@ describe("documents", function()
                     while place:find("../", 1, true) do
                         place = place:gsub("[^/]+/%.%./", "", 1)
                     end
-                    assert(exists(place) or AWAITED[place], ("%s links to %s"):format(page, target))
+                    assert(exists(place), ("%s links to %s"):format(page, target))
                     count = count + 1
                 end
             end
@@ -70,7 +65,7 @@ describe("documents", function()
             for path in text:gmatch("`([%w_./-]+)`") do
                 local top = path:match("^(%a+)/")
                 if top and exists(top) and top ~= "build" then
-                    assert(exists(path) or AWAITED[path] or path:find("normalize_rows"),
+                    assert(exists(path) or path:find("normalize_rows"),
                         ("%s names %s"):format(page, path))
                     count = count + 1
                 end
