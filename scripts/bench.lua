@@ -11,19 +11,27 @@ local FOLDER = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/bench/"
 local options = cli.parse(arg, {
     usage = "scripts/bench.lua [GROUP] [options]",
     summary = "Times work on a device beside what peers take and what memory bandwidth allows.",
-    {"group", positional = true, type = cli.choice("all", "ram", table.unpack(GROUPS)), default = "all",
-        doc = table.concat(GROUPS, ", ") .. ", all of these, or ram: reconstruction from host memory to host memory, which is pinned"},
+    {"group", positional = true, type = cli.choice("all", "ram", table.unpack(GROUPS)),
+        default = "all",
+        doc = table.concat(GROUPS, ", ")
+            .. ", all of these, or ram: reconstruction from pinned host memory to pinned host memory"},
     {"device", short = "d", value = "ID", default = "host", doc = "host, cuda:0, ..."},
-    {"size", short = "n", value = "N", type = cli.up_to(1 << 20), default = 512, doc = "tomo, ram: detector columns = slice side"},
-    {"angles", short = "a", value = "N", type = cli.up_to(1 << 20), default = 400, doc = "tomo, ram: projections"},
-    {"slices", short = "s", value = "N", type = cli.up_to(1 << 20), default = 16, doc = "tomo: slices at a time; ram: slices"},
+    {"size", short = "n", value = "N", type = cli.up_to(1 << 20), default = 512,
+        doc = "tomo, ram: detector columns = slice side"},
+    {"angles", short = "a", value = "N", type = cli.up_to(1 << 20), default = 400,
+        doc = "tomo, ram: projections"},
+    {"slices", short = "s", value = "N", type = cli.up_to(1 << 20), default = 16,
+        doc = "tomo: slices at a time; ram: slices"},
     {"chunk", value = "ROWS", type = cli.count, doc = "ram: rows per chunk (default: chosen)"},
-    {"volume", value = "Z,Y,X", type = cli.extents(3), default = {64, 256, 256}, doc = "convolution: the volume"},
-    {"repeats", value = "N", type = cli.count, default = 5, doc = "timed repeats (the median counts)"},
+    {"volume", value = "Z,Y,X", type = cli.extents(3), default = {64, 256, 256},
+        doc = "convolution: the volume"},
+    {"repeats", value = "N", type = cli.count, default = 5,
+        doc = "timed repeats (the median counts)"},
     {"only", value = "NAME", doc = "just the rows whose name contains this"},
     {"no-errors", doc = "tomo: leave the comparison with double precision out"},
     {"no-peers", doc = "leave the peers out"},
-    {"python", value = "PROGRAM", default = "python3", doc = "the Python that has them (CuPy; SciPy, scikit-image)"},
+    {"python", value = "PROGRAM", default = "python3",
+        doc = "the Python that has them (CuPy; SciPy, scikit-image)"},
 })
 
 local device = cli.device(options.device)
@@ -62,7 +70,8 @@ function bench.table(title, columns)
     local function line(cells)
         local texts = {}
         for i, width in ipairs(widths) do
-            texts[i] = (i == 1 and "%-" .. width .. "s" or "%" .. width .. "s"):format(cells[i] or "")
+            texts[i] = (i == 1 and "%-" .. width .. "s" or "%" .. width .. "s"):format(cells[i]
+                or "")
         end
         print("| " .. table.concat(texts, " | ") .. " |")
     end
@@ -107,7 +116,8 @@ function bench.peers(group, ...)
     return list
 end
 
-print(("%s: %s, %s; Moonbeam %s; median of %d repeats"):format(device.id, device.name, os.date("%Y-%m-%d"), mb.version,
+print(("%s: %s, %s; Moonbeam %s; median of %d repeats"):format(device.id, device.name,
+    os.date("%Y-%m-%d"), mb.version,
     options.repeats))
 print(("copy of device memory: %.1f GB/s (bytes read plus written)"):format(1e-9 / bench.floor(1)))
 

@@ -2,7 +2,8 @@
 -- with it, that GPU can be planned for where it is not (mb.device "planned:h200"), and sizes are
 -- chosen by measured times.
 --
---   moonbeam scripts/record_fft_sizes.lua -d cuda:0 --name h200 -o runtime/device/planned/record_h200.c
+--   moonbeam scripts/record_fft_sizes.lua -d cuda:0 --name h200 \
+--       -o runtime/device/planned/record_h200.c
 --
 -- then build again. Planning a size loads its kernels, 20 to 60 ms each; so work areas are asked
 -- for by several processes at once. Times are measured afterwards, alone on the device: real
@@ -18,10 +19,14 @@ local options = cli.parse(arg, {
     {"name", value = "NAME", default = "gpu", doc = "what the record is called: planned:NAME"},
     {"output", short = "o", value = "FILE", doc = "the C source"},
     {"all", value = "N", type = cli.count, default = 4096, doc = "every size up to this"},
-    {"last", value = "N", type = cli.count, default = 32768, doc = "2-3-5-7-smooth sizes up to this"},
-    {"timed", value = "N", type = cli.count, default = 8192, doc = "times of even smooth sizes up to this"},
-    {"jobs", short = "j", value = "N", type = cli.count, default = 16, doc = "processes that ask for work areas"},
-    {"part", value = "K:N", type = cli.range, doc = "be one of these processes: print the codes of sizes K, K + N, ..."},
+    {"last", value = "N", type = cli.count, default = 32768,
+        doc = "2-3-5-7-smooth sizes up to this"},
+    {"timed", value = "N", type = cli.count, default = 8192,
+        doc = "times of even smooth sizes up to this"},
+    {"jobs", short = "j", value = "N", type = cli.count, default = 16,
+        doc = "processes that ask for work areas"},
+    {"part", value = "K:N", type = cli.range,
+        doc = "be one of these processes: print the codes of sizes K, K + N, ..."},
 })
 
 local device = cli.device(options.device)
@@ -161,7 +166,8 @@ end
 local function wrapped(cells, per_line)
     local lines = {}
     for i = 1, #cells, per_line do
-        lines[#lines + 1] = "    " .. table.concat(cells, " ", i, math.min(i + per_line - 1, #cells))
+        lines[#lines + 1] = "    " .. table.concat(cells, " ", i,
+            math.min(i + per_line - 1, #cells))
     end
     return table.concat(lines, "\n")
 end
@@ -224,8 +230,9 @@ const mb_device_record mb_device_record_%s = {
             .time_count = sizeof times / sizeof *times,
             .times = times},
 };
-]]):format(device.name, library, date, table.concat(lines, "\n"), wrapped(more, 8), wrapped(time_rows, 4), options.name,
-    options.name, device.name, device.threads, device.capability, device.total, device.granularity, device.l2, free,
+]]):format(device.name, library, date, table.concat(lines, "\n"), wrapped(more, 8), wrapped(time_rows, 4),
+    options.name, options.name, device.name, device.threads, device.capability, device.total, device.granularity,
+        device.l2, free,
     device.name, library, date, plans.library_bytes // math.max(1, plans.count), options.all)
 if options.output then
     local file <close> = assert(io.open(options.output, "w"))

@@ -27,13 +27,15 @@ end
 local function basis_of(rows, before)
     local lines, seen = {}, {}
     for _, row in ipairs(rows) do
-        local device = not seen[row.device] and row.device:find("^planned:") and core.device.open(row.device)
+        local device = not seen[row.device] and row.device:find("^planned:")
+            and core.device.open(row.device)
         seen[row.device] = true
         if device then
             local count, how = core.fft.derived(device)
             count = count - (before[device.id] or 0)
             lines[#lines + 1] = device.basis .. (count > 0
-                and ("; %d FFT work areas are not recorded, the latest %s"):format(count, how) or "")
+                and ("; %d FFT work areas are not recorded, the latest %s"):format(count, how)
+                or "")
         end
     end
     return lines[1] and table.concat(lines, "\n")
@@ -285,7 +287,8 @@ function methods:text(options)
     if skipped > 0 then
         lines[#lines + 1] = ("... %d more steps"):format(skipped)
     end
-    lines[#lines + 1] = ("peak %s (%d bytes)%s"):format(core.device.format_bytes(self.peak), self.peak,
+    lines[#lines + 1] = ("peak %s (%d bytes)%s"):format(core.device.format_bytes(self.peak),
+        self.peak,
         self.dry and ", not run" or ", measured")
     lines[#lines + 1] = self.basis
     return table.concat(lines, "\n")
@@ -312,7 +315,8 @@ function methods:to_json()
         local members = {}
         for k, name in ipairs(COLUMNS) do
             local value = row[name]
-            members[k] = json_string(name) .. ":" .. (type(value) == "number" and ("%d"):format(value) or json_string(value))
+            members[k] = json_string(name) .. ":"
+                .. (type(value) == "number" and ("%d"):format(value) or json_string(value))
         end
         parts[i] = "{" .. table.concat(members, ",") .. "}"
     end
@@ -329,12 +333,14 @@ function ledger.comparison(predicted, measured)
     for i = 1, math.max(#predicted.list, #measured.list) do
         local p, m = predicted.list[i], measured.list[i]
         local row = m or p
-        cells[#cells + 1] = {tostring(i), row.label, row.owner, bytes_text(row.keep), p and tostring(p.peak) or "no such step",
+        cells[#cells + 1] = {tostring(i), row.label, row.owner, bytes_text(row.keep),
+            p and tostring(p.peak) or "no such step",
             m and tostring(m.peak) or "no such step", p and m and tostring(m.peak - p.peak) or "?"}
     end
     local lines = table_lines(cells, 3)
-    lines[#lines + 1] = ("peak: predicted %d, measured %d bytes, difference %d; %d of %d steps differ"):format(predicted.peak,
-        measured.peak, measured.peak - predicted.peak, #differing, math.max(#predicted.list, #measured.list))
+    local form = "peak: predicted %d, measured %d bytes, difference %d; %d of %d steps differ"
+    lines[#lines + 1] = form:format(predicted.peak, measured.peak,
+        measured.peak - predicted.peak, #differing, math.max(#predicted.list, #measured.list))
     return table.concat(lines, "\n"), #differing
 end
 

@@ -83,9 +83,11 @@ function metatable.__tostring(list)
     end
     local cells, widths = {{"name", "array", "bytes", "age", "line"}}, {}
     for _, row in ipairs(list) do
-        cells[#cells + 1] = {row.name or "-", ("%s %s%s"):format(row.dtype, table.concat(row.shape, " x "),
+        cells[#cells + 1] = {row.name or "-",
+            ("%s %s%s"):format(row.dtype, table.concat(row.shape, " x "),
             row.device ~= "host" and " on " .. row.device or ""),
-            row.view and "view" or core.device.format_bytes(row.storage), age_text(row.age), row.owner}
+            row.view and "view" or core.device.format_bytes(row.storage), age_text(row.age),
+                row.owner}
     end
     for _, row in ipairs(cells) do
         for i, text in ipairs(row) do

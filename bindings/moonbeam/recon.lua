@@ -18,8 +18,10 @@ local whole_call = require "moonbeam.internal.whole"
 
 local recon = {}
 
-local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cutoff", "padding", "circle", "accuracy",
-    "size", "scale", "flat_mode", "log", "quiet", "pad_width", "mode", "half_acquisition", "vertical_shifts", "method",
+local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cutoff", "padding",
+    "circle", "accuracy",
+    "size", "scale", "flat_mode", "log", "quiet", "pad_width", "mode", "half_acquisition",
+    "vertical_shifts", "method",
     "axis_tilt", "overlap", "threads", "pinned", "dtype", "range", "slices_per_file", "out"}
 
 --- The names of the options of recon.plan and its kin.
@@ -203,7 +205,8 @@ function recon.decoded(scan, options, plan, searched)
     if searched then
         table.insert(ranges, 1, ranges[1]) -- it goes through the frames as well
     end
-    return unpack.if_needed(scan, ranges) or setmetatable({}, {__index = scan, __close = function() end})
+    return unpack.if_needed(scan, ranges)
+        or setmetatable({}, {__index = scan, __close = function() end})
 end
 
 --- What a reconstruction will take: method, chunk height, number of chunks, bytes. Reads nothing.
@@ -375,7 +378,8 @@ function recon.reconstruct(projections, angles, options)
     for name, value in pairs(options) do
         settings[name] = value
     end
-    local scan = mb.scan.of_arrays(projections, angles, {flats = options.flats, darks = options.darks})
+    local scan = mb.scan.of_arrays(projections, angles,
+        {flats = options.flats, darks = options.darks})
     scan_plan.check_extents(scan, settings)
     settings.flats, settings.darks = nil, nil
     scan_values.check(scan, settings)

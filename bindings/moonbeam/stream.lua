@@ -31,7 +31,8 @@ local function threads_of(device, options)
     end
     local processors = core.system.processors()
     local many = options.files or options.sink
-    return math.max(2, math.min(8, processors // 2)), math.max(2, math.min(many and 16 or 4, processors))
+    return math.max(2, math.min(8, processors // 2)),
+        math.max(2, math.min(many and 16 or 4, processors))
 end
 
 -- Do arrays on the host go to and from the device without a ring?
@@ -54,7 +55,8 @@ local function rings(device, options)
     local reader = direct(device, options.source) and DIRECT or {threads = reading, pinned = pinned}
     local writer = direct(device, sink) and DIRECT or {threads = writing, pinned = pinned}
     return {threads = reader.threads, pinned = reader.pinned, slot = options.slot},
-        options.writes ~= false and {threads = writer.threads, pinned = writer.pinned, slot = options.slot, writing = true} or nil
+        options.writes ~= false and {threads = writer.threads, pinned = writer.pinned,
+            slot = options.slot, writing = true} or nil
 end
 
 --- The pinned bytes that a run with these options takes: {threads, pinned, writes, files, source,
@@ -94,10 +96,14 @@ local function new_holder()
 end
 
 --- stream.run(device, blocks, steps, options): for every block, in order,
---   frames = steps.read(block, carrier)      makes arrays and queues their reading; frames has a method release
---   slices = steps.compute(frames, block)    queues the work; releases frames; slices is an array or has a method release
---   steps.prepare(block)                     (optional) what can be done for its writing while the block before is written
---   steps.write(slices, block, carrier)      queues the writing (carrier is nil where options.writes is false)
+--   frames = steps.read(block, carrier)      makes arrays and queues their reading; frames has a
+--                                            method release
+--   slices = steps.compute(frames, block)    queues the work and releases frames; slices is an
+--                                            array or has a method release
+--   steps.prepare(block)                     (optional) what can be done for its writing while the
+--                                            block before it is written
+--   steps.write(slices, block, carrier)      queues the writing (carrier is nil where options.writes
+--                                            is false)
 --   steps.done(block)                        (optional) after that
 -- Options: overlap, threads (in each direction), pinned (bytes), writes (default true), files (are
 -- there several to write to?), slot (bytes that a piece should have room for), source (the arrays
@@ -181,7 +187,8 @@ function stream.run(device, blocks, steps, options)
 end
 
 -- Steps in the order of the data: name in the times, what it is called, the bytes that it moves.
-local STEPS = {{"read", "reading", "read_bytes"}, {"upload", "the upload", "read_bytes"}, {"compute", "computing"},
+local STEPS = {{"read", "reading", "read_bytes"}, {"upload", "the upload", "read_bytes"},
+    {"compute", "computing"},
     {"download", "the download", "write_bytes"}, {"write", "writing", "write_bytes"}}
 
 -- Below this part of the time no step is what holds the others up.
@@ -191,8 +198,10 @@ local BUSY = 0.5
 -- the time in which nothing was computed), bottleneck (the busiest step)}: numbers and texts, for
 -- files.
 function stream.summary(times)
-    local summary = {wall_seconds = times.wall, idle_part = math.max(0, 1 - times.compute / times.wall), overlap = times.overlap,
-        unpack_seconds = times.unpack, read_bytes = times.read_bytes, write_bytes = times.write_bytes, around_hdf5_bytes = times.raw_bytes}
+    local summary = {wall_seconds = times.wall,
+        idle_part = math.max(0, 1 - times.compute / times.wall), overlap = times.overlap,
+        unpack_seconds = times.unpack, read_bytes = times.read_bytes,
+            write_bytes = times.write_bytes, around_hdf5_bytes = times.raw_bytes}
     local busiest, most = nil, 0
     for _, step in ipairs(STEPS) do
         local name, title, bytes = table.unpack(step)
@@ -206,26 +215,30 @@ function stream.summary(times)
             busiest, most = title, seconds
         end
     end
-    summary.bottleneck = most >= BUSY * times.wall and busiest or "none: the steps waited for each other"
+    summary.bottleneck = most >= BUSY * times.wall and busiest
+        or "none: the steps waited for each other"
     return summary
 end
 
 --- The same as text for people.
 function stream.describe(times)
     local s = stream.summary(times)
-    local lines = {("time       %.3f s%s; bottleneck: %s"):format(s.wall_seconds, s.overlap and "" or " one step after the other",
+    local lines = {("time       %.3f s%s; bottleneck: %s"):format(s.wall_seconds,
+        s.overlap and "" or " one step after the other",
         s.bottleneck)}
     for _, step in ipairs(STEPS) do
         local name = step[1]
         local rate = s[name .. "_gb_per_s"]
-        lines[#lines + 1] = ("  %-9s%8.3f s %4.0f %%%s"):format(name, s[name .. "_seconds"], 100 * s[name .. "_part"],
+        lines[#lines + 1] = ("  %-9s%8.3f s %4.0f %%%s"):format(name, s[name .. "_seconds"],
+            100 * s[name .. "_part"],
             rate and ("  %6.2f GB/s"):format(rate) or ("  idle %.0f %%"):format(100 * s.idle_part))
     end
     if times.unpack then
         lines[#lines + 1] = ("  %.3f s before that to decode the frames"):format(times.unpack)
     end
     if times.raw_bytes < times.read_bytes + times.write_bytes then
-        lines[#lines + 1] = ("  %.0f %% of the bytes went through libhdf5, by one thread at a time"):format(
+        local form = "  %.0f %% of the bytes went through libhdf5, by one thread at a time"
+        lines[#lines + 1] = form:format(
             100 * (1 - times.raw_bytes / (times.read_bytes + times.write_bytes)))
     end
     return table.concat(lines, "\n")

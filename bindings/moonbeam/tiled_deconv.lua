@@ -31,8 +31,10 @@ tiled.SEAM_LIMIT = 1.05
 
 local WHAT = "tiled_deconv"
 
-local PLAN = {"tile", "budget", "host_budget", "device", "place", "scratch", "center", "normalise", "boundary", "plan"}
-local RUN = {"iterations", "acceleration", "eps", "floor", "min", "metrics", "on_iteration", "on_tile", "tolerance"}
+local PLAN = {"tile", "budget", "host_budget", "device", "place", "scratch", "center", "normalise",
+    "boundary", "plan"}
+local RUN = {"iterations", "acceleration", "eps", "floor", "min", "metrics", "on_iteration",
+    "on_tile", "tolerance"}
 local BLEND = {"total_variation", "spacing", "overlap"}
 local PLACES = {device = true, host = true, file = true}
 
@@ -50,10 +52,13 @@ local function settings_of(source, psf, options)
         fail("shape", WHAT, "psf", "the PSF has %d axes, the image %d", #psf.shape, #source.shape)
     end
     local given = psf_tools.center(psf, options.center)
-    local settings = {shape = source.shape, kernel = psf.shape, estimate = {}, center = {}, lead = {}, last = {}, back = {},
-        zero = {}, iterations = options.iterations or 10, least = options.min or 0, floor = options.floor, eps = options.eps,
+    local settings = {shape = source.shape, kernel = psf.shape, estimate = {}, center = {},
+        lead = {}, last = {}, back = {},
+        zero = {}, iterations = options.iterations or 10, least = options.min or 0,
+        floor = options.floor, eps = options.eps,
         measure = options.metrics or options.tolerance ~= nil, tolerance = options.tolerance,
-        on_iteration = options.on_iteration, on_tile = options.on_tile, normalise = options.normalise,
+        on_iteration = options.on_iteration, on_tile = options.on_tile,
+            normalise = options.normalise,
         scratch = options.scratch, momentum = options.acceleration == "heavy_ball"}
     if options.acceleration and options.acceleration ~= "none" and not settings.momentum then
         fail("unsupported", WHAT, "acceleration",
@@ -119,7 +124,8 @@ local function mean_of(volume, cut, device, host, kinds)
         local sum <close> = mb.reduce(block, "sum")
         dry = dry or sum.device.dry
         local value = dry and 0 or sum:item()
-        finite.check_sum(value, block, WHAT, ("the image's block from (%s) on"):format(table.concat(tile.first, ", ")))
+        finite.check_sum(value, block, WHAT,
+            ("the image's block from (%s) on"):format(table.concat(tile.first, ", ")))
         total = total + value
     end, kinds)
     return dry and 1 or total / convolution.product(volume.shape)
@@ -144,7 +150,8 @@ local function ratio_tile(x, y, ratio, otf, plan, tile, settings, device, host, 
     local part <close> = grid:view(convolution.ranges(settings.zero, tile.extents))
     do
         local image <close> = search.read(y, tile.first, tile.extents, device, host)
-        local _, metric = mb.rl_ratio(part, image, {tile = true, eps = eps, metrics = settings.measure})
+        local _, metric = mb.rl_ratio(part, image,
+            {tile = true, eps = eps, metrics = settings.measure})
         add(misfit, metric)
     end
     ratio:write(tile.first, part, host)
@@ -155,7 +162,8 @@ end
 local function extrapolate_tile(here, previous, spare, tile, settings, device, host, alpha)
     mb.convert(here, "f32", {out = spare})
     do
-        local step <close> = previous:read(tile.first, tile.extents, device, host) -- a view is written over below
+        -- a view is written over below
+        local step <close> = previous:read(tile.first, tile.extents, device, host)
         mb.binary(spare, "sub", {b = step, out = step})
         mb.binary(step, "mul", {scalar = alpha, out = step})
         mb.binary(here, "add", {b = step, out = here})
@@ -165,7 +173,8 @@ local function extrapolate_tile(here, previous, spare, tile, settings, device, h
 end
 
 -- Sweep 2, one tile of the estimate from the ratio around it.
-local function update_tile(x, previous, ratio, otf, sums_of, plan, tile, settings, device, host, sums, alpha)
+local function update_tile(x, previous, ratio, otf, sums_of, plan, tile, settings, device, host,
+    sums, alpha)
     local n, first = plan.grid[#plan.grid], {}
     local grid <close> = (function()
         local piece <close> = ratio:read(tile.from, tile.take, device, host)
@@ -177,8 +186,10 @@ local function update_tile(x, previous, ratio, otf, sums_of, plan, tile, setting
         first[i] = at - settings.lead[i]
     end
     local here <close> = x:read(tile.first, tile.extents, device, host)
-    local _, _, metric = mb.rl_update(here, part, {table = sums_of, first = first, window = settings.shape,
-        center = settings.center, floor = settings.floor, min = settings.least, metrics = settings.measure})
+    local _, _, metric = mb.rl_update(here, part,
+        {table = sums_of, first = first, window = settings.shape,
+        center = settings.center, floor = settings.floor, min = settings.least,
+            metrics = settings.measure})
     add(sums, metric)
     if previous then
         extrapolate_tile(here, previous, part, tile, settings, device, host, alpha)
@@ -200,13 +211,15 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
     local previous = settings.momentum and state(settings, estimate, device, host) or nil
     local _ <close> = previous and owned(previous) or nil
     do
-        local otf <close> = convolution.transfer(psf, plan.grid, {center = settings.last, normalise = settings.normalise})
+        local otf <close> = convolution.transfer(psf, plan.grid,
+            {center = settings.last, normalise = settings.normalise})
         local sums_of <close> = mb.summed_area(psf,
             {scale = settings.normalise == false and 1 or 1 / psf_tools.sum(psf)})
         local y, guard = placed(source, settings, own, device, host, kinds)
         local _ <close> = guard
         local mean = mean_of(y, own, device, host, kinds)
-        local eps, flat = settings.eps or math.max(1e-6 * mean, 1e-30), math.max(mean, settings.least)
+        local eps, flat = settings.eps or math.max(1e-6 * mean, 1e-30),
+            math.max(mean, settings.least)
         for _, volume in ipairs {x, previous} do
             if volume.array then
                 volume.array:fill(flat)
@@ -220,8 +233,10 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
         local ratio = state(settings, shape, device, host)
         local _ <close> = owned(ratio)
         for k = 1, kinds and math.min(1, settings.iterations) or settings.iterations do
-            local misfit <close> = settings.measure and mb.zeros({2}, {dtype = "f64", device = device}) or nil
-            local sums <close> = settings.measure and mb.zeros({3}, {dtype = "f64", device = device}) or nil
+            local misfit <close> = settings.measure
+                and mb.zeros({2}, {dtype = "f64", device = device}) or nil
+            local sums <close> = settings.measure
+                and mb.zeros({3}, {dtype = "f64", device = device}) or nil
             local function told(offset)
                 return function(number, total)
                     if settings.on_tile and not kinds then
@@ -236,14 +251,16 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
             end, kinds)
             done = told(plan.total)
             search.each(two, function(tile)
-                update_tile(x, previous, ratio, otf, sums_of, plan, tile, settings, device, host, sums, (k - 1) / (k + 2))
+                update_tile(x, previous, ratio, otf, sums_of, plan, tile, settings, device, host,
+                    sums, (k - 1) / (k + 2))
                 done(tile.number, plan.total)
             end, kinds)
             report.iterations = k
             local metric
             if settings.measure and not misfit.device.dry then
                 local squares = sums:item(3)
-                metric = {divergence = misfit:item(1), blurred = misfit:item(2), flux = sums:item(1),
+                metric = {divergence = misfit:item(1), blurred = misfit:item(2),
+                    flux = sums:item(1),
                     change = squares > 0 and math.sqrt(sums:item(2) / squares) or 0}
                 report.metrics[k] = metric
             end
@@ -266,7 +283,8 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
         for i, at in ipairs(tile.first) do
             from[i] = at + settings.lead[i]
         end
-        local block <close> = final:read(from, tile.extents, final.array and final.array.device or host, host)
+        local on = final.array and final.array.device or host
+        local block <close> = final:read(from, tile.extents, on, host)
         sink:write(tile.first, block, host)
     end, kinds)
     return report, sink
@@ -305,11 +323,13 @@ local function best_plan(source, psf, sink, settings, options, device, work)
     return search.best {
         what = WHAT, device = device, shape = work.shape,
         kernel = work.kernel, most = work.most or least_one(work.shape), tile = options.tile,
-        available = available, host_available = host_available, advice = work.advice, seconds = work.seconds,
+        available = available, host_available = host_available, advice = work.advice,
+            seconds = work.seconds,
         peaks = function(made)
             local peaks = search.peaks(device, function(on, host, dry)
                 local from, spread <close> = dry(source), dry(psf)
-                local _, result = work.run(from, spread, made_by(sink, dry, on, host), made, settings, on, host, true)
+                local _, result = work.run(from, spread, made_by(sink, dry, on, host), made,
+                    settings, on, host, true)
                 drop(sink, result)
             end)
             return peaks.device, peaks.host
@@ -318,19 +338,24 @@ local function best_plan(source, psf, sink, settings, options, device, work)
 end
 
 local PLACE_ADVICE = {
-    device = "; the image, the estimate and the ratio stay on the device: place = \"host\" or \"file\" leaves it to the tiles",
-    host = "; the image, the estimate and the ratio stay on the host: place = \"file\" leaves it to the tiles",
+    device = "; the image, the estimate and the ratio stay on the device: "
+        .. 'place = "host" or "file" leaves it to the tiles',
+    host = "; the image, the estimate and the ratio stay on the host: "
+        .. 'place = "file" leaves it to the tiles',
     file = "",
 }
 
 local function plan_exact(source, psf, sink, settings, options, device)
-    local voxels, on = convolution.product(settings.estimate), {device = device.id, host = "host", file = "file"}
+    local voxels, on = convolution.product(settings.estimate), {device = device.id, host = "host",
+        file = "file"}
     local place = on[settings.place]
     local plan = best_plan(source, psf, sink, settings, options, device, {
         -- The estimate is the larger of what is cut.
-        shape = settings.estimate, kernel = settings.kernel, run = exact, advice = PLACE_ADVICE[settings.place],
+        shape = settings.estimate, kernel = settings.kernel, run = exact,
+            advice = PLACE_ADVICE[settings.place],
         seconds = function(made)
-            local moved = 4 * voxels * made.work + (volumes.bytes(source) + (settings.momentum and 5 or 3) * 4 * voxels)
+            local moved = 4 * voxels * made.work
+                + (volumes.bytes(source) + (settings.momentum and 5 or 3) * 4 * voxels)
             return settings.iterations * (2 * made.total * search.convolution_seconds(device,
                 made.points)
                 + search.transfer_seconds(device, place, moved))
@@ -342,7 +367,8 @@ end
 
 -- Places in the order of their speed; the first that the budgets allow.
 local function plan_any_place(source, psf, sink, settings, options, device)
-    local places = options.place and {options.place} or device.kind == "host" and {"device"} or {"device", "host"}
+    local places = options.place and {options.place} or device.kind == "host" and {"device"}
+        or {"device", "host"}
     if not options.place and options.scratch then
         places[#places + 1] = "file"
     end
@@ -358,7 +384,9 @@ local function plan_any_place(source, psf, sink, settings, options, device)
         settings.place = place
         local ok, plan = pcall(plan_exact, source, psf, sink, settings, options, device)
         if ok then
-            plan.why = #tried > 0 and ("the budget does not hold them on the %s"):format(table.concat(tried, " nor the ")) or nil
+            plan.why = #tried > 0
+                and ("the budget does not hold them on the %s"):format(table.concat(tried,
+                " nor the ")) or nil
             return plan
         elseif type(plan) ~= "table" or plan.code ~= "budget" then
             error(plan, 0)
@@ -374,8 +402,10 @@ end
 
 -- Ramps of the tiles, as cosines about the faces between them: `ramp` elements to either side.
 local function blend_settings(source, psf, options)
-    local settings = {shape = source.shape, kernel = psf.shape, margin = {}, ramp = {}, on_tile = options.on_tile, rl = {}}
-    for _, name in ipairs {"iterations", "center", "normalise", "eps", "floor", "min", "acceleration", "total_variation",
+    local settings = {shape = source.shape, kernel = psf.shape, margin = {}, ramp = {},
+        on_tile = options.on_tile, rl = {}}
+    for _, name in ipairs {"iterations", "center", "normalise", "eps", "floor", "min",
+        "acceleration", "total_variation",
         "spacing", "boundary"} do
         settings.rl[name] = options[name]
     end
@@ -408,7 +438,8 @@ end
 local function blend_tile(source, psf, sink, tile, settings, device, host)
     local from, take, first, extents, inside = {}, {}, {}, {}, {}
     for i, n in ipairs(settings.shape) do
-        local low, high, ramp, margin = tile.first[i], tile.first[i] + tile.extents[i], settings.ramp[i], settings.margin[i]
+        local low, high, ramp, margin = tile.first[i], tile.first[i] + tile.extents[i],
+            settings.ramp[i], settings.margin[i]
         from[i] = math.max(0, low - margin)
         take[i] = math.min(n, high + margin) - from[i]
         first[i] = low > 0 and low - ramp or 0
@@ -422,7 +453,8 @@ local function blend_tile(source, psf, sink, tile, settings, device, host)
     end)()
     local part <close> = estimate:view(convolution.ranges(inside, extents))
     for i, n in ipairs(settings.shape) do
-        local line <close> = ramp_of(first[i], extents[i], tile.first[i], tile.first[i] + tile.extents[i], settings.ramp[i], n,
+        local line <close> = ramp_of(first[i], extents[i], tile.first[i],
+            tile.first[i] + tile.extents[i], settings.ramp[i], n,
             device)
         local shape = {}
         for axis = 1, #extents do
@@ -511,9 +543,11 @@ local function blended(source, psf, sink, plan, settings, device, host, kinds)
         pieces[i] = {}
         for j, part in ipairs(parts) do
             local from = math.max(0, part.first - settings.margin[i])
-            pieces[i][j] = {first = part.first, extent = part.extent, from = from, before = (part.first > 0 and 1 or 0)
+            pieces[i][j] = {first = part.first, extent = part.extent, from = from,
+                before = (part.first > 0 and 1 or 0)
                 + (part.first + part.extent < settings.shape[i] and 2 or 0),
-                take = math.min(settings.shape[i], part.first + part.extent + settings.margin[i]) - from}
+                take = math.min(settings.shape[i], part.first + part.extent + settings.margin[i])
+                    - from}
         end
     end
     search.each(pieces, function(tile)
@@ -560,7 +594,8 @@ local function check(options, what)
     if mode ~= "exact" and mode ~= "blended" then
         fail("argument", WHAT, "mode", 'mode is "%s"; it is exact or blended', tostring(mode))
     end
-    for _, name in ipairs(mode == "exact" and BLEND or {"metrics", "on_iteration", "tolerance", "place"}) do
+    for _, name in ipairs(mode == "exact" and BLEND or {"metrics", "on_iteration", "tolerance",
+        "place"}) do
         if options[name] ~= nil and options[name] ~= false and options[name] ~= "none" then
             fail("unsupported", WHAT, name, "%s is not for mode %s", name, mode)
         end
@@ -572,7 +607,8 @@ local function prepare(source, psf, sink, options, what)
     local mode
     options, mode = check(options, what)
     local device = mb.device(options.device or psf.device.id)
-    local settings = mode == "exact" and settings_of(source, psf, options) or blend_settings(source, psf, options)
+    local settings = mode == "exact" and settings_of(source, psf, options)
+        or blend_settings(source, psf, options)
     local planner = mode == "exact" and plan_any_place or plan_blended
     local plan = options.plan or planner(source, psf, sink, settings, options, device)
     if plan.mode ~= mode then
@@ -592,7 +628,8 @@ end
 -- an array on the device. See richardson_lucy_volume.
 function tiled.plan(source, psf, sink, options)
     local device = mb.device(options and options.device or psf.device.id)
-    return (prepare(source, psf, sink or promised(source.shape, device), options, "tiled_deconv.plan"))
+    return (prepare(source, psf, sink or promised(source.shape, device), options,
+        "tiled_deconv.plan"))
 end
 
 --- Deconvolves a volume into another of the same extents (moonbeam.volumes). Returns the report of
@@ -610,7 +647,8 @@ end
 function tiled.richardson_lucy_volume(source, psf, sink, options)
     local on = mb.device(options and options.device or psf.device.id)
     local there <close> = psf.device ~= on and psf:to(on) or nil
-    local plan, settings, device, run = prepare(source, there or psf, sink, options, "tiled_deconv.richardson_lucy_volume")
+    local plan, settings, device, run = prepare(source, there or psf, sink, options,
+        "tiled_deconv.richardson_lucy_volume")
     local report = run(source, there or psf, sink, plan, settings, device, mb.device("host"))
     return report, plan
 end
@@ -621,7 +659,8 @@ function tiled.richardson_lucy(image, psf, options)
     local source = volumes.of_array(image)
     local device = mb.device(options and options.device or image.device.id)
     local there <close> = psf.device ~= device and psf:to(device) or nil
-    local plan, settings, _, run = prepare(source, there or psf, promised(source.shape, device), options,
+    local plan, settings, _, run = prepare(source, there or psf, promised(source.shape, device),
+        options,
         "tiled_deconv.richardson_lucy")
     local result
     local _ <close> = on_error(function()

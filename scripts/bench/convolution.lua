@@ -13,7 +13,8 @@ return function(bench)
     -- `bytes` a voxel: what the passes of the method must move.
     local function report(name, seconds, bytes)
         local floor = bench.floor(bytes * voxels)
-        row(name, ("%.3f"):format(seconds * 1e3), ("%.3f"):format(seconds / voxels * 1e9), ("%.3f"):format(floor * 1e3),
+        row(name, ("%.3f"):format(seconds * 1e3), ("%.3f"):format(seconds / voxels * 1e9),
+            ("%.3f"):format(floor * 1e3),
             ("%.2f"):format(seconds / floor))
     end
 
@@ -36,12 +37,14 @@ return function(bench)
         local otf <close> = mb.deconv.transfer(kernel, {z, y, x}, {boundary = "circular"})
         local function run(iterations)
             return bench.time(function()
-                mb.deconv.richardson_lucy(image, kernel, {iterations = iterations, boundary = "circular", otf = otf}):release()
+                mb.deconv.richardson_lucy(image, kernel,
+                    {iterations = iterations, boundary = "circular", otf = otf}):release()
             end)
         end
         report("richardson_lucy, one iteration", (run(6) - run(1)) / 5, 84)
     end
     for _, peer in ipairs(bench.peers("convolution", z, y, x, options.repeats)) do
-        row("peer: " .. peer.name, ("%.3f"):format(peer.seconds * 1e3), ("%.3f"):format(peer.seconds / voxels * 1e9))
+        row("peer: " .. peer.name, ("%.3f"):format(peer.seconds * 1e3),
+            ("%.3f"):format(peer.seconds / voxels * 1e9))
     end
 end

@@ -103,9 +103,11 @@ function errors.filter(rows)
     local response, none = {}, {}
     for k = 0, padded - 1 do
         local distance = math.min(k, padded - k)
-        response[k] = distance == 0 and 0.25 or distance % 2 == 0 and 0 or -1 / (math.pi * distance) ^ 2
+        response[k] = distance == 0 and 0.25 or distance % 2 == 0 and 0
+            or -1 / (math.pi * distance) ^ 2
         none[k] = 0
-        tables.cosine[k], tables.sine[k] = math.cos(2 * math.pi * k / padded), math.sin(2 * math.pi * k / padded)
+        tables.cosine[k], tables.sine[k] = math.cos(2 * math.pi * k / padded),
+            math.sin(2 * math.pi * k / padded)
     end
     transform(response, none, padded, tables, -1)
     local filtered = {}
@@ -119,7 +121,8 @@ function errors.filter(rows)
             re[k], im[k] = re[k] * response[k] / padded, im[k] * response[k] / padded
         end
         transform(re, im, padded, tables, 1)
-        filtered[a], filtered[a + 1] = table.move(re, 0, n - 1, 1, {}), odd and table.move(im, 0, n - 1, 1, {})
+        filtered[a], filtered[a + 1] = table.move(re, 0, n - 1, 1, {}), odd
+            and table.move(im, 0, n - 1, 1, {})
     end
     return filtered
 end
@@ -132,7 +135,8 @@ function errors.fourier(slice, rows, theta)
     local period = period_of(n)
     local inside = {}
     for _, pixel in ipairs(pixels(40, n)) do
-        if (pixel[1] - (n - 1) / 2) ^ 2 + (pixel[2] - (n - 1) / 2) ^ 2 < ((n - 1) / 2) ^ 2 and #inside < 24 then
+        if (pixel[1] - (n - 1) / 2) ^ 2 + (pixel[2] - (n - 1) / 2) ^ 2 < ((n - 1) / 2) ^ 2
+            and #inside < 24 then
             inside[#inside + 1] = pixel
         end
     end
@@ -142,9 +146,11 @@ function errors.fourier(slice, rows, theta)
         local sum = 0
         for k, t in ipairs(theta) do
             local u, row = X * math.cos(t) + Y * math.sin(t) + (n - 1) / 2, rows[k]
-            local s, c, su, cu = math.sin(u * step), math.cos(u * step), math.sin(math.pi * u), math.cos(math.pi * u)
+            local s, c, su, cu = math.sin(u * step), math.cos(u * step), math.sin(math.pi * u),
+                math.cos(math.pi * u)
             for b = 1, n do
-                sum = sum + row[b] * ((s > 1e-12 or s < -1e-12) and su * c / s - cu or (period - 1) * cu)
+                sum = sum + row[b] * ((s > 1e-12 or s < -1e-12) and su * c / s - cu
+                    or (period - 1) * cu)
                 s, c, su, cu = s * turn_c - c * turn_s, c * turn_c + s * turn_s, -su, -cu
             end
         end

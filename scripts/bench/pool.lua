@@ -51,7 +51,8 @@ local TRACES = {
     {"Richardson-Lucy, tiles of several sizes", 1, function(device)
         local kernel <close> = mb.zeros({31, 31, 31}, {device = device})
         for tile = 1, 8 do
-            local image <close> = mb.zeros({128 + tile % 3 * 32, 512, 640 - tile % 2 * 64}, {device = device})
+            local image <close> = mb.zeros({128 + tile % 3 * 32, 512, 640 - tile % 2 * 64},
+                {device = device})
             mb.deconv.richardson_lucy(image, kernel, {iterations = 5}):release()
         end
     end},
@@ -103,7 +104,8 @@ return function(bench)
                 end) / PAIRS
             end
             few = few or seconds
-            row(("allocate + release from %s, %d live blocks"):format(from, live), ("%.0f"):format(seconds * 1e9),
+            row(("allocate + release from %s, %d live blocks"):format(from, live),
+                ("%.0f"):format(seconds * 1e9),
                 ("%.2f"):format(seconds / few))
         end
     end
@@ -130,6 +132,7 @@ return function(bench)
             worst, worst_range = math.max(worst, memory / peak), math.max(worst_range, range / peak)
             blocks, most = math.max(blocks, stats.allocs), math.max(most, peak)
         end
-        row(name, ("%d"):format(blocks), ("%.0f"):format(most / 2 ^ 20), ("%.3f"):format(worst), ("%.3f"):format(worst_range))
+        row(name, ("%d"):format(blocks), ("%.0f"):format(most / 2 ^ 20), ("%.3f"):format(worst),
+            ("%.3f"):format(worst_range))
     end
 end

@@ -13,13 +13,15 @@ local LINK_BYTES = 4 << 30 -- moved each way to measure the links
 -- memory.
 local function fill(raw, theta, device)
     local _, rows, cols = table.unpack(raw.shape)
-    local carrier <close> = mb.stream.carrier {device = device, writing = true, threads = 2, pinned = 0}
+    local carrier <close> = mb.stream.carrier {device = device, writing = true, threads = 2,
+        pinned = 0}
     local ellipsoids = mb.phantom.scale(mb.phantom.shepp_logan, cols / 2, math.max(rows / 2, 1))
     local all = mb.phantom.heights(rows)
     for first = 1, rows, ROWS do
         local last = math.min(first + ROWS - 1, rows)
         local heights = table.move(all, first, last, 1, {})
-        local counts <close> = mb.ellipsoid_projections(ellipsoids, theta, heights, cols, {device = device})
+        local counts <close> = mb.ellipsoid_projections(ellipsoids, theta, heights, cols,
+            {device = device})
         mb.binary(counts, "mul", {scalar = -4 / cols, out = counts})
         mb.unary(counts, "exp", {out = counts})
         local stored <close> = mb.convert(counts, "u16", {scale = BEAM - DARK, offset = DARK})
@@ -43,7 +45,8 @@ local function link_rates(raw, volume, device)
     local down_device <close> = mb.empty(down_host.shape, {device = device})
     local function rates(up, down)
         local reader <close> = mb.stream.carrier {device = device, threads = 2, pinned = 0}
-        local writer <close> = mb.stream.carrier {device = device, threads = 2, pinned = 0, writing = true}
+        local writer <close> = mb.stream.carrier {device = device, threads = 2, pinned = 0,
+            writing = true}
         if up then
             reader:carry(up_host, up_device)
         end
@@ -53,7 +56,8 @@ local function link_rates(raw, volume, device)
         reader:finish()
         writer:finish()
         local read, written = reader:stats(), writer:stats()
-        return up and 1e-9 * read.bytes / read.lane_seconds, down and 1e-9 * written.bytes / written.lane_seconds
+        return up and 1e-9 * read.bytes / read.lane_seconds, down
+            and 1e-9 * written.bytes / written.lane_seconds
     end
     rates(true, true)
     local up = rates(true, false)
@@ -75,16 +79,22 @@ return function(bench)
     local darks <close> = mb.full({DARKS, slices, n}, DARK, {dtype = "u16", pinned = device})
     fill(raw, theta, device)
     local up, down, up_both, down_both = link_rates(raw, volume, device)
-    print(("\n%.1f GB of host memory pinned in %.2f s; links: %.1f GB/s up, %.1f down, %.1f and %.1f with both busy"):format(
+    local form = "\n%.1f GB of host memory pinned in %.2f s; "
+        .. "links: %.1f GB/s up, %.1f down, %.1f and %.1f with both busy"
+    print(form:format(
         1e-9 * (raw.bytes + volume.bytes), pinning, up, down, up_both, down_both))
-    local row = bench.table(("### RAM to RAM: %d slices of %d x %d from %d angles, uint16 in, float32 out"):format(slices, n, n, angles),
-        {"work", "ms per slice", "floor ms", "x floor", "GPU idle", "up GB/s", "down GB/s", "compute ms", "bound by", "peak MiB"})
+    local row = bench.table(
+        ("### RAM to RAM: %d slices of %d x %d from %d angles, uint16 in, float32 out"):format(
+        slices, n, n, angles),
+        {"work", "ms per slice", "floor ms", "x floor", "GPU idle", "up GB/s", "down GB/s",
+            "compute ms", "bound by", "peak MiB"})
     for _, method in ipairs {"fourier", "fbp"} do
         local name = "RAM to RAM, " .. method
         if bench.wanted(name) then
             local reports = {}
             for i = 0, options.repeats do -- the first one warms up
-                local _, report = mb.recon.reconstruct(raw, theta, {flats = flats, darks = darks, out = volume, method = method,
+                local _, report = mb.recon.reconstruct(raw, theta,
+                    {flats = flats, darks = darks, out = volume, method = method,
                     center = (n - 1) / 2, device = device, quiet = true, chunk = options.chunk})
                 assert(report.peak == report.plan.peak and report.pinned == report.plan.pinned)
                 reports[i] = report
@@ -92,14 +102,18 @@ return function(bench)
             table.sort(reports, function(a, b) return a.times.wall < b.times.wall end)
             local report = reports[(#reports + 1) // 2]
             local t = mb.stream.summary(report.times)
-            local floors = {{1e-9 * raw.bytes / up_both, "upload"}, {1e-9 * volume.bytes / down_both, "download"},
+            local floors = {{1e-9 * raw.bytes / up_both, "upload"},
+                {1e-9 * volume.bytes / down_both, "download"},
                 {t.compute_seconds, "computing"}}
             table.sort(floors, function(a, b) return a[1] > b[1] end)
             row(("%s (%d chunks of %d)"):format(name, report.plan.chunks, report.plan.chunk),
-                ("%.4f"):format(t.wall_seconds * 1e3 / slices), ("%.4f"):format(floors[1][1] * 1e3 / slices),
-                ("%.3f"):format(t.wall_seconds / floors[1][1]), ("%.0f %%"):format(100 * t.idle_part),
+                ("%.4f"):format(t.wall_seconds * 1e3 / slices),
+                    ("%.4f"):format(floors[1][1] * 1e3 / slices),
+                ("%.3f"):format(t.wall_seconds / floors[1][1]),
+                    ("%.0f %%"):format(100 * t.idle_part),
                 ("%.1f"):format(t.upload_gb_per_s), ("%.1f"):format(t.download_gb_per_s),
-                ("%.4f"):format(t.compute_seconds * 1e3 / slices), floors[1][2], ("%.0f"):format(report.peak / (1 << 20)))
+                ("%.4f"):format(t.compute_seconds * 1e3 / slices), floors[1][2],
+                    ("%.0f"):format(report.peak / (1 << 20)))
         end
     end
     device:pinned(limit)

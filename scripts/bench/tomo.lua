@@ -12,7 +12,8 @@ end
 
 local function phantom(shape, theta, device)
     local n = shape[3]
-    local frames <close> = mb.ellipsoid_projections(mb.phantom.scale(mb.phantom.shepp_logan, n / 2), theta, {-0.15 * n / 2}, n,
+    local frames <close> = mb.ellipsoid_projections(mb.phantom.scale(mb.phantom.shepp_logan, n / 2),
+        theta, {-0.15 * n / 2}, n,
         {device = device})
     local sino = mb.empty(shape, {device = device})
     for z = 1, shape[1] do
@@ -31,7 +32,8 @@ return function(bench)
     local sino <close> = noise(shape, device)
     local volume <close> = mb.empty({slices, n, n}, {device = device})
     local updates = slices * angles * n * n
-    local row = bench.table(("## Tomography: %d slices of %d x %d from %d angles"):format(slices, n, n, angles),
+    local row = bench.table(("## Tomography: %d slices of %d x %d from %d angles"):format(slices, n,
+        n, angles),
         {"work", "ms per slice", "TUPS", "floor ms", "x floor", "error, phantom", "error, noise"})
 
     local function report(name, fn, bytes, counted, error_of)
@@ -40,12 +42,15 @@ return function(bench)
         end
         local seconds, floor = bench.time(fn), bench.floor(bytes)
         local found = {}
-        for i, made in ipairs(error_of and not options.no_errors and {phantom(shape, theta, device), noise(shape, device)} or {}) do
+        for i, made in ipairs(error_of and not options.no_errors and {phantom(shape, theta, device),
+            noise(shape, device)} or {}) do
             found[i] = ("%.1e"):format(error_of(made, i))
             made:release()
         end
-        row(name, ("%.4f"):format(seconds * 1e3 / slices), counted and ("%.4g"):format(updates / seconds / 1e12) or "",
-            ("%.4f"):format(floor * 1e3 / slices), ("%.1f"):format(seconds / floor), found[1], found[2])
+        row(name, ("%.4f"):format(seconds * 1e3 / slices),
+            counted and ("%.4g"):format(updates / seconds / 1e12) or "",
+            ("%.4f"):format(floor * 1e3 / slices), ("%.1f"):format(seconds / floor), found[1],
+                found[2])
     end
 
     local function first(array)
@@ -67,12 +72,16 @@ return function(bench)
                 return errors.backproject(slice, rows:to_table(), theta)
             end)
         end
-        report("project", function() mb.project(volume, theta, {cols = n, out = filtered}) end, both, true)
+        report("project", function() mb.project(volume, theta, {cols = n, out = filtered}) end,
+            both, true)
     end
     do
-        local raw <close> = mb.random({angles, slices, n}, {seed = 2, low = 100, high = 20000, dtype = "u16", device = device})
-        local flats <close> = mb.random({4, slices, n}, {seed = 3, low = 19000, high = 20000, dtype = "u16", device = device})
-        local darks <close> = mb.random({4, slices, n}, {seed = 4, low = 90, high = 110, dtype = "u16", device = device})
+        local raw <close> = mb.random({angles, slices, n}, {seed = 2, low = 100, high = 20000,
+            dtype = "u16", device = device})
+        local flats <close> = mb.random({4, slices, n}, {seed = 3, low = 19000, high = 20000,
+            dtype = "u16", device = device})
+        local darks <close> = mb.random({4, slices, n},
+            {seed = 4, low = 90, high = 110, dtype = "u16", device = device})
         local out <close> = mb.empty({angles, slices, n}, {device = device})
         report("flat_field + minus_log", function()
             local _, counts = mb.flat_field(raw, {darks = darks, flats = flats, out = out})
@@ -101,6 +110,7 @@ return function(bench)
         end)
     end
     for _, peer in ipairs(bench.peers("tomo", n, angles, slices, options.repeats)) do
-        row("peer: " .. peer.name, ("%.4f"):format(peer.seconds * 1e3), ("%.4g"):format(updates / slices / peer.seconds / 1e12))
+        row("peer: " .. peer.name, ("%.4f"):format(peer.seconds * 1e3),
+            ("%.4g"):format(updates / slices / peer.seconds / 1e12))
     end
 end

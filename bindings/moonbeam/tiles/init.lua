@@ -25,7 +25,8 @@ local tiles = {}
 -- ---------------------------------------------------------------------------------------------
 -- Convolution
 
-local OPTIONS = {"boundary", "center", "normalise", "correlate", "tile", "budget", "host_budget", "device", "out",
+local OPTIONS = {"boundary", "center", "normalise", "correlate", "tile", "budget", "host_budget",
+    "device", "out",
     "on_tile", "plan"}
 
 -- One tile: its input in, its part of the result out.
@@ -40,7 +41,8 @@ local function process(source, sink, otf, plan, tile, settings, device, host)
     -- read.
     if (device.kind == "host" or sink.place ~= device.id) and finite.spread(part) then
         local piece <close> = search.read(source, tile.from, tile.take, device, host)
-        finite.fail(piece, "tiles.convolve", ("the image's block from (%s) on"):format(table.concat(tile.from, ", ")))
+        finite.fail(piece, "tiles.convolve",
+            ("the image's block from (%s) on"):format(table.concat(tile.from, ", ")))
     end
     sink:write(tile.first, part, host)
 end
@@ -51,7 +53,8 @@ local function run(source, psf, sink, plan, settings, device, host, kinds)
     for i, below in ipairs(settings.below) do
         shift[i] = -below
     end
-    local otf <close> = convolution.transfer(psf, plan.grid, {center = settings.center, normalise = settings.normalise})
+    local otf <close> = convolution.transfer(psf, plan.grid,
+        {center = settings.center, normalise = settings.normalise})
     search.each(search.cut(source.shape, source.shape, psf.shape, shift, plan.counts),
         function(tile)
         process(source, sink, otf, plan, tile, settings, device, host)
@@ -69,8 +72,10 @@ local function settings_of(shape, psf, options)
             "tiles do not wrap around: boundary is zero, reflect, mirror or replicate")
     end
     local center = psf_tools.center(psf, options.center)
-    convolution.layout(shape, psf.shape, center, {boundary = boundary, correlate = options.correlate})
-    local settings = {boundary = boundary, correlate = options.correlate, center = center, below = {}, most = {},
+    convolution.layout(shape, psf.shape, center,
+        {boundary = boundary, correlate = options.correlate})
+    local settings = {boundary = boundary, correlate = options.correlate, center = center,
+        below = {}, most = {},
         normalise = options.normalise or false, on_tile = options.on_tile}
     for i, k in ipairs(psf.shape) do
         if center[i] ~= math.floor(center[i]) then
@@ -92,7 +97,8 @@ local function plan_of(source, psf, sink, settings, options, device)
     local available, host_available = search.available(device, options.budget, options.host_budget)
     local dense = volumes.bytes(source) + volumes.bytes(sink)
     return search.best {
-        what = "tiles.convolve", device = device, shape = source.shape, kernel = psf.shape, most = settings.most, tile = options.tile,
+        what = "tiles.convolve", device = device, shape = source.shape, kernel = psf.shape,
+            most = settings.most, tile = options.tile,
         available = available, host_available = host_available,
         seconds = function(made)
             -- the half: the transfer function
