@@ -166,6 +166,9 @@ local function string_text(subject)
     local functions = not module and mb or is_module(module) and require("moonbeam." .. module)
     local f = type(functions) == "table" and rawget(functions, member or name)
     local record = documentation.of(f or name, name)
+    if not record and module then
+        record = documentation.of(module .. ":" .. member, module .. ":" .. member)
+    end
     return record and record_text(record) or word_text(name)
 end
 
@@ -187,10 +190,12 @@ help.text = declared("help.text", {
                 return modules_text {name}
             end
         end
-        return "a table: " .. table.concat(sorted_keys(subject), ", ")
     end
     local kind = (debug.getmetatable(subject) or {}).__name
     local topic = kind and kind:match("^moonbeam%.(%w+)$")
+    if type(subject) == "table" and not is_module(topic) then
+        return "a table: " .. table.concat(sorted_keys(subject), ", ")
+    end
     return tostring(subject) .. (is_module(topic) and "\n" .. modules_text {topic} or "")
 end)
 

@@ -1630,6 +1630,59 @@ function mb.scan.of_arrays(projections, angles, options) end
 ---@param options any 
 function mb.scan.open(path, options) end
 
+---@class moonbeam.scan
+local scan = {}
+
+---Closes the files of the scan.
+function scan:close() end
+
+---@class moonbeam.options.scan_darks
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field out? moonbeam.array the array for the result
+---@field carrier? any a carrier fills the array; the array is complete after its wait
+
+---Darks (frame, row, column) of some rows, or nil if the scan has none.
+---@param rows? any 
+---@param options? moonbeam.options.scan_darks
+function scan:darks(rows, options) end
+
+---What was found in the file, as text of several lines.
+function scan:describe() end
+
+---@class moonbeam.options.scan_flats
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field out? moonbeam.array the array for the result
+---@field carrier? any a carrier fills the array; the array is complete after its wait
+
+---Flats (frame, row, column) of some rows, or nil if the scan has none.
+---@param rows? any 
+---@param options? moonbeam.options.scan_flats
+function scan:flats(rows, options) end
+
+---@class moonbeam.options.scan_frame
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field out? moonbeam.array the array for the result
+
+---One projection (row, column).
+---@param i any 
+---@param options? moonbeam.options.scan_frame
+function scan:frame(i, options) end
+
+---@class moonbeam.options.scan_projections
+---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
+---@field device? moonbeam.device|string where the array is made
+---@field out? moonbeam.array the array for the result
+---@field carrier? any a carrier fills the array; the array is complete after its wait
+---@field angles? integer[] {first, last} of the projections
+
+---Projections as an array (angle, row, column).
+---@param rows? any 
+---@param options? moonbeam.options.scan_projections
+function scan:projections(rows, options) end
+
 ---A carrier by itself: threads that move blocks between files and arrays.
 ---@param options table 
 function mb.stream.carrier(options) end

@@ -240,6 +240,11 @@ describe("help", function()
         assert.matches("fourier_reconstruct", help.text("pad_width")) -- an option
     end)
 
+    it("knows methods, also by a dot", function()
+        assert.matches("scan:projections([rows, options])", help.text("scan:projections"), 1, true)
+        assert.equal(help.text("h5:read"), help.text("h5.read"))
+    end)
+
     it("suggests names for mistyped ones, and what there is for those of other programs", function()
         assert.matches("did you mean 'tomo.fbp'?", (helper.failure(mb.help.text, "tomo.fpb")),
             1, true)
