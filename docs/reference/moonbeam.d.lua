@@ -1695,7 +1695,7 @@ function mb.stream.describe(times) end
 ---@param device moonbeam.device|string 
 function mb.stream.pinned_bytes(device) end
 
----stream.run(device, blocks, steps, options): for every block, in order, frames = steps.read(block, carrier)      makes arrays and queues their reading; frames has a method release slices = steps.compute(frames, block)    queues the work; releases frames; slices is an array or has a method release steps.prepare(block)                     (optional) what can be done for its writing while the block before is written steps.write(slices, block, carrier)      queues the writing (carrier is nil where options.writes is false) steps.done(block)                        (optional) after that
+---stream.run(device, blocks, steps, options): for every block, in order, frames = steps.read(block, carrier)      makes arrays and queues their reading; frames has a method release slices = steps.compute(frames, block)    queues the work and releases frames; slices is an array or has a method release steps.prepare(block)                     (optional) what can be done for its writing while the block before it is written steps.write(slices, block, carrier)      queues the writing (carrier is nil where options.writes is false) steps.done(block)                        (optional) after that
 ---@param device moonbeam.device|string 
 ---@param blocks table 
 ---@param steps table 

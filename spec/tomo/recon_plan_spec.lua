@@ -132,7 +132,7 @@ describe("a plan before the axis is known", function()
         options.available = search.peak - 512
         local message, err = helper.failure(mb.recon.plan, large, options)
         assert.equal("budget", err.code)
-        assert.matches("with what is looked for in the frames before", message, 1, true)
+        assert.matches("with the search in the frames before the run", message, 1, true)
         options.available = search.peak
         assert.equal(search.peak, mb.recon.plan(large, options).peak)
     end)

@@ -267,8 +267,8 @@ local STORED = {"dtype", "string", "u8, u16, i32, f16, f32, f64, c64 or c128", u
 local READ = list(STORED, DEVICE, {"out", "array", "the array for the result"},
     {"carrier", "any", "a carrier fills the array; the array is complete after its wait"})
 
---- Projections as an array (angle, row, column). `rows` is {first, last}, `mb.all` (the default), or
--- one row, which drops the axis.
+--- Projections as an array (angle, row, column). `rows` is {first, last}, `mb.all` (the default),
+-- or one row, which drops the axis.
 native("scan:projections(rows: any?, options)",
     list(READ, {"angles", "extents", "{first, last} of the projections", usual = "all"}))
 --- Flats (frame, row, column) of some rows, or nil if the scan has none.

@@ -300,7 +300,7 @@ local function fail_least(job, ways, available, others, live)
     end
     local problem = ("%s of this scan%s needs %s, %s are available"):format(rows == 1 and "one row"
         or "a pair of rows",
-        others == least and ", with what is looked for in the frames before," or "", bytes(least),
+        others == least and ", with the search in the frames before the run," or "", bytes(least),
         bytes(available))
     local err = mb.error("budget", ("%s; give a budget of at least %d bytes%s"):format(problem,
         least + live,
