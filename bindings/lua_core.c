@@ -21,11 +21,11 @@ static void find_plugin(void)
     Dl_info facts;
     char name[PATH_MAX];
     static const char tail[] = "/../../bin";
-    if (dladdr((void *)(size_t)&luaopen_moonbeam_core, &facts) == 0 || facts.dli_fname == NULL ||
-        realpath(facts.dli_fname, name) == NULL)
+    if (dladdr((void *)(size_t)&luaopen_moonbeam_core, &facts) == 0 || !facts.dli_fname ||
+        !realpath(facts.dli_fname, name))
         return;
     char *slash = strrchr(name, '/');
-    if (slash == NULL || strcmp(slash, "/core.so") != 0 ||
+    if (!slash || strcmp(slash, "/core.so") != 0 ||
         (size_t)(slash - name) + sizeof "/moonbeam_cuda.so" > sizeof name)
         return; /* inside the interpreter, whose main has said where the plug-in is */
     strcpy(slash, "/moonbeam_cuda.so");

@@ -80,7 +80,7 @@ static mb_fft_kind check_kind(lua_State *L, int index)
     static const char *const names[] = {"c2c", "r2c", "c2r", NULL};
     static const mb_fft_kind kinds[] = {MB_FFT_C2C_FORWARD, MB_FFT_R2C, MB_FFT_C2R};
     const char *name = mbl_check_string(L, index, "kind");
-    for (int i = 0; names[i] != NULL; i++)
+    for (int i = 0; names[i]; i++)
         if (strcmp(name, names[i]) == 0)
             return kinds[i];
     mbl_fail(L, MB_STATUS_ARGUMENT, "kind", "kind is \"%s\"; it must be c2c, r2c or c2r", name);
@@ -114,10 +114,10 @@ static int fft_work(lua_State *L)
     mb_fft_release(device, plan);
     char library[100];
     device->backend->fft_library(device->self, library, sizeof library);
-    if (how != NULL)
+    if (how)
         lua_pushstring(L, how);
     else
-        lua_pushfstring(L, device->record != NULL ? "recorded, %s" : "asked of %s", library);
+        lua_pushfstring(L, device->record ? "recorded, %s" : "asked of %s", library);
     return 2;
 }
 

@@ -59,7 +59,7 @@ static int garbage_arrays(lua_State *L)
     uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
     mbl_pool_point(L); /* so that no finalizer changes the list below */
     for (mbl_array_box *box = mbl_lock_array_boxes(); box; box = box->next)
-        count += box->array != NULL;
+        count += box->array ? 1 : 0;
     mbl_unlock_array_boxes();
     array_row *rows = lua_newuserdatauv(L, (count > 0 ? count : 1) * sizeof *rows, 0);
     for (mbl_array_box *box = mbl_lock_array_boxes(); box && filled < count; box = box->next)
@@ -112,7 +112,7 @@ static int garbage_counts(lua_State *L)
     uint64_t waiting, collected;
     mbl_garbage_count(&waiting, &collected);
     for (mbl_array_box *box = mbl_lock_array_boxes(); box; box = box->next)
-        arrays += box->array != NULL;
+        arrays += box->array ? 1 : 0;
     mbl_unlock_array_boxes();
     lua_createtable(L, 0, 4);
     mbl_set_integer(L, "points", (int64_t)mbl_pool_points());

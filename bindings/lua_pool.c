@@ -128,7 +128,7 @@ static int pool_damage(lua_State *L)
     lua_createtable(L, (int)count, 0);
     for (uint64_t i = 0; i < count; i++) {
         lua_createtable(L, 0, 7);
-        lua_pushstring(L, found[i].owner != NULL ? found[i].owner : "C");
+        lua_pushstring(L, found[i].owner ? found[i].owner : "C");
         lua_setfield(L, -2, "owner");
         lua_pushstring(L, found[i].freed); /* nil: live */
         lua_setfield(L, -2, "freed");
@@ -156,7 +156,7 @@ static int pool_note_pitch(lua_State *L)
 static int pool_check(lua_State *L)
 {
     const char *problem = mb_pool_check(mbl_opt_device(L, 1)->pool);
-    if (problem == NULL)
+    if (!problem)
         lua_pushnil(L);
     else
         lua_pushstring(L, problem);
@@ -302,7 +302,7 @@ static void end_scope(lua_State *L, scope *s)
         return;
     lua_getiuservalue(L, 1, 1);
     mb_device **box = luaL_testudata(L, -1, MBL_DEVICE);
-    if (box != NULL && *box != NULL &&
+    if (box && *box &&
         mbl_dry_active(L, *box) == s->device) /* a closed dry device took its scopes along */
         mb_pool_scope_end(s->device->pool, s->token, &s->entry, &s->peak);
     lua_pop(L, 1);

@@ -3,6 +3,8 @@
 ** device's compute stream and do not wait; seconds() waits for the last of them and returns the
 ** sum. Some pairs of marks may be unread at a time; the oldest is read when a new one is needed,
 ** which by then has long passed where the program waits for results between.
+** The events of a dry device are NULL. A timer of these events does not touch its device: the timer
+** may outlive it.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
@@ -17,15 +19,14 @@ typedef struct timer {
     mb_device *device;
     void *begin[PAIRS], *end[PAIRS];
     int first, unread; /* stopped pairs */
-    bool dry;          /* a dry device's timer does nothing, and may outlive it */
-    bool running;
+    bool running, closed;
     double seconds;
 } timer;
 
 static timer *check_timer(lua_State *L)
 {
     timer *t = mbl_check_object(L, 1, TIMER);
-    if (!t->dry && t->begin[0] == NULL)
+    if (t->closed)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "this timer has been closed");
     return t;
 }
@@ -35,9 +36,9 @@ static int timer_new(lua_State *L)
 {
     mb_device *device = mbl_opt_device(L, 1);
     timer *t = lua_newuserdatauv(L, sizeof *t, 0);
-    *t = (timer){.device = device, .dry = device->dry};
+    *t = (timer){.device = device};
     luaL_setmetatable(L, TIMER);
-    for (int i = 0; i < PAIRS && !t->dry; i++) {
+    for (int i = 0; i < PAIRS; i++) {
         mbl_check(L, device->backend->event_create(device->self, &t->begin[i]));
         mbl_check(L, device->backend->event_create(device->self, &t->end[i]));
     }
@@ -47,9 +48,11 @@ static int timer_new(lua_State *L)
 static mb_status read_oldest(timer *t)
 {
     double ms = 0;
-    const mb_backend *backend = t->device->backend;
-    MB_TRY(backend->event_wait(t->device->self, t->end[t->first]));
-    MB_TRY(backend->event_elapsed_ms(t->device->self, t->begin[t->first], t->end[t->first], &ms));
+    void *begin = t->begin[t->first], *end = t->end[t->first];
+    if (end) {
+        MB_TRY(t->device->backend->event_wait(t->device->self, end));
+        MB_TRY(t->device->backend->event_elapsed_ms(t->device->self, begin, end, &ms));
+    }
     t->seconds += 1e-3 * ms;
     t->first = (t->first + 1) % PAIRS;
     t->unread--;
@@ -58,8 +61,9 @@ static mb_status read_oldest(timer *t)
 
 static mb_status mark(timer *t, void *event)
 {
-    return t->dry ? MB_STATUS_OK
-                  : t->device->backend->event_record(t->device->self, MB_LANE_COMPUTE, event);
+    if (!event)
+        return MB_STATUS_OK;
+    return t->device->backend->event_record(t->device->self, MB_LANE_COMPUTE, event);
 }
 
 static int timer_start(lua_State *L)
@@ -79,7 +83,7 @@ static int timer_stop(lua_State *L)
         return 0;
     mbl_check(L, mark(t, t->end[(t->first + t->unread) % PAIRS]));
     t->running = false;
-    t->unread += t->dry ? 0 : 1;
+    t->unread++;
     return 0;
 }
 
@@ -96,13 +100,14 @@ static int timer_close(lua_State *L)
 {
     timer *t = mbl_check_object(L, 1, TIMER);
     for (int i = 0; i < PAIRS; i++) {
-        if (t->begin[i] != NULL)
+        if (t->begin[i])
             t->device->backend->event_destroy(t->device->self, t->begin[i]);
-        if (t->end[i] != NULL)
+        if (t->end[i])
             t->device->backend->event_destroy(t->device->self, t->end[i]);
         t->begin[i] = t->end[i] = NULL;
     }
     t->unread = 0;
+    t->closed = true;
     return 0;
 }
 

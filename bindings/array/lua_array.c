@@ -200,7 +200,7 @@ static void push_contiguous(lua_State *L, mb_array *a)
 static void push_pinned(lua_State *L, mb_array *a)
 {
     const mb_device *device = mb_storage_pinned_for(a->storage);
-    lua_pushstring(L, device != NULL ? device->id : NULL);
+    lua_pushstring(L, device ? device->id : NULL);
 }
 
 static void push_references(lua_State *L, mb_array *a)
@@ -230,7 +230,7 @@ static int unknown_key(lua_State *L, const char *key)
 {
     const char *names[128];
     int count = 0;
-    for (int i = 0; properties[i].name != NULL; i++)
+    for (int i = 0; properties[i].name; i++)
         names[count++] = properties[i].name;
     lua_pushnil(L);
     while (count < 127 && lua_next(L, lua_upvalueindex(1)) != 0) {
@@ -241,8 +241,7 @@ static int unknown_key(lua_State *L, const char *key)
     names[count] = NULL;
     const char *nearest = mb_nearest(key, names);
     return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "an array has no '%s'%s%s%s", key,
-                    nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
-                    nearest != NULL ? "'?" : "");
+                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
 
 static int array_index(lua_State *L)
@@ -254,10 +253,10 @@ static int array_index(lua_State *L)
         const char *key = lua_tostring(L, 2);
         mb_array **slot = mbl_check_object(L, 1, MBL_ARRAY);
         if (strcmp(key, "released") == 0) {
-            lua_pushboolean(L, *slot == NULL);
+            lua_pushboolean(L, !*slot);
             return 1;
         }
-        for (int i = 0; properties[i].name != NULL; i++)
+        for (int i = 0; properties[i].name; i++)
             if (strcmp(key, properties[i].name) == 0) {
                 properties[i].push(L, mbl_check_array(L, 1));
                 return 1;
@@ -301,14 +300,14 @@ static int array_tostring(lua_State *L)
     char shape[160], bytes[40];
     mb_array **slot = mbl_check_object(L, 1, MBL_ARRAY);
     const mb_array *a = *slot;
-    if (a == NULL) {
+    if (!a) {
         lua_pushliteral(L, "released array");
         return 1;
     }
     mb_shape_format(&a->shape, shape, sizeof shape);
     mb_bytes_format(mb_array_bytes(a), bytes, sizeof bytes);
     lua_pushfstring(L, "%s array %s, %s, %s%s%s", mb_dtype_name(a->dtype), shape, bytes,
-                    a->device->id, mb_storage_pinned_for(a->storage) != NULL ? ", pinned" : "",
+                    a->device->id, mb_storage_pinned_for(a->storage) ? ", pinned" : "",
                     a->device->dry ? " (dry run)" : "");
     return 1;
 }
@@ -332,7 +331,7 @@ int mbl_open_array(lua_State *L)
     mbl_push_all(L);
     lua_setfield(L, -2, "all");
     lua_newtable(L);
-    for (int i = 0; properties[i].name != NULL; i++) {
+    for (int i = 0; properties[i].name; i++) {
         lua_pushstring(L, properties[i].name);
         lua_rawseti(L, -2, i + 1);
     }

@@ -95,7 +95,7 @@ static int array_zeros(lua_State *L)
     mbl_check_options(L, 2, creation_options, "zeros");
     mb_array *array = create(L, 2, mbl_option_dtype(L, 2, MB_F32), &shape);
     uint64_t bytes = mb_array_bytes(array);
-    if (bytes > 0 && mb_storage_pinned_for(array->storage) == NULL)
+    if (bytes > 0 && !mb_storage_pinned_for(array->storage))
         mbl_check(L, mb_device_fill(array->device, array->data, 0, bytes));
     return 1;
 }

@@ -14,12 +14,12 @@ static void unknown_option(lua_State *L, const char *key, const char *const *nam
     char list[400] = "";
     size_t used = 0;
     const char *nearest = mb_nearest(key, names);
-    if (nearest != NULL) {
+    if (nearest) {
         mb_fail(MB_STATUS_ARGUMENT, key, "unknown option '%s'; did you mean '%s'?", key, nearest);
         mb_error_name_op(what);
         mbl_raise(L);
     }
-    for (int i = 0; names[i] != NULL && used + strlen(names[i]) + 3 < sizeof list; i++)
+    for (int i = 0; names[i] && used + strlen(names[i]) + 3 < sizeof list; i++)
         used +=
             (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
     mb_fail(MB_STATUS_ARGUMENT, key, "unknown option '%s'; the options are %s", key,
@@ -44,7 +44,7 @@ void mbl_check_options(lua_State *L, int index, const char *const *names, const 
                      "the options of %s are named; this table has a [%s]", what,
                      luaL_tolstring(L, -2, NULL));
         const char *key = lua_tostring(L, -2);
-        for (int i = 0; names[i] != NULL && !known; i++)
+        for (int i = 0; names[i] && !known; i++)
             known = strcmp(names[i], key) == 0;
         if (!known)
             unknown_option(L, key, names, what);
@@ -144,7 +144,7 @@ const char *mbl_check_string(lua_State *L, int index, const char *arg)
 void *mbl_check_object(lua_State *L, int index, const char *kind)
 {
     void *object = luaL_testudata(L, index, kind);
-    if (object == NULL)
+    if (!object)
         mbl_fail(
             L, MB_STATUS_ARGUMENT, "self",
             "self must be a %s, not a %s; a method is called with a colon, as in object:method()",
@@ -163,7 +163,7 @@ static double parse_bytes(const char *text)
     while (*end == ' ')
         end++;
     const char *letter = *end != '\0' ? strchr(letters, *end == 'k' ? 'K' : *end) : NULL;
-    if (letter != NULL) {
+    if (letter) {
         end++;
         double step = *end == 'i' ? 1024 : 1000;
         end += *end == 'i';

@@ -38,15 +38,15 @@ const char *mbl_intern(const char *bytes)
     text **bucket = &texts[hash % TEXT_BUCKETS];
     pthread_mutex_lock(&text_lock);
     text *found = *bucket;
-    while (found != NULL && strcmp(found->bytes, bytes) != 0)
+    while (found && strcmp(found->bytes, bytes) != 0)
         found = found->next;
-    if (found == NULL && (found = malloc(sizeof *found + strlen(bytes) + 1)) != NULL) {
+    if (!found && (found = malloc(sizeof *found + strlen(bytes) + 1))) {
         strcpy(found->bytes, bytes);
         found->next = *bucket;
         *bucket = found;
     }
     pthread_mutex_unlock(&text_lock);
-    return found != NULL ? found->bytes : "Lua";
+    return found ? found->bytes : "Lua";
 }
 
 /*
@@ -97,7 +97,7 @@ static line find_line(const lua_Debug *ar)
         return describe(ar);
     size_t place = ((uintptr_t)ar->source >> 4) * 31 + (unsigned)ar->currentline;
     line *slot = &lines[place & (LINE_SLOTS - 1)];
-    if (slot->source == NULL || slot->number != ar->currentline || slot->homes != homes ||
+    if (!slot->source || slot->number != ar->currentline || slot->homes != homes ||
         slot->source_length != ar->srclen || memcmp(slot->source, ar->source, ar->srclen) != 0) {
         *slot = describe(ar);
         slot->source = mbl_intern(ar->source);
@@ -138,7 +138,7 @@ static const char *blame(lua_State *L, int level)
             continue;
         }
         line at = find_line(&ar);
-        if (found == NULL || !at.ours) /* a line of our own is better than none */
+        if (!found || !at.ours) /* a line of our own is better than none */
             found = at.owner;
         if (!at.ours)
             break;
@@ -154,5 +154,5 @@ const char *mbl_caller(lua_State *L)
 const char *mbl_owner(lua_State *L)
 {
     const char *caller = blame(L, 1);
-    return caller != NULL ? caller : "C";
+    return caller ? caller : "C";
 }

@@ -56,7 +56,7 @@ mb_device *mbl_default_device(lua_State *L)
 {
     const char *id = "host";
     mb_device *planned = mbl_dry_default(NULL);
-    if (planned != NULL)
+    if (planned)
         return mbl_dry_active(L, planned);
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &default_key) == LUA_TSTRING)
         id = lua_tostring(L, -1);
@@ -70,11 +70,11 @@ mb_device *mbl_check_device(lua_State *L, int index)
     if (lua_type(L, index) == LUA_TSTRING)
         return open_device(L, lua_tostring(L, index));
     const device_box *box = mbl_test_userdata(L, index, &device_key);
-    if (box == NULL)
+    if (!box)
         mbl_fail(L, MB_STATUS_ARGUMENT, "device",
                  "device must be a device or an id such as \"host\" or \"cuda:0\", not a %s",
                  mbl_type_name(L, index));
-    if (box->device == NULL)
+    if (!box->device)
         mbl_fail(L, MB_STATUS_DEVICE, "device", "this dry device has been closed");
     return mbl_dry_active(L, box->device);
 }
@@ -122,7 +122,7 @@ static int device_overhead(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
     uint64_t device_bytes = 0, pinned_bytes = 0;
-    if (device->backend->overhead != NULL)
+    if (device->backend->overhead)
         device->backend->overhead(device->self, &device_bytes, &pinned_bytes);
     lua_pushinteger(L, (lua_Integer)device_bytes);
     lua_pushinteger(L, (lua_Integer)pinned_bytes);
@@ -175,7 +175,7 @@ static int device_close(lua_State *L)
 {
     device_box *box = mbl_check_object(L, 1, MBL_DEVICE);
     mb_device *device = box->device;
-    if (device == NULL || !device->dry)
+    if (!device || !device->dry)
         return 0;
     box->device = NULL;
     lua_pushnil(L);
@@ -188,7 +188,7 @@ static int device_close(lua_State *L)
 static int device_tostring(lua_State *L)
 {
     device_box *box = mbl_check_object(L, 1, MBL_DEVICE);
-    if (box->device == NULL)
+    if (!box->device)
         lua_pushliteral(L, "closed dry device");
     else
         lua_pushfstring(L, "%sdevice %s (%s)", box->device->dry ? "dry " : "", box->device->id,
@@ -198,7 +198,7 @@ static int device_tostring(lua_State *L)
 
 void mbl_push_basis(lua_State *L, const mb_device *device)
 {
-    if (device->record == NULL) {
+    if (!device->record) {
         lua_pushnil(L);
         return;
     }
@@ -220,7 +220,7 @@ static int device_index(lua_State *L)
         if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
             return 1;
         if (strcmp(key, "closed") == 0) {
-            lua_pushboolean(L, box->device == NULL);
+            lua_pushboolean(L, !box->device);
             return 1;
         }
         const mb_device *device = mbl_check_device(L, 1);
@@ -251,8 +251,8 @@ static int device_index(lua_State *L)
         else {
             const char *nearest = mb_nearest(key, names);
             return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "a device has no '%s'%s%s%s", key,
-                            nearest != NULL ? "; did you mean '" : "",
-                            nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+                            nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                            nearest ? "'?" : "");
         }
         return 1;
     }
@@ -329,7 +329,7 @@ static int module_default(lua_State *L)
         mb_device *device = mbl_check_device(L, 1);
         if (device->dry && !mbl_is_dry_run_device(device))
             mbl_fail(L, MB_STATUS_ARGUMENT, "device", "a dry device cannot be the default device");
-        if (mbl_dry_default(mbl_dry_original(device)) == NULL) {
+        if (!mbl_dry_default(mbl_dry_original(device))) {
             lua_pushstring(L, device->id);
             lua_rawsetp(L, LUA_REGISTRYINDEX, &default_key);
         }
@@ -342,7 +342,7 @@ static int module_default(lua_State *L)
 static int module_cuda_problem(lua_State *L)
 {
     const char *problem = mb_device_cuda_problem();
-    if (problem == NULL || problem[0] == '\0')
+    if (!problem || problem[0] == '\0')
         lua_pushnil(L);
     else
         lua_pushstring(L, problem);

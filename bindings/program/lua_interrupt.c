@@ -73,7 +73,7 @@ static void on_interrupt(int number)
     }
     stop_signal = number;
     mb_cancel_set(true);
-    if (running_state != NULL)
+    if (running_state)
         stop_soon(running_state);
 }
 
@@ -82,7 +82,7 @@ static void on_interrupt(int number)
 static int add_traceback(lua_State *L)
 {
     const char *message = lua_tostring(L, 1);
-    if (message == NULL) {
+    if (!message) {
         if (luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL) {
             lua_settop(L, 1);
             return 1;
@@ -174,7 +174,7 @@ static void pass_stop_on(lua_State *L)
 static int coroutine_resume(lua_State *L)
 {
     lua_State *co = lua_tothread(L, 1);
-    luaL_argexpected(L, co != NULL, 1, "thread");
+    luaL_argexpected(L, co, 1, "thread");
     const int results = resume(L, co, lua_gettop(L) - 1);
     pass_stop_on(L);
     lua_pushboolean(L, results >= 0);

@@ -74,14 +74,12 @@ static int system_age(lua_State *L)
     struct timespec now;
     char text[1024];
     FILE *file = fopen("/proc/self/stat", "r");
-    const char *at =
-        file != NULL && fgets(text, sizeof text, file) != NULL ? strrchr(text, ')') : NULL;
-    if (file != NULL)
+    const char *at = file && fgets(text, sizeof text, file) ? strrchr(text, ')') : NULL;
+    if (file)
         fclose(file);
-    for (int field = 2; at != NULL && field < 22;
-         field++) /* the second, in parentheses, is the name */
+    for (int field = 2; at && field < 22; field++) /* the second, in parentheses, is the name */
         at = strchr(at + 1, ' ');
-    if (at == NULL)
+    if (!at)
         return 0;
     clock_gettime(CLOCK_BOOTTIME, &now);
     lua_pushnumber(L, (double)now.tv_sec + 1e-9 * (double)now.tv_nsec -
@@ -142,7 +140,7 @@ static int push_failure(lua_State *L, const char *name)
 static int system_working_folder(lua_State *L)
 {
     char name[PATH_MAX];
-    if (getcwd(name, sizeof name) == NULL)
+    if (!getcwd(name, sizeof name))
         return push_failure(L, "working folder");
     lua_pushstring(L, name);
     return 1;
@@ -163,7 +161,7 @@ static int system_real_path(lua_State *L)
 {
     char real[PATH_MAX];
     const char *name = mbl_check_string(L, 1, "name");
-    if (realpath(name, real) == NULL)
+    if (!realpath(name, real))
         return push_failure(L, name);
     lua_pushstring(L, real);
     return 1;
@@ -283,13 +281,13 @@ static int system_set_home(lua_State *L)
 static int system_folder(lua_State *L)
 {
     DIR *folder = opendir(mbl_check_string(L, 1, "path"));
-    if (folder == NULL) {
+    if (!folder) {
         lua_pushnil(L);
         return 1;
     }
     lua_newtable(L);
     lua_Integer count = 0;
-    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
             lua_pushstring(L, entry->d_name);
             lua_rawseti(L, -2, ++count);

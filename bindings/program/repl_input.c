@@ -80,9 +80,9 @@ static char **complete(const char *text, int start, int end)
 {
     char **matches = NULL;
     int top = lua_gettop(active);
-    if (editor.over != NULL)
+    if (editor.over)
         *editor.over = 1; /* no file names */
-    if (editor.append != NULL)
+    if (editor.append)
         *editor.append = '\0'; /* the library sets it again before each completion */
     (void)end;
     if (lua_checkstack(active, 8) &&
@@ -99,7 +99,7 @@ static char **complete(const char *text, int start, int end)
 static bool load_editor(const char *library)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
-    if (handle == NULL)
+    if (!handle)
         return false;
     *(void **)&editor.install = dlsym(handle, "rl_callback_handler_install");
     *(void **)&editor.remove = dlsym(handle, "rl_callback_handler_remove");
@@ -110,26 +110,25 @@ static bool load_editor(const char *library)
     *(void **)&editor.stifle_history = dlsym(handle, "stifle_history");
     *(void **)&editor.matches = dlsym(handle, "rl_completion_matches");
     editor.line_buffer = dlsym(handle, "rl_line_buffer");
-    if (editor.install == NULL || editor.remove == NULL || editor.read_char == NULL ||
-        editor.add_history == NULL) {
+    if (!editor.install || !editor.remove || !editor.read_char || !editor.add_history) {
         dlclose(handle);
         return false;
     }
     int *catch_signals = dlsym(handle, "rl_catch_signals");
-    if (catch_signals != NULL)
+    if (catch_signals)
         *catch_signals = 0;
     editor.append = dlsym(handle, "rl_completion_append_character");
     editor.over = dlsym(handle, "rl_attempted_completion_over");
     const char **name = dlsym(handle, "rl_readline_name");
-    if (name != NULL)
+    if (name)
         *name = "moonbeam";
     const char **breaks = dlsym(handle, "rl_completer_word_break_characters");
-    if (breaks != NULL)
+    if (breaks)
         *breaks = " \t\n\"'`@$><=;|&{}()[]+-*/%^#~,?!";
     completion_function **completer = dlsym(handle, "rl_attempted_completion_function");
-    if (completer != NULL && editor.matches != NULL && editor.line_buffer != NULL)
+    if (completer && editor.matches && editor.line_buffer)
         *completer = complete;
-    if (editor.stifle_history != NULL)
+    if (editor.stifle_history)
         editor.stifle_history(2000);
     editor.name = library;
     return true;
@@ -142,11 +141,11 @@ static bool have_editor(void)
     const char *term = getenv("TERM");
     if (!editor.tried) {
         editor.tried = true;
-        if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
-            !(term != NULL && strcmp(term, "dumb") == 0) && getenv("MOONBEAM_NO_READLINE") == NULL)
-            for (int i = 0; libraries[i] != NULL && !load_editor(libraries[i]); i++)
+        if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !(term && strcmp(term, "dumb") == 0) &&
+            !getenv("MOONBEAM_NO_READLINE"))
+            for (int i = 0; libraries[i] && !load_editor(libraries[i]); i++)
                 ;
-        if (editor.name == NULL)
+        if (!editor.name)
             memset(&editor, 0, sizeof editor);
         editor.tried = true;
     }
@@ -210,7 +209,7 @@ static int input_read_line(lua_State *L)
         lua_pushliteral(L, "interrupted");
         return 2;
     }
-    if (line == NULL) {
+    if (!line) {
         lua_pushnil(L);
         return 1;
     }
@@ -230,7 +229,7 @@ static int input_add_history(lua_State *L)
 static int input_load_history(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
-    if (have_editor() && editor.read_history != NULL)
+    if (have_editor() && editor.read_history)
         editor.read_history(name);
     return 0;
 }
@@ -238,7 +237,7 @@ static int input_load_history(lua_State *L)
 static int input_save_history(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
-    if (have_editor() && editor.write_history != NULL)
+    if (have_editor() && editor.write_history)
         editor.write_history(name);
     return 0;
 }

@@ -1,5 +1,6 @@
 -- Ledgers: a dry run predicts every row of the real run, for programs of all kinds.
 
+local core = require "moonbeam.core"
 local mb = require "moonbeam"
 local helper = require "spec.helper"
 
@@ -429,6 +430,24 @@ describe("a dry run", function()
         end)
         assert.is_nil(io.open(name .. ".h5"))
         assert.is_nil(io.open(name .. ".png"))
+    end)
+
+    it("has timers that count nothing, outlive its devices, and can be closed", function()
+        local timer
+        local function turns()
+            for _ = 1, 20 do -- more than a timer has events
+                timer:start()
+                timer:stop()
+            end
+            return timer:seconds()
+        end
+        mb.dry_run(function()
+            timer = core.timer()
+            assert.equal(0, turns())
+        end)
+        assert.equal(0, turns())
+        getmetatable(timer).__close(timer)
+        assert.matches("this timer has been closed", (helper.failure(turns)))
     end)
 
     it("works within a dry run, and with plans", function()
