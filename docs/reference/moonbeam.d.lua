@@ -470,12 +470,12 @@ function mb.convolution.transfer(psf, grid, options) end
 ---@param distance integer 
 function mb.debug.break_guard(array, after, distance) end
 
----The n-th allocation from now on fails; 0: none.
+---The n-th allocation from now on fails.
 ---@param n integer 
 ---@param device? moonbeam.device|string 
 function mb.debug.fail_nth(n, device) end
 
----The n-th step from now on that changes the name of a file, or syncs one, kills the process; with `errno` the step fails with that error of the system.
+---The n-th step from now on that changes the name of a file, or syncs a file, kills the process.
 ---@param n integer 
 ---@param errno? integer 
 function mb.debug.fail_step(n, errno) end
@@ -486,12 +486,12 @@ function mb.debug.fail_step(n, errno) end
 ---@param device? moonbeam.device|string 
 function mb.debug.pair_seconds(live, pairs, device) end
 
----The device refuses the next n commitments of memory; 0: none.
+---The device refuses the next n commitments of memory.
 ---@param n integer 
 ---@param device? moonbeam.device|string 
 function mb.debug.refuse_commits(n, device) end
 
----The system refuses the next n requests for pinned memory; 0: none.
+---The system refuses the next n requests for pinned memory.
 ---@param n integer 
 ---@param device? moonbeam.device|string 
 function mb.debug.refuse_pins(n, device) end
@@ -501,7 +501,7 @@ function mb.debug.refuse_pins(n, device) end
 ---@param device? moonbeam.device|string 
 function mb.debug.set_guards(on, device) end
 
----How many steps changed the name of a file, or synced one, since the process began.
+---How many steps have changed the name of a file, or synced a file, since the process began.
 function mb.debug.steps() end
 
 ---@class moonbeam.options.deconv_gradient_consensus

@@ -199,11 +199,11 @@ native "pool.collect()"
 
 -- ---- failures on purpose ----
 
---- The n-th allocation from now on fails; 0: none.
+--- The n-th allocation from now on fails. With n = 0 no allocation fails.
 native "debug.fail_nth(n: count, device: device?)"
---- The device refuses the next n commitments of memory; 0: none.
+--- The device refuses the next n commitments of memory.
 native "debug.refuse_commits(n: count, device: device?)"
---- The system refuses the next n requests for pinned memory; 0: none.
+--- The system refuses the next n requests for pinned memory.
 native "debug.refuse_pins(n: count, device: device?)"
 --- Guard words around blocks, without the patterns of `mb.pool.debug`. Can be switched only while
 -- nothing is live on the device.
@@ -213,10 +213,10 @@ native "debug.set_guards(on: boolean, device: device?)"
 native "debug.break_guard(array: array, after: boolean, distance: count)"
 --- Seconds that an allocation and its release take through the C API, while `live` blocks exist.
 native "debug.pair_seconds(live: count, pairs: count, device: device?)"
---- The n-th step from now on that changes the name of a file, or syncs one, kills the process; with
--- `errno` the step fails with that error of the system.
+--- The n-th step from now on that changes the name of a file, or syncs a file, kills the process.
+-- With `errno` the step fails with that error of the system instead. With n = 0 no step fails.
 native "debug.fail_step(n: count, errno: count?)"
---- How many steps changed the name of a file, or synced one, since the process began.
+--- How many steps have changed the name of a file, or synced a file, since the process began.
 native "debug.steps()"
 
 -- ---- transforms ----
