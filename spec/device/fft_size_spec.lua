@@ -119,7 +119,8 @@ describe("fft.good_size", function()
             mb.fft.good_grid({1, 131, 509}, {device = "host"}))
         assert.same({mb.fft.good_size(20000), 512},
             mb.fft.good_grid({20000, 509}, {device = "planned:h200"}))
-        assert.matches("least must be 1 to 3 extents above 0", (helper.failure(mb.fft.good_grid, {2, 2, 2, 2})))
+        assert.matches("least must be 1 to 3 extents above 0",
+            (helper.failure(mb.fft.good_grid, {2, 2, 2, 2})))
     end)
 
     helper.gpu_it("is the same on a GPU that is there and on the one that stands for it", function()
