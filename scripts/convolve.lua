@@ -1,65 +1,73 @@
---- The forward model of a microscope, retold: spheres in a volume, a point spread function, a
--- convolution by FFT, and what
---- every step takes; the naive way beside ours. And the same for an image in a file, of any size.
+--- The forward model of a microscope: spheres in a volume, a point spread function, a convolution
+-- by FFT, and the memory of every step, with or without the naive way. With --image, the
+-- convolution of an image in a file, of any size.
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
+local declared = require "moonbeam.internal.declared"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
 local finite = require "moonbeam.internal.finite"
 local progress = require "moonbeam.progress"
 
+local convolution = declared.of(mb.convolution.convolve).options
+local spheres = declared.of(mb.phantom.spheres).options
+local optics = declared.of(mb.psf.gibson_lanni).options
+local pictures = declared.of(mb.view.projections).options
+local optics_defaults = {na = 1.4, index_sample = 1.33, depth = 5000, wavelength = 520,
+    pixel = 100, step = 200}
+
 local options = cli.parse(arg, {
     usage = "convolve [options]",
-    summary = "Simulates an image of spheres, convolves it with a point spread function, and prints the memory of each step.",
-    {"size", short = "n", value = "Z,Y,X", type = cli.extents(3), default = {128, 512, 512}, doc = "extents of the image"},
-    {"image", short = "i", value = "FILE", doc = "convolve this instead: .tif, .npy or .h5 (FILE.h5:/path), into --output"},
-    {"channel", value = "N", type = cli.count, doc = "with --image: of a TIFF hyperstack this channel (default 1)"},
-    {"frame", value = "N", type = cli.count, doc = "with --image: of a TIFF hyperstack this time (default 1)"},
-    {"normalise", doc = "with --image: make the PSF sum to 1"},
-    {"plan", doc = "with --image: print tiles, bytes and predicted time; compute and write nothing"},
-    {"overwrite", doc = "replace an existing result and existing pictures"},
-    {"spheres", value = "N", type = cli.up_to(1 << 20), default = 40, doc = "how many"},
+    summary = "Simulates an image of spheres, convolves it with a point spread function, and "
+        .. "prints the memory of each step.",
+    {"size", short = "n", value = "Z,Y,X", type = cli.extents(3), default = {128, 512, 512},
+        doc = "extents of the image"},
+    {"image", short = "i", value = "FILE",
+        doc = "convolve this instead: .tif, .npy or .h5 (FILE.h5:/path), into --output"},
+    {"channel", value = "N", type = cli.count,
+        doc = "with --image: of a TIFF hyperstack this channel (default 1)"},
+    {"frame", value = "N", type = cli.count,
+        doc = "with --image: of a TIFF hyperstack this time (default 1)"},
+    cli.option(convolution.normalise, {doc = "with --image: make the PSF sum to 1"}),
+    {"plan", doc = "with --image: print tiles, bytes and predicted time; compute and write "
+        .. "nothing"},
+    cli.shared.overwrite,
+    cli.option(spheres.count, {"spheres", type = cli.up_to(1 << 20)}),
     {"psf", value = "FILE", doc = "the PSF: .npy, .tif or .h5 (default: a model)"},
-    {"model", value = "NAME", type = cli.choice("gaussian", "born_wolf", "gibson_lanni"), default = "gaussian",
-        doc = "of the PSF; the last two take the optics below"},
-    {"psf-size", value = "Z,Y,X", type = cli.extents(3), default = {33, 33, 33}, doc = "extents of the model"},
-    {"sigma", value = "Z,Y,X", type = cli.numbers, default = {6, 2, 2}, doc = "standard deviations of the Gaussian in px"},
-    {"na", value = "X", type = cli.between(0), default = 1.4, doc = "numerical aperture"},
-    {"index", value = "X", type = cli.between(0), default = 1.515,
-        doc = "refractive index of the immersion"},
-    {"index-sample", value = "X", type = cli.between(0), default = 1.33,
-        doc = "gibson_lanni: that of the sample"},
-    {"depth", value = "NM", type = cli.number, default = 5000, doc = "gibson_lanni: depth of the spheres under the coverslip"},
-    {"wavelength", value = "NM", type = cli.between(0), default = 520, doc = "emission wavelength"},
-    {"pixel", value = "NM", type = cli.between(0), default = 100, doc = "lateral pixel"},
-    {"step", value = "NM", type = cli.between(0), default = 200, doc = "axial step"},
-    {"boundary", short = "b", value = "NAME", type = cli.choice("circular", "zero", "reflect", "mirror", "replicate"),
-        doc = "what lies beyond the edges (default circular; with --image zero)"},
-    {"mode", short = "m", value = "NAME", type = cli.choice("same", "full", "valid"), default = "same",
-        doc = "extents of the result"},
-    {"naive", doc = "one array per step, nothing reused, work areas kept with their plans: as CuPy does it"},
+    {"model", value = "NAME", type = cli.choice("gaussian", "born_wolf", "gibson_lanni"),
+        default = "gaussian", doc = "of the PSF; the last two take the optics below"},
+    {"psf-size", value = "Z,Y,X", type = cli.extents(3), default = {33, 33, 33},
+        doc = "extents of the model"},
+    {"sigma", value = "Z,Y,X", type = cli.numbers, default = {6, 2, 2},
+        doc = "standard deviations of the Gaussian in px"},
+    cli.options(optics, {defaults = optics_defaults}, "na", "index"),
+    cli.option(optics.index_sample, {default = optics_defaults.index_sample, of = "gibson_lanni"}),
+    cli.option(optics.depth, {value = "NM", default = optics_defaults.depth, of = "gibson_lanni"}),
+    cli.options(optics, {value = "NM", defaults = optics_defaults}, "wavelength", "pixel",
+        "step"),
+    cli.option(convolution.boundary, {short = "b", default = false,
+        doc = "what continues the image (default: circular; with --image zero)"}),
+    cli.option(convolution.mode, {short = "m"}),
+    {"naive", doc = "one array per step, nothing reused, work areas kept with their plans: as "
+        .. "CuPy does it"},
     {"keep", doc = "keep the image"},
     {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "always", "none"),
-        doc = "overlapping tiles that fit the budget (not circular), the result is the same: auto (default with --image), "
-            .. "always, none (default without)"},
-    {"tile", value = "Z,Y,X", type = cli.extents(3), doc = "largest extents of a tile (default: the quickest that fit)"},
-    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
-    {"budget", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 1G: run out of it on purpose"},
-    {"host-budget", value = "SIZE", type = cli.bytes, doc = "memory of the host to use at most, beside a GPU's"},
+        doc = "overlapping tiles that fit the budget (not circular); the result is the same: auto "
+            .. "(default with --image), always, none (default without)"},
+    cli.shared.tile, cli.shared.device, cli.shared.budget, cli.shared.host_budget,
     {"png", short = "p", value = "FILE", doc = "maximum projections of the result: XY, ZY, XZ"},
-    {"png-image", value = "FILE", doc = "the same of the image"},
-    {"sz", value = "N", type = cli.count, default = 1, doc = "stretch of z in the pictures"},
-    {"gamma", value = "G", type = cli.between(0), default = 1.5,
-        doc = "of the pictures; above 1 is brighter"},
+    {"png-image", value = "FILE", doc = "maximum projections of the image"},
+    cli.shared.sz,
+    cli.option(pictures.gamma, {default = 1.5, of = "pictures"}),
     {"output", short = "o", value = "FILE", doc = "write the result: .npy, .tif or .h5"},
-    {"seed", value = "N", type = cli.count, default = 1, doc = "of the spheres"},
-    notes = "--budget limits the pool of arrays and scratch. The process takes the program, its "
-    .. "libraries and buffers beside. "
+    cli.option(spheres.seed),
+    notes = "--budget limits the pool of arrays and scratch. The process also takes the program, "
+        .. "its libraries and buffers.\n"
         .. "With --image, what it takes at most is printed: what to give a batch system (Slurm's "
-            .. "--mem).\n"
+        .. "--mem).\n"
         .. "With --boundary circular a sphere near an edge comes back at the opposite one; with "
-            .. "the others it does not.\n"
+        .. "the others it does not.\n"
         .. "With --image the image may be larger than the memory of the device and of the host.",
 })
 if not options.plan then
@@ -95,12 +103,9 @@ local function load_psf()
     elseif options.model == "gaussian" then
         return mb.psf.gaussian(options.psf_size, options.sigma, {device = id})
     end
-    local optics = {na = options.na, index = options.index, wavelength = options.wavelength, pixel = options.pixel,
-        step = options.step, device = id}
-    if options.model == "gibson_lanni" then
-        optics.index_sample, optics.depth = options.index_sample, options.depth
-    end
-    return mb.psf[options.model](options.psf_size, optics)
+    local settings = declared.part(declared.of(mb.psf[options.model]).options, options)
+    settings.device = id
+    return mb.psf[options.model](options.psf_size, settings)
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -117,7 +122,8 @@ local function from_file_to_file()
         {channel = options.channel, frame = options.frame})
     local meta = source.meta
     if (meta.channels or 1) * (meta.frames or 1) > 1 and not (options.channel or options.frame) then
-        cli.wrong("%s has %d channels and %d times; say which: --channel, --frame", options.image, meta.channels, meta.frames)
+        cli.wrong("%s has %d channels and %d times; say which: --channel, --frame", options.image,
+            meta.channels, meta.frames)
     end
     local psf <close> = load_psf()
     local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
@@ -130,13 +136,15 @@ local function from_file_to_file()
             image = stored:cast("f32")
         end
         local owned <close> = image
-        return mb.convolution(owned, spread, {boundary = boundary, normalise = options.normalise, consume = true})
+        return mb.convolution(owned, spread, {boundary = boundary, normalise = options.normalise,
+            consume = true})
     end
     local known = mb.tiles.peaks(device, function(on, host, mirror)
         local spread <close> = mirror(psf)
         whole(spread, on, host):release()
     end).device
-    local tiled = options.tiles == "always" or options.tiles ~= "none" and boundary ~= "circular" and live + known > limit
+    local tiled = options.tiles == "always" or options.tiles ~= "none" and boundary ~= "circular"
+        and live + known > limit
     cli.print(("image %s %s, %s; PSF %s; boundary %s; on %s"):format(table.concat(source.shape,
         " x "), source.dtype, options.image,
         table.concat(psf.shape, " x "), boundary, id))
@@ -153,14 +161,16 @@ local function from_file_to_file()
     end
     cli.print(("predicted peak %s (%d bytes)%s"):format(format_bytes(live + known), live + known,
         tiled and device.kind ~= "host"
-        and (", on the host %s (%d bytes)"):format(format_bytes(plan.host_peak), plan.host_peak) or ""))
+        and (", on the host %s (%d bytes)"):format(format_bytes(plan.host_peak), plan.host_peak)
+            or ""))
     local on_host = device.kind == "host" and known or tiled and plan.host_peak or 0
     cli.print(process_memory.text(process_memory.bound(mb.pool.stats("host").live + on_host, 0)))
     if options.plan then
         return
     end
     local _ <close> = process_memory.hold(device, known)
-    local out <close> = mb.images.create(options.output, {shape = source.shape, dtype = "f32", meta = meta,
+    local out <close> = mb.images.create(options.output, {shape = source.shape, dtype = "f32",
+        meta = meta,
         overwrite = options.overwrite or false})
     mb.collect()
     local peak, host_peak
@@ -189,7 +199,8 @@ local function from_file_to_file()
     out:finish()
     cli.print(("measured peak %s (%d bytes)%s, %.3g s: %s"):format(format_bytes(peak), peak,
         host_peak
-        and (", on the host %s (%d bytes)"):format(format_bytes(host_peak), host_peak) or "", mb.system.clock() - started,
+        and (", on the host %s (%d bytes)"):format(format_bytes(host_peak), host_peak)
+            or "", mb.system.clock() - started,
         options.output))
 end
 
@@ -230,7 +241,8 @@ local function peak_of(kernel, consume)
     return mb.plan.peak(function(dry)
         local a = mb.empty(options.size, {device = dry})
         local h <close> = mb.empty(kernel, {device = dry})
-        mb.convolution(a, h, {mode = options.mode, boundary = options.boundary, consume = consume}):release()
+        mb.convolution(a, h, {mode = options.mode, boundary = options.boundary,
+            consume = consume}):release()
         a:release()
     end, id).peak
 end
@@ -241,15 +253,19 @@ local _ <close> = setmetatable({}, {__close = function(_, err)
     if type(err) ~= "table" or err.code ~= "budget" then
         return
     end
-    io.stderr:write(("convolve: this job in %d bytes as it is without --naive and --keep, in %d with --keep; in less "
-        .. "with --tiles (not circular)\n"):format(peak_of(kernel, true), peak_of(kernel, false)))
+    io.stderr:write(("convolve: this job in %d bytes as it is without --naive and --keep, in %d "
+        .. "with --keep; in less with --tiles (not circular)\n"):format(peak_of(kernel, true),
+            peak_of(kernel, false)))
 end})
 
-cli.print(("%d x %d x %d f32, %.5f GiB; PSF %s; boundary %s, mode %s; on %s"):format(options.size[1], options.size[2],
-    options.size[3], 4 * voxels / 2 ^ 30, options.psf or options.model .. " " .. table.concat(options.psf_size, " x "),
+cli.print(("%d x %d x %d f32, %.5f GiB; PSF %s; boundary %s, mode %s; on %s"):format(
+    options.size[1], options.size[2],
+    options.size[3], 4 * voxels / 2 ^ 30, options.psf
+        or options.model .. " " .. table.concat(options.psf_size, " x "),
     options.boundary, options.mode, id))
 local image = step("image", function()
-    return (mb.phantom.spheres(options.size, {count = options.spheres, seed = options.seed, device = id}))
+    return (mb.phantom.spheres(options.size, {count = options.spheres, seed = options.seed,
+        device = id}))
 end)
 picture(options.png_image, image)
 local psf = step("PSF", load_psf)
@@ -269,7 +285,8 @@ if options.naive then
     local center, after, shift = mb.psf.center(psf), {}, {}
     for i, n in ipairs(options.size) do
         if psf.shape[i] > n then
-            cli.wrong("--naive pads the PSF to the image: axis %d is %d, the PSF's %d", i, n, psf.shape[i])
+            cli.wrong("--naive pads the PSF to the image: axis %d is %d, the PSF's %d", i, n,
+                psf.shape[i])
         end
         after[i], shift[i] = n - psf.shape[i], -center[i]
     end
@@ -305,19 +322,23 @@ elseif options.tiles == "always" or options.tiles == "auto" and not fits() then
         cli.wrong("--tiles gives --mode same")
     end
     local plan
-    result, plan = step("convolution in tiles", mb.tiles.convolve, image, psf, {boundary = options.boundary, tile = options.tile})
+    result, plan = step("convolution in tiles", mb.tiles.convolve, image, psf,
+        {boundary = options.boundary, tile = options.tile})
     cli.print(("  %d tiles of at most %s on a grid of %s, %d bytes each; %.2f voxels transformed "
         .. "for each of the image"):format(
-        plan.total, table.concat(plan.tile, " x "), table.concat(plan.grid, " x "), plan.peak, plan.work))
+        plan.total, table.concat(plan.tile, " x "), table.concat(plan.grid, " x "), plan.peak,
+            plan.work))
     cli.print(mb.tiles.table(plan))
 else
     local known = peak_of(psf.shape, not options.keep)
     cli.print(("  predicted peak %.5f GiB (%d bytes)"):format(known / 2 ^ 30, known))
-    result = step("convolution", mb.convolution, image, psf, {mode = options.mode, boundary = options.boundary,
+    result = step("convolution", mb.convolution, image, psf,
+        {mode = options.mode, boundary = options.boundary,
         consume = not options.keep})
 end
 
-cli.print(("result %s, flux %.6g of %.6g; peak %.5f GiB (%d bytes), %.2f arrays"):format(table.concat(result.shape, " x "),
+cli.print(("result %s, flux %.6g of %.6g; peak %.5f GiB (%d bytes), %.2f arrays"):format(
+    table.concat(result.shape, " x "),
     mb.bound(0, result.sum, result), flux, highest / 2 ^ 30, highest, highest / (4 * voxels)))
 picture(options.png, result)
 if options.output then

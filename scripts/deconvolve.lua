@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
+local declared = require "moonbeam.internal.declared"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
 local progress = require "moonbeam.progress"
@@ -14,78 +15,96 @@ local function background(text)
     return value
 end
 
+local rl = declared.of(mb.deconv.richardson_lucy).options
+local landweber = declared.of(mb.deconv.landweber).options
+local consensus = declared.of(mb.deconv.gradient_consensus).options
+local wiener = declared.of(mb.deconv.wiener).options
+local tikhonov = declared.of(mb.deconv.tikhonov).options
+local optics = declared.of(mb.psf.gibson_lanni).options
+local crop = declared.of(mb.psf.crop).options
+local RL_ITERATIONS <const> = 20
+
 local options = cli.parse(arg, {
     usage = "deconvolve IMAGE [PSF] -o OUT [options]",
-    summary = "Deconvolves an image or a stack (z, y, x) with a measured point spread function, or a model of one.",
-    {"image", positional = true, required = true, doc = ".tif, .npy or .h5 (FILE.h5:/path); u8, u16 or f32"},
-    {"psf", positional = true, doc = "the same; without it the Born-Wolf model of the options below"},
-    {"output", short = "o", value = "FILE", doc = "result, of the image's extents: .tif, .npy or .h5"},
+    summary = "Deconvolves an image or a stack (z, y, x) with a measured point spread function, "
+        .. "or a model of one.",
+    {"image", positional = true, required = true,
+        doc = ".tif, .npy or .h5 (FILE.h5:/path); u8, u16 or f32"},
+    {"psf", positional = true, doc = "a file of the same kinds (default: the model of the "
+        .. "options below)"},
+    {"output", short = "o", value = "FILE",
+        doc = "result, of the image's extents: .tif, .npy or .h5"},
     {"dtype", value = "NAME", type = cli.choice("f32", "u16", "u8"), default = "f32",
         doc = "of the result; integers are rounded, and clamped with a warning"},
-    {"overwrite", doc = "replace an existing result and existing pictures"},
+    cli.shared.overwrite,
     {"plan", doc = "print grid, bytes and peak; compute and write nothing"},
-    {"method", short = "m", value = "NAME", type = cli.choice("rl", "gradient_consensus", "landweber", "wiener", "tikhonov"),
-        default = "rl", doc = "rl: Richardson-Lucy; gradient_consensus: the same, stopping by itself; or the others by name"},
-    {"iterations", short = "n", value = "N", type = cli.count,
-        doc = "rl: default 20; landweber: 50; gradient_consensus: 100 at most"},
-    {"acceleration", short = "a", value = "NAME", type = cli.choice("none", "heavy_ball", "biggs_andrews"), default = "none",
-        doc = "of rl: fewer iterations for 4 or 8 bytes per voxel more"},
-    {"total-variation", value = "X", type = cli.at_least(0),
-        doc = "of rl: weight of that regularisation, such as 0.002"},
-    {"tolerance", value = "PART", type = cli.at_least(0),
-        doc = "rl, landweber: stop when an iteration changes less than this part"},
-    {"metrics", doc = "print the misfit and the change of every iteration"},
-    {"lambda", value = "X", type = cli.at_least(0), doc =
-        "regularisation of wiener (default 0.001) and tikhonov (0.01)"},
-    {"relaxation", value = "X", type = cli.between(0, 2),
-        doc = "landweber: length of a step, 0 to 2 (default 1)"},
-    {"seed", value = "N", type = cli.number, doc = "gradient_consensus: how the photons are dealt out (default 0)"},
-    {"offset", value = "X", type = cli.number, doc = "the camera's offset: subtracted from the image, which becomes f32"},
-    {"gain", value = "X", type = cli.between(0), doc = "counts per photon: the image is divided by it, and becomes f32"},
-    {"mask", value = "FILE", doc = "image of the same extents, 0 at bad pixels: not for wiener and tikhonov"},
-    {"boundary", short = "b", value = "NAME", type = cli.choice("circular", "zero", "reflect", "mirror", "replicate"),
-        doc = "what lies beyond the edges (default: zero, unseen, for rl and landweber; reflect for the others)"},
-    {"center", short = "c", value = "NAME", type = cli.choice("middle", "fft", "maximum", "mass"), default = "maximum",
-        doc = "where the origin of a measured PSF is"},
+    {"method", short = "m", value = "NAME", type = cli.choice("rl", "gradient_consensus",
+        "landweber", "wiener", "tikhonov"), default = "rl",
+        doc = "rl: Richardson-Lucy; gradient_consensus: the same, stops by itself; landweber, "
+            .. "wiener, tikhonov"},
+    cli.option(rl.iterations, {short = "n", default = false,
+        doc = ("how many at most (default: rl %d, landweber %d, gradient_consensus %d)"):format(
+            RL_ITERATIONS, landweber.iterations.default, consensus.iterations.default)}),
+    cli.option(rl.acceleration, {short = "a", of = "rl"}),
+    cli.option(rl.total_variation, {of = "rl"}),
+    cli.option(rl.tolerance, {of = "rl, landweber"}),
+    cli.option(rl.metrics, {doc = "print the misfit and the change of every iteration"}),
+    cli.option(wiener.lambda, {default = false,
+        doc = ("weight of the regularization (default: wiener %g, tikhonov %g)"):format(
+            wiener.lambda.default, tikhonov.lambda.default)}),
+    cli.option(landweber.step, {"relaxation", default = false, of = "landweber"}),
+    cli.option(consensus.seed, {default = false, of = "gradient_consensus"}),
+    {"offset", value = "X", type = cli.number,
+        doc = "the camera's offset: subtracted from the image, which becomes f32"},
+    {"gain", value = "X", type = cli.between(0),
+        doc = "counts per photon: the image is divided by it, and becomes f32"},
+    {"mask", value = "FILE",
+        doc = "image of the same extents, 0 at bad pixels: not for wiener and tikhonov"},
+    cli.option(rl.boundary, {short = "b", default = false,
+        doc = "what continues the image (default: reflect for wiener and tikhonov, else zero)"}),
+    {"center", short = "c", value = "NAME", type = cli.choice("middle", "fft", "maximum", "mass"),
+        default = "maximum", doc = "where the origin of a measured PSF is"},
     {"psf-background", value = "LEVEL", type = background, default = "auto",
         doc = "to subtract from a measured PSF: auto (the median of its faces where these are "
-            .. "flat, as a camera's offset is), "
-            .. "faces (their median), none, or a number"},
-    {"psf-crop", value = "PART", type = cli.number, doc = "keep the box of the PSF that holds this part of its sum, e.g. 0.99"},
-    {"psf-spacing", value = "Z,Y,X", type = cli.numbers, doc = "distance of a measured PSF's samples: resampled to --step and --pixel"},
-    {"model", value = "NAME", type = cli.choice("born_wolf", "gibson_lanni"), default = "born_wolf",
+            .. "flat, as a camera's offset is), faces (their median), none, or a number"},
+    cli.option(crop.energy, {"psf-crop", value = "PART", default = false,
+        doc = "crop the PSF to the box that has this part of its sum along every axis"}),
+    {"psf-spacing", value = "Z,Y,X", type = cli.numbers,
+        doc = "distance of a measured PSF's samples: resampled to --step and --pixel"},
+    {"model", value = "NAME", type = cli.choice("born_wolf", "gibson_lanni"),
+        default = "born_wolf",
         doc = "without a PSF file; gibson_lanni: sample and immersion differ"},
-    {"na", value = "X", type = cli.between(0), doc = "model: numerical aperture"},
-    {"index", value = "X", type = cli.between(0), default = 1.515,
-        doc = "model: refractive index of the immersion"},
-    {"index-sample", value = "X", type = cli.between(0),
-        doc = "gibson_lanni: refractive index of the sample"},
-    {"depth", value = "NM", type = cli.number, doc = "gibson_lanni: depth of the object under the coverslip"},
-    {"wavelength", value = "NM", type = cli.between(0), doc = "model: emission wavelength"},
-    {"pixel", value = "NM", type = cli.between(0), doc = "lateral pixel of the image"},
-    {"step", value = "NM", type = cli.between(0), doc = "axial step of the image"},
-    {"psf-size", value = "N", type = cli.count, default = 65, doc = "model: lateral extent in px"},
-    {"channel", value = "N", type = cli.count, doc = "of a TIFF hyperstack only this channel (default: all, one after another)"},
+    cli.options(optics, {of = "model"}, "na", "index"),
+    cli.option(optics.index_sample, {of = "gibson_lanni"}),
+    cli.option(optics.depth, {value = "NM", default = false, of = "gibson_lanni"}),
+    cli.option(optics.wavelength, {value = "NM", of = "model"}),
+    cli.options(optics, {value = "NM"}, "pixel", "step"),
+    {"psf-size", value = "N", type = cli.count, default = 65,
+        doc = "model: lateral extent in px"},
+    {"channel", value = "N", type = cli.count,
+        doc = "of a TIFF hyperstack only this channel (default: all, one after another)"},
     {"frame", value = "N", type = cli.count, doc = "of a TIFF hyperstack only this time"},
-    {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "exact", "blended", "none"), default = "auto",
-        doc = "rl by tiles: exact seams; blended, independent ones; auto: exact where the whole does not fit the budget"},
-    {"tile", value = "Z,Y,X", type = cli.extents(), doc = "largest extents of a tile (default: the quickest that fit)"},
+    {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "exact", "blended", "none"),
+        default = "auto", doc = "rl by tiles: exact seams; blended, independent ones; auto: exact "
+            .. "where the whole does not fit the budget"},
+    cli.shared.tile,
     {"place", value = "WHERE", type = cli.choice("device", "host", "file"),
-        doc = "exact tiles: where image, estimate and ratio are (default: the first of these that the budgets allow)"},
-    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
-    {"budget", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
-    {"host-budget", value = "SIZE", type = cli.bytes, doc = "memory of the host to use at most, beside a GPU's"},
-    {"preview", short = "p", value = "FILE", doc = "PNG: maximum projections XY, ZY, XZ of the result"},
-    {"preview-image", value = "FILE", doc = "the same of the image"},
-    {"sz", value = "N", type = cli.count, default = 1, doc = "stretch of z in the pictures"},
-    {"quiet", short = "q", doc = "no progress, only warnings and errors"},
-    notes = "--budget limits the pool of arrays and scratch. The process takes the program, its "
-    .. "libraries and buffers beside. "
+        doc = "exact tiles: where image, estimate and ratio are (default: the first of these that "
+            .. "the budgets allow)"},
+    cli.shared.device, cli.shared.budget, cli.shared.host_budget,
+    {"preview", short = "p", value = "FILE",
+        doc = "PNG: maximum projections XY, ZY, XZ of the result"},
+    {"preview-image", value = "FILE", doc = "PNG: maximum projections of the image"},
+    cli.shared.sz, cli.shared.quiet,
+    notes = "--budget limits the pool of arrays and scratch. The process also takes the program, "
+        .. "its libraries and buffers.\n"
         .. "What it takes at most is printed: what to give a batch system (Slurm's --mem).\n"
-        .. "Images larger than the memory are worked on in tiles; the result is the same "
-            .. "(--tiles exact). Scratch files go\n"
-        .. "beside OUT and have no names. Spacing, units and the order of channels and times of a TIFF are kept.\n"
-        .. "With --tolerance, and for gradient_consensus, plans count all iterations: the data decide when it stops.\n"
+        .. "Images larger than the memory are worked on in tiles; the result is the same (--tiles "
+        .. "exact).\n"
+        .. "Scratch files are beside OUT and have no names.\n"
+        .. "Spacing, units and the order of channels and times of a TIFF are kept.\n"
+        .. "With --tolerance, and for gradient_consensus, plans count all iterations: the data "
+        .. "decide when it stops.\n"
         .. "Exit status: 0 done, 1 failed, 2 wrong use. A result file that exists is complete.",
 })
 
@@ -125,7 +144,8 @@ if not (options.channel or options.frame) then
 end
 local shape = source.shape
 if channels * frames > 1 then
-    shape = meta.slices > 1 and {meta.slices, shape[#shape - 1], shape[#shape]} or {shape[#shape - 1], shape[#shape]}
+    shape = meta.slices > 1 and {meta.slices, shape[#shape - 1], shape[#shape]}
+        or {shape[#shape - 1], shape[#shape]}
 end
 
 -- Counts -> photons.
@@ -138,7 +158,8 @@ end
 
 -- The volume of a channel and time; closed by the caller.
 local function volume_of(channel, frame)
-    local stored = mb.images.open(options.image, {channel = options.channel or channels > 1 and channel or frames > 1 and 1 or nil,
+    local stored = mb.images.open(options.image, {
+        channel = options.channel or channels > 1 and channel or frames > 1 and 1 or nil,
         frame = options.frame or frames > 1 and frame or channels > 1 and 1 or nil})
     return (options.offset or options.gain) and mb.volumes.map(stored, "f32", photons) or stored
 end
@@ -153,19 +174,18 @@ end
 local function model()
     for _, name in ipairs {"na", "wavelength", "pixel", "step"} do
         if not options[name] then
-            cli.wrong("without a PSF file the model needs --na, --wavelength, --pixel and --step; --%s is missing", name)
+            cli.wrong("without a PSF file the model needs --na, --wavelength, --pixel and --step; "
+                .. "--%s is missing", name)
         end
     end
     if #shape ~= 3 then
         cli.wrong("the model is for stacks; this image has %d axes: give a PSF file", #shape)
     end
-    local settings = {na = options.na, index = options.index, wavelength = options.wavelength, pixel = options.pixel,
-        step = options.step, device = id}
-    if options.model == "gibson_lanni" then
-        settings.index_sample, settings.depth = options.index_sample, options.depth
-    elseif options.index_sample or options.depth then
+    if options.model ~= "gibson_lanni" and (options.index_sample or options.depth) then
         cli.wrong("--index-sample and --depth are for --model gibson_lanni")
     end
+    local settings = declared.part(declared.of(mb.psf[options.model]).options, options)
+    settings.device = id
     return mb.psf[options.model]({2 * shape[1] - 1, options.psf_size, options.psf_size}, settings)
 end
 
@@ -205,7 +225,8 @@ local function measured()
             cli.wrong("--psf-spacing needs --pixel and --step, the image's own")
         end
         local to = {options.step, options.pixel, options.pixel}
-        become(mb.psf.resample, options.psf_spacing, table.move(to, 4 - psf.rank, 3, 1, {}), {center = options.center})
+        become(mb.psf.resample, options.psf_spacing, table.move(to, 4 - psf.rank, 3, 1, {}),
+            {center = options.center})
         options.center = "middle"
     end
     return psf
@@ -224,57 +245,40 @@ local texts = {}
 for i, value in ipairs(center) do
     texts[i] = ("%.4g"):format(value)
 end
-say("PSF        %s, %s, centre (%s)", table.concat(psf.shape, " x "), options.psf or options.model, table.concat(texts, ", "))
+say("PSF        %s, %s, center (%s)", table.concat(psf.shape, " x "),
+    options.psf or options.model, table.concat(texts, ", "))
 
--- The function of each method, and which of the options it takes.
-local methods = {
-    rl = {mb.deconv.richardson_lucy, iterations = 20, "acceleration", "tolerance", "total_variation", "mask"},
-    gradient_consensus = {mb.deconv.gradient_consensus, iterations = 100, "seed", "mask"},
-    landweber = {mb.deconv.landweber, iterations = 50, "tolerance", "relaxation", "mask"},
-    wiener = {mb.deconv.wiener, "lambda"},
-    tikhonov = {mb.deconv.tikhonov, "lambda"},
-}
-local method = methods[options.method]
-local run, taken = method[1], {}
-for i = 2, #method do
-    taken[method[i]] = true
-end
+local run = mb.deconv[options.method == "rl" and "richardson_lucy" or options.method]
+local taken = declared.of(run).options
 for _, name in ipairs {"tolerance", "total_variation", "mask", "seed", "relaxation", "lambda"} do
-    if options[name] and not taken[name] then
+    if options[name] and not taken[({mask = "weights", relaxation = "step"})[name] or name] then
         cli.wrong("--%s is not for --method %s", name:gsub("_", "-"), options.method)
     end
 end
 
-local settings = {center = center, boundary = options.boundary}
-if method.iterations then
-    settings.iterations = options.iterations or method.iterations
-    settings.metrics = options.metrics
+local settings = declared.part(taken, options)
+settings.center, settings.step = center, taken.step and options.relaxation
+if taken.iterations then
+    settings.iterations = options.iterations
+        or options.method == "rl" and RL_ITERATIONS or taken.iterations.default
+end
+if taken.spacing and options.pixel and options.step and #shape == 3 then
+    settings.spacing = {options.step / options.pixel, 1, 1}
 end
 if options.mask then
     local mask <close> = cli.tried({}, mb.images.read, options.mask, id)
     if table.concat(mask.shape, " ") ~= table.concat(shape, " ") then
-        cli.wrong("--mask is %s, the image %s", table.concat(mask.shape, " x "), table.concat(shape, " x "))
+        cli.wrong("--mask is %s, the image %s", table.concat(mask.shape, " x "),
+            table.concat(shape, " x "))
     end
     settings.weights = mask:cast("f32")
     mb.binary(settings.weights, "min", {scalar = 1, out = settings.weights})
     if mb.bound(1, settings.weights.max, settings.weights) <= 0 then
-        cli.wrong("--mask %s is 0 everywhere, and 0 says that a pixel is bad: nothing would count", options.mask)
+        cli.wrong("--mask %s is 0 everywhere, and 0 says that a pixel is bad: nothing would count",
+            options.mask)
     end
 end
 local _ <close> = settings.weights
-if options.method == "rl" then
-    settings.acceleration, settings.total_variation = options.acceleration, options.total_variation
-    settings.tolerance = options.tolerance
-    if options.pixel and options.step and #shape == 3 then
-        settings.spacing = {options.step / options.pixel, 1, 1}
-    end
-elseif options.method == "landweber" then
-    settings.tolerance, settings.step = options.tolerance, options.relaxation
-elseif options.method == "gradient_consensus" then
-    settings.seed = math.tointeger(options.seed)
-else
-    settings.lambda = options.lambda
-end
 
 local function with(changes)
     local copy = {}
@@ -313,12 +317,14 @@ local mode, why = options.tiles, nil
 if mode == "auto" then
     mode = "none"
     if live + known.device > limit then
-        why = ("the whole takes %s, the budget is %s"):format(format_bytes(live + known.device), format_bytes(limit))
+        why = ("the whole takes %s, the budget is %s"):format(format_bytes(live + known.device),
+            format_bytes(limit))
         if options.method ~= "rl" then
             why = why .. ("; --method %s has no tiles"):format(options.method)
         elseif options.mask then
             why = why .. "; tiles have no --mask"
-        elseif options.acceleration == "biggs_andrews" or options.total_variation or (options.boundary or "zero") ~= "zero" then
+        elseif options.acceleration == "biggs_andrews" or options.total_variation
+            or (options.boundary or "zero") ~= "zero" then
             -- Blended tiles have other values near their seams: the budget does not choose them.
             cli.stop(why .. "; exact tiles have no biggs_andrews, no total variation, and "
                 .. "boundary zero; give a larger --budget, "
@@ -337,26 +343,33 @@ end
 local plan, tile_settings
 if mode == "none" then
     local grid = mb.deconv.layout(shape, psf, {center = center, boundary = options.boundary
-        or (options.method == "wiener" or options.method == "tikhonov") and "reflect" or nil}).grid
+        or taken.boundary.default}).grid
     say("grid       %s%s", table.concat(grid, " x "), why and "; " .. why or "")
-    say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s", format_bytes(live + known.device),
+    say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s",
+        format_bytes(live + known.device),
         live + known.device, (live + known.device) / voxels, format_bytes(limit))
 else
     local exact = mode == "exact"
-    tile_settings = {mode = mode, center = center, boundary = options.boundary, iterations = settings.iterations,
+    tile_settings = {mode = mode, center = center, boundary = options.boundary,
+        iterations = settings.iterations,
         tile = options.tile, device = id, place = exact and options.place or nil,
         scratch = exact and (options.output or options.image):gsub(":/.*$", "") or nil,
         metrics = exact and options.metrics or nil, tolerance = exact and options.tolerance or nil,
-        acceleration = options.acceleration, total_variation = not exact and options.total_variation or nil,
+        acceleration = options.acceleration,
+        total_variation = not exact and options.total_variation or nil,
         spacing = not exact and settings.spacing or nil}
     local planned = mb.volumes.planned(shape, options.dtype)
-    plan = mb.tiled_deconv.plan(one, psf, exact and mb.volumes.watch(planned) or planned, tile_settings)
-    local places = {device = device.kind == "host" and "on the host" or "on " .. id, host = "on the host",
+    plan = mb.tiled_deconv.plan(one, psf,
+        exact and mb.volumes.watch(planned) or planned, tile_settings)
+    local places = {device = device.kind == "host" and "on the host" or "on " .. id,
+        host = "on the host",
         file = "in files beside the result"}
     say("tiles      %d, %s%s%s", plan.total, exact and "exact seams" or "blended",
-        exact and "; image, estimate and ratio " .. places[plan.place] or "", why and "; " .. why or "")
+        exact and "; image, estimate and ratio " .. places[plan.place] or "",
+        why and "; " .. why or "")
     say("%s", mb.tiles.table(plan))
-    say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s", format_bytes(live + plan.peak),
+    say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s",
+        format_bytes(live + plan.peak),
         live + plan.peak, (live + plan.peak) / voxels, format_bytes(limit))
     if device.kind ~= "host" then
         say("host       peak %s (%d bytes)", format_bytes(plan.host_peak), plan.host_peak)
@@ -371,7 +384,8 @@ if options.plan then
 end
 
 local _ <close> = process_memory.hold(device, own)
-local out <close> = mb.images.create(options.output, {shape = shape, dtype = options.dtype, channels = channels, frames = frames,
+local out <close> = mb.images.create(options.output, {shape = shape, dtype = options.dtype,
+    channels = channels, frames = frames,
     meta = meta, overwrite = options.overwrite or false})
 
 local function tell(k, metric)
@@ -393,7 +407,8 @@ end
 local function deconvolve(volume, sink, label)
     local bar = settings.iterations and progress.new(label, settings.iterations,
         {unit = "iterations", quiet = options.quiet or options.metrics})
-    local result, report = whole(volume, psf, device, nil, {on_iteration = bar and function(k, metric)
+    local result, report = whole(volume, psf, device, nil, {on_iteration = bar
+        and function(k, metric)
         bar:step(1)
         tell(k, metric)
     end or nil})
@@ -410,7 +425,9 @@ end
 
 local function deconvolve_tiled(volume, sink, label)
     local steps = mode == "exact" and 2 * plan.total * settings.iterations or plan.total
-    local bar, changes = progress.new(label, steps, {unit = "tiles", quiet = options.quiet or options.metrics}), {}
+    local bar = progress.new(label, steps,
+        {unit = "tiles", quiet = options.quiet or options.metrics})
+    local changes = {}
     for key, value in pairs(tile_settings) do
         changes[key] = value
     end
@@ -446,7 +463,8 @@ do
     for frame = 1, frames do
         for channel = 1, channels do
             local volume <close> = volume_of(channel, frame)
-            local label = channels * frames > 1 and ("channel %d, time %d"):format(channel, frame) or "deconvolving"
+            local label = channels * frames > 1 and ("channel %d, time %d"):format(channel, frame)
+                or "deconvolving"
             local work = mode == "none" and deconvolve or deconvolve_tiled
             local low, high = work(volume, out:volume(channel, frame), label)
             least = low and math.min(least or low, low)
@@ -482,5 +500,6 @@ if options.preview_image then
 end
 if options.preview then
     preview(options.preview, mb.device.dry() and mb.volumes.planned(shape, options.dtype)
-        or mb.images.open(options.output, channels * frames > 1 and {channel = 1, frame = 1} or nil))
+        or mb.images.open(options.output,
+            channels * frames > 1 and {channel = 1, frame = 1} or nil))
 end

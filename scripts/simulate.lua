@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
+local declared = require "moonbeam.internal.declared"
 local file_name = require "moonbeam.internal.file_name"
 local progress = require "moonbeam.progress"
 
@@ -10,29 +11,39 @@ local MOST = 1 << 20 -- of columns, rows and frames
 local DARK_LEVEL = 100
 local MOST_PHOTONS = 60000 - DARK_LEVEL
 
+local projector = declared.options(declared.from("ellipsoid_projections", "center"))
+local noise = declared.options(declared.from("poisson", "seed"))
+
 local options = cli.parse(arg, {
     usage = "simulate OUT [options]",
-    summary = "Simulates a parallel-beam scan of the 3-D Shepp-Logan phantom and writes it with flats and darks.",
+    summary = "Simulates a parallel-beam scan of the 3-D Shepp-Logan phantom and writes it with "
+        .. "flats and darks.",
     {"out", positional = true, required = true, doc = "the HDF5 file to write"},
-    {"size", short = "n", value = "N", type = cli.up_to(MOST), default = 256, doc = "detector columns"},
-    {"rows", value = "N", type = cli.up_to(MOST), doc = "detector rows (default: a quarter of the columns)"},
-    {"angles", short = "a", value = "N", type = cli.up_to(MOST), doc = "projections (default: 1.5 per column)"},
-    {"span", value = "DEG", type = cli.number, default = 180, doc = "angular range, the end left out"},
-    {"format", value = "NAME", type = cli.choice("dx", "nxtomo"), default = "dx", doc = "dx (Data Exchange) or nxtomo"},
-    {"center", value = "X", type = cli.number, doc = "0-based column of the rotation axis (default: the middle)"},
+    {"size", short = "n", value = "N", type = cli.up_to(MOST), default = 256,
+        doc = "detector columns"},
+    {"rows", value = "N", type = cli.up_to(MOST),
+        doc = "detector rows (default: a quarter of the columns)"},
+    {"angles", short = "a", value = "N", type = cli.up_to(MOST),
+        doc = "projections (default: 1.5 per column)"},
+    {"span", value = "DEG", type = cli.number, default = 180,
+        doc = "angular range, the end left out"},
+    {"format", value = "NAME", type = cli.choice("dx", "nxtomo"), default = "dx",
+        doc = "dx (Data Exchange) or nxtomo"},
+    cli.option(projector.center, {default = false}),
     {"axis-tilt", value = "DEG", type = cli.between(-45, 45), default = 0,
-        doc = "lean of the axis: further right in lower rows where positive; rows stay level (a shear)"},
-    {"photons", value = "N", type = cli.number, default = 20000, doc = "counts of the open beam; 0: no noise, exact counts"},
-    {"transmission", value = "T", type = cli.between(0, 1), default = 0.2, doc = "least transmission of the object, sets the contrast"},
+        doc = "lean of the axis: further right in lower rows where positive; rows stay level"},
+    {"photons", value = "N", type = cli.bounded {min = 0, max = MOST_PHOTONS}, default = 20000,
+        doc = "counts of the open beam, which fit in 16 bits; 0: no noise, exact counts"},
+    {"transmission", value = "T", type = cli.between(0, 1), default = 0.2,
+        doc = "least transmission of the object, sets the contrast"},
     {"pixel-size", value = "UM", type = cli.between(1e-7, 1e6), default = 1,
-        doc = "pixel size in micrometres"},
+        doc = "pixel size in micrometers"},
     {"flats", value = "N", type = cli.up_to(MOST), default = 10, doc = "flat frames"},
     {"darks", value = "N", type = cli.up_to(MOST), default = 10, doc = "dark frames"},
-    {"rings", value = "PART", type = cli.number, default = 0, doc = "drift of column gains between flats and scan, causes rings"},
-    {"seed", value = "N", type = cli.count, default = 1, doc = "noise seed"},
-    {"device", short = "d", value = "ID", default = "auto", doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
-    {"overwrite", doc = "replace an existing file"},
-    {"quiet", short = "q", doc = "no progress"},
+    {"rings", value = "PART", type = cli.bounded {min = 0, below = 1}, default = 0,
+        doc = "drift of column gains between flats and scan, causes rings"},
+    cli.option(noise.seed, {default = 1}),
+    cli.shared.device, cli.shared.overwrite, cli.shared.quiet,
 })
 
 cli.output("OUT", options.out, {replace = options.overwrite, extensions = file_name.HDF5,
@@ -45,11 +56,6 @@ local center = options.center or (cols - 1) / 2
 local photons = options.photons > 0 and options.photons or 20000
 local exact = options.photons <= 0
 
-if options.rings < 0 or options.rings >= 1 then
-    cli.wrong("--rings is %g; it is a part of the gain, at least 0 and less than 1", options.rings)
-elseif options.photons < 0 or options.photons > MOST_PHOTONS then
-    cli.wrong("--photons is %g; it lies from 0 to %d, what a 16-bit detector holds", options.photons, MOST_PHOTONS)
-end
 local dtype = exact and "f32" or "u16"
 
 -- The longest path through the head is about 2 * 0.92 * 0.2 + skull: scale densities so that it
@@ -60,15 +66,18 @@ local heights = mb.phantom.heights(rows)
 local unit = mb.phantom.scale(mb.phantom.shepp_logan, cols / 2, math.max(rows / 2, 1))
 local longest
 do
-    local probe <close> = mb.ellipsoid_projections(unit, {0, math.pi / 2}, heights, cols, {device = device})
+    local probe <close> = mb.ellipsoid_projections(unit, {0, math.pi / 2}, heights, cols,
+        {device = device})
     longest = mb.bound(1, probe.max, probe)
 end
 local density = -math.log(options.transmission) / longest
-local ellipsoids = mb.phantom.scale(mb.phantom.shepp_logan, cols / 2, math.max(rows / 2, 1), density)
+local ellipsoids = mb.phantom.scale(mb.phantom.shepp_logan, cols / 2, math.max(rows / 2, 1),
+    density)
 
 -- Beam profile and pixel gains: smooth vignetting times a fixed pattern of 2 %.
 local function beam(seed, spread)
-    local pattern <close> = mb.random({rows, cols}, {seed = seed, low = 1 - spread, high = 1 + spread, device = device})
+    local pattern <close> = mb.random({rows, cols},
+        {seed = seed, low = 1 - spread, high = 1 + spread, device = device})
     local x <close> = mb.linspace(-1, 1, cols, {device = device})
     local vignetting <close> = 1 - 0.3 * x * x
     return pattern * vignetting
@@ -76,7 +85,8 @@ end
 local gains <close> = beam(options.seed, 0.02)
 local scan_gains = gains
 if options.rings > 0 then
-    local drift <close> = mb.random({cols}, {seed = options.seed + 1, low = 1 - options.rings, high = 1 + options.rings,
+    local drift <close> = mb.random({cols}, {seed = options.seed + 1, low = 1 - options.rings,
+        high = 1 + options.rings,
         device = device})
     scan_gains = gains * drift
 end
@@ -115,11 +125,14 @@ if options.format == "dx" then
     file:set_attribute("/", "default", "exchange")
     file:set_attribute("/exchange", "signal", "data")
     file:set_attribute("/exchange", "axes", {"theta", ".", "."})
-    file:write("/exchange/theta", mb.array(degrees, {dtype = "f64"}), {attributes = {units = "deg"}})
-    file:write("/measurement/instrument/detector/pixel_size", options.pixel_size, {attributes = {units = "um"}})
+    file:write("/exchange/theta", mb.array(degrees, {dtype = "f64"}),
+        {attributes = {units = "deg"}})
+    file:write("/measurement/instrument/detector/pixel_size", options.pixel_size,
+        {attributes = {units = "um"}})
     for name, path in pairs {data = "data", flats = "data_white", darks = "data_dark"} do
         local frames = name == "data" and count or options[name]
-        local dataset = file:create_dataset("/exchange/" .. path, {shape = {frames, rows, cols}, dtype = dtype,
+        local dataset = file:create_dataset("/exchange/" .. path,
+            {shape = {frames, rows, cols}, dtype = dtype,
             attributes = {axes = name == "data" and "theta:y:x" or nil}})
         writers[name] = function(array, first)
             dataset:write(array, {first, first + array.shape[1] - 1})
@@ -144,17 +157,21 @@ else
     file:set_attribute("/entry/data", "signal", "data")
     file:set_attribute("/entry/data", "axes", {"rotation_angle", ".", "."})
     file:write("/entry/sample/name", "Shepp-Logan phantom, simulated")
-    file:write("/entry/sample/rotation_angle", mb.array(all, {dtype = "f64"}), {attributes = {units = "degree"}})
+    file:write("/entry/sample/rotation_angle", mb.array(all, {dtype = "f64"}),
+        {attributes = {units = "degree"}})
     file:write("/entry/instrument/detector/image_key", mb.array(keys, {dtype = "i32"}))
     for _, axis in ipairs {"x", "y"} do
-        file:write(("/entry/instrument/detector/%s_pixel_size"):format(axis), pixel, {attributes = {units = "m"}})
+        file:write(("/entry/instrument/detector/%s_pixel_size"):format(axis), pixel,
+            {attributes = {units = "m"}})
     end
-    local dataset = file:create_dataset("/entry/instrument/detector/data", {shape = {total, rows, cols}, dtype = dtype,
+    local dataset = file:create_dataset("/entry/instrument/detector/data",
+        {shape = {total, rows, cols}, dtype = dtype,
         attributes = {interpretation = "image"}})
     file:link("/entry/instrument/detector/data", "/entry/data/data")
     file:link("/entry/sample/rotation_angle", "/entry/data/rotation_angle")
     file:link("/entry/instrument/detector/image_key", "/entry/data/image_key")
-    for name, before in pairs {darks = 0, flats = options.darks, data = options.darks + options.flats} do
+    for name, before in pairs {darks = 0, flats = options.darks,
+        data = options.darks + options.flats} do
         writers[name] = function(array, first)
             dataset:write(array, {before + first, before + first + array.shape[1] - 1})
         end
@@ -173,13 +190,15 @@ end
 -- Line integrals of some projections. Where the axis leans, each row has its own column.
 local function project(part)
     if options.axis_tilt == 0 then
-        return mb.ellipsoid_projections(ellipsoids, part, heights, cols, {center = center, device = device})
+        return mb.ellipsoid_projections(ellipsoids, part, heights, cols,
+            {center = center, device = device})
     end
     local integrals = mb.empty({#part, rows, cols}, {device = device})
     for row = 1, rows do
         local column = center + math.tan(math.rad(options.axis_tilt)) * (row - (rows + 1) / 2)
         local to <close> = integrals:view(mb.all, {row, row}, mb.all)
-        local from <close> = mb.ellipsoid_projections(ellipsoids, part, {heights[row]}, cols, {center = column, device = device})
+        local from <close> = mb.ellipsoid_projections(ellipsoids, part, {heights[row]}, cols,
+            {center = column, device = device})
         mb.convert(from, "f32", {out = to})
     end
     return integrals

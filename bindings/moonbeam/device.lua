@@ -23,7 +23,8 @@ local device = {
 return setmetatable(device, {
     __call = function(_, id, options)
         if id == "auto" then
-            id = core.device.chosen() and core.device.default().id or #device.list() > 1 and "cuda:0" or "host"
+            id = core.device.chosen() and core.device.default().id or #device.list() > 1
+                and "cuda:0" or "host"
         end
         return core.device.open(id, options)
     end,

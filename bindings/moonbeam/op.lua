@@ -23,7 +23,8 @@ end
 local UNIT = core.pool.round(1)
 local PATTERNS = { projection = 1, sinogram = 2 }
 local OPTIONS = {
-    pattern = true, dim = true, dims = true, dtype = true, available = true, params = true, granularity = true,
+    pattern = true, dim = true, dims = true, dtype = true, available = true, params = true,
+    granularity = true,
     inputs = true, device = true,
 }
 

@@ -194,9 +194,6 @@ end
 -- the sum along every axis. Returns a dense copy. Options: energy, center (default "maximum").
 function psf.crop(a, options)
     local energy, center = options.energy, psf.center(a, options.center)
-    if not (energy > 0 and energy <= 1) then
-        fail("argument", "psf.crop", "energy", "energy is %g; it lies between 0 and 1", energy)
-    end
     if a.device.dry then
         fail("argument", "psf.crop", nil,
             "what psf.crop keeps depends on values: crop before planning")
@@ -245,25 +242,19 @@ local function bessel_j0(x)
     x = math.abs(x)
     if x <= 3 then
         local t = (x / 3) ^ 2
-        return 1 + t * (-2.2499997 + t * (1.2656208 + t * (-0.3163866 + t * (0.0444479 + t * (-0.0039444 + t * 0.00021)))))
+        return 1 + t * (-2.2499997 + t * (1.2656208
+            + t * (-0.3163866 + t * (0.0444479 + t * (-0.0039444 + t * 0.00021)))))
     end
     local t = 3 / x
-    local f = 0.79788456 + t * (-0.00000077 + t * (-0.0055274 + t * (-0.00009512 + t * (0.00137237 + t * (-0.00072805
+    local f = 0.79788456 + t * (-0.00000077
+        + t * (-0.0055274 + t * (-0.00009512 + t * (0.00137237 + t * (-0.00072805
         + t * 0.00014476)))))
-    local theta = x - 0.78539816 + t * (-0.04166397 + t * (-0.00003954 + t * (0.00262573 + t * (-0.00054125
+    local theta = x - 0.78539816 + t * (-0.04166397
+        + t * (-0.00003954 + t * (0.00262573 + t * (-0.00054125
         + t * (-0.00029333 + t * 0.00013558)))))
     return f * math.cos(theta) / math.sqrt(x)
 end
 psf.bessel_j0 = bessel_j0
-
-local function positive(what, options, names)
-    for _, name in ipairs(names) do
-        if type(options[name]) ~= "number" or not (options[name] > 0
-            and options[name] < math.huge) then
-            fail("argument", what, name, "%s is a positive number", name)
-        end
-    end
-end
 
 -- Models and resampled PSFs are made by Lua, value by value. What is more than this (minutes) is no
 -- PSF that anybody wants but lengths in units that differ.
@@ -374,7 +365,6 @@ end
 -- samples), all lengths in one unit; device. Needs z symmetric about focus: no aberration.
 function psf.born_wolf(size, options)
     local what = "psf.born_wolf"
-    positive(what, options, {"na", "wavelength", "pixel", "step"})
     local index = options.index
     if options.na >= index then
         fail("argument", what, "na", "na %g must lie below the refractive index %g", options.na,
@@ -401,7 +391,6 @@ end
 -- in one unit; device.
 function psf.gibson_lanni(size, options)
     local what = "psf.gibson_lanni"
-    positive(what, options, {"na", "wavelength", "pixel", "step"})
     local n, ng = options.index, options.index_glass
     local n0, ns, ng0 = options.index_design or n, options.index_sample or n,
         options.index_glass_design or ng
@@ -413,8 +402,6 @@ function psf.gibson_lanni(size, options)
     elseif (ng0 ~= ng or options.glass_design) and not options.glass then
         fail("argument", what, "glass",
             "glass, its thickness, is needed where the coverslip is not that of the design")
-    elseif depth < 0 then
-        fail("argument", what, "depth", "depth is 0 or more")
     end
     local limit = 1
     for name, index in pairs {index = n, index_design = n0, index_sample = ns, index_glass = ng,
@@ -524,16 +511,18 @@ end
 
 local CENTER = "middle, fft, maximum, mass or coordinates (psf.center)"
 local MODEL = declared.options(
-    {"na", "any", "numerical aperture", required = true},
-    {"wavelength", "any", "in vacuum; all lengths in one unit", required = true},
-    {"pixel", "any", "lateral distance of samples", required = true},
-    {"step", "any", "axial distance of samples", required = true},
-    {"index", "number", "refractive index of the immersion", default = 1.515},
+    {"na", "number", "numerical aperture", above = 0, required = true},
+    {"wavelength", "number", "emission wavelength in vacuum; all lengths have one unit", above = 0,
+        required = true},
+    {"pixel", "number", "lateral distance of samples", above = 0, required = true},
+    {"step", "number", "axial distance of samples", above = 0, required = true},
+    {"index", "number", "refractive index of the immersion", above = 0, default = 1.515},
     {"device", "device", "where the PSF is made", usual = "the default device"})
 
 return whole_call.module(psf, "psf", {
     crop = {"a: array", declared.options(
-        {"energy", "number", "part of the sum to keep along every axis", default = 0.99},
+        {"energy", "number", "part of the sum to keep along every axis", above = 0,
+            max = 1, default = 0.99},
         {"center", "any", CENTER, default = "maximum"})},
     recentre = {"a: array", declared.options {"center", "any", CENTER, default = "mass"}},
     resample = {"a: array, from: any, to: any", declared.options(
@@ -547,8 +536,8 @@ return whole_call.module(psf, "psf", {
         {"index_design", "number", "of the immersion that the objective is made for",
             usual = "index"},
         {"working_distance", "number", "of the objective, where those two differ"},
-        {"index_sample", "number", "of the sample", usual = "index"},
-        {"depth", "number", "of the emitter under the coverslip", default = 0},
+        {"index_sample", "number", "refractive index of the sample", above = 0, usual = "index"},
+        {"depth", "number", "depth of the emitter under the coverslip", min = 0, default = 0},
         {"index_glass", "number", "of the coverslip", default = 1.515},
         {"index_glass_design", "number", "of the coverslip that the objective is made for",
             usual = "index_glass"},

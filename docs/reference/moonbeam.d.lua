@@ -530,7 +530,7 @@ function mb.deconv.gradient_consensus(image, psf, options) end
 
 ---@class moonbeam.options.deconv_landweber
 ---@field iterations? integer how many at most
----@field step? number step length, below 2: the largest eigenvalue of H'H is at most 1
+---@field step? number step length; the largest eigenvalue of H'H is at most 1
 ---@field positive? boolean no negative values
 ---@field tolerance? number stop when the relative change falls below
 ---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
@@ -1427,10 +1427,10 @@ function mb.psf.background(a) end
 function mb.psf.bessel_j0(x) end
 
 ---@class moonbeam.options.psf_born_wolf
----@field na? any numerical aperture
----@field wavelength? any in vacuum; all lengths in one unit
----@field pixel? any lateral distance of samples
----@field step? any axial distance of samples
+---@field na? number numerical aperture
+---@field wavelength? number emission wavelength in vacuum; all lengths have one unit
+---@field pixel? number lateral distance of samples
+---@field step? number axial distance of samples
 ---@field index? number refractive index of the immersion
 ---@field device? moonbeam.device|string where the PSF is made
 
@@ -1465,16 +1465,16 @@ function mb.psf.crop(a, options) end
 function mb.psf.gaussian(size, sigma, options) end
 
 ---@class moonbeam.options.psf_gibson_lanni
----@field na? any numerical aperture
----@field wavelength? any in vacuum; all lengths in one unit
----@field pixel? any lateral distance of samples
----@field step? any axial distance of samples
+---@field na? number numerical aperture
+---@field wavelength? number emission wavelength in vacuum; all lengths have one unit
+---@field pixel? number lateral distance of samples
+---@field step? number axial distance of samples
 ---@field index? number refractive index of the immersion
 ---@field device? moonbeam.device|string where the PSF is made
 ---@field index_design? number of the immersion that the objective is made for
 ---@field working_distance? number of the objective, where those two differ
----@field index_sample? number of the sample
----@field depth? number of the emitter under the coverslip
+---@field index_sample? number refractive index of the sample
+---@field depth? number depth of the emitter under the coverslip
 ---@field index_glass? number of the coverslip
 ---@field index_glass_design? number of the coverslip that the objective is made for
 ---@field glass? number thickness of the coverslip, where it is not that of the design

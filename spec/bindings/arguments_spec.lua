@@ -168,3 +168,41 @@ describe("lists that are proxies (__len and __index)", function()
         end
     end)
 end)
+
+describe("ranges of numbers", function()
+    local arguments = require "moonbeam.internal.arguments"
+    local cli = require "moonbeam.internal.cli"
+
+    it("have or leave out their ends, in the same words for arguments and command lines", function()
+        for words, case in pairs {
+            [", 0 or more"] = {{min = 0}, {0, 1e9}, {-1e-9, 0 / 0}},
+            [" above 0"] = {{above = 0}, {1e-9}, {0, math.huge}},
+            [" between 0 and 2"] = {{above = 0, below = 2}, {1}, {0, 2}},
+            [" from 0 to less than 1"] = {{min = 0, below = 1}, {0, 0.5}, {1, -1}},
+            [" from 1 to 2"] = {{min = 1, max = 2}, {1, 2}, {0.5, 2.5}},
+            [""] = {{}, {-1, 5}, {"5"}},
+        } do
+            local range, good, bad = table.unpack(case)
+            assert.equal(words, arguments.range_text(range))
+            for _, value in ipairs(good) do
+                assert.is_true(arguments.within(value, range))
+                assert.equal(value, (cli.bounded(range)(tostring(value))))
+            end
+            for _, value in ipairs(bad) do
+                assert.is_false(arguments.within(value, range))
+            end
+            assert.equal("a number" .. words, select(2, cli.bounded(range)("x")))
+        end
+    end)
+
+    it("of an option on a command line are those of its declaration", function()
+        local declared = require "moonbeam.internal.declared"
+        local step = declared.of(mb.deconv.landweber).options.step
+        local option = cli.option(step, {"relaxation", default = false, of = "landweber"})
+        assert.equal("relaxation", option[1])
+        assert.is_nil(option.default)
+        assert.equal(("landweber: %s (default %s)"):format(step.doc, step.default), option.doc)
+        assert.same({nil, "a number between 0 and 2"}, {option.type "2"})
+        assert.equal(1.5, option.type "1.5")
+    end)
+end)

@@ -199,7 +199,7 @@ describe("psf", function()
         end
         refuses("working_distance", { index_design = 1.518 })
         refuses("glass", { index_glass_design = 1.53 })
-        refuses("positive", { pixel = -1 })
+        refuses("pixel is %-1; it must be a number above 0", { pixel = -1 })
         refuses("did you mean 'depth'", { dept = 1 })
     end)
 

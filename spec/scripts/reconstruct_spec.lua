@@ -899,11 +899,11 @@ describe("scripts", function()
     end)
 
     it("explain themselves", function()
-        for script, call in pairs {["reconstruct.lua"] = "reconstruct SCAN",
-            ["simulate.lua"] = "simulate OUT", ["bench.lua"] = "scripts/bench.lua [GROUP]",
+        for script, name in pairs {["reconstruct.lua"] = "reconstruct SCAN",
+            ["simulate.lua"] = "simulate OUT", ["deconvolve.lua"] = "deconvolve IMAGE",
+            ["convolve.lua"] = "convolve [options]", ["bench.lua"] = "scripts/bench.lua [GROUP]",
             ["compare_phantom.lua"] = "scripts/compare_phantom.lua SCAN"} do
-            local text = must(script, "--help")
-            assert.matches("usage: moonbeam " .. call, text, 1, true)
+            assert.matches("usage: moonbeam " .. name, must(script, "--help"), 1, true)
         end
     end)
 

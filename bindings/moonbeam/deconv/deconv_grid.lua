@@ -92,7 +92,6 @@ end
 function grid.check(what, image, psf, options)
     arguments.blurred(image, psf, what, options)
     arguments.count(options.iterations, what, "iterations", 0, 1 << 31)
-    arguments.number(options.tolerance, what, "tolerance", 0, math.huge)
     if options.on_iteration ~= nil and type(options.on_iteration) ~= "function" then
         fail("argument", what, "on_iteration", "on_iteration is a %s; give a function",
             type(options.on_iteration))

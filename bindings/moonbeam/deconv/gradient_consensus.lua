@@ -37,7 +37,7 @@ end
 -- Reference: J. Manton, A. York, doi:10.5281/zenodo.10278919 (2023).
 local gradient_consensus = grids.declared(WHAT, declared.options(
     {"iterations", "count", "how many at most", default = 100},
-    {"seed", "count", "how the photons are dealt out", default = 0},
+    {"seed", "count", "how the photons are dealt out", min = 0, default = 0},
     {"smooth", "boolean", "judge agreement after blurring with |H|^2, the scale that the "
         .. "microscope can see", default = true},
     grids.poisson), function(image, psf, options)

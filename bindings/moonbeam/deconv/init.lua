@@ -16,7 +16,6 @@ local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
-local fail = require "moonbeam.internal.fail"
 local grids = require "moonbeam.deconv.deconv_grid"
 local finite = require "moonbeam.internal.finite"
 local psf_tools = require "moonbeam.psf"
@@ -78,7 +77,7 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
     {"acceleration", "choice", "momentum; heavy_ball takes one array more, biggs_andrews two",
         choices = {"none", "heavy_ball", "biggs_andrews"}, default = "none"},
     {"total_variation", "number", "weight of that regularisation, such as 0.002 to 0.01",
-        usual = "none"},
+        min = 0, usual = "none"},
     {"spacing", "any", "distance of voxels along the axes, for total_variation"},
     TOLERANCE, grids.poisson), function(image, psf, options)
     local what = "richardson_lucy"
@@ -234,8 +233,8 @@ end)
 -- Errors: argument, shape, dtype, budget.
 deconv.landweber = grids.declared("landweber", declared.options(
     {"iterations", "count", "how many at most", default = 50},
-    {"step", "number", "step length, below 2: the largest eigenvalue of H'H is at most 1", min = 0,
-        max = 2, default = 1},
+    {"step", "number", "step length; the largest eigenvalue of H'H is at most 1", above = 0,
+        below = 2, default = 1},
     {"positive", "boolean", "no negative values", default = true}, TOLERANCE, grids.iterative),
 function(image, psf, options)
     local what = "landweber"
@@ -243,9 +242,6 @@ function(image, psf, options)
     local center = psf_tools.center(psf, options.center)
     local layout = grids.layout(what, image.shape, psf.shape, center, options, image.device)
     local n, step, dry = layout.grid[#layout.grid], options.step, image.device.dry
-    if not (step > 0 and step < 2) then
-        fail("argument", what, "step", "step is %g; it lies between 0 and 2", step)
-    end
     grids.check_weights(what, options.weights, layout)
     local measured, copy = grids.extended(image, layout)
     local _ <close> = copy

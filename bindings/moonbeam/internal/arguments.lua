@@ -31,14 +31,29 @@ function arguments.array(value, op, arg, least, most, layout)
     end
 end
 
---- `value`, where it is given, must be a number from `low` to `high`.
-function arguments.number(value, op, arg, low, high)
-    low, high = low or -math.huge, high or math.huge
-    if value ~= nil and not (type(value) == "number" and value >= low and value <= high) then
+--- Whether a number lies in a range {min, max} or, without its ends, {above, below}.
+function arguments.within(value, range)
+    local low, high = range.min or -math.huge, range.max or math.huge
+    return type(value) == "number" and value >= low and value <= high
+        and not (range.above and (value <= range.above or value == math.huge))
+        and not (range.below and (value >= range.below or value == -math.huge))
+end
+
+--- The words for this range after "a number": " between 0 and 2", ", 0 or more".
+function arguments.range_text(range)
+    local low, high = range.above or range.min, range.below or range.max
+    if low and high and high < math.huge then
+        return (range.above and " between %g and %g" or range.below and " from %g to less than %g"
+            or " from %g to %g"):format(low, high)
+    end
+    return low and (range.above and " above %g" or ", %g or more"):format(low) or ""
+end
+
+--- `value`, where it is given, must be a number of this range.
+function arguments.number(value, op, arg, range)
+    if value ~= nil and not arguments.within(value, range) then
         fail("argument", op, arg, "%s is %s; it must be a number%s", arg, described(value),
-            low == -math.huge and high == math.huge and ""
-            or high == math.huge and (", %g or more"):format(low)
-            or (" from %g to %g"):format(low, high))
+            arguments.range_text(range))
     end
 end
 
@@ -202,7 +217,7 @@ local CHECKS = {
         arguments.array(value, op, entry.name, entry.rank[1], entry.rank[2], entry.doc)
     end,
     number = function(value, op, entry)
-        arguments.number(value, op, entry.name, entry.min, entry.max)
+        arguments.number(value, op, entry.name, entry)
     end,
     count = function(value, op, entry)
         arguments.count(value, op, entry.name, entry.min or 0, entry.max or 1 << 53)

@@ -12,6 +12,7 @@
 
 local core = require "moonbeam.core"
 local device = require "moonbeam.device"
+local arguments = require "moonbeam.internal.arguments"
 local file_name = require "moonbeam.internal.file_name"
 
 local cli = {}
@@ -33,26 +34,26 @@ function cli.number(text)
     return value
 end
 
---- A type for numbers that lie above `low` and below `high`; nil: no such end.
-function cli.between(low, high)
-    local words = low and high and ("a number between %g and %g"):format(low, high) or low
-        and ("a number above %g"):format(low)
-        or ("a number below %g"):format(high)
+--- A type for numbers of a range {min, max} or, without its ends, {above, below}.
+function cli.bounded(range)
     return function(text)
         local value = cli.number(text)
-        if not value or low and value <= low or high and value >= high then
-            return nil, words
+        if not value or not arguments.within(value, range) then
+            return nil, "a number" .. arguments.range_text(range)
         end
         return value
     end
 end
 
---- Type: a number, or what `of` makes of the text, that is `low` or more. `words` say so in
--- messages.
+--- A type for numbers between two others.
+function cli.between(low, high)
+    return cli.bounded {above = low, below = high}
+end
+
+--- A type for values of another type that are `low` or more. `words` say so in messages.
 function cli.at_least(low, of, words)
-    words = words or ("a number, %g or more"):format(low)
     return function(text)
-        local value = (of or cli.number)(text)
+        local value = of(text)
         if not value or value < low then
             return nil, words
         end
@@ -151,19 +152,25 @@ end
 
 -- By the kind of a declaration's entry: the type of its option, and the form of its value.
 local OF_KIND = {
-    count = {cli.count, "N"}, float = {cli.number, "X"}, int = {cli.at_least(0, cli.whole, "a whole number, 0 or more"), "N"},
-    number = {cli.number, "X"}, bytes = {cli.bytes, "SIZE"}, string = {nil, "TEXT"},
-    list = {cli.numbers, "X,..."}, extents = {cli.extents(), "N,..."},
+    count = {cli.count, "N"}, float = {cli.number, "X"}, number = {nil, "X"},
+    int = {cli.at_least(0, cli.whole, "a whole number, 0 or more"), "N"},
+        bytes = {cli.bytes, "SIZE"}, string = {nil, "TEXT"},
+    list = {cli.numbers, "X,..."}, extents = {cli.extents(), "N,..."}, any = {nil, "VALUE"},
 }
 
 --- An option of a command line from the entry of a declaration (internal/declared.lua): name, type,
--- default and text are those of the entry, unless `changes` has others. A default of false is none.
--- A boolean is a switch.
+-- default and text are those of the entry, unless `changes` has others. With a default of false the
+-- function fills the default in. `of` says in the text what the option belongs to. A boolean is a
+-- switch.
 function cli.option(entry, changes)
     local kind, form = table.unpack(OF_KIND[entry.kind] or {})
     local option = {(entry.name:gsub("_", "-")), value = form, type = kind, doc = entry.doc,
         default = math.tointeger(entry.default) or entry.default}
-    if entry.choices then
+    if entry.kind == "number" then
+        option.type = cli.bounded(entry)
+    elseif entry.kind == "count" and entry.min == 0 then
+        option.type = OF_KIND.int[1]
+    elseif entry.choices then
         option.value, option.type = "NAME", cli.choice(table.unpack(entry.choices))
         if not entry.doc:find(entry.choices[1], 1, true) then
             option.doc = ("%s: %s"):format(entry.doc, table.concat(entry.choices, ", "))
@@ -172,9 +179,45 @@ function cli.option(entry, changes)
     for key, value in pairs(changes or {}) do
         option[key] = value
     end
-    option.default = option.default or nil -- false: none
+    if option.default == false then
+        option.default = nil
+        if option.doc == entry.doc and entry.default ~= nil and entry.default ~= "auto" then
+            option.doc = ("%s (default %s)"):format(entry.doc, entry.default)
+        end
+    end
+    option.doc = (option.of and option.of .. ": " or "") .. option.doc
     return option
 end
+
+--- The options of these entries, by name, with the same `changes`; changes.defaults has defaults
+-- by name.
+function cli.options(entries, changes, ...)
+    local list = {}
+    for i, name in ipairs {...} do
+        local own = {default = (changes.defaults or {})[name]}
+        for key, value in pairs(changes) do
+            own[key] = value
+        end
+        list[i] = cli.option(entries[name], own)
+    end
+    return list
+end
+
+--- Options that several recipes have.
+cli.shared = {
+    device = {"device", short = "d", value = "ID", default = "auto",
+        doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
+    budget = {"budget", value = "SIZE", type = cli.bytes,
+        doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
+    host_budget = {"host-budget", value = "SIZE", type = cli.bytes,
+        doc = "memory of the host to use at most, beside a GPU's"},
+    tile = {"tile", value = "Z,Y,X", type = cli.extents(),
+        doc = "largest extents of a tile (default: the quickest that fit)"},
+    overwrite = {"overwrite", doc = "replace an existing result and existing pictures"},
+    sz = {"sz", value = "N", type = cli.count, default = 1,
+        doc = "stretch of z in the pictures"},
+    quiet = {"quiet", short = "q", doc = "no progress, only warnings and errors"},
+}
 
 local function nearest(name, spec)
     local names = {}
@@ -364,10 +407,21 @@ function cli.output(name, path, options)
     end
 end
 
---- Parses `arguments` (the global `arg`). Returns a table keyed by option name, with `-` as `_`.
-function cli.parse(arguments, spec)
+-- The declaration of a command line with the lists of options in it dissolved.
+local function flat(spec)
+    local all = {usage = spec.usage, summary = spec.summary, notes = spec.notes}
+    for _, item in ipairs(spec) do
+        table.move(item, 1, #item, #all + 1, type(item[1]) == "table" and all or {})
+        all[#all + 1] = type(item[1]) == "string" and item or nil
+    end
+    return all
+end
+
+--- Parses `words` (the global `arg`). Returns a table keyed by option name, with `-` as `_`.
+function cli.parse(words, spec)
     local by_name, positional, values = {}, {}, {}
     program = spec.usage:match("^%S*/(%S+)") or spec.usage:match("^%S+")
+    spec = flat(spec)
     for _, option in ipairs(spec) do
         if option.positional then
             positional[#positional + 1] = option
@@ -393,8 +447,8 @@ function cli.parse(arguments, spec)
         values[option[1]:gsub("-", "_")] = value
     end
     local at, next_positional, only_positional = 1, 1, false
-    while at <= #arguments do
-        local word = arguments[at]
+    while at <= #words do
+        local word = words[at]
         local name, attached = word:match("^(%-%-[^=]+)=(.*)$")
         name = name or word
         if word == "--" and not only_positional then
@@ -418,7 +472,7 @@ function cli.parse(arguments, spec)
             else
                 if not attached then
                     at = at + 1
-                    attached = arguments[at]
+                    attached = words[at]
                 end
                 if not attached then
                     cli.wrong("%s needs a value: %s %s", name, name, option.value)

@@ -55,8 +55,8 @@ function documentation.type_text(arg)
     local low, high = arg.min, arg.max
     if low and high and high < math.huge then
         text = ("%s in [%.10g, %.10g]"):format(text, low, high)
-    elseif low then
-        text = ("%s, %.10g or more"):format(text, low)
+    elseif low or arg.above then
+        text = text .. arguments.range_text(arg)
     end
     return arg.unit and ("%s (%s)"):format(text, arg.unit) or text
 end

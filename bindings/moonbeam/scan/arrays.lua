@@ -38,7 +38,8 @@ end
 -- copied first.
 function scan_arrays.new(projections, angles, options)
     options = options_of(options, "scan.of_arrays", { "flats", "darks", "pixel_size" })
-    arguments.number(options.pixel_size, "scan.of_arrays", "pixel_size", 1e-13, 1)
+    arguments.number(options.pixel_size, "scan.of_arrays", "pixel_size",
+        {min = 1e-13, max = 1})
     check_frames(projections, "projections")
     local n_angles, rows, cols = table.unpack(projections.shape)
     if type(angles) ~= "table" or #angles ~= n_angles then

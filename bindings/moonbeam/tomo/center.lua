@@ -137,8 +137,10 @@ center.find_center_metric = declared("tomo.find_center_metric", {
 }, function(sino, angles, options)
     arguments.angles(angles, "tomo.find_center_metric", "angles", sino.shape[1])
     local width = sino.shape[2]
-    arguments.number(options.guess, "tomo.find_center_metric", "guess", -1, width)
-    arguments.number(options.range, "tomo.find_center_metric", "range", 0, width)
+    arguments.number(options.guess, "tomo.find_center_metric", "guess",
+        {min = -1, max = width})
+    arguments.number(options.range, "tomo.find_center_metric", "range",
+        {min = 0, max = width})
     fbp.check_pad_width(options.pad_width, width, "tomo.find_center_metric")
     local metric = options.metric
     if type(metric) ~= "function" then
