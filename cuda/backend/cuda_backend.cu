@@ -1,7 +1,7 @@
 /*
-** The CUDA backend: the table the runtime sees, devices, the compute stream, errors. Memory,
-** staging, lanes and FFT have files of their own (cuda_memory.cu, cuda_staging.cu, cuda_lanes.cu,
-** cuda_fft.cu); each operator has <name>.cu. The one exported symbol is mb_backend_entry. On a
+** The CUDA backend: the table the runtime sees, devices, the compute stream. Errors, memory,
+** staging, lanes and FFT have files of their own (cuda_check.cu, cuda_memory.cu, cuda_staging.cu,
+** cuda_lanes.cu, cuda_fft.cu); each operator has <name>.cu. The one exported symbol is mb_backend_entry. On a
 ** machine without a driver everything loads and count() is 0.
 */
 #include "backend/cuda_device.h"
@@ -9,41 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const mb_core_api *mb_cuda_core;
-
-/* ---- errors ---- */
-
-bool mb_cuda_sticky(cudaError_t error)
-{
-    switch (error) {
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorLaunchFailure:
-    case cudaErrorAssert:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorECCUncorrectable:
-    case cudaErrorNvlinkUncorrectable: return true;
-    default: return false;
-    }
-}
-
-mb_status mb_cuda_status(cudaError_t error, const char *what)
-{
-    if (error == cudaSuccess)
-        return MB_STATUS_OK;
-    /* an error that is not sticky must not be seen again by the next launch check */
-    cudaGetLastError();
-    mb_status code = error == cudaErrorMemoryAllocation ? MB_STATUS_MEMORY : MB_STATUS_DEVICE;
-    return mb_cuda_core->fail(
-        code, NULL, "CUDA: %s failed: %s (%s)%s", what, cudaGetErrorString(error),
-        cudaGetErrorName(error),
-        mb_cuda_sticky(error) ? "; the device is lost to this process, start it again" : "");
-}
 
 /* ---- devices ---- */
 

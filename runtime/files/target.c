@@ -23,7 +23,7 @@ struct mb_target {
     char *path;
     char *now;    /* the name that the file has; NULL: gone */
     char *folder; /* of slices, or NULL */
-    char id[9];
+    mb_own_id id;
     int fd;
     pid_t owner;
     bool overwrite;
@@ -72,6 +72,7 @@ static void enlist(mb_target *target)
 
 static void delist(mb_target *target)
 {
+    mb_own_id_remove(&target->id);
     pthread_mutex_lock(&list_lock);
     if (target->link) {
         *target->link = target->next;
@@ -80,16 +81,6 @@ static void delist(mb_target *target)
         target->link = NULL;
     }
     pthread_mutex_unlock(&list_lock);
-}
-
-bool mb_target_is_ours(const char *id)
-{
-    bool found = false;
-    pthread_mutex_lock(&list_lock);
-    for (const mb_target *target = listed; target && !found; target = target->next)
-        found = strcmp(target->id, id) == 0;
-    pthread_mutex_unlock(&list_lock);
-    return found;
 }
 
 /* Does a target of this process own the folder of `path`? Nobody else writes there then. */
@@ -185,8 +176,10 @@ mb_status mb_target_create(const char *path, bool overwrite, mb_target **out)
         return MB_STATUS_MEMORY;
     pthread_mutex_lock(&list_lock);
     for (int attempt = 0; attempt < 100 && target->fd < 0; attempt++) {
-        mb_random_id(target->id);
-        mb_part_name(path, target->id, target->now, strlen(path) + PART_EXTRA);
+        mb_own_id_remove(&target->id);
+        mb_random_id(target->id.text);
+        mb_own_id_add(&target->id); /* before the part is there: nobody takes it for a dead one's */
+        mb_part_name(path, target->id.text, target->now, strlen(path) + PART_EXTRA);
         target->fd = mb_step_open(target->now, O_RDWR | O_CREAT | O_EXCL);
         if (target->fd < 0 && errno != EEXIST)
             break;
@@ -305,7 +298,7 @@ mb_status mb_target_make_folder(mb_target *target, const char **out)
         return mb_fail(MB_STATUS_ARGUMENT, NULL,
                        "'%s' already has a slices folder, or is finished and takes none",
                        target->path);
-    mb_slices_name(target->path, target->id, name, sizeof name);
+    mb_slices_name(target->path, target->id.text, name, sizeof name);
     if (mb_step_mkdir(name) != 0)
         return mb_fail(MB_STATUS_IO, "path", "cannot create the folder '%s': %s", name,
                        strerror(errno));
@@ -442,6 +435,7 @@ void mb_target_destroy(mb_target *target)
         mb_target_discard(target);
     else if (target->fd >= 0)
         close(target->fd);
+    mb_own_id_remove(&target->id);
     free(target->folder);
     free(target->now);
     free(target->path);

@@ -5,6 +5,7 @@
 #define MB_FILES_TARGET_INTERNAL_H
 
 #include "files/target.h"
+#include "files/target_ids.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -38,8 +39,5 @@ void mb_part_name(const char *path, const char *id, char *buffer, size_t bytes);
 void mb_slices_name(const char *path, const char *id, char *buffer, size_t bytes);
 /* Removes the slices in a folder, and the folder if nothing else is in it. */
 void mb_remove_slices(const char *folder);
-
-/* Has this process a target with that id? (target.c) */
-bool mb_target_is_ours(const char *id);
 
 #endif

@@ -234,7 +234,7 @@ static bool owner_is_dead(long pid, const char *of_host, const char *id)
     if (strcmp(of_host, host()) != 0 || !host_known || pid < 1)
         return false;
     if (pid == (long)getpid()) /* one before us had our number */
-        return !mb_target_is_ours(id);
+        return !mb_own_id_exists(id);
     return (kill((pid_t)pid, 0) != 0 && errno == ESRCH) || is_zombie(pid);
 }
 
