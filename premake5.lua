@@ -200,7 +200,8 @@ if nvcc then
         error("--cuda-arch names no architecture", 0)
     end
     table.insert(cuda_flags, ("-gencode arch=compute_%s,code=compute_%s"):format(last, last))
-    if count == 1 then -- line numbers for profilers; for six architectures they would be half the plug-in
+    -- Line numbers for profilers. For six architectures they would be half the plug-in.
+    if count == 1 then
         table.insert(cuda_flags, "-lineinfo")
     end
     table.insert(cuda_flags,
@@ -325,8 +326,8 @@ local function runtime_libraries(fftw_threads, openmp)
 end
 local shared_openmp = runtime_libraries("fftw3f_omp", "gomp")
 -- The program must set the wait policy before libgomp reads it, and a shared libgomp reads it
--- before anything of the program runs (bindings/program/main_process.c). FFTW threads are those of libgomp: both or
--- none.
+-- before anything of the program runs (bindings/program/main_process.c). FFTW threads are those of
+-- libgomp: both or none.
 local own_openmp = archive_of("gomp") ~= "gomp" and archive_of("fftw3f_omp") ~= "fftw3f_omp"
     and runtime_libraries(archive_of("fftw3f_omp"), archive_of("gomp")) or shared_openmp
 
@@ -352,8 +353,8 @@ per_config(buildoptions, compile_flags)
 per_config(linkoptions, link_flags)
 
 -- ---------------------------------------------------------------------------------------------
--- status_test, pool_test, op_test and h5_hostile: what specs of the error record, the pool, operators
--- and HDF5 files cannot do from Lua. The specs run them.
+-- status_test, pool_test, op_test and h5_hostile: what specs of the error record, the pool,
+-- operators and HDF5 files cannot do from Lua. The specs run them.
 
 for _, source in ipairs({ "spec/core/status_test.c", "spec/memory/pool_test.c",
     "spec/ops/op_test.c", "spec/files/h5/h5_hostile.c" }) do

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where a stock lua has loaded core.so, the plug-in is beside core.so in an installed module, and in
-** ../../bin in the build tree. */
+/* Where a stock lua has loaded core.so, the plug-in is beside core.so in an installed module, and
+** in ../../bin in the build tree. */
 static void find_plugin(void)
 {
     Dl_info facts;

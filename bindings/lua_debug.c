@@ -1,7 +1,7 @@
 /*
-** The module table core.debug: what specs and benchmarks need to break a running program in a chosen
-** place. Functions take a device (or its id) as their last argument; without one they mean the
-** default device.
+** The module table core.debug: what specs and benchmarks need to break a running program in a
+** chosen place. Functions take a device (or its id) as their last argument; without one they mean
+** the default device.
 */
 #define _GNU_SOURCE
 #include "call/lua_args.h"
@@ -100,8 +100,8 @@ static int debug_pair_seconds(lua_State *L)
     return 1;
 }
 
-/* fail_step(n [, errno]): the n-th step from now that changes a name of a file kills the process, or
-** fails with errno. */
+/* fail_step(n [, errno]): the n-th step from now that changes a name of a file kills the process,
+** or fails with errno. */
 static int debug_fail_step(lua_State *L)
 {
     const int64_t n = mbl_check_integer(L, 1, "n");

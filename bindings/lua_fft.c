@@ -160,8 +160,8 @@ static void push_plan(lua_State *L, const mb_fft_plan *plan)
     mbl_set_integer(L, "last_use", (int64_t)plan->last_use);
 }
 
-/* plans([device]): the cached plans as a list, the latest used first; `count`, `library_bytes` (what
-** the library holds for all of them) and `limit` (nil: none) are members of the list. */
+/* plans([device]): the cached plans as a list, the latest used first; `count`, `library_bytes`
+** (what the library holds for all of them) and `limit` (nil: none) are members of the list. */
 static int fft_plans(lua_State *L)
 {
     mb_device *device = mbl_opt_device(L, 1);
@@ -182,8 +182,8 @@ static int fft_plans(lua_State *L)
     return 1;
 }
 
-/* limit([bytes [, device]]): the limit on what the library holds for plans, nil where there is none;
-** sets it, or removes it by "none". */
+/* limit([bytes [, device]]): the limit on what the library holds for plans, nil where there is
+** none; sets it, or removes it by "none". */
 static int fft_limit(lua_State *L)
 {
     uint64_t limit;

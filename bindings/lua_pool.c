@@ -1,6 +1,6 @@
 /*
-** The pool in Lua: statistics, peak scopes, guards, consistency, live blocks. Every function takes a
-** device (or its id); without one it means the default device.
+** The pool in Lua: statistics, peak scopes, guards, consistency, live blocks. Every function takes
+** a device (or its id); without one it means the default device.
 */
 #define _GNU_SOURCE
 #include "call/lua_args.h"

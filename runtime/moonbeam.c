@@ -1,6 +1,6 @@
 /*
-** The C API (moonbeam.h): status, devices, dry runs and arrays. The public handles are the structures
-** of the runtime under other names. moonbeam_op.c has the operators.
+** The C API (moonbeam.h): status, devices, dry runs and arrays. The public handles are the
+** structures of the runtime under other names. moonbeam_op.c has the operators.
 */
 #define _GNU_SOURCE
 #include "moonbeam.h"

@@ -109,8 +109,8 @@ moonbeam_status moonbeam_peak_end(moonbeam_device *device, int token, uint64_t *
 
 /* A dry device has the facts, the budget and the allocator of `device`, and no memory: its arrays
 ** have shapes but no data, and its operators are accounted for but not run. The same function, run
-** with a dry device, has exactly the peak of the real run. Uploads do nothing; a download fails with
-** MOONBEAM_DRY_RUN. `budget` in bytes; 0: that of the device. */
+** with a dry device, has exactly the peak of the real run. Uploads do nothing; a download fails
+** with MOONBEAM_DRY_RUN. `budget` in bytes; 0: that of the device. */
 moonbeam_status moonbeam_device_open_dry(moonbeam_device *device, uint64_t budget,
                                          moonbeam_device **out);
 void moonbeam_device_close_dry(moonbeam_device *dry); /* NULL is fine */

@@ -1,6 +1,6 @@
 /*
-** The C API (moonbeam.h): operators by name. A list of arguments becomes the parameter structure and
-** the arrays that the driver takes (ops/op.h).
+** The C API (moonbeam.h): operators by name. A list of arguments becomes the parameter structure
+** and the arrays that the driver takes (ops/op.h).
 */
 #include "moonbeam.h"
 #include "ops/op.h"

@@ -14,7 +14,7 @@ local options = cli.parse(arg, {
     {"group", positional = true, type = cli.choice("all", "ram", table.unpack(GROUPS)),
         default = "all",
         doc = table.concat(GROUPS, ", ")
-            .. ", all of these, or ram: reconstruction from pinned host memory to pinned host memory"},
+            .. ", all of these, or ram: reconstruction from pinned host memory and back"},
     {"device", short = "d", value = "ID", default = "host", doc = "host, cuda:0, ..."},
     {"size", short = "n", value = "N", type = cli.up_to(1 << 20), default = 512,
         doc = "tomo, ram: detector columns = slice side"},

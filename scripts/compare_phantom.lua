@@ -5,10 +5,11 @@ local cli = require "moonbeam.internal.cli"
 
 local options = cli.parse(arg, {
     usage = "scripts/compare_phantom.lua SCAN VOLUME [options]",
-    summary = "Relative L2 error of a reconstruction against the phantom recorded in a simulated scan.",
+    summary = "Relative L2 error of a reconstruction against the phantom of a simulated scan.",
     {"scan", positional = true, required = true, doc = "scan written by moonbeam simulate"},
     {"volume", positional = true, required = true, doc = "result of moonbeam reconstruct"},
-    {"radius", value = "PART", type = cli.between(0), default = 0.9, doc = "compare inside this part of the half-width"},
+    {"radius", value = "PART", type = cli.between(0), default = 0.9,
+        doc = "compare inside this part of the half-width"},
 })
 
 local scan <close> = cli.must(mb.h5.open(options.scan))
@@ -19,14 +20,15 @@ if not scan:exists("/simulation/ellipsoids") then
 end
 local result <close> = cli.must(mb.h5.open(options.volume))
 if not result:exists("/entry/data/data") then
-    cli.stop(("%s has no volume (/entry/data/data); it is not a result of moonbeam reconstruct"):format(
-        options.volume))
+    local form = "%s has no volume (/entry/data/data); it is not a result of moonbeam reconstruct"
+    cli.stop(form:format(options.volume))
 end
 local flat <close> = scan:read("/simulation/ellipsoids")
 local volume_path = "/entry/data/data"
 local stored <close> = result:read(volume_path)
 -- Integers and half floats stand for stored * scale_factor + add_offset.
-local volume <close> = mb.convert(stored, "f32", {scale = result:attribute(volume_path, "scale_factor") or 1,
+local volume <close> = mb.convert(stored, "f32",
+    {scale = result:attribute(volume_path, "scale_factor") or 1,
     offset = result:attribute(volume_path, "add_offset") or 0})
 local nz, ny, nx = table.unpack(volume.shape)
 do
@@ -45,13 +47,16 @@ end
 local truth <close> = mb.ellipsoid_volume(mb.bound(any, flat.to_table, flat),
     mb.phantom.heights(nz), {ny, nx})
 -- The volume may be per metre; the phantom is per pixel.
-local pixel = result:attribute("/entry/data/data", "units") == "1/m" and result:attribute("/entry/data/data", "pixel_size") or 1
+local pixel = result:attribute("/entry/data/data", "units") == "1/m"
+    and result:attribute("/entry/data/data", "pixel_size") or 1
 mb.binary(volume, "mul", {scalar = pixel, out = volume})
 -- The disc: an ellipsoid of density 1 so flat that every slice cuts it at its equator.
-local disc <close> = mb.ellipsoid_volume({1, options.radius * nx / 2, options.radius * nx / 2, 1e9, 0, 0, 0, 0}, {0}, {ny, nx},
+local disc <close> = mb.ellipsoid_volume({1, options.radius * nx / 2, options.radius * nx / 2, 1e9,
+    0, 0, 0, 0}, {0}, {ny, nx},
     {subsamples = 1})
 local difference <close> = volume - truth
 mb.binary(difference, "mul", {b = disc, out = difference})
 mb.binary(truth, "mul", {b = disc, out = truth})
-cli.print(("error      %.4f relative L2 against the analytic phantom inside %g of the radius"):format(
+local form = "error      %.4f relative L2 against the analytic phantom inside %g of the radius"
+cli.print(form:format(
     mb.bound(1, difference.norm, difference) / mb.bound(1, truth.norm, truth), options.radius))

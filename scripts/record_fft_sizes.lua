@@ -230,9 +230,9 @@ const mb_device_record mb_device_record_%s = {
             .time_count = sizeof times / sizeof *times,
             .times = times},
 };
-]]):format(device.name, library, date, table.concat(lines, "\n"), wrapped(more, 8), wrapped(time_rows, 4),
-    options.name, options.name, device.name, device.threads, device.capability, device.total, device.granularity,
-        device.l2, free,
+]]):format(device.name, library, date, table.concat(lines, "\n"), wrapped(more, 8),
+    wrapped(time_rows, 4), options.name, options.name, device.name, device.threads,
+    device.capability, device.total, device.granularity, device.l2, free,
     device.name, library, date, plans.library_bytes // math.max(1, plans.count), options.all)
 if options.output then
     local file <close> = assert(io.open(options.output, "w"))

@@ -1,8 +1,8 @@
 /*
 ** Array userdata: properties, views and printing. Creation is in lua_array_new.c, reading in
-** lua_array_read.c, their life is in lua_array_box.c; what is computed (arithmetic, reductions, casts) in
-** moonbeam/array.lua over the operators. Indices are 1-based and inclusive, negative ones count
-** from the end.
+** lua_array_read.c, their life is in lua_array_box.c; what is computed (arithmetic, reductions,
+** casts) in moonbeam/array.lua over the operators. Indices are 1-based and inclusive, negative ones
+** count from the end.
 */
 #include "array/lua_array_new.h"
 #include "array/lua_array_read.h"

@@ -16,8 +16,8 @@
 
 #define CHUNK_BYTES ((size_t)4 << 20)
 
-/* A position in the row-major sequence of an array's elements, with the buffer that collects them.
-** */
+/* A position in the row-major sequence of an array's elements, with the buffer that collects
+** them. */
 typedef struct writer {
     lua_State *L;
     mb_array *array; /* contiguous */

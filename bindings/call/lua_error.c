@@ -115,7 +115,8 @@ void mbl_push_error(lua_State *L)
     luaL_setmetatable(L, MBL_ERROR);
 }
 
-/* Names the running C function, as the caller wrote it, where no operator has signed the failure. */
+/* Names the running C function, as the caller wrote it, where no operator has signed the
+** failure. */
 static void name_running_function(lua_State *L)
 {
     lua_Debug ar;
@@ -179,8 +180,8 @@ static void add_line(char *text, size_t room, const char *format, ...)
     va_end(list);
 }
 
-/* The lines below the first one of a budget error, from the object's fields. Index 1 is the object.
-** */
+/* The lines below the first one of a budget error, from the object's fields. Index 1 is the
+** object. */
 static void anatomy(lua_State *L, char *text, size_t room)
 {
     char a[40], b[40], c[40];

@@ -14,8 +14,9 @@
 #define MBL_ERROR "moonbeam.error"
 
 /* Raises the thread's error record as an error object {code, message, op, arg, need, limit, where}.
-** Call it directly after the runtime call that failed. `where` is the Lua line of the nearest Lua caller outside the module's own Lua
-** half. It returns int so that `return mbl_raise(L)` reads as in Lua's own API. */
+** Call it directly after the runtime call that failed. `where` is the Lua line of the nearest Lua
+** caller outside the module's own Lua half. It returns int so that `return mbl_raise(L)` reads as
+** in Lua's own API. */
 _Noreturn int mbl_raise(lua_State *L);
 /* The same for a status: does nothing when it is MB_STATUS_OK. */
 void mbl_check(lua_State *L, mb_status status);

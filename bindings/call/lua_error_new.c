@@ -35,8 +35,8 @@ static mb_status code_of(lua_State *L, int index)
     return MB_STATUS_INTERNAL;
 }
 
-/* error.new(code, message [, {op =, arg =}]): an error object for the Lua half to return or raise.
-** */
+/* error.new(code, message [, {op =, arg =}]): an error object for the Lua half to return or
+** raise. */
 static int error_new(lua_State *L)
 {
     static const char *const names[] = {"op", "arg", NULL};

@@ -116,8 +116,8 @@ static int device_sync(lua_State *L)
     return 0;
 }
 
-/* overhead(): bytes that the backend holds outside the pool, on the device and pinned on the host.
-** */
+/* overhead(): bytes that the backend holds outside the pool, on the device and pinned on the
+** host. */
 static int device_overhead(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
@@ -143,8 +143,8 @@ static int device_budget(lua_State *L)
     return 1;
 }
 
-/* pinned([limit]): pinned host memory in use, its peak, and its limit; sets the limit when given.
-** */
+/* pinned([limit]): pinned host memory in use, its peak, and its limit; sets the limit when
+** given. */
 static int device_pinned(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);

@@ -1,8 +1,8 @@
 /*
 ** HDF5 in Lua: the userdata types, with their properties, and the module table {open, create,
-** scratch, version}. The rules are those of runtime/files/h5; these files turn arguments into calls.
-** Order, each calling only those before it: lua_h5_handle, lua_h5_value, lua_h5_read, lua_h5_write,
-** lua_h5_file, lua_h5.
+** scratch, version}. The rules are those of runtime/files/h5; these files turn arguments into
+** calls. Order, each calling only those before it: lua_h5_handle, lua_h5_value, lua_h5_read,
+** lua_h5_write, lua_h5_file, lua_h5.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"

@@ -13,7 +13,8 @@ extern const luaL_Reg mbl_h5_value_methods[];
 void mbl_push_h5_attributes(lua_State *L, mb_h5 *file, const char *path);
 /* Writes the member `attributes` of the option table, if there is one. */
 void mbl_write_h5_attributes(lua_State *L, mb_h5 *file, const char *path, int options);
-/* Writes a number, string or list as a dataset; `dtype` of the option table is the type of numbers. */
+/* Writes a number, string or list as a dataset; `dtype` of the option table is the type of
+** numbers. */
 void mbl_write_h5_value(lua_State *L, mb_h5 *file, const char *path, int index, int options);
 
 #endif

@@ -38,7 +38,8 @@ function pool.stats(device)
     local garbage = core.garbage.counts()
     stats.pool_points, stats.collected = garbage.points, garbage.collected
     stats.waiting, stats.arrays = garbage.waiting, garbage.arrays
-    stats.fragmentation = stats.free >= UNIT and 1 - stats.largest_hole / (stats.free // UNIT * UNIT) or 0
+    stats.fragmentation = stats.free >= UNIT
+        and 1 - stats.largest_hole / (stats.free // UNIT * UNIT) or 0
     return stats
 end
 
@@ -88,10 +89,13 @@ local report_metatable = {
         if #report == 0 then
             return "no leaks"
         end
-        local lines = { ("%d bytes in %d blocks were still live:"):format(report.bytes, report.blocks) }
+        local lines = { ("%d bytes in %d blocks were still live:"):format(report.bytes,
+            report.blocks) }
         for i, row in ipairs(report) do
-            lines[i + 1] = ("  %d bytes in %d block%s made at %s%s, the oldest %.1f s ago"):format(row.bytes, row.blocks,
-                row.blocks == 1 and "" or "s", row.owner, row.tag ~= "" and (" (%s)"):format(row.tag) or "", row.age)
+            lines[i + 1] = ("  %d bytes in %d block%s made at %s%s, the oldest %.1f s ago"):format(
+                row.bytes, row.blocks,
+                row.blocks == 1 and "" or "s", row.owner, row.tag ~= ""
+                    and (" (%s)"):format(row.tag) or "", row.age)
         end
         return table.concat(lines, "\n")
     end,
@@ -259,9 +263,11 @@ local function to_csv(events)
     for _, e in ipairs(events) do
         if e.action ~= "free" or seen[e.block] then
             local us = e.ns // 1000
-            lines[#lines + 1] = ("%d,%02d:%02d:%02d:%06d,%s,0x%x,%d,0,%d,%s,%s"):format(e.thread, us // 3600000000 % 24,
+            lines[#lines + 1] = ("%d,%02d:%02d:%02d:%06d,%s,0x%x,%d,0,%d,%s,%s"):format(e.thread,
+                us // 3600000000 % 24,
                 us // 60000000 % 60, us // 1000000 % 60, us % 1000000, rmm[e.action],
-                e.action == "refused" and 0 or 0x10000000000 + e.offset, e.bytes, e.live, (e.owner:gsub("[,\n]", " ")),
+                e.action == "refused" and 0 or 0x10000000000 + e.offset, e.bytes, e.live,
+                    (e.owner:gsub("[,\n]", " ")),
                 (e.tag:gsub("[,\n]", " ")))
             seen[e.block or 0] = e.action == "alloc" or nil
         end
@@ -278,8 +284,9 @@ end
 local function to_json(events)
     local parts = {}
     for i, e in ipairs(events) do
-        parts[i] = ("{\"action\":%q,\"ns\":%d,\"offset\":%d,\"bytes\":%d,\"live\":%d,\"thread\":%d,\"end\":%q,\"owner\":%s,"
-            .. "\"tag\":%s}"):format(e.action, e.ns, e.offset, e.bytes, e.live, e.thread, e["end"], quote(e.owner), quote(e.tag))
+        parts[i] = ('{"action":%q,"ns":%d,"offset":%d,"bytes":%d,"live":%d,"thread":%d,'
+            .. '"end":%q,"owner":%s,"tag":%s}'):format(e.action, e.ns, e.offset, e.bytes, e.live,
+                e.thread, e["end"], quote(e.owner), quote(e.tag))
     end
     return "[" .. table.concat(parts, ",\n") .. "]\n"
 end
@@ -292,18 +299,20 @@ local function to_chrome(events)
     end
     for _, e in ipairs(events) do
         local us = e.ns / 1000
-        add("{\"name\":\"live bytes\",\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"args\":{\"live\":%d}}", us, e.live)
+        add("{\"name\":\"live bytes\",\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"args\":{\"live\":%d}}",
+            us, e.live)
         if e.action == "alloc" then
             open_blocks[e.block] = e
-            add("{\"name\":%s,\"cat\":\"%s\",\"ph\":\"b\",\"id\":%d,\"pid\":1,\"tid\":%d,\"ts\":%.3f,"
-                .. "\"args\":{\"bytes\":%d,\"offset\":%d}}", quote(e.owner), e["end"], e.block, e.thread, us, e.bytes, e.offset)
+            add('{"name":%s,"cat":"%s","ph":"b","id":%d,"pid":1,"tid":%d,"ts":%.3f,'
+                .. '"args":{"bytes":%d,"offset":%d}}', quote(e.owner), e["end"], e.block,
+                    e.thread, us, e.bytes, e.offset)
         elseif e.action == "free" and open_blocks[e.block] then
             local made = open_blocks[e.block]
             open_blocks[e.block] = nil
-            add("{\"name\":%s,\"cat\":\"%s\",\"ph\":\"e\",\"id\":%d,\"pid\":1,\"tid\":%d,\"ts\":%.3f}", quote(made.owner),
-                made["end"], e.block, made.thread, us)
+            add('{"name":%s,"cat":"%s","ph":"e","id":%d,"pid":1,"tid":%d,"ts":%.3f}',
+                quote(made.owner), made["end"], e.block, made.thread, us)
         elseif e.action == "refused" then
-            add("{\"name\":%s,\"ph\":\"i\",\"s\":\"g\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"args\":{\"bytes\":%d}}",
+            add('{"name":%s,"ph":"i","s":"g","pid":1,"tid":%d,"ts":%.3f,"args":{"bytes":%d}}',
                 quote("refused " .. e.owner), e.thread, us, e.bytes)
         end
     end
@@ -353,8 +362,9 @@ local damage_metatable = {
     __tostring = function(list)
         local lines = {}
         for i, row in ipairs(list) do
-            lines[i] = ("the %d bytes %s the block of %d bytes made at %s were written to (%s: 0x%02X), found %s"):format(UNIT,
-                row.after and "behind" or "before", row.bytes, row.owner,
+            local form = "the %d bytes %s the block of %d bytes made at %s were written to "
+                .. "(%s: 0x%02X), found %s"
+            lines[i] = form:format(UNIT, row.after and "behind" or "before", row.bytes, row.owner,
                 row.distance == 0 and "next to it" or row.distance .. " bytes away", row.value,
                 row.freed and "when it was freed at " .. row.freed or "while it is live")
         end
@@ -453,21 +463,26 @@ function pool.map(device)
         end
         at = blocks[i] and begin + blocks[i].bytes
     end
-    local lines = { ("live %s of %s, %d blocks, largest request possible %s, %s committed, %s of addresses"):format(
-        bytes(stats.live), bytes(stats.budget), stats.blocks, bytes(stats.largest_hole), bytes(stats.committed),
+    local form = "live %s of %s, %d blocks, largest request possible %s, %s committed, "
+        .. "%s of addresses"
+    local lines = { form:format(
+        bytes(stats.live), bytes(stats.budget), stats.blocks, bytes(stats.largest_hole),
+            bytes(stats.committed),
         bytes(stats.reserved)) }
     local function region(name, first, last)
         if last <= first then
             return
         end
-        lines[#lines + 1] = ("%-5s [%s] %s"):format(name, map_line(blocks, first, last), bytes(last - first))
+        lines[#lines + 1] = ("%-5s [%s] %s"):format(name, map_line(blocks, first, last),
+            bytes(last - first))
         for i, block in ipairs(blocks) do
             if block.offset >= first and block.offset < last then
                 if i > 200 then
                     lines[#lines + 1] = "      ..."
                     break
                 end
-                lines[#lines + 1] = ("      %012x  %10s  %-7s  %s"):format(block.offset, bytes(block.bytes), block["end"],
+                lines[#lines + 1] = ("      %012x  %10s  %-7s  %s"):format(block.offset,
+                    bytes(block.bytes), block["end"],
                     block.owner)
             end
         end

@@ -102,8 +102,8 @@ end
 --                                            array or has a method release
 --   steps.prepare(block)                     (optional) what can be done for its writing while the
 --                                            block before it is written
---   steps.write(slices, block, carrier)      queues the writing (carrier is nil where options.writes
---                                            is false)
+--   steps.write(slices, block, carrier)      queues the writing (carrier is nil where
+--                                            options.writes is false)
 --   steps.done(block)                        (optional) after that
 -- Options: overlap, threads (in each direction), pinned (bytes), writes (default true), files (are
 -- there several to write to?), slot (bytes that a piece should have room for), source (the arrays

@@ -1,8 +1,8 @@
 /*
 ** The CUDA backend: the table the runtime sees, devices, the compute stream. Errors, memory,
 ** staging, lanes and FFT have files of their own (cuda_check.cu, cuda_memory.cu, cuda_staging.cu,
-** cuda_lanes.cu, cuda_fft.cu); each operator has <name>.cu. The one exported symbol is mb_backend_entry. On a
-** machine without a driver everything loads and count() is 0.
+** cuda_lanes.cu, cuda_fft.cu); each operator has <name>.cu. The one exported symbol is
+** mb_backend_entry. On a machine without a driver everything loads and count() is 0.
 */
 #include "backend/cuda_device.h"
 #include <dlfcn.h>

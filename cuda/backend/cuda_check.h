@@ -24,8 +24,8 @@ mb_status mb_cuda_status(cudaError_t error, const char *what);
 ** plug-in fails at once. */
 bool mb_cuda_sticky(cudaError_t error);
 
-/* Executes a transform that the operator planned, on the call's stream: the numbers of the transform
-** and of its work area among the call's FFTs and slots. */
+/* Executes a transform that the operator planned, on the call's stream: the numbers of the
+** transform and of its work area among the call's FFTs and slots. */
 mb_status mb_cuda_transform(const mb_op_call *call, int fft_number, void *in, void *out,
                             int work_slot);
 

@@ -77,8 +77,8 @@ static void *touch(void *user)
     return NULL;
 }
 
-/* Every page of it, by as many threads as are worth it; one that cannot be started is no failure.
-** */
+/* Every page of it, by as many threads as are worth it; one that cannot be started is no
+** failure. */
 static void touch_all(char *memory, uint64_t bytes)
 {
     pthread_t threads[TOUCH_THREADS];

@@ -30,8 +30,8 @@ __global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_ti
     const int tiles = (int)((stride + W - 1) / W);
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const int64_t first = (int64_t)tile * W, c = first + threadIdx.x % W;
-        /* The grid has its highest frequencies behind the others, otf each at the end of its row.
-        ** */
+        /* The grid has its highest frequencies behind the others, otf each at the end of its
+        ** row. */
         const int64_t at =
             c < body ? c + (unsigned)c / job.points : (c - body) * (job.points + 1) + job.points;
         mb_fft_columns<cut, W>::filter(job.data + first, job.otf + at, stride, c < stride,

@@ -32,8 +32,8 @@ __global__ static void __launch_bounds__(MB_THREADS)
     }
 }
 
-/* a, `count` complex numbers, times b (its `period` ones, repeated) or its conjugate, times scale.
-** */
+/* a, `count` complex numbers, times b (its `period` ones, repeated) or its conjugate, times
+** scale. */
 static inline mb_status mb_cuda_multiply_spectrum(const mb_op_call *call, float2 *a,
                                                   const float2 *b, int64_t count, int64_t period,
                                                   double scale, bool conj)

@@ -81,8 +81,8 @@ __global__ void __launch_bounds__(MB_THREADS) shift_kernel(otf_job job)
     }
 }
 
-/* Along z: planes `center` back from 0 are the first of `k` that hold something, by wrapped index.
-** */
+/* Along z: planes `center` back from 0 are the first of `k` that hold something, by wrapped
+** index. */
 template <int N>
 __global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_tile<N>::blocks)
     spread_kernel(float2 *data, int64_t columns, int center, int k)

@@ -67,8 +67,8 @@ static inline size_t mb_cuda_dtype_bytes(mb_dtype dtype)
     return bytes[dtype];
 }
 
-/* Stores round to nearest even and clamp; NaN becomes 0 in an integer (the rule of mb_element_set).
-** */
+/* Stores round to nearest even and clamp; NaN becomes 0 in an integer (the rule of
+** mb_element_set). */
 template <class T>
 __device__ static inline T mb_store_as(double v);
 template <>
@@ -157,8 +157,8 @@ __device__ static inline void mb_element_store(int dtype, void *base, int64_t i,
 }
 
 /* ---- walks
-** ------------------------------------------------------------------------------------------------------
-** */
+**
+** ------------------------------------------------------------------------------------------------------ */
 
 /* Several arrays walked together over the shape of the first: axes of extent 1 dropped, and axes
 ** merged where every array allows it, so that dense arrays of any rank become one long axis. */

@@ -206,8 +206,8 @@ static inline mb_status mb_fft_planes_prepare(const mb_op_call *call, float *dat
 }
 
 /* Launch over the planes of `data`, n samples, whose rows stand as they do between the passes, or
-** as `rows` knows. The counters: a ticket, then those of passes and planes, then what `rows` needs.
-** */
+** as `rows` knows. The counters: a ticket, then those of passes and planes, then what `rows`
+** needs. */
 template <class Rows>
 static inline mb_status mb_fft_planes(const mb_op_call *call, float *data, const int64_t n[3],
                                       unsigned *counters, uint64_t counter_bytes, const Rows &rows)

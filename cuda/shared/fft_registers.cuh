@@ -16,12 +16,12 @@ template <int N_, int E_, int R1_, int R2_ = 1, int R3_ = 1>
 struct mb_fft_cut {
     static constexpr int N = N_, E = E_, T = N_ / E_, R1 = R1_, R2 = R2_, R3 = R3_;
     static constexpr int passes = R3 > 1 ? 3 : R2 > 1 ? 2 : 1;
-    /* Table: factors of the second pass, [r][p] with p < R1, then those of the third, p < R1 * R2.
-    ** */
+    /* Table: factors of the second pass, [r][p] with p < R1, then those of the third, p < R1 *
+    ** R2. */
     static constexpr int second = R2 > 1 ? R1 *R2 : 0, third = R3 > 1 ? R1 *R2 *R3 : 0;
     static constexpr int table = second + third;
-    /* Points of one exchange in shared memory, with a gap every R1 points against bank conflicts.
-    ** */
+    /* Points of one exchange in shared memory, with a gap every R1 points against bank
+    ** conflicts. */
     static constexpr int room = N + N / R1;
     static_assert(R1 * R2 * R3 == N && E % R1 == 0 && E % R2 == 0 && E % R3 == 0, "no such cut");
 };

@@ -140,8 +140,8 @@ struct mb_fft_columns {
         store<INVERSE ? MB_FFT_KEEP_LONG : MB_FFT_KEEP_SHORT>(v, base, stride, t, lane,
                                                               INVERSE || !tail || lane > 0);
     }
-    /* A few factors at a time: all of them at once do not fit into the registers beside the points.
-    ** */
+    /* A few factors at a time: all of them at once do not fit into the registers beside the
+    ** points. */
     __device__ static __forceinline__ void multiply(float2 (&v)[C::E], const float2 *factor,
                                                     int64_t step, float scale, float turn)
     {
@@ -161,8 +161,8 @@ struct mb_fft_columns {
     }
     /* Transform, times `factor` (of this thread's column), whose real part is multiplied by `scale`
     ** and whose imaginary part by `turn`, transform back. Both transforms are the same code, run
-    ** twice: twice of it would not fit into the instruction cache. `real`: there is such a column.
-    ** */
+    ** twice: twice of it would not fit into the instruction cache. `real`: there is such a
+    ** column. */
     __device__ static __forceinline__ void filter(float2 *base, const float2 *factor,
                                                   int64_t stride, bool real, float scale,
                                                   float turn, const float2 *table, float2 *shared)

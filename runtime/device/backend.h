@@ -57,8 +57,8 @@ typedef enum mb_lane {
     MB_LANE_COUNT
 } mb_lane;
 
-/* Rows of a copy: as many runs of `width` bytes, whose beginnings lie a pitch apart at either end.
-** */
+/* Rows of a copy: as many runs of `width` bytes, whose beginnings lie a pitch apart at either
+** end. */
 typedef struct mb_lane_rows {
     uint64_t width, count, to_pitch, from_pitch;
 } mb_lane_rows;

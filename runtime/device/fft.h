@@ -60,8 +60,8 @@ void mb_fft_release(mb_device *device, mb_fft_plan *plan);
 /* Destroys plans that nobody holds, oldest first, until at most `keep` are left; returns how many
 ** went. */
 int mb_fft_cache_drop(mb_device *device, int keep);
-/* The limit on what the library holds for plans, from now on: UINT64_MAX is none. Idle plans go, the
-** least recently used first; plans in use stay, whatever they take. */
+/* The limit on what the library holds for plans, from now on: UINT64_MAX is none. Idle plans go,
+** the least recently used first; plans in use stay, whatever they take. */
 void mb_fft_cache_set_limit(mb_device *device, uint64_t bytes);
 /* Copies of the plans, the latest used first, if there is room for all; how many there are. */
 int mb_fft_cache_plans(mb_device *device, mb_fft_plan *out, int room, uint64_t *limit);

@@ -71,8 +71,8 @@ static uint64_t align_up(uint64_t bytes, uint64_t unit)
     return mb_bytes_add(bytes, unit - 1) / unit * unit;
 }
 
-/* The area of `count` convolutions for transforms of n points; 0 when they fit into shared memory.
-** */
+/* The area of `count` convolutions for transforms of n points; 0 when they fit into shared
+** memory. */
 static uint64_t convolution_bytes(int64_t n, uint64_t count, uint64_t spare)
 {
     if (n <= SHARED_POINTS)

@@ -55,8 +55,8 @@ static int smooth_candidates(int64_t n, mb_fft_candidate *list)
     return count;
 }
 
-/* Does a real transform of rows of n samples, or of n rows, need a work area, in either direction?
-** */
+/* Does a real transform of rows of n samples, or of n rows, need a work area, in either
+** direction? */
 static int work_of(const mb_fft_record *record, int64_t n, mb_fft_axis axis)
 {
     static const mb_fft_kind kinds[] = {MB_FFT_R2C, MB_FFT_C2R};

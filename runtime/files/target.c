@@ -344,8 +344,8 @@ static mb_status check_part(const mb_target *target, int64_t bytes)
 }
 
 /* Exchanges the part with the file that it replaces, whose name is then "<part>.swap". The part has
-** that name before, too: a dead process's "<part>" was never published, its "<part>.swap" may be.
-** */
+** that name before, too: a dead process's "<part>" was never published, its "<part>.swap" may
+** be. */
 static bool swap(mb_target *target)
 {
     char name[PATH_MAX];

@@ -50,8 +50,7 @@ mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options
                             mb_carrier **out);
 /* Stops: what is not under way is dropped, what is under way is waited for. NULL is fine. */
 void mb_carrier_destroy(mb_carrier *carrier, const char *owner);
-/* For a carrier whose dry device is gone before it: destroy leaves the device's account alone.
-** */
+/* For a carrier whose dry device is gone before it: destroy leaves the device's account alone. */
 void mb_carrier_forget_device(mb_carrier *carrier);
 
 /* Queues the transfer of a slab (ranges as for mb_h5_dataset_read). The dataset must stay until its

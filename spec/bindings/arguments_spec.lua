@@ -46,7 +46,8 @@ describe("arguments of functions in Lua", function()
     end
 
     it("are checked by tomo.reconstruct and choose_method alone", function()
-        refuses("method is the string 'x'; it must be auto, fbp or fourier", mb.tomo.reconstruct, sino, angles, { method = "x" })
+        refuses("method is the string 'x'; it must be auto, fbp or fourier", mb.tomo.reconstruct,
+            sino, angles, { method = "x" })
         refuses("out is 5; give an array", mb.tomo.reconstruct, sino, angles, { out = 5 })
         refuses("shape is missing", mb.tomo.choose_method)
         refuses("extent 3 of shape is %-16", mb.tomo.choose_method, { 3, 12, -16 }, angles)

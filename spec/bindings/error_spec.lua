@@ -151,7 +151,8 @@ describe("calling an operator", function()
         local a <close> = mb.zeros { 2 }
         assert.matches("convert: argument 2, 'dtype', is missing",
             (helper.failure(mb.convert, a)))
-        assert.matches("2 arguments and one table of options are needed, got 4", (helper.failure(mb.convert, a, "f32", {}, 1)))
+        assert.matches("2 arguments and one table of options are needed, got 4",
+            (helper.failure(mb.convert, a, "f32", {}, 1)))
         assert.matches("must be a table of options", (helper.failure(mb.convert, a, "f32", 1)))
         assert.matches("is argument 2",
             (helper.failure(mb.convert, a, "f32", { dtype = "f32" })))

@@ -468,7 +468,8 @@ end)
 describe("every script", function()
     local root = mb.system.real_path "."
     local names = { "scripts/build", "scripts/bundle", "scripts/demo", "scripts/find_nvcc",
-        "scripts/fuzz", "scripts/install", "scripts/install_module", "scripts/setup", "scripts/test", "spec/run", ".ci/run" }
+        "scripts/fuzz", "scripts/install", "scripts/install_module", "scripts/setup",
+        "scripts/test", "spec/run", ".ci/run" }
 
     local function each(f)
         if not mb.system.stat("scripts/build") then

@@ -253,7 +253,8 @@ describe("help", function()
     end)
 
     it("names functions as they are called, and says what each of a module does", function()
-        assert.matches("^mb.tomo.reconstruct%(sino, angles %[, options%]%)\n", help.text("tomo.reconstruct"))
+        assert.matches("^mb.tomo.reconstruct%(sino, angles %[, options%]%)\n",
+            help.text("tomo.reconstruct"))
         assert.matches("tomo.fbp +Filtered back%-projection", help.text("tomo"))
         for name, member in pairs(mb.tomo) do
             assert.truthy(type(member) ~= "function"
@@ -265,8 +266,10 @@ describe("help", function()
         for _, name in ipairs { "tomo.reconstruct", "tomo.fbp", "fourier_reconstruct",
             "backproject" } do
             local text = help.text(name)
-            for _, words in ipairs { { "angle, column", "angles, columns" }, { "radians", "%(rad%)" }, { "%(row, y, x%)" },
-                { "per pixel" }, { "%f[%d][12][90]%d%d%f[%D]" }, { "Errors: " } } do -- the year of a paper is a source
+            for _, words in ipairs { { "angle, column", "angles, columns" },
+                { "radians", "%(rad%)" }, { "%(row, y, x%)" },
+                -- the year of a paper is a source
+                { "per pixel" }, { "%f[%d][12][90]%d%d%f[%D]" }, { "Errors: " } } do
                 local found = false
                 for _, pattern in ipairs(words) do
                     found = found or text:find(pattern) ~= nil

@@ -273,7 +273,8 @@ describe("recorded work areas", function()
 
     it("checks its arguments", function()
         assert.matches("kind is \"r2r\"", (helper.failure(mb.fft.work, "r2r", {8})))
-        assert.matches("dims must be 1 to 3 extents", (helper.failure(mb.fft.work, "c2c", {2, 2, 2, 2})))
+        assert.matches("dims must be 1 to 3 extents",
+            (helper.failure(mb.fft.work, "c2c", {2, 2, 2, 2})))
         assert.matches("dims must be 1 to 3 extents above 0",
             (helper.failure(mb.fft.work, "c2c", {0})))
         assert.matches("batch is 0", (helper.failure(mb.fft.work, "c2c", {8}, {batch = 0})))

@@ -21,7 +21,8 @@ end
 local function compiled(compiler, source, arguments)
     local binary = os.tmpname()
     local folder = mb.system.real_path(library)
-    local output, status = helper.run_program(("-Wall -Wextra -pedantic -Werror -Iruntime %s -x none "
+    local output, status =
+        helper.run_program(("-Wall -Wextra -pedantic -Werror -Iruntime %s -x none "
         .. "-o %s -L%s -lmoonbeam -lm -Wl,-rpath,%s"):format(source, binary, folder, folder), "",
         compiler)
     assert.equal(0, status, output)
@@ -57,7 +58,8 @@ describe("the C API", function()
 
     it("says which device there is not", function()
         needs "gcc"
-        local output, status = compiled("gcc -std=c11", "scripts/examples/reconstruct.c", "x cuda:31")
+        local output, status = compiled("gcc -std=c11", "scripts/examples/reconstruct.c",
+            "x cuda:31")
         assert.equal(1, status)
         assert.matches("^device error: no device cuda:31", output)
     end)

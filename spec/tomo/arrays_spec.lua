@@ -192,7 +192,8 @@ helper.each_device(function(device, test)
             assert.matches("39 angles were given for 40 projections",
                 failing(raw, mb.tomo.angles(39), {center = 20}))
             local small <close> = flats:view(mb.all, {1, 5}, mb.all)
-            assert.matches("flats have shape 3 x 5 x 48.*22 x 48", failing(raw, theta, {flats = small}))
+            assert.matches("flats have shape 3 x 5 x 48.*22 x 48",
+                failing(raw, theta, {flats = small}))
             assert.matches("projections must be an array", failing({}, theta))
             assert.matches("unknown option 'flots'; did you mean 'flats'",
                 failing(raw, theta, {flots = flats}))
@@ -233,7 +234,8 @@ describe("reconstruction in memory", function()
         local counts <close> = mb.full({6, 2, 8}, 1000, {dtype = "u16"})
         local text = helper.failure(mb.recon.reconstruct, counts, theta,
             {center = 3.5, quiet = true})
-        assert.matches("there are no flats, and counts %(u16%) cannot be normalized without them", text)
+        assert.matches("there are no flats, and counts %(u16%) cannot be normalized without them",
+            text)
         assert.matches("no flats", (helper.failure(mb.recon.find_center,
             mb.scan.of_arrays(counts, theta))))
         local large <close> = counts:cast("f32")

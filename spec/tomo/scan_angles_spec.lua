@@ -8,7 +8,8 @@ local function look(values, unit, given)
     for i, value in ipairs(values) do
         radians[i] = unit == "rad" and value or math.rad(value)
     end
-    return examine(radians, {op = "scan.open", code = "io", unit = unit or "deg", given = given, where = ""})
+    return examine(radians, {op = "scan.open", code = "io", unit = unit or "deg", given = given,
+        where = ""})
 end
 
 local function refused(values, unit, given)

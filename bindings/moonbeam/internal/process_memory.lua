@@ -52,8 +52,9 @@ end
 
 --- A line of text for people: the bound, and what to do with it.
 function process_memory.text(bytes)
-    return ("process    at most %s in all; what to give a batch system, as in Slurm's --mem=%dM"):format(
-        mb.device.format_bytes(bytes), math.ceil(bytes / (1 << 20)))
+    local form = "process    at most %s in all; what to give a batch system, "
+        .. "as in Slurm's --mem=%dM"
+    return form:format(mb.device.format_bytes(bytes), math.ceil(bytes / (1 << 20)))
 end
 
 return process_memory

@@ -374,8 +374,8 @@ local function prompt_text(env, name, default)
     return tostring(prompt)
 end
 
--- "1.2 GiB/8 GiB> ": live bytes and budget of the default device, once it is in use; before them the
--- open tags, innermost last: "[filter, inner] 1.2 GiB/8 GiB> ".
+-- "1.2 GiB/8 GiB> ": live bytes and budget of the default device, once it is in use; before them
+-- the open tags, innermost last: "[filter, inner] 1.2 GiB/8 GiB> ".
 local function memory_prompt()
     local tags = table.concat(core.tag.open(), ", ")
     tags = tags ~= "" and ("[%s] "):format(tags) or ""

@@ -174,7 +174,8 @@ function script.ledger(name, statements)
     elseif measured then
         local text, differing = ledger.comparison(predicted, measured)
         if #finds > 0 then
-            io.stdout:write(("planned with what the run has found; before it, at most %d bytes\n"):format(bound))
+            local form = "planned with what the run has found; before it, at most %d bytes\n"
+            io.stdout:write(form:format(bound))
         end
         io.stdout:write(text, "\n")
         status = (differing > 0 or measured.peak > bound) and 1 or 0

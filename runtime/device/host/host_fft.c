@@ -15,8 +15,8 @@
 
 #define PIECE_POINTS (INT64_C(1) << 23) /* of a piece, where its transforms are no larger */
 
-/* A batch in pieces of parts[0].batch transforms; what is left is parts[1], whose batch may be 0.
-** */
+/* A batch in pieces of parts[0].batch transforms; what is left is parts[1], whose batch may be
+** 0. */
 typedef struct host_part {
     mb_fft_desc desc;
     fftwf_plan aligned, unaligned;

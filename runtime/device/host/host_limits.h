@@ -19,8 +19,7 @@ typedef struct mb_host_limits {
 } mb_host_limits;
 
 /* Reads the control groups of the process. `root` is put before every path ("" for the system's
-** own files), so that a made-up tree can be read: ROOT/proc/self/cgroup, ROOT/sys/fs/cgroup/...
-** */
+** own files), so that a made-up tree can be read: ROOT/proc/self/cgroup, ROOT/sys/fs/cgroup/... */
 void mb_host_limits_of_groups(const char *root, mb_host_limits *limits);
 /* The same, and the resource limits of this process, of which a part is kept for the heap,
 ** libraries, and the stacks of `threads` threads. `reserved` bytes of addresses are the pool's

@@ -1,6 +1,6 @@
 /*
-** Opening and closing HDF5 files. A closed file keeps its mb_h5 until mb_h5_destroy, so that handles
-** of datasets stay safe. Created files are in h5result.c.
+** Opening and closing HDF5 files. A closed file keeps its mb_h5 until mb_h5_destroy, so that
+** handles of datasets stay safe. Created files are in h5result.c.
 */
 #define _GNU_SOURCE
 #include "files/h5/h5file.h"

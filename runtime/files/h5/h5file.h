@@ -6,8 +6,8 @@
 
 #include "files/h5/library/h5types.h"
 
-/* Opens an ordinary file. One that is not known yet is probed before (h5probe.h). `how` may be NULL:
-** for reading. */
+/* Opens an ordinary file. One that is not known yet is probed before (h5probe.h). `how` may be
+** NULL: for reading. */
 mb_status mb_h5_open(const char *path, const mb_h5_access *how, mb_h5 **out);
 /* The same without the probe. */
 mb_status mb_h5_open_unprobed(const char *path, const mb_h5_access *how, mb_h5 **out);

@@ -205,8 +205,8 @@ static int64_t output_offset(const mb_array *a, int axis, int64_t index)
     return offset;
 }
 
-/* Elements first ... first + count - 1 of the reduced ones, from element offset `base`, run by run.
-** */
+/* Elements first ... first + count - 1 of the reduced ones, from element offset `base`, run by
+** run. */
 static mb_reduce_cell reduce_block(const reduction *r, int64_t base, int64_t first, int64_t count)
 {
     mb_reduce_cell cell = neutral(r->fn);

@@ -62,8 +62,8 @@ static inline float minus_log(float x)
     return -(f + y + e * 0.693359375f);
 }
 
-/* NaN stays NaN: by a mask on the bits, as a comparison would keep the loop from being vectorized.
-** */
+/* NaN stays NaN: by a mask on the bits, as a comparison would keep the loop from being
+** vectorized. */
 static inline float clipped(float x, float min, float max)
 {
     int32_t bits, result, keep;

@@ -83,8 +83,8 @@ extern const char *const mb_separable_modes[];
                 "reflect mirror, and edge nearest)"),                                              \
         MB_FLOAT(value, MB_ANY, 0, NULL, "constant of mode constant")
 
-/* numbers has one number, or one for each filtered axis; axes are whole, in range, and different.
-** */
+/* numbers has one number, or one for each filtered axis; axes are whole, in range, and
+** different. */
 mb_status mb_separable_check(const char *name, const mb_vector *numbers, const mb_vector *axes,
                              int rank);
 /* The scratch of a filter from one array to another: see above. */
@@ -188,8 +188,8 @@ static inline void mb_separable_end(mb_separable *s, const mb_shape *shape)
         mb_separable_add(s, shape, shape->rank - 1, 0, 0, 0);
 }
 
-/* A mean over `size` elements, as scipy.ndimage.uniform_filter places it: size / 2 of them before.
-** */
+/* A mean over `size` elements, as scipy.ndimage.uniform_filter places it: size / 2 of them
+** before. */
 static inline void mb_separable_add_box(mb_separable *s, const mb_shape *shape, int axis,
                                         int64_t size)
 {
@@ -227,8 +227,8 @@ static inline float mb_separable_weight(const mb_separable_pass *p, double sum, 
     return (float)(exp(-0.5 * (double)k * (double)k / (p->sigma * p->sigma)) / sum);
 }
 
-/* How far a chunk must reach along an axis of n: everywhere where values come from the other end.
-** */
+/* How far a chunk must reach along an axis of n: everywhere where values come from the other
+** end. */
 static inline int64_t mb_separable_halo(int mode, int64_t n, int64_t reach)
 {
     return mode == MB_PAD_WRAP && reach > 0 ? n : reach;

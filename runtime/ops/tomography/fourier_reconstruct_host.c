@@ -62,8 +62,8 @@ static void put_part(const job *j, const float *from, float *row, int part)
     }
 }
 
-/* The response belongs to a real kernel: the upper half of the complex spectrum gets its conjugate.
-** */
+/* The response belongs to a real kernel: the upper half of the complex spectrum gets its
+** conjugate. */
 MB_MULTIVERSION
 static void multiply(float *row, const float *response, int64_t padded)
 {
@@ -208,8 +208,8 @@ static int part_high(const job *j)
 }
 
 /* A sample at (px, py), counted from the first cell of a part of `high` lines, of `pairs` pairs
-** whose values are `value_step` floats apart. `degree` is g's, `poly` its polynomial in every lane.
-** */
+** whose values are `value_step` floats apart. `degree` is g's, `poly` its polynomial in every
+** lane. */
 __attribute__((always_inline)) static inline void
 add_sample(const mb_gridding *g, int degree, const eight_floats *poly, int high, double px,
            double py, const float *value, int64_t value_step, int pairs, double *part)

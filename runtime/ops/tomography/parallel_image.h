@@ -12,8 +12,8 @@
 /* One number for every angle of the sinogram, or none: angles, shifts, weights. */
 mb_status mb_parallel_check_count(const char *name, const mb_vector *vector, int64_t angles);
 
-/* The vectors by themselves: how many numbers, all whole. Comes before a geometry is made of them.
-** */
+/* The vectors by themselves: how many numbers, all whole. Comes before a geometry is made of
+** them. */
 mb_status mb_parallel_check_image(const mb_vector *size, const mb_vector *roi);
 
 /* What the options, checked, come to for a sinogram (rows, angles, cols), or (angles, cols), which

@@ -53,8 +53,8 @@ mb_status mb_h5_dataset_open(mb_h5 *file, const char *path, mb_h5_dataset **out)
     if (info.kind != MB_H5_DATASET)
         return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' in '%s' is a group, not a dataset", path,
                        file->path);
-    /* The cache holds one chunk: enough for successive reads inside it, and no surprise in memory.
-    ** */
+    /* The cache holds one chunk: enough for successive reads inside it, and no surprise in
+    ** memory. */
     const hid_t access = mb_h5_link_access(file, H5P_DATASET_ACCESS);
     if (info.chunked && info.numeric) {
         uint64_t chunk = mb_dtype_bytes(info.dtype);

@@ -41,8 +41,8 @@ struct h5_raw {
     uint64_t *address;  /* of each chunk */
 };
 
-/* A descriptor of a created file shares the file's lock: it must not stay longer than it is used.
-** */
+/* A descriptor of a created file shares the file's lock: it must not stay longer than it is
+** used. */
 static void close_raw(h5_raw *raw)
 {
     if (raw->fd >= 0)

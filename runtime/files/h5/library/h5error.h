@@ -13,7 +13,8 @@ void mb_h5_quiet(void);
 char *mb_h5_said(char *buffer, size_t bytes);
 /* Records "cannot <doing> '<path>' of '<file>': HDF5 says <its words>; <remedy>". */
 mb_status mb_h5_failure(mb_h5 *file, const char *path, const char *doing);
-/* Records that the disk has refused a write of the file (file->disk.error), as mb_h5_failure does. */
+/* Records that the disk has refused a write of the file (file->disk.error), as mb_h5_failure
+** does. */
 mb_status mb_h5_refused(mb_h5 *file, const char *path, const char *doing);
 /* Latches the recorded failure of a created file; returns `status`. */
 mb_status mb_h5_latch(mb_h5 *file, mb_status status);

@@ -2,10 +2,10 @@
 ** Links of HDF5 files: which files external links, virtual datasets and external storage may lead
 ** to, and how libhdf5 is told.
 **
-** libhdf5 opens such files with the rights of the reader, wherever they are. A stranger's file could
-** have any file of the reader end up in a result, or have a pipe wait for ever. Only ordinary files
-** are opened, and only those in the folder of the file that refers to them, or below, unless the
-** reader allows more. "In the folder" is said of real paths: symbolic links do not lead out.
+** libhdf5 opens such files with the rights of the reader, wherever they are. A stranger's file
+** could have any file of the reader end up in a result, or have a pipe wait for ever. Only ordinary
+** files are opened, and only those in the folder of the file that refers to them, or below, unless
+** the reader allows more. "In the folder" is said of real paths: symbolic links do not lead out.
 **
 ** libhdf5 looks for a relative name in several places, and goes on to the next when it cannot
 ** open a file. mb_h5_resolve looks in the same order, and takes the first that is there: one that

@@ -155,8 +155,7 @@ static uint64_t elements_of(const part *p, int rank)
 }
 
 /* Does the source reach as far as the selection of it? A file does not store the extents that
-** belong to the selection of all; then the source must have as many elements as the part takes.
-** */
+** belong to the selection of all; then the source must have as many elements as the part takes. */
 static bool reaches(hid_t selection, const mb_h5_info *info, const part *p, int rank)
 {
     hsize_t first[MB_H5_MAX_RANK] = {0}, last[MB_H5_MAX_RANK] = {0};
