@@ -30,7 +30,8 @@ typedef enum mb_arg_kind {
     MB_ARG_FLOAT, /* double */
     MB_ARG_BOOL,  /* bool */
     MB_ARG_ENUM,  /* int: index into `choices` */
-    MB_ARG_VECTOR /* mb_vector: host numbers, from a Lua table or a 1-D array; also a single number */
+    /* mb_vector: host numbers, from a Lua table, a 1-D array or a single number */
+    MB_ARG_VECTOR
 } mb_arg_kind;
 
 typedef struct mb_vector {
