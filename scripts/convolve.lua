@@ -278,7 +278,7 @@ local function fits()
 end
 
 if options.naive then
-    -- As in the teaching notebook: the PSF padded to the image and shifted so that its centre is
+    -- As in the teaching notebook: the PSF padded to the image and shifted so that its center is
     -- element 1, both transformed, multiplied, transformed back. Circular, mode same. Every plan
     -- keeps a work area as large as a spectrum, as CuPy's do for these sizes: arrays stand in for
     -- them here, where transforms need none or take it back.

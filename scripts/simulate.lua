@@ -220,7 +220,7 @@ end
 file:group("/simulation")
 file:write("/simulation/phantom", "3-D Shepp-Logan, higher contrast")
 file:write("/simulation/ellipsoids", mb.array(ellipsoids, {dtype = "f64"}), {attributes = {
-    columns = "density per px, half axes a b c, centre x y z, phi", units = "px, rad"}})
+    columns = "density per px, half axes a b c, center x y z, phi", units = "px, rad"}})
 file:write("/simulation/center", center, {attributes = {units = "px"}})
 file:write("/simulation/axis_tilt", options.axis_tilt, {attributes = {units = "deg"}})
 if scan_gains ~= gains then

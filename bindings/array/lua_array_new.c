@@ -79,7 +79,7 @@ static mb_array *create(lua_State *L, int index, mb_dtype dtype, const mb_shape 
     return mbl_create_pinned_array(L, host, pinned_for, dtype, shape);
 }
 
-/* empty(shape [, opts]): not initialised. */
+/* empty(shape [, opts]): not initialized. */
 static int array_empty(lua_State *L)
 {
     mb_shape shape = mbl_check_shape(L, 1, "shape");

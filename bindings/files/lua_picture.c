@@ -134,14 +134,14 @@ static void apply_window(const window *w, mb_dtype dtype, const unsigned char *f
     const double scale = w->high > w->low ? 1 / (w->high - w->low) : 0;
     for (uint64_t i = 0; i < count; i++) {
         const double value = mb_element_get(dtype, from + i * element, NULL);
-        double grey = isnan(value) ? 0 : (value - w->low) * scale;
-        grey = !(grey > 0) ? 0 : grey < 1 ? grey : 1; /* +inf * 0 is NaN: black */
+        double gray = isnan(value) ? 0 : (value - w->low) * scale;
+        gray = !(gray > 0) ? 0 : gray < 1 ? gray : 1; /* +inf * 0 is NaN: black */
         if (w->gamma != 1)
-            grey = pow(grey, 1 / w->gamma);
+            gray = pow(gray, 1 / w->gamma);
         if (w->bits == 16)
-            ((uint16_t *)to)[i] = (uint16_t)(grey * top + 0.5);
+            ((uint16_t *)to)[i] = (uint16_t)(gray * top + 0.5);
         else
-            ((uint8_t *)to)[i] = (uint8_t)(grey * top + 0.5);
+            ((uint8_t *)to)[i] = (uint8_t)(gray * top + 0.5);
     }
 }
 

@@ -94,7 +94,7 @@ int mbl_array_release(lua_State *L)
     mbl_array_box *box = mbl_check_array_box(L, 1);
     pthread_mutex_lock(&lock);
     mb_array *array = empty_box(box);
-    if (!box->saved) /* nothing comes back to it; later, its neighbours would have to be */
+    if (!box->saved) /* nothing comes back to it; later, its neighbors would have to be */
         unlist(box); /* fetched from memory again */
     pthread_mutex_unlock(&lock);
     if (array) {

@@ -70,7 +70,7 @@ convolution.layout = declared("convolution.layout", {
         if options.correlate then
             below, above = above, below
         end
-        -- A fraction rings on: one voxel keeps neighbours apart. Extents must not depend on a
+        -- A fraction rings on: one voxel keeps neighbors apart. Extents must not depend on a
         -- center found from values.
         local spill = (center.found or center[i] ~= c) and 1 or 0
         local beyond = (center.found and k - 1 or math.max(below, above)) + spill

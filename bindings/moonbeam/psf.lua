@@ -1,6 +1,6 @@
---- Point spread functions: centres, normalisation, cropping, models.
+--- Point spread functions: centers, normalization, cropping, models.
 --
--- A PSF is a small array of one to three axes, last axis x. Its centre is a 0-based pixel-centre
+-- A PSF is a small array of one to three axes, last axis x. Its center is a 0-based pixel-center
 -- coordinate per axis. Without one, functions take the middle, (n - 1) / 2 rounded down
 -- (scipy.signal's mode "same"); numpy's fftshift puts the origin of even extents one voxel further,
 -- at n / 2: say center = "fft" for those.
@@ -80,7 +80,7 @@ function ways.mass(a)
             moment = moment + (i - 1) * value
         end
         if sum == 0 then
-            fail("argument", "psf.center", "center", "the PSF sums to 0 and has no centre of mass")
+            fail("argument", "psf.center", "center", "the PSF sums to 0 and has no center of mass")
         end
         center[axis] = moment / sum
     end
@@ -88,10 +88,10 @@ function ways.mass(a)
     return center
 end
 
---- The centre of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum", "mass"
--- (with fractions), or a list of coordinates, which is checked and returned. A centre that was
--- found from values has found = true: grids are then chosen so that they suit any centre, so a dry
--- run, which has no values and gets some centre, tells the same bytes.
+--- The center of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum", "mass"
+-- (with fractions), or a list of coordinates, which is checked and returned. A center that was
+-- found from values has found = true: grids are then chosen so that they suit any center, so a dry
+-- run, which has no values and gets some center, tells the same bytes.
 function psf.center(a, how)
     how = how or "middle"
     if type(how) == "table" then
@@ -190,7 +190,7 @@ function psf.normalise(a)
     return mb.binary(result, "div", {scalar = psf.sum(result), out = result})
 end
 
---- The smallest box around the centre, symmetric about it, that holds `energy` (default 0.99) of
+--- The smallest box around the center, symmetric about it, that holds `energy` (default 0.99) of
 -- the sum along every axis. Returns a dense copy. Options: energy, center (default "maximum").
 function psf.crop(a, options)
     local energy, center = options.energy, psf.center(a, options.center)
@@ -216,7 +216,7 @@ function psf.crop(a, options)
     return view:copy()
 end
 
---- Shifts a PSF so that its centre (option `center`, default "mass") comes to the middle voxel, by
+--- Shifts a PSF so that its center (option `center`, default "mass") comes to the middle voxel, by
 -- phase: sub-pixel and circular, in single precision. Returns an f32 array of the same shape.
 function psf.recentre(a, options)
     local center, shape = psf.center(a, options.center), a.shape
@@ -278,7 +278,7 @@ local function nodes(count, limit, linear)
 end
 
 -- |integral over rho from 0 to `limit` of J0(k NA r rho) exp(i k path(rho, z)) rho drho|^2 at pixel
--- centres about the middle, sum 1, f32 (z, y, x). `even`: planes at z and -z are equal, and paths
+-- centers about the middle, sum 1, f32 (z, y, x). `even`: planes at z and -z are equal, and paths
 -- are polynomials of rho.
 local function scalar(what, size, options, limit, path, even)
     if type(size) ~= "table" or #size ~= 3 then
@@ -358,7 +358,7 @@ local function scalar(what, size, options, limit, path, even)
     return mb.binary(raw, "div", {scalar = total, out = raw})
 end
 
---- Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centres about the
+--- Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centers about the
 -- middle, sum 1, f32 (z, y, x): h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(-i k
 -- NA^2 z rho^2 / (2 n)) rho drho|^2, k = 2 pi / wavelength. size {nz, ny, nx}; options na,
 -- wavelength (in vacuum), index (n, default 1.515), pixel, step (lateral and axial distance of
@@ -376,7 +376,7 @@ function psf.born_wolf(size, options)
 end
 
 --- Widefield PSF through layers of different refractive index (S. F. Gibson, F. Lanni, J. Opt. Soc.
--- Am. A 9, 154, 1992), sampled at pixel centres about the middle, sum 1, f32 (z, y, x): h(r, z) =
+-- Am. A 9, 154, 1992), sampled at pixel centers about the middle, sum 1, f32 (z, y, x): h(r, z) =
 -- |integral over rho from 0 to 1 of J0(k NA r rho) exp(i k W(rho, z)) rho drho|^2, with the
 -- difference of optical paths W = d c(ns) + t c(n) - t0 c(n0) + tg c(ng) - tg0 c(ng0), c(n) =
 -- sqrt(n^2 - NA^2 rho^2): d depth of the emitter under the coverslip, t = t0 + z - d n / ns the

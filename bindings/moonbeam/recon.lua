@@ -171,7 +171,7 @@ end
 --- Range {low, high} for storing a scan's slices as `options.dtype`: "u16", the range of three
 -- slices, at a quarter, half and three quarters of the height (the middle alone may be empty), and
 -- a quarter more on both sides; "f16", {0, the power of two that brings them to half floats}, 1
--- where they fit as they are. The options as of recon.run, with the centre.
+-- where they fit as they are. The options as of recon.run, with the center.
 function recon.find_range(scan, options)
     return scan_work.find_range(scan, options_of(options, "recon.find_range", OPTIONS))
 end

@@ -7,7 +7,7 @@
 -- the image can tell. Resident are image, estimate and ratio: 12 bytes per voxel (10 for u16), and
 -- the tiles; or they are on the host, or in files. Momentum takes 4 more, the estimate before.
 --
--- Blended: every tile with a margin is deconvolved by itself and laid over its neighbours with
+-- Blended: every tile with a margin is deconvolved by itself and laid over its neighbors with
 -- cosine ramps. That is quicker out of core (a tile is read once, whatever the iterations) and
 -- takes every option of richardson_lucy, but what iterations carry further than the margin is lost.
 -- How well the seams are hidden is measured.
@@ -473,7 +473,7 @@ local function blend_tile(source, psf, sink, tile, settings, device, host)
     end
 end
 
--- Sums of |differences| between neighbours along an axis of a block, in its first plane pair and in
+-- Sums of |differences| between neighbors along an axis of a block, in its first plane pair and in
 -- all others, with counts.
 local function differences(block, axis, face)
     local shape, low, high = block.shape, {}, {}
@@ -505,8 +505,8 @@ local function differences(block, axis, face)
     return at_face, face_count, total - at_face, count - face_count
 end
 
---- The seam metric of a volume cut by `axes` (tile_search.cut): mean |difference| of neighbours
--- across tile faces over that of neighbours within tiles. 1 where nothing shows; nil where there
+--- The seam metric of a volume cut by `axes` (tile_search.cut): mean |difference| of neighbors
+-- across tile faces over that of neighbors within tiles. 1 where nothing shows; nil where there
 -- are no faces or no differences.
 function tiled.seam(volume, axes, device, host, kinds)
     local face_sum, face_count, sum, count = 0, 0, 0, 0

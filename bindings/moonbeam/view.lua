@@ -34,7 +34,7 @@ function view.window(array, percentiles)
     return values[1], values[2]
 end
 
---- Writes a slice (row, column) as a grey PNG, or (row, column, 3) of u8 as a coloured one.
+--- Writes a slice (row, column) as a gray PNG, or (row, column, 3) of u8 as a colored one.
 -- Black is `range[1]`, white is `range[2]`; without a range they are the values at the
 -- `percentiles` (default {0.5, 99.5}). bits: 8 or 16 (default 8). gamma: above 1 is brighter.
 -- legend: a line that is kept inside the file, beside the window. overwrite: an existing file may

@@ -1,5 +1,5 @@
 /*
-** Separable filters on CUDA: one pass along an axis, from one array to another. Neighbouring
+** Separable filters on CUDA: one pass along an axis, from one array to another. Neighboring
 ** threads take neighboring elements, whatever the axis. Weighted sums: a thread makes eight
 ** elements along the axis, so that each value it loads counts for all of them; along the last axis
 ** it loads from a copy of the row's part in shared memory. Means: running sums, over a segment of a

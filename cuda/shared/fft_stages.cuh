@@ -56,7 +56,7 @@ __device__ static __forceinline__ int64_t mb_fft_step(int64_t step)
     return step;
 }
 
-/* Columns: W neighbouring ones at a time, points `stride` apart; `base` is the first column's first
+/* Columns: W neighboring ones at a time, points `stride` apart; `base` is the first column's first
 ** point. */
 template <class C, int W>
 struct mb_fft_columns {
@@ -151,7 +151,7 @@ struct mb_fft_columns {
             float2 w[K];
 #pragma unroll
             for (int k = 0; k < K; k++, factor += step)
-                w[k] = mb_fft_load(factor); /* lines are shared with the neighbours' tiles */
+                w[k] = mb_fft_load(factor); /* lines are shared with the neighbors' tiles */
 #pragma unroll
             for (int k = 0; k < K; k++) {
                 v[j + k] = mb_fft_mul(v[j + k], make_float2(w[k].x * scale, w[k].y * turn));
@@ -301,7 +301,7 @@ struct mb_fft_rows {
             v[j] = mb_fft_swap(v[j]);
     }
     /* Rows first ... first + H - 1 of a plane: from rows of N + 1 complex numbers to rows of N, or
-    ** back. In place rows move down (or up) over their neighbours: `order` is called by all threads
+    ** back. In place rows move down (or up) over their neighbors: `order` is called by all threads
     ** once the tile has been read, and returns when those are read, too. Rows of N + 1 begin
     ** anywhere in a line: their loads take the first-level cache, which holds a line until its
     ** other part is asked for (nobody writes it before), and their stores are those of the whole

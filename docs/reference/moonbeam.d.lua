@@ -1434,12 +1434,12 @@ function mb.psf.bessel_j0(x) end
 ---@field index? number refractive index of the immersion
 ---@field device? moonbeam.device|string where the PSF is made
 
----Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centres about the middle, sum 1, f32 (z, y, x): h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(-i k NA^2 z rho^2 / (2 n)) rho drho|^2, k = 2 pi / wavelength.
+---Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centers about the middle, sum 1, f32 (z, y, x): h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(-i k NA^2 z rho^2 / (2 n)) rho drho|^2, k = 2 pi / wavelength.
 ---@param size any 
 ---@param options? moonbeam.options.psf_born_wolf
 function mb.psf.born_wolf(size, options) end
 
----The centre of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum", "mass" (with fractions), or a list of coordinates, which is checked and returned.
+---The center of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum", "mass" (with fractions), or a list of coordinates, which is checked and returned.
 ---@param a moonbeam.array 
 function mb.psf.center(a) end
 
@@ -1447,7 +1447,7 @@ function mb.psf.center(a) end
 ---@field energy? number part of the sum to keep along every axis
 ---@field center? any middle, fft, maximum, mass or coordinates (psf.center)
 
----The smallest box around the centre, symmetric about it, that holds `energy` (default 0.99) of the sum along every axis.
+---The smallest box around the center, symmetric about it, that holds `energy` (default 0.99) of the sum along every axis.
 ---@param a moonbeam.array 
 ---@param options? moonbeam.options.psf_crop
 function mb.psf.crop(a, options) end
@@ -1492,7 +1492,7 @@ function mb.psf.normalise(a) end
 ---@class moonbeam.options.psf_recentre
 ---@field center? any middle, fft, maximum, mass or coordinates (psf.center)
 
----Shifts a PSF so that its centre (option `center`, default "mass") comes to the middle voxel, by phase: sub-pixel and circular, in single precision.
+---Shifts a PSF so that its center (option `center`, default "mass") comes to the middle voxel, by phase: sub-pixel and circular, in single precision.
 ---@param a moonbeam.array 
 ---@param options? moonbeam.options.psf_recentre
 function mb.psf.recentre(a, options) end
@@ -1855,7 +1855,7 @@ function mb.tiled_deconv.richardson_lucy(image, psf, options) end
 ---@param options? table 
 function mb.tiled_deconv.richardson_lucy_volume(source, psf, sink, options) end
 
----The seam metric of a volume cut by `axes` (tile_search.cut): mean |difference| of neighbours across tile faces over that of neighbours within tiles.
+---The seam metric of a volume cut by `axes` (tile_search.cut): mean |difference| of neighbors across tile faces over that of neighbors within tiles.
 ---@param volume table 
 ---@param axes table 
 ---@param device moonbeam.device|string 
@@ -2078,7 +2078,7 @@ function mb.view.projections(path, volume, options) end
 ---@field legend? string a line that is kept inside the file, beside the window
 ---@field overwrite? boolean replace an existing file
 
----Writes a slice (row, column) as a grey PNG, or (row, column, 3) of u8 as a coloured one.
+---Writes a slice (row, column) as a gray PNG, or (row, column, 3) of u8 as a colored one.
 ---@param path any 
 ---@param array moonbeam.array 
 ---@param options? moonbeam.options.view_save

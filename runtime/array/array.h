@@ -23,7 +23,7 @@ typedef struct mb_array {
     void *data;                   /* storage data + offset; a device address */
 } mb_array;
 
-/* A new contiguous array, not initialised. `owner` as for mb_pool_alloc. */
+/* A new contiguous array, not initialized. `owner` as for mb_pool_alloc. */
 mb_status mb_array_create(mb_device *device, mb_dtype dtype, const mb_shape *shape,
                           const char *owner, mb_array **out);
 /* The same in host memory that is pinned for a device (mb_storage_create_pinned); `device` is the

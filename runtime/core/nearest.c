@@ -3,7 +3,7 @@
 
 #define NAME_MAX_LENGTH 63
 
-/* Edit distance with transpositions of neighbours; names longer than NAME_MAX_LENGTH are far from
+/* Edit distance with transpositions of neighbors; names longer than NAME_MAX_LENGTH are far from
 ** everything. */
 static int edit_distance(const char *a, const char *b)
 {

@@ -10,8 +10,8 @@
 
 typedef struct mb_picture {
     int64_t width, height;
-    int channels;     /* 1 grey, 3 RGB */
-    int bits;         /* 8, or 16 (grey only) in the machine's byte order */
+    int channels;     /* 1 gray, 3 RGB */
+    int bits;         /* 8, or 16 (gray only) in the machine's byte order */
     const void *rows; /* dense, top row first */
     const char *text; /* a line for the "Description" field, or NULL */
 } mb_picture;

@@ -476,7 +476,7 @@ static void merge_into(mb_pool *pool, uint32_t keep, uint32_t gone)
     node_drop(pool, gone);
 }
 
-/* Turns a live node into a hole, merged with its neighbours. */
+/* Turns a live node into a hole, merged with its neighbors. */
 static void release_node(mb_pool *pool, uint32_t index)
 {
     node *n = &pool->nodes[index];

@@ -250,7 +250,7 @@ static const char *check_locked(mb_pool *pool)
     for (uint32_t i = pool->first; i != NONE; before = i, i = pool->nodes[i].after) {
         const node *n = &pool->nodes[i];
         if (n->before != before)
-            return "neighbour links disagree";
+            return "neighbor links disagree";
         if (n->offset != offset)
             return "nodes overlap or leave a gap";
         offset += n->units;
@@ -264,7 +264,7 @@ static const char *check_locked(mb_pool *pool)
         if (n->state == NODE_HOLE) {
             holes++;
             if (last_state == NODE_HOLE || last_state == NODE_GAP)
-                return "neighbouring holes were not merged";
+                return "neighboring holes were not merged";
         } else if (n->state == NODE_LIVE) {
             live += node_bytes(n);
             blocks++;

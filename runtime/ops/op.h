@@ -91,7 +91,7 @@ struct mb_op_call {
 struct mb_op {
     const char *name;
     const char *summary;   /* one line */
-    const char *doc;       /* shapes, units, behaviour at edges; paragraphs separated by "\n" */
+    const char *doc;       /* shapes, units, behavior at edges; paragraphs separated by "\n" */
     const char *reference; /* paper or formula, or NULL */
     const char *category;  /* "array", "fft", "tomography", ... */
     const mb_op_arg *args; /* ends with a NULL name */

@@ -55,7 +55,7 @@ describe("arguments of functions in Lua", function()
         assert.equal("table", type(mb.tomo.choose_method({ 3, 12, 16 }, angles)))
     end)
 
-    it("are checked where the rotation centre is looked for", function()
+    it("are checked where the rotation center is looked for", function()
         local slice <close> = mb.random({ 12, 16 }, { seed = 2 })
         local column <close> = mb.ones { 4, 1 }
         local narrow <close> = mb.ones { 12, 15 }

@@ -147,9 +147,9 @@ describe("after an error, nothing is left by", function()
     end)
     test("recon.reconstruct", function()
         local references = {flats = flats, darks = darks, quiet = true}
-        local centred = {flats = flats, darks = darks, quiet = true, center = 23.5}
+        local centered = {flats = flats, darks = darks, quiet = true, center = 23.5}
         local packed = {flats = flats, darks = darks, quiet = true, center = 23.5, dtype = "u16"}
-        return {{raw, angles, references}, {raw, angles, centred}, {raw, angles, packed}}
+        return {{raw, angles, references}, {raw, angles, centered}, {raw, angles, packed}}
     end)
     for _, name in ipairs {"gaussian", "born_wolf"} do
         test("psf." .. name, function()

@@ -155,7 +155,7 @@ helper.each_device(function(device, test)
             check({ 3 }, { 9 }, { boundary = "reflect" }, device)
         end)
 
-        test("takes a centre anywhere in the PSF", function()
+        test("takes a center anywhere in the PSF", function()
             for c = 0, 4 do
                 for _, mode in ipairs { "same", "full", "valid" } do
                     check({ 9 }, { 5 }, { mode = mode, center = { c } }, device)
@@ -170,7 +170,7 @@ helper.each_device(function(device, test)
             voxel:fill(1)
             local h <close> = mb.random({ 3, 4, 5 }, { seed = 3, device = device })
             local result <close> = convolution(image, h)
-            -- Centre (1, 1, 2): the PSF's first element lands at (3, 2, 4), 0-based.
+            -- Center (1, 1, 2): the PSF's first element lands at (3, 2, 4), 0-based.
             local copy <close> = result:view({ 4, 6 }, { 3, 6 }, { 5, 9 })
             helper.assert_close(h, copy, 1e-6)
             assert.near(h:sum(), result:sum(), 1e-4)
@@ -249,7 +249,7 @@ helper.each_device(function(device, test)
             helper.assert_close({ { 1, 2, 3 }, { 4, 5, 6 } }, identity, 1e-6)
         end)
 
-        test("takes the steps of its dry run wherever the centre is found", function()
+        test("takes the steps of its dry run wherever the center is found", function()
             for _, center in ipairs { "middle", "fft", "maximum", "mass" } do
                 for _, boundary in ipairs { "zero", "circular", "reflect" } do
                     local function run()

@@ -3,7 +3,7 @@ local helper = require "spec.helper"
 local psf, metrics = mb.psf, mb.metrics
 
 describe("psf", function()
-    it("finds centres", function()
+    it("finds centers", function()
         local h <close> = mb.array { { 0, 1, 0, 0 }, { 0, 2, 5, 0 }, { 0, 0, 0, 0 },
             { 0, 0, 0, 0 } }
         assert.same({ 1, 1 }, psf.center(h))
@@ -16,7 +16,7 @@ describe("psf", function()
         assert.matches("middle, fft, maximum, mass", (helper.failure(psf.center, h, "peak")))
         assert.matches("0 %.%.%. 3", (helper.failure(psf.center, h, { 0, 4 })))
         local dark <close> = mb.zeros { 3 }
-        assert.matches("centre of mass", (helper.failure(psf.center, dark, "mass")))
+        assert.matches("center of mass", (helper.failure(psf.center, dark, "mass")))
     end)
 
     it("normalises, removes background, crops", function()
@@ -51,10 +51,10 @@ describe("psf", function()
         assert.near(found.level * counts.elements / counts:cast("f64"):sum(), found.share, 1e-6)
         local clean <close>, level = psf.subtract_background(counts)
         assert.equal(found.level, level)
-        local centre = clean:view({ 5, 13 }, { 11, 23 }, { 11, 23 })
+        local center = clean:view({ 5, 13 }, { 11, 23 }, { 11, 23 })
         local true_light = light:view({ 5, 13 }, { 11, 23 }, { 11, 23 })
-        assert.is_true(metrics.rmse(centre, true_light) < 5)
-        centre:release()
+        assert.is_true(metrics.rmse(center, true_light) < 5)
+        center:release()
         true_light:release()
         -- A level of 0 changes nothing, not even what is negative.
         local signed <close> = mb.array { { -1, 2 }, { 3, -4 } }
@@ -75,8 +75,8 @@ describe("psf", function()
     it("recentres by fractions of a pixel", function()
         local off <close> = mb.psf_gaussian({ 24, 25 }, 2, { center = { 12.4, 10.7 } })
         local expected <close> = mb.psf_gaussian({ 24, 25 }, 2)
-        local centred <close> = psf.recentre(off)
-        helper.assert_close(expected, centred, 2e-4)
+        local centered <close> = psf.recentre(off)
+        helper.assert_close(expected, centered, 2e-4)
     end)
 
     it("models Born and Wolf's: the Airy pattern in focus, its axial zero, symmetry", function()
@@ -203,7 +203,7 @@ describe("psf", function()
         refuses("did you mean 'depth'", { dept = 1 })
     end)
 
-    it("resamples to other voxels about a centre, without loss, in a dry run too", function()
+    it("resamples to other voxels about a center, without loss, in a dry run too", function()
         local fine <close> = mb.psf_gaussian({ 41, 61 }, { 4, 6 }, { center = { 18, 31 } })
         local coarse <close> = psf.resample(fine, { 0.1, 0.05 }, { 0.2, 0.15 })
         assert.same({ 21, 21 }, coarse.shape)

@@ -61,7 +61,7 @@ helper.each_device(function(device, test)
             end)
         end
 
-        -- Convolution and deconvolution centred even PSFs differently, by a voxel.
+        -- Convolution and deconvolution centered even PSFs differently, by a voxel.
         test("an even PSF blurs and sharpens about the same voxel", function()
             for _, center in ipairs { "middle", "fft", "maximum" } do
                 local psf <close> = mb.psf_gaussian({ 6, 8 }, 1.2,

@@ -62,7 +62,7 @@ print(*numpy.array(Image.open("%s")).ravel().tolist())']==]):format(python, path
         check_pixels "0 1 300 65535"
     end)
 
-    it("of three channels is coloured", function()
+    it("of three channels is colored", function()
         local a <close> = mb.array({ { { 1, 2, 3 }, { 4, 5, 6 } } }, { dtype = "u8" })
         mb.view.save(path, a)
         assert.equal(2, (select(4, header(path))))

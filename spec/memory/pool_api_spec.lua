@@ -516,7 +516,7 @@ end)
 describe("the smallest pool for a trace", function()
     it("is found by replaying it", function()
         local d <close> = dry(1 << 20)
-        -- Two neighbours go, the block between stays: a request as large as both does not fit into
+        -- Two neighbors go, the block between stays: a request as large as both does not fit into
         -- the holes.
         local a, b, c = mb.pool.alloc(4 * 512, d), mb.pool.alloc(512, d), mb.pool.alloc(4 * 512, d)
         a:release()

@@ -431,7 +431,7 @@ describe("deconvolve.lua", function()
         local result <close> = mb.images.read(folder .. "/nucleus.tif")
         assert.same({ 40, 201, 101 }, result.shape)
         assert.is_true(exists "nucleus.png")
-        -- Sharper: the relative energy of differences between neighbours in a plane of the middle
+        -- Sharper: the relative energy of differences between neighbors in a plane of the middle
         -- rises.
         local function detail(volume)
             local left <close> = volume:view({ 15, 25 }, { 40, 160 }, { 20, 79 })

@@ -681,7 +681,7 @@ describe("scripts", function()
             refuses(path("scan.h5") .. " --filter box", "ram%-lak", 2)
         end)
 
-        it("a centre outside the detector", function()
+        it("a center outside the detector", function()
             refuses(path("scan.h5") .. " --center 99 -o " .. path("out.h5"), "outside the detector",
                 2)
         end)

@@ -60,7 +60,7 @@ describe("tomo.fbp", function()
         end
     end)
 
-    it("follows an off-centre axis and per-angle shifts", function()
+    it("follows an off-center axis and per-angle shifts", function()
         local n, center = 96, 52.25
         local theta = mb.tomo.angles(150)
         local shifts = {}

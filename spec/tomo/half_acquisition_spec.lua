@@ -4,7 +4,7 @@ local mb = require "moonbeam"
 local fbp = require "moonbeam.tomo.fbp"
 local helper = require "spec.helper"
 
--- {density, radii, centre, angle}: within a radius of 40, most of it outside a detector of 60
+-- {density, radii, center, angle}: within a radius of 40, most of it outside a detector of 60
 -- columns around its middle.
 local PHANTOM = {1, 36, 30, 1e6, 2, -3, 0, 0.3, -0.5, 9, 12, 1e6, -22, 10, 0, 0, 0.7, 8, 6, 1e6, 24,
     8, 0, 1}
@@ -108,7 +108,7 @@ describe("half acquisition", function()
         assert.same(before, scan:to_table())
     end)
 
-    it("needs a centre away from the middle", function()
+    it("needs a center away from the middle", function()
         local scan <close> = mb.zeros {1, 8, 20}
         local angles = mb.tomo.angles(8, TURN)
         for _, case in ipairs {{nil, "needs center"}, {9.5, "middle of the detector"},

@@ -55,7 +55,7 @@ describe("slice_shifts", function()
     helper.each_device(function(device, test)
         local where = " on " .. device:match("^%a+")
 
-        test("of whole columns are other centres" .. where, function()
+        test("of whole columns are other centers" .. where, function()
             local shifts = {0, 3, -5, 2, 1}
             local sino <close> = leaning(shifts, device)
             for _, padding in ipairs {"zero", "edge"} do

@@ -39,7 +39,7 @@ function grid.declared(name, options, f)
 end
 
 --- The grid of an iteration, before any memory is taken: {grid, first, shape, kernel, center,
--- boundary}. `first` is where the image starts in the grid, 0-based. The centre is rounded to whole
+-- boundary}. `first` is where the image starts in the grid, 0-based. The center is rounded to whole
 -- voxels: a shift by phase would give the PSF negative values, with which these iterations diverge,
 -- and the table of the normaliser knows whole positions. `device`: where its transforms will run.
 function grid.layout(what, shape, kernel, center, options, device)

@@ -5,7 +5,7 @@
 -- edges: the estimate lives on a larger grid, only the image counts, and the normaliser H'(window)
 -- corrects for what was not seen (M. Bertero, P. Boccacci, 2005). "circular" wraps around on the
 -- image's own extents. "reflect", "mirror", "replicate" continue the image and then wrap. The
--- iterations round the PSF's centre to whole voxels; psf.resample(h, 1, 1, {center = "mass"})
+-- iterations round the PSF's center to whole voxels; psf.resample(h, 1, 1, {center = "mass"})
 -- brings it to one without making values negative. Wiener and Tikhonov take fractions as they are.
 --
 -- Memory of Richardson-Lucy per voxel of the grid: image 4 (u16: 2, u8: 1), estimate 4, transfer

@@ -64,7 +64,7 @@ function finite.fail(image, op, name)
             name)
     end
     fail("argument", op, nil, "%s of %s are not finite (NaN or infinite%s), and would make the "
-        .. "whole result so: replace them first, such as by their neighbours' median, or by 0: "
+        .. "whole result so: replace them first, such as by their neighbors' median, or by 0: "
         .. "mb.flat_field(image, {nonfinite = 0})",
         counted and ("%d of %d values"):format(count, image.elements) or "some values", name,
         counted and image.rank == 3 and image.shape[1] > 1

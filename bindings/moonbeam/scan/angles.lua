@@ -40,7 +40,7 @@ local function median(values)
     return list[(#list + 1) // 2]
 end
 
--- Steps between neighbours; `period`: and from the last to the first, a period further.
+-- Steps between neighbors; `period`: and from the last to the first, a period further.
 local function steps_of(values, period)
     local steps = {}
     for i = 2, #values do

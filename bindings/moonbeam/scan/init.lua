@@ -258,7 +258,7 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Frames: which are projections, flats and darks
 
--- Indices -> runs {first, last} of neighbours.
+-- Indices -> runs {first, last} of neighbors.
 local function runs_of(indices)
     local runs = {}
     for _, index in ipairs(indices) do

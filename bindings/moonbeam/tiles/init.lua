@@ -2,9 +2,9 @@
 -- rounding.
 --
 -- A tile of S elements along an axis needs S + k - 1 of the input (k: the PSF's extent). What lies
--- outside the input comes from the boundary, the rest from the neighbours. All tiles share one grid
+-- outside the input comes from the boundary, the rest from the neighbors. All tiles share one grid
 -- and one transfer function. Input and result are volumes (moonbeam.volumes): on the device, on the
--- host or in files; only a tile and its neighbourhood travel.
+-- host or in files; only a tile and its neighborhood travel.
 --
 -- How to cut: moonbeam.tile_search.
 
@@ -80,7 +80,7 @@ local function settings_of(shape, psf, options)
     for i, k in ipairs(psf.shape) do
         if center[i] ~= math.floor(center[i]) then
             fail("argument", "tiles.convolve", "center",
-                "tiles need a centre of whole numbers: a shift by phase reaches across all of them")
+                "tiles need a center of whole numbers: a shift by phase reaches across all of them")
         end
         local above = center[i]
         settings.below[i] = k - 1 - above

@@ -1,7 +1,7 @@
 --- Parallel-beam tomography: functions over operators, to be read, copied and changed.
 --
 -- Axis order: projections (angle, row, column), sinograms (row, angle, column), volumes (z, y, x).
--- Angles in radians. Rotation centers are 0-based pixel-centre coordinates: (columns - 1)/2 in the
+-- Angles in radians. Rotation centers are 0-based pixel-center coordinates: (columns - 1)/2 in the
 -- middle.
 
 local mb = require "moonbeam"

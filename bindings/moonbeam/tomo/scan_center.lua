@@ -231,7 +231,7 @@ function scan_center.find(scan, options)
         end
     else
         fail("argument", "recon.find_center", "center",
-            "no two projections are half a turn apart; give the centre")
+            "no two projections are half a turn apart; give the center")
     end
     local words = words_of(found, others, band)
     local turn = axis_pairs.is_turn(scan.angles) and not options.half_acquisition

@@ -2,7 +2,7 @@ local mb = require "moonbeam"
 local helper = require "spec.helper"
 
 describe("psf_gaussian", function()
-    it("has the widths and the centre that were asked for, and sums to 1", function()
+    it("has the widths and the center that were asked for, and sums to 1", function()
         local g <close> = mb.psf_gaussian({ 21, 31, 41 }, { 1.5, 2, 3 },
             { center = { 10, 14, 20.5 } })
         assert.near(1, g:sum(), 1e-6)
@@ -14,7 +14,7 @@ describe("psf_gaussian", function()
         assert.near(math.exp(-(0.25 - 3.5 ^ 2) / 18), peak / off, 1e-4)
     end)
 
-    it("is 1 at the peak without normalisation", function()
+    it("is 1 at the peak without normalization", function()
         local g <close> = mb.psf_gaussian({ 9 }, 2, { normalise = false })
         assert.near(1, (g:item(5)), 1e-7)
         assert.near(math.exp(-0.5), (g:item(7)), 1e-7)

@@ -68,7 +68,7 @@ describe("otf", function()
         assert.equal(0, known.scratch)
     end)
 
-    it("explains wrong sizes and centres", function()
+    it("explains wrong sizes and centers", function()
         local h <close> = mb.ones { 3, 3 }
         assert.matches("2 axes", (helper.failure(mb.otf, h, { 4 })))
         assert.matches("whole", (helper.failure(mb.otf, h, { 4, 4.5 })))
@@ -80,7 +80,7 @@ describe("otf", function()
         { 128, 1, 0 }, { 256, 5, -3 },
         { 512, 7, 3.25 }, { 1024, 9, 4 }, { 2048, 3, 1 }, { 64, 17, 8 }, { 48, 4, 1 } } do
         local n, k, center = table.unpack(case)
-        helper.gpu_it(("agrees with the host: %d planes of %d, centre %g"):format(k, n, center),
+        helper.gpu_it(("agrees with the host: %d planes of %d, center %g"):format(k, n, center),
             function()
             local h <close> = mb.random({ k, 5, 4 }, { seed = n })
             local there <close> = h:to("cuda:0")

@@ -18,7 +18,7 @@ describe("ellipsoid_projections", function()
         end
     end)
 
-    it("conserves mass at every angle for an off-centre, tilted ellipsoid", function()
+    it("conserves mass at every angle for an off-center, tilted ellipsoid", function()
         local a, b, c, density = 8, 5, 6, 1.5
         local p <close> = mb.ellipsoid_projections({density, a, b, c, 4, -3, 1, 0.7},
             {0, 0.3, 1.2, 2.9}, {1}, 64,

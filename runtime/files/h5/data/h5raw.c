@@ -3,8 +3,8 @@
 ** read and write beside each other, which libhdf5 does not let them.
 **
 ** A dataset is seen as (frame, row, byte), with a grid of chunks over frames and rows whose chunks
-** span whole rows; a contiguous dataset is one chunk. Inside a chunk the bytes of neighbouring
-** rows, and of neighbouring frames where the chunk has all rows of them, follow each other, so a
+** span whole rows; a contiguous dataset is one chunk. Inside a chunk the bytes of neighboring
+** rows, and of neighboring frames where the chunk has all rows of them, follow each other, so a
 ** transfer is a few long runs. Whether a dataset is of that kind is found out once, and kept with
 ** it; the descriptor is our own, so that it outlives the file's. Threads: the map does not change
 ** once it is made.
