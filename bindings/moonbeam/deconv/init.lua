@@ -23,6 +23,14 @@ local whole_call = require "moonbeam.internal.whole"
 
 local deconv = {}
 
+-- Whether iteration `k` is the last one: the caller says so, or the estimate changes too little.
+local function is_last(options, k, metric, dry)
+    if options.on_iteration and not dry and options.on_iteration(k, metric) == false then
+        return true
+    end
+    return metric and options.tolerance and metric.change < options.tolerance
+end
+
 local function check_extents(shape, psf, what, options)
     arguments.list(shape, what, "shape", "the extents of the image")
     if options.size ~= nil then
@@ -157,10 +165,7 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
                     change = squares > 0 and math.sqrt(sums:item(skip + 2) / squares) or 0}
                 report.metrics[k] = metric
             end
-            if options.on_iteration and not dry and options.on_iteration(k, metric) == false then
-                break
-            end
-            if metric and options.tolerance and metric.change < options.tolerance then
+            if is_last(options, k, metric, dry) then
                 break
             end
         end
@@ -276,10 +281,7 @@ function(image, psf, options)
                     change = sums:item(3) > 0 and math.sqrt(sums:item(2) / sums:item(3)) or 0}
                 report.metrics[k] = metric
             end
-            if options.on_iteration and not dry and options.on_iteration(k, metric) == false then
-                break
-            end
-            if metric and options.tolerance and metric.change < options.tolerance then
+            if is_last(options, k, metric, dry) then
                 break
             end
         end
