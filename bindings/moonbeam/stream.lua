@@ -9,11 +9,12 @@
 
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
+local on_error = require "moonbeam.internal.on_error"
 local options_of = require "moonbeam.internal.options"
 
 local stream = {}
 
-local NAMES = {"overlap", "threads", "pinned", "writes", "files", "slot", "source", "sink"}
+local NAMES = {"overlap", "threads", "pinned", "writes", "files", "slot", "source", "sink", "order"}
 
 --- A carrier by itself (bindings/files/lua_carrier.c).
 stream.carrier = core.carrier.open
@@ -59,13 +60,15 @@ local function rings(device, options)
             slot = options.slot, writing = true} or nil
 end
 
---- The pinned bytes that a run with these options takes: {threads, pinned, writes, files, source,
+--- The pinned bytes that a run on a device, or a list of them, takes with these options: {threads, pinned, writes, files, source,
 -- sink}.
-function stream.pinned_bytes(device, options)
+function stream.pinned_bytes(devices, options)
     options = options_of(options, "stream.pinned_bytes", NAMES)
     local total = 0
-    for _, ring in pairs {rings(device, options)} do
-        total = total + core.carrier.plan(ring)
+    for _, device in ipairs(type(devices) == "table" and devices or {devices}) do
+        for _, ring in pairs {rings(device, options)} do
+            total = total + core.carrier.plan(ring)
+        end
     end
     return total
 end
@@ -95,11 +98,149 @@ local function new_holder()
     return setmetatable({values = {}}, holder)
 end
 
---- stream.run(device, blocks, steps, options): for every block, in order,
---   frames = steps.read(block, carrier)      makes arrays and queues their reading; frames has a
---                                            method release
---   slices = steps.compute(frames, block)    queues the work and releases frames; slices is an
---                                            array or has a method release
+-- ---- lanes ----
+
+-- A lane is one device with its reader, its writer, and the blocks that are on their way there.
+local lane_methods = {}
+lane_methods.__index = lane_methods
+
+local function new_lane(device, options)
+    local reading, writing = rings(device, options)
+    reading.device = device
+    local before = device:pinned()
+    local lane = setmetatable({device = device, blocks = {}, marks = {}, at = 0,
+        ahead = new_holder(), behind = new_holder()}, lane_methods)
+    lane.reader = core.carrier.open(reading)
+    if writing then
+        writing.device = device
+        local ok, writer = pcall(core.carrier.open, writing)
+        if not ok then
+            lane.reader:close()
+            error(writer, 0)
+        end
+        lane.writer = writer
+    end
+    lane.pinned = device:pinned() - before
+    lane.timer = core.timer(device)
+    return lane
+end
+
+function lane_methods:__close()
+    self.ahead:__close()
+    self.behind:__close()
+    if self.writer then
+        self.writer:close()
+    end
+    self.reader:close()
+end
+
+-- Queues the reading of this lane's n-th block, if there is one.
+function lane_methods:read(steps, n)
+    if self.blocks[n] then
+        self.ahead.values[n] = steps.read(self.blocks[n], self.reader, self.device)
+    end
+end
+
+-- Takes the lane one block further.
+function lane_methods:step(steps, overlap)
+    local i = self.at + 1
+    local block, writer = self.blocks[i], self.writer
+    self.at = i
+    self.reader:wait()
+    local frames = self.ahead:take(i)
+    if overlap then
+        self:read(steps, i + 1)
+    end
+    if writer and self.marks[i - 2] then
+        writer:wait(self.marks[i - 2])
+    end
+    self.behind:drop(i - 2) -- it has left the device
+    self.timer:start()
+    local slices = steps.compute(frames, block, self.device)
+    self.timer:stop()
+    self.behind.values[i] = slices
+    if steps.prepare then
+        steps.prepare(block)
+    end
+    steps.write(slices, block, writer) -- queued behind the block before, which is on its way
+    self.marks[i] = writer and writer:mark()
+    if not overlap then
+        if writer then
+            writer:finish()
+        end
+        self.behind:drop(i)
+        self:read(steps, i + 1)
+    end
+    if steps.done then
+        steps.done(block)
+    end
+end
+
+-- Waits until everything has left the device. Returns seconds of computing.
+function lane_methods:finish()
+    local computed = self.timer:seconds()
+    if self.writer then
+        self.writer:finish()
+    end
+    self.behind:drop(#self.blocks - 1)
+    self.behind:drop(#self.blocks)
+    self.reader:finish()
+    return computed
+end
+
+local close_lanes = {__close = function(lanes)
+    for i = #lanes, 1, -1 do
+        lanes[i]:__close()
+    end
+end}
+
+-- The blocks of every lane: block i goes to lane i mod n, or where `order` says, a list of numbers
+-- of devices that starts again at its end.
+local function lanes_of(devices, blocks, options)
+    local lanes, turns = setmetatable({}, close_lanes), {}
+    local _ <close> = on_error(function() close_lanes.__close(lanes) end)
+    for i, device in ipairs(devices) do
+        lanes[i] = new_lane(device, options)
+    end
+    local order = options.order
+    for i, block in ipairs(blocks) do
+        local number = order and order[(i - 1) % #order + 1] or (i - 1) % #lanes + 1
+        local lane = lanes[number]
+        lane.blocks[#lane.blocks + 1] = block
+        turns[i] = lane
+    end
+    return lanes, turns
+end
+
+-- Sums over lanes of what their carriers count.
+local function times_of(lanes, computed, overlap, began)
+    local times = {compute = computed, overlap = overlap, read = 0, upload = 0, download = 0,
+        write = 0, wait_read = 0, wait_write = 0, read_bytes = 0, write_bytes = 0, raw_bytes = 0,
+        pinned = 0}
+    for _, lane in ipairs(lanes) do
+        local read, written = lane.reader:stats(), lane.writer and lane.writer:stats()
+            or {file_seconds = 0, lane_seconds = 0, wait_seconds = 0, bytes = 0, raw_bytes = 0}
+        times.read = times.read + read.file_seconds
+        times.upload = times.upload + read.lane_seconds
+        times.download = times.download + written.lane_seconds
+        times.write = times.write + written.file_seconds
+        times.wait_read = times.wait_read + read.wait_seconds
+        times.wait_write = times.wait_write + written.wait_seconds
+        times.read_bytes = times.read_bytes + read.bytes
+        times.write_bytes = times.write_bytes + written.bytes
+        times.raw_bytes = times.raw_bytes + read.raw_bytes + written.raw_bytes
+        times.pinned = times.pinned + lane.pinned
+    end
+    times.wall = core.system.clock() - began
+    return times
+end
+
+--- stream.run(device, blocks, steps, options): works on all blocks, on one device or a list of
+-- them. For every block, in order on its device,
+--   frames = steps.read(block, carrier, device)     makes arrays and queues their reading; frames
+--                                            has a method release
+--   slices = steps.compute(frames, block, device)   queues the work and releases frames; slices is
+--                                            an array or has a method release
 --   steps.prepare(block)                     (optional) what can be done for its writing while the
 --                                            block before it is written
 --   steps.write(slices, block, carrier)      queues the writing (carrier is nil where
@@ -108,82 +249,27 @@ end
 -- Options: overlap, threads (in each direction), pinned (bytes), writes (default true), files (are
 -- there several to write to?), slot (bytes that a piece should have room for), source (the arrays
 -- on the host that are read, where nothing else is), sink (the array on the host that is written
--- to): where they are pinned for the device there is no ring for them. Returns {wall, read, upload,
--- compute, download, write, read_bytes, write_bytes, raw_bytes, waits...}: seconds and bytes.
-function stream.run(device, blocks, steps, options)
+-- to): where they are pinned for the device there is no ring for them; order (of several devices:
+-- the number of the device that each block goes to, a list that starts again at its end; default:
+-- one after the other). Returns {wall, read, upload, compute, download, write, read_bytes,
+-- write_bytes, raw_bytes, waits...}: seconds and bytes, sums over devices.
+function stream.run(devices, blocks, steps, options)
     options = options_of(options, "stream.run", NAMES)
+    devices = type(devices) == "table" and devices or {devices}
     local overlap = options.overlap ~= false
     local began = core.system.clock()
-    local reading, writing = rings(device, options)
-    reading.device = device
-    local before = device:pinned()
-    local reader <close> = core.carrier.open(reading)
-    if writing then
-        writing.device = device
+    local lanes <close>, turns = lanes_of(devices, blocks, options)
+    for _, lane in ipairs(lanes) do
+        lane:read(steps, 1)
     end
-    local writer <close> = writing and core.carrier.open(writing)
-    local pinned = device:pinned() - before
-    local timer = core.timer(device)
-    local ahead <close> = new_holder()
-    local behind <close> = new_holder()
-    local marks = {}
-    ahead.values[1] = steps.read(blocks[1], reader)
-    for i, block in ipairs(blocks) do
-        reader:wait()
-        local frames = ahead:take(i)
-        if overlap and blocks[i + 1] then
-            ahead.values[i + 1] = steps.read(blocks[i + 1], reader)
-        end
-        if writer and marks[i - 2] then
-            writer:wait(marks[i - 2])
-        end
-        behind:drop(i - 2) -- they have left the device
-        timer:start()
-        local slices = steps.compute(frames, block)
-        timer:stop()
-        behind.values[i] = slices
-        if steps.prepare then
-            steps.prepare(block)
-        end
-        steps.write(slices, block, writer) -- queued behind the block before, which is on its way
-        marks[i] = writer and writer:mark()
-        if not overlap then
-            if writer then
-                writer:finish()
-            end
-            behind:drop(i)
-            if blocks[i + 1] then
-                ahead.values[i + 1] = steps.read(blocks[i + 1], reader)
-            end
-        end
-        if steps.done then
-            steps.done(block)
-        end
+    for _, lane in ipairs(turns) do
+        lane:step(steps, overlap)
     end
-    local computed = timer:seconds()
-    if writer then
-        writer:finish()
+    local computed = 0
+    for _, lane in ipairs(lanes) do
+        computed = computed + lane:finish()
     end
-    behind:drop(#blocks - 1)
-    behind:drop(#blocks)
-    reader:finish()
-    local read, written = reader:stats(), writer and writer:stats()
-        or {file_seconds = 0, lane_seconds = 0, wait_seconds = 0, bytes = 0, raw_bytes = 0}
-    return {
-        wall = core.system.clock() - began,
-        read = read.file_seconds,
-        upload = read.lane_seconds,
-        compute = computed,
-        download = written.lane_seconds,
-        write = written.file_seconds,
-        wait_read = read.wait_seconds,
-        wait_write = written.wait_seconds,
-        read_bytes = read.bytes,
-        write_bytes = written.bytes,
-        raw_bytes = read.raw_bytes + written.raw_bytes,
-        pinned = pinned,
-        overlap = overlap,
-    }
+    return times_of(lanes, computed, overlap, began)
 end
 
 -- Steps in the order of the data: name in the times, what it is called, the bytes that it moves.
