@@ -16,7 +16,7 @@
 #include "memory/pool_trace.h"
 #include <time.h>
 
-#define SCOPE "moonbeam.pool_scope"
+#define SCOPE "moonbeam.scope"
 
 /* stats([device]) */
 static int pool_stats(lua_State *L)

@@ -11,7 +11,6 @@
 #include "call/lua_error.h"
 #include "call/lua_table.h"
 #include "call/lua_type.h"
-#include "core/nearest.h"
 #include "device/lua_device.h"
 #include "lua_modules.h"
 #include "memory/lua_array_box.h"
@@ -228,20 +227,10 @@ static const struct {
 /* Raises for an unknown key, with the nearest property or method. Upvalue 1: methods. */
 static int unknown_key(lua_State *L, const char *key)
 {
-    const char *names[128];
-    int count = 0;
-    for (int i = 0; properties[i].name; i++)
-        names[count++] = properties[i].name;
-    lua_pushnil(L);
-    while (count < 127 && lua_next(L, lua_upvalueindex(1)) != 0) {
-        lua_pop(L, 1);
-        if (lua_type(L, -1) == LUA_TSTRING)
-            names[count++] = lua_tostring(L, -1);
-    }
-    names[count] = NULL;
-    const char *nearest = mb_nearest(key, names);
-    return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "an array has no '%s'%s%s%s", key,
-                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    const char *names[sizeof properties / sizeof properties[0]];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        names[i] = properties[i].name;
+    return mbl_unknown_key(L, "an array", key, lua_upvalueindex(1), names);
 }
 
 static int array_index(lua_State *L)

@@ -1,13 +1,51 @@
 #include "call/lua_type.h"
+#include "call/lua_error.h"
+#include "core/nearest.h"
 #include <stddef.h>
+#include <string.h>
+
+enum { MOST_NAMES = 128 };
+
+int mbl_unknown_key(lua_State *L, const char *what, const char *key, int methods,
+                    const char *const *properties)
+{
+    const char *names[MOST_NAMES + 1];
+    int count = 0;
+    methods = lua_absindex(L, methods);
+    for (; properties && properties[count] && count < MOST_NAMES; count++)
+        names[count] = properties[count];
+    lua_pushnil(L);
+    while (count < MOST_NAMES && lua_next(L, methods) != 0) {
+        lua_pop(L, 1);
+        if (lua_type(L, -1) == LUA_TSTRING)
+            names[count++] = lua_tostring(L, -1);
+    }
+    names[count] = NULL;
+    const char *nearest = mb_nearest(key, names);
+    return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%s has no '%s'%s%s%s", what, key,
+                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+/* __index of a table of methods: what is looked up here is no method. Upvalue 1: "a carrier". */
+static int unknown_method(lua_State *L)
+{
+    return mbl_unknown_key(L, lua_tostring(L, lua_upvalueindex(1)), luaL_tolstring(L, 2, NULL), 1,
+                           NULL);
+}
 
 void mbl_register_type(lua_State *L, const char *name, const luaL_Reg *metamethods,
                        const luaL_Reg *methods)
 {
+    const char *noun = strrchr(name, '.');
     luaL_newmetatable(L, name);
     luaL_setfuncs(L, metamethods, 0);
     lua_newtable(L);
     luaL_setfuncs(L, methods, 0);
+    lua_createtable(L, 0, 1);
+    lua_pushfstring(L, "a %s", noun ? noun + 1 : name);
+    lua_pushcclosure(L, unknown_method, 1);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
     lua_setfield(L, -2, "__index");
     lua_pop(L, 1);
 }

@@ -7,7 +7,12 @@
 #include <lauxlib.h>
 #include <lua.h>
 
-/* The metatable of a userdata type, with its methods under __index. Pushes nothing. */
+/* Raises: `what` ("an array") has no `key`. The message names the nearest of `properties`
+** (NULL-terminated, or NULL) and of the names in the table of methods at index `methods`. */
+int mbl_unknown_key(lua_State *L, const char *what, const char *key, int methods,
+                    const char *const *properties);
+/* The metatable of a userdata type, with its methods under __index; a name that is no method is an
+** error. Pushes nothing. */
 void mbl_register_type(lua_State *L, const char *name, const luaL_Reg *metamethods,
                        const luaL_Reg *methods);
 /* Works as luaL_testudata does, but finds the metatable by an address in the registry instead of

@@ -7,7 +7,6 @@
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_type.h"
-#include "core/nearest.h"
 #include "device/dry/dry_backend.h"
 #include "device/lua_dry.h"
 #include "device/planned/planned_backend.h"
@@ -208,10 +207,9 @@ void mbl_push_basis(lua_State *L, const mb_device *device)
 
 static int device_index(lua_State *L)
 {
-    static const char *const names[] = {
-        "id",    "name",       "kind",    "dry",    "closed",     "threads",     "index",
-        "total", "capability", "planned", "basis",  "l2",         "granularity", "memory",
-        "sync",  "overhead",   "budget",  "pinned", "dry_device", "close",       NULL};
+    static const char *const properties[] = {
+        "id",    "name",    "kind",       "dry",         "closed", "threads", "index",
+        "total", "planned", "capability", "granularity", "basis",  "l2",      NULL};
     device_box *box = mbl_check_object(L, 1, MBL_DEVICE);
     lua_settop(L, 2);
     if (lua_type(L, 2) == LUA_TSTRING) {
@@ -248,12 +246,8 @@ static int device_index(lua_State *L)
             lua_pushboolean(L, device->record != NULL);
         else if (strcmp(key, "basis") == 0)
             mbl_push_basis(L, device);
-        else {
-            const char *nearest = mb_nearest(key, names);
-            return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "a device has no '%s'%s%s%s", key,
-                            nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                            nearest ? "'?" : "");
-        }
+        else
+            return mbl_unknown_key(L, "a device", key, lua_upvalueindex(1), properties);
         return 1;
     }
     return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "a device has no [%s]",

@@ -24,6 +24,7 @@
 
 static int file_index(lua_State *L)
 {
+    static const char *const properties[] = {"path", "part_path", "is_open", NULL};
     mb_h5 **slot = mbl_h5_slot(L, 1);
     const char *key = mbl_check_string(L, 2, "name");
     lua_pushvalue(L, 2);
@@ -39,7 +40,7 @@ static int file_index(lua_State *L)
     else if (strcmp(key, "is_open") == 0)
         lua_pushboolean(L, mb_h5_is_open(*slot));
     else
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "an HDF5 file has no '%s'", key);
+        mbl_unknown_key(L, "an HDF5 file", key, lua_upvalueindex(1), properties);
     return 1;
 }
 
@@ -88,13 +89,13 @@ static int dataset_index(lua_State *L)
         lua_pushboolean(L, mb_h5_dataset_is_open(dataset));
         return 1;
     }
-    static const char *const known[] = {"shape",   "dtype",        "stored", "chunks",
-                                        "filters", "stored_bytes", NULL};
+    static const char *const known[] = {"shape",        "dtype", "stored", "chunks",  "filters",
+                                        "stored_bytes", "path",  "rank",   "is_open", NULL};
     bool found = false;
     for (int i = 0; known[i] && !found; i++)
         found = strcmp(key, known[i]) == 0;
     if (!found)
-        return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "an HDF5 dataset has no '%s'", key);
+        return mbl_unknown_key(L, "an HDF5 dataset", key, lua_upvalueindex(1), known);
     lua_createtable(L, 0, 8);
     mbl_set_h5_info(L, info);
     lua_getfield(L, -1, key);

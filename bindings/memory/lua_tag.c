@@ -6,7 +6,7 @@
 #include "lua_modules.h"
 #include <string.h>
 
-#define TAG "moonbeam.pool_tag"
+#define TAG "moonbeam.tag"
 #define STACK "moonbeam.pool_tags"
 #define MOST_TAGS 32
 

@@ -196,8 +196,6 @@ declared.module(methods, "array", {
     copy = "self: array", dense = "self: array", to = "self: array", slices = "self: array",
 })
 
-return setmetatable(array, {
-    __call = function(_, values, options)
-        return new.array(values, options)
-    end,
-})
+return declared.module(array, "array", nil, function(_, values, options)
+    return new.array(values, options)
+end)

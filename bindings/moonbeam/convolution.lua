@@ -215,11 +215,9 @@ convolution.correlate = declared("convolution.correlate", {
     return convolution.convolve(image, psf, options)
 end)
 
-return setmetatable(whole_call.module(convolution, "convolution", {
+return whole_call.module(convolution, "convolution", {
     forward = "grid: array, n: count", apply = "grid: array, otf: array, n: count",
         ranges = "first: extents, shape: extents",
-}), {
-    __call = function(_, ...)
-        return convolution.convolve(...)
-    end,
-})
+}, function(_, ...)
+    return convolution.convolve(...)
+end)

@@ -2,4 +2,7 @@
 -- guards that are damaged. Programs have no use for these functions. What checks a program is in
 -- mb.pool: `check`, `debug` and `damage`.
 
-return require("moonbeam.core").debug
+local core = require "moonbeam.core"
+local declared = require "moonbeam.internal.declared"
+
+return declared.module(core.debug, "debug")

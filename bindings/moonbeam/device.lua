@@ -7,6 +7,7 @@
 -- 8.0 would, as far as operators choose their kernels by that: for tests and for timing.
 
 local core = require "moonbeam.core"
+local declared = require "moonbeam.internal.declared"
 
 local device = {
     open = core.device.open,
@@ -20,12 +21,10 @@ local device = {
     format_bytes = core.device.format_bytes,
 }
 
-return setmetatable(device, {
-    __call = function(_, id, options)
-        if id == "auto" then
-            id = core.device.chosen() and core.device.default().id or #device.list() > 1
-                and "cuda:0" or "host"
-        end
-        return core.device.open(id, options)
-    end,
-})
+return declared.module(device, "device", nil, function(_, id, options)
+    if id == "auto" then
+        id = core.device.chosen() and core.device.default().id or #device.list() > 1
+            and "cuda:0" or "host"
+    end
+    return core.device.open(id, options)
+end)

@@ -254,15 +254,13 @@ local FORWARD = {"a: array", declared.options(AXES)}
 local COMPLEX = {"a: array", declared.options(AXES, NORMALISE)}
 local SHIFT = {"a: array", declared.options(AXES, {"out", "array", "the array for the result"})}
 
-return setmetatable(declared.module(fft, "fft", {
+return declared.module(fft, "fft", {
     fftn = COMPLEX, ifftn = COMPLEX, rfftn = FORWARD, fftshift = SHIFT, ifftshift = SHIFT,
     irfftn = {"a: array", declared.options(AXES, NORMALISE,
         {"n", "count", "samples along the last axis named", usual = "the even number"})},
     good_grid = {"least: any", declared.options(
         {"device", "device", "where the transform runs", usual = "the default device"},
         {"given", "table", "extents with given[i] stay as they are"})},
-}), {
-    __call = function(_, ...)
-        return op.run("fft", ...)
-    end,
-})
+}, function(_, ...)
+    return op.run("fft", ...)
+end)

@@ -1,6 +1,7 @@
 -- HDF5 files (lua_h5.c). In a dry run, files are read but not written.
 
 local core = require "moonbeam.core"
+local declared = require "moonbeam.internal.declared"
 local file_name = require "moonbeam.internal.file_name"
 
 local h5 = {}
@@ -25,4 +26,4 @@ function h5.create(path, ...)
     return core.h5.create(path, ...)
 end
 
-return h5
+return declared.module(h5, "h5")

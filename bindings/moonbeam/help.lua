@@ -6,6 +6,7 @@ local declared = require "moonbeam.internal.declared"
 local documentation = require "moonbeam.internal.documentation"
 local fail = require "moonbeam.internal.fail"
 local op = require "moonbeam.op"
+local strict = require "moonbeam.internal.strict"
 local synonyms = require "moonbeam.internal.synonyms"
 
 local help = {}
@@ -138,9 +139,8 @@ local function word_text(word)
         for _, record in ipairs(everything()) do
             candidates[#candidates + 1] = record.name
         end
-        local nearest = core.error.nearest(word, candidates)
-        fail("argument", "help", nil, "there is no help on '%s'%s", word, nearest
-            and ("; did you mean '%s'?"):format(nearest) or "")
+        fail("argument", "help", nil, "there is no help on '%s'%s", word,
+            strict.suggestion(word, candidates))
     end
     return table.concat(lines, "\n")
 end
@@ -202,6 +202,6 @@ end)
 --- Prints help on an operator, a function, a module or a word; an overview without an argument.
 declared.native "help(subject: any?)"
 
-return setmetatable(help, {__call = function(_, subject)
+return declared.module(help, "help", nil, function(_, subject)
     print(help.text(subject))
-end})
+end)

@@ -13,11 +13,13 @@ if home then
 end
 
 local array = require "moonbeam.array"
+local declared = require "moonbeam.internal.declared"
 local device = require "moonbeam.device"
 local fail = require "moonbeam.internal.fail"
 local ledger = require "moonbeam.ledger"
 local op = require "moonbeam.op"
 local pool = require "moonbeam.pool"
+local strict = require "moonbeam.internal.strict"
 
 local mb = {
     version = core.version,
@@ -30,8 +32,8 @@ local mb = {
     pool = pool,
     fft = require "moonbeam.fft",
     h5 = require "moonbeam.h5",
-    picture = core.picture,
-    system = core.system,
+    picture = declared.module(core.picture, "picture"),
+    system = declared.module(core.system, "system"),
     collect = core.garbage.collect,
     ledger = ledger.record,
     dry_run = ledger.dry_run,
@@ -86,12 +88,7 @@ local function advice(name)
     if found and synonyms[name] then
         return "; " .. synonyms[name]
     end
-    local names = {}
-    for key in pairs(mb) do
-        names[#names + 1] = key
-    end
-    local nearest = core.error.nearest(name, names)
-    return nearest and ("; did you mean '%s'?"):format(nearest) or ""
+    return strict.suggestion(name, strict.names(mb))
 end
 
 return setmetatable(mb, {

@@ -350,4 +350,4 @@ ledger.record = declared("ledger", "fn: callable", ledger.record)
 ledger.dry_run = declared("dry_run", "fn: callable", ledger.dry_run)
 ledger.bound = declared("bound", "bound: any, fn: callable", ledger.bound)
 
-return ledger
+return declared.module(ledger, "ledger")

@@ -2,6 +2,7 @@
 -- made them.
 
 local core = require "moonbeam.core"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 
 local mem = {}
@@ -132,6 +133,6 @@ function mem.list(env)
     return list
 end
 
-return setmetatable(mem, {__call = function(_, env)
+return declared.module(mem, "mem", nil, function(_, env)
     return mem.list(env)
-end})
+end)

@@ -2,6 +2,7 @@
 -- kept, so that help can be asked for the function itself.
 
 local core = require "moonbeam.core"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 
 local op = {
@@ -168,4 +169,4 @@ function op.max_slices(name, options)
     return low, dtype, bytes, basis, before, after
 end
 
-return op
+return declared.module(op, "op")

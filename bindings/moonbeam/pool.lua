@@ -3,6 +3,7 @@
 -- argument; without one they mean the default device.
 
 local core = require "moonbeam.core"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
 
@@ -493,4 +494,4 @@ function pool.map(device)
     return table.concat(lines, "\n")
 end
 
-return pool
+return declared.module(pool, "pool")

@@ -79,6 +79,6 @@ end
 return declared.module(progress, "progress", {
     new = {"label: any?, total: any?", declared.options(
         {"unit", "string", "what is counted", default = "items"},
-        {"quiet", "boolean", "show nothing"})},
+        {"quiet", "boolean", "show nothing", default = false})},
     step = "self: progress, count: number",
     finish = "self: progress"})

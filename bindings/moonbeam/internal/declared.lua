@@ -20,6 +20,7 @@
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local strict = require "moonbeam.internal.strict"
 
 local declared = {}
 
@@ -120,13 +121,8 @@ function declared.checked(list, given, name)
     local values = setmetatable({}, getmetatable(given))
     for key, value in pairs(given) do
         if type(key) ~= "string" or not list[key] then
-            local names = {}
-            for i, entry in ipairs(list) do
-                names[i] = entry.name
-            end
-            local near = core.error.nearest(tostring(key), names)
-            fail("argument", name, tostring(key), "unknown option '%s'%s", tostring(key), near
-                and ("; did you mean '%s'?"):format(near) or "")
+            fail("argument", name, tostring(key), "unknown option '%s'%s", tostring(key),
+                strict.suggestion(key, strict.names(list)))
         end
         values[key] = value
     end
@@ -187,17 +183,19 @@ function declared.native(text, options)
     by_name[name] = declaration_of(name, parsed(list, options))
 end
 
---- The module, with functions of it declared: signatures = {fn = "image: array, options"}, or
--- {fn = {"image: array, options", list of options}}. Their prose is the comments above them.
-function declared.module(module, name, signatures)
-    for key, signature in pairs(signatures) do
+--- The public module, with functions of it declared: signatures = {fn = "image: array, options"},
+-- or {fn = {"image: array, options", list of options}}. Their prose is the comments above them.
+-- `call`: what a call of the module does, as the metamethod of that name. An unknown name in the
+-- module is an error.
+function declared.module(module, name, signatures, call)
+    for key, signature in pairs(signatures or {}) do
         local text, options = signature, nil
         if type(signature) == "table" then
             text, options = table.unpack(signature)
         end
         module[key] = declared(name .. "." .. key, parsed(text, options), module[key])
     end
-    return module
+    return strict.module(setmetatable(module, {__call = call}), "mb." .. name)
 end
 
 --- The declaration of a public function, or of a name; nil where there is none. A list of

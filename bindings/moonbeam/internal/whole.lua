@@ -126,9 +126,9 @@ local function wrapped(f, name)
 end
 
 --- The module, with every function of it replaced by one whose budget errors are of the whole
--- call. `signatures`: those of declared.module.
-function whole.module(module, name, signatures)
-    declared.module(module, name, signatures or {})
+-- call. `signatures` and `called`: the last two of declared.module.
+function whole.module(module, name, signatures, called)
+    declared.module(module, name, signatures, called)
     for key, f in pairs(module) do
         if type(f) == "function" then
             module[key] = wrapped(f, name .. "." .. key)

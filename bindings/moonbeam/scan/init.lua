@@ -5,6 +5,7 @@
 -- Frames are not touched by open; they are read by rows, straight into arrays.
 
 local core = require "moonbeam.core"
+local declared = require "moonbeam.internal.declared"
 local examine = require "moonbeam.scan.angles"
 local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
@@ -694,4 +695,4 @@ function metatable:__tostring()
         self.format or "?", self.n_angles or 0, self.rows or 0, self.cols or 0)
 end
 
-return scan
+return declared.module(scan, "scan")
