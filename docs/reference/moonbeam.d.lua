@@ -1691,11 +1691,11 @@ function mb.stream.carrier(options) end
 ---@param times table 
 function mb.stream.describe(times) end
 
----The pinned bytes that a run with these options takes: {threads, pinned, writes, files, source, sink}.
+---The pinned bytes that a run on a device, or a list of them, takes with these options: {threads, pinned, writes, files, source, sink}.
 ---@param device moonbeam.device|string 
 function mb.stream.pinned_bytes(device) end
 
----stream.run(device, blocks, steps, options): for every block, in order, frames = steps.read(block, carrier)      makes arrays and queues their reading; frames has a method release slices = steps.compute(frames, block)    queues the work and releases frames; slices is an array or has a method release steps.prepare(block)                     (optional) what can be done for its writing while the block before it is written steps.write(slices, block, carrier)      queues the writing (carrier is nil where options.writes is false) steps.done(block)                        (optional) after that
+---stream.run(device, blocks, steps, options): works on all blocks, on one device or a list of them.
 ---@param device moonbeam.device|string 
 ---@param blocks table 
 ---@param steps table 
