@@ -1,6 +1,7 @@
 /*
 ** Carriers in Lua: userdata "moonbeam.carrier" (runtime/stream/carrier.h): slabs of HDF5 datasets,
-** or arrays on the host, to and from a device by threads of their own. What is built on them is in
+** arrays on the host, or blocks of files of plain elements, to and from a device by threads of their
+** own. What is built on them is in
 ** moonbeam/stream.lua.
 **
 ** A carrier keeps its datasets' userdata alive (a table in user value 1), and its device's (user
@@ -15,6 +16,7 @@
 #include "device/lua_dry.h"
 #include "files/h5/data/h5dataset.h"
 #include "files/lua_h5_read.h"
+#include "files/lua_rawfile.h"
 #include "lua_modules.h"
 #include "memory/lua_array_box.h"
 #include "stream/carrier.h"
@@ -89,6 +91,14 @@ static int queue(lua_State *L, bool last)
         mbl_check(L, mb_carrier_queue_host(carrier, host, array));
         return 0;
     }
+    mb_rawfile *file = mbl_test_rawfile(L, 2);
+    if (file) {
+        int64_t steps[MB_MAX_RANK];
+        mb_array *array = mbl_check_array(L, 3);
+        mbl_check_steps(L, 5, array, steps);
+        mbl_check(L, mb_carrier_queue_file(carrier, file, mbl_check_offset(L, 4), steps, array));
+        return 0;
+    }
     mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 2);
     mb_array *array = mbl_check_array(L, 3);
     mbl_check_h5_ranges(L, 4, lua_gettop(L), mb_h5_dataset_info(dataset), ranges);
@@ -101,7 +111,7 @@ static int queue(lua_State *L, bool last)
 }
 
 /* carry(dataset, array, range, ...): queues the transfer; carry(view of an array on the host,
-** array) likewise. */
+** array) and carry(rawfile, array, offset, steps) likewise. */
 static int carrier_carry(lua_State *L)
 {
     return queue(L, false);

@@ -7,6 +7,7 @@
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_type.h"
+#include "files/lua_rawfile.h"
 #include "files/tiff_segments.h"
 #include "lua_modules.h"
 #include "memory/lua_array_box.h"
@@ -17,6 +18,12 @@
 typedef struct rawfile_box {
     mb_rawfile *file;
 } rawfile_box;
+
+mb_rawfile *mbl_test_rawfile(lua_State *L, int index)
+{
+    const rawfile_box *box = luaL_testudata(L, index, MBL_RAWFILE);
+    return box ? box->file : NULL;
+}
 
 static mb_rawfile *check_file(lua_State *L)
 {
@@ -75,7 +82,7 @@ static int file_resize(lua_State *L)
     return 0;
 }
 
-static uint64_t check_offset(lua_State *L, int index)
+uint64_t mbl_check_offset(lua_State *L, int index)
 {
     const int64_t offset = mbl_check_integer(L, index, "offset");
     if (offset < 0)
@@ -84,18 +91,23 @@ static uint64_t check_offset(lua_State *L, int index)
     return (uint64_t)offset;
 }
 
+void mbl_check_steps(lua_State *L, int index, const mb_array *array, int64_t *steps)
+{
+    if (!lua_istable(L, index) || lua_rawlen(L, index) != (lua_Unsigned)array->shape.rank)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "steps",
+                 "steps must be a list with one number of bytes for each axis");
+    for (int axis = 0; axis < array->shape.rank; axis++) {
+        lua_rawgeti(L, index, axis + 1);
+        steps[axis] = mbl_check_integer(L, -1, "steps");
+        lua_pop(L, 1);
+    }
+}
+
 /* The array at 2, and its steps in the list at 4. */
 static mb_array *check_block(lua_State *L, int64_t *steps)
 {
     mb_array *array = mbl_check_array(L, 2);
-    if (!lua_istable(L, 4) || lua_rawlen(L, 4) != (lua_Unsigned)array->shape.rank)
-        mbl_fail(L, MB_STATUS_ARGUMENT, "steps",
-                 "steps must be a list with one number of bytes for each axis");
-    for (int axis = 0; axis < array->shape.rank; axis++) {
-        lua_rawgeti(L, 4, axis + 1);
-        steps[axis] = mbl_check_integer(L, -1, "steps");
-        lua_pop(L, 1);
-    }
+    mbl_check_steps(L, 4, array, steps);
     return array;
 }
 
@@ -105,7 +117,7 @@ static int file_read(lua_State *L)
     int64_t steps[MB_MAX_RANK];
     mb_rawfile *file = check_file(L);
     mb_array *array = check_block(L, steps);
-    const uint64_t offset = check_offset(L, 3);
+    const uint64_t offset = mbl_check_offset(L, 3);
     mbl_check(L, mb_rawfile_read(file, offset, steps, lua_toboolean(L, 5), array));
     return 0;
 }
@@ -116,7 +128,7 @@ static int file_write(lua_State *L)
     int64_t steps[MB_MAX_RANK];
     mb_rawfile *file = check_file(L);
     mb_array *array = check_block(L, steps);
-    const uint64_t offset = check_offset(L, 3);
+    const uint64_t offset = mbl_check_offset(L, 3);
     mbl_check(L, mb_rawfile_write(file, offset, steps, array));
     return 0;
 }
@@ -126,7 +138,7 @@ static int file_get(lua_State *L)
 {
     luaL_Buffer b;
     mb_rawfile *file = check_file(L);
-    const uint64_t offset = check_offset(L, 2);
+    const uint64_t offset = mbl_check_offset(L, 2);
     const int64_t count = mbl_check_integer(L, 3, "count");
     if (count < 0 || (uint64_t)count > mb_rawfile_bytes(file) ||
         offset > mb_rawfile_bytes(file) - (uint64_t)count)
@@ -146,7 +158,7 @@ static int file_put(lua_State *L)
 {
     size_t length;
     mb_rawfile *file = check_file(L);
-    const uint64_t offset = check_offset(L, 2);
+    const uint64_t offset = mbl_check_offset(L, 2);
     const char *text = luaL_checklstring(L, 3, &length);
     mbl_check(L, mb_rawfile_put(file, offset, text, length));
     return 0;

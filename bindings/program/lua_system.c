@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -223,6 +225,25 @@ static int system_stat(lua_State *L)
     return 1;
 }
 
+/* space(folder): {free, total, memory}: the bytes that a user may still write to the file system of
+** a folder, those it has, and whether they are in memory (tmpfs, ramfs). Or nil and an error. */
+static int system_space(lua_State *L)
+{
+    struct statfs facts;
+    const char *name = mbl_check_string(L, 1, "folder");
+    if (statfs(name, &facts) != 0)
+        return push_failure(L, name);
+    const uint64_t block = (uint64_t)(facts.f_frsize ? facts.f_frsize : facts.f_bsize);
+    lua_createtable(L, 0, 3);
+    lua_pushinteger(L, (lua_Integer)mb_bytes_mul((uint64_t)facts.f_bavail, block));
+    lua_setfield(L, -2, "free");
+    lua_pushinteger(L, (lua_Integer)mb_bytes_mul((uint64_t)facts.f_blocks, block));
+    lua_setfield(L, -2, "total");
+    lua_pushboolean(L, facts.f_type == TMPFS_MAGIC || facts.f_type == RAMFS_MAGIC);
+    lua_setfield(L, -2, "memory");
+    return 1;
+}
+
 static int system_pid(lua_State *L)
 {
     lua_pushinteger(L, getpid());
@@ -354,6 +375,7 @@ int mbl_open_system(lua_State *L)
                                          {"real_path", system_real_path},
                                          {"mkdir", system_mkdir},
                                          {"stat", system_stat},
+                                         {"space", system_space},
                                          {"folder", system_folder},
                                          {"file_limit", system_file_limit},
                                          {"sync_files", system_sync_files},

@@ -24,13 +24,16 @@ struct mb_rawfile {
     int fd;            /* -1: closed */
     bool writable;
     uint64_t bytes;
+    int users;     /* transfers of carriers under way */
+    int shared;    /* their descriptor: it outlives `fd`. -1: none */
+    bool orphaned; /* freed by the last of them */
 };
 
 static mb_rawfile *make(const char *path)
 {
     mb_rawfile *file = calloc(1, sizeof *file);
     if (file) {
-        file->fd = -1;
+        file->fd = file->shared = -1;
         file->path = strdup(path);
     }
     if (!file || !file->path) {
@@ -152,6 +155,9 @@ mb_status mb_rawfile_resize(mb_rawfile *file, uint64_t bytes)
 mb_status mb_rawfile_finish(mb_rawfile *file)
 {
     MB_TRY(ready(file, true));
+    if (file->users > 0)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL,
+                       "'%s' is still being written: finish the carrier first", file->path);
     if (!file->target)
         return mb_fail(MB_STATUS_ARGUMENT, NULL,
                        "'%s' was opened for reading: only a created file can be finished or kept",
@@ -186,6 +192,9 @@ void mb_rawfile_destroy(mb_rawfile *file)
     if (!file)
         return;
     mb_rawfile_close(file);
+    file->orphaned = true;
+    if (file->users > 0)
+        return;
     free(file->path);
     free(file);
 }
@@ -205,11 +214,11 @@ uint64_t mb_rawfile_bytes(const mb_rawfile *file)
     return file->bytes;
 }
 
-mb_status mb_rawfile_get(mb_rawfile *file, uint64_t offset, void *to, uint64_t count)
+/* Reads from a descriptor of the file; a file that ends early says so. */
+static mb_status get(const mb_rawfile *file, int fd, uint64_t offset, void *to, uint64_t count)
 {
-    MB_TRY(ready(file, false));
     for (uint64_t done = 0; done < count;) {
-        ssize_t n = pread(file->fd, (char *)to + done, count - done, (off_t)(offset + done));
+        ssize_t n = pread(fd, (char *)to + done, count - done, (off_t)(offset + done));
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -226,23 +235,73 @@ mb_status mb_rawfile_get(mb_rawfile *file, uint64_t offset, void *to, uint64_t c
     return MB_STATUS_OK;
 }
 
-mb_status mb_rawfile_put(mb_rawfile *file, uint64_t offset, const void *from, uint64_t count)
+static mb_status put(const mb_rawfile *file, int fd, uint64_t offset, const void *from,
+                     uint64_t count)
 {
-    MB_TRY(ready(file, true));
     for (uint64_t done = 0; done < count;) {
-        ssize_t n =
-            pwrite(file->fd, (const char *)from + done, count - done, (off_t)(offset + done));
+        ssize_t n = pwrite(fd, (const char *)from + done, count - done, (off_t)(offset + done));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return latch(file, mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", file->path,
-                                       strerror(n < 0 ? errno : ENOSPC)));
+            return mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", file->path,
+                           strerror(n < 0 ? errno : ENOSPC));
         done += (uint64_t)n;
     }
-    if (offset + count > file->bytes)
-        file->bytes = offset + count;
     return MB_STATUS_OK;
 }
+
+mb_status mb_rawfile_get(mb_rawfile *file, uint64_t offset, void *to, uint64_t count)
+{
+    MB_TRY(ready(file, false));
+    return get(file, file->fd, offset, to, count);
+}
+
+mb_status mb_rawfile_put(mb_rawfile *file, uint64_t offset, const void *from, uint64_t count)
+{
+    MB_TRY(ready(file, true));
+    const mb_status status = put(file, file->fd, offset, from, count);
+    if (status == MB_STATUS_OK && offset + count > file->bytes)
+        file->bytes = offset + count;
+    return latch(file, status);
+}
+
+/* ---- for carriers ---- */
+
+mb_status mb_rawfile_use(mb_rawfile *file, bool writing, int change)
+{
+    if (change > 0) {
+        MB_TRY(ready(file, writing));
+        if (file->users == 0)
+            file->shared = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+        if (file->shared < 0)
+            return mb_fail(MB_STATUS_IO, NULL, "cannot open '%s' a second time: %s", file->path,
+                           strerror(errno));
+    }
+    file->users += change;
+    if (file->users > 0)
+        return MB_STATUS_OK;
+    close(file->shared);
+    file->shared = -1;
+    if (file->orphaned)
+        mb_rawfile_destroy(file);
+    return MB_STATUS_OK;
+}
+
+mb_status mb_rawfile_carry(const mb_rawfile *file, uint64_t offset, void *host, uint64_t bytes,
+                           bool writing)
+{
+    return writing ? put(file, file->shared, offset, host, bytes)
+                   : get(file, file->shared, offset, host, bytes);
+}
+
+void mb_rawfile_spoil(mb_rawfile *file)
+{
+    MB_KEEP_ERROR;
+    (void)latch(file,
+                mb_fail(MB_STATUS_IO, NULL, "'%s' has not been written completely", file->path));
+}
+
+/* ---- blocks ---- */
 
 void mb_swap_bytes(void *data, uint64_t count, size_t bytes)
 {

@@ -8,7 +8,8 @@
 **   process, nothing of it stays behind.
 ** - Files written here are little-endian, as this machine is; `swap` reads the other order.
 **
-** Threads: one file belongs to one thread at a time; reading uses positions, not a cursor.
+** Threads: one file belongs to one thread at a time; reading uses positions, not a cursor. While
+** that thread keeps the file in use (mb_rawfile_use), others may call mb_rawfile_carry.
 */
 #ifndef MB_IO_RAWFILE_H
 #define MB_IO_RAWFILE_H
@@ -48,6 +49,15 @@ mb_status mb_rawfile_read(mb_rawfile *file, uint64_t offset, const int64_t *step
                           mb_array *array);
 mb_status mb_rawfile_write(mb_rawfile *file, uint64_t offset, const int64_t *steps,
                            const mb_array *array);
+
+/* For what moves bytes by threads of its own (stream/carrier.h). A file in use cannot be finished;
+** closed, it stays open for those that use it. `change` is 1 or -1. */
+mb_status mb_rawfile_use(mb_rawfile *file, bool writing, int change);
+/* Bytes of a file in use, from any thread. Nothing is latched. */
+mb_status mb_rawfile_carry(const mb_rawfile *file, uint64_t offset, void *host, uint64_t bytes,
+                           bool writing);
+/* A created file never gets its name: what was to be written to it is not all there. */
+void mb_rawfile_spoil(mb_rawfile *file);
 
 /* Reverses the bytes of `count` elements of `bytes` (1, 2, 4 or 8) each. */
 void mb_swap_bytes(void *data, uint64_t count, size_t bytes);

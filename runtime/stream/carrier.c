@@ -101,6 +101,12 @@ static void free_transfer(mb_carrier *c, transfer *t)
     mb_storage_release(t->host_storage);
     if (t->dataset)
         mb_h5_dataset_use(t->dataset, -1);
+    if (t->file) {
+        if (c->options.writing && t->queued &&
+            (t->done < t->lines || c->failure.code != MB_STATUS_OK))
+            mb_rawfile_spoil(t->file);
+        (void)mb_rawfile_use(t->file, c->options.writing, -1);
+    }
     return_event(c, t->queued);
     free(t);
 }

@@ -5,8 +5,8 @@
 **   reading   file -> slot -> device      a worker reads a piece into a slot and queues its upload
 **   writing   device -> slot -> file      a worker queues a piece's download, waits and writes it
 **
-** A transfer is one contiguous array and its other end: a slab of a dataset, or a view of an array
-** in host memory. It is cut into pieces of at most a slot, which workers take as they come. Bytes
+** A transfer is one contiguous array and its other end: a slab of a dataset, a view of an array in
+** host memory, or a block of a file of plain elements (files/rawfile.h). It is cut into pieces of at most a slot, which workers take as they come. Bytes
 ** of files go around libhdf5 where that is possible (mb_h5_raw_possible), compressed frames are
 ** decoded by the workers where they know how (mb_h5_packed_possible), and the rest goes through
 ** libhdf5, under its lock. Host memory that is pinned, or the host's own where that is the device,
@@ -27,6 +27,7 @@
 #define MB_STREAM_CARRIER_H
 
 #include "files/h5/library/h5types.h"
+#include "files/rawfile.h"
 
 typedef struct mb_carrier mb_carrier;
 
@@ -63,6 +64,11 @@ mb_status mb_carrier_queue(mb_carrier *carrier, mb_h5_dataset *dataset, const mb
 ** axis and no more than three axes; it must not be changed, or looked at, before its transfers are
 ** over. */
 mb_status mb_carrier_queue_host(mb_carrier *carrier, const mb_array *host, mb_array *array);
+/* The same with a file of plain elements: element (i, j, k) of the array lies at offset + i *
+** steps[0] + j * steps[1] + k * steps[2], the last step being one element, and the file is as long
+** as that. It may be closed meanwhile. */
+mb_status mb_carrier_queue_file(mb_carrier *carrier, mb_rawfile *file, uint64_t offset,
+                                const int64_t *steps, mb_array *array);
 /* Can the carriers of a device move this array's memory without a ring? */
 bool mb_carrier_direct(const mb_device *device, const mb_array *host);
 /* Waits until every queued transfer is through the ring. Reading: all uploads are queued, and

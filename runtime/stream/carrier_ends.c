@@ -1,6 +1,7 @@
 /*
 ** The other ends of transfers, whose bytes workers move without the lock: slabs of HDF5 datasets
-** (around libhdf5, through our decoders, or through libhdf5), and host memory.
+** (around libhdf5, through our decoders, or through libhdf5), files of plain elements, and host
+** memory.
 */
 #include "stream/carrier_internal.h"
 #include "files/h5/data/h5slab.h"
@@ -9,11 +10,11 @@
 #include "files/h5/data/h5dataset.h"
 #include <string.h>
 
-uint64_t mb_carrier_rows(const transfer *t, uint64_t line, uint64_t lines, unsigned char **host,
+uint64_t mb_carrier_rows(const transfer *t, uint64_t line, uint64_t lines, uint64_t *at,
                          uint64_t *pitch, mb_lane_rows *rows)
 {
     const uint64_t row = line % t->frame_lines;
-    *host = t->host + line / t->frame_lines * t->frame_pitch + row * t->line_pitch;
+    *at = line / t->frame_lines * t->frame_pitch + row * t->line_pitch;
     if (row == 0 && lines >= t->frame_lines && t->line_pitch == t->line_bytes) {
         rows->width = t->frame_lines * t->line_bytes;
         rows->count = lines / t->frame_lines;
@@ -31,19 +32,41 @@ static void copy_lines(const transfer *t, uint64_t line, uint64_t lines, unsigne
                        bool writing)
 {
     for (uint64_t end = line + lines; line < end;) {
-        unsigned char *host;
-        uint64_t pitch;
+        uint64_t at, pitch;
         mb_lane_rows rows;
-        line += mb_carrier_rows(t, line, end - line, &host, &pitch, &rows);
+        line += mb_carrier_rows(t, line, end - line, &at, &pitch, &rows);
+        unsigned char *host = t->host + at;
         for (uint64_t i = 0; i < rows.count; i++, host += pitch, memory += rows.width)
             memcpy(writing ? host : memory, writing ? memory : host, rows.width);
     }
+}
+
+/* The same between a file of plain elements and dense memory. */
+static mb_status carry_lines(const transfer *t, uint64_t line, uint64_t lines,
+                             unsigned char *memory, bool writing)
+{
+    for (uint64_t end = line + lines; line < end;) {
+        uint64_t at, pitch;
+        mb_lane_rows rows;
+        line += mb_carrier_rows(t, line, end - line, &at, &pitch, &rows);
+        if (rows.width == pitch) {
+            rows.width *= rows.count;
+            rows.count = 1;
+        }
+        for (uint64_t i = 0; i < rows.count; i++, at += pitch, memory += rows.width) {
+            MB_TRY(mb_cancel_check());
+            MB_TRY(mb_rawfile_carry(t->file, t->offset + at, memory, rows.width, writing));
+        }
+    }
+    return MB_STATUS_OK;
 }
 
 mb_status mb_carrier_move(const transfer *t, uint64_t line, uint64_t lines, void *memory,
                           bool writing)
 {
     mb_range part[MB_H5_MAX_RANK];
+    if (t->file)
+        return carry_lines(t, line, lines, memory, writing);
     if (!t->dataset) {
         copy_lines(t, line, lines, memory, writing);
         return MB_STATUS_OK;

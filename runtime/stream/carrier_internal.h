@@ -19,8 +19,10 @@ typedef struct slot {
 typedef struct transfer {
     struct transfer *next;
     uint64_t number;        /* of those queued before it */
-    mb_h5_dataset *dataset; /* the other end, or NULL: host memory */
+    mb_h5_dataset *dataset; /* the other end; or NULL: a file of plain elements, or host memory */
     mb_range ranges[MB_H5_MAX_RANK];
+    mb_rawfile *file;                 /* in use */
+    uint64_t offset;                  /* of its first row */
     mb_storage *host_storage;         /* a reference */
     unsigned char *host;              /* its first row */
     uint64_t line_pitch, frame_pitch; /* bytes from row to row, from frame to frame */
@@ -66,10 +68,10 @@ struct mb_carrier {
 
 /* carrier_ends.c: without the lock */
 
-/* The lines of a transfer's host memory from `line` on that lie a pitch apart. Returns how many of
-** the `lines` they are; where they begin and their rows go to the rest. A row may be a whole
-** frame. */
-uint64_t mb_carrier_rows(const transfer *t, uint64_t line, uint64_t lines, unsigned char **host,
+/* The lines of a transfer's host memory, or file, from `line` on that lie a pitch apart. Returns how
+** many of the `lines` they are; the bytes from its first row to theirs and their rows go to the
+** rest. A row may be a whole frame. */
+uint64_t mb_carrier_rows(const transfer *t, uint64_t line, uint64_t lines, uint64_t *at,
                          uint64_t *pitch, mb_lane_rows *rows);
 /* Moves some lines of a transfer between the other end and the memory of a slot. */
 mb_status mb_carrier_move(const transfer *t, uint64_t line, uint64_t lines, void *memory,

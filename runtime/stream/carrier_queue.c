@@ -135,3 +135,51 @@ mb_status mb_carrier_queue_host(mb_carrier *c, const mb_array *host, mb_array *a
     t->frame_pitch = rank > 2 ? (uint64_t)strides[0] * element : t->line_bytes * t->frame_lines;
     return mb_carrier_enqueue(c, t, status);
 }
+
+/* Does the block lie in the file? Its steps go to the transfer. */
+static mb_status place_in_file(transfer *t, const int64_t *steps, const mb_array *array)
+{
+    const int rank = array->shape.rank;
+    const uint64_t element = mb_dtype_bytes(array->dtype);
+    uint64_t end = mb_bytes_add(t->offset, element);
+    for (int axis = 0; axis < rank; axis++) {
+        if (axis == rank - 1 ? steps[axis] != (int64_t)element : steps[axis] < 0)
+            return mb_fail(MB_STATUS_ARGUMENT, "steps",
+                           "step %d of a block in a file is %lld bytes; the last one is that of an "
+                           "element, and none is below 0",
+                           axis + 1, (long long)steps[axis]);
+        end = mb_bytes_add(
+            end, mb_bytes_mul((uint64_t)(array->shape.dims[axis] - 1), (uint64_t)steps[axis]));
+    }
+    if (end > mb_rawfile_bytes(t->file))
+        return mb_fail_bytes(MB_STATUS_IO, end, mb_rawfile_bytes(t->file),
+                             "the block ends at byte %llu of '%s', which has %llu",
+                             (unsigned long long)end, mb_rawfile_path(t->file),
+                             (unsigned long long)mb_rawfile_bytes(t->file));
+    t->line_pitch = rank > 1 && t->frame_lines > 1 ? (uint64_t)steps[rank - 2] : t->line_bytes;
+    t->frame_pitch = rank > 2 ? (uint64_t)steps[0] : t->line_bytes * t->frame_lines;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_carrier_queue_file(mb_carrier *c, mb_rawfile *file, uint64_t offset,
+                                const int64_t *steps, mb_array *array)
+{
+    transfer *t = NULL;
+    char what[160];
+    snprintf(what, sizeof what, "'%s'", mb_rawfile_path(file));
+    MB_TRY(check_array(c, array, array->shape.rank, what));
+    if (!mb_array_has_data(array))
+        return MB_STATUS_OK;
+    MB_TRY(mb_rawfile_use(file, c->options.writing, 1));
+    mb_status status = start_transfer(array, &t);
+    if (status != MB_STATUS_OK) {
+        (void)mb_rawfile_use(file, c->options.writing, -1);
+        return status;
+    }
+    t->file = file;
+    t->offset = offset;
+    status = cut(c, t, array->shape.rank, array->shape.dims, 1, what);
+    if (status == MB_STATUS_OK)
+        status = place_in_file(t, steps, array);
+    return mb_carrier_enqueue(c, t, status);
+}

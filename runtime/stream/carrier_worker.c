@@ -32,10 +32,10 @@ static mb_status copy_on_lane(mb_carrier *c, const transfer *t, const slot *s,
                                   down ? memory : s->memory, &all);
     }
     for (uint64_t end = line + lines; line < end && status == MB_STATUS_OK;) {
-        unsigned char *host;
-        uint64_t pitch;
+        uint64_t at, pitch;
         mb_lane_rows rows;
-        line += mb_carrier_rows(t, line, end - line, &host, &pitch, &rows);
+        line += mb_carrier_rows(t, line, end - line, &at, &pitch, &rows);
+        unsigned char *host = t->host + at;
         rows.to_pitch = down ? pitch : rows.width;
         rows.from_pitch = down ? rows.width : pitch;
         status =

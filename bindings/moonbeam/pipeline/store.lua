@@ -1,0 +1,237 @@
+-- Where data rest between two sections: an array in host memory where that fits, else a file
+-- without a name in the scratch folder, which is gone when it is closed or with the process.
+--
+-- What a store takes is known before (`store.plan`) and taken when it is opened: memory is touched,
+-- disk space is reserved where the file system can do that. After that nothing can be refused. A
+-- store is written and read in blocks by carriers (runtime/stream/carrier.h), along any axis:
+-- frames that are read by rows are sinograms.
+
+local core = require "moonbeam.core"
+local disk_space = require "moonbeam.internal.disk_space"
+local fail = require "moonbeam.internal.fail"
+local options_of = require "moonbeam.internal.options"
+
+local store = {}
+local methods = {}
+local metatable = {__name = "moonbeam.store", __index = methods}
+
+local NAMES = {"shape", "dtype", "host_budget", "scratch", "pinned", "what"}
+
+-- What a carrier takes.
+local MOST_AXES <const> = 3
+
+local function check_shape(shape, op)
+    if type(shape) ~= "table" or #shape < 1 or #shape > MOST_AXES then
+        fail("shape", op, "shape", "shape must be a list of one to three extents")
+    end
+    for axis, extent in ipairs(shape) do
+        if math.type(extent) ~= "integer" or extent < 1 then
+            fail("shape", op, "shape", "extent %d of shape is %s; it must be an integer above 0",
+                axis, tostring(extent))
+        end
+    end
+end
+
+local function bytes_of(shape, dtype)
+    local bytes = core.pool.element_bytes(dtype)
+    for _, extent in ipairs(shape) do
+        bytes = bytes * extent
+    end
+    return bytes
+end
+
+-- What the budget of the host leaves.
+local function left_on_host()
+    local stats = core.pool.stats("host")
+    return stats.budget - stats.live
+end
+
+-- Raises where the scratch folder does not do.
+local function check_scratch(options, bytes, budget, op)
+    local what = options.what or "a store between two sections"
+    local left = disk_space.text(math.max(0, budget))
+    if not options.scratch then
+        fail("budget", op, "host_budget", "%s needs %s; %s of host memory are left for it: give "
+            .. "more (host_budget), or a folder for scratch files (scratch)", what,
+            disk_space.text(bytes), left)
+    elseif disk_space.facts(options.scratch, op, "scratch").memory then
+        fail("budget", op, "scratch", "%s needs %s; %s of host memory are left for it, and '%s' is "
+            .. "in memory itself (tmpfs): give more (host_budget), or a scratch folder on a disk",
+            what, disk_space.text(bytes), left, options.scratch)
+    end
+end
+
+--- What a store will take: {place = "memory" or "file", shape, dtype, bytes (of the elements),
+-- host_bytes (of the host's pool), pinned_bytes (of pinned memory, instead), disk_bytes, scratch,
+-- what}, exact. Options: shape (one to three extents), dtype (default f32), host_budget (bytes that
+-- it may take; default: what the budget of the host leaves), scratch (the folder of its file where
+-- that is not enough), pinned (true or a device: memory that moves to that device without a ring),
+-- what (its name in messages). A scratch folder in memory (tmpfs) is refused: it would take what is
+-- not there. Takes nothing.
+function store.plan(options)
+    local op <const> = "store.plan"
+    options = options_of(options, op, NAMES)
+    check_shape(options.shape, op)
+    local dtype = options.dtype or "f32"
+    local bytes = bytes_of(options.shape, dtype)
+    local budget = options.host_budget and core.device.bytes(options.host_budget)
+        or left_on_host()
+    local plan = {shape = table.move(options.shape, 1, #options.shape, 1, {}), dtype = dtype,
+        bytes = bytes, host_bytes = 0, pinned_bytes = 0, disk_bytes = 0,
+        what = options.what or "a store between two sections"}
+    local taken = options.pinned and bytes or core.pool.round(bytes)
+    if taken <= budget then
+        plan.place, plan.pinned = "memory", options.pinned
+        plan[options.pinned and "pinned_bytes" or "host_bytes"] = taken
+    else
+        check_scratch(options, taken, budget, op)
+        plan.place, plan.scratch, plan.disk_bytes = "file", options.scratch, bytes
+    end
+    return plan
+end
+
+--- The files of plans of stores, for disk_space.check.
+function store.files(plans)
+    local files = {}
+    for _, plan in ipairs(plans) do
+        if plan.place == "file" then
+            files[#files + 1] = {folder = plan.scratch, bytes = plan.disk_bytes, what = plan.what}
+        end
+    end
+    return files
+end
+
+-- Steps in bytes of a dense row-major array.
+local function dense_steps(shape, dtype)
+    local steps, step = {}, core.pool.element_bytes(dtype)
+    for axis = #shape, 1, -1 do
+        steps[axis] = step
+        step = step * shape[axis]
+    end
+    return steps
+end
+
+local function open_file(plan)
+    local file = core.rawfile.scratch(plan.scratch .. "/.")
+    local ok, problem = pcall(file.resize, file, plan.disk_bytes)
+    if not ok then
+        file:close()
+        error(problem, 0)
+    end
+    return file
+end
+
+--- Opens a store by its plan (or by the options of store.plan): takes its memory and touches it, or
+-- reserves its file. In a dry run memory is counted, and there is no file. Close it (<close>).
+-- Errors: budget; io (the scratch folder, a full disk).
+function store.open(plan)
+    if not plan.place then
+        plan = store.plan(plan)
+    end
+    local self = {plan = plan, place = plan.place, shape = plan.shape, dtype = plan.dtype,
+        written = 0, read_bytes = 0, steps = dense_steps(plan.shape, plan.dtype)}
+    if plan.place == "memory" then
+        self.array = core.array.empty(plan.shape, {dtype = plan.dtype,
+            device = not plan.pinned and "host" or nil, pinned = plan.pinned})
+        self.array:fill(0)
+    elseif not core.dry.on() then
+        self.file = open_file(plan)
+    end
+    return setmetatable(self, metatable)
+end
+
+-- The ranges of all axes as {first, last}; `given` may leave out axes, or have mb.all.
+local function ranges_of(self, given, op)
+    local ranges = {}
+    for axis, extent in ipairs(self.shape) do
+        local range = given[axis]
+        if range == nil or range == core.array.all then
+            range = {1, extent}
+        end
+        local first, last = range[1], range[2]
+        if math.type(first) ~= "integer" or math.type(last) ~= "integer" or first < 1
+            or last < first or last > extent then
+            fail("argument", op, "ranges", "range %d is {%s, %s}; the store has 1 to %d", axis,
+                tostring(first), tostring(last), extent)
+        end
+        ranges[axis] = {first, last}
+    end
+    return ranges
+end
+
+local function check_array(self, array, ranges, op)
+    local same = array.dtype == self.dtype and #array.shape == #self.shape
+    for axis, range in ipairs(ranges) do
+        same = same and array.shape[axis] == range[2] - range[1] + 1
+    end
+    if not same then
+        local shape = {}
+        for axis, range in ipairs(ranges) do
+            shape[axis] = range[2] - range[1] + 1
+        end
+        fail("shape", op, "array", "the array is %s %s; this part of the store is %s %s",
+            array.dtype, table.concat(array.shape, " x "), self.dtype, table.concat(shape, " x "))
+    end
+end
+
+-- Moves a block between the store and an array; without a carrier at once, the array on the host.
+local function move(self, carrier, array, ranges, writing)
+    if self.array then
+        local own <close> = self.array:view(table.unpack(ranges))
+        if carrier then
+            carrier:carry(own, array)
+        else
+            local from, to = array, own
+            if not writing then
+                from, to = own, array
+            end
+            from:cast(self.dtype, {out = to})
+        end
+    elseif self.file then
+        local offset = 0
+        for axis, range in ipairs(ranges) do
+            offset = offset + (range[1] - 1) * self.steps[axis]
+        end
+        if carrier then
+            carrier:carry(self.file, array, offset, self.steps)
+        else
+            self.file[writing and "write" or "read"](self.file, array, offset, self.steps)
+        end
+    elseif not core.dry.on() then
+        fail("argument", writing and "store:write" or "store:read", nil,
+            "this store has been closed")
+    end
+end
+
+--- Writes an array as elements `first` to `last` along `axis` (default 1). The carrier queues it:
+-- the array may be released after the carrier's wait, and the store read after its finish.
+-- Errors: shape, argument; io by the carrier.
+function methods:write(carrier, array, first, last, axis)
+    local ranges = ranges_of(self, {[axis or 1] = {first, last}}, "store:write")
+    check_array(self, array, ranges, "store:write")
+    move(self, carrier, array, ranges, true)
+    self.written = self.written + array.bytes
+end
+
+--- Reads a block into an array: `ranges` has {first, last} or mb.all for each axis (default: all).
+-- The carrier queues it.
+function methods:read(carrier, array, ranges)
+    ranges = ranges_of(self, ranges or {}, "store:read")
+    check_array(self, array, ranges, "store:read")
+    move(self, carrier, array, ranges, false)
+    self.read_bytes = self.read_bytes + array.bytes
+end
+
+--- Gives memory and disk space back. Any number of times. No carrier may be at it still.
+function methods:close()
+    if self.array then
+        self.array:release()
+    end
+    if self.file then
+        self.file:close()
+    end
+    self.array, self.file = nil, nil
+end
+metatable.__close = methods.close
+
+return store
