@@ -1769,6 +1769,10 @@ function mb.system.set_home(folder) end
 ---@param seconds number 
 function mb.system.sleep(seconds) end
 
+---The file system of a folder: {free, total, memory}: the bytes that may still be written to it, those that it has, and whether they are in memory (tmpfs).
+---@param folder string 
+function mb.system.space(folder) end
+
 ---What a file is: {kind, bytes, modified, device, inode}, or nil and an error.
 ---@param name string 
 function mb.system.stat(name) end

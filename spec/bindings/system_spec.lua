@@ -1,5 +1,6 @@
 -- What the system is asked for directly.
 
+local files = require "spec.support.files"
 local helper = require "spec.helper"
 local core = require "moonbeam.core"
 local mb = require "moonbeam"
@@ -10,6 +11,16 @@ describe("mb.system", function()
         assert.is_true(before >= 0 and before < 86400)
         mb.system.sleep(0.05)
         assert.is_true(mb.system.age() >= before + 0.05)
+    end)
+
+    it("knows the room on a disk", function()
+        local space = mb.system.space(".")
+        assert.is_true(space.free > 0 and space.free <= space.total)
+        local df = files.run "df --output=size -B1 . | tail -1"
+        assert.equal(math.tointeger(tonumber(df)), space.total)
+        local nothing, err = mb.system.space("/no/such/folder")
+        assert.is_nil(nothing)
+        assert.matches("/no/such/folder: No such file", err.message)
     end)
 
     it("has the disk take files, or says why not", function()

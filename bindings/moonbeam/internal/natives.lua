@@ -404,6 +404,9 @@ native "system.real_path(name: string)"
 native "system.set_home(folder: string)"
 --- Sleeps; returns early if a signal comes.
 native "system.sleep(seconds: number)"
+--- The file system of a folder: {free, total, memory}: the bytes that may still be written to it,
+-- those that it has, and whether they are in memory (tmpfs). Or nil and an error.
+native "system.space(folder: string)"
 --- What a file is: {kind, bytes, modified, device, inode}, or nil and an error.
 native "system.stat(name: string)"
 --- The number of the signal that stopped the last call, or nil.
