@@ -1619,15 +1619,34 @@ function mb.result.create(path, options) end
 ---@param options table 
 function mb.result.unwritten(path, options) end
 
----A scan of arrays on the host: `projections` (angle, row, column), as the detector gave them or as line integrals, `angles` in radians.
----@param projections any 
----@param angles any 
----@param options any 
+---@class moonbeam.options.scan_of_arrays
+---@field flats? moonbeam.array (frame, row, column)
+---@field darks? moonbeam.array (frame, row, column)
+---@field pixel_size? number edge of a detector pixel
+
+---A scan whose frames are arrays on the host: `projections` (angle, row, column), as the detector gave them or as line integrals, `angles` in radians.
+---@param projections moonbeam.array (angle, row, column)
+---@param angles number[]|moonbeam.array in radians, one for each projection
+---@param options? moonbeam.options.scan_of_arrays
 function mb.scan.of_arrays(projections, angles, options) end
 
+---@class moonbeam.options.scan_open
+---@field data? string dataset with the projections
+---@field flats? any dataset with the flats; false leaves them out
+---@field darks? any dataset with the darks; false leaves them out
+---@field angles? any dataset with the angles, or numbers: one for each projection, or {first, last}
+---@field angle_unit? string unit of the angles, where the file does not say: deg or rad
+---@field image_key? any dataset with the image keys, or a list of them
+---@field pixel_size? number edge of a detector pixel
+---@field flats_file? string a file of their own for the flats
+---@field darks_file? string a file of their own for the darks
+---@field entry? string the NXtomo entry, where the file has several
+---@field allow_external? boolean read data that the file refers to outside its own folder; only for files that you trust
+---@field allow_missing? boolean leave out frames that the file says it has and that were never written, as of a broken-off acquisition
+
 ---Opens a scan: the scan, or nil and an error object.
----@param path any 
----@param options any 
+---@param path string HDF5 file, Data Exchange or NXtomo
+---@param options? moonbeam.options.scan_open
 function mb.scan.open(path, options) end
 
 ---@class moonbeam.scan
@@ -1647,7 +1666,7 @@ function scan:close() end
 ---@param options? moonbeam.options.scan_darks
 function scan:darks(rows, options) end
 
----What was found in the file, as text of several lines.
+---What was found in the file, as text of several lines; the warnings are a list of their own.
 function scan:describe() end
 
 ---@class moonbeam.options.scan_flats
@@ -1676,7 +1695,7 @@ function scan:frame(i, options) end
 ---@field device? moonbeam.device|string where the array is made
 ---@field out? moonbeam.array the array for the result
 ---@field carrier? any a carrier fills the array; the array is complete after its wait
----@field angles? integer[] {first, last} of the projections
+---@field angles? any {first, last} of the projections
 
 ---Projections as an array (angle, row, column).
 ---@param rows? any 

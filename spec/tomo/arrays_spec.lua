@@ -194,7 +194,7 @@ helper.each_device(function(device, test)
             local small <close> = flats:view(mb.all, {1, 5}, mb.all)
             assert.matches("flats have shape 3 x 5 x 48.*22 x 48",
                 failing(raw, theta, {flats = small}))
-            assert.matches("projections must be an array", failing({}, theta))
+            assert.matches("projections is a table; give an array", failing({}, theta))
             assert.matches("unknown option 'flots'; did you mean 'flats'",
                 failing(raw, theta, {flots = flats}))
             local out <close> = mb.empty({ROWS, COLS, COLS}, {dtype = "u16", device = "host"})

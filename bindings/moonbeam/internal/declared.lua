@@ -155,8 +155,9 @@ local function checking(name, args, f)
     end, f)
 end
 
-local function declaration_of(name, args)
-    local info = debug.getinfo(3, "Sl")
+-- `level`: of the function that stands in the file of the declaration.
+local function declaration_of(name, args, level)
+    local info = debug.getinfo(level or 3, "Sl")
     local declaration = {name = name, options = args.options, source = info.source,
         line = info.currentline}
     for i, entry in ipairs(args) do
@@ -176,11 +177,24 @@ local function parsed(text, options)
     return args
 end
 
+local function named(text, options)
+    local name, list = text:match("^([%w_.:]+)%(?(.-)%)?$")
+    by_name[name] = declaration_of(name, parsed(list, options), 4)
+    return name, by_name[name]
+end
+
 --- Declares a function or method for help and the reference alone:
 -- native("h5:read(path: string, ...: any, options)", options).
 function declared.native(text, options)
-    local name, list = text:match("^([%w_.:]+)%(?(.-)%)?$")
-    by_name[name] = declaration_of(name, parsed(list, options))
+    named(text, options)
+end
+
+--- Declares a method as `native` does; returns f behind the check of what follows self.
+function declared.method(text, options, f)
+    local name, declaration = named(text, options)
+    local args = {entry_of {"self", "any"}, table.unpack(declaration)}
+    args.options = options
+    return checking(name, args, f)
 end
 
 --- The public module, with functions of it declared: signatures = {fn = "image: array, options"},

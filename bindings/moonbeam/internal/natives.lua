@@ -261,29 +261,9 @@ native "ledger:peak_step()"
 --- The ledger as JSON.
 native "ledger:to_json()"
 
--- ---- scans ----
+-- ---- HDF5 ----
 
 local STORED = {"dtype", "string", "u8, u16, i32, f16, f32, f64, c64 or c128", usual = "as stored"}
-local READ = list(STORED, DEVICE, {"out", "array", "the array for the result"},
-    {"carrier", "any", "a carrier fills the array; the array is complete after its wait"})
-
---- Projections as an array (angle, row, column). `rows` is {first, last}, `mb.all` (the default),
--- or one row, which drops the axis.
-native("scan:projections(rows: any?, options)",
-    list(READ, {"angles", "extents", "{first, last} of the projections", usual = "all"}))
---- Flats (frame, row, column) of some rows, or nil if the scan has none.
-native("scan:flats(rows: any?, options)", READ)
---- Darks (frame, row, column) of some rows, or nil if the scan has none.
-native("scan:darks(rows: any?, options)", READ)
---- One projection (row, column).
-native("scan:frame(i: any, options)", list(STORED, DEVICE,
-    {"out", "array", "the array for the result"}))
---- What was found in the file, as text of several lines.
-native "scan:describe()"
---- Closes the files of the scan. A second call does nothing.
-native "scan:close()"
-
--- ---- HDF5 ----
 
 --- Opens an HDF5 file. Returns the file, or nil and an error object.
 native("h5.open(path: string, options)", list(

@@ -1,0 +1,129 @@
+--- The angles of a scan in a file: the file's own, or what the caller gave in their place. Units
+-- are read, never guessed: angles without one are an error that names the option (Data Exchange
+-- fixes degrees).
+
+local examine = require "moonbeam.scan.angles"
+local fail = require "moonbeam.internal.fail"
+local source = require "moonbeam.scan.source"
+
+local UNITS = {
+    deg = "deg", degs = "deg", degree = "deg", degrees = "deg", ["°"] = "deg",
+    rad = "rad", rads = "rad", radian = "rad", radians = "rad",
+}
+
+-- The unit that the option names; nil where it is not given.
+local function given_unit(options)
+    local unit = options.angle_unit
+    return unit and (UNITS[unit:lower()] or fail("argument", "scan.open", "angle_unit",
+        "angle_unit must be 'deg' or 'rad', not '%s'", unit))
+end
+
+local function pick(values, indices)
+    local picked = {}
+    for i, index in ipairs(indices) do
+        picked[i] = values[index]
+    end
+    return picked
+end
+
+-- Angles that the caller gave as numbers: one for each projection, or {first, last}, the others
+-- evenly between.
+local function given_angles(s, given, options)
+    local count = s.n_projections
+    if not options.angle_unit then
+        fail("argument", "scan.open", "angle_unit",
+            "angles given as numbers need the option angle_unit ('deg' or 'rad')")
+    end
+    for _, value in ipairs(given) do
+        if type(value) ~= "number" then
+            fail("argument", "scan.open", "angles",
+                "angles must be numbers, or the path of a dataset")
+        end
+    end
+    if #given == 2 and count ~= 2 then
+        local first, last = given[1], given[2]
+        given = {first}
+        for i = 2, count do
+            given[i] = first + (last - first) * (i - 1) / (count - 1)
+        end
+    elseif #given ~= count then
+        fail("shape", "scan.open", "angles", "%d angles were given for %d projections", #given,
+            count)
+    end
+    return pick(given, s.positions)
+end
+
+-- The unit of the file's angles: the option's, the stored one, or what the format defines.
+local function unit_of(s, layout, options, file, path)
+    local unit, stored = given_unit(options), source.units(file, path)
+    if unit then
+        if stored and UNITS[stored] ~= unit then
+            s:warn(("the option angle_unit = %s overrides the unit '%s' of '%s'"):format(unit,
+                source.shown(stored), path))
+        end
+        return unit
+    elseif stored then
+        return UNITS[stored] or fail("argument", "scan.open", "angle_unit",
+            "the angles '%s' have the unit '%s', which is neither degrees nor radians: give the "
+            .. "option angle_unit ('deg' or 'rad')", path, source.shown(stored))
+    elseif layout.format == "Data Exchange" then
+        s.angle_note = "no unit stored; Data Exchange defines degrees"
+        return "deg"
+    end
+    fail("argument", "scan.open", "angle_unit", "the angles '%s' in '%s' have no unit, and "
+        .. "a unit is never guessed: give the option angle_unit ('deg' or 'rad')", path,
+        file.path)
+end
+
+-- Angles of the file, one for each projection, and their unit.
+local function stored_angles(s, layout, options)
+    if not layout.angles then
+        fail("argument", "scan.open", "angles",
+            "'%s' has no angles%s: give the option angles (the first and the last) "
+            .. "and the option angle_unit, or the option angles = PATH",
+            s.path, layout.angles_hint)
+    end
+    local file, path = source.find(s, layout.angles, "angles",
+        ": name the angles with the option angles = PATH")
+    local values = source.numbers(file, path, s.n_frames)
+    if #values == s.n_projections then
+        values = pick(values, s.positions)
+    elseif #values == s.n_frames then
+        values = pick(values, s.frames)
+    elseif #values ~= #s.frames then -- those without the missing ones
+        fail("shape", "scan.open", "angles", "'%s' has %d angles in '%s' for %d frames%s: the file "
+            .. "is incomplete, or angles names the wrong dataset", file.path,
+            values.count or #values, path, s.n_frames, s.n_frames == #s.frames and ""
+                or (" (%d projections)"):format(#s.frames))
+    end
+    return values, unit_of(s, layout, options, file, path)
+end
+
+--- Sets what is known of the angles: `angles` in radians, `n_angles`, `angle_unit` of the source,
+-- `span_deg`, `step_deg`, `turns`, `angle_ends` in degrees.
+return function(s, layout, options)
+    local given = type(options.angles) == "table"
+    local values, unit
+    if given then
+        values = given_angles(s, options.angles, options)
+        unit = given_unit(options)
+    else
+        values, unit = stored_angles(s, layout, options)
+    end
+    local radians = {}
+    for i, value in ipairs(values) do
+        if type(value) ~= "number" then
+            fail("io", "scan.open", "angles", "angle %d of '%s' is not a number", i, s.path)
+        end
+        radians[i] = unit == "deg" and math.rad(value) or value
+    end
+    local found = examine(radians, {op = "scan.open", code = "io", unit = unit,
+        given = options.angle_unit ~= nil,
+        where = (" of '%s'"):format(not given and layout.angles or s.path)})
+    s.angles, s.n_angles, s.angle_unit = found.angles, #radians, unit
+    s.span_deg, s.step_deg, s.turns = found.span_deg, found.step_deg, found.turns
+    s.angle_ends = {math.deg(radians[1]), math.deg(radians[#radians])}
+    for _, text in ipairs(found.warnings) do
+        s:warn(text)
+    end
+end
