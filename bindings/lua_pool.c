@@ -9,7 +9,6 @@
 #include "call/lua_table.h"
 #include "call/lua_type.h"
 #include "device/lua_device.h"
-#include "device/lua_dry.h"
 #include "lua_modules.h"
 #include "memory/lua_allocate.h"
 #include "memory/lua_array_box.h"
@@ -301,9 +300,7 @@ static void end_scope(lua_State *L, scope *s)
     if (s->token < 0)
         return;
     lua_getiuservalue(L, 1, 1);
-    mb_device **box = luaL_testudata(L, -1, MBL_DEVICE);
-    if (box && *box &&
-        mbl_dry_active(L, *box) == s->device) /* a closed dry device took its scopes along */
+    if (mbl_test_device(L, -1) == s->device) /* a closed dry device took its scopes along */
         mb_pool_scope_end(s->device->pool, s->token, &s->entry, &s->peak);
     lua_pop(L, 1);
     s->token = -1;

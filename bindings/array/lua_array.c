@@ -240,9 +240,9 @@ static int array_index(lua_State *L)
         if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
             return 1; /* a method, which checks what it is given */
         const char *key = lua_tostring(L, 2);
-        mb_array **slot = mbl_check_object(L, 1, MBL_ARRAY);
+        const mbl_array_box *box = mbl_check_array_box(L, 1);
         if (strcmp(key, "released") == 0) {
-            lua_pushboolean(L, !*slot);
+            lua_pushboolean(L, !box->array);
             return 1;
         }
         for (int i = 0; properties[i].name; i++)
@@ -287,8 +287,7 @@ static int array_length(lua_State *L)
 static int array_tostring(lua_State *L)
 {
     char shape[160], bytes[40];
-    mb_array **slot = mbl_check_object(L, 1, MBL_ARRAY);
-    const mb_array *a = *slot;
+    const mb_array *a = mbl_check_array_box(L, 1)->array;
     if (!a) {
         lua_pushliteral(L, "released array");
         return 1;
@@ -326,9 +325,7 @@ int mbl_open_array(lua_State *L)
     }
     lua_setfield(L, -2, "properties");
 
-    luaL_newmetatable(L, MBL_ARRAY);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &mbl_array_key);
+    mbl_new_metatable(L, &mbl_array_type);
     luaL_setfuncs(L, metamethods, 0);
     luaL_newlib(L, methods);
     luaL_setfuncs(L, mbl_array_read_methods, 0);

@@ -57,19 +57,30 @@ static void writer_put(writer *w, double real, double imag)
     w->used += w->element;
 }
 
+/* The options of every creation, on the stack from the index that take_options returns. */
+enum { DTYPE, DEVICE, PINNED, SEED, LOW, HIGH };
 static const char *const creation_options[] = {"dtype", "device", "pinned", NULL};
 
-/* The array that the options at `index` ask for: `device` (the default one), or, with `pinned` =
-** true or a device, host memory that is pinned for the default device or for that one, so that
-** carriers move it without a copy. */
-static mb_array *create(lua_State *L, int index, mb_dtype dtype, const mb_shape *shape)
+static int take_options(lua_State *L, int index, const char *what)
 {
-    if (!mbl_option(L, index, "pinned") || (lua_isboolean(L, -1) && !lua_toboolean(L, -1)))
-        return mbl_create_array(L, mbl_option_device(L, index), dtype, shape);
-    mb_device *pinned_for = lua_isboolean(L, -1) ? mbl_default_device(L) : mbl_check_device(L, -1);
-    const bool elsewhere = mbl_option(L, index, "device");
-    lua_pushliteral(L, "host");
-    mb_device *host = mbl_check_device(L, elsewhere ? -2 : -1);
+    return mbl_take_options(L, index, creation_options, what);
+}
+
+/* The array that the options ask for: `device` (the default one), or, with `pinned` = true or a
+** device, host memory that is pinned for the default device or for that one, so that carriers move
+** it without a copy. */
+static mb_array *create(lua_State *L, int options, mb_dtype dtype, const mb_shape *shape)
+{
+    const int device = options + DEVICE, pinned = options + PINNED;
+    const bool choice = lua_isboolean(L, pinned);
+    if (choice ? !lua_toboolean(L, pinned) : lua_isnil(L, pinned))
+        return mbl_create_array(L, mbl_opt_device(L, device), dtype, shape);
+    mb_device *pinned_for = choice ? mbl_default_device(L) : mbl_check_device(L, pinned);
+    if (lua_isnil(L, device)) {
+        lua_pushliteral(L, "host");
+        lua_replace(L, device);
+    }
+    mb_device *host = mbl_check_device(L, device);
     if (strcmp(host->backend->name, "host") != 0)
         mbl_fail(L, MB_STATUS_ARGUMENT, "pinned",
                  "a pinned array is in host memory, not on %s: leave the device out", host->id);
@@ -83,8 +94,8 @@ static mb_array *create(lua_State *L, int index, mb_dtype dtype, const mb_shape 
 static int array_empty(lua_State *L)
 {
     mb_shape shape = mbl_check_shape(L, 1, "shape");
-    mbl_check_options(L, 2, creation_options, "empty");
-    create(L, 2, mbl_option_dtype(L, 2, MB_F32), &shape);
+    const int options = take_options(L, 2, "empty");
+    create(L, options, mbl_opt_dtype(L, options + DTYPE, MB_F32), &shape);
     return 1;
 }
 
@@ -92,8 +103,8 @@ static int array_empty(lua_State *L)
 static int array_zeros(lua_State *L)
 {
     mb_shape shape = mbl_check_shape(L, 1, "shape");
-    mbl_check_options(L, 2, creation_options, "zeros");
-    mb_array *array = create(L, 2, mbl_option_dtype(L, 2, MB_F32), &shape);
+    const int options = take_options(L, 2, "zeros");
+    mb_array *array = create(L, options, mbl_opt_dtype(L, options + DTYPE, MB_F32), &shape);
     uint64_t bytes = mb_array_bytes(array);
     if (bytes > 0 && !mb_storage_pinned_for(array->storage))
         mbl_check(L, mb_device_fill(array->device, array->data, 0, bytes));
@@ -197,15 +208,15 @@ static int array_from_table(lua_State *L)
 {
     int64_t path[MB_MAX_RANK + 1];
     writer w;
-    mbl_check_options(L, 2, creation_options, "array");
-    mb_dtype dtype = mbl_option_dtype(L, 2, MB_F32);
+    const int options = take_options(L, 2, "array");
+    const mb_dtype dtype = mbl_opt_dtype(L, options + DTYPE, MB_F32);
     if (lua_type(L, 1) != LUA_TNUMBER && !lua_istable(L, 1))
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
                  "an array is made from a table or a number, not from a %s", mbl_type_name(L, 1));
     mb_shape shape = table_shape(L, 1, mb_dtype_kind(dtype) == MB_CLASS_COMPLEX);
     if (shape.rank > MB_MAX_RANK)
         mbl_fail(L, MB_STATUS_SHAPE, NULL, "tables nested more than %d deep", MB_MAX_RANK);
-    mb_array *array = create(L, 2, dtype, &shape);
+    mb_array *array = create(L, options, dtype, &shape);
     int result = lua_gettop(L);
     writer_begin(&w, L, array);
     luaL_checkstack(L, 2 * MB_MAX_RANK + 8, "tables nested too deep");
@@ -222,13 +233,13 @@ static int array_range(lua_State *L)
     writer w;
     double first = mbl_check_number(L, 1, "first"), step = mbl_check_number(L, 2, "step");
     int64_t count = mbl_check_integer(L, 3, "count");
-    mbl_check_options(L, 4, creation_options, "range");
-    mb_dtype dtype = mbl_option_dtype(L, 4, MB_F32);
+    const int options = take_options(L, 4, "range");
+    const mb_dtype dtype = mbl_opt_dtype(L, options + DTYPE, MB_F32);
     if (count < 0)
         mbl_fail(L, MB_STATUS_ARGUMENT, "count", "count is %lld; it must not be negative",
                  (long long)count);
     mb_shape shape = mb_shape_of(1, &count);
-    mb_array *array = create(L, 4, dtype, &shape);
+    mb_array *array = create(L, options, dtype, &shape);
     writer_begin(&w, L, array);
     for (int64_t i = 0; i < count; i++)
         writer_put(&w, first + (double)i * step, 0);
@@ -245,8 +256,8 @@ static int array_from_string(lua_State *L)
     mbl_check_string(L, 1, "bytes");
     const char *text = lua_tolstring(L, 1, &length);
     mb_shape shape = mbl_check_shape(L, 2, "shape");
-    mbl_check_options(L, 3, creation_options, "from_string");
-    mb_dtype dtype = mbl_option_dtype(L, 3, MB_F32);
+    const int options = take_options(L, 3, "from_string");
+    const mb_dtype dtype = mbl_opt_dtype(L, options + DTYPE, MB_F32);
     mbl_check(L, mb_shape_bytes(&shape, dtype, &bytes));
     if (bytes != length) {
         char format[160];
@@ -254,7 +265,7 @@ static int array_from_string(lua_State *L)
                  (unsigned long long)length, mb_shape_format(&shape, format, sizeof format),
                  mb_dtype_name(dtype), (unsigned long long)bytes);
     }
-    mb_array *array = create(L, 3, dtype, &shape);
+    mb_array *array = create(L, options, dtype, &shape);
     if (bytes > 0)
         mbl_check(L, mb_device_upload(array->device, array->data, text, bytes));
     return 1;
@@ -287,17 +298,18 @@ static int array_random(lua_State *L)
     static const char *const names[] = {"dtype", "device", "pinned", "seed", "low", "high", NULL};
     writer w;
     mb_shape shape = mbl_check_shape(L, 1, "shape");
-    mbl_check_options(L, 2, names, "random");
-    mb_dtype dtype = mbl_option_dtype(L, 2, MB_F32);
-    mb_dtype_class class = mb_dtype_kind(dtype);
-    double low = mbl_option_number(L, 2, "low", 0);
-    double high = mbl_option_number(L, 2, "high", class == MB_CLASS_INT ? 255 : 1);
+    const int options = mbl_take_options(L, 2, names, "random");
+    const mb_dtype dtype = mbl_opt_dtype(L, options + DTYPE, MB_F32);
+    const mb_dtype_class class = mb_dtype_kind(dtype);
+    const double low = mbl_opt_number(L, options + LOW, "low", 0);
+    const double high = mbl_opt_number(L, options + HIGH, "high", class == MB_CLASS_INT ? 255 : 1);
+    const int64_t number = mbl_opt_integer(L, options + SEED, "seed", 0);
     /* Small seeds are spread over the sequence space; otherwise 1 and 2 would be shifted copies. */
-    uint64_t seed = splitmix64((uint64_t)mbl_option_integer(L, 2, "seed", 0), 0);
+    uint64_t seed = splitmix64((uint64_t)number, 0);
     if (!(low <= high))
         mbl_fail(L, MB_STATUS_ARGUMENT, "high", "high (%g) is below low (%g)", high, low);
     double span = class == MB_CLASS_INT ? high - low + 1 : high - low;
-    mb_array *array = create(L, 2, dtype, &shape);
+    mb_array *array = create(L, options, dtype, &shape);
     if (array->device->dry)
         return 1;
     writer_begin(&w, L, array);

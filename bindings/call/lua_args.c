@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void unknown_option(lua_State *L, const char *key, const char *const *names,
-                           const char *what)
+_Noreturn static void unknown_option(lua_State *L, const char *key, const char *const *names,
+                                     const char *what)
 {
     char list[400] = "";
     size_t used = 0;
@@ -28,28 +28,57 @@ static void unknown_option(lua_State *L, const char *key, const char *const *nam
     mbl_raise(L);
 }
 
-void mbl_check_options(lua_State *L, int index, const char *const *names, const char *what)
+/* The place in `names` of the key at -2. */
+static int option_place(lua_State *L, const char *const *names, const char *what)
 {
-    if (lua_isnoneornil(L, index))
-        return;
-    index = lua_absindex(L, index);
-    if (!lua_istable(L, index))
+    if (lua_type(L, -2) != LUA_TSTRING)
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "the options of %s are named; this table has a [%s]",
+                 what, luaL_tolstring(L, -2, NULL));
+    const char *key = lua_tostring(L, -2);
+    for (int i = 0; names[i]; i++)
+        if (strcmp(names[i], key) == 0)
+            return i;
+    unknown_option(L, key, names, what);
+}
+
+/* Is there an option table? Raises for what is neither that nor nil or none. */
+static bool has_options(lua_State *L, int index)
+{
+    const int type = lua_type(L, index);
+    if (type != LUA_TTABLE && type > LUA_TNIL)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "options must be a table, not a %s",
                  mbl_type_name(L, index));
-    lua_pushnil(L);
-    while (lua_next(L, index) != 0) {
-        bool known = false;
-        if (lua_type(L, -2) != LUA_TSTRING)
-            mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
-                     "the options of %s are named; this table has a [%s]", what,
-                     luaL_tolstring(L, -2, NULL));
-        const char *key = lua_tostring(L, -2);
-        for (int i = 0; names[i] && !known; i++)
-            known = strcmp(names[i], key) == 0;
-        if (!known)
-            unknown_option(L, key, names, what);
+    return type == LUA_TTABLE;
+}
+
+void mbl_check_options(lua_State *L, int index, const char *const *names, const char *what)
+{
+    index = lua_absindex(L, index);
+    if (!has_options(L, index))
+        return;
+    for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1))
+        option_place(L, names, what);
+}
+
+int mbl_take_options(lua_State *L, int index, const char *const *names, const char *what)
+{
+    const int first = lua_gettop(L) + 1;
+    int count = 0;
+    while (names[count])
+        count++;
+    lua_settop(L, first - 1 + count);
+    if (!has_options(L, index))
+        return first;
+    for (lua_pushnil(L); lua_next(L, index) != 0;)
+        lua_replace(L, first + option_place(L, names, what));
+    if (lua_getmetatable(L, index)) { /* what is not given may be inherited */
         lua_pop(L, 1);
+        for (int i = 0; i < count; i++) {
+            lua_getfield(L, index, names[i]);
+            lua_replace(L, first + i);
+        }
     }
+    return first;
 }
 
 bool mbl_option(lua_State *L, int index, const char *name)
@@ -105,8 +134,9 @@ mb_dtype mbl_option_dtype(lua_State *L, int index, mb_dtype initial)
 }
 
 /* Raises: the argument must be `what`, and is something else or missing. */
-static void refuse(lua_State *L, int index, const char *arg, const char *what)
+_Noreturn static void refuse(lua_State *L, int index, const char *arg, const char *what)
 {
+    mbl_check_known(L, index);
     if (lua_isnoneornil(L, index))
         mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s is missing; give %s", arg, what);
     mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be %s, not a %s", arg, what,
@@ -116,10 +146,9 @@ static void refuse(lua_State *L, int index, const char *arg, const char *what)
 int64_t mbl_check_integer(lua_State *L, int index, const char *arg)
 {
     int isnum = 0;
-    lua_Integer value = lua_tointegerx(L, index, &isnum);
-    mbl_check_known(L, index);
     if (lua_type(L, index) != LUA_TNUMBER)
         refuse(L, index, arg, "an integer");
+    const lua_Integer value = lua_tointegerx(L, index, &isnum);
     if (!isnum)
         mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s must be an integer, not %g", arg,
                  lua_tonumber(L, index));
@@ -128,7 +157,6 @@ int64_t mbl_check_integer(lua_State *L, int index, const char *arg)
 
 double mbl_check_number(lua_State *L, int index, const char *arg)
 {
-    mbl_check_known(L, index);
     if (lua_type(L, index) != LUA_TNUMBER)
         refuse(L, index, arg, "a number");
     return lua_tonumber(L, index);
@@ -238,4 +266,19 @@ mb_dtype mbl_check_dtype(lua_State *L, int index, const char *arg)
             "%s '%s' is not an element type; there are u8, u16, i32, f16, f32, f64, c64 and c128",
             arg, name);
     return dtype;
+}
+
+int64_t mbl_opt_integer(lua_State *L, int index, const char *arg, int64_t initial)
+{
+    return lua_isnoneornil(L, index) ? initial : mbl_check_integer(L, index, arg);
+}
+
+double mbl_opt_number(lua_State *L, int index, const char *arg, double initial)
+{
+    return lua_isnoneornil(L, index) ? initial : mbl_check_number(L, index, arg);
+}
+
+mb_dtype mbl_opt_dtype(lua_State *L, int index, mb_dtype initial)
+{
+    return lua_isnoneornil(L, index) ? initial : mbl_check_dtype(L, index, "dtype");
 }

@@ -12,6 +12,9 @@
 
 /* Raises naming an unknown key and the nearest valid one. `names` is NULL-terminated. */
 void mbl_check_options(lua_State *L, int index, const char *const *names, const char *what);
+/* The same, and pushes the options in the order of `names`, nil for what is not given. Returns the
+** index of the first. At most 10 names. */
+int mbl_take_options(lua_State *L, int index, const char *const *names, const char *what);
 /* Pushes the option and returns true, or returns false with nothing pushed. */
 bool mbl_option(lua_State *L, int index, const char *name);
 int64_t mbl_option_integer(lua_State *L, int index, const char *name, int64_t initial);
@@ -28,6 +31,10 @@ void *mbl_check_object(lua_State *L, int index, const char *kind); /* kind: its 
 uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg);
 mb_shape mbl_check_shape(lua_State *L, int index, const char *arg); /* extents, or one integer */
 mb_dtype mbl_check_dtype(lua_State *L, int index, const char *arg); /* a name */
+/* The same, or `initial` for nil or none. */
+int64_t mbl_opt_integer(lua_State *L, int index, const char *arg, int64_t initial);
+double mbl_opt_number(lua_State *L, int index, const char *arg, double initial);
+mb_dtype mbl_opt_dtype(lua_State *L, int index, mb_dtype initial);
 
 /* The length of a list that a user gave, which may be a proxy with __len and __index: read its
 ** elements by lua_geti. */

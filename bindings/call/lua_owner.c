@@ -89,25 +89,24 @@ static line describe(const lua_Debug *ar)
                   .owner = mbl_intern(owner)};
 }
 
-/* The frame's line; ar has been filled by "Sl". */
-static line find_line(const lua_Debug *ar)
+/* The frame's line, until the next call; ar has been filled by "Sl". */
+static const line *find_line(const lua_Debug *ar)
 {
-    static _Thread_local line lines[LINE_SLOTS];
-    if (ar->srclen > LONGEST_KEPT_SOURCE || strlen(ar->source) != ar->srclen)
-        return describe(ar);
-    size_t place = ((uintptr_t)ar->source >> 4) * 31 + (unsigned)ar->currentline;
+    static _Thread_local line lines[LINE_SLOTS], unkept;
+    const size_t place = ((uintptr_t)ar->source >> 4) * 31 + (unsigned)ar->currentline;
     line *slot = &lines[place & (LINE_SLOTS - 1)];
-    if (!slot->source || slot->number != ar->currentline || slot->homes != homes ||
-        slot->source_length != ar->srclen || memcmp(slot->source, ar->source, ar->srclen) != 0) {
-        *slot = describe(ar);
+    if (slot->source && slot->number == ar->currentline && slot->homes == homes &&
+        slot->source_length == ar->srclen && memcmp(slot->source, ar->source, ar->srclen) == 0)
+        return slot;
+    if (ar->srclen > LONGEST_KEPT_SOURCE || strlen(ar->source) != ar->srclen)
+        slot = &unkept;
+    *slot = describe(ar);
+    if (slot != &unkept) {
         slot->source = mbl_intern(ar->source);
-        if (strcmp(slot->source, ar->source) != 0) { /* no memory for the copy */
-            line found = *slot;
+        if (strcmp(slot->source, ar->source) != 0) /* no memory for the copy */
             slot->source = NULL;
-            return found;
-        }
     }
-    return *slot;
+    return slot;
 }
 
 int mbl_call_apart(lua_State *L)
@@ -137,10 +136,10 @@ static const char *blame(lua_State *L, int level)
                 break; /* a tail call left no line of its own: its caller's is another's */
             continue;
         }
-        line at = find_line(&ar);
-        if (!found || !at.ours) /* a line of our own is better than none */
-            found = at.owner;
-        if (!at.ours)
+        const line *at = find_line(&ar);
+        if (!found || !at->ours) /* a line of our own is better than none */
+            found = at->owner;
+        if (!at->ours)
             break;
     }
     return found;

@@ -50,15 +50,29 @@ void mbl_register_type(lua_State *L, const char *name, const luaL_Reg *metametho
     lua_pop(L, 1);
 }
 
-void *mbl_test_userdata(lua_State *L, int index, const void *key)
+void *mbl_test_userdata(lua_State *L, int index, const mbl_type *type)
 {
-    void *value = lua_touserdata(L, index);
-    if (!value || !lua_getmetatable(L, index))
-        return NULL;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
-    const int same = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    return same ? value : NULL;
+    const mbl_type **mark = lua_touserdata(L, index);
+    if (mark && lua_rawlen(L, index) == type->bytes && *mark == type)
+        return mark;
+    return mark ? luaL_testudata(L, index, type->name) : NULL;
+}
+
+void mbl_new_metatable(lua_State *L, const mbl_type *type)
+{
+    luaL_newmetatable(L, type->name);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, type);
+}
+
+void *mbl_new_userdata(lua_State *L, const mbl_type *type)
+{
+    const mbl_type **mark = lua_newuserdatauv(L, type->bytes, 0);
+    memset(mark, 0, type->bytes);
+    *mark = type;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, type);
+    lua_setmetatable(L, -2);
+    return mark;
 }
 
 const char *mbl_type_name(lua_State *L, int index)

@@ -15,9 +15,23 @@ int mbl_unknown_key(lua_State *L, const char *what, const char *key, int methods
 ** error. Pushes nothing. */
 void mbl_register_type(lua_State *L, const char *name, const luaL_Reg *metamethods,
                        const luaL_Reg *methods);
-/* Works as luaL_testudata does, but finds the metatable by an address in the registry instead of
-** by its name. Every allocation calls this function. */
-void *mbl_test_userdata(lua_State *L, int index, const void *key);
+/*
+** Types whose objects every allocation looks at. An object begins with a mark, the address of its
+** type's record, so that no metatable has to be fetched to know it. Its finalizer clears the mark:
+** what lies in free memory looks like no object. Objects without a mark are told by their
+** metatable.
+*/
+typedef struct mbl_type {
+    const char *name;
+    size_t bytes; /* of an object */
+} mbl_type;
+
+/* Pushes the type's metatable, which is made on the first call in a state. */
+void mbl_new_metatable(lua_State *L, const mbl_type *type);
+/* Pushes an object of zeros behind the mark. */
+void *mbl_new_userdata(lua_State *L, const mbl_type *type);
+/* The object at `index`; NULL for any other value. */
+void *mbl_test_userdata(lua_State *L, int index, const mbl_type *type);
 /* The type of a value for messages: "number", "moonbeam.array", "no value". */
 const char *mbl_type_name(lua_State *L, int index);
 

@@ -15,12 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Their addresses are keys in the registry: of the default device's id, and of the metatable. */
-static const char default_key = 0, device_key = 0;
+/* Its address is the registry's key of the default device's id. */
+static const char default_key = 0;
 
 typedef struct device_box {
+    const mbl_type *mark;
     mb_device *device; /* NULL: a closed dry device */
 } device_box;
+
+static const mbl_type device_type = {MBL_DEVICE, sizeof(device_box)};
 
 /*
 ** Access
@@ -33,9 +36,8 @@ void mbl_push_device(lua_State *L, mb_device *device)
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, device) == LUA_TUSERDATA)
         return;
     lua_pop(L, 1);
-    device_box *box = lua_newuserdatauv(L, sizeof *box, 0);
+    device_box *box = mbl_new_userdata(L, &device_type);
     box->device = device;
-    luaL_setmetatable(L, MBL_DEVICE);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, device);
 }
@@ -68,7 +70,7 @@ mb_device *mbl_check_device(lua_State *L, int index)
 {
     if (lua_type(L, index) == LUA_TSTRING)
         return open_device(L, lua_tostring(L, index));
-    const device_box *box = mbl_test_userdata(L, index, &device_key);
+    const device_box *box = mbl_test_userdata(L, index, &device_type);
     if (!box)
         mbl_fail(L, MB_STATUS_ARGUMENT, "device",
                  "device must be a device or an id such as \"host\" or \"cuda:0\", not a %s",
@@ -76,6 +78,12 @@ mb_device *mbl_check_device(lua_State *L, int index)
     if (!box->device)
         mbl_fail(L, MB_STATUS_DEVICE, "device", "this dry device has been closed");
     return mbl_dry_active(L, box->device);
+}
+
+mb_device *mbl_test_device(lua_State *L, int index)
+{
+    const device_box *box = mbl_test_userdata(L, index, &device_type);
+    return box && box->device ? mbl_dry_active(L, box->device) : NULL;
 }
 
 mb_device *mbl_opt_device(lua_State *L, int index)
@@ -160,9 +168,7 @@ static int device_dry(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
     uint64_t budget = lua_isnoneornil(L, 2) ? 0 : mbl_check_bytes(L, 2, "budget");
-    device_box *box = lua_newuserdatauv(L, sizeof *box, 0);
-    box->device = NULL;
-    luaL_setmetatable(L, MBL_DEVICE);
+    device_box *box = mbl_new_userdata(L, &device_type);
     mbl_check(L, mb_device_open_dry(device, budget, &box->device));
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, box->device);
@@ -174,6 +180,7 @@ static int device_close(lua_State *L)
 {
     device_box *box = mbl_check_object(L, 1, MBL_DEVICE);
     mb_device *device = box->device;
+    box->mark = NULL;
     if (!device || !device->dry)
         return 0;
     box->device = NULL;
@@ -379,9 +386,7 @@ int mbl_open_device(lua_State *L)
                                          {"bytes", module_bytes},
                                          {"format_bytes", module_format_bytes},
                                          {NULL, NULL}};
-    luaL_newmetatable(L, MBL_DEVICE);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &device_key);
+    mbl_new_metatable(L, &device_type);
     luaL_setfuncs(L, metamethods, 0);
     luaL_newlib(L, methods);
     lua_pushvalue(L, -1);

@@ -11,6 +11,8 @@
 
 /* A device userdata or an id such as "cuda:0". */
 mb_device *mbl_check_device(lua_State *L, int index);
+/* The open device of a userdata; NULL for any other value. */
+mb_device *mbl_test_device(lua_State *L, int index);
 mb_device *mbl_default_device(lua_State *L);
 /* The device at `index`, or the default one when it is nil or none. */
 mb_device *mbl_opt_device(lua_State *L, int index);

@@ -13,7 +13,6 @@
 #include "call/lua_table.h"
 #include "call/lua_type.h"
 #include "device/lua_device.h"
-#include "device/lua_dry.h"
 #include "files/h5/data/h5dataset.h"
 #include "files/lua_h5_read.h"
 #include "files/lua_rawfile.h"
@@ -181,8 +180,7 @@ static int carrier_close(lua_State *L)
     if (!carrier)
         return 0;
     lua_getiuservalue(L, 1, 2);
-    mb_device **device = luaL_testudata(L, -1, MBL_DEVICE);
-    if (!device || !*device || mbl_dry_active(L, *device) != box->device)
+    if (mbl_test_device(L, -1) != box->device)
         mb_carrier_forget_device(carrier); /* a closed dry device took its account along */
     mb_carrier_destroy(carrier, mbl_owner(L));
     return 0;

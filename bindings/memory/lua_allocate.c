@@ -81,7 +81,7 @@ mb_array *mbl_create_array(lua_State *L, mb_device *device, mb_dtype dtype, cons
     mb_status status = mbl_allocate(L, device, create, &request);
     mb_ledger_label(NULL);
     mbl_check(L, status);
-    mbl_allocated(device, mb_pool_round(mb_array_bytes(*slot)));
+    mbl_allocated(device, mb_storage_block((*slot)->storage)->bytes);
     return *slot;
 }
 

@@ -2,26 +2,26 @@
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_owner.h"
-#include "call/lua_type.h"
 #include "memory/garbage_list.h"
 #include "memory/lua_tag.h"
 #include <pthread.h>
 #include <stdlib.h>
 
-const char mbl_array_key = 0;
+const mbl_type mbl_array_type = {MBL_ARRAY, sizeof(mbl_array_box)};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mbl_array_box *boxes;
 
 mb_array **mbl_array_slot(lua_State *L, int index)
 {
-    return mbl_test_userdata(L, index, &mbl_array_key);
+    mbl_array_box *box = mbl_test_userdata(L, index, &mbl_array_type);
+    return box ? &box->array : NULL;
 }
 
 mbl_array_box *mbl_check_array_box(lua_State *L, int index)
 {
-    mb_array **slot = mbl_array_slot(L, index);
-    return slot ? (mbl_array_box *)slot : mbl_check_object(L, index, MBL_ARRAY);
+    mbl_array_box *box = mbl_test_userdata(L, index, &mbl_array_type);
+    return box ? box : mbl_check_object(L, index, MBL_ARRAY);
 }
 
 mb_array *mbl_check_array(lua_State *L, int index)
@@ -37,16 +37,14 @@ mb_array *mbl_check_array(lua_State *L, int index)
 
 mb_array **mbl_new_array(lua_State *L)
 {
-    mbl_array_box *box = lua_newuserdatauv(L, sizeof *box, 0);
-    *box = (mbl_array_box){.array = NULL};
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &mbl_array_key);
-    lua_setmetatable(L, -2);
+    mbl_array_box *box = mbl_new_userdata(L, &mbl_array_type);
     pthread_mutex_lock(&lock);
     box->next = boxes;
     if (boxes)
         boxes->link = &box->next;
     box->link = &boxes;
     boxes = box;
+    box->listed = true;
     pthread_mutex_unlock(&lock);
     return &box->array;
 }
@@ -62,17 +60,20 @@ static mb_array *empty_box(mbl_array_box *box)
 /* Under the lock. */
 static void unlist(mbl_array_box *box)
 {
-    if (!box->link)
+    if (!box->listed)
         return;
     *box->link = box->next;
     if (box->next)
         box->next->link = box->link;
-    box->link = NULL;
+    box->listed = false;
 }
 
 int mbl_array_gc(lua_State *L)
 {
     mbl_array_box *box = mbl_check_array_box(L, 1);
+    box->mark = NULL;
+    if (!box->listed)
+        return 0;
     pthread_mutex_lock(&lock);
     unlist(box);
     mb_array *array = empty_box(box);

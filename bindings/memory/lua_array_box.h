@@ -11,6 +11,7 @@
 #define MB_BINDINGS_LUA_ARRAY_BOX_H
 
 #include "array/array.h"
+#include "call/lua_type.h"
 #include <lua.h>
 
 #define MBL_ARRAY "moonbeam.array"
@@ -22,16 +23,17 @@ typedef struct mbl_replaced {
     struct mbl_replaced *below;
 } mbl_replaced;
 
-/* The userdata. `array` comes first: its address is the slot that mbl_new_array returns. */
+/* The userdata. */
 typedef struct mbl_array_box {
+    const mbl_type *mark;
     mb_array *array;                    /* NULL: released, or not filled yet */
     mbl_replaced *saved;                /* during a dry run */
     const char *freed;                  /* where it was released; NULL: it was not */
-    struct mbl_array_box *next, **link; /* link is NULL when the box is not on the list */
+    struct mbl_array_box *next, **link; /* on the list of boxes */
+    bool listed;                        /* only the userdata's own thread changes it */
 } mbl_array_box;
 
-/* Its address is the metatable's second key in the registry (see mbl_test_userdata). */
-extern const char mbl_array_key;
+extern const mbl_type mbl_array_type;
 
 /* An empty array userdata on the stack; fill *slot. Once filled it owns the mb_array. */
 mb_array **mbl_new_array(lua_State *L);

@@ -50,6 +50,20 @@ describe("garbage", function()
         assert.equal(0, mb.pool.stats().waiting)
     end)
 
+    it("is known as an array by finalizers that come after its own", function()
+        local seen
+        do
+            local holder = setmetatable({}, {__gc = function(h)
+                seen = {h.array.released, tostring(h.array), mb.array.is_array(h.array)}
+                h.array:release()
+            end})
+            holder.array = mb.zeros {4} -- made later, so finalized earlier
+        end
+        mb.collect()
+        assert.same({true, "released array", true}, seen)
+        assert.equal(0, mb.pool.stats().live)
+    end)
+
     it("is freed when much has been made", function()
         local points = mb.pool.stats().pool_points
         for _ = 1, 50 do
