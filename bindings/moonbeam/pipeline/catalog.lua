@@ -1,0 +1,266 @@
+--- The steps that a recipe may name: definitions by name.
+--
+-- Those of the library are the files of the folder steps. Steps of one's own are code: they come
+-- from files that the user names, or from the script, and are recorded with source and hash. A
+-- file returns one definition or a list of them.
+
+local core = require "moonbeam.core"
+local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+local kinds = require "moonbeam.pipeline.kinds"
+local step_options = require "moonbeam.pipeline.step_options"
+
+local catalog = {}
+local methods = {}
+local metatable = {__index = methods, __name = "moonbeam.catalog"}
+
+local MOST_BYTES <const> = 1 << 20 -- of a file of steps
+
+-- The fields of a definition, with the types that they may have.
+local FIELDS = {name = "string", summary = "string", doc = "string", reference = "string",
+    options = "table", presets = "table", takes = "table function", gives = "table function",
+    cuts = "table function", check = "function", shape = "function", geometry = "function",
+    needs = "function", packet = "function", absorbs = "table", run = "function",
+    measure = "function", bounds = "function", gives_value = "string", known = "function",
+    uses = "table", deciding = "function", ways = "function", reduce = "function",
+    combine = "function", last = "boolean", selects = "function", prepare = "function"}
+
+-- ---- checks of definitions ----
+
+local function wrong(def, where, format, ...)
+    fail("argument", "pipeline", "steps", "the step '%s'%s: %s", core.error.printable(
+        type(def) == "table" and type(def.name) == "string" and def.name or "?"),
+        where and " of " .. core.error.printable(where) or "", format:format(...))
+end
+
+local function check_fields(def, where)
+    for field, value in pairs(def) do
+        local types = FIELDS[field]
+        if not types then
+            local names = {}
+            for name in pairs(FIELDS) do
+                names[#names + 1] = name
+            end
+            table.sort(names)
+            local near = core.error.nearest(tostring(field), names)
+            wrong(def, where, "unknown field '%s'%s", core.error.printable(tostring(field)), near
+                and ("; did you mean '%s'?"):format(near) or "")
+        elseif not types:find(type(value), 1, true) then
+            wrong(def, where, "%s is a %s; give a %s", field, type(value),
+                (types:gsub(" ", " or a ")))
+        end
+    end
+end
+
+local function check_kind(def, kind, field, where)
+    if type(kind) ~= "table" then
+        return
+    end
+    local names = {quantity = kinds.QUANTITIES, layout = {"frames", "slices", "image"}}
+    for part, known in pairs(names) do
+        local given = kind[part]
+        for _, name in ipairs(type(given) == "table" and given or {given}) do
+            local also = field == "takes" and "any" or "same"
+            local near = name ~= also and core.error.nearest(tostring(name), known)
+            local found = name == also
+            for _, other in ipairs(known) do
+                found = found or name == other
+            end
+            if not found then
+                wrong(def, where, "%s.%s is '%s'; give %s, or \"%s\"%s", field, part,
+                    tostring(name), table.concat(known, ", "), also,
+                    near and ("; did you mean '%s'?"):format(near) or "")
+            end
+        end
+    end
+end
+
+local function check_options(def, where)
+    for _, entry in ipairs(def.options) do
+        local known = false
+        for _, kind in ipairs(step_options.kinds()) do
+            known = known or kind == entry.kind
+        end
+        if not known then
+            wrong(def, where, "option '%s' has the kind '%s'; there are %s", entry.name,
+                tostring(entry.kind), table.concat(step_options.kinds(), ", "))
+        elseif entry.name == "preset" then
+            wrong(def, where, "an option cannot have the name 'preset'")
+        end
+    end
+    for preset, values in pairs(def.presets or {}) do
+        for name, value in pairs(values) do
+            local entry = def.options[name]
+            local problem = not entry and ("there is no option '%s'"):format(tostring(name))
+                or step_options.problem(entry, value)
+            if problem then
+                wrong(def, where, "preset '%s': %s", tostring(preset), problem)
+            end
+        end
+    end
+end
+
+-- A copy of a definition, checked and with all fields that others rely on.
+local function checked(given, where)
+    if type(given) ~= "table" then
+        fail("argument", "pipeline", "steps", "%s returns a %s; a file of steps returns one "
+            .. "definition, or a list of them", core.error.printable(where or "a step"),
+            type(given))
+    end
+    local def = {}
+    for field, value in pairs(given) do
+        def[field] = value
+    end
+    check_fields(def, where)
+    if not (def.name and def.name:find "^%l[%w_]*$") then
+        wrong(def, where, "name must be a word in small letters")
+    elseif not def.summary then
+        wrong(def, where, "summary is missing; give one line that says what the step does")
+    elseif not (def.run or def.measure or def.reduce) then
+        wrong(def, where, "run is missing; give the function that does the work")
+    elseif not def.takes then
+        wrong(def, where, "takes is missing; give {quantity = ..., layout = ...}")
+    end
+    def.options = def.options or {}
+    if #def.options > 0 and not def.options[def.options[1].name or ""] then
+        def.options = declared.options(table.unpack(def.options))
+    end
+    def.gives = def.gives or {quantity = "same", layout = "same"}
+    check_kind(def, def.takes, "takes", where)
+    check_kind(def, def.gives, "gives", where)
+    check_options(def, where)
+    return def
+end
+
+-- ---- files ----
+
+-- FNV-1a of 64 bits: tells whether a file is the one that was recorded. It is no protection
+-- against someone who wants two files to look the same.
+local function hash_of(text)
+    local hash = 0xcbf29ce484222325
+    for i = 1, #text do
+        hash = (hash ~ text:byte(i)) * 0x100000001b3
+    end
+    return ("fnv1a64:%016x"):format(hash)
+end
+
+local function text_of(path)
+    local facts = type(path) == "string" and core.system.stat(path)
+    local name = core.error.printable(tostring(path))
+    if not facts or facts.kind ~= "file" then
+        fail("io", "pipeline", "steps", "'%s' is no file of steps", name)
+    elseif facts.bytes > MOST_BYTES then
+        fail("io", "pipeline", "steps", "'%s' has %d bytes; a file of steps has %d at most", name,
+            facts.bytes, MOST_BYTES)
+    end
+    local file <close>, problem = io.open(path, "rb")
+    local text = file and (file:read(MOST_BYTES) or "")
+    return text or fail("io", "pipeline", "steps", "cannot read '%s': %s", name, problem or "?")
+end
+
+local function is_list(value)
+    return type(value) == "table" and value.name == nil and #value > 0
+end
+
+--- Adds a definition, or a list of them, of the script or of a file: {path, text}.
+function methods:add(definitions, source)
+    local where = source and source.path or "the script"
+    local record = {path = source and source.path, text = source and source.text, names = {},
+        hash = source and hash_of(source.text)}
+    for _, given in ipairs(is_list(definitions) and definitions or {definitions}) do
+        local def = checked(given, where)
+        if self.own[def.name] then
+            wrong(def, where, "another step has this name, from %s; rename one of the two",
+                core.error.printable(self.own[def.name].path or "the script"))
+        elseif self:library(def.name) then
+            wrong(def, where, "the library has a step of this name; rename yours")
+        end
+        self.defs[def.name], self.own[def.name] = def, record
+        record.names[#record.names + 1] = def.name
+    end
+    self.sources[#self.sources + 1] = record
+    return self
+end
+
+--- Adds the steps of a file, which is run: Lua code that returns one definition or a list.
+function methods:load(path)
+    local text = text_of(path)
+    local chunk, problem = load(text, "@" .. path, "t")
+    if not chunk then
+        fail("argument", "pipeline", "steps", "the file of steps is no Lua: %s",
+            core.error.printable(problem))
+    end
+    return self:add(chunk(), {path = path, text = text})
+end
+
+-- The definition of a step of the library, or nil.
+function methods:library(name)
+    if not self.defs[name] and type(name) == "string" and name:find "^%l[%w_]*$"
+        and package.searchpath("moonbeam.steps." .. name, package.path) then
+        self.defs[name] = checked(require("moonbeam.steps." .. name))
+    end
+    return not self.own[name] and self.defs[name] or nil
+end
+
+--- The names of all steps, sorted.
+function methods:names()
+    local names, seen = {}, {}
+    local function add(name)
+        if name and not seen[name] then
+            names[#names + 1], seen[name] = name, true
+        end
+    end
+    local folder = package.searchpath("moonbeam.pipeline.catalog", package.path)
+        :gsub("pipeline/catalog%.lua$", "steps")
+    for _, entry in ipairs(core.system.folder(folder) or {}) do
+        add(entry:match "^([%l][%w_]*)%.lua$")
+    end
+    for name in pairs(self.own) do
+        add(name)
+    end
+    table.sort(names)
+    return names
+end
+
+--- The definition of a step, by its name. Errors: argument, with the nearest name.
+function methods:find(name)
+    local def = self.own[name] and self.defs[name] or self:library(name)
+    if not def then
+        local near = core.error.nearest(name, self:names())
+        fail("argument", "pipeline", "recipe", "there is no step '%s'%s",
+            core.error.printable(name), near and ("; did you mean '%s'?"):format(near)
+                or "; there are " .. table.concat(self:names(), ", ")
+                    .. "; steps of your own come from --steps FILE.lua")
+    end
+    return def
+end
+
+--- The steps of a recipe that are not the library's: their sources, {path, text, hash, names}
+-- each, for the result.
+function methods:recorded(list)
+    local records, seen = {}, {}
+    for _, entry in ipairs(list) do
+        local record = self.own[type(entry) == "table" and entry[1] or entry]
+        if record and not seen[record] then
+            records[#records + 1], seen[record] = record, true
+        end
+    end
+    return records
+end
+
+--- A catalog of the library's steps and those of `files` (paths) and `steps` (definitions).
+function catalog.new(files, steps)
+    local self = setmetatable({defs = {}, own = {}, sources = {}}, metatable)
+    for _, path in ipairs(files or {}) do
+        self:load(path)
+    end
+    if steps then
+        self:add(steps)
+    end
+    return self
+end
+
+--- The hash of a text as it is recorded.
+catalog.hash = hash_of
+
+return catalog

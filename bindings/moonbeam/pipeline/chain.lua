@@ -1,0 +1,253 @@
+--- Binds a recipe to definitions and to what it starts from. Nothing is read and nothing runs: a
+-- chain that makes no sense is refused here, with the step's label and what to do.
+--
+--   chain.bind(recipe, source, options) -> {steps, source, shape, geometry, kind, dtype, recipe}
+--
+-- A step has name, label ("median", "median#2"), def, options (complete), given (as written),
+-- takes and gives (kinds: {quantity, layout}), kind_before and kind, shape_before and shape,
+-- geometry_before and geometry, dtype_before and dtype, cast (the data are to be converted to
+-- f32 before it), values (names of values that it uses and that earlier steps measure: {center =
+-- label}). Where the shape after a step depends on such a value, it is the largest one.
+--
+-- What a definition may say beside the fields of any step: `known(options)`, the value of a
+-- measuring step that its options give already; `last`, nothing comes after it; `selects(options,
+-- geometry)`, the projections that it keeps, as a list of indices; `prepare(options, geometry,
+-- source)`, the options with what small files hold that they name; takes.dtypes, what its `run`
+-- takes beside f32 ("any": all); gives.dtype, f32 unless it says so, or "same". `needs` gets the
+-- axis along which data are cut, "rows" or "frames", as its last argument, and `check` the
+-- earlier steps.
+
+local core = require "moonbeam.core"
+local catalog = require "moonbeam.pipeline.catalog"
+local fail = require "moonbeam.internal.fail"
+local geometry = require "moonbeam.pipeline.geometry"
+local kinds = require "moonbeam.pipeline.kinds"
+local options_of = require "moonbeam.internal.options"
+local recipe_text = require "moonbeam.pipeline.recipe"
+local step_options = require "moonbeam.pipeline.step_options"
+
+local chain = {}
+
+local OPTIONS = {"catalog", "folder", "foreign", "trust_paths"}
+
+-- ---- sources ----
+
+--- What a chain starts with: the projections of a scan. `options.input` says what their values
+-- are where the scan has neither flats nor darks, or overrides that.
+function chain.source_of(scan, options)
+    return {shape = {scan.n_angles, scan.rows, scan.cols}, dtype = scan.dtype, scan = scan,
+        kind = {quantity = kinds.of_scan(scan, options and options.input), layout = "frames"},
+        geometry = geometry.of_scan(scan)}
+end
+
+-- ---- one step ----
+
+local function value_of(field, ...)
+    if type(field) == "function" then
+        return field(...)
+    end
+    return field
+end
+
+-- Calls a function of a definition; an error of it names the step.
+local function called(step, f, ...)
+    local result = table.pack(pcall(f, ...))
+    if result[1] then
+        return table.unpack(result, 2, result.n)
+    end
+    local problem = result[2]
+    if type(problem) == "table" and problem.code then
+        problem.op = "step " .. step.label
+        error(problem, 0)
+    end
+    fail("argument", "step " .. step.label, nil, "its definition fails: %s",
+        core.error.printable(tostring(problem)))
+end
+
+-- The values that a step uses: by name, the label of the step that measures it.
+local function values_of(steps, step)
+    local values = {}
+    for _, name in ipairs(step.def.uses or {}) do
+        local maker
+        for _, before in ipairs(steps) do
+            maker = before.def.gives_value == name and before or maker
+        end
+        if maker and step.options[name] ~= nil then
+            fail("argument", "step " .. step.label, name, "%s = %s is given, and step %s finds it "
+                .. "too; leave one of the two out", name, tostring(step.options[name]), maker.label)
+        elseif not maker and step.options[name] == nil then
+            fail("argument", "step " .. step.label, name, "%s is not known; put \"%s\" before it, "
+                .. "or give %s = ...%s", name, name, name, step.def.options[name]
+                    and ", " .. step.def.options[name].doc or "")
+        end
+        values[name] = maker and maker.label or nil
+    end
+    return values
+end
+
+local function check_order(steps, step)
+    local before = steps[#steps]
+    if before and before.def.last then
+        fail("argument", "step " .. step.label, nil, "it stands behind step %s, which is the end "
+            .. "of a recipe; move %s to the end", before.label, before.label)
+    end
+    for _, other in ipairs(steps) do
+        if step.def.gives_value and other.def.gives_value == step.def.gives_value then
+            fail("argument", "step " .. step.label, nil, "step %s finds the %s already; leave one "
+                .. "of the two out", other.label, step.def.gives_value)
+        end
+    end
+end
+
+local function set_dtypes(step, state)
+    local taken, given = step.takes.dtypes or {}, step.gives.dtype or "f32"
+    step.dtype_before = state.dtype
+    step.cast = state.dtype ~= "f32" and not kinds.accepts(taken, state.dtype) and "f32" or nil
+    step.dtype = given == "same" and (step.cast or state.dtype) or given
+end
+
+-- Completes a step by what comes to it: `state` is {shape, geometry, kind, dtype}, which becomes
+-- what leaves it.
+local function connect(steps, step, state, source)
+    local def, options = step.def, step.options
+    step.takes = called(step, value_of, def.takes, options)
+    kinds.check(steps, step.label, step.name, step.takes, state.kind)
+    check_order(steps, step)
+    step.kind_before, step.shape_before = state.kind, state.shape
+    step.geometry_before = state.geometry
+    if def.prepare then
+        step.options = called(step, def.prepare, options, state.geometry, source)
+        options = step.options
+    end
+    step.values = values_of(steps, step)
+    if def.check then
+        called(step, def.check, options, state.shape, state.geometry, state.kind, steps)
+    end
+    step.gives = called(step, value_of, def.gives, options, state.kind)
+    step.kind = kinds.after(step.gives, state.kind)
+    step.shape = def.shape and called(step, def.shape, options, state.shape, state.geometry)
+        or state.shape
+    step.geometry = def.geometry and called(step, def.geometry, options, state.geometry,
+        state.shape) or state.geometry
+    set_dtypes(step, state)
+    for _, extent in ipairs(step.shape) do
+        if extent < 1 then
+            fail("shape", "step " .. step.label, nil, "nothing is left after it: %s",
+                table.concat(step.shape, " x "))
+        end
+    end
+    return {shape = step.shape, geometry = step.geometry, kind = step.kind, dtype = step.dtype}
+end
+
+local function check_recipe(recipe)
+    if type(recipe) ~= "table" then
+        fail("argument", "pipeline", "recipe", "recipe is a %s; give a list of steps, or read one "
+            .. "from a file", type(recipe))
+    elseif #recipe == 0 then
+        fail("argument", "pipeline", "recipe", "the recipe is empty; give its steps, such as "
+            .. "{\"flat_field\", \"minus_log\", \"center\", \"fbp\"}")
+    end
+    for key in pairs(recipe) do
+        if math.type(key) ~= "integer" or key < 1 or key > #recipe then
+            fail("argument", "pipeline", "recipe", "'%s' stands outside a step; a recipe is a "
+                .. "list: {\"%s\", ...}", core.error.printable(tostring(key)),
+                core.error.printable(tostring(key)))
+        end
+    end
+    for i, entry in ipairs(recipe) do
+        local problem = recipe_text.problem(entry)
+        if problem then
+            fail("argument", "pipeline", "recipe", "entry %d: %s", i, problem)
+        end
+    end
+end
+
+-- Steps with definitions and labels, not yet connected.
+local function named(recipe, known)
+    local steps, count = {}, {}
+    for i, entry in ipairs(recipe) do
+        local name = type(entry) == "table" and entry[1] or entry
+        local def = known:find(name)
+        count[name] = (count[name] or 0) + 1
+        local label = count[name] > 1 and ("%s#%d"):format(name, count[name]) or name
+        steps[i] = {name = name, label = label, def = def, given = entry}
+    end
+    return steps
+end
+
+--- Binds a recipe to a source (chain.source_of): the chain. Options: catalog (pipeline/catalog.lua;
+-- default: the library's steps), folder (that of the recipe, for its paths), foreign (it comes
+-- from a result, so its paths are not followed), trust_paths. Errors: argument, shape.
+function chain.bind(recipe, source, options)
+    options = options_of(options, "pipeline", OPTIONS)
+    check_recipe(recipe)
+    local known = options.catalog or catalog.new()
+    local steps = named(recipe, known)
+    for _, step in ipairs(steps) do
+        step.options = step_options.resolved(step.def, step.given, "step " .. step.label, options)
+    end
+    local state, done = source, {}
+    for i, step in ipairs(steps) do
+        state = connect(done, step, state, source)
+        done[i] = step
+    end
+    return {steps = steps, source = source, recipe = recipe, shape = state.shape,
+        geometry = state.geometry, kind = state.kind, dtype = state.dtype,
+        recorded = known:recorded(recipe)}
+end
+
+-- ---- recipes that are changed ----
+
+--- The recipe of a chain with every default resolved.
+function chain.resolved(bound)
+    local list = {}
+    for i, step in ipairs(bound.steps) do
+        local entry = {step.name}
+        for name, value in pairs(step.options) do
+            entry[name] = value
+        end
+        list[i] = next(step.options) and entry or step.name
+    end
+    return list
+end
+
+--- Which entry of a recipe, and which option of it, "fbp.filter" or "median#2.size" means: the
+-- index, the option's name, and its declaration. Errors: argument, with the nearest name.
+function chain.target(recipe, path, known)
+    check_recipe(recipe)
+    known = known or catalog.new()
+    local label, option = tostring(path):match "^([%w_]+#?%d*)%.([%w_]+)$"
+    if not label then
+        fail("argument", "pipeline", nil, "'%s' names no option of a step; write step.option, "
+            .. "such as fbp.filter", core.error.printable(tostring(path)))
+    end
+    local labels = {}
+    for i, step in ipairs(named(recipe, known)) do
+        labels[i] = step.label
+        if step.label == label or label == step.label .. "#1" then
+            return i, option, step_options.entry(step.def, option, "step " .. step.label)
+        end
+    end
+    local near = core.error.nearest(label, labels)
+    fail("argument", "pipeline", nil, "'%s': the recipe has no step '%s'%s",
+        core.error.printable(path), label, near and ("; did you mean '%s'?"):format(near)
+            or "; it has " .. table.concat(labels, ", "))
+end
+
+--- A copy of a recipe in which one option has another value: ("fbp.filter", "hann").
+function chain.with(recipe, path, value, known)
+    local index, option, entry = chain.target(recipe, path, known)
+    local problem = step_options.problem(entry, value)
+    if problem then
+        fail("argument", "step " .. path:match "^[^.]+", option, "%s", problem)
+    end
+    local copy, changed = table.move(recipe, 1, #recipe, 1, {}), {}
+    for key, member in pairs(type(recipe[index]) == "table" and recipe[index] or {recipe[index]}) do
+        changed[key] = member
+    end
+    changed[option] = value
+    copy[index] = changed
+    return copy
+end
+
+return chain

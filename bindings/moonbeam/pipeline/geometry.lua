@@ -1,0 +1,68 @@
+--- Where data come from: the geometry that travels with them through a chain. A geometry is never
+-- changed; `with` makes a changed copy.
+--
+-- Fields: angles (rad) and frames (the scan's projection numbers), one each per projection;
+-- first_row, first_column: the scan's row and column, from 1, of the first element; row_step,
+-- column_step: detector pixels per element; rows, cols, projections: how many the scan has;
+-- first_y, first_x: the pixel of the whole slice, from 1, of the first element; pixel_size (m) of
+-- an element, or nil; turn: "half" or "whole"; half_acquisition; lean: columns per row by which the
+-- axis leans; vertical_shifts: by how many rows of the scan each projection of the scan was
+-- shifted, or nil.
+
+local axis_pairs = require "moonbeam.tomo.axis_pairs"
+
+local geometry = {}
+
+--- The geometry of a scan's projections as they are stored.
+function geometry.of_scan(scan)
+    local frames = {}
+    for i = 1, #scan.angles do
+        frames[i] = i
+    end
+    return {angles = scan.angles, frames = frames, first_row = 1, first_column = 1, row_step = 1,
+        column_step = 1, rows = scan.rows, cols = scan.cols, projections = #frames, first_y = 1,
+        first_x = 1, pixel_size = scan.pixel_size, half_acquisition = false, lean = 0,
+        turn = axis_pairs.is_turn(scan.angles) and "whole" or "half"}
+end
+
+--- A copy with these fields; false takes one away.
+function geometry.with(old, changes)
+    local new = {}
+    for name, value in pairs(old) do
+        new[name] = value
+    end
+    for name, value in pairs(changes) do
+        new[name] = value
+    end
+    return new
+end
+
+--- The element, 0-based, at which a column of the scan, 0-based, stands.
+function geometry.element(g, column)
+    return (column - (g.first_column - 1) - (g.column_step - 1) / 2) / g.column_step
+end
+
+--- The column of the scan, 0-based, at which an element, 0-based, stands.
+function geometry.column(g, element)
+    return element * g.column_step + (g.column_step - 1) / 2 + g.first_column - 1
+end
+
+--- The elements {first, last}, from 1, of a range of the scan's rows, columns or the like that
+-- begins at `start` with `step` pixels an element and has `count` elements in a scan of `total`;
+-- nil and the reason where it lies outside or cuts an element.
+function geometry.elements(range, start, step, count, total)
+    local first = range[1] < 0 and range[1] + total + 1 or range[1]
+    local last = range[2] < 0 and range[2] + total + 1 or range[2]
+    local low, high = start, start + count * step - 1
+    if first > last then
+        return nil, ("%d to %d holds nothing"):format(first, last)
+    elseif first < low or last > high then
+        return nil, ("%d to %d; there are %d to %d"):format(first, last, low, high)
+    elseif (first - start) % step ~= 0 or (last + 1 - start) % step ~= 0 then
+        return nil, ("%d to %d cuts elements of %d pixels that begin at %d"):format(first, last,
+            step, start)
+    end
+    return {(first - start) // step + 1, (last + 1 - start) // step}
+end
+
+return geometry

@@ -1,0 +1,38 @@
+local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+local scan_center = require "moonbeam.tomo.scan_center"
+
+return {
+    name = "center",
+    summary = "The column of the rotation axis: given, or found by opposite projections.",
+    doc = "Opposite projections are registered, and the column is checked by centers of mass and "
+        .. "trial slices. The verdict of the search (found, differ, edge, ambiguous, flat) stands "
+        .. "in the result. The axis of a scan that leans is the one at half the detector's height.",
+    options = declared.options(
+        {"method", "choice", "auto: by opposite projections, checked by centers of mass and trial "
+            .. "slices", choices = {"auto"}, default = "auto"},
+        {"column", "number", "0-based column of the scan, if it is known; nothing is searched",
+            unit = "px"}),
+    takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"},
+    gives = {quantity = "same", layout = "same", dtype = "same"},
+    cuts = {"rows", "frames"},
+    gives_value = "center",
+    known = function(options)
+        return options.column
+    end,
+    check = function(options, _, g)
+        if options.column and not (options.column >= 0 and options.column <= g.cols - 1) then
+            fail("argument", nil, "column", "column is %g; the detector has columns 0 to %d",
+                options.column, g.cols - 1)
+        end
+    end,
+    bounds = function(options, _, step)
+        local g = step.geometry_before
+        return options.column and {options.column, options.column}
+            or scan_center.bounds({cols = g.cols}, {half_acquisition = g.half_acquisition})
+    end,
+    measure = function(_, options)
+        return options.column or fail("unsupported", "step center", nil,
+            "the search is done by the engine")
+    end,
+}

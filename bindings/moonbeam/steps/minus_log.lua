@@ -1,0 +1,16 @@
+local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
+
+return {
+    name = "minus_log",
+    summary = "Transmission to line integrals: -ln, by the law of Lambert and Beer.",
+    doc = "Values below min and above max are taken as these.",
+    reference = "-ln(a)",
+    options = declared.options(declared.from("minus_log", "min", "max")),
+    takes = {quantity = "transmission", layout = "frames"},
+    gives = {quantity = "line integrals", layout = "same"},
+    cuts = {"rows", "frames"},
+    run = function(block, options)
+        mb.minus_log(block.data, {min = options.min, max = options.max, out = block.data})
+    end,
+}

@@ -1,0 +1,62 @@
+local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+
+local DTYPES = {uint8 = "u8", uint16 = "u16", float16 = "f16", float32 = "f32"}
+local WHOLE = {u8 = "uint8", u16 = "uint16"}
+
+return {
+    name = "rescale",
+    summary = "Stores values as another type, scaled from a range.",
+    doc = "The lower end of the range becomes 0. The upper end becomes the largest code of uint8 "
+        .. "and uint16, and 1 in float16 and float32. The result says how values are scaled. "
+        .. "Percentiles are those of all values, and cost a second pass; sample takes the range "
+        .. "from a few rows instead. float16 and float32 without a range are not scaled.",
+    options = declared.options(
+        {"dtype", "choice", "type of the stored values",
+            choices = {"uint8", "uint16", "float16", "float32"}, required = true,
+            synonyms = {u8 = "uint8", u16 = "uint16", f16 = "float16", f32 = "float32"}},
+        {"range", "pair", "{low, high}: the values that become 0 and the largest code"},
+        {"percentiles", "pair", "{low, high}: the range as percentiles of all values, such as "
+            .. "{0.1, 99.9}", min = 0, max = 100, unit = "%"},
+        {"sample", "count", "take the range from so many rows, and a quarter more on both sides",
+            min = 1, max = 1000}),
+    takes = {quantity = {"transmission", "line integrals", "phase", "attenuation", "intensity",
+        "weights"}, layout = "any"},
+    gives = function(options)
+        return {quantity = "scaled", layout = "same", dtype = DTYPES[options.dtype]}
+    end,
+    check = function(options)
+        local ways = {}
+        for _, name in ipairs {"range", "percentiles", "sample"} do
+            ways[#ways + 1] = options[name] and name or nil
+        end
+        if #ways > 1 then
+            fail("argument", nil, ways[2], "%s and %s both say what the range is; leave one out",
+                ways[1], ways[2])
+        elseif #ways == 0 and WHOLE[DTYPES[options.dtype]] then
+            fail("argument", nil, "range", "%s needs a range: give range = {low, high}, "
+                .. "percentiles = {0.1, 99.9} or sample = 3", options.dtype)
+        end
+    end,
+    -- The range {low, high}, where the options give it.
+    known = function(options)
+        return options.range or not (options.percentiles or options.sample) and {0, 1} or nil
+    end,
+    gives_value = "range",
+    uses = {},
+    run = function(block, options, values)
+        local range = options.range or values and values.range or {0, 1}
+        if options.dtype == "float32" then
+            if range[1] ~= 0 or range[2] ~= 1 then
+                mb.binary(block.data, "sub", {scalar = range[1], out = block.data})
+                mb.binary(block.data, "div", {scalar = range[2] - range[1], out = block.data})
+            end
+            return
+        end
+        local stored, counts = mb.quantize(block.data, DTYPES[options.dtype], {low = range[1],
+            high = range[2]})
+        block.clipped = counts
+        block:replace(stored)
+    end,
+}

@@ -1,0 +1,68 @@
+local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+local geometry = require "moonbeam.pipeline.geometry"
+
+-- The shifts of these projections, in rows of the data; all of them, or first .. last.
+local function own_shifts(options, g, first, last)
+    local shifts = {}
+    for i = first or 1, last or #g.frames do
+        shifts[#shifts + 1] = options.shifts[g.frames[i]] / g.row_step
+    end
+    return shifts
+end
+
+return {
+    name = "vertical_shift",
+    summary = "Shifts each projection by its own number of rows, as a sample stage that drifts or "
+        .. "a helical scan needs it.",
+    doc = "Row r of the result is row r + shift of the projection, interpolated linearly between "
+        .. "rows. Beyond the detector there is open beam.",
+    options = declared.options(
+        {"shifts", "list", "one number per projection of the scan; or a text file, a dataset of "
+            .. "the scan (\"/path\"), or FILE:/path", unit = "rows", also = "string", path = true,
+            dataset = true, required = true}),
+    takes = {quantity = {"line integrals", "phase"}, layout = "frames"},
+    gives = {quantity = "same", layout = "same"},
+    cuts = {"rows", "frames"},
+    prepare = function(options, _, source)
+        local shifts = options.shifts
+        if type(shifts) == "string" and source.scan then
+            shifts = mb.recon.read_shifts(source.scan, shifts)
+        end
+        return {shifts = shifts}
+    end,
+    check = function(options, _, g)
+        if type(options.shifts) == "string" then
+            fail("argument", nil, "shifts", "shifts is the file '%s', and there is no scan yet "
+                .. "that tells how many it needs", options.shifts)
+        elseif #options.shifts ~= g.projections then
+            fail("shape", nil, "shifts", "shifts has %d numbers; the scan has %d projections: "
+                .. "give one for each", #options.shifts, g.projections)
+        end
+        for i, shift in ipairs(options.shifts) do
+            if math.abs(shift) > g.rows then
+                fail("argument", nil, "shifts", "shift %d is %g; it lies within the detector's "
+                    .. "%d rows either way", i, shift, g.rows)
+            end
+        end
+    end,
+    geometry = function(options, g)
+        return geometry.with(g, {vertical_shifts = options.shifts})
+    end,
+    needs = function(options, first, last, step, cut)
+        if cut ~= "rows" then
+            return first, last
+        end
+        local low, high = 0, 0
+        for _, shift in ipairs(own_shifts(options, step.geometry_before)) do
+            low, high = math.min(low, math.floor(shift)), math.max(high, math.ceil(shift))
+        end
+        return math.tointeger(first + low), math.tointeger(last + high)
+    end,
+    run = function(block, options)
+        local frames = block.cut == "frames" and block.rows or {}
+        mb.vertical_shift(block.data, own_shifts(options, block.geometry, frames[1], frames[2]),
+            {out = block.data})
+    end,
+}
