@@ -60,8 +60,8 @@ local function rings(device, options)
             slot = options.slot, writing = true} or nil
 end
 
---- The pinned bytes that a run on a device, or a list of them, takes with these options: {threads, pinned, writes, files, source,
--- sink}.
+--- The pinned bytes that a run on a device, or a list of them, takes with these options: {threads,
+-- pinned, writes, files, source, sink}.
 function stream.pinned_bytes(devices, options)
     options = options_of(options, "stream.pinned_bytes", NAMES)
     local total = 0
@@ -235,7 +235,7 @@ local function times_of(lanes, computed, overlap, began)
     return times
 end
 
---- stream.run(device, blocks, steps, options): works on all blocks, on one device or a list of
+--- stream.run(devices, blocks, steps, options): works on all blocks, on one device or a list of
 -- them. For every block, in order on its device,
 --   frames = steps.read(block, carrier, device)     makes arrays and queues their reading; frames
 --                                            has a method release
@@ -331,7 +331,7 @@ function stream.describe(times)
 end
 
 return declared.module(stream, "stream", {
-    pinned_bytes = "device: device", run = "device: device, blocks: table, steps: table",
+    pinned_bytes = "devices: any", run = "devices: any, blocks: table, steps: table",
         summary = "times: times",
     describe = "times: times",
 })

@@ -5,6 +5,7 @@
 local mb = {}
 
 mb.array = {}
+mb.chunked = {}
 mb.convolution = {}
 mb.debug = {}
 mb.deconv = {}
@@ -381,6 +382,31 @@ function array:transpose() end
 ---@param range any 
 ---@param ... any 
 function array:view(range, ...) end
+
+---@class moonbeam.options.chunked_plan
+---@field axis? integer the axis along which the inputs are cut
+---@field params? table the parameters of an operator, by name
+---@field needs? function of a function: needs(first, last) returns the first and the last row of input for these rows of the result; beyond the array's ends there is nothing
+---@field halo? any of a function: rows of input that are needed before and after those of the result, a number or {before, after}
+---@field packet? integer rows that are treated together: blocks are whole packets
+---@field rows? integer of a function: rows of the result
+---@field result_axis? integer of a function: the axis of the result that has these rows
+---@field whole? table names or numbers of inputs that every block gets whole
+---@field combine? "sum"|"min"|"max" the results of blocks become one, of the same shape
+---@field devices? table a list of devices, which take the blocks in turn
+---@field budget? integer|string what the blocks may take on each device
+---@field block? integer rows of a block
+---@field overlap? boolean read and write while computing, which takes a second set of blocks
+---@field pinned? integer|string pinned memory for reading and writing
+---@field threads? integer threads that read, and as many that write
+---@field sink? any where the result goes: an array on the host, an HDF5 dataset, a result (mb.result) or a function(block, first, last)
+
+---What `mb.chunked` will take, without reading or computing anything (arguments as there).
+---@param fn any an operator, or a function of a block
+---@param inputs any what it is applied to
+---@param options? moonbeam.options.chunked_plan
+---@return any # {block (rows), blocks, packet, overlap, peak = bytes by device id, the host included, pinned, result = {shape, dtype, axis}, sink_bytes (of the new array for the result, where there is no sink), basis (what the figures of a planned device rest on)}.
+function mb.chunked.plan(fn, inputs, options) end
 
 ---Grid := H grid (or its adjoint), in the grid's own memory.
 ---@param grid moonbeam.array 
@@ -1711,14 +1737,14 @@ function mb.stream.carrier(options) end
 function mb.stream.describe(times) end
 
 ---The pinned bytes that a run on a device, or a list of them, takes with these options: {threads, pinned, writes, files, source, sink}.
----@param device moonbeam.device|string 
-function mb.stream.pinned_bytes(device) end
+---@param devices any 
+function mb.stream.pinned_bytes(devices) end
 
----stream.run(device, blocks, steps, options): works on all blocks, on one device or a list of them.
----@param device moonbeam.device|string 
+---stream.run(devices, blocks, steps, options): works on all blocks, on one device or a list of them.
+---@param devices any 
 ---@param blocks table 
 ---@param steps table 
-function mb.stream.run(device, blocks, steps) end
+function mb.stream.run(devices, blocks, steps) end
 
 ---What the times of a run say: {wall, read, ..., gigabytes per second of each step, idle (part of the time in which nothing was computed), bottleneck (the busiest step)}: numbers and texts, for files.
 ---@param times table 

@@ -21,10 +21,12 @@ uint64_t mb_carrier_rows(const transfer *t, uint64_t line, uint64_t lines, uint6
         *pitch = t->frame_pitch;
         return rows->count * t->frame_lines;
     }
-    rows->width = t->line_bytes;
-    rows->count = lines < t->frame_lines - row ? lines : t->frame_lines - row;
-    *pitch = t->line_pitch;
-    return rows->count;
+    const uint64_t count = lines < t->frame_lines - row ? lines : t->frame_lines - row;
+    const bool dense = t->line_pitch == t->line_bytes;
+    rows->width = dense ? count * t->line_bytes : t->line_bytes;
+    rows->count = dense ? 1 : count;
+    *pitch = dense ? rows->width : t->line_pitch;
+    return count;
 }
 
 /* Copies lines between a transfer's host memory and dense memory. */
@@ -87,9 +89,10 @@ mb_status mb_carrier_move(const transfer *t, uint64_t line, uint64_t lines, void
         part[0].first += (int64_t)(line / t->frame_lines) * part[0].step;
         part[0].count = lines > t->frame_lines ? (int64_t)(lines / t->frame_lines) : 1;
     }
-    if (rank >= 2 && lines < t->frame_lines) {
-        part[rank - 2].first += (int64_t)(line % t->frame_lines) * part[rank - 2].step;
-        part[rank - 2].count = (int64_t)lines;
+    if (rank >= 1 && lines < t->frame_lines) {
+        mb_range *rows = &part[rank >= 2 ? rank - 2 : 0];
+        rows->first += (int64_t)(line % t->frame_lines) * rows->step;
+        rows->count = (int64_t)lines;
     }
     return writing ? mb_h5_dataset_write_host(t->dataset, part, t->dtype, memory)
                    : mb_h5_dataset_read_host(t->dataset, part, t->dtype, memory);

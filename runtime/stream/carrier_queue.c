@@ -15,13 +15,14 @@
 #define DIRECT_BYTES (UINT64_C(32) << 20)
 
 /* How the transfer is cut: whole rows, and whole frames where a slot holds one; then in whole
-** chunks of so many frames, so that none is decoded twice. `what` names the other end. */
+** chunks of so many frames, so that none is decoded twice. The elements of a single axis are rows
+** of their own. `what` names the other end. */
 static mb_status cut(const mb_carrier *c, transfer *t, int rank, const int64_t *extents,
                      int64_t chunk_frames, const char *what)
 {
     const uint64_t most = t->direct ? DIRECT_BYTES : c->slot_bytes;
-    t->line_bytes = mb_dtype_bytes(t->dtype) * (rank > 0 ? (uint64_t)extents[rank - 1] : 1);
-    t->frame_lines = rank > 1 ? (uint64_t)extents[rank - 2] : 1;
+    t->line_bytes = mb_dtype_bytes(t->dtype) * (rank > 1 ? (uint64_t)extents[rank - 1] : 1);
+    t->frame_lines = rank > 0 ? (uint64_t)extents[rank > 1 ? rank - 2 : 0] : 1;
     t->lines = t->frame_lines * (rank > 2 ? (uint64_t)extents[0] : 1);
     t->piece_lines = t->line_bytes > 0 ? most / t->line_bytes : t->lines;
     if (t->piece_lines == 0 && t->direct)

@@ -63,6 +63,16 @@ describe("examples", function()
         assert.is_true(number(text, "relative: (%S+)\n") < 1e-6)
     end
 
+    function facts.filter_in_blocks()
+        local text = run("filter_in_blocks", "%s/scan.h5 /exchange/data %s/filtered.h5 210K")
+        local planned = number(text, "operator: %d+ blocks of %d rows, planned (%d+) bytes")
+        assert.equal(planned, number(text, "measured (%d+)\n"))
+        assert.is_true(planned <= 210000)
+        assert.matches("function: %d+ blocks of %d+ frames, result u16 95 x 8 x 64", text)
+        local file <close> = assert(mb.h5.open(folder .. "/filtered.h5"))
+        assert.equal(8, file:dataset("/data").shape[2])
+    end
+
     function facts.find_axis()
         local text = run("find_axis", "%s/scan.h5")
         assert.is_true(math.abs(number(text, "column ([%d.]+) of 64") - 33.25) < 0.2, text)
@@ -140,6 +150,6 @@ describe("examples", function()
                 count = count + 1
             end
         end
-        assert.equal(10, count)
+        assert.equal(11, count)
     end)
 end)

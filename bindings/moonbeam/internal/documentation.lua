@@ -238,7 +238,7 @@ documentation.TOPICS = {
     arrays = {"array", "device", "fft", "op", "picture", "system"},
     deconvolution = {"convolution", "deconv", "metrics", "psf", "tiled_deconv", "tiles"},
     files = {"h5", "images", "npy", "result", "stream", "tiff", "view", "volumes"},
-    memory = {"debug", "ledger", "mem", "plan", "pool"},
+    memory = {"chunked", "debug", "ledger", "mem", "plan", "pool"},
     prompt = {"help", "progress"},
     tomography = {"phantom", "recon", "scan", "tomo"},
 }

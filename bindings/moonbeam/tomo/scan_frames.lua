@@ -40,6 +40,11 @@ local function raw_of(scan, device, rows, angles, carrier)
         dtype = read_as(scan.data)})
 end
 
+-- The raw projections {first, last}, all rows of them; by a carrier if there is one.
+function scan_frames.projections(scan, device, angles, carrier)
+    return raw_of(scan, device, nil, angles, carrier)
+end
+
 -- Darks, flats and raw projections of some rows (angles nil: all projections); by a carrier if
 -- there is one.
 function scan_frames.read(scan, device, rows, angles, carrier)

@@ -1,0 +1,555 @@
+--- An operator or a function applied in blocks that fit a budget, to arrays, HDF5 datasets and
+-- scans.
+--
+-- The inputs are cut along an axis, with the neighbors that the work needs. While the device
+-- computes a block, threads read the next one and write the one before. A block has as many rows as
+-- fit the budget; what it takes is planned before anything is read, and the run takes that, to the
+-- byte.
+
+local mb = require "moonbeam"
+local core = require "moonbeam.core"
+local cut = require "moonbeam.chunked.cut"
+local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+local inputs_of = require "moonbeam.chunked.inputs"
+local memory = require "moonbeam.plan.peak"
+local on_error = require "moonbeam.internal.on_error"
+local scan_plan = require "moonbeam.tomo.scan_plan"
+local sinks = require "moonbeam.chunked.sinks"
+local stream = require "moonbeam.stream"
+
+local chunked = {}
+
+local OP <const> = "chunked"
+
+local OPTIONS = declared.options(
+    {"axis", "count", "the axis along which the inputs are cut", min = 1, max = 3,
+        usual = "1; of a scan 2, its rows"},
+    {"params", "table", "the parameters of an operator, by name"},
+    {"needs", "callable", "of a function: needs(first, last) returns the first and the last row "
+        .. "of input for these rows of the result; beyond the array's ends there is nothing",
+        usual = "the same rows"},
+    {"halo", "any", "of a function: rows of input that are needed before and after those of the "
+        .. "result, a number or {before, after}", default = 0},
+    {"packet", "count", "rows that are treated together: blocks are whole packets", min = 1,
+        default = 1},
+    {"rows", "count", "of a function: rows of the result", min = 1,
+        usual = "as many as the inputs have"},
+    {"result_axis", "count", "of a function: the axis of the result that has these rows", min = 1,
+        max = 3, usual = "axis"},
+    {"whole", "table", "names or numbers of inputs that every block gets whole"},
+    {"combine", "choice", "the results of blocks become one, of the same shape",
+        choices = {"sum", "min", "max"}, usual = "they are rows of the result"},
+    {"devices", "table", "a list of devices, which take the blocks in turn",
+        usual = "the default device"},
+    {"budget", "bytes", "what the blocks may take on each device", unit = "bytes",
+        usual = "what the device's budget leaves"},
+    {"block", "count", "rows of a block", min = 1, usual = "the most that fit the budget"},
+    {"overlap", "boolean", "read and write while computing, which takes a second set of blocks",
+        usual = "where one packet fits that way"},
+    {"pinned", "bytes", "pinned memory for reading and writing", unit = "bytes",
+        default = stream.PINNED},
+    {"threads", "count", "threads that read, and as many that write", min = 1, max = 64},
+    {"sink", "any", "where the result goes: an array on the host, an HDF5 dataset, a result "
+        .. "(mb.result) or a function(block, first, last)", usual = "a new array on the host"})
+
+-- ---- what is to be done ----
+
+local function devices_of(options)
+    local list = {}
+    for i, device in ipairs(options.devices or {core.device.default()}) do
+        list[i] = core.device.open(device)
+    end
+    if #list == 0 then
+        fail("argument", OP, "devices", "devices is an empty list; give one or more")
+    end
+    return list
+end
+
+-- Inputs that are cut have the same rows.
+local function check_rows(given, axis)
+    local first
+    for _, source in ipairs(given.list) do
+        if not source.uncut then
+            local rows = source.shape[axis]
+            first = first or source
+            if not rows then
+                fail("argument", OP, "axis", "axis is %d; %s has %d axes", axis, source.name,
+                    #source.shape)
+            elseif rows ~= first.shape[axis] then
+                fail("shape", OP, source.name, "%s has %d rows along axis %d, %s has %d: name it "
+                    .. "in whole if every block needs all of it", source.name, rows, axis,
+                    first.name, first.shape[axis])
+            end
+        end
+    end
+    if not first then
+        fail("argument", OP, "whole", "all inputs are whole: there is nothing to cut")
+    end
+    return first.shape[axis]
+end
+
+local function job_of(fn, given_inputs, options)
+    local given = inputs_of.all(given_inputs, options.whole)
+    local axis = options.axis or given.list[1].is_scan and 2 or 1
+    local settings = setmetatable({axis = axis}, {__index = options})
+    local input_rows = check_rows(given, axis)
+    local devices, name = devices_of(options), cut.operator_name(fn)
+    local how
+    if name then
+        how = cut.of_operator(name, given, settings, devices[1])
+    elseif type(fn) == "function" or (getmetatable(fn) or {}).__call then
+        how = cut.of_function(fn, settings)
+    else
+        fail("argument", OP, "fn", "fn is a %s; give an operator's name or a function", type(fn))
+    end
+    return {given = given, axis = axis, devices = devices, options = options, how = how,
+        input_rows = input_rows, rows = how.rows or input_rows}
+end
+
+-- The block of rows first to last of the result, and the rows of input that it needs.
+local function block_of(job, first, last)
+    local low, high = job.how.needs(first, last)
+    low, high = math.max(1, low), math.min(job.input_rows, high)
+    if low > high then
+        fail("argument", OP, "needs", "rows %d to %d of the result need rows of input that are "
+            .. "not there; the inputs have %d", first, last, job.input_rows)
+    end
+    return {first = first, last = last, input = {low, high}, rows = job.rows}
+end
+
+local function blocks_of(job, count)
+    local list = {}
+    for first = 1, job.rows, count do
+        list[#list + 1] = block_of(job, first, math.min(first + count - 1, job.rows))
+    end
+    return list
+end
+
+-- Blocks for the search of their size: the first, some in the middle and the last, because no more
+-- than three are on a device at a time. The plan of the size that is found has all.
+local SOME <const> = 6
+
+local function some_blocks(job, count)
+    local blocks = (job.rows + count - 1) // count
+    if blocks <= 4 * SOME or job.every then
+        return blocks_of(job, count)
+    end
+    local list = {}
+    for _, from in ipairs {0, blocks // 2, blocks - SOME} do
+        for i = from, from + SOME - 1 do
+            list[#list + 1] = block_of(job, i * count + 1, math.min((i + 1) * count, job.rows))
+        end
+    end
+    return list
+end
+
+-- ---- one block ----
+
+-- Arrays by key that are released together.
+local group = {}
+group.__index = group
+function group:release()
+    for _, value in pairs(self.values) do
+        value:release()
+    end
+end
+group.__close = group.release
+
+local function new_group()
+    return setmetatable({values = {}}, group)
+end
+
+-- What stays on a device for all blocks: inputs that are not cut, and what sources share.
+local function hold(job, device)
+    local held = new_group()
+    local _ <close> = on_error(function() held:release() end)
+    for _, source in ipairs(job.given.list) do
+        held.values[source.key] = source.uncut and source:whole(device)
+            or source.hold and source:hold(job.axis, device) or nil
+    end
+    return held
+end
+
+local function read(job, block, device, carrier, held)
+    local frames = new_group()
+    local _ <close> = on_error(function() frames:release() end)
+    for _, source in ipairs(job.given.list) do
+        local shared = held.values[source.key]
+        frames.values[source.key] = source.uncut and shared:view(core.array.all)
+            or source:read(job.axis, block.input[1], block.input[2], device, carrier, shared)
+    end
+    return frames
+end
+
+local function is_array(value)
+    return debug.getmetatable(value) == core.array.metatable
+end
+
+-- The rows of the block among those that the work has returned: an array on the device, dense, and
+-- what is to be released with it.
+local function trimmed(job, block, result)
+    local axis, shape = job.how.result_axis, result.shape
+    local asked, have = block.last - block.first + 1, block.input[2] - block.input[1] + 1
+    local rows = shape[axis]
+    if rows == asked then
+        return result
+    elseif rows ~= have then
+        fail("shape", OP, "fn", "the result has %s rows along axis %d for rows %d to %d; it must "
+            .. "have these %d, or one for each of the %d rows of its block", tostring(rows), axis,
+            block.first, block.last, asked, have)
+    end
+    local ranges, skip = {}, block.first - block.input[1]
+    for i = 1, #shape do
+        ranges[i] = i == axis and {skip + 1, skip + asked} or core.array.all
+    end
+    local own = result:view(table.unpack(ranges))
+    if own.contiguous then
+        return own, result
+    end
+    local whole <close>, view = result, own -- luacheck: ignore
+    local _ <close> = view
+    return view:copy()
+end
+
+-- What is written of a block, and what is released after that.
+local slices_metatable = {__index = {release = function(slices)
+    slices.array:release()
+    if slices.parent then
+        slices.parent:release()
+    end
+end}}
+
+-- The work on a block: calls it, releases its inputs and all results but the first.
+local function compute(job, frames, block, device)
+    local _ <close> = frames
+    local values = frames.values
+    local results
+    if job.how.shape then
+        results = table.pack(job.how.call(values))
+    else
+        results = table.pack(job.how.call(job.given.single and values[1] or values,
+            {first = block.first, last = block.last, input = block.input, rows = block.rows,
+                device = device}))
+    end
+    for i = 2, results.n do
+        if is_array(results[i]) then
+            results[i]:release()
+        end
+    end
+    local result = results[1]
+    if not is_array(result) then
+        fail("argument", OP, "fn", "the function must return an array, not a %s", type(result))
+    end
+    for key, value in pairs(values) do -- what was worked on in place stays
+        if value == result then
+            values[key] = nil
+        elseif not is_array(value) and value.data == result then
+            value.data = nil
+        end
+    end
+    local _ <close> = on_error(function() result:release() end)
+    if result.device ~= device then
+        fail("device", OP, "fn", "the result is on %s, and its block on %s", result.device.id,
+            device.id)
+    end
+    if job.how.combine ~= "none" then
+        return setmetatable({array = result}, slices_metatable)
+    end
+    local array, parent = trimmed(job, block, result)
+    if not array.contiguous then
+        local sparse <close> = array
+        array = sparse:copy()
+    end
+    return setmetatable({array = array, parent = parent}, slices_metatable)
+end
+
+-- ---- all blocks ----
+
+-- The arrays on the host that blocks are read from, where nothing else is read.
+local function source_arrays(job)
+    local arrays = {}
+    for _, source in ipairs(job.given.list) do
+        if not source.uncut and not source.host then
+            return nil
+        end
+        arrays[#arrays + 1] = not source.uncut and source.host or nil
+    end
+    return arrays
+end
+
+-- Works on blocks, as it is run and as it is planned. `sink` nil: nothing is written.
+local function work(job, devices, blocks, overlap, sink)
+    local options = job.options
+    local held <close> = new_group()
+    for _, device in ipairs(devices) do
+        held.values[device.id] = hold(job, device)
+    end
+    return stream.run(devices, blocks, {
+        read = function(block, carrier, device)
+            return read(job, block, device, carrier, held.values[device.id])
+        end,
+        compute = function(frames, block, device)
+            return compute(job, frames, block, device)
+        end,
+        prepare = function(block)
+            if sink and sink.prepare then
+                sink:prepare(block.first, block.last)
+            end
+        end,
+        write = function(slices, block, carrier)
+            if sink then
+                sink:write(slices.array, block.first, block.last, carrier)
+            end
+        end,
+    }, {overlap = overlap, threads = options.threads, pinned = options.pinned,
+        writes = job.streams, files = job.files,
+        source = source_arrays(job), sink = job.sink_array})
+end
+
+-- The same without doing it. Partial results are combined as in the run, what others get is not.
+local function plan_work(job, devices, blocks, overlap)
+    local sink = job.how.combine ~= "none" and sinks.of(nil, {combine = job.how.combine}) or nil
+    work(job, devices, blocks, overlap, sink)
+    if sink then
+        sink:drop()
+    end
+end
+
+-- ---- planning ----
+
+-- Shape and dtype of the whole result; of a function, from a dry run of one block.
+local function result_of(job)
+    local how = job.how
+    local known = {axis = how.result_axis, combine = how.combine, shape = how.shape,
+        dtype = how.dtype}
+    if known.shape then
+        return known
+    end
+    local block = block_of(job, 1, math.min(how.packet, job.rows))
+    local device = job.devices[1]
+    local made = memory.peak(function(planned)
+        local held <close> = hold(job, planned)
+        local carrier <close> = core.carrier.open {device = planned, threads = 1, pinned = 0}
+        local slices = compute(job, read(job, block, planned, carrier, held), block, planned)
+        local shape, dtype = slices.array.shape, slices.array.dtype
+        slices:release()
+        return {shape = table.move(shape, 1, #shape, 1, {}), dtype = dtype}
+    end, device)
+    known.shape, known.dtype = made.results[1].shape, made.results[1].dtype
+    if known.combine == "none" then
+        known.shape[known.axis] = job.rows
+    end
+    return known
+end
+
+-- The most rows of a block that fit a device.
+local function most_rows(job, device, overlap)
+    local packet = job.how.packet
+    local available = job.options.budget
+    if not available and job.reserved and device.kind == "host" then
+        local stats = core.pool.stats(device)
+        available = math.max(0, stats.budget - stats.live - core.pool.round(job.reserved))
+    end
+    return memory.max_count(function(planned, n)
+        plan_work(job, {planned}, some_blocks(job, n), overlap)
+    end, {device = device, available = available, granularity = packet,
+        limit = (job.rows + packet - 1) // packet * packet})
+end
+
+-- Not even one packet fits: an error that says what it takes.
+local function too_small(job, device)
+    local packet = job.how.packet
+    local least = memory.peak(function(planned)
+        plan_work(job, {planned}, some_blocks(job, packet), job.options.overlap or false)
+    end, device).peak
+    fail("budget", OP, "budget", "blocks of %d row%s along axis %d take %d bytes on %s "
+        .. "%s overlap, and there are %s: give that much, or cut along another axis", packet,
+        packet > 1 and "s" or "", job.axis, least, device.id,
+        job.options.overlap and "with" or "without",
+        job.options.budget and ("%d"):format(core.device.bytes(job.options.budget)) or "fewer")
+end
+
+-- Sets the rows of a block and whether reading and writing overlap.
+local function choose(job, plan)
+    local options, tight = job.options, nil
+    for _, overlap in ipairs(options.overlap == nil and {true, false} or {options.overlap}) do
+        local least = options.block or math.huge
+        for _, device in ipairs(options.block and {} or job.devices) do
+            least = math.min(least, (most_rows(job, device, overlap)))
+            if least == 0 then
+                tight = device
+                break
+            end
+        end
+        plan.overlap, plan.block = overlap, least
+        if least > 0 then
+            return
+        end
+    end
+    too_small(job, tight)
+end
+
+local function plan_of(job)
+    local plan = {rows = job.rows, packet = job.how.packet, axis = job.axis,
+        result = result_of(job), devices = job.devices}
+    job.streams = plan.result.combine == "none" and type(job.options.sink) ~= "function"
+    if plan.result.combine == "none" and job.options.sink == nil then
+        plan.sink_bytes = core.pool.element_bytes(plan.result.dtype)
+        for _, extent in ipairs(plan.result.shape) do
+            plan.sink_bytes = plan.sink_bytes * extent
+        end
+    end
+    return plan
+end
+
+-- What all blocks take. Returns whether that is within the budget: blocks that the search has left
+-- out may need more rows than those that it has seen.
+local function measure(job, plan)
+    local options, fits = job.options, true
+    job.blocks = blocks_of(job, plan.block)
+    plan.blocks = #job.blocks
+    local made = memory.peaks(function(...)
+        plan_work(job, {...}, job.blocks, plan.overlap)
+    end, job.devices)
+    plan.peak, plan.basis = made.peak, made.basis
+    plan.pinned, plan.peak.pinned = made.peak.pinned, nil
+    for _, device in ipairs(options.block and {} or job.devices) do
+        fits = fits and not (options.budget
+            and plan.peak[device.id] > core.device.bytes(options.budget))
+    end
+    return fits
+end
+
+-- The rest of a plan, once the sink is there.
+local function complete(job, plan)
+    local packet = plan.packet
+    if job.options.block and job.options.block % packet ~= 0 then
+        fail("argument", OP, "block", "block is %d rows; it must be whole packets of %d",
+            job.options.block, packet)
+    end
+    choose(job, plan)
+    if not measure(job, plan) then
+        job.every = true
+        choose(job, plan)
+        measure(job, plan)
+    end
+    return plan
+end
+
+--- What `mb.chunked` will take, without reading or computing anything (arguments as there).
+--
+-- Returns {block (rows), blocks, packet, overlap, peak = bytes by device id, the host included,
+-- pinned, result = {shape, dtype, axis}, sink_bytes (of the new array for the result, where there
+-- is no sink), basis (what the figures of a planned device rest on)}.
+-- Errors: as of mb.chunked.
+chunked.plan = declared("chunked.plan", {
+    {"fn", "any", "an operator, or a function of a block"},
+    {"inputs", "any", "what it is applied to"},
+    options = OPTIONS,
+}, function(fn, inputs, options)
+    local job = job_of(fn, inputs, options)
+    local plan = plan_of(job)
+    -- The array for the result is not there yet: one in its place, and its bytes are kept free.
+    local stand_in <close> = core.array.empty({1}, {device = "host"})
+    local sink = plan.sink_bytes and {array = stand_in} or sinks.of(options.sink, plan.result)
+    job.sink_array, job.files = sink.array, sink.files
+    job.reserved = plan.sink_bytes
+    return complete(job, plan)
+end)
+
+-- ---- running ----
+
+-- The highest live bytes of the devices and the host while a function runs, by id.
+local function measured(devices, fn)
+    local scopes, peaks = {}, {}
+    local _ <close> = setmetatable({}, {__close = function()
+        for _, scope in pairs(scopes) do
+            scope:finish()
+        end
+    end})
+    for _, device in ipairs {core.device.open("host"), table.unpack(devices)} do
+        scopes[device.id] = scopes[device.id] or core.pool.scope(device)
+    end
+    fn()
+    for id, scope in pairs(scopes) do
+        peaks[id] = scope:finish()
+        scopes[id] = nil
+    end
+    return peaks
+end
+
+-- What the caller's function takes that gets the blocks: the most bytes on each device.
+local function watched(job, sink)
+    local others = {}
+    local write = sink.write
+    function sink.write(...)
+        local arguments = table.pack(...)
+        for id, bytes in pairs(measured(job.devices, function()
+            write(table.unpack(arguments, 1, arguments.n))
+        end)) do
+            others[id] = math.max(others[id] or 0, bytes)
+        end
+    end
+    return others
+end
+
+-- Are the measured bytes those of the plan? What `others` take comes on top.
+local function compare(plan, report, others)
+    local kept = true
+    for id, bytes in pairs(plan.peak) do
+        local peak, more = report.peak[id], others[id] or 0
+        kept = scan_plan.check_bytes(("the work in blocks on %s"):format(id), peak, bytes,
+            peak == bytes or more > 0 and peak > bytes and peak <= bytes + more) and kept
+    end
+    return scan_plan.check_bytes("the pinned memory of the work in blocks", report.pinned,
+        plan.pinned) and kept
+end
+
+local function run(fn, inputs, options)
+    local job = job_of(fn, inputs, options)
+    local plan = plan_of(job)
+    local decoded <close> = job.given.list[1].prepare -- luacheck: ignore
+        and job.given.list[1]:prepare(job.axis, blocks_of(job, options.block or plan.packet))
+    local sink = sinks.of(options.sink, plan.result)
+    local _ <close> = on_error(function()
+        if sink.drop then
+            sink:drop()
+        end
+    end)
+    job.sink_array, job.files = sink.array, sink.files
+    complete(job, plan)
+    mb.collect()
+    local report = {plan = plan}
+    local others = type(options.sink) == "function" and watched(job, sink) or {}
+    report.peak = measured(job.devices, function()
+        report.times = work(job, job.devices, job.blocks, plan.overlap, sink)
+    end)
+    report.pinned, report.seconds = report.times.pinned, report.times.wall
+    report.as_planned = compare(plan, report, others)
+    return sink.value, report
+end
+
+--- Applies an operator, or a function of a block, to arrays, HDF5 datasets and scans in blocks that
+-- fit a budget.
+--
+-- fn is an operator's name ("median") or the operator (mb.median), or a function(block, part) that
+-- returns an array: the rows part.first to part.last of the result, or one row for each row of its
+-- block, rows part.input[1] to part.input[2] of the inputs, of which those asked for are kept. It
+-- runs the operators on block.device. inputs is an array, a dataset, a scan, or a table of them; of
+-- a table the function gets a table with the same keys. A block of a scan is {data, flats, darks,
+-- angles, rows}. Blocks are released when the function has returned.
+--
+-- All inputs are cut along `axis` but those that `whole` names. Beyond the ends of the inputs there
+-- are no neighbors: there the work's own rule for edges holds.
+-- Returns the result (the sink; nil where that is a function) and a report: {peak = bytes by device
+-- id, pinned, seconds, times (see stream.describe), plan (see chunked.plan), as_planned}. A peak
+-- that is not that of the plan is an error in specs and a loud warning otherwise; what a function
+-- as sink takes comes on top.
+-- Errors: argument, shape; unsupported (an operator that cannot be cut there); budget (not even
+-- one packet fits); those of fn and of the files.
+declared.native("chunked(fn: any, inputs: any, options)", OPTIONS)
+
+return declared.module(chunked, "chunked", nil, function(_, fn, inputs, options)
+    return run(fn, inputs, declared.checked(OPTIONS, options, OP))
+end)
