@@ -1,20 +1,23 @@
---- Reconstruction of a whole scan, in chunks of rows that fit the budget.
---
--- The chunk function is the whole method; its memory is not modelled but dry-run: `recon.plan`
--- calls the very same function on a dry device and so knows the peak of every chunk to
--- the byte before a frame is read.
+--- Reconstruction of a whole scan by the fixed chain: flat field, logarithm, shifts, the rotation
+-- axis, one of the two methods, and how the slices are stored. Each function is a thin call of the
+-- pipeline that its options mean (tomo/scan_recipe.lua); `mb.pipeline` runs any other chain.
 
 local mb = require "moonbeam"
-local fail = require "moonbeam.internal.fail"
 local ledger = require "moonbeam.ledger"
 local options_of = require "moonbeam.internal.options"
-local progress = require "moonbeam.progress"
+local pipeline_plan = require "moonbeam.pipeline.plan"
+local pipeline_run = require "moonbeam.pipeline.run"
+local process_memory = require "moonbeam.internal.process_memory"
 local scan_center = require "moonbeam.tomo.scan_center"
-local scan_plan = require "moonbeam.tomo.scan_plan"
+local scan_frames = require "moonbeam.tomo.scan_frames"
+local scan_recipe = require "moonbeam.tomo.scan_recipe"
 local scan_values = require "moonbeam.scan.values"
-local scan_work = require "moonbeam.tomo.scan_work"
 local unpack = require "moonbeam.internal.unpack"
+local value_range = require "moonbeam.tomo.value_range"
+local vertical_shifts = require "moonbeam.tomo.vertical_shifts"
+local view = require "moonbeam.pipeline.view"
 local whole_call = require "moonbeam.internal.whole"
+local work = require "moonbeam.pipeline.work"
 
 local recon = {}
 
@@ -27,100 +30,46 @@ local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cu
 --- The names of the options of recon.plan and its kin.
 recon.OPTIONS = OPTIONS
 
+-- The section that makes slices of float32, and the values it needs.
+local function slices_section(scan, device, settings)
+    local own = setmetatable({dtype = "f32", rows = false, device = false}, {__index = settings})
+    own.rows = nil
+    local job = scan_recipe.job(scan, own, device)
+    local section = job.sections[1]
+    pipeline_plan.first_way(job, section)
+    return section, job.values
+end
+
 --- Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need
--- more than its own): the input of `recon.slices`. `recon.frames(scan, device, first, last,
--- settings [, carrier])`: without a carrier it is there at once.
-recon.frames = scan_work.frames
+-- more than its own): the input of `recon.slices`. Without a carrier it is there at once.
+function recon.frames(scan, device, first, last, settings, carrier)
+    local section = slices_section(scan, mb.device(device), settings)
+    return work.read(section, mb.device(device), {first, last}, {carrier = carrier})
+end
 
 --- `recon.slices(scan, frames, first, last, settings)`: the slices of a chunk of rows from its
--- frames, which it releases: normalises, shifts and reconstructs them (settings as of
+-- frames, which it releases: normalizes, shifts and reconstructs them (settings as of
 -- `recon.plan`, whose method and mode are what counts; without them those of `tomo.reconstruct`).
 -- Returns the slices (z, y, x) on the device and the counts of mended values (of all rows read).
-recon.slices = scan_work.slices
+function recon.slices(scan, frames, _, _, settings)
+    local section, values = slices_section(scan, frames.device, settings)
+    local sums = scan_frames.sums(frames.device)
+    local ok, slices = pcall(work.compute, section, frames, values, sums)
+    sums.clipped:release()
+    if not ok then
+        sums.mended:release()
+        error(slices, 0)
+    end
+    return slices, sums.mended
+end
 
 --- One chunk of rows, read and reconstructed: `recon.chunk(scan, device, first, last, settings)`.
-recon.chunk = scan_work.chunk
-
--- ---- vertical shifts ----
-
--- Bytes of a text of numbers beyond which it is none.
-local MOST_TEXT = 64 << 20
-
--- The text of an ordinary file: a device or a pipe could go on for ever. nil where there is none.
-local function text_of(path)
-    local facts = mb.system.stat(path)
-    if not facts then
-        return nil
-    elseif facts.kind == "other" then
-        fail("argument", "recon.read_shifts", "where", "%s is not an ordinary file; copy it to one",
-            path)
-    elseif facts.kind ~= "file" then
-        return nil
-    elseif facts.bytes > MOST_TEXT then
-        return nil -- a dataset's file, or nothing that could be meant
-    end
-    local file <close> = io.open(path)
-    return file and file:read(MOST_TEXT)
+function recon.chunk(scan, device, first, last, settings)
+    return recon.slices(scan, recon.frames(scan, device, first, last, settings), first, last,
+        settings)
 end
 
-local function numbers_of_text(path)
-    local text = text_of(path)
-    if not text or text:find("\0", 1, true) then
-        return nil
-    end
-    local values = {}
-    for line in text:gmatch("[^\r\n]+") do
-        for word in line:gsub("#.*", ""):gmatch("[^%s,;]+") do
-            values[#values + 1] = tonumber(word) or fail("argument", "recon.read_shifts", "where",
-                "%s: '%s' is not a number", path, word)
-        end
-    end
-    return values
-end
-
---- Vertical shifts, one number a projection, in rows: from a text file (numbers between spaces,
--- commas or line ends; # starts a comment), a dataset of the scan's file ("/path"), or one of
--- another file ("other.h5:/path").
-function recon.read_shifts(scan, where)
-    if type(where) ~= "string" then
-        fail("argument", "recon.read_shifts", "where",
-            "where is a file, a dataset or both, FILE:/PATH")
-    end
-    local values = not where:match("^(.+):(/.*)$") and numbers_of_text(where) or nil
-    if not values then
-        local name, path = where:match("^(.+):(/.*)$")
-        local opened, problem = mb.h5.open(name or scan.path)
-        local file <close> = opened or error(problem, 0)
-        if not file:exists(path or where) then
-            fail("argument", "recon.read_shifts", "where",
-                "%s is neither a text file nor a dataset of %s", where, name or scan.path)
-        end
-        local shape = file:dataset(path or where).shape
-        if #shape > 1 then
-            fail("shape", "recon.read_shifts", "where",
-                "%s has %d axes; vertical shifts are a list, one number a projection", where,
-                #shape)
-        elseif (shape[1] or 1) == scan.n_angles then -- else there is no need to read it
-            local array <close> = file:read(path or where, {device = "host"})
-            values = array:to_table()
-        else
-            values = {n = shape[1]}
-        end
-    end
-    if type(values) ~= "table" or #values ~= scan.n_angles then
-        fail("shape", "recon.read_shifts", "where",
-            "%s has %s vertical shifts; the scan has %d projections", where,
-            type(values) == "table" and (values.n or #values) or 1, scan.n_angles)
-    end
-    for i, value in ipairs(values) do
-        if value ~= value or math.abs(value) > scan.rows then
-            fail("argument", "recon.read_shifts", "where",
-                "%s: shift %d is %g; it lies within the detector's %d rows either way", where, i,
-                value, scan.rows)
-        end
-    end
-    return values
-end
+recon.read_shifts = vertical_shifts.read
 
 --- Looks at a few frames of a scan before anything is made of them: {kind = "flats",
 -- "transmission" or "line integrals", text, warnings}. Raises where a volume would be made of
@@ -173,25 +122,18 @@ end
 -- a quarter more on both sides; "f16", {0, the power of two that brings them to half floats}, 1
 -- where they fit as they are. The options as of recon.run, with the center.
 function recon.find_range(scan, options)
-    return scan_work.find_range(scan, options_of(options, "recon.find_range", OPTIONS))
+    options = options_of(options, "recon.find_range", OPTIONS)
+    local device = mb.device(options.device or "host")
+    local section, values = slices_section(scan, device, options)
+    section.first, section.last = table.unpack(options.rows or {1, scan.rows})
+    return value_range.find(view.of(section, #section.steps, device, values), options.dtype)
 end
 
 --- How many of the 65536 codes of u16 the slices use when they are stored by `options.range`;
 -- fewer than one is an error.
 function recon.range_codes(scan, options)
     options = options_of(options, "recon.range_codes", OPTIONS)
-    local own, range = recon.find_range(scan, options), options.range
-    if mb.device.dry() then
-        return 65536 -- there are no values to judge
-    end
-    -- without find_range's margins
-    local codes = 65535 * (own[2] - own[1]) / 1.5 / (range[2] - range[1])
-    if codes < 1 or codes ~= codes then
-        fail("argument", "recon.range_codes", "range",
-            "the range %g to %g is so wide that all values, about %.4g to %.4g, are stored as one",
-            range[1], range[2], own[1], own[2])
-    end
-    return codes
+    return value_range.codes(recon.find_range(scan, options), options.range, "recon.range_codes")
 end
 
 --- The scan with its compressed frames decoded (see unpack.lua), to be closed (<close>), where the
@@ -199,9 +141,11 @@ end
 -- decode them more than once; else as it is. `plan` nil: all rows of the options.
 function recon.decoded(scan, options, plan, searched)
     options = options_of(options, "recon.decoded", OPTIONS)
-    local rows = plan and plan.rows or options.rows or {1, scan.rows}
-    local chunks = scan_work.chunks(rows[1], rows[2], plan and plan.chunk or rows[2] - rows[1] + 1)
-    local ranges = scan_work.ranges(scan, chunks, options)
+    local rows = options.rows or {1, scan.rows}
+    local ranges = {rows}
+    if plan then
+        ranges = work.reads(plan.made.sections[1], plan.made.sections[1].blocks)
+    end
     if searched then
         table.insert(ranges, 1, ranges[1]) -- it goes through the frames as well
     end
@@ -226,7 +170,7 @@ end
 -- the whole process, if the host's budget is no more than at_most; nil for a device that is not
 -- here), overlap, pinned, budget, device, volume = {nz, ny, nx}, settings, ...}.
 function recon.plan(scan, options)
-    return scan_plan.make(scan, options_of(options, "recon.plan", OPTIONS))
+    return scan_recipe.plan(scan, options_of(options, "recon.plan", OPTIONS))
 end
 
 --- The exact plan, once what a plan without `center` leaves open is known: the same method and
@@ -243,77 +187,54 @@ function recon.settle(scan, plan, found)
             found = {center = center, how = how, details = details}
         end
         -- A dry run has no frames to find it in: it goes on with the axis that takes most.
-        plan = scan_plan.settle(scan, plan, ledger.found(plan.worst_axis, found.center))
+        plan = scan_recipe.settle(scan, plan, ledger.found(plan.worst_axis, found.center))
+        pipeline_run.check_bytes("the plan for the axis that was found", plan.peak, plan.at_most,
+            plan.peak <= plan.at_most)
     end
     if plan.range_peak and not plan.ranged then
-        plan.ranged = true
-        if plan.settings.range then
-            plan.codes = recon.range_codes(scan, plan.settings)
-        else
-            plan.settings.range = recon.find_range(scan, plan.settings)
-        end
+        local made, verdicts = pipeline_run.settle(pipeline_plan.with_scan(plan.made, scan))
+        plan.made, plan.ranged = made, true
+        plan.settings.range = made.job.values.range
+        plan.codes = verdicts.range and verdicts.range.codes
     end
     return plan, found
 end
 
-recon.describe = scan_plan.describe
+--- Text of a plan, for people.
+function recon.describe(plan)
+    local bytes = mb.device.format_bytes
+    local half = plan.settings.half_acquisition and not plan.exact and "at most " or ""
+    local lines = {
+        ("device     %s (%s)"):format(plan.device.id, plan.device.name),
+        ("input      %s in rows %d to %d"):format(bytes(plan.input_bytes), plan.rows[1],
+            plan.rows[2]),
+        ("volume     %s%d x %d x %d %s, %s"):format(half, plan.volume[1], plan.volume[2],
+            plan.volume[3], plan.dtype, bytes(plan.volume_bytes)),
+        ("method     %s"):format(plan.reason),
+        ("chunks     %d of %d rows%s"):format(plan.chunks, plan.chunk, plan.overlap
+            and ", reading and writing beside" or ""),
+        ("peak       %s%s (%d bytes) of %s available%s"):format(plan.exact and "" or "at most ",
+            bytes(plan.peak), plan.peak, bytes(plan.available),
+            plan.exact and "" or ", whatever axis is found"),
+        ("pinned     %s (%d bytes) of host memory"):format(bytes(plan.pinned), plan.pinned),
+    }
+    lines[#lines + 1] = plan.process and process_memory.text(plan.process) or nil
+    if plan.search_peak then
+        lines[#lines + 1] = ("axis       its search takes %s (%d bytes)"):format(
+            bytes(plan.search_peak), plan.search_peak)
+    end
+    if plan.lean[1] ~= 0 then
+        lines[#lines + 1] = ("axis       leans from %+.2f columns at row %d to %+.2f at row %d")
+            :format(plan.lean[1], plan.rows[1], plan.lean[2], plan.rows[2])
+    end
+    lines[#lines + 1] = plan.device.basis
+    return table.concat(lines, "\n")
+end
 
 --- `recon.check_bytes(what, bytes, promised)`: says loudly, on the standard error, that a promise
 -- was broken. Where the environment has MOONBEAM_STRICT, as in specs, that is an error. Returns
 -- whether the promise was kept.
-recon.check_bytes = scan_plan.check_bytes
-
--- What functions that are not part of the plan take while it runs.
-local function others_of(device)
-    local others = {bytes = 0}
-    function others.call(fn, ...)
-        local scope <close> = mb.pool.scope(device)
-        fn(...)
-        others.bytes = math.max(others.bytes, (scope:finish()))
-    end
-    return others
-end
-
--- The steps of a run beside reading and computing.
-local function steps_of(plan, sink, each, others, bar)
-    local out = not sink and plan.settings.out or nil
-    local beside = type(sink) ~= "function"
-    return {
-        prepare = function(rows)
-            if beside and not out then
-                sink:prepare(rows[1] - plan.rows[1] + 1, rows[2] - plan.rows[1] + 1)
-            end
-        end,
-        write = function(slices, rows, carrier)
-            local z = rows[1] - plan.rows[1] + 1
-            if each then
-                others.call(each, slices, z)
-            end
-            if out then
-                local own <close> = out:view({z, z + slices.shape[1] - 1})
-                carrier:carry(own, slices)
-            elseif beside then
-                sink:carry(carrier, slices, z)
-            else
-                others.call(sink, slices, z)
-            end
-        end,
-        done = function(rows)
-            bar:step(rows[2] - rows[1] + 1)
-        end,
-    }, beside
-end
-
--- How many values, detector pixels and voxels a run goes through, rows that are read twice
--- counted twice.
-local function sizes_of(scan, plan, ranges)
-    local rows = 0
-    for _, range in ipairs(ranges) do
-        rows = rows + range[2] - range[1] + 1
-    end
-    return {values = rows * scan.n_angles * scan.cols, pixels = rows * scan.cols,
-        voxels = plan.volume[1] * plan.volume[2] * plan.volume[3]}
-end
+recon.check_bytes = pipeline_run.check_bytes
 
 --- Runs a plan; one that is not exact is settled first. `sink` gets the slices: a result
 -- (mb.result) or the plan's `out` (left out here), either written to while the next chunk is
@@ -328,37 +249,14 @@ end
 function recon.run(scan, plan, sink, each)
     scan_values.check(scan, plan.settings)
     plan = recon.settle(scan, plan)
-    local bar = progress.new("reconstructing", plan.rows[2] - plan.rows[1] + 1, {unit = "slices",
-        quiet = plan.settings.quiet or mb.device.dry()})
-    local chunks = scan_work.chunks(plan.rows[1], plan.rows[2], plan.chunk)
-    local ranges = scan_work.ranges(scan, chunks, plan.settings)
-    local unpacked <close> = unpack.if_needed(scan, ranges)
-    mb.collect()
-    local scope <close> = mb.pool.scope(plan.device)
-    local others = others_of(plan.device)
-    local steps, beside = steps_of(plan, sink, each, others, bar)
-    local totals, times = scan_work.run(unpacked or scan, plan.device, chunks, plan.settings,
-        steps, beside)
-    local peak = scope:finish()
-    times.unpack = (unpacked or scan).unpack_seconds
-    local report = {seconds = bar:finish(), peak = peak, pinned = times.pinned,
-        counts = totals.mended, clipped = totals.clipped,
-        times = times, plan = plan}
-    report.warnings = mb.device.dry() and {} or scan_values.losses(totals.mended, totals.clipped,
-        sizes_of(scan, plan, ranges), plan.settings.log ~= false)
-    report.as_planned = scan_plan.check_bytes("the run", peak, plan.run_peak, peak == plan.run_peak
-        or others.bytes > 0 and peak > plan.run_peak and peak <= plan.run_peak + others.bytes)
-    if beside then
-        report.as_planned = scan_plan.check_bytes("the run's pinned memory", times.pinned,
-            plan.pinned) and report.as_planned
-    end
-    return report
-end
-
--- The width of the slices, where it is known before the axis.
-local function width_of(scan, settings)
-    return settings.size or settings.half_acquisition and scan_work.extended_width(scan, settings)
-        or scan.cols
+    local out = not sink and plan.settings.out or nil
+    local made = pipeline_plan.with_scan(plan.made, scan)
+    local done = pipeline_run.execute(made, {sink = sink, out = out, each = each,
+        quiet = plan.settings.quiet, label = "reconstructing", unit = "slices",
+        files = plan.settings.slices_per_file})
+    return {seconds = done.seconds, peak = done.peak, pinned = done.pinned, plan = plan,
+        counts = done.totals.mended, clipped = done.totals.clipped, times = done.times,
+        as_planned = done.as_planned, warnings = done.warnings}
 end
 
 --- Reconstructs projections that are in host memory into a volume in host memory, in chunks of rows
@@ -368,10 +266,8 @@ end
 -- `flats` and `darks` (frame, row, column), `out` (default: a new array), and those of recon.plan.
 -- Without a `center` it is looked for. Arrays in pinned memory (mb.empty(shape, {pinned = device}))
 -- move at the rate of the link; others are copied through a ring. The volume is that of the whole
--- computed at once: to the bit on the host, and by the Fourier method where chunks are pairs of
--- slices, as they are unless `chunk` says otherwise; else but for rounding (back-projection has
--- kernels for few slices and many). Returns the volume (z, y, x) and the report of recon.run, with
--- the plan.
+-- computed at once, to the bit, whatever the chunks. Returns the volume (z, y, x) and the report of
+-- recon.run, with the plan.
 function recon.reconstruct(projections, angles, options)
     options = options_of(options, "recon.reconstruct", OPTIONS, {"flats", "darks"})
     local settings = {}
@@ -380,7 +276,7 @@ function recon.reconstruct(projections, angles, options)
     end
     local scan = mb.scan.of_arrays(projections, angles,
         {flats = options.flats, darks = options.darks})
-    scan_plan.check_extents(scan, settings)
+    scan_recipe.check(scan, settings)
     settings.flats, settings.darks = nil, nil
     scan_values.check(scan, settings)
     if settings.half_acquisition and not settings.size and not settings.center then
@@ -389,7 +285,7 @@ function recon.reconstruct(projections, angles, options)
     end
     local made
     if not options.out then
-        local width = width_of(scan, settings)
+        local width = scan_recipe.width(scan, settings, settings.center)
         local rows = settings.rows and settings.rows[2] - settings.rows[1] + 1 or scan.rows
         made = mb.empty({rows, width, width}, {dtype = settings.dtype, device = "host"})
         settings.out = made

@@ -22,6 +22,15 @@ stream.carrier = core.carrier.open
 --- Pinned host memory, for both rings together, unless told otherwise.
 stream.PINNED = 256 << 20
 
+-- Devices as a list of opened ones, from one or a list.
+local function list_of(devices)
+    local list = {}
+    for i, device in ipairs(type(devices) == "table" and devices or {devices}) do
+        list[i] = core.device.open(device)
+    end
+    return list
+end
+
 -- Threads that read and that write. Both are copies, which a few processors do; one file takes
 -- bytes from one writer at a time, and more than a few only stand in each other's way there.
 local function threads_of(device, options)
@@ -65,7 +74,7 @@ end
 function stream.pinned_bytes(devices, options)
     options = options_of(options, "stream.pinned_bytes", NAMES)
     local total = 0
-    for _, device in ipairs(type(devices) == "table" and devices or {devices}) do
+    for _, device in ipairs(list_of(devices)) do
         for _, ring in pairs {rings(device, options)} do
             total = total + core.carrier.plan(ring)
         end
@@ -255,7 +264,7 @@ end
 -- write_bytes, raw_bytes, waits...}: seconds and bytes, sums over devices.
 function stream.run(devices, blocks, steps, options)
     options = options_of(options, "stream.run", NAMES)
-    devices = type(devices) == "table" and devices or {devices}
+    devices = list_of(devices)
     local overlap = options.overlap ~= false
     local began = core.system.clock()
     local lanes <close>, turns = lanes_of(devices, blocks, options)

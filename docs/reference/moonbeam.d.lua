@@ -21,6 +21,7 @@ mb.npy = {}
 mb.op = {}
 mb.phantom = {}
 mb.picture = {}
+mb.pipeline = {}
 mb.plan = {}
 mb.pool = {}
 mb.progress = {}
@@ -1247,6 +1248,28 @@ function mb.picture.percentiles(array, percentiles) end
 ---@param options? moonbeam.options.picture_write_png
 function mb.picture.write_png(path, array, options) end
 
+---@class moonbeam.options.pipeline_new
+---@field devices? any where the work is done: a device or a list of them
+---@field budget? integer|string what every device may take
+---@field host_budget? integer|string what stores between sections may take of host memory
+---@field scratch? string the folder for stores that do not fit there
+---@field rows? table rows of the result, {first, last}
+---@field block? integer rows at a time
+---@field overlap? any read and write beside the computing; "auto" where that fits
+---@field threads? integer threads that read, and as many that write
+---@field pinned? integer|string pinned host memory for reading and writing
+---@field order? number[] the number of the device for each block; starts again at its end
+---@field input? string what the values are where the scan does not tell: transmission or line integrals
+---@field steps? any files with steps of one's own, or a list of definitions
+---@field quiet? boolean no progress
+
+---Binds a recipe to a scan and to devices.
+---@param scan table what mb.scan.open or mb.scan.of_arrays gave
+---@param recipe any the steps, or the name of a file with them
+---@param options? moonbeam.options.pipeline_new
+---@return any # a pipeline: p:plan(), p:run(), p:slices(), p:print().
+function mb.pipeline.new(scan, recipe, options) end
+
 ---mb.plan.max_chunk(options): the largest counts for which those parts fit: {all = rows, projection = frames, sinogram = rows}, at most what the scan has; and their peaks, each with `basis` on a planned device.
 ---@param options any 
 function mb.plan.max_chunk(options) end
@@ -1562,7 +1585,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@param scan table 
 function mb.recon.check_values(scan) end
 
----One chunk of rows, read and reconstructed.
+---One chunk of rows, read and reconstructed: `recon.chunk(scan, device, first, last, settings)`.
 ---@param scan table 
 ---@param device moonbeam.device|string 
 ---@param first integer 
@@ -1627,12 +1650,13 @@ function mb.recon.run(scan, plan) end
 ---@param plan table 
 function mb.recon.settle(scan, plan) end
 
----The slices of a chunk of rows from its frames, which it releases: normalises, shifts and reconstructs them (settings as of `recon.plan`, whose method and mode are what counts; without them those of `tomo.reconstruct`).
+---`recon.slices(scan, frames, first, last, settings)`: the slices of a chunk of rows from its frames, which it releases: normalizes, shifts and reconstructs them (settings as of `recon.plan`, whose method and mode are what counts; without them those of `tomo.reconstruct`).
 ---@param scan table 
 ---@param frames table 
 ---@param first integer 
 ---@param last integer 
 ---@param settings table 
+---@return any # the slices (z, y, x) on the device and the counts of mended values (of all rows read).
 function mb.recon.slices(scan, frames, first, last, settings) end
 
 ---A new result file for a volume (z, y, x).

@@ -132,9 +132,13 @@ describe("nonsense", function()
         for file in io.popen(("ls %s/*/*.lua"):format(folder)):lines() do
             local name = file:match "([%w_]+)%.lua$"
             parts = parts + 1
-            assert.matches("moonbeam has no '" .. name, (helper.failure(function()
-                return mb[name]
-            end)))
+            local ok, public = pcall(function() return mb[name] end)
+            if ok then -- something else of that name
+                assert.are_not.equal(require(file:match("(moonbeam/.*)%.lua$"):gsub("/", ".")),
+                    public)
+            else
+                assert.matches("moonbeam has no '" .. name, public.message)
+            end
         end
         assert.is_true(parts > 30, parts)
         assert.is_nil(rawget(mb.tiles, "cut"))

@@ -3,7 +3,7 @@
 
 local helper = require "spec.helper"
 local mb = require "moonbeam"
-local scan_plan = require "moonbeam.tomo.scan_plan"
+local scan_recipe = require "moonbeam.tomo.scan_recipe"
 
 -- A scan of which only the shape is known, as dry runs see it.
 local function scan_of(n_angles, rows, cols, turn)
@@ -38,7 +38,7 @@ local function check_bound(scan, options, step)
     local middle = (scan.cols - 1) / 2
     for axis = bounds[1], bounds[2], step do
         if not options.half_acquisition or math.abs(axis - middle) >= 1 then
-            local settled = scan_plan.settle(scan, plan, axis)
+            local settled = scan_recipe.settle(scan, plan, axis)
             assert.is_true(settled.exact)
             assert.is_true(settled.peak <= plan.peak, ("axis %g takes %d, at most %d"):format(axis,
                 settled.peak, plan.peak))
@@ -51,7 +51,7 @@ local function check_bound(scan, options, step)
         end
     end
     for _, axis in ipairs {bounds[2], plan.worst_axis} do
-        most = math.max(most, scan_plan.settle(scan, plan, axis).peak)
+        most = math.max(most, scan_recipe.settle(scan, plan, axis).peak)
     end
     assert.equal(plan.peak, most)
     return plan, different
@@ -255,7 +255,8 @@ describe("a run", function()
         local flats = mb.full({1, 2, 16}, 1000, {dtype = "u16"})
         local scan = mb.scan.of_arrays(raw, mb.tomo.angles(8), {flats = flats})
         local plan = mb.recon.plan(scan, {center = 7.5, quiet = true, pinned = "1Mi"})
-        plan.run_peak = plan.run_peak + 512 * tonumber(arg[1])
+        local peaks = plan.made.sections[1].peaks
+        peaks.host = peaks.host + 512 * tonumber(arg[1])
         local report = mb.recon.run(scan, plan, function() end)
         print("as planned:", report.as_planned)
     ]]

@@ -23,7 +23,8 @@ local FIELDS = {name = "string", summary = "string", doc = "string", reference =
     needs = "function", packet = "function", absorbs = "table", run = "function",
     measure = "function", bounds = "function", gives_value = "string", known = "function",
     uses = "table", deciding = "function", ways = "function", reduce = "function",
-    combine = "function", last = "boolean", selects = "function", prepare = "function"}
+    combine = "function", last = "boolean", selects = "function", prepare = "function",
+    measuring = "function", reducing = "function", plain = "function", scaling = "function"}
 
 -- ---- checks of definitions ----
 

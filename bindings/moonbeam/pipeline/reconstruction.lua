@@ -5,6 +5,7 @@ local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
 local scan_center = require "moonbeam.tomo.scan_center"
+local slice_work = require "moonbeam.tomo.slice_work"
 local tomo_fbp = require "moonbeam.tomo.fbp"
 
 local reconstruction = {}
@@ -133,6 +134,9 @@ local function run(block, options, values, method)
     for _, name in ipairs(PASSED) do
         own[name] = options[name]
     end
+    if method == "fbp" then
+        own.weights, own.pairs = nil, nil
+    end
     own.center = geometry.element(g, options.center or values.center)
     own.half_acquisition = g.half_acquisition or nil
     own.scale = scale_of(options, g)
@@ -162,8 +166,9 @@ function reconstruction.step(def)
         check(options, shape, g)
     end
     def.shape, def.geometry = shape_after, geometry_after
+    def.ways, def.deciding = slice_work.ways(def.name), slice_work.deciding
     def.run = function(block, options, values)
-        run(block, options, values, def.name)
+        run(block, options, values, options.method or def.name)
     end
     return def
 end

@@ -69,7 +69,7 @@ return {
         local shape = block.data.shape
         if first > 1 or last < shape[2] or columns[1] > 1 or columns[2] < shape[3] then
             block:replace(mb.crop(block.data, {before = {0, first - 1, columns[1] - 1},
-                shape = {shape[1], last - first + 1, columns[2] - columns[1] + 1}}))
+                after = {0, shape[2] - last, shape[3] - columns[2]}}))
         end
     end,
 }

@@ -1,5 +1,4 @@
 local declared = require "moonbeam.internal.declared"
-local fbp = require "moonbeam.tomo.fbp"
 local reconstruction = require "moonbeam.pipeline.reconstruction"
 
 return reconstruction.step {
@@ -13,11 +12,4 @@ return reconstruction.step {
     options = declared.options(reconstruction.options,
         {"mode", "choice", "in_place needs less memory than fast and is slower; auto: fast if it "
             .. "fits", choices = {"auto", "fast", "in_place"}, default = "auto"}),
-    ways = function(options, step, device)
-        if options.mode ~= "auto" then
-            return {{mode = options.mode}}
-        end
-        local same = fbp.same_in_place(device, step.shape_before[1], step.shape_before[3], options)
-        return {{mode = "fast"}, same and {mode = "in_place"} or nil}
-    end,
 }

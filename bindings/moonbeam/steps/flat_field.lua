@@ -15,6 +15,10 @@ return {
     takes = {quantity = "counts", layout = "frames", dtypes = {"u8", "u16", "i32", "f16"}},
     gives = {quantity = "transmission", layout = "same"},
     cuts = {"rows", "frames"},
+    plain = function(options, settings)
+        settings.flat_mode = options.mode
+        return true
+    end,
     run = function(block, options)
         block.data, block.mended = mb.tomo.line_integrals(block.data, {darks = block.darks,
             flats = block.flats, mode = options.mode, floor = options.floor,

@@ -10,6 +10,9 @@ return {
     takes = {quantity = "transmission", layout = "frames"},
     gives = {quantity = "line integrals", layout = "same"},
     cuts = {"rows", "frames"},
+    plain = function()
+        return true
+    end,
     run = function(block, options)
         mb.minus_log(block.data, {min = options.min, max = options.max, out = block.data})
     end,

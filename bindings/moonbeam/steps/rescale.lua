@@ -1,6 +1,7 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local value_range = require "moonbeam.tomo.value_range"
 
 local DTYPES = {uint8 = "u8", uint16 = "u16", float16 = "f16", float32 = "f32"}
 local WHOLE = {u8 = "uint8", u16 = "uint16"}
@@ -41,10 +42,29 @@ return {
     end,
     -- The range {low, high}, where the options give it.
     known = function(options)
-        return options.range or not (options.percentiles or options.sample) and {0, 1} or nil
+        return options.dtype ~= "uint16" and options.range
+            or not (options.range or options.percentiles or options.sample) and {0, 1} or nil
     end,
     gives_value = "range",
-    uses = {},
+    bounds = function()
+        return {{0, 1}} -- what is stored takes as much for any range
+    end,
+    measuring = function(options)
+        return options.sample or options.range and options.dtype == "uint16"
+    end,
+    measure = function(view, options)
+        local own = value_range.find(view, DTYPES[options.dtype])
+        if options.range then
+            return options.range, {codes = value_range.codes(own, options.range, "step rescale")}
+        end
+        return own
+    end,
+    -- What 1 of the stored values is, and what 0 is.
+    scaling = function(options, values)
+        local range = values.range or options.range or {0, 1}
+        local top = options.dtype == "uint8" and 255 or options.dtype == "uint16" and 65535 or 1
+        return {(range[2] - range[1]) / top, range[1]}
+    end,
     run = function(block, options, values)
         local range = options.range or values and values.range or {0, 1}
         if options.dtype == "float32" then

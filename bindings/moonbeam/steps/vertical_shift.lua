@@ -60,6 +60,10 @@ return {
         end
         return math.tointeger(first + low), math.tointeger(last + high)
     end,
+    plain = function(options, settings)
+        settings.vertical_shifts = options.shifts
+        return true
+    end,
     run = function(block, options)
         local frames = block.cut == "frames" and block.rows or {}
         mb.vertical_shift(block.data, own_shifts(options, block.geometry, frames[1], frames[2]),

@@ -16,6 +16,17 @@ scan_frames.metatable = {__index = {release = function(frames)
 end}}
 scan_frames.metatable.__close = scan_frames.metatable.__index.release
 
+--- Sums over blocks, on a device: {mended values, values that did not fit the stored type}, three
+-- counts each.
+function scan_frames.sums(device)
+    local sums = setmetatable({}, scan_frames.metatable)
+    local _ <close> = on_error(function() sums:release() end)
+    for _, name in ipairs {"mended", "clipped"} do
+        sums[name] = mb.zeros({3}, {dtype = "f64", device = device})
+    end
+    return sums
+end
+
 -- What flat_field takes as it is stored; everything else (wider integers, f64) is read as f32.
 local TAKEN = {u8 = true, u16 = true, i32 = true, f16 = true, f32 = true}
 
@@ -26,6 +37,9 @@ end
 -- Darks and flats of some rows; by a carrier if there is one.
 function scan_frames.references(scan, device, rows, carrier)
     local frames = setmetatable({}, scan_frames.metatable)
+    if scan.chain then
+        return frames
+    end
     local _ <close> = on_error(function() frames:release() end)
     frames.darks = scan:darks(rows, {device = device, carrier = carrier,
         dtype = read_as(scan.dark_source and scan.dark_source.dataset)})
@@ -45,10 +59,11 @@ function scan_frames.projections(scan, device, angles, carrier)
     return raw_of(scan, device, nil, angles, carrier)
 end
 
--- Darks, flats and raw projections of some rows (angles nil: all projections); by a carrier if
--- there is one.
-function scan_frames.read(scan, device, rows, angles, carrier)
-    local frames = scan_frames.references(scan, device, rows, carrier)
+-- Darks, flats (unless they are left out) and raw projections of some rows (angles nil: all
+-- projections); by a carrier if there is one.
+function scan_frames.read(scan, device, rows, angles, carrier, alone)
+    local frames = alone and setmetatable({}, scan_frames.metatable)
+        or scan_frames.references(scan, device, rows, carrier)
     local _ <close> = on_error(function() frames:release() end)
     frames.raw = raw_of(scan, device, rows, angles, carrier)
     return frames
@@ -64,9 +79,20 @@ local function normalized(raw, references, settings, log)
         nonfinite = settings.log == false and not references.flats and 0 or nil})
 end
 
+--- Values as float32, and the counts of mended ones: what is not finite becomes `open`. The array
+-- is gone when it returns.
+function scan_frames.finite(raw, open)
+    local _ <close> = on_error(function() raw:release() end)
+    return mb.tomo.line_integrals(raw, {log = false, consume = true, nonfinite = open})
+end
+
 -- Transmissions of the frames {first, last} of some rows, whose references (darks and flats) stay;
--- line integrals where the frames are that already.
+-- line integrals where the frames are that already. Of a scan with a `chain` (pipeline/view.lua)
+-- the frames are what steps have made of them.
 function scan_frames.transmissions(scan, device, rows, angles, references, settings)
+    if scan.chain then
+        return scan.chain(rows, angles)
+    end
     local raw = raw_of(scan, device, rows, angles)
     local frames, counts = normalized(raw, references, settings, false)
     counts:release()
@@ -83,6 +109,13 @@ end
 
 -- The same of a scan, without the counts.
 function scan_frames.integrals_only(scan, device, rows, angles, settings)
+    if scan.chain then
+        local frames = scan.chain(rows, angles)
+        if settings.log == false then
+            return frames
+        end
+        return mb.minus_log(frames, {out = frames})
+    end
     local frames = scan_frames.read(scan, device, rows, angles)
     local projections, counts = scan_frames.integrals(frames, settings)
     counts:release()

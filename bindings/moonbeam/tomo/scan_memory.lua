@@ -6,7 +6,8 @@ local arguments = require "moonbeam.internal.arguments"
 local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
 local memory = require "moonbeam.plan.peak"
-local scan_plan = require "moonbeam.tomo.scan_plan"
+local pipeline_plan = require "moonbeam.pipeline.plan"
+local scan_recipe = require "moonbeam.tomo.scan_recipe"
 
 local scan_memory = {}
 
@@ -29,7 +30,7 @@ local function scan_of(options, op)
     arguments.name(dtype, op, "dtype", INPUT_DTYPES)
     local stored = {dtype = dtype}
     local scan = {n_angles = shape[1], rows = shape[2], cols = shape[3], dtype = dtype,
-        data = stored, angles = {},
+        data = stored, angles = {}, n_flats = options.flats or 10, n_darks = options.darks or 10,
         flat_source = {dataset = stored}, dark_source = {dataset = stored}}
     for i = 1, shape[1] do
         scan.angles[i] = (i - 1) * (options.half_acquisition and 2 or 1) * math.pi / shape[1]
@@ -78,11 +79,13 @@ local function projection_work(scan, settings, device, count)
 end
 
 -- Filtering and back-projection of `count` sinograms, for the axes that decide.
-local function sinogram_work(scan, settings, device, count, memo)
-    for _, center in ipairs(scan_plan.deciding_axes(scan, device, settings, {count}, memo)) do
+local function sinogram_work(scan, settings, device, count, job)
+    for _, center in ipairs(settings.center and {settings.center}
+        or pipeline_plan.deciding_values(job, "center", {count})) do
         local sinograms = mb.empty({count, scan.n_angles, scan.cols}, {device = device})
-        local options = {consume = true, center = center}
-        for _, name in ipairs {"method", "mode", "half_acquisition", "filter", "cutoff", "padding",
+        local options = {consume = true, center = center, method = job.sections[1].way.method,
+            mode = job.sections[1].way.mode}
+        for _, name in ipairs {"half_acquisition", "filter", "cutoff", "padding",
             "pad_width", "circle", "size",
             "scale", "accuracy"} do
             options[name] = settings[name]
@@ -97,23 +100,26 @@ local function parts_of(options, op)
     options = options_of(options, op, mb.recon.OPTIONS, OWN)
     local scan, settings = scan_of(options, op), settings_of(options)
     local device = mb.device(options.device or mb.default_device())
-    local job = scan_plan.job_of(scan, device, settings)
-    scan_plan.check_extents(scan, settings)
-    scan_plan.take(job, scan_plan.ways_of(job)[1])
+    scan_recipe.check(scan, settings)
+    local job = scan_recipe.job(scan, settings, device)
+    for _, section in ipairs(job.sections) do
+        pipeline_plan.first_way(job, section)
+    end
     local function peak_of(work)
         return function(count)
             return memory.peak(function(dry)
-                work(scan, settings, dry, count, job.memo)
+                work(scan, settings, dry, count, job)
             end, device).peak
         end
     end
     return {
         all = function(count)
-            return scan_plan.peak(job, count)
+            return pipeline_plan.peak(job, count)
         end,
         projection = peak_of(projection_work),
         sinogram = peak_of(sinogram_work),
-    }, {all = job.last - job.first + 1, projection = scan.n_angles, sinogram = scan.rows}, device
+    }, {all = job.sections[1].last - job.sections[1].first + 1, projection = scan.n_angles,
+        sinogram = scan.rows}, device
 end
 
 --- mb.plan.required_memory(count, options): the peaks of a reconstruction, in bytes: {all,

@@ -1,0 +1,117 @@
+--- What travels through the steps of a pipeline: the data of some rows or frames on a device, with
+-- what is known of them.
+--
+-- A block has data (frames: angle, row, column; slices: row, y, x), flats and darks (of counts),
+-- cut ("rows" or "frames"), rows (the first and last of its own rows, or frames where it is cut
+-- along these, in the numbering of the step's input), frames (the first and last projection),
+-- layout, raw (are the data as they were read?), geometry, device, step, and mended and clipped:
+-- arrays of three counts that a step leaves. It owns its arrays.
+
+local scan_frames = require "moonbeam.tomo.scan_frames"
+
+local block = {}
+local methods = {}
+methods.__index = methods
+
+local ARRAYS = {"data", "flats", "darks", "mended", "clipped"}
+
+--- A block with these fields.
+function block.new(fields)
+    return setmetatable(fields, methods)
+end
+
+--- The axis of the data that a block is cut along.
+function block.axis(cut, layout)
+    return cut == "rows" and layout == "frames" and 2 or 1
+end
+
+--- Puts other data in the place of its own, which are released.
+function methods:replace(array)
+    local before = self.data
+    self.data = array
+    if before and before ~= array then
+        before:release()
+    end
+end
+
+--- Gives the data to the caller, who owns them then.
+function methods:hand_over()
+    local data = self.data
+    self.data = nil
+    return data
+end
+
+--- Releases flats and darks.
+function methods:drop_references()
+    for _, name in ipairs {"flats", "darks"} do
+        if self[name] then
+            self[name]:release()
+            self[name] = nil
+        end
+    end
+end
+
+--- Part of the data along the axis of the cut: a view, to be closed. Rows as of `self.rows`.
+function methods:part(first, last)
+    local ranges = {}
+    for i = 1, self.data.rank do
+        ranges[i] = {1, self.data.shape[i]}
+    end
+    local low = self.rows[1]
+    ranges[block.axis(self.cut, self.layout)] = {first - low + 1, last - low + 1}
+    return self.data:view(table.unpack(ranges))
+end
+
+local function trimmed(array, axis, first, last)
+    local ranges = {}
+    for i = 1, array.rank do
+        ranges[i] = {1, array.shape[i]}
+    end
+    ranges[axis] = {first, last}
+    local view = array:view(table.unpack(ranges))
+    array:release()
+    return view
+end
+
+--- Keeps these rows alone.
+function methods:trim(first, last)
+    local low, high = self.rows[1], self.rows[2]
+    if first == low and last == high then
+        return
+    end
+    local from, to = first - low + 1, last - low + 1
+    self.data = trimmed(self.data, block.axis(self.cut, self.layout), from, to)
+    if self.cut == "rows" then
+        for _, name in ipairs {"flats", "darks"} do
+            self[name] = self[name] and trimmed(self[name], 2, from, to)
+        end
+    end
+    self.rows = {first, last}
+end
+
+--- Makes float32 of data as they were read: counts as they are; of other values what is not finite
+-- becomes `open`, the value of a beam that nothing attenuates.
+function methods:finite(open)
+    if self.raw then
+        self.raw = false
+        if open then
+            self.data, self.mended = scan_frames.finite(self:hand_over(), open)
+        elseif self.data.dtype ~= "f32" then
+            self:replace(self.data:cast "f32")
+        end
+    end
+end
+
+--- Releases all that it has.
+function methods:release()
+    for _, name in ipairs(ARRAYS) do
+        local array = self[name]
+        self[name] = nil
+        if array then
+            array:release()
+        end
+    end
+end
+methods.__close = methods.release
+
+return block

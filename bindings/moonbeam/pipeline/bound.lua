@@ -1,0 +1,89 @@
+--- A pipeline: a chain that is bound to devices, with its plan. mb.pipeline makes them.
+
+local mb = require "moonbeam"
+local chain = require "moonbeam.pipeline.chain"
+local fail = require "moonbeam.internal.fail"
+local on_error = require "moonbeam.internal.on_error"
+local output = require "moonbeam.pipeline.output"
+local plan = require "moonbeam.pipeline.plan"
+local report = require "moonbeam.pipeline.report"
+local run = require "moonbeam.pipeline.run"
+
+local bound = {}
+local methods = {}
+local metatable = {__name = "moonbeam.pipeline", __index = methods}
+
+local function devices_of(given)
+    given = given or "host"
+    if type(given) ~= "table" then
+        given = {given}
+    end
+    local list, seen = {}, {}
+    for i, each in ipairs(given) do
+        list[i] = mb.device(each)
+        if seen[list[i].id] then
+            fail("argument", "pipeline", "devices", "device %s is named twice", list[i].id)
+        end
+        seen[list[i].id] = true
+    end
+    if #list == 0 then
+        fail("argument", "pipeline", "devices", "devices is an empty list; name one, as \"host\"")
+    end
+    return list
+end
+
+--- A pipeline of a recipe that is a list. `options` are those of mb.pipeline, `binding` those of
+-- chain.bind.
+function bound.new(scan, recipe, options, binding)
+    local devices = devices_of(options.devices)
+    local steps = chain.bind(recipe, chain.source_of(scan, {input = options.input}), binding)
+    return setmetatable({scan = scan, chain = steps, devices = devices, options = {
+        available = options.budget and mb.device.bytes(options.budget),
+        host_budget = options.host_budget and mb.device.bytes(options.host_budget),
+        scratch = options.scratch, rows = options.rows, block = options.block,
+        overlap = options.overlap == nil and "auto" or options.overlap, threads = options.threads,
+        pinned = options.pinned, order = options.order, quiet = options.quiet}}, metatable)
+end
+
+--- What it will take: {sections, peaks (by device), peak, at_most, exact, pinned, scratch}; printed
+-- it says so in words. The same table each time.
+-- Errors: budget (the least blocks do not fit; the message says what would do).
+function methods:plan()
+    if not self.made then
+        local made = plan.make(plan.job(self.chain, self.devices, self.options))
+        self.made = setmetatable(made, {__tostring = report.text})
+    end
+    return self.made
+end
+
+--- The pipeline with other options, such as {rows = {1, 2}}.
+function methods:part(changes)
+    return setmetatable({scan = self.scan, chain = self.chain, devices = self.devices,
+        options = setmetatable(changes, {__index = self.options})}, metatable)
+end
+
+--- The whole chain for some rows, {first, last}: an array on the host, to be closed.
+function methods:slices(rows)
+    local before = self:part {rows = rows}
+    local shape = output.shape(before:plan().exact and before:plan() or run.settle(before:plan()))
+    local out = mb.empty(shape, {dtype = self.chain.dtype, device = "host"})
+    local _ <close> = on_error(function() out:release() end)
+    local part = self:part {rows = rows, out = out}
+    return out, run.execute(part:plan(), {out = out, quiet = true})
+end
+
+--- Runs it: into a file, {output = "fossil.h5", overwrite, slices_per_file, each}, or through a
+-- function (block, first), which is done with a block of the result when it returns.
+-- Returns the report: {seconds, peaks, as_planned, values, verdicts, warnings, sections, ...}.
+function methods:run(options)
+    if type(options) == "function" then
+        return run.execute(self:plan(), {sink = options, quiet = self.options.quiet})
+    end
+    local own = {quiet = self.options.quiet, input = self.scan.path}
+    for name, value in pairs(options) do
+        own[name] = value
+    end
+    return output.run(self, own)
+end
+
+return bound

@@ -1,0 +1,204 @@
+--- What the command line does with a recipe: `moonbeam reconstruct SCAN --recipe FILE` and the
+-- options that go with it.
+
+local mb = require "moonbeam"
+local bound = require "moonbeam.pipeline.bound"
+local catalog = require "moonbeam.pipeline.catalog"
+local chain = require "moonbeam.pipeline.chain"
+local cli = require "moonbeam.internal.cli"
+local contact_sheet = require "moonbeam.pipeline.contact_sheet"
+local fail = require "moonbeam.internal.fail"
+local recipe_text = require "moonbeam.pipeline.recipe"
+local report = require "moonbeam.pipeline.report"
+local snapshots = require "moonbeam.pipeline.snapshots"
+local sweep = require "moonbeam.pipeline.sweep"
+
+local command = {}
+
+--- The options of the command line that go with a recipe.
+command.options = {
+    {"recipe", value = "FILE", doc = "the steps to run, in a file or inside an earlier result"},
+    {"steps", value = "FILE", many = true, doc = "Lua file with steps of your own; it is run"},
+    {"set", value = "STEP.OPTION=VALUE", many = true, doc = "another value for an option of the "
+        .. "recipe, such as fbp.filter=hann"},
+    {"sweep", value = "STEP.OPTION=FIRST:LAST:STEP|A,B,...", doc = "one row with an option at "
+        .. "several values: a stack of slices, and a contact sheet beside it"},
+    {"row", value = "N", type = cli.count, doc = "the row of a sweep, of snapshots or of a result "
+        .. "of one slice (default: the middle)"},
+    {"vertical", value = "x=N|y=N", doc = "the vertical slice at a column or row of the slices, "
+        .. "without the volume"},
+    {"snapshots", value = "FOLDER", doc = "pictures of the middle row or frame after every step"},
+    {"print-recipe", doc = "print the recipe with every default, and end"},
+    {"slurm", doc = "with --plan: print the lines for the head of a Slurm script"},
+    {"input", value = "KIND", doc = "what the values are where SCAN has no flats: transmission, "
+        .. "\"line integrals\""},
+    {"scratch", value = "FOLDER", doc = "for data between steps that do not fit --host-budget"},
+    {"host-budget", value = "SIZE", type = cli.bytes,
+        doc = "host memory for data between steps (default: what is free)"},
+    {"trust-paths", doc = "follow the paths in a recipe that comes from a result"},
+}
+
+-- The entries of a recipe, its folder, and whether it comes from a result.
+local function read_recipe(path)
+    local signature
+    do
+        local file <close>, problem = io.open(path, "rb")
+        if not file then
+            fail("io", "recipe", nil, "%s", problem)
+        end
+        signature = file:read(8)
+    end
+    local folder = path:match "^(.*)/[^/]*$" or ""
+    if signature ~= "\137HDF\r\n\26\n" then
+        return recipe_text.read(path), folder, false
+    end
+    local file <close> = assert(mb.h5.open(path))
+    local at <const> = "/entry/reconstruction/parameters/recipe"
+    if not file:exists(at) then
+        fail("argument", "recipe", nil, "%s holds no recipe (%s)", path, at)
+    end
+    return recipe_text.parse(file:value(at), path .. at), folder, true
+end
+
+local function set_option(recipe, text, known)
+    local path, value = text:match "^([^=]+)=(.*)$"
+    if not path then
+        fail("argument", "recipe", "set", "--set is '%s'; give STEP.OPTION=VALUE, such as "
+            .. "fbp.filter=hann", text)
+    end
+    return chain.with(recipe, path, recipe_text.value(value), known)
+end
+
+-- What a command line makes: {recipe, catalog, folder, foreign}.
+local function source_of(options)
+    local recipe, folder, foreign = read_recipe(options.recipe)
+    local known = catalog.new(options.steps)
+    for _, text in ipairs(options.set or {}) do
+        recipe = set_option(recipe, text, known)
+    end
+    return {recipe = recipe, catalog = known, folder = folder,
+        foreign = foreign and not options.trust_paths}
+end
+
+-- The pipeline of a recipe with the options of the command line, for these rows.
+local function pipeline_of(scan, source, options, recipe, rows)
+    return bound.new(scan, recipe or source.recipe, {devices = {options.device_id},
+        host_budget = options.host_budget, scratch = options.scratch, rows = rows or options.rows,
+        block = options.chunk, overlap = options.no_overlap and false or nil,
+        threads = options.threads, pinned = options.pinned, input = options.input,
+        quiet = options.quiet}, {catalog = source.catalog, folder = source.folder,
+        foreign = source.foreign})
+end
+
+local function run_sweep(scan, source, options, say)
+    local path, text = options.sweep:match "^([^=]+)=(.*)$"
+    if not path then
+        fail("argument", "recipe", "sweep", "--sweep is '%s'; give STEP.OPTION=FIRST:LAST:STEP, "
+            .. "such as center.column=290:302:0.5", options.sweep)
+    end
+    local values = recipe_text.sweep(text)
+    local row = options.row or (scan.rows + 1) // 2
+    local stack <close> = sweep.stack(values, row, function(value)
+        return pipeline_of(scan, source, options, chain.with(source.recipe, path, value,
+            source.catalog), {row, row})
+    end, function(i, value)
+        say("sweep      %d of %d: %s = %s", i, #values, path, tostring(value))
+    end)
+    local result <close> = mb.result.create(options.output, {shape = stack.shape,
+        dtype = stack.dtype, units = "", overwrite = options.overwrite, input = options.scan,
+        first_row = 1, title = ("%s of row %d"):format(path, row),
+        parameters = {recipe = recipe_text.text(source.recipe), sweep = path,
+            sweep_values = values, row = row}})
+    result:write(stack, 1)
+    result:finish()
+    local picture = options.preview or options.output:gsub("%.[^./]*$", "") .. ".png"
+    contact_sheet.save(picture, stack, values, {overwrite = options.overwrite, name = path})
+    say("wrote      %s, %d slices of row %d", options.output, #values, row)
+    say("picture    %s (the sheet of %s)", picture, path)
+end
+
+-- The vertical slice x = N or y = N: the recipe with that part of the slices alone.
+local function vertical(scan, source, options, say)
+    local axis, text = options.vertical:match "^([xy])=(%d+)$"
+    if not axis then
+        fail("argument", "recipe", "vertical", "--vertical is '%s'; give x=N or y=N, a column or "
+            .. "a row of the slices from 1", options.vertical)
+    end
+    local place = math.tointeger(text)
+    local recipe, found = source.recipe, false
+    for _, name in ipairs {"fbp", "fourier"} do
+        for _, entry in ipairs(source.recipe) do
+            if (type(entry) == "table" and entry[1] or entry) == name then
+                recipe = chain.with(recipe, name .. "." .. axis, {place, place}, source.catalog)
+                found = true
+            end
+        end
+    end
+    if not found then
+        fail("argument", "recipe", "vertical", "--vertical needs a recipe with step fbp or "
+            .. "fourier")
+    end
+    say("vertical   slice %s = %d", axis, place)
+    return pipeline_of(scan, source, options, recipe)
+end
+
+local function tell_values(done, say, warn)
+    for name, verdict in pairs(done.verdicts) do
+        local value = done.named[name]
+        say("%-10s %s%s", name, type(value) == "number" and ("%.6g"):format(value)
+            or type(value) == "table" and ("%.6g to %.6g"):format(value[1], value[2]) or "?",
+            verdict.verdict and (", %s (%s)"):format(verdict.verdict, verdict.how or "") or "")
+        if verdict.remedy then
+            warn("%s", verdict.remedy)
+        end
+    end
+    for _, text in ipairs(done.warnings) do
+        warn("%s", text)
+    end
+end
+
+local function run_whole(pipeline, options, say, warn)
+    local made = pipeline:plan()
+    say("%s", report.text(made))
+    local shown, middle
+    if options.preview then
+        middle = (pipeline.chain.shape[1] + 1) // 2
+        shown = function(slices, first)
+            if first <= middle and middle < first + slices.shape[1] then
+                local slice <close> = slices:view(middle - first + 1, mb.all, mb.all)
+                mb.view.save(options.preview, slice, {overwrite = options.overwrite})
+            end
+        end
+    end
+    local done = pipeline:run {output = options.output, overwrite = options.overwrite,
+        slices_per_file = options.slices_per_file, each = shown}
+    tell_values(done, say, warn)
+    say("memory     predicted %d bytes, measured %d bytes (at most %d before the values were "
+        .. "known)", done.plan.peak, done.peak, done.plan.at_most)
+    say("pinned     predicted %d bytes, measured %d bytes", done.plan.pinned, done.pinned)
+    say("wrote      %s", options.output)
+end
+
+--- Does what the options ask for. `say` and `warn` are the caller's ways to tell.
+function command.run(scan, options, say, warn)
+    local source = source_of(options)
+    if options.sweep and not (options.plan or options.print_recipe) then
+        return run_sweep(scan, source, options, say)
+    end
+    local rows = options.row and {options.row, options.row} or options.rows
+    local pipeline = options.vertical and vertical(scan, source, options, say)
+        or pipeline_of(scan, source, options, nil, rows)
+    if options.print_recipe then
+        cli.print(recipe_text.text(chain.resolved(pipeline.chain)))
+    elseif options.plan then
+        cli.print(options.slurm and report.slurm(pipeline:plan()) or report.text(pipeline:plan()))
+    elseif options.snapshots then
+        snapshots.save(pipeline, options.snapshots, {row = options.row,
+            overwrite = options.overwrite})
+        say("pictures   %s, one after every step", options.snapshots)
+    else
+        run_whole(pipeline, options, say, warn)
+    end
+end
+
+return command

@@ -1,0 +1,58 @@
+--- Any chain of methods on a scan, in blocks that fit, with the memory known before.
+--
+-- A recipe, a list of steps with options, is bound to a scan and to devices: a pipeline. Its plan
+-- says what every section takes, to the byte, before a frame is read.
+
+local bound = require "moonbeam.pipeline.bound"
+local catalog = require "moonbeam.pipeline.catalog"
+local declared = require "moonbeam.internal.declared"
+local recipe_text = require "moonbeam.pipeline.recipe"
+
+local pipeline = {}
+
+local OPTIONS = declared.options(
+    {"devices", "any", "where the work is done: a device or a list of them", usual = "host"},
+    {"budget", "bytes", "what every device may take", unit = "bytes",
+        usual = "what its budget leaves"},
+    {"host_budget", "bytes", "what stores between sections may take of host memory",
+        unit = "bytes", usual = "what the host's budget leaves"},
+    {"scratch", "string", "the folder for stores that do not fit there"},
+    {"rows", "range", "rows of the result, {first, last}", usual = "all"},
+    {"block", "count", "rows at a time", min = 1, usual = "as many as fit"},
+    {"overlap", "any", "read and write beside the computing; \"auto\" where that fits",
+        usual = "auto"},
+    {"threads", "count", "threads that read, and as many that write", min = 1, max = 64},
+    {"pinned", "bytes", "pinned host memory for reading and writing", unit = "bytes"},
+    {"order", "list", "the number of the device for each block; starts again at its end",
+        usual = "one after the other"},
+    {"input", "string", "what the values are where the scan does not tell: transmission or line "
+        .. "integrals"},
+    {"steps", "any", "files with steps of one's own, or a list of definitions"},
+    {"quiet", "boolean", "no progress"})
+
+--- Binds a recipe to a scan and to devices.
+--
+-- Nothing is read. `recipe` is a list of steps as {"flat_field", "minus_log", {"center"}, {"fbp",
+-- filter = "hann"}}, or the name of a file that holds one.
+-- Returns a pipeline: p:plan(), p:run(), p:slices(), p:print().
+-- Errors: argument (a chain that makes no sense; the message names the step).
+pipeline.new = declared("pipeline.new", {
+    {"scan", "scan", "what mb.scan.open or mb.scan.of_arrays gave"},
+    {"recipe", "any", "the steps, or the name of a file with them"},
+    options = OPTIONS,
+}, function(scan, recipe, options)
+    local own, files = options.steps or {}, {}
+    if type(own) == "table" and type(own[1]) == "string" then
+        own, files = nil, own
+    end
+    local entries, folder = recipe, nil
+    if type(recipe) == "string" then
+        entries, folder = recipe_text.read(recipe), recipe:match "^(.*)/[^/]*$"
+    end
+    return bound.new(scan, entries, options, {folder = folder,
+        catalog = catalog.new(files, own and next(own) and own or nil)})
+end)
+
+return declared.module(pipeline, "pipeline", nil, function(_, ...)
+    return pipeline.new(...)
+end)

@@ -1,0 +1,106 @@
+--- Running a pipeline into a result file, with all that tells how it was made.
+
+local mb = require "moonbeam"
+local chain = require "moonbeam.pipeline.chain"
+local recipe_text = require "moonbeam.pipeline.recipe"
+local run = require "moonbeam.pipeline.run"
+
+local output = {}
+
+local UNITS = {attenuation = {"1/m", "1/px"}, ["line integrals"] = {"1", "1"},
+    transmission = {"1", "1"}, counts = {"counts", "counts"}}
+
+-- What a measured value tells of itself, for the result: {name_field = value}.
+local function verdict_values(verdicts, values)
+    local list = {}
+    for name, verdict in pairs(verdicts) do
+        for key, value in pairs(type(verdict) == "table" and verdict or {}) do
+            local kind = type(value)
+            if kind == "number" or kind == "string" or kind == "boolean" then
+                list[name .. "_" .. key] = value
+            end
+        end
+    end
+    for name, value in pairs(values) do
+        list[name] = value
+    end
+    return list
+end
+
+local function parameters_of(self, made)
+    local devices = {}
+    for i, device in ipairs(self.devices) do
+        devices[i] = device.id
+    end
+    local last = made.sections[#made.sections]
+    return {recipe = recipe_text.text(chain.resolved(self.chain)), device = devices[1],
+        devices = table.concat(devices, ","), input = self.chain.source.kind.quantity,
+        rows = ("%d:%d"):format(last.first, last.last)}
+end
+
+-- How the stored values are scaled, where a step has rescaled them: {scale, offset}.
+local function scaling_of(self, values)
+    local scaling
+    for _, step in ipairs(self.chain.steps) do
+        scaling = step.def.scaling and step.def.scaling(step.options, values) or scaling
+    end
+    return scaling
+end
+
+--- The shape of the result of a settled plan, and its last section: that of the values that were
+-- measured, where the chain knows only the largest.
+function output.shape(made)
+    local last = made.sections[#made.sections]
+    local shape = table.move(last.source.shape, 1, #last.source.shape, 1, {})
+    for _, step in ipairs(last.steps) do
+        local own = {}
+        for _, name in ipairs(step.def.uses or {}) do
+            own[name] = made.job.values[name]
+        end
+        if step.def.shape then
+            shape = step.def.shape(setmetatable(own, {__index = step.options}), shape,
+                step.geometry_before)
+        end
+    end
+    shape[last.axis] = last.last - last.first + 1
+    return shape, last
+end
+
+--- Runs a pipeline (init.lua) into a file. Options: output, overwrite, slices_per_file, each, input
+-- (the scan's file), title. Returns the report of run.execute. Nothing is left where it fails.
+function output.run(self, options)
+    local made, verdicts = run.settle(self:plan())
+    local shape, last = output.shape(made)
+    local g = last.geometry
+    local units = UNITS[last.kind] or {"", ""}
+    local result <close> = mb.result.create(options.output, {shape = shape, dtype = last.dtype,
+        units = units[g.pixel_size and 1 or 2], pixel_size = g.pixel_size,
+        first_row = g.first_row + last.first - 1, overwrite = options.overwrite,
+        slices_per_file = options.slices_per_file, input = options.input,
+        title = options.title, parameters = parameters_of(self, made)})
+    local report = run.execute(made, {sink = result, each = options.each, quiet = options.quiet,
+        files = options.slices_per_file, label = options.label or "running", unit = "rows"})
+    for name, verdict in pairs(verdicts) do
+        report.verdicts[name] = report.verdicts[name] or verdict
+    end
+    local scaling = scaling_of(self, report.values)
+    if scaling then
+        result:scaling(scaling[1], scaling[2])
+    end
+    local steps = {}
+    for i, section in ipairs(report.sections) do
+        steps["section_" .. i] = mb.stream.summary(section.times)
+    end
+    result:provenance {values = verdict_values(report.verdicts, report.named),
+        predicted_peak_bytes = report.plan.peak, measured_peak_bytes = report.peak,
+        upper_bound_peak_bytes = report.plan.at_most, measured_as_predicted = report.as_planned,
+        predicted_pinned_bytes = report.plan.pinned, measured_pinned_bytes = report.pinned,
+        seconds = report.seconds, steps = steps,
+        nonfinite_values = report.totals.mended[1], clamped_pixels = report.totals.mended[2],
+        nonpositive_values = report.totals.mended[3], clipped_below = report.totals.clipped[1],
+        clipped_above = report.totals.clipped[2], not_numbers = report.totals.clipped[3]}
+    result:finish()
+    return report
+end
+
+return output

@@ -1,0 +1,540 @@
+--- What a pipeline takes, known before a frame is read.
+--
+-- Nothing is modeled: the functions that run are dry-run. What steps measure (the axis, a range of
+-- values) is found in the frames, so there are two plans. Plan A holds for every value that the
+-- measuring steps may return. Plan B is made when the values are known, at the block sizes of A.
+-- What a run takes is B to the byte, and B is never more than A.
+
+local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
+local memory = require "moonbeam.plan.peak"
+local scan_values = require "moonbeam.scan.values"
+local sections = require "moonbeam.pipeline.sections"
+local store = require "moonbeam.pipeline.store"
+local stream = require "moonbeam.stream"
+local view = require "moonbeam.pipeline.view"
+local work = require "moonbeam.pipeline.work"
+
+local plan = {}
+
+-- Rows at a time beyond which nothing gets faster: what the back-projection kernels take.
+plan.BLOCK_ROWS = 64
+
+-- ---- values ----
+
+--- The name by which a step's measured value goes.
+function plan.value_name(step)
+    return step.def.gives_value or step.label
+end
+
+-- The combinations of measured values among which is the one for which blocks of these heights
+-- take most, with those that are known.
+local function deciding(job, section, heights, known)
+    local list = {known}
+    for name, measure in pairs(job.measured) do
+        local consumer
+        for _, step in ipairs(section.steps) do
+            for _, used in ipairs(step.def.uses or {}) do
+                consumer = used == name and step or consumer
+            end
+            consumer = step.label == name and step or consumer
+        end
+        if consumer and known[name] == nil then
+            local def, options = consumer.def, section.options[consumer.label] or consumer.options
+            local values = def.deciding and def.deciding(measure.bounds, options, heights,
+                {step = consumer, device = job.devices[1], memo = section.memo})
+                or {measure.bounds[1]}
+            local product = {}
+            for _, one in ipairs(list) do
+                for _, value in ipairs(values) do
+                    product[#product + 1] = setmetatable({[name] = value}, {__index = one})
+                end
+            end
+            list = product
+        end
+    end
+    return list
+end
+
+-- ---- dry work ----
+
+local function blocks_for(job, section, count)
+    return work.shortened(section, work.blocks(section.first, section.last, count), #job.devices)
+end
+
+-- The section with what it reads from and stores to there, until the returned value is closed.
+local function with_stores(job, section)
+    local before = section.source.store
+    local opened = setmetatable({}, {__close = function(list)
+        section.source.store = before
+        for _, each in ipairs(list) do
+            each:close()
+        end
+    end})
+    for _, number in ipairs {section.source.section or 0, section.number} do
+        local place = job.places[number]
+        if place then
+            opened[#opened + 1] = store.open(place)
+        end
+    end
+    section.source.store = section.source.section and opened[1]
+    return opened
+end
+
+-- The run of a section in blocks of so many rows on dry devices.
+local function dry_run(job, section, count, values, devices)
+    local _ <close> = with_stores(job, section)
+    section.reductions = plan.reductions(section, 1)
+    work.run(section, devices, blocks_for(job, section, count), values, {},
+        {overlap = section.overlap, order = job.options.order})
+    for pass = 2, plan.passes(section) do
+        plan.another_pass(job, section, pass, devices)
+    end
+end
+
+-- The bytes of fn(devices) on each of the job's devices, by their ids, and on the host.
+local function peaks_of(job, fn)
+    return memory.peaks(function(...)
+        fn({table.unpack({...}, 1, #job.devices)})
+    end, job.devices).peak
+end
+
+local function larger(a, b)
+    for id, bytes in pairs(b) do
+        a[id] = math.max(a[id] or 0, bytes)
+    end
+    return a
+end
+
+-- The peaks of a section in blocks of so many rows, by devices, and the values that take most on
+-- the first one.
+local function section_peaks(job, section, count, known)
+    local heights, peaks, worst, most = {}, {}, nil, -1
+    for i, rows in ipairs(blocks_for(job, section, count)) do
+        heights[i] = rows[2] - rows[1] + 1
+    end
+    for _, values in ipairs(deciding(job, section, heights, known)) do
+        local own = peaks_of(job, function(devices)
+            dry_run(job, section, count, values, devices)
+        end)
+        local first = own[job.devices[1].id]
+        if first > most then
+            most, worst = first, values
+        end
+        larger(peaks, own)
+    end
+    return peaks, worst
+end
+
+-- What measuring takes, by devices.
+local function measure_peaks(job, section, measure, known)
+    local peaks, step = {}, measure.step
+    for _, values in ipairs(deciding(job, section, {1}, known)) do
+        larger(peaks, peaks_of(job, function(devices)
+            local _ <close> = with_stores(job, section)
+            step.def.measure(view.of(section, measure.before, devices[1], values), step.options,
+                step)
+        end))
+    end
+    return peaks
+end
+
+-- What a look at the values of the scan takes (scan_values.lua); nil where it has been done.
+local function look_peaks(job)
+    local scan = job.chain.source.scan
+    local unseen = setmetatable({values_planned = false}, {__index = scan})
+    return not scan.values_found and scan.n_flats and peaks_of(job, function(devices)
+        scan_values.check(unseen, {device = devices[1], rows = job.options.rows,
+            log = job.chain.source.kind.quantity ~= "line integrals"})
+    end) or nil
+end
+
+-- ---- reductions ----
+
+--- What a section sums over all its results in one pass of its reductions.
+function plan.reductions(section, pass)
+    local list = {}
+    for _, reduced in ipairs(section.reduced or {}) do
+        if pass <= reduced.def.reduce.passes then
+            list[#list + 1] = {step = reduced.step, def = reduced.def, pass = pass, of = reduced,
+                found = reduced.found}
+        end
+    end
+    return list
+end
+
+--- The number of passes that the reductions of a section take.
+function plan.passes(section)
+    local most = 1
+    for _, reduced in ipairs(section.reduced or {}) do
+        most = math.max(most, reduced.def.reduce.passes)
+    end
+    return most
+end
+
+--- A section that reads what another one has stored and sums over it.
+function plan.second_pass(job, section, pass)
+    return {number = section.number + 0.5, cut = section.cut, axis = section.axis, steps = {},
+        packets = {}, options = {}, measures = {}, first = section.first, last = section.last,
+        reductions = plan.reductions(section, pass), dtype = section.dtype,
+        shape = section.shape, layout = section.layout, kind = "scaled",
+        source = {section = section.number, shape = section.shape, dtype = section.dtype,
+            layout = section.layout, kind = "scaled", store = job.open_stores
+                and job.open_stores[section.number]}}
+end
+
+function plan.another_pass(job, section, pass, devices)
+    local again = plan.second_pass(job, section, pass)
+    local _ <close> = store.open(job.places[section.number])
+    again.source.store = _
+    work.run(again, devices, blocks_for(job, again, section.count or 1), {}, {writes = false},
+        {overlap = section.overlap, order = job.options.order})
+end
+
+-- ---- plan A ----
+
+-- More rows than this at a time gain no speed; fewer show progress, and obey Ctrl-C, sooner.
+-- Files are written with fewer halts in larger blocks; in memory the first upload and the last
+-- download, which nothing hides, are shorter in smaller ones.
+local function most_rows(job, section)
+    local total = section.last - section.first + 1
+    return math.min(total, math.max(plan.BLOCK_ROWS, total // (job.options.out and 32 or 16)))
+end
+
+local function fits(peaks, available)
+    for id, bytes in pairs(peaks) do
+        if available[id] and bytes > available[id] then
+            return false
+        end
+    end
+    return true
+end
+
+-- The most rows up to `limit`, in whole packets, whose peaks are within what is available; or 0.
+local function largest(job, section, limit, available)
+    local packet = math.min(sections.packet(section), limit)
+    local function does(n)
+        section.count = n * packet
+        return fits(section_peaks(job, section, n * packet, job.values), available)
+    end
+    local low, high, n = 0, limit // packet + 1, 1
+    while high - low > 1 do
+        if does(n) then
+            low = n
+        else
+            high = n
+        end
+        n = high > limit // packet and math.min(2 * n, limit // packet) or (low + high) // 2
+    end
+    return low * packet
+end
+
+-- The most rows at a time that fit, or 0: as asked, or whole packets, or all.
+local function rows_that_fit(job, section, available)
+    local total, block = section.last - section.first + 1, job.options.block
+    if block or total <= most_rows(job, section) then
+        block = math.min(block or total, total)
+        section.count = block
+        if fits(section_peaks(job, section, block, job.values), available) then
+            return block
+        elseif job.options.block then
+            return 0
+        end
+    end
+    return largest(job, section, most_rows(job, section), available)
+end
+
+-- Even blocks: the same number of them, but none much smaller than the others; whole packets.
+local function even(section, count)
+    local total, packet = section.last - section.first + 1, sections.packet(section)
+    local unit = 8 % packet == 0 and 8 or packet
+    local each = math.ceil(total / math.ceil(total / count))
+    return math.min(count, (each + unit - 1) // unit * unit)
+end
+
+-- The ways to go about a section: combinations of what its steps offer that give the same values,
+-- the quickest first, and then those that would give others.
+local function ways_of(job, section)
+    local list = {{options = {}, taken = true}}
+    for _, step in ipairs(section.steps) do
+        if step.def.ways then
+            local product = {}
+            for _, one in ipairs(list) do
+                for _, way in ipairs(step.def.ways(step.options, step, job.devices[1])) do
+                    local own = setmetatable(way.options, {__index = step.options})
+                    product[#product + 1] = {taken = one.taken and way.taken, name = way.name,
+                        reason = way.reason, way = way,
+                        options = setmetatable({[step.label] = own}, {__index = one.options})}
+                end
+            end
+            list = product
+        end
+    end
+    return list
+end
+
+--- Sets a way; values that decided for another one are forgotten.
+local function take(section, way)
+    section.options, section.memo = way.options, {}
+end
+
+--- Sets the first way of a section.
+function plan.first_way(job, section)
+    local way = ways_of(job, section)[1]
+    take(section, way)
+    section.way = way.way or {}
+end
+
+--- The values of a name that decide what blocks of these heights take.
+function plan.deciding_values(job, name, heights)
+    local list = {}
+    for i, values in ipairs(deciding(job, job.sections[1], heights, job.values)) do
+        list[i] = values[name]
+    end
+    return list
+end
+
+-- The first way that fits, its rows at a time, and why it is taken; nil where none does.
+local function way_that_fits(job, section, ways, available)
+    local first
+    for _, overlap in ipairs {true, false} do
+        if job.options.overlap == "auto" or job.options.overlap == overlap then
+            section.overlap = overlap
+            for _, way in ipairs(ways) do
+                if way.taken then
+                    first = first or way
+                    take(section, way)
+                    local rows = rows_that_fit(job, section, available)
+                    if rows > 0 then
+                        return way, rows, way ~= first and way.name
+                            .. " (the faster mode takes more than there is)" or way.reason
+                    end
+                end
+            end
+        end
+    end
+end
+
+local function rows_text(count, cut)
+    return count == 1 and (cut == "rows" and "one row" or "one frame")
+        or count == 2 and cut == "rows" and "a pair of rows" or count .. " " .. cut
+end
+
+-- Raises that the least block does not fit, with what would do; `others` is what is needed beside
+-- the run.
+local function fail_least(job, section, ways, available, others)
+    local bytes, device = mb.device.format_bytes, job.devices[1]
+    local least, rows, remedies = math.huge, 1, {}
+    local there, live = available[device.id], job.live[device.id]
+    section.overlap = job.options.overlap == true
+    for _, way in ipairs(ways) do
+        take(section, way)
+        local packet = math.min(sections.packet(section), section.last - section.first + 1)
+        section.count = packet
+        local peak = math.max(section_peaks(job, section, packet, job.values)[device.id], others)
+        if way.taken then
+            least, rows = math.min(least, peak), packet
+        elseif peak <= there then
+            remedies[#remedies + 1] = (", or take method %s, mode %s, which needs %s and gives "
+                .. "slightly other values"):format(way.way.method, way.way.mode, bytes(peak))
+        end
+    end
+    local problem = ("%s of this scan%s needs %s, %s are available"):format(
+        rows_text(rows, section.cut), others == least
+        and ", with the search in the frames before the run," or "", bytes(least), bytes(there))
+    local err = mb.error("budget", ("%s; give a budget of at least %d bytes%s"):format(problem,
+        least + live, table.concat(remedies)), {op = job.op})
+    err.problem, err.enough, err.device = problem, least + live, device.id
+    error(err, 0)
+end
+
+-- Raises that the block that was asked for does not fit.
+local function fail_block(job, section, ways, available)
+    local bytes, id = mb.device.format_bytes, job.devices[1].id
+    take(section, ways[1])
+    section.overlap = job.options.overlap == true
+    local count = math.min(job.options.block, section.last - section.first + 1)
+    section.count = count
+    fail("budget", job.op, "chunk", "a chunk of %d rows needs %s, %s are available; smaller "
+        .. "chunks need less (leave --chunk out to have it chosen)", count,
+        bytes(section_peaks(job, section, count, job.values)[id]), bytes(available[id]))
+end
+
+-- Where the data rest between two sections: {shape, dtype, where, ...} by the number of the one
+-- that makes them.
+local function places_of(job)
+    local places, left = {}, job.options.host_budget
+    for _, section in ipairs(job.sections) do
+        if section.stored then
+            local place = store.plan {shape = section.shape, dtype = section.dtype,
+                host_budget = left, scratch = job.options.scratch,
+                what = ("the store after section %d"):format(section.number)}
+            left = left and left - place.host_bytes
+            places[section.number] = place
+        end
+    end
+    return places
+end
+
+-- Chooses way, overlap and block of a section.
+local function choose(job, section)
+    local ways = ways_of(job, section)
+    local way, count, why = way_that_fits(job, section, ways, job.available)
+    if not way and job.options.block then
+        fail_block(job, section, ways, job.available)
+    end
+    local others = section.number == 1 and job.look and job.look[job.devices[1].id] or 0
+    if not way then
+        fail_least(job, section, ways, job.available, others)
+    end
+    section.way, section.reason = way.way or {}, why
+    section.count = job.options.block and count or even(section, count)
+    section.blocks = work.blocks(section.first, section.last, section.count)
+    for _, measure in ipairs(section.measures) do
+        measure.peaks = measure_peaks(job, section, measure, job.values)
+        others = math.max(others, measure.peaks[job.devices[1].id])
+    end
+    if others > job.available[job.devices[1].id] then
+        fail_least(job, section, ways, job.available, others)
+    end
+end
+
+-- The part of a plan that measured values decide.
+local function settle_section(job, section, known)
+    section.peaks, section.worst = section_peaks(job, section, section.count, known)
+end
+
+-- The sums of a plan from its sections.
+local function sum(job, made)
+    made.peaks = {}
+    made.exact = true
+    for _, section in ipairs(job.sections) do
+        larger(made.peaks, section.peaks)
+        for _, measure in ipairs(section.measures) do
+            larger(made.peaks, measure.peaks)
+            made.exact = made.exact and job.values[plan.value_name(measure.step)] ~= nil
+        end
+    end
+    larger(made.peaks, job.look or {})
+    made.peak = made.peaks[job.devices[1].id]
+    made.values = job.values
+    return made
+end
+
+local function room_of(job)
+    local available, live = {}, {}
+    for _, device in ipairs(job.devices) do
+        local stats = mb.pool.stats(device)
+        available[device.id] = job.options.available or stats.budget - stats.live
+        live[device.id] = job.options.available and 0 or stats.live
+    end
+    return available, live
+end
+
+-- The measuring steps by the names of their values, with their bounds.
+local function measured_of(job)
+    local measured = {}
+    for _, section in ipairs(job.sections) do
+        for _, measure in ipairs(section.measures) do
+            local step = measure.step
+            measure.bounds = step.def.bounds(step.options, job.chain.source, step)
+            measured[plan.value_name(step)] = measure
+        end
+    end
+    return measured
+end
+
+--- A job, what all dry runs of one plan share: {chain, sections, devices, options, values}.
+function plan.job(chain, devices, options)
+    local job = {chain = chain, devices = devices, options = options, op = options.op
+        or "pipeline.plan", values = {}, places = {}}
+    job.sections = sections.of(chain, devices[1])
+    for _, step in ipairs(chain.steps) do
+        if step.def.known then
+            job.values[plan.value_name(step)] = step.def.known(step.options, step)
+        end
+    end
+    sections.require(job.sections, options.rows, work.ranges)
+    job.measured = measured_of(job)
+    return job
+end
+
+--- Plan A: chooses blocks and ways of all sections of a job. Raises where the least do not fit.
+function plan.make(job)
+    job.available, job.live = room_of(job)
+    job.places = places_of(job)
+    job.look = look_peaks(job)
+    local made = {job = job, sections = job.sections, pinned = 0, scratch = 0}
+    for _, section in ipairs(job.sections) do
+        choose(job, section)
+        settle_section(job, section, job.values)
+        section.pinned = stream.pinned_bytes(job.devices, plan.stream_options(job, section))
+        made.pinned = math.max(made.pinned, section.pinned)
+        local place = job.places[section.number]
+        made.scratch = made.scratch + (place and place.disk_bytes or 0)
+    end
+    sum(job, made)
+    made.at_most = made.peak
+    made.at_most_of = made.peaks
+    return made
+end
+
+--- A plan that reads from another scan of the same data, such as one whose frames are decoded.
+function plan.with_scan(made, scan)
+    local source = made.sections[1].source
+    if source.scan == scan then
+        return made
+    end
+    local list = table.move(made.sections, 1, #made.sections, 1, {})
+    list[1] = setmetatable({source = setmetatable({scan = scan}, {__index = source})},
+        {__index = list[1]})
+    local job = setmetatable({sections = list}, {__index = made.job})
+    return setmetatable({sections = list, job = job}, {__index = made})
+end
+
+--- What stream.run is told of a section's ends.
+function plan.stream_options(job, section)
+    local final, options = section == job.sections[#job.sections], job.options
+    return {threads = options.threads, pinned = options.pinned,
+        files = final and options.files or nil,
+        source = section.source.scan and section.source.scan.arrays,
+        sink = final and options.out or nil}
+end
+
+--- Plan B of one section, when its values are known: makes job.values theirs.
+function plan.settle(made, values)
+    local settled = {}
+    for key, value in pairs(made) do
+        settled[key] = value
+    end
+    local job = setmetatable({values = setmetatable(values, {__index = made.job.values})},
+        {__index = made.job})
+    settled.job = job
+    settled.sections = {}
+    for i, section in ipairs(made.sections) do
+        settled.sections[i] = setmetatable({}, {__index = section})
+    end
+    job.sections = settled.sections
+    for _, section in ipairs(settled.sections) do
+        settle_section(job, section, job.values)
+    end
+    sum(job, settled)
+    return settled
+end
+
+--- The peak of a job in blocks of so many rows, with what is looked for before, on its first
+-- device: for `plan.required_memory`. The first way is taken.
+function plan.peak(job, count)
+    local most, id = 0, job.devices[1].id
+    for _, section in ipairs(job.sections) do
+        plan.first_way(job, section)
+        section.overlap, section.count = job.options.overlap ~= false, count
+        most = math.max(most, section_peaks(job, section, count, job.values)[id])
+        for _, measure in ipairs(section.measures) do
+            most = math.max(most, measure_peaks(job, section, measure, job.values)[id])
+        end
+    end
+    return most
+end
+
+return plan

@@ -1,0 +1,105 @@
+--- A plan as text for people, and as options for a batch system.
+
+local mb = require "moonbeam"
+local process_memory = require "moonbeam.internal.process_memory"
+
+local report = {}
+
+local function labels(list)
+    local names = {}
+    for i, each in ipairs(list) do
+        names[i] = (each.step or each).label
+    end
+    return table.concat(names, ", ")
+end
+
+local function bytes_text(bytes)
+    return ("%s (%d bytes)"):format(mb.device.format_bytes(bytes), bytes)
+end
+
+local function section_lines(made, section, lines)
+    local total, what = section.last - section.first + 1, section.cut
+    lines[#lines + 1] = ("section %d  %s"):format(section.number, labels(section.steps))
+    if #section.measures > 0 then
+        lines[#lines + 1] = ("  measures %s"):format(labels(section.measures))
+    end
+    if section.reduced then
+        lines[#lines + 1] = ("  sums up  all values for %s"):format(labels(section.reduced))
+    end
+    lines[#lines + 1] = ("  blocks   %d of %d %s%s"):format(math.ceil(total / section.count),
+        section.count, what, section.overlap and ", reading and writing beside" or "")
+    if section.reason then
+        lines[#lines + 1] = "  method   " .. section.reason
+    end
+    for _, device in ipairs(made.job.devices) do
+        lines[#lines + 1] = ("  peak     %s on %s"):format(bytes_text(section.peaks[device.id]),
+            device.id)
+    end
+    lines[#lines + 1] = ("  pinned   %s of host memory"):format(bytes_text(section.pinned))
+    local place = made.job.places[section.number]
+    if place then
+        lines[#lines + 1] = ("  store    %s %s, %s"):format(table.concat(place.shape, " x "),
+            place.dtype, place.place == "memory" and bytes_text(place.host_bytes) .. " in memory"
+            or bytes_text(place.disk_bytes) .. " in " .. place.scratch)
+    end
+end
+
+--- A bound for the resident bytes of the whole process; nil where a device is not here.
+function report.process(made)
+    local job, scan = made.job, made.job.chain.source.scan
+    local pool = 0
+    for _, device in ipairs(job.devices) do
+        if device.planned then
+            return nil -- what is on another machine is not known here
+        end
+        pool = pool + (device.kind == "host" and made.at_most_of[device.id] or 0)
+    end
+    if job.devices[1].kind ~= "host" then
+        pool = pool + (made.at_most_of.host or 0)
+    end
+    -- Threads that decode frames hold one each, packed and unpacked.
+    local frames = not scan.chunk_rows and 0 or 2 * (job.options.threads or 8)
+        * math.min(scan.rows * scan.cols * mb.pool.element_bytes(scan.dtype), 64 << 20)
+    return process_memory.bound(pool, made.pinned, frames)
+end
+
+--- The text of a plan.
+function report.text(made)
+    local lines, first = {}, made.job.devices[1]
+    for _, section in ipairs(made.sections) do
+        section_lines(made, section, lines)
+    end
+    for _, device in ipairs(made.job.devices) do
+        lines[#lines + 1] = ("peak       %s%s on %s%s"):format(made.exact and "" or "at most ",
+            bytes_text(made.peaks[device.id]), device.id,
+            made.exact and "" or ", whatever is measured")
+    end
+    if first.kind ~= "host" and (made.peaks.host or 0) > 0 then
+        lines[#lines + 1] = ("host       %s"):format(bytes_text(made.peaks.host))
+    end
+    lines[#lines + 1] = ("pinned     %s of host memory"):format(bytes_text(made.pinned))
+    if made.scratch > 0 then
+        lines[#lines + 1] = ("scratch    %s in %s"):format(bytes_text(made.scratch),
+            made.job.options.scratch)
+    end
+    local process = report.process(made)
+    lines[#lines + 1] = process and process_memory.text(process) or nil
+    lines[#lines + 1] = first.basis
+    return table.concat(lines, "\n")
+end
+
+--- Lines for the head of a Slurm script: memory, processors, GPUs.
+function report.slurm(made)
+    local process, gpus = report.process(made), 0
+    for _, device in ipairs(made.job.devices) do
+        gpus = gpus + (device.kind == "cuda" and 1 or 0)
+    end
+    local lines = {"#SBATCH --nodes=1", "#SBATCH --ntasks=1",
+        process and ("#SBATCH --mem=%dM"):format(math.ceil(process / (1 << 20))) or nil}
+    if gpus > 0 then
+        lines[#lines + 1] = ("#SBATCH --gres=gpu:%d"):format(gpus)
+    end
+    return table.concat(lines, "\n")
+end
+
+return report

@@ -1,0 +1,342 @@
+--- Running a planned pipeline: measuring, and section after section over its blocks.
+
+local mb = require "moonbeam"
+local block = require "moonbeam.pipeline.block"
+local fail = require "moonbeam.internal.fail"
+local ledger = require "moonbeam.ledger"
+local plan = require "moonbeam.pipeline.plan"
+local progress = require "moonbeam.progress"
+local scan_values = require "moonbeam.scan.values"
+local store = require "moonbeam.pipeline.store"
+local unpack = require "moonbeam.internal.unpack"
+local view = require "moonbeam.pipeline.view"
+local work = require "moonbeam.pipeline.work"
+
+local run = {}
+
+--- Says loudly that a promise was broken: on the standard error; where MOONBEAM_STRICT is set, as
+-- for the specs, as an error. Returns whether it was kept.
+function run.check_bytes(what, bytes, promised, kept)
+    if kept == nil then
+        kept = bytes == promised
+    end
+    if not kept then
+        local text = ("%s takes %d bytes, but %d were promised: this is a defect of Moonbeam, "
+            .. "please report it"):format(what, bytes, promised)
+        if os.getenv "MOONBEAM_STRICT" then
+            fail("internal", "pipeline", nil, "%s", text)
+        end
+        io.stderr:write("WARNING: ", text, "\n")
+    end
+    return kept
+end
+
+-- ---- measuring ----
+
+-- Measures what a section needs and nobody knows: adds to `values` and `verdicts`. `found` has
+-- what is known already, by name.
+local function measure_section(made, section, values, verdicts, found)
+    for _, measure in ipairs(section.measures) do
+        local step, name = measure.step, plan.value_name(measure.step)
+        if made.job.values[name] == nil and values[name] == nil then
+            local value = found and found[name]
+            if value == nil then
+                local known = setmetatable({}, {__index = function(_, key)
+                    return values[key] or made.job.values[key]
+                end})
+                value, verdicts[name] = step.def.measure(view.of(section, measure.before,
+                    made.job.devices[1], known), step.options, step)
+            end
+            -- A dry run has no frames to find it in: it goes on with the value that takes most.
+            values[name] = ledger.found(section.worst and section.worst[name], value)
+        end
+    end
+end
+
+--- Measures what the first section needs, unless `found` has it (values by name), and makes plan B
+-- of plan A. Returns the plan and what was found: {name = verdict}. Of a plan that is exact: the
+-- plan itself.
+function run.settle(made, found)
+    local values, verdicts = {}, {}
+    measure_section(made, made.sections[1], values, verdicts, found)
+    if next(values) == nil then
+        return made, verdicts
+    end
+    local settled = plan.settle(made, values)
+    for id, bytes in pairs(settled.peaks) do
+        run.check_bytes("the plan for the values that were measured", bytes, made.at_most_of[id],
+            bytes <= made.at_most_of[id])
+    end
+    return settled, verdicts
+end
+
+-- ---- one section ----
+
+-- What functions that are not part of the plan take while it runs.
+local function others_of(device)
+    local others = {bytes = 0}
+    function others.call(fn, ...)
+        local scope <close> = mb.pool.scope(device)
+        fn(...)
+        others.bytes = math.max(others.bytes, (scope:finish()))
+    end
+    return others
+end
+
+-- The ends of a section whose results go to a store.
+local function store_ends(section, own, bar)
+    return {write = function(data, rows, carrier)
+        own:write(carrier, data, rows[1], rows[2], section.axis)
+    end, done = function(rows)
+        bar:step(rows[2] - rows[1] + 1)
+    end, writes = true}
+end
+
+-- The ends of the last section: a result (prepare, carry), an array on the host, or a function
+-- (data, first, last). `each` looks at the data before.
+local function final_ends(section, final, others, bar)
+    local beside = type(final.sink) ~= "function"
+    local out, first = final.out, section.first
+    return {
+        prepare = function(rows)
+            if beside and not out then
+                final.sink:prepare(rows[1] - first + 1, rows[2] - first + 1)
+            end
+        end,
+        write = function(data, rows, carrier)
+            local z = rows[1] - first + 1
+            if final.each then
+                others.call(final.each, data, z)
+            end
+            if out then
+                local ranges = {}
+                for i, extent in ipairs(out.shape) do
+                    ranges[i] = {1, extent}
+                end
+                ranges[block.axis(section.cut, section.layout)] = {z, rows[2] - first + 1}
+                local own <close> = out:view(table.unpack(ranges))
+                carrier:carry(own, data)
+            elseif beside then
+                final.sink:carry(carrier, data, z)
+            else
+                others.call(final.sink, data, z)
+            end
+        end,
+        done = function(rows)
+            bar:step(rows[2] - rows[1] + 1)
+        end,
+        writes = beside, files = final.files, sink = out,
+    }
+end
+
+-- Scopes of the devices, and of the host beside them.
+local function scopes_of(devices)
+    local scopes, host = setmetatable({}, {__close = function(list)
+        for _, scope in pairs(list) do
+            scope:finish()
+        end
+    end}), mb.device "host"
+    for _, device in ipairs(devices) do
+        scopes[device.id] = mb.pool.scope(device)
+    end
+    scopes[host.id] = scopes[host.id] or mb.pool.scope(host)
+    return scopes
+end
+
+-- Compares what was measured with the plan. Returns whether it was kept, and the bytes by device.
+local function compare(made, section, measured, others, times)
+    local kept = true
+    for _, device in ipairs(made.job.devices) do
+        local bytes, planned = measured[device.id], section.peaks[device.id]
+        kept = run.check_bytes("the run", bytes, planned, bytes == planned
+            or others.bytes > 0 and bytes > planned and bytes <= planned + others.bytes) and kept
+    end
+    if section.beside then
+        kept = run.check_bytes("the run's pinned memory", times.pinned, section.pinned) and kept
+    end
+    return kept
+end
+
+-- The section with its frames decoded once where blocks would decode them more than once.
+local function with_source(section, source)
+    return setmetatable({source = setmetatable(source, {__index = section.source})},
+        {__index = section})
+end
+
+-- Runs a section whose values are known. Returns its totals and times.
+local function run_section(made, section, ends, others)
+    local job = made.job
+    local unpacked <close> = section.source.scan and section.cut == "rows"
+        and unpack.if_needed(section.source.scan, work.reads(section, section.blocks)) or nil
+    section.beside = ends.writes ~= false
+    mb.collect()
+    local scopes <close> = scopes_of(job.devices)
+    local live = job.open_stores.live
+    local used = unpacked and with_source(section, {scan = unpacked}) or section
+    used.reductions = plan.reductions(section, 1)
+    section.summed = used.reductions
+    local totals, times = work.run(used, job.devices, section.blocks, job.values, ends,
+        {overlap = section.overlap, threads = job.options.threads, pinned = job.options.pinned,
+            order = job.options.order, seen = job.options.seen and function(...)
+                others.call(job.options.seen, ...)
+            end})
+    local measured = {}
+    for id, scope in pairs(scopes) do
+        measured[id] = scope:finish() + (id == "host" and live or 0)
+    end
+    times.unpack = (unpacked or section.source.scan or {}).unpack_seconds
+    local kept = compare(made, section, measured, others, times)
+    return totals, times, measured, kept
+end
+
+-- The later passes of reductions over what a section has stored; the values that they end with.
+local function reduce(made, section)
+    local job, values = made.job, {}
+    for pass = 1, section.reduced and plan.passes(section) or 0 do
+        local list = section.summed
+        if pass > 1 then
+            local again = plan.second_pass(job, section, pass)
+            list = again.reductions
+            work.run(again, job.devices, section.blocks, {}, {writes = false},
+                {overlap = section.overlap, order = job.options.order})
+        end
+        for _, reduction in ipairs(list) do
+            reduction.of.found = reduction.result
+            values[plan.value_name(reduction.step)] = reduction.result
+        end
+    end
+    return values
+end
+
+-- How many values, detector pixels and voxels a run goes through, rows that are read twice
+-- counted twice.
+local function sizes_of(section, volume)
+    local rows, scan = 0, section.source.scan
+    for _, range in ipairs(work.reads(section, section.blocks)) do
+        rows = rows + range[2] - range[1] + 1
+    end
+    local each = section.cut == "rows" and scan.n_angles or scan.rows
+    return {values = rows * each * scan.cols,
+        pixels = (section.cut == "rows" and rows or scan.rows) * scan.cols,
+        voxels = volume[1] * volume[2] * volume[3]}
+end
+
+local function add(totals, own)
+    for name, counts in pairs(own) do
+        totals[name] = totals[name] or {0, 0, 0}
+        for i, count in ipairs(counts) do
+            totals[name][i] = totals[name][i] + count
+        end
+    end
+end
+
+-- Stores that are open while a pipeline runs, by the numbers of their sections, and the bytes of
+-- host memory that they take.
+local function new_stores()
+    return setmetatable({live = 0}, {__close = function(list)
+        for key, each in pairs(list) do
+            if key ~= "live" then
+                each:close()
+            end
+        end
+    end})
+end
+
+-- What a run of a plan goes through: {made, job, values, verdicts, stores, others, bar, report}.
+local state_methods = {}
+state_methods.__index = state_methods
+
+-- The ends of section i.
+function state_methods:ends_of(section, final)
+    if not section.stored then
+        return final_ends(section, final, self.others, self.bar)
+    end
+    local place, stores = self.made.job.places[section.number], self.stores
+    stores[section.number] = store.open(place)
+    stores.live = stores.live + place.host_bytes
+    return store_ends(section, stores[section.number], self.bar)
+end
+
+-- Section i with its values known and what it reads from open.
+function state_methods:ready(i)
+    local section = self.made.sections[i]
+    section.source.store = self.stores[section.source.section or 0]
+    measure_section(self.made, section, self.values, self.verdicts)
+    if next(self.values) ~= nil then
+        self.made, self.values = plan.settle(self.made, self.values), {}
+    end
+    return self.made.sections[i]
+end
+
+function state_methods:drop_store(number)
+    local own = self.stores[number or 0]
+    if own then
+        self.stores.live = self.stores.live - own.plan.host_bytes
+        self.stores[number] = nil
+        own:close()
+    end
+end
+
+function state_methods:run(i, final)
+    local report = self.report
+    local section = self:ready(i)
+    self.made.job.open_stores = self.stores
+    local totals, times, measured, kept = run_section(self.made, section,
+        self:ends_of(section, final), self.others)
+    add(report.totals, totals)
+    report.as_planned = kept and report.as_planned
+    report.pinned = math.max(report.pinned, times.pinned)
+    report.sections[i], report.times = {peaks = measured, times = times}, times
+    for id, bytes in pairs(measured) do
+        report.peaks[id] = math.max(report.peaks[id] or 0, bytes)
+    end
+    self.values = reduce(self.made, section)
+    self:drop_store(section.source.section)
+end
+
+-- Looks at the values of the scan, where nobody has.
+local function look(made)
+    local source, job = made.sections[1].source, made.job
+    if source.scan.n_flats then
+        scan_values.check(source.scan, {rows = job.options.rows, device = job.devices[1],
+            log = source.kind ~= "line integrals"})
+    end
+end
+
+--- Runs a plan. `final`: {sink = a result, or a function (data, first), out = an array on the host,
+-- each = a function like that, which sees the data before, files, quiet, label, unit}. Returns
+-- {seconds, peaks (by device), peak (of the first one), pinned, totals = {mended, clipped}, times
+-- (of the last section), sections = {{peaks, times}}, values, verdicts, plan, as_planned,
+-- warnings}. Raises where everything was lost.
+function run.execute(made, final)
+    look(made)
+    local settled, verdicts = run.settle(made)
+    local total = 0
+    for _, section in ipairs(settled.sections) do
+        total = total + section.last - section.first + 1
+    end
+    local stores <close> = new_stores()
+    local state = setmetatable({made = settled, values = {}, verdicts = verdicts, stores = stores,
+        others = others_of(made.job.devices[1]), bar = progress.new(final.label or "working",
+            total, {unit = final.unit or "rows", quiet = final.quiet or mb.device.dry()}),
+        report = {peaks = {}, totals = {}, sections = {}, pinned = 0, as_planned = true}},
+        state_methods)
+    for i in ipairs(settled.sections) do
+        state:run(i, final)
+    end
+    local report, ended = state.report, state.made
+    report.seconds, report.plan, report.verdicts = state.bar:finish(), ended, verdicts
+    report.named = {} -- the values that are known, by name
+    for name in pairs(ended.job.measured) do
+        report.named[name] = ended.job.values[name]
+    end
+    report.values, report.peak = ended.job.values, report.peaks[ended.job.devices[1].id]
+    local first, last = ended.sections[1], ended.sections[#ended.sections]
+    local volume = {table.unpack(last.shape)}
+    volume[last.axis] = last.last - last.first + 1
+    report.warnings = mb.device.dry() and {} or scan_values.losses(report.totals.mended,
+        report.totals.clipped, sizes_of(first, volume), first.source.kind ~= "line integrals")
+    return report
+end
+
+return run

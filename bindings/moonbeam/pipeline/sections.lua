@@ -1,0 +1,147 @@
+--- The sections of a pipeline: steps that run one after the other on the same blocks.
+--
+-- A section ends where the next step cannot be cut as the steps before it are, and before a step
+-- that needs a value of all data (a reduction). Between two sections the data rest in a store.
+
+local block = require "moonbeam.pipeline.block"
+
+local sections = {}
+
+-- The cuts that a step allows, as a set.
+local function cuts_of(step)
+    local cuts = step.def.cuts
+    if type(cuts) == "function" then
+        cuts = cuts(step.options, step)
+    end
+    cuts = cuts or (step.kind_before.layout == "frames" and step.kind.layout == "frames"
+        and {"rows", "frames"} or {"rows"})
+    local set = {}
+    for _, cut in ipairs(cuts) do
+        set[cut] = true
+    end
+    return set
+end
+
+local function new_section(number, source)
+    return {number = number, source = source, steps = {}, measures = {}, reductions = {},
+        packets = {}, options = {}, allowed = {rows = true, frames = true}, dtype = source.dtype,
+        shape = source.shape, layout = source.layout, kind = source.kind,
+        geometry = source.geometry}
+end
+
+-- The section that goes on with what this one has stored.
+local function following(section)
+    section.stored = true
+    return new_section(section.number + 1, {section = section.number, shape = section.shape,
+        dtype = section.dtype, layout = section.layout, kind = section.kind,
+        geometry = section.geometry})
+end
+
+local function both(a, b)
+    local set = {rows = a.rows and b.rows, frames = a.frames and b.frames}
+    return (set.rows or set.frames) and set or nil
+end
+
+-- Has the step something to measure before it runs, or anything to sum over all data?
+local function measures(step)
+    return step.def.measure and (not step.def.measuring or step.def.measuring(step.options, step))
+end
+
+local function reduces(step)
+    return step.def.reduce and (not step.def.reducing or step.def.reducing(step.options, step))
+end
+
+local function add(section, step, device)
+    section.steps[#section.steps + 1] = step
+    section.packets[#section.steps] = step.def.packet
+        and step.def.packet(step.options, step, device) or 1
+    section.dtype = step.dtype
+    step.takes_raw = step.takes.dtypes ~= nil
+    section.shape, section.geometry = step.shape, step.geometry
+    section.layout, section.kind = step.kind.layout, step.kind.quantity
+end
+
+--- The sections of a chain (chain.lua), a list. `device` is one of those it will run on.
+function sections.of(chain, device)
+    local source = chain.source
+    local section = new_section(1, {scan = source.scan, shape = source.shape, dtype = source.dtype,
+        layout = "frames", kind = source.kind.quantity, geometry = source.geometry})
+    local list = {section}
+    local function next_section()
+        section = following(section)
+        list[#list + 1] = section
+    end
+    -- A value is measured where it is needed: in the section of the next step, before that.
+    local waiting = {}
+    local function place_measures()
+        for _, step in ipairs(waiting) do
+            section.measures[#section.measures + 1] = {step = step, before = #section.steps}
+        end
+        waiting = {}
+    end
+    for _, step in ipairs(chain.steps) do
+        if step.def.run and not step.absorbed_by then
+            local allowed = both(section.allowed, cuts_of(step))
+            if reduces(step) then
+                section.reduced = section.reduced or {}
+                section.reduced[#section.reduced + 1] = {step = step, def = step.def}
+                allowed = nil
+            end
+            if not allowed then
+                next_section()
+                allowed = cuts_of(step)
+            end
+            section.allowed = allowed
+        end
+        waiting[#waiting + 1] = measures(step) and step or nil
+        if step.def.run and not step.absorbed_by then
+            place_measures()
+            add(section, step, device)
+        end
+    end
+    place_measures()
+    -- Results are written along their first axis.
+    if section.layout == "frames" then
+        if not section.allowed.frames then
+            next_section()
+        end
+        section.allowed = {frames = true}
+    end
+    for _, each in ipairs(list) do
+        each.cut = each.allowed.rows and "rows" or "frames"
+        each.axis = block.axis(each.cut, each.layout)
+        each.rows = each.shape[each.axis]
+    end
+    return list
+end
+
+--- The rows of its result that a section must make so that the later ones can make those of
+-- theirs: sets `first` and `last` of each. `rows`: those of the last one, {first, last}.
+function sections.require(list, rows, ranges_of)
+    for i = #list, 1, -1 do
+        local section, later = list[i], list[i + 1]
+        if later == nil then
+            section.first, section.last = table.unpack(rows or {1, section.rows})
+        elseif section.cut == "frames" or later.cut == "frames" then
+            section.first, section.last = 1, section.rows
+        else
+            local read = ranges_of(later, later.first, later.last).read
+            section.first, section.last = table.unpack(read)
+        end
+    end
+end
+
+--- The least number of rows whose blocks are whole packets of every step.
+function sections.packet(section)
+    local common = 1
+    for _, packet in ipairs(section.packets) do
+        local a, b = common, packet
+        while b ~= 0 do
+            a, b = b, a % b
+        end
+        common = common // a * packet
+    end
+    return common
+end
+
+return sections

@@ -1,0 +1,47 @@
+--- Pictures of what every step of a pipeline makes: of one row, or of one frame where frames are
+-- whole.
+
+local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
+local run = require "moonbeam.pipeline.run"
+
+local snapshots = {}
+
+-- The picture of a block: the sinogram or slice of its middle row, or its middle frame.
+local function picture_of(block)
+    local data = block.data
+    local shape = data.shape
+    if block.layout == "frames" and block.cut == "rows" then
+        return data:view(mb.all, (shape[2] + 1) // 2, mb.all)
+    end
+    return data:view((shape[1] + 1) // 2, mb.all, mb.all)
+end
+
+--- Writes PNGs into a folder, which is made where it is missing: 01-flat_field.png and so on, of
+-- one row (default: the middle one) of the result. The pictures take memory beside the plan.
+-- Options: row, overwrite.
+function snapshots.save(pipeline, folder, options)
+    local facts = mb.system.stat(folder)
+    if facts and facts.kind ~= "folder" then
+        fail("io", "pipeline", "snapshots", "'%s' is there and is no folder", folder)
+    elseif not facts then
+        mb.system.mkdir(folder)
+    end
+    local row = options.row or (pipeline.chain.shape[1] + 1) // 2
+    local part, taken = pipeline:part {rows = {row, row}}, {}
+    for i, step in ipairs(part.chain.steps) do
+        taken[step] = i
+    end
+    part.options.seen = function(step, block)
+        local number = taken[step]
+        if number then
+            taken[step] = nil
+            local view <close> = picture_of(block)
+            mb.view.save(("%s/%02d-%s.png"):format(folder, number, step.label), view,
+                {overwrite = options.overwrite})
+        end
+    end
+    run.execute(part:plan(), {sink = function() end, quiet = true})
+end
+
+return snapshots

@@ -1,0 +1,284 @@
+--- The work of a section of a pipeline on blocks, as it is run and as it is planned: reading, the
+-- steps, writing.
+--
+-- A section is {cut = "rows" or "frames", steps, measures, source = {scan =} or {section = n,
+-- shape, dtype, layout, geometry, kind}, shape (of its result), dtype, layout}; sections.lua makes
+-- them. What rows a step needs for rows of its result it tells itself (`needs`); here they are
+-- composed backwards, so that data are read once.
+
+local mb = require "moonbeam"
+local block = require "moonbeam.pipeline.block"
+local on_error = require "moonbeam.internal.on_error"
+local scan_frames = require "moonbeam.tomo.scan_frames"
+local stream = require "moonbeam.stream"
+
+local work = {}
+
+-- The value of a beam that nothing attenuates, by the quantity; nil for counts.
+local OPEN = {transmission = 1, ["line integrals"] = 0, phase = 0}
+
+-- ---- ranges ----
+
+-- The extent of the cut axis in data of a layout.
+local function extent_of(shape, cut, layout)
+    return shape[block.axis(cut, layout)]
+end
+
+--- What each of the first `count` steps of a section (nil: all) needs for these rows of the result:
+-- {{from = {first, last}, to = {first, last}}, ..., read = {first, last}, result = {first, last}}.
+-- Steps work on whole packets, counted from their first row.
+function work.ranges(section, first, last, count)
+    local ranges = {result = {first, last}}
+    for k = count or #section.steps, 1, -1 do
+        local step = section.steps[k]
+        local own = {to = {first, last}}
+        local packet = section.packets[k]
+        local out = extent_of(step.shape, section.cut, step.kind.layout)
+        first = (first - 1) // packet * packet + 1
+        last = math.min(out, (last + packet - 1) // packet * packet)
+        if step.def.needs then
+            first, last = step.def.needs(step.options, first, last, step, section.cut)
+        end
+        first = math.max(1, math.tointeger(first))
+        last = math.min(extent_of(step.shape_before, section.cut, step.kind_before.layout),
+            math.tointeger(last))
+        own.from = {first, last}
+        ranges[k] = own
+    end
+    ranges.read = {first, last}
+    return ranges
+end
+
+--- Blocks of `count` rows, from first to last: a list of {first, last}.
+function work.blocks(first, last, count)
+    local list = {}
+    for from = first, last, count do
+        list[#list + 1] = {from, math.min(from + count - 1, last)}
+    end
+    return list
+end
+
+--- The ranges of rows that blocks read.
+function work.reads(section, blocks)
+    local list = {}
+    for i, rows in ipairs(blocks) do
+        list[i] = work.ranges(section, rows[1], rows[2]).read
+    end
+    return list
+end
+
+-- The extents of all steps of a block, in words.
+local function kind_of(section, rows)
+    local ranges = work.ranges(section, rows[1], rows[2])
+    local words = {rows[2] - rows[1]}
+    for _, range in ipairs(ranges) do
+        words[#words + 1] = range.to[1] - range.from[1]
+        words[#words + 1] = range.from[2] - range.to[2]
+    end
+    return table.concat(words, " ")
+end
+
+--- Fewer blocks that take as much: of a run of blocks whose steps have as many rows each, four a
+-- device are enough, because no more than three are on a device at a time.
+function work.shortened(section, blocks, devices)
+    local list, same, before = {}, 0, nil
+    for _, rows in ipairs(blocks) do
+        local kind = kind_of(section, rows)
+        same = kind == before and same + 1 or 1
+        before = kind
+        if same <= 4 * devices then
+            list[#list + 1] = rows
+        end
+    end
+    return list
+end
+
+-- ---- reading ----
+
+-- A view of the whole of an array, which can be released by itself.
+local function shared(array)
+    return array and array:view()
+end
+
+-- A block of a scan: rows of all frames, or all rows of frames; `frames` {first, last}: of these
+-- alone. `known`: the references of whole frames, where they have been read.
+local function read_scan(section, device, rows, options)
+    local scan, whole = section.source.scan, section.cut == "frames"
+    local own, known = whole and {1, scan.rows} or rows, options.references
+    local frames = options.frames or whole and rows or nil
+    local read = scan_frames.read(scan, device, own, frames, options.carrier,
+        known or section.source.kind ~= "counts")
+    known = known or read
+    if known ~= read then
+        read.flats, read.darks = shared(known.flats), shared(known.darks)
+    end
+    return block.new {data = read.raw, flats = read.flats, darks = read.darks, raw = true,
+        rows = rows, frames = frames or {1, scan.n_angles}}
+end
+
+local function read_store(section, device, rows, options)
+    local source, carrier, frames = section.source, options.carrier, options.frames
+    local shape = table.move(source.shape, 1, 3, 1, {})
+    local ranges = {{1, shape[1]}, {1, shape[2]}, {1, shape[3]}}
+    ranges[block.axis(section.cut, source.layout)] = rows
+    if frames then
+        ranges[1] = frames
+    end
+    for i, range in ipairs(ranges) do
+        shape[i] = range[2] - range[1] + 1
+    end
+    local data = mb.empty(shape, {dtype = source.dtype,
+        device = carrier and device or mb.device "host"})
+    local _ <close> = on_error(function() data:release() end)
+    source.store:read(carrier, data, ranges)
+    if not carrier and device.kind ~= "host" then
+        local there = data:to(device)
+        data:release()
+        data = there
+    end
+    return block.new {data = data, rows = rows, frames = source.layout == "frames" and ranges[1]
+        or nil}
+end
+
+--- Queues the reading of what is needed for these rows of the result, {first, last}. Options:
+-- carrier (without one it is there at once), frames ({first, last}: these alone), count (of the
+-- steps that it will go through; nil: all), references.
+function work.read(section, device, rows, options)
+    options = options or {}
+    local ranges = work.ranges(section, rows[1], rows[2], options.count)
+    local read = section.source.scan and read_scan or read_store
+    local made = read(section, device, ranges.read, options)
+    made.cut, made.layout, made.device = section.cut, section.source.layout, device
+    made.quantity, made.geometry = section.source.kind, section.source.geometry
+    made.ranges = ranges
+    return made
+end
+
+-- ---- computing ----
+
+local function tally(made, sums)
+    for _, name in ipairs {"mended", "clipped"} do
+        local counts = made[name]
+        made[name] = nil
+        if counts then
+            local _ <close> = counts
+            if sums then
+                mb.binary(sums[name], "add", {b = counts, out = sums[name]})
+            end
+        end
+    end
+end
+
+--- Takes a block through the first `count` steps of its section (nil: all). `values`: what was
+-- measured; `sums`: tallies on the device; `seen(step, block)` looks at the data after each step.
+-- Returns the data; the block is gone.
+function work.compute(section, made, values, sums, seen, count)
+    local _ <close> = made
+    for k = 1, count or #section.steps do
+        local step, ranges = section.steps[k], made.ranges[k]
+        made:trim(table.unpack(ranges.from))
+        made.step, made.geometry, made.layout = step, step.geometry_before, step.kind_before.layout
+        if not step.takes_raw then
+            made:finite(OPEN[made.quantity])
+            tally(made, sums)
+        end
+        step.def.run(made, section.options[step.label] or step.options, values)
+        made.raw = made.raw and step.gives.dtype == "same"
+        made.layout, made.quantity = step.kind.layout, step.kind.quantity
+        tally(made, sums)
+        made:trim(table.unpack(ranges.to))
+        if seen then
+            seen(step, made)
+        end
+    end
+    if (count or #section.steps) == 0 then
+        made:finite(OPEN[made.quantity])
+        tally(made, sums)
+    end
+    made:drop_references()
+    if made.data.contiguous then
+        return made:hand_over()
+    end
+    return made.data:copy()
+end
+
+-- What is kept for each device while a section runs: its tallies, and the sums of reductions.
+local function new_states(section, devices)
+    local states = setmetatable({}, {__close = function(self)
+        for _, state in pairs(self) do
+            state.sums:release()
+            if state.references then
+                state.references:release()
+            end
+            for _, sum in pairs(state.reduced) do
+                sum:release()
+            end
+        end
+    end})
+    local _ <close> = on_error(function() getmetatable(states).__close(states) end)
+    for _, device in ipairs(devices) do
+        local state = {sums = scan_frames.sums(device), reduced = {}}
+        states[device.id] = state
+        if section.cut == "frames" and section.source.scan and section.source.kind == "counts" then
+            state.references = scan_frames.references(section.source.scan, device,
+                {1, section.source.scan.rows})
+        end
+        for _, reduction in ipairs(section.reductions) do
+            state.reduced[reduction] = reduction.def.reduce.start(reduction.step.options, device,
+                reduction.pass, reduction.found)
+        end
+    end
+    return states
+end
+
+local function total(states, name, dry)
+    local totals = {0, 0, 0}
+    for _, state in pairs(states) do
+        local sums = state.sums[name]
+        local counts = dry and {0, 0, 0} or mb.bound({0, 0, 0}, sums.to_table, sums)
+        for i, count in ipairs(counts) do
+            totals[i] = totals[i] + math.tointeger(count)
+        end
+    end
+    return totals
+end
+
+--- The whole work of a section on some blocks. `ends` are {prepare, write, done} of stream.run and
+-- its options writes, files, sink; `settings`: overlap, threads, pinned, order, seen. Returns the
+-- tallies as tables {mended, clipped}, and the times. What reductions found is in them.
+function work.run(section, devices, blocks, values, ends, settings)
+    local states <close> = new_states(section, devices)
+    local times = stream.run(devices, blocks, {
+        read = function(rows, carrier, device)
+            return work.read(section, device, rows,
+                {carrier = carrier, references = states[device.id].references})
+        end,
+        compute = function(made, _, device)
+            local state = states[device.id]
+            local data = work.compute(section, made, values, state.sums, settings.seen)
+            local _ <close> = on_error(function() data:release() end)
+            for _, reduction in ipairs(section.reductions) do
+                reduction.def.reduce.add(state.reduced[reduction], data, reduction.step.options,
+                    reduction.pass, reduction.found)
+            end
+            return data
+        end,
+        prepare = ends.prepare,
+        write = ends.write or function() end,
+        done = ends.done,
+    }, {overlap = settings.overlap, threads = settings.threads, pinned = settings.pinned,
+        order = settings.order, writes = ends.writes, files = ends.files,
+        source = section.source.scan and section.source.scan.arrays, sink = ends.sink})
+    local dry = devices[1].dry
+    for _, reduction in ipairs(section.reductions) do
+        local list = {}
+        for i, device in ipairs(devices) do
+            list[i] = states[device.id].reduced[reduction]
+        end
+        reduction.result = reduction.def.reduce.finish(list, reduction.step.options,
+            reduction.pass, reduction.found)
+    end
+    return {mended = total(states, "mended", dry), clipped = total(states, "clipped", dry)}, times
+end
+
+return work
