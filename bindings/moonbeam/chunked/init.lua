@@ -14,7 +14,7 @@ local fail = require "moonbeam.internal.fail"
 local inputs_of = require "moonbeam.chunked.inputs"
 local memory = require "moonbeam.plan.peak"
 local on_error = require "moonbeam.internal.on_error"
-local scan_plan = require "moonbeam.tomo.scan_plan"
+local pipeline_run = require "moonbeam.pipeline.run"
 local sinks = require "moonbeam.chunked.sinks"
 local stream = require "moonbeam.stream"
 
@@ -499,10 +499,10 @@ local function compare(plan, report, others)
     local kept = true
     for id, bytes in pairs(plan.peak) do
         local peak, more = report.peak[id], others[id] or 0
-        kept = scan_plan.check_bytes(("the work in blocks on %s"):format(id), peak, bytes,
+        kept = pipeline_run.check_bytes(("the work in blocks on %s"):format(id), peak, bytes,
             peak == bytes or more > 0 and peak > bytes and peak <= bytes + more) and kept
     end
-    return scan_plan.check_bytes("the pinned memory of the work in blocks", report.pinned,
+    return pipeline_run.check_bytes("the pinned memory of the work in blocks", report.pinned,
         plan.pinned) and kept
 end
 
