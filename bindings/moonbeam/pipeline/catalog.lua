@@ -22,7 +22,7 @@ local FIELDS = {name = "string", summary = "string", doc = "string", reference =
     cuts = "table function", check = "function", shape = "function", geometry = "function",
     needs = "function", packet = "function", absorbs = "table", run = "function",
     measure = "function", bounds = "function", gives_value = "string", known = "function",
-    uses = "table", deciding = "function", ways = "function", reduce = "function",
+    uses = "table", deciding = "function", ways = "function", reduce = "function table",
     combine = "function", last = "boolean", selects = "function", prepare = "function",
     measuring = "function", reducing = "function", plain = "function", scaling = "function"}
 

@@ -111,8 +111,8 @@ end
 local function connect(steps, step, state, source)
     local def, options = step.def, step.options
     step.takes = called(step, value_of, def.takes, options)
-    kinds.check(steps, step.label, step.name, step.takes, state.kind)
     check_order(steps, step)
+    kinds.check(steps, step.label, step.name, step.takes, state.kind)
     step.kind_before, step.shape_before = state.kind, state.shape
     step.geometry_before = state.geometry
     if def.prepare then

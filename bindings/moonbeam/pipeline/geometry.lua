@@ -10,6 +10,7 @@
 -- shifted, or nil.
 
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
+local fail = require "moonbeam.internal.fail"
 
 local geometry = {}
 
@@ -35,6 +36,16 @@ function geometry.with(old, changes)
         new[name] = value
     end
     return new
+end
+
+--- Raises where one of the earlier steps finds the axis: for steps that the search must know of.
+function geometry.before_center(steps)
+    for _, step in ipairs(steps) do
+        if step.def.gives_value == "center" then
+            fail("argument", nil, nil, "the search for the axis must know of it; move it before "
+                .. "step %s", step.label)
+        end
+    end
 end
 
 --- The element, 0-based, at which a column of the scan, 0-based, stands.

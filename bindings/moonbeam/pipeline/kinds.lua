@@ -65,14 +65,15 @@ local function forward(have, wanted)
 end
 
 -- The earlier steps: the last one before which the data were as wanted, the one that made them
--- what they are, and one of the same name that changed them.
-local function history(steps, takes, kind, name)
+-- what they are in the part that does not fit ("quantity" or "layout"), and one of the same name
+-- that changed them.
+local function history(steps, takes, kind, part, name)
     local found = {}
     for i = #steps, 1, -1 do
         local step = steps[i]
         local changed = step.kind.quantity ~= step.kind_before.quantity
             or step.kind.layout ~= step.kind_before.layout
-        if changed and not found.maker then
+        if step.kind[part] ~= step.kind_before[part] and not found.maker then
             found.maker = step
         end
         if changed and step.def.name == name then
@@ -84,9 +85,27 @@ local function history(steps, takes, kind, name)
         end
     end
     found.since = found.maker and ("since step %s"):format(found.maker.label)
+        or part == "layout" and "as the scan has them"
         or kind.quantity == "counts" and "as the scan has flats or darks"
         or ("as input = \"%s\" says"):format(kind.quantity)
     return found
+end
+
+-- How a recipe can be put right in which a step does not fit.
+local function remedy(found, part, have, wanted)
+    if found.twin then
+        return ("step %s has done it already: leave one of the two out"):format(found.twin.label)
+    elseif found.before then
+        return ("move it before step %s"):format(found.before.label)
+    elseif forward(have, wanted) then
+        return forward(have, wanted)
+    elseif found.maker then
+        return ("leave it out, or leave out step %s"):format(found.maker.label)
+    elseif part == "layout" then
+        return "leave it out"
+    end
+    return ("leave it out, or say what the scan's values are: input = \"%s\""):format(
+        list_of(wanted)[1])
 end
 
 --- Raises unless a step of this label takes data of this kind, which the steps before it made.
@@ -95,24 +114,11 @@ function kinds.check(steps, label, name, takes, kind)
     if fits(takes, kind) then
         return
     end
-    local quantity = kinds.accepts(takes.layout, kind.layout)
-    local have = quantity and kind.quantity or kind.layout
-    local wanted = quantity and takes.quantity or takes.layout
-    local found = history(steps, takes, kind, name)
-    local remedy
-    if found.twin then
-        remedy = ("step %s has done it already: leave one of the two out"):format(found.twin.label)
-    elseif found.before then
-        remedy = ("move it before step %s"):format(found.before.label)
-    else
-        remedy = forward(have, wanted)
-            or not found.maker and quantity and "leave it out, or say what the scan's values are: "
-                .. "input = \"" .. list_of(wanted)[1] .. "\""
-            or ("leave it out, or leave out step %s"):format(found.maker and found.maker.label
-                or "?")
-    end
+    local part = kinds.accepts(takes.layout, kind.layout) and "quantity" or "layout"
+    local found = history(steps, takes, kind, part, name)
     fail("argument", "step " .. label, nil, "it takes %s, and the data are %s %s; %s",
-        words(wanted), have, found.since, remedy)
+        words(takes[part]), kind[part], found.since,
+        remedy(found, part, kind[part], takes[part]))
 end
 
 --- The kind after a step, from what it gives.

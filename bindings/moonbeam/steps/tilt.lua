@@ -1,9 +1,14 @@
 local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
 
 return {
     name = "tilt",
     summary = "The axis leans in the plane of the detector.",
+    doc = "The axis stands at its column in the middle of the detector's height, and tan(angle) "
+        .. "columns further right for each row further down. Every row is reconstructed about its "
+        .. "own column by step fbp. That is the lean's shear; the rows of the object stay level. "
+        .. "It stands before step center.",
     options = declared.options(
         {"angle", "number", "between the axis and the detector's columns; positive: further right "
             .. "in lower rows, like a backslash", unit = "rad", above = -math.pi / 4,
@@ -11,6 +16,16 @@ return {
     takes = {quantity = "any", layout = "frames", dtypes = "any"},
     gives = {quantity = "same", layout = "same", dtype = "same"},
     cuts = {"rows", "frames"},
+    check = function(_, _, g, _, before)
+        geometry.before_center(before)
+        if g.half_acquisition then
+            fail("argument", nil, nil, "it does not go with step half_acquisition, which weighs "
+                .. "all rows about one axis; leave one of the two out")
+        elseif g.lean ~= 0 then
+            fail("argument", nil, nil, "the axis leans already, by an earlier step tilt; leave "
+                .. "one of the two out")
+        end
+    end,
     geometry = function(options, g)
         return geometry.with(g, {lean = math.tan(options.angle)})
     end,

@@ -65,7 +65,7 @@ return {
         return true
     end,
     run = function(block, options)
-        local frames = block.cut == "frames" and block.rows or {}
+        local frames = block.cut == "frames" and block.rows or block.frames or {}
         mb.vertical_shift(block.data, own_shifts(options, block.geometry, frames[1], frames[2]),
             {out = block.data})
     end,

@@ -1,0 +1,57 @@
+local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+
+-- Standard deviations and the axes that they belong to, by how many numbers are given.
+local function axes_of(options)
+    local sigma = options.sigma
+    sigma = type(sigma) == "number" and {sigma, sigma} or sigma
+    return sigma, #sigma == 3 and {1, 2, 3} or {2, 3}
+end
+
+local function parameters(options)
+    local sigma, axes = axes_of(options)
+    return {sigma = sigma, axes = axes, mode = options.mode, value = options.value,
+        truncate = options.truncate}
+end
+
+-- The axis of the data that is cut: rows are the second of frames and the first of slices.
+local function axis_of(step, cut)
+    return cut == "rows" and step.kind_before.layout == "frames" and 2 or 1
+end
+
+return {
+    name = "gaussian",
+    summary = "Smooths frames or slices by a Gaussian.",
+    doc = "Along rows and columns of each frame, or along y and x of each slice; with three "
+        .. "numbers also from slice to slice.",
+    reference = "mb.gaussian_filter",
+    options = declared.options(
+        {"sigma", "vector", "standard deviation: one number, {row, column} of frames, {y, x} or "
+            .. "{row, y, x} of slices; 0 leaves an axis as it is", unit = "px", min = 0, max = 1e6,
+            required = true},
+        declared.from("gaussian_filter", "mode", "value", "truncate")),
+    takes = {quantity = {"transmission", "line integrals", "phase", "attenuation", "intensity",
+        "weights"}, layout = {"frames", "slices"}},
+    gives = {quantity = "same", layout = "same"},
+    check = function(options, _, _, kind)
+        local count = type(options.sigma) == "table" and #options.sigma or 2
+        local most = kind.layout == "frames" and 2 or 3
+        if count < 2 or count > most then
+            fail("argument", nil, "sigma", "sigma has %d numbers; give one, {row, column} for "
+                .. "frames, {y, x} or {row, y, x} for slices", count)
+        end
+    end,
+    needs = function(options, first, last, step, cut)
+        for _, split in ipairs(mb.op.estimate("gaussian_filter",
+            {{"f32", table.unpack(step.shape_before)}}, parameters(options)).split) do
+            if split.axis == axis_of(step, cut) then
+                return first - split.before, last + split.after
+            end
+        end
+        return first, last
+    end,
+    run = function(block, options)
+        block:replace(mb.gaussian_filter(block.data, parameters(options)))
+    end,
+}
