@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
+local command = require "moonbeam.pipeline.command"
 local declared = require "moonbeam.internal.declared"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
@@ -86,6 +87,7 @@ local options = cli.parse(arg, {
     {"allow-external", doc =
         "read data that SCAN refers to outside its own folder; only for files that you trust"},
     {"quiet", short = "q", doc = "no progress, only warnings and errors"},
+    command.options,
     notes = "--budget limits the pool of arrays and scratch. The process takes more: --pinned, "
     .. "the program and its libraries, "
         .. "buffers. --plan says how much at most: what to give a batch system (Slurm's --mem).\n"
@@ -167,6 +169,12 @@ local opened, problem = mb.scan.open(options.scan, {
 })
 local scan <close> = cli.must(opened, problem, OPTION_NAMES)
 phase("scan")
+
+if options.recipe then
+    options.device_id, options.output = device_id, output
+    cli.tried(OPTION_NAMES, command.run, scan, options, say, warn)
+    return
+end
 
 local dtype = ({float32 = "f32", float16 = "f16", uint16 = "u16"})[options.output_dtype]
 local range = options.output_range

@@ -221,7 +221,8 @@ describe("a dry run", function()
     end)
 
     it("predicts a chunk of a reconstruction", function()
-        local scan = {rows = 9, cols = 48, n_angles = 30, angles = angles_of(30)}
+        local scan = {rows = 9, cols = 48, n_angles = 30, angles = angles_of(30), dtype = "u16",
+            n_flats = 5, n_darks = 4}
         function scan:frames(n, rows, options)
             return mb.random({n, rows[2] - rows[1] + 1, self.cols},
                 {dtype = "u16", low = 10, high = 1000, device = options.device})

@@ -8,7 +8,8 @@
 --   })
 --
 -- A type is a function from text to a value, or nil and what is wrong. An option without `value` is
--- a switch.
+-- a switch; one with `many` may be given several times, its value is a list. `options.given` has
+-- the names of those that were given.
 
 local core = require "moonbeam.core"
 local device = require "moonbeam.device"
@@ -419,7 +420,8 @@ end
 
 --- Parses `words` (the global `arg`). Returns a table keyed by option name, with `-` as `_`.
 function cli.parse(words, spec)
-    local by_name, positional, values = {}, {}, {}
+    local by_name, positional, values, given = {}, {}, {}, {}
+    values.given = given
     program = spec.usage:match("^%S*/(%S+)") or spec.usage:match("^%S+")
     spec = flat(spec)
     for _, option in ipairs(spec) do
@@ -444,7 +446,14 @@ function cli.parse(words, spec)
                     problem)
             end
         end
-        values[option[1]:gsub("-", "_")] = value
+        local name = option[1]:gsub("-", "_")
+        if option.many then
+            values[name] = values[name] or {}
+            table.insert(values[name], value)
+        else
+            values[name] = value
+        end
+        given[name] = true
     end
     local at, next_positional, only_positional = 1, 1, false
     while at <= #words do

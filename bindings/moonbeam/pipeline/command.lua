@@ -179,8 +179,31 @@ local function run_whole(pipeline, options, say, warn)
     say("wrote      %s", options.output)
 end
 
+-- Options of the fixed chain, which a recipe has in its steps.
+local OF_CHAIN = {center = "--set center.column=X", center_picture = "the step center",
+    axis_tilt = "the step tilt", filter = "--set fbp.filter=NAME", cutoff = "--set fbp.cutoff=X",
+    padding = "--set fbp.padding=NAME", pad_width = "--set fbp.pad_width=N",
+    half_acquisition = "the step half_acquisition", vertical_shifts = "the step vertical_shift",
+    method = "the step fbp or fourier", mode = "--set fbp.mode=NAME",
+    circle = "--set fbp.circle=X", accuracy = "--set fbp.accuracy=NAME",
+    output_dtype = "the step rescale", output_range = "--set rescale.range={LOW,HIGH}",
+    flat_mode = "--set flat_field.mode=NAME", no_log = "a recipe without minus_log, and --input"}
+
+local function check(options)
+    local names = {}
+    for name in pairs(OF_CHAIN) do
+        names[#names + 1] = options.given[name] and name or nil
+    end
+    table.sort(names)
+    if names[1] then
+        cli.wrong("--%s does not go with --recipe: give %s", names[1]:gsub("_", "-"),
+            OF_CHAIN[names[1]])
+    end
+end
+
 --- Does what the options ask for. `say` and `warn` are the caller's ways to tell.
 function command.run(scan, options, say, warn)
+    check(options)
     local source = source_of(options)
     if options.sweep and not (options.plan or options.print_recipe) then
         return run_sweep(scan, source, options, say)

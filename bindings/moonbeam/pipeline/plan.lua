@@ -126,8 +126,8 @@ local function section_peaks(job, section, count, known)
     return peaks, worst
 end
 
--- What measuring takes, by devices.
-local function measure_peaks(job, section, measure, known)
+--- What measuring takes, by devices, with the values that are known.
+function plan.measure_peaks(job, section, measure, known)
     local peaks, step = {}, measure.step
     for _, values in ipairs(deciding(job, section, {1}, known)) do
         larger(peaks, peaks_of(job, function(devices)
@@ -391,7 +391,7 @@ local function choose(job, section)
     section.count = job.options.block and count or even(section, count)
     section.blocks = work.blocks(section.first, section.last, section.count)
     for _, measure in ipairs(section.measures) do
-        measure.peaks = measure_peaks(job, section, measure, job.values)
+        measure.peaks = plan.measure_peaks(job, section, measure, job.values)
         others = math.max(others, measure.peaks[job.devices[1].id])
     end
     if others > job.available[job.devices[1].id] then
@@ -531,7 +531,7 @@ function plan.peak(job, count)
         section.overlap, section.count = job.options.overlap ~= false, count
         most = math.max(most, section_peaks(job, section, count, job.values)[id])
         for _, measure in ipairs(section.measures) do
-            most = math.max(most, measure_peaks(job, section, measure, job.values)[id])
+            most = math.max(most, plan.measure_peaks(job, section, measure, job.values)[id])
         end
     end
     return most

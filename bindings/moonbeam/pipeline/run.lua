@@ -33,6 +33,23 @@ end
 
 -- ---- measuring ----
 
+-- What a step measures, with its verdict. What it takes of memory is what its dry run takes with
+-- the values that are known by now, and no more than plan A says.
+local function measured(made, section, measure, known)
+    local step, device = measure.step, made.job.devices[1]
+    mb.collect()
+    local scope <close> = mb.pool.scope(device)
+    local value, verdict = step.def.measure(view.of(section, measure.before, device, known),
+        step.options, step)
+    local stores = made.job.open_stores
+    local bytes = scope:finish() + (stores and device.kind == "host" and stores.live or 0)
+    measure.peak = bytes
+    local what = ("step %s"):format(step.label)
+    run.check_bytes(what, bytes, plan.measure_peaks(made.job, section, measure, known)[device.id])
+    run.check_bytes(what, bytes, measure.peaks[device.id], bytes <= measure.peaks[device.id])
+    return value, verdict or {}
+end
+
 -- Measures what a section needs and nobody knows: adds to `values` and `verdicts`. `found` has
 -- what is known already, by name.
 local function measure_section(made, section, values, verdicts, found)
@@ -44,8 +61,7 @@ local function measure_section(made, section, values, verdicts, found)
                 local known = setmetatable({}, {__index = function(_, key)
                     return values[key] or made.job.values[key]
                 end})
-                value, verdicts[name] = step.def.measure(view.of(section, measure.before,
-                    made.job.devices[1], known), step.options, step)
+                value, verdicts[name] = measured(made, section, measure, known)
             end
             -- A dry run has no frames to find it in: it goes on with the value that takes most.
             values[name] = ledger.found(section.worst and section.worst[name], value)
@@ -329,6 +345,12 @@ function run.execute(made, final)
     report.named = {} -- the values that are known, by name
     for name in pairs(ended.job.measured) do
         report.named[name] = ended.job.values[name]
+    end
+    for _, section in ipairs(ended.sections) do
+        for _, measure in ipairs(section.measures) do
+            local id = ended.job.devices[1].id
+            report.peaks[id] = math.max(report.peaks[id], measure.peak or 0)
+        end
     end
     report.values, report.peak = ended.job.values, report.peaks[ended.job.devices[1].id]
     local first, last = ended.sections[1], ended.sections[#ended.sections]

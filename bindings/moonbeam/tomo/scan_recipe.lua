@@ -18,7 +18,8 @@ local function quantity_of(scan, settings)
     if settings.log == false then
         return "line integrals"
     end
-    return scan.n_flats + scan.n_darks > 0 and "counts" or "transmission"
+    local references = (scan.n_flats or 0) + (scan.n_darks or 0)
+    return references > 0 and "counts" or "transmission"
 end
 
 -- What the method's choice depends on.
