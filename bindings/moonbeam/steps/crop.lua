@@ -15,6 +15,16 @@ local function kept(options, name, shape, g)
         is_row and g.row_step or g.column_step, count, is_row and g.rows or g.cols)
 end
 
+-- Rows first to last and these columns of frames; the array itself where that is all.
+local function part_of(frames, first, last, columns)
+    local shape = frames.shape
+    if first == 1 and last == shape[2] and columns[1] == 1 and columns[2] == shape[3] then
+        return frames
+    end
+    return mb.crop(frames, {before = {0, first - 1, columns[1] - 1},
+        after = {0, shape[2] - last, shape[3] - columns[2]}})
+end
+
 return {
     name = "crop",
     summary = "Keeps a part of the detector: some rows, some columns.",
@@ -66,10 +76,15 @@ return {
             first, last = low - block.rows[1] + 1, high - block.rows[1] + 1
             block.rows = {low - rows[1] + 1, high - rows[1] + 1}
         end
-        local shape = block.data.shape
-        if first > 1 or last < shape[2] or columns[1] > 1 or columns[2] < shape[3] then
-            block:replace(mb.crop(block.data, {before = {0, first - 1, columns[1] - 1},
-                after = {0, shape[2] - last, shape[3] - columns[2]}}))
+        block:replace(part_of(block.data, first, last, columns))
+        for _, name in ipairs {"flats", "darks"} do
+            local whole = block[name]
+            if whole then
+                block[name] = part_of(whole, first, last, columns)
+                if block[name] ~= whole then
+                    whole:release()
+                end
+            end
         end
     end,
 }

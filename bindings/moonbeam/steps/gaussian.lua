@@ -9,9 +9,10 @@ local function axes_of(options)
     return sigma, #sigma == 3 and {1, 2, 3} or {2, 3}
 end
 
+-- The standard deviations and the other parameters of the operator.
 local function parameters(options)
     local sigma, axes = axes_of(options)
-    return {sigma = sigma, axes = axes, mode = options.mode, value = options.value,
+    return sigma, {axes = axes, mode = options.mode, value = options.value,
         truncate = options.truncate}
 end
 
@@ -43,8 +44,10 @@ return {
         end
     end,
     needs = function(options, first, last, step, cut)
+        local sigma, own = parameters(options)
+        own.sigma = sigma
         for _, split in ipairs(mb.op.estimate("gaussian_filter",
-            {{"f32", table.unpack(step.shape_before)}}, parameters(options)).split) do
+            {{"f32", table.unpack(step.shape_before)}}, own).split) do
             if split.axis == axis_of(step, cut) then
                 return first - split.before, last + split.after
             end

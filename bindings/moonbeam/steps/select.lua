@@ -150,7 +150,7 @@ return {
             return first, last
         end
         local indices = selected(options, step.geometry_before)
-        return indices[first], indices[last]
+        return indices[math.max(1, first)], indices[math.min(#indices, last)]
     end,
     run = function(block, options)
         local indices = selected(options, block.geometry)

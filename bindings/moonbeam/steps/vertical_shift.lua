@@ -2,6 +2,7 @@ local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
+local vertical_shifts = require "moonbeam.tomo.vertical_shifts"
 
 -- The shifts of these projections, in rows of the data; all of them, or first .. last.
 local function own_shifts(options, g, first, last)
@@ -28,7 +29,7 @@ return {
     prepare = function(options, _, source)
         local shifts = options.shifts
         if type(shifts) == "string" and source.scan then
-            shifts = mb.recon.read_shifts(source.scan, shifts)
+            shifts = vertical_shifts.read(source.scan, shifts)
         end
         return {shifts = shifts}
     end,
