@@ -108,7 +108,7 @@ end
 
 -- The peaks of a section in blocks of so many rows, by devices, and the values that take most on
 -- the first one.
-local function section_peaks(job, section, count, known)
+local function new_section_peaks(job, section, count, known)
     local heights, peaks, worst, most = {}, {}, nil, -1
     for i, rows in ipairs(blocks_for(job, section, count)) do
         heights[i] = rows[2] - rows[1] + 1
@@ -126,7 +126,20 @@ local function section_peaks(job, section, count, known)
     return peaks, worst
 end
 
---- What measuring takes, by devices, with the values that are known.
+--- The same, made once for the same question.
+local function section_peaks(job, section, count, known)
+    local memo = section.peaks_memo
+    memo[known] = memo[known] or {}
+    local key = count * 2 + (section.overlap and 1 or 0)
+    local made = memo[known][key]
+    if not made then
+        made = {new_section_peaks(job, section, count, known)}
+        memo[known][key] = made
+    end
+    return made[1], made[2]
+end
+
+-- What measuring takes, by devices, with the values that are known.
 function plan.measure_peaks(job, section, measure, known)
     local peaks, step = {}, measure.step
     for _, values in ipairs(deciding(job, section, {1}, known)) do
@@ -275,7 +288,7 @@ end
 
 --- Sets a way; values that decided for another one are forgotten.
 local function take(section, way)
-    section.options, section.memo = way.options, {}
+    section.options, section.memo, section.peaks_memo = way.options, {}, {}
 end
 
 --- Sets the first way of a section.

@@ -35,7 +35,7 @@ end
 
 -- What a step measures, with its verdict. What it takes of memory is what its dry run takes with
 -- the values that are known by now, and no more than plan A says.
-local function measured(made, section, measure, known)
+local function value_of(made, section, measure, known)
     local step, device = measure.step, made.job.devices[1]
     mb.collect()
     local scope <close> = mb.pool.scope(device)
@@ -54,14 +54,14 @@ end
 -- what is known already, by name.
 local function measure_section(made, section, values, verdicts, found)
     for _, measure in ipairs(section.measures) do
-        local step, name = measure.step, plan.value_name(measure.step)
+        local name = plan.value_name(measure.step)
         if made.job.values[name] == nil and values[name] == nil then
             local value = found and found[name]
             if value == nil then
                 local known = setmetatable({}, {__index = function(_, key)
                     return values[key] or made.job.values[key]
                 end})
-                value, verdicts[name] = measured(made, section, measure, known)
+                value, verdicts[name] = value_of(made, section, measure, known)
             end
             -- A dry run has no frames to find it in: it goes on with the value that takes most.
             values[name] = ledger.found(section.worst and section.worst[name], value)

@@ -1,0 +1,228 @@
+-- Whole pipelines: what is measured is what was planned, to the byte, for every recipe; the result
+-- is the same to the bit however it is cut.
+
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+
+local ANGLES, ROWS, COLS = 24, 13, 32
+
+-- Steps of a script: frames that are needed whole, a neighborhood of rows, and packets of three.
+local OWN = {
+    {
+        name = "smooth_frames", summary = "Smooths whole frames.",
+        takes = {quantity = "any", layout = "frames"},
+        gives = {quantity = "same", layout = "same"}, cuts = {"frames"},
+        run = function(block)
+            block:replace(mb.gaussian_filter(block.data, {0, 1.5, 1.5}))
+        end,
+    },
+    {
+        name = "neighbors", summary = "Smooths along rows.",
+        takes = {quantity = "any", layout = "frames"},
+        gives = {quantity = "same", layout = "same"}, cuts = {"rows"},
+        needs = function(_, first, last)
+            return first - 2, last + 2
+        end,
+        run = function(block)
+            block:replace(mb.gaussian_filter(block.data, {0, 0.5, 0}))
+        end,
+    },
+    {
+        name = "mean_of_three", summary = "Takes the mean of three slices from each.",
+        takes = {quantity = "any", layout = "slices"},
+        gives = {quantity = "same", layout = "same"},
+        packet = function()
+            return 3
+        end,
+        run = function(block)
+            for first = 1, block.data.shape[1], 3 do
+                local last = math.min(first + 2, block.data.shape[1])
+                local part <close> = block.data:view({first, last})
+                local mean = mb.bound(0, part.mean, part)
+                mb.binary(part, "sub", {scalar = mean, out = part})
+            end
+        end,
+    },
+}
+
+helper.each_device(function(device, test)
+    local scan
+
+    -- The scan of a test, until the returned value is closed.
+    local function open_scan()
+        local raw = mb.random({ANGLES, ROWS, COLS}, {dtype = "u16", low = 300, high = 900,
+            seed = 3, device = "host"})
+        local flats = mb.random({3, ROWS, COLS}, {dtype = "u16", low = 980, high = 1020, seed = 4,
+            device = "host"})
+        local darks = mb.random({2, ROWS, COLS}, {dtype = "u16", low = 3, high = 9, seed = 5,
+            device = "host"})
+        scan = mb.scan.of_arrays(raw, mb.tomo.angles(ANGLES), {flats = flats, darks = darks})
+        return setmetatable({}, {__close = function()
+            for _, array in ipairs {raw, flats, darks} do
+                array:release()
+            end
+        end})
+    end
+
+    -- The result of a recipe as a string, and the report.
+    local function volume(recipe, options)
+        local own = {devices = device, quiet = true, pinned = "1Mi", steps = OWN}
+        for name, value in pairs(options or {}) do
+            own[name] = value
+        end
+        local pipeline = mb.pipeline(scan, recipe, own)
+        local parts = {}
+        local report = pipeline:run(function(block)
+            local host <close> = block:to "host"
+            parts[#parts + 1] = host:to_string()
+        end)
+        return table.concat(parts), report, pipeline
+    end
+
+    -- The rows of the result are cut along their first axis, whatever the blocks.
+    local function rows_of(pipeline)
+        return pipeline.chain.shape[1]
+    end
+
+    local function random_of(seed)
+        local state = seed * 2654435761 % 4294967296
+        return function(list)
+            state = (state * 1664525 + 1013904223) % 4294967296
+            return list[(state >> 12) % #list + 1]
+        end
+    end
+
+    -- A recipe that makes sense.
+    local function random_recipe(seed)
+        local pick, list = random_of(seed), {}
+        local function add(step)
+            list[#list + 1] = step or nil
+        end
+        add(pick {false, false, {"crop", rows = {2, 12}}, {"crop", columns = {3, 30}}})
+        add {"flat_field", mode = pick {"mean", "median"}}
+        add(pick {false, "smooth_frames", "neighbors"})
+        add "minus_log"
+        add(pick {false, false, "neighbors", "smooth_frames", {"crop", rows = {3, 11}}})
+        local lean = pick {false, false, {"tilt", angle = 0.01}}
+        add(lean)
+        local measured = pick {true, false, false}
+        add(measured and "center")
+        local method = lean and "fbp" or pick {"fbp", "fourier"}
+        add {method, center = not measured and pick {15.5, 14.25, 17} or nil,
+            filter = pick {"ram-lak", "hann", "shepp-logan"}, padding = pick {"zero", "edge"},
+            circle = pick {0, 1}, accuracy = pick {"fast", "exact"},
+            mode = method == "fbp" and pick {"auto", "fast", "in_place"} or nil}
+        add(pick {false, false, "mean_of_three"})
+        add(pick {false, false, {"rescale", dtype = "uint16", range = {-0.1, 0.2}},
+            {"rescale", dtype = "uint16", sample = 3}, {"rescale", dtype = "float16"}})
+        return list
+    end
+
+    describe("a pipeline on " .. device, function()
+        test("takes what its plan says, and gives the same bits for all blocks: 200 recipes",
+            function()
+            local _ <close> = open_scan()
+            local sections, stored = 0, 0
+            for seed = 1, 200 do
+                local recipe = random_recipe(seed)
+                local whole, report = volume(recipe)
+                assert.is_true(report.as_planned, "seed " .. seed)
+                assert.equal(report.plan.peak, report.peak, "seed " .. seed)
+                assert.is_true(report.peak <= report.plan.at_most)
+                sections = sections + #report.sections
+                stored = stored + (#report.sections > 1 and 1 or 0)
+                local pick = random_of(seed + 1000)
+                local cut, other = volume(recipe, {block = pick {1, 2, 3, 5, 7},
+                    overlap = pick {true, false}})
+                assert.is_true(whole == cut, "seed " .. seed)
+                assert.is_true(other.as_planned, "seed " .. seed)
+                assert.equal(other.plan.peak, other.peak, "seed " .. seed)
+            end
+            assert.is_true(sections > 250 and stored > 40, sections .. " " .. stored)
+        end)
+
+        test("fits the budget that it is given, and says what the least is", function()
+            local _ <close> = open_scan()
+            local recipe = {"flat_field", "smooth_frames", "minus_log", {"fbp", center = 15.5}}
+            local whole, report = volume(recipe)
+            local tried = 0
+            for part = 1, 6 do
+                local ok, cut, other = pcall(volume, recipe, {budget = report.peak * part // 7})
+                if ok then
+                    assert.is_true(cut == whole)
+                    assert.is_true(other.peak <= report.peak * part // 7)
+                    tried = tried + 1
+                else
+                    assert.equal("budget", cut.code)
+                    assert.matches("give a budget of at least %d+ bytes", cut.message)
+                end
+            end
+            assert.is_true(tried >= 1)
+        end)
+
+        test("stores between sections in a scratch file where memory is short", function()
+            local _ <close> = open_scan()
+            local recipe = {"flat_field", "smooth_frames", "minus_log", {"fbp", center = 15.5}}
+            local whole, report = volume(recipe)
+            local there, other = volume(recipe, {host_budget = 1024, scratch = "."})
+            assert.is_true(there == whole)
+            assert.equal(4 * ANGLES * ROWS * COLS, other.plan.scratch)
+            assert.equal(0, report.plan.scratch)
+            assert.is_true(other.as_planned)
+            local message = helper.failure(volume, recipe, {host_budget = 1024})
+            assert.matches("scratch", message)
+        end)
+
+        test("gives some rows as the whole has them", function()
+            local _ <close> = open_scan()
+            for seed = 1, 20 do
+                local recipe = random_recipe(seed)
+                local last = recipe[#recipe]
+                if not (type(last) == "table" and last.sample) then -- which is of the rows asked for
+                    local whole, _, pipeline = volume(recipe)
+                    local bytes = #whole // rows_of(pipeline)
+                    local part <close> = mb.pipeline(scan, recipe, {devices = device, quiet = true,
+                        pinned = "1Mi", steps = OWN}):slices {4, 6}
+                    local measured = false
+                    for _, step in ipairs(recipe) do
+                        measured = measured or step == "center"
+                    end
+                    if not measured then
+                        assert.is_true(part:to_string()
+                            == whole:sub(3 * bytes + 1, 6 * bytes), "seed " .. seed)
+                    end
+                end
+            end
+        end)
+    end)
+end)
+
+describe("a pipeline on two host devices", function()
+    it("gives the same bits for every order of devices", function()
+        local raw <close> = mb.random({ANGLES, ROWS, COLS}, {dtype = "u16", low = 300, high = 900,
+            seed = 3})
+        local flats <close> = mb.full({2, ROWS, COLS}, 1000, {dtype = "u16"})
+        local scan = mb.scan.of_arrays(raw, mb.tomo.angles(ANGLES), {flats = flats})
+        local recipe = {"flat_field", "minus_log", "smooth_frames", {"fbp", center = 15.5}}
+        local function run(options)
+            options.quiet, options.pinned, options.steps, options.block = true, "1Mi", OWN, 3
+            local parts = {}
+            local report = mb.pipeline(scan, recipe, options):run(function(block, first)
+                local host <close> = block:to "host"
+                parts[first] = host:to_string()
+            end)
+            assert.is_true(report.as_planned)
+            local list = {}
+            for first = 1, ROWS, 3 do
+                list[#list + 1] = parts[first]
+            end
+            return table.concat(list), report
+        end
+        local one = run {devices = "host"}
+        for _, order in ipairs {{1, 2}, {2, 1}, {1, 1, 2}, {2, 2, 2, 1}, {1, 2, 2, 1, 2}} do
+            local two, report = run {devices = {"host", "host:1"}, order = order}
+            assert.is_true(one == two)
+            assert.is_true(report.peaks.host > 0 and report.peaks["host:1"] > 0)
+        end
+    end)
+end)
