@@ -13,6 +13,15 @@ local function own_shifts(options, g, first, last)
     return shifts
 end
 
+-- Rows that are needed above and below.
+local function reach_of(options, g)
+    local low, high = 0, 0
+    for _, shift in ipairs(own_shifts(options, g)) do
+        low, high = math.min(low, math.floor(shift)), math.max(high, math.ceil(shift))
+    end
+    return {math.tointeger(low), math.tointeger(high)}
+end
+
 return {
     name = "vertical_shift",
     summary = "Shifts each projection by its own number of rows, as a sample stage that drifts or "
@@ -55,11 +64,9 @@ return {
         if cut ~= "rows" then
             return first, last
         end
-        local low, high = 0, 0
-        for _, shift in ipairs(own_shifts(options, step.geometry_before)) do
-            low, high = math.min(low, math.floor(shift)), math.max(high, math.ceil(shift))
-        end
-        return math.tointeger(first + low), math.tointeger(last + high)
+        local reach = step.reach or reach_of(options, step.geometry_before)
+        step.reach = reach -- asked for with every block
+        return first + reach[1], last + reach[2]
     end,
     plain = function(options, settings)
         settings.vertical_shifts = options.shifts
