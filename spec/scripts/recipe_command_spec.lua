@@ -1,0 +1,184 @@
+-- `reconstruct.lua --recipe`, as a user runs it: from file to file.
+
+local files = require "spec.support.files"
+local mb = require "moonbeam"
+
+local program = mb.system.program()
+
+describe("reconstruct --recipe", function()
+    local folder
+
+    local function path(name)
+        return folder .. "/" .. name
+    end
+
+    local function run(arguments, script)
+        local handle = assert(io.popen(("'%s' scripts/%s %s 2>&1"):format(program,
+            script or "reconstruct.lua", arguments)))
+        local text = handle:read("a")
+        local _, _, status = handle:close()
+        return status, text
+    end
+
+    local function must(arguments, script)
+        local status, text = run(arguments, script)
+        assert(status == 0, ("%s ended with %s:\n%s"):format(arguments, status, text))
+        return text
+    end
+
+    -- A run of the scan with a recipe, given as text.
+    local function recipe(text, arguments, fails)
+        files.write(path("recipe.lua"), text)
+        local all = ("%s --recipe %s --device host %s"):format(path("scan.h5"), path("recipe.lua"),
+            arguments)
+        if fails then
+            local status, message = run(all)
+            assert.equal(fails, status, message)
+            assert.is_nil(message:find("stack traceback", 1, true), message)
+            return message
+        end
+        return must(all)
+    end
+
+    local function values(name, place)
+        local file <close> = assert(mb.h5.open(path(name)))
+        return file:value(place)
+    end
+
+    local function bytes(name)
+        local file <close> = assert(mb.h5.open(path(name)))
+        local volume <close> = file:read("/entry/data/data")
+        return volume:to_string(), volume.shape
+    end
+
+    setup(function()
+        folder = files.folder()
+        must(path("scan.h5") .. " --size 64 --rows 9 --angles 90 --quiet", "simulate.lua")
+    end)
+    teardown(function()
+        files.remove(folder)
+    end)
+
+    local CHAIN = [[
+-- the fixed chain
+{
+    "flat_field", "minus_log", "center",
+    {"fourier", filter = "shepp-logan", padding = "edge"},
+}
+]]
+
+    it("gives the bytes of the fixed chain, and plans what it takes", function()
+        must(("%s -o %s --device host --quiet"):format(path("scan.h5"), path("fixed.h5")))
+        local text = recipe(CHAIN, "-o " .. path("recipe.h5"))
+        assert.is_true(bytes "fixed.h5" == bytes "recipe.h5")
+        local predicted, measured, most = text:match(
+            "predicted (%d+) bytes, measured (%d+) bytes %(at most (%d+)")
+        assert.equal(predicted, measured)
+        assert.is_true(tonumber(predicted) <= tonumber(most))
+        assert.matches("center +[%d.]+, %a+ %(", text)
+        local plan = recipe(CHAIN, "--plan")
+        assert.matches("at most [^\n]+%(" .. most .. " bytes%)", plan)
+        assert.matches("#SBATCH %-%-mem=%d+M", recipe(CHAIN, "--plan --slurm"))
+    end)
+
+    it("runs again what an earlier result holds, every default resolved", function()
+        recipe([[{"flat_field", "minus_log", "center", {"fbp", filter = "hann"},
+            {"rescale", dtype = "uint16", sample = 3}}]], "-o " .. path("first.h5"))
+        must(("%s --recipe %s --device host -o %s"):format(path("scan.h5"), path("first.h5"),
+            path("again.h5")))
+        assert.is_true(bytes "first.h5" == bytes "again.h5")
+        local text = values("first.h5", "/entry/reconstruction/parameters/recipe")
+        assert.matches('"fbp".*filter = "hann"', text)
+        assert.matches("padding = ", text) -- nobody wrote that
+        assert.matches("center", values("first.h5", "/entry/provenance/values/center_verdict")
+            and "center")
+        assert.equal(text .. "\n", recipe(text, "--print-recipe"))
+    end)
+
+    it("sets an option, and sweeps one into a stack and a sheet", function()
+        local text = recipe(CHAIN, "--set fourier.filter=hann --print-recipe")
+        assert.matches('filter = "hann"', text)
+        recipe(CHAIN, ("--sweep center.column=30:33:1 --row 5 -o %s"):format(path("sweep.h5")))
+        local _, shape = bytes "sweep.h5"
+        assert.same({4, 64, 64}, shape)
+        assert.same({30, 31, 32, 33},
+            values("sweep.h5", "/entry/reconstruction/parameters/sweep_values"))
+        assert.matches("^\137PNG", files.read(path("sweep.png")))
+        -- each slice is the one of a run with that value
+        recipe(CHAIN, ("--set center.column=32 --row 5 -o %s"):format(path("one.h5")))
+        local all, one = bytes "sweep.h5", bytes "one.h5"
+        assert.is_true(all:sub(2 * #one + 1, 3 * #one) == one)
+    end)
+
+    it("makes a vertical slice without the volume", function()
+        recipe(CHAIN, "-o " .. path("whole.h5") .. " --overwrite")
+        recipe(CHAIN, ("--vertical x=20 -o %s"):format(path("vertical.h5")))
+        local whole, shape = bytes "whole.h5"
+        local slice, own = bytes "vertical.h5"
+        assert.same({shape[1], shape[2], 1}, own)
+        local expected = {}
+        for line = 0, shape[1] * shape[2] - 1 do
+            local at = 4 * (line * shape[3] + 19)
+            expected[#expected + 1] = whole:sub(at + 1, at + 4)
+        end
+        local different, most = 0, 0
+        for i, value in ipairs(expected) do
+            local a, b = string.unpack("f", value), string.unpack("f", slice, 4 * i - 3)
+            different, most = math.max(different, math.abs(a - b)), math.max(most, math.abs(a))
+        end
+        assert.is_true(different < 1e-5 * most, different / most)
+    end)
+
+    it("saves a picture after every step", function()
+        recipe(CHAIN, "--snapshots " .. path("pictures"))
+        assert.same({"01-flat_field.png", "02-minus_log.png", "04-fourier.png"},
+            files.list(path("pictures")))
+    end)
+
+    it("runs a step of one's own, and records it", function()
+        files.write(path("steps.lua"), [[
+return {
+    name = "double", summary = "Twice the values.",
+    takes = {quantity = "any", layout = "slices"}, gives = {quantity = "same", layout = "same"},
+    run = function(block)
+        require("moonbeam").binary(block.data, "mul", {scalar = 2, out = block.data})
+    end,
+}
+]])
+        local with = CHAIN:gsub('"edge"},', '"edge"}, "double"')
+        recipe(with, ("--steps %s -o %s"):format(path("steps.lua"), path("double.h5")))
+        local once, twice = bytes "whole.h5", bytes "double.h5"
+        for i = 1, #once, 4000 do
+            local at = (i - 1) // 4 * 4 + 1
+            assert.equal(2 * string.unpack("f", once, at), string.unpack("f", twice, at))
+        end
+        assert.matches("double", recipe(with, "-o " .. path("none.h5"), 1))
+        assert.is_nil(io.open(path("none.h5")))
+        -- a replay without the steps is an error
+        local status, text = run(("%s --recipe %s --device host -o %s"):format(path("scan.h5"),
+            path("double.h5"), path("none.h5")))
+        assert.equal(1, status)
+        assert.matches("there is no step 'double'.*%-%-steps", text)
+    end)
+
+    it("refuses what makes no sense before anything is written", function()
+        local before = files.list(folder)
+        for arguments, pattern in pairs {
+            ["--set fbp.filter=hann"] = "no step 'fbp'",
+            ["--set fourier.filtr=hann"] = "unknown option 'filtr'; did you mean 'filter'",
+            ["--sweep center.colum=1:2:1"] = "unknown option 'colum'; did you mean 'column'",
+            ["--sweep center"] = "STEP.OPTION=FIRST:LAST:STEP",
+            ["--vertical z=3"] = "x=N or y=N",
+            ["--vertical x=999"] = "x is {999, 999}",
+            ["--input nothing"] = "input is \"nothing\"",
+        } do
+            local text = recipe(CHAIN, arguments .. " -o " .. path("none.h5"), 1)
+            assert.is_truthy(text:find(pattern, 1, true), text)
+        end
+        local text = recipe(CHAIN, "--filter hann -o " .. path("none.h5"), 2)
+        assert.matches("%-%-filter does not go with %-%-recipe", text)
+        text = recipe("{os.execute 'touch hacked'}", "-o " .. path("none.h5"), 1)
+        assert.matches("recipe.lua:1:", text)
+        assert.same(before, files.list(folder))
+    end)
+end)
