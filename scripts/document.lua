@@ -8,6 +8,7 @@ local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local documentation = require "moonbeam.internal.documentation"
 local op = require "moonbeam.op"
+local step_records = require "moonbeam.pipeline.step_records"
 
 local sorted_keys = documentation.sorted_keys
 
@@ -20,7 +21,7 @@ local function cell(text)
 end
 
 local function anchor(name)
-    return (name:lower():gsub("[^%w_%- ]", ""))
+    return (name:lower():gsub("[^%w_%- ]", ""):gsub(" ", "-"))
 end
 
 -- ---- pages ----
@@ -237,10 +238,15 @@ local function all_pages()
         add(file, "mb." .. name, text[1] and (text[1]:match("^(.-%.)%s") or text[1])
             or "functions in C")
     end
+    pages["tomography/steps.md"] = page("Steps of a pipeline", step_records.TEXT,
+        step_records.all())
+    add("tomography/steps.md", "Steps of a pipeline",
+        "what a recipe may name, and the options of each step")
     pages["README.md"] = "# Reference\n\n" .. NOTE .. "\n\nEvery operator, function, method and "
-        .. "option. At the prompt, `help(\"tomo.fbp\")` shows the same, and `help(\"padding\")` "
-        .. "finds a word. [moonbeam.d.lua](moonbeam.d.lua) has annotations for the Lua language "
-        .. "server: add its folder to `Lua.workspace.library`.\n\n"
+        .. "option. At the prompt, `help(\"tomo.fbp\")` shows the same, `help(\"step "
+        .. "fbp\")` a step of a pipeline, and `help(\"padding\")` finds a word. "
+        .. "[moonbeam.d.lua](moonbeam.d.lua) has annotations for the Lua language server: add "
+        .. "its folder to `Lua.workspace.library`.\n\n"
         .. table.concat(index, "\n") .. "\n"
     pages["moonbeam.d.lua"] = annotations(modules, root)
     return pages

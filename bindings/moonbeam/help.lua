@@ -6,6 +6,7 @@ local declared = require "moonbeam.internal.declared"
 local documentation = require "moonbeam.internal.documentation"
 local fail = require "moonbeam.internal.fail"
 local op = require "moonbeam.op"
+local step_records = require "moonbeam.pipeline.step_records"
 local strict = require "moonbeam.internal.strict"
 local synonyms = require "moonbeam.internal.synonyms"
 
@@ -39,7 +40,8 @@ local function record_text(record)
             lines[#lines + 1] = title
         end
         for _, arg in ipairs(list or {}) do
-            local default = (with_default or arg.optional) and not arg.array
+            local default = arg.required and with_default and "; required"
+                or (with_default or arg.optional) and not arg.array
                 and "; default " .. documentation.default_text(arg) or ""
             lines[#lines + 1] = ("  %-12s %s"):format(arg.name, arg.doc or "")
             lines[#lines + 1] = ("  %-12s   %s%s"):format("", documentation.type_text(arg), default)
@@ -83,7 +85,8 @@ end
 local function overview()
     local lines = {}
     wrapped(lines, ("Moonbeam %s. Topics: help(\"%s\"). Functions of a module: help(\"tomo\"), a "
-        .. "function: help(\"tomo.fbp\"), a word: help(\"padding\"). Modules: %s."):format(
+        .. "function: help(\"tomo.fbp\"), steps of a pipeline: help(\"steps\"), a step: "
+        .. "help(\"step fbp\"), a word: help(\"padding\"). Modules: %s."):format(
         core.version, table.concat(sorted_keys(TOPICS), "\"), help(\""),
         table.concat(documentation.modules(), ", ")))
     lines[#lines + 1] = "Operators, by mb.<name>:"
@@ -105,6 +108,8 @@ local function everything()
         local list = documentation.members(name)
         table.move(list, 1, #list, #all + 1, all)
     end
+    local steps = step_records.all()
+    table.move(steps, 1, #steps, #all + 1, all)
     table.sort(all, function(a, b) return a.name < b.name end)
     return all
 end
@@ -155,7 +160,14 @@ end
 
 local function string_text(subject)
     local name = subject:gsub("^mb%.", "")
-    if TOPICS[name] then
+    local step = name:match("^step%s+([%w_]+)")
+    if name == "steps" then
+        local lines = {step_records.TEXT[1]}
+        listing(lines, step_records.all())
+        return table.concat(lines, "\n")
+    elseif step then
+        return record_text(step_records.of(step))
+    elseif TOPICS[name] then
         return modules_text(TOPICS[name])
     elseif op.functions[name] then
         return record_text(documentation.operator(name))

@@ -21,7 +21,9 @@ documentation.ERRORS = "Errors: argument (an unknown name, a value out of its ra
 --- The default of an argument or option, as text.
 function documentation.default_text(arg)
     local default = arg.default
-    if arg.usual or default == nil then
+    if arg.required then
+        return "required"
+    elseif arg.usual or default == nil then
         return arg.usual or arg.kind == "boolean" and "false" or "not given"
     elseif type(default) == "string" then
         return '"' .. default .. '"'
@@ -34,7 +36,8 @@ end
 
 local WORDS = {any = "value", bool = "boolean", count = "whole number", enum = "name",
     choice = "name", extents = "whole numbers, one for each axis", float = "number",
-    int = "whole number", list = "numbers", angles = "numbers or array", callable = "function",
+    int = "whole number", list = "numbers", range = "{first, last}", pair = "{low, high}",
+    angles = "numbers or array", callable = "function",
     vector = "numbers", bytes = "number or size such as \"8G\"", device = "device or its name"}
 
 local function axes_text(low, high)

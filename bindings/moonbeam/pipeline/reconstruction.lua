@@ -20,8 +20,10 @@ reconstruction.options = declared.options(
     {"x", "range", "part of the slice to make: {first, last} of its columns, from 1",
         usual = "all"},
     {"y", "range", "part of the slice to make: {first, last} of its rows, from 1", usual = "all"},
-    declared.from("backproject", {"size", kind = "int"}, {"circle", default = 1}, "circle_value",
-        "scale", "accuracy"))
+    declared.from("backproject", {"size", kind = "int", doc = "pixels of a side of the whole slice",
+        usual = "the columns of the detector"}, {"circle", default = 1}, "circle_value",
+        {"scale", doc = "factor on the sum over angles",
+            usual = "pi / angles, per meter where the pixel size is known"}, "accuracy"))
 
 -- Half acquisition: the width of the whole field of view for an axis at this element.
 local function extended(cols, element)

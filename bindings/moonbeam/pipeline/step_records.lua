@@ -1,0 +1,110 @@
+--- What is known of the steps of the library, for help and the reference: records as those of
+-- functions (documentation.lua), from the definitions alone.
+
+local catalog = require "moonbeam.pipeline.catalog"
+
+local step_records = {}
+
+--- What steps are, as paragraphs.
+step_records.TEXT = {
+    "A recipe is a list of steps: `{\"flat_field\", \"minus_log\", \"center\", {\"fbp\", filter = "
+        .. "\"hann\"}}`. A step is a name, or a table of its name and its options. "
+        .. "`moonbeam reconstruct SCAN --recipe FILE` and `mb.pipeline(scan, recipe)` run it.",
+    "Data have a quantity (counts, transmission, line integrals, phase, attenuation, scaled, "
+        .. "labels, intensity, weights) and a layout: frames (angle, row, column), slices (row, y, "
+        .. "x) or an image. Each step says what it takes and gives, and a recipe in which steps do "
+        .. "not fit together is refused before a frame is read. Rows, columns and projections are "
+        .. "those of the scan, counted from 1, whatever was cropped before; the column of the "
+        .. "rotation axis is counted from 0.",
+}
+
+local function words(value)
+    if type(value) == "table" then
+        return table.concat(value, ", ", 1, #value - 1) .. " or " .. value[#value]
+    end
+    return value
+end
+
+-- "line integrals or phase, as frames".
+local function kind_text(kind)
+    local quantity = kind.quantity == "any" and "any values" or words(kind.quantity)
+    local layout = (kind.layout == nil or kind.layout == "any") and "" or ", as "
+        .. words(kind.layout)
+    return quantity .. layout
+end
+
+local function first_of(value)
+    return type(value) == "table" and value[1] or value
+end
+
+-- What a step gives, in words, where its options are the defaults.
+local function gives_text(def)
+    local gives = def.gives
+    if type(gives) == "function" then
+        gives = gives({}, {quantity = first_of(def.takes.quantity),
+            layout = first_of(def.takes.layout)})
+    end
+    local quantity, layout = gives.quantity or "same", gives.layout or "same"
+    if quantity == "same" and layout == "same" then
+        return "the same"
+    end
+    return kind_text {quantity = quantity == "same" and "the same values" or quantity,
+        layout = layout ~= "same" and layout or nil}
+end
+
+local function preset_text(name, values)
+    local parts = {}
+    for option, value in pairs(values) do
+        parts[#parts + 1] = ("%s = %s"):format(option, type(value) == "string"
+            and '"' .. value .. '"' or tostring(value))
+    end
+    table.sort(parts)
+    return ("Preset \"%s\": %s."):format(name, table.concat(parts, ", "))
+end
+
+local function notes_of(def)
+    local notes, names = {}, {}
+    if type(def.takes) == "table" then
+        notes[1] = ("It takes %s, and gives %s."):format(kind_text(def.takes), gives_text(def))
+    end
+    for name in pairs(def.presets or {}) do
+        names[#names + 1] = name
+    end
+    table.sort(names)
+    for _, name in ipairs(names) do
+        notes[#notes + 1] = preset_text(name, def.presets[name])
+    end
+    notes[#notes + 1] = def.reference and "Reference: " .. def.reference or nil
+    return notes
+end
+
+local function record_of(def)
+    local required = {}
+    for _, entry in ipairs(def.options) do
+        required[#required + 1] = entry.required and (", %s = ..."):format(entry.name) or nil
+    end
+    local more = #def.options > #required and ", ..." or ""
+    local paragraphs = {def.summary}
+    for paragraph in ((def.doc or "") .. "\n"):gmatch "([^\n]+)\n" do
+        paragraphs[#paragraphs + 1] = paragraph
+    end
+    return {name = "step " .. def.name, summary = def.summary, args = {}, options = def.options,
+        call = #def.options > 0 and ("{\"%s\"%s%s}"):format(def.name, table.concat(required), more)
+            or ("\"%s\""):format(def.name), paragraphs = paragraphs, notes = notes_of(def)}
+end
+
+--- The record of a step. Errors: argument, with the nearest name.
+function step_records.of(name)
+    return record_of(catalog.new():find(name))
+end
+
+--- The records of all steps of the library, sorted.
+function step_records.all()
+    local known, list = catalog.new(), {}
+    for i, name in ipairs(known:names()) do
+        list[i] = record_of(known:find(name))
+    end
+    return list
+end
+
+return step_records
