@@ -24,13 +24,18 @@ describe("scripts/fuzz", function()
             assert(os.execute(("cc -o %s/measure scripts/fuzzing/measure.c"):format(folder)))
             assert(os.execute(("mkdir %s/runs"):format(folder)))
             campaign = {program = folder .. "/program", measure = folder .. "/measure",
-                seconds = 2, folder = folder .. "/runs",
-                seed = 1}
+                folder = folder .. "/runs", seed = 1}
         end
     end)
 
     teardown(function()
         files.remove(folder)
+    end)
+
+    before_each(function()
+        if campaign then
+            campaign.seconds = 60 -- no run that ends takes so long, on any machine
+        end
     end)
 
     -- The verdicts of both runs of a mutant, by a program that is this shell script.
@@ -59,6 +64,7 @@ describe("scripts/fuzz", function()
         {"status", "echo one >&2; exit 3"},
     } do
         test(("counts as a failure: %s (%s)"):format(case[1], case[2]), function()
+            campaign.seconds = case[1] == "hang" and 1 or campaign.seconds
             local found, bad = verdicts(case[2])
             assert.same({case[1], case[1]}, found)
             assert.equal(2, bad)

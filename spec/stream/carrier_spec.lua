@@ -8,8 +8,33 @@ local mb = require "moonbeam"
 
 local FRAMES, ROWS, COLS = 13, 24, 40
 
-local function thread_count()
-    return #files.list(("/proc/%d/task"):format(mb.system.pid()))
+-- The threads of this process, as a set of their numbers.
+local function threads_now()
+    local set = {}
+    for _, number in ipairs(files.list(("/proc/%d/task"):format(mb.system.pid()))) do
+        set[number] = true
+    end
+    return set
+end
+
+-- How many threads there are now that were not there `before`.
+local function threads_since(before)
+    local count = 0
+    for number in pairs(threads_now()) do
+        count = count + (before[number] and 0 or 1)
+    end
+    return count
+end
+
+-- The same once it is 0, or after 5 s: the kernel lists a thread for a moment after it was joined.
+local function threads_left(before)
+    for _ = 1, 100 do
+        if threads_since(before) == 0 then
+            break
+        end
+        mb.system.sleep(0.05)
+    end
+    return threads_since(before)
 end
 
 helper.each_device(function(device, test)
@@ -295,12 +320,12 @@ helper.each_device(function(device, test)
                 carrier:carry(dataset, first, {1, 1})
                 carrier:finish()
             end
-            local threads = thread_count()
+            local threads = threads_now()
             do
                 local carrier <close> = open_carrier()
-                assert.equal(threads, thread_count()) -- the first transfer starts the workers
+                assert.equal(0, threads_since(threads)) -- the first transfer starts the workers
                 carrier:carry(dataset, first, {1, 1})
-                assert.equal(threads + 3, thread_count())
+                assert.equal(3, threads_since(threads))
                 carrier:wait()
                 assert(os.execute(("truncate -s 1000000 '%s'"):format(path)))
                 local all <close> = mb.zeros({64, 64, 512}, {dtype = "u16", device = device})
@@ -311,7 +336,7 @@ helper.each_device(function(device, test)
                 assert.matches("ends early",
                     (helper.failure(carrier.carry, carrier, dataset, first, {1, 1})))
             end
-            assert.equal(threads, thread_count())
+            assert.equal(0, threads_left(threads))
         end)
 
         test("reports a full disk, and the file does not get its name", function()
@@ -378,7 +403,7 @@ helper.each_device(function(device, test)
             local path = make("data.h5")
             local file <close> = assert(mb.h5.open(path))
             local dataset <close> = file:dataset("/data")
-            local threads = thread_count()
+            local threads = threads_now()
             local ok, err = mb.system.call(function()
                 local carrier <close> = open_carrier()
                 local a <close> = mb.zeros({FRAMES, ROWS, COLS}, {dtype = "u16", device = device})
@@ -389,7 +414,7 @@ helper.each_device(function(device, test)
             mb.system.cancel(false)
             assert.is_false(ok)
             assert.equal("cancelled", type(err) == "table" and err.code or tostring(err))
-            assert.equal(threads, thread_count())
+            assert.equal(0, threads_left(threads))
         end)
 
         test("counts its pinned memory, within a limit", function()
