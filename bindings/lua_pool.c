@@ -76,7 +76,7 @@ static int pool_alloc(lua_State *L)
     uint64_t size = mb_dtype_bytes(dtype);
     if (bytes % size != 0)
         mbl_fail(L, MB_STATUS_ARGUMENT, "bytes",
-                 "%llu bytes are no whole number of %s (%llu bytes each)",
+                 "%llu bytes are not a whole number of %s (%llu bytes each)",
                  (unsigned long long)bytes, mb_dtype_name(dtype), (unsigned long long)size);
     mb_shape shape = {1, {(int64_t)(bytes / size)}};
     mbl_create_array(L, options ? mbl_option_device(L, 2) : mbl_opt_device(L, 2), dtype, &shape);

@@ -1,8 +1,8 @@
 /*
-** Array userdata: properties, views and printing. Creation is in lua_array_new.c, reading in
-** lua_array_read.c, their life is in lua_array_box.c; what is computed (arithmetic, reductions,
-** casts) in moonbeam/array.lua over the operators. Indices are 1-based and inclusive, negative ones
-** count from the end.
+** Array userdata: properties, views and printing. Arrays are made in lua_array_new.c and read in
+** lua_array_read.c; lua_array_box.c manages their lifetime. Arithmetic, reductions and casts are in
+** moonbeam/array.lua, which calls operators. Indices are 1-based and inclusive; negative ones count
+** from the end.
 */
 #include "array/lua_array_new.h"
 #include "array/lua_array_read.h"
@@ -23,12 +23,12 @@ static int check_axis(lua_State *L, int index, int rank)
     int64_t axis = mbl_check_integer(L, index, "axis");
     int64_t position = axis < 0 ? axis + rank : axis - 1;
     if (axis == 0 || position < 0 || position >= rank)
-        mbl_fail(L, MB_STATUS_ARGUMENT, "axis", "there is no axis %lld; the array has %d",
+        mbl_fail(L, MB_STATUS_ARGUMENT, "axis", "axis %lld does not exist; the array has %d",
                  (long long)axis, rank);
     return (int)position;
 }
 
-/* view(range, ...): missing ranges take the whole axis. */
+/* view(range, ...): a missing range means the whole axis. */
 static int array_view(lua_State *L)
 {
     mb_range ranges[MB_MAX_RANK];
@@ -44,7 +44,7 @@ static int array_view(lua_State *L)
     return 1;
 }
 
-/* Spreads a single table argument over the stack from index 2 on. */
+/* Unpacks a single table argument onto the stack, from index 2 on. */
 static int spread_arguments(lua_State *L)
 {
     if (lua_gettop(L) == 2 && lua_istable(L, 2)) {
@@ -130,8 +130,8 @@ static int array_broadcast_to(lua_State *L)
     return 1;
 }
 
-/* reinterpret(dtype): the same bytes as other elements, along a dense last axis: pairs of f32 as
-** c64, bytes as f32. */
+/* reinterpret(dtype): the same bytes as elements of another type, along a dense last axis, for
+** example pairs of f32 as c64. */
 static int array_reinterpret(lua_State *L)
 {
     mb_array *array = mbl_check_array(L, 1);
@@ -141,7 +141,7 @@ static int array_reinterpret(lua_State *L)
     return 1;
 }
 
-/* overlaps(other): do the two touch a common byte? */
+/* overlaps(other): do the address ranges of the two arrays overlap? */
 static int array_overlaps(lua_State *L)
 {
     mb_array *a = mbl_check_array(L, 1), *b = mbl_check_array(L, 2);
@@ -238,7 +238,7 @@ static int array_index(lua_State *L)
     if (lua_type(L, 2) == LUA_TSTRING) {
         lua_pushvalue(L, 2);
         if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
-            return 1; /* a method, which checks what it is given */
+            return 1; /* a method, which checks its arguments */
         const char *key = lua_tostring(L, 2);
         const mbl_array_box *box = mbl_check_array_box(L, 1);
         if (strcmp(key, "released") == 0) {
@@ -272,7 +272,7 @@ static int array_newindex(lua_State *L)
 {
     return mbl_fail(
         L, MB_STATUS_ARGUMENT, NULL,
-        "elements are not assigned by index; use a view with fill, or an operator with out =");
+        "elements cannot be assigned by index; use a view with fill, or an operator with out =");
 }
 
 static int array_length(lua_State *L)
@@ -330,7 +330,7 @@ int mbl_open_array(lua_State *L)
     luaL_newlib(L, methods);
     luaL_setfuncs(L, mbl_array_read_methods, 0);
     lua_pushvalue(L, -1);
-    lua_setfield(L, -4, "methods"); /* the Lua half adds to both */
+    lua_setfield(L, -4, "methods"); /* the Lua half adds to both tables */
     lua_pushcclosure(L, array_index, 1);
     lua_setfield(L, -2, "__index");
     lua_setfield(L, -2, "metatable");

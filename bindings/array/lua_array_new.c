@@ -1,8 +1,8 @@
 /*
-** Making arrays: from nothing, from Lua tables, from strings, from a random sequence, from another
-** device. Host data goes to a device through a buffer of at most CHUNK_BYTES that Lua owns, so
-** making a large array never doubles its host memory. On a dry-run device the shapes are checked
-** and nothing is written.
+** Making arrays: empty, from Lua tables, from strings, from a random sequence, from another device.
+** Host data goes to a device through a buffer of at most CHUNK_BYTES that Lua owns, so making a
+** large array never doubles its host memory. On a dry device the shapes are checked and nothing is
+** written.
 */
 #include "array/lua_array_new.h"
 #include "call/lua_args.h"
@@ -138,7 +138,7 @@ static mb_shape table_shape(lua_State *L, int index, bool complex)
     return shape;
 }
 
-/* Where in the nested table something is wrong: "[2][1]". */
+/* The place of an error in the nested table, for example "[2][1]". */
 static const char *path_text(lua_State *L, const int64_t *path, int depth)
 {
     luaL_Buffer b;
@@ -211,8 +211,8 @@ static int array_from_table(lua_State *L)
     const int options = take_options(L, 2, "array");
     const mb_dtype dtype = mbl_opt_dtype(L, options + DTYPE, MB_F32);
     if (lua_type(L, 1) != LUA_TNUMBER && !lua_istable(L, 1))
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
-                 "an array is made from a table or a number, not from a %s", mbl_type_name(L, 1));
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "an array is made from a table or a number, not a %s",
+                 mbl_type_name(L, 1));
     mb_shape shape = table_shape(L, 1, mb_dtype_kind(dtype) == MB_CLASS_COMPLEX);
     if (shape.rank > MB_MAX_RANK)
         mbl_fail(L, MB_STATUS_SHAPE, NULL, "tables nested more than %d deep", MB_MAX_RANK);
@@ -291,7 +291,7 @@ static double random_unit(uint64_t seed, uint64_t counter)
     return (double)(splitmix64(seed, counter) >> 11) * 0x1p-53;
 }
 
-/* random(shape [, {seed, low, high, dtype, device}]): uniform in [low, high), integers in
+/* random(shape [, {seed, low, high, dtype, device}]): uniform in [low, high); integers are in
 ** low..high. */
 static int array_random(lua_State *L)
 {
@@ -322,7 +322,7 @@ static int array_random(lua_State *L)
             int64_t whole = (int64_t)real;
             real = (double)(whole - (real < (double)whole));
         } else if (dtype == MB_F32 && real > low) {
-            /* Rounding to float must not reach the open end. */
+            /* Rounding to float must not give `high` itself. */
             float narrow = (float)real;
             real = narrow < (float)high ? narrow : low;
         }
@@ -341,10 +341,11 @@ static int array_transfer(lua_State *L)
     bool from_host = strcmp(from->device->backend->name, "host") == 0;
     bool to_host = strcmp(device->backend->name, "host") == 0;
     if (!mb_array_contiguous(from))
-        mbl_fail(L, MB_STATUS_SHAPE, NULL, "only a contiguous array can change its device");
+        mbl_fail(L, MB_STATUS_SHAPE, NULL,
+                 "only a contiguous array can be copied to another device; call a:copy() first");
     if (from->device->dry && !device->dry)
         mbl_fail(L, MB_STATUS_DRY_RUN, NULL,
-                 "data was asked for in a dry run: %s cannot be copied to %s", from->device->id,
+                 "arrays of a dry run have no data: %s cannot be copied to %s", from->device->id,
                  device->id);
     mb_array *to = mbl_create_array(L, device, from->dtype, &from->shape);
     uint64_t bytes = mb_array_bytes(to);

@@ -1,7 +1,7 @@
 /*
-** Reading arrays: item, to_table, to_string. These wait for the device; nothing else in the array
-** interface does. Strided arrays are read without taking pool memory: in one piece where their
-** elements lie close together, row by row otherwise.
+** Reading arrays: item, to_table, to_string. Only these functions of arrays wait for the device.
+** Strided arrays are read without pool memory: in one piece if their elements are close together,
+** else row by row.
 */
 #include "array/lua_array_read.h"
 #include "call/lua_args.h"
@@ -21,7 +21,7 @@ typedef struct reader {
     lua_State *L;
     const mb_array *array;
     size_t element;
-    unsigned char *piece; /* what was read, on the Lua stack; or the host array itself */
+    unsigned char *piece; /* the bytes that were read, on the Lua stack; or the host array itself */
     int64_t piece_first;  /* offset of its first element */
     bool by_rows;
     int64_t row_low, row_high; /* least and greatest offset within a row */

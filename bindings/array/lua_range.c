@@ -31,7 +31,7 @@ mb_range mbl_full_range(int64_t extent)
     return (mb_range){.first = 0, .count = extent, .step = 1, .drop = false};
 }
 
-/* The position from 0; below 0 or beyond the extent where there is no such element. */
+/* The position from 0; negative or beyond the extent if the element does not exist. */
 static int64_t position_of(int64_t index, int64_t extent)
 {
     return index < 0 ? index + extent : index - 1;
@@ -60,7 +60,7 @@ static int64_t member(lua_State *L, int table, int number, int64_t initial)
     return value;
 }
 
-/* Raises for a table that is no list of at most three integers. */
+/* Raises unless the table is a list of at most three integers. */
 static void check_table(lua_State *L, int index, const char *what)
 {
     if (!lua_istable(L, index))

@@ -8,8 +8,8 @@
 ** Indices count from 1; negative ones count from the end of the axis. Both ends must lie on the
 ** axis. A range without elements is written {k, k - 1}, which is what a loop over 0 elements gives
 ** ({k, k + 1, -1} for a negative step). Every other range that ends before it begins is an error,
-** because a view without elements that nobody asked for gives a wrong result without a word.
-** A negative step goes down. Files are read upward, so a range of a file needs a positive step.
+** because an unintended empty view would silently give a wrong result. A negative step counts down.
+** Files are read upward, so a range of a file needs a positive step.
 */
 #ifndef MB_BINDINGS_LUA_RANGE_H
 #define MB_BINDINGS_LUA_RANGE_H
@@ -20,7 +20,7 @@
 /* The text "axis 1" for axis 0, for messages. */
 const char *mbl_axis_name(int axis);
 mb_range mbl_full_range(int64_t extent);
-/* The position from 0 of an index; raises where it does not lie on the axis `what`. */
+/* The position from 0 of an index; raises if it is not on the axis `what`. */
 int64_t mbl_check_index(lua_State *L, int64_t index, int64_t extent, const char *what);
 /* The range at `index` of the stack. A range without elements has first 0. */
 mb_range mbl_check_range(lua_State *L, int index, int64_t extent, const char *what);

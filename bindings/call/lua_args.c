@@ -98,10 +98,12 @@ lua_Unsigned mbl_length(lua_State *L, int index)
     const lua_Integer length = lua_tointegerx(L, -1, &is_integer);
     lua_pop(L, 1);
     if (!is_integer)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "a list says that its length is no whole number");
+        mbl_fail(
+            L, MB_STATUS_ARGUMENT, NULL,
+            "the length of a list must be an integer; this one's __len returns something else");
     if (length < 0 || length > INT_MAX)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
-                 "a list says that it has %lld elements; 0 to %d are possible", (long long)length,
+                 "the length of a list is %lld; it must be from 0 to %d", (long long)length,
                  INT_MAX);
     return (lua_Unsigned)length;
 }
@@ -133,7 +135,7 @@ mb_dtype mbl_option_dtype(lua_State *L, int index, mb_dtype initial)
     return dtype;
 }
 
-/* Raises: the argument must be `what`, and is something else or missing. */
+/* Raises: the argument must be `what`, but it is missing or something else. */
 _Noreturn static void refuse(lua_State *L, int index, const char *arg, const char *what)
 {
     mbl_check_known(L, index);
@@ -173,14 +175,13 @@ void *mbl_check_object(lua_State *L, int index, const char *kind)
 {
     void *object = luaL_testudata(L, index, kind);
     if (!object)
-        mbl_fail(
-            L, MB_STATUS_ARGUMENT, "self",
-            "self must be a %s, not a %s; a method is called with a colon, as in object:method()",
-            kind, mbl_type_name(L, index));
+        mbl_fail(L, MB_STATUS_ARGUMENT, "self",
+                 "self must be a %s, not a %s; call methods with a colon, as in object:method()",
+                 kind, mbl_type_name(L, index));
     return object;
 }
 
-/* "8G" -> 8e9. Negative when it is not a number of bytes. */
+/* "8G" -> 8e9. Negative if the text is not a number of bytes. */
 static double parse_bytes(const char *text)
 {
     static const char letters[] = "KMGT";
@@ -261,10 +262,10 @@ mb_dtype mbl_check_dtype(lua_State *L, int index, const char *arg)
     mb_dtype dtype;
     const char *name = mbl_check_string(L, index, arg);
     if (!mb_dtype_parse(name, &dtype))
-        mbl_fail(
-            L, MB_STATUS_DTYPE, arg,
-            "%s '%s' is not an element type; there are u8, u16, i32, f16, f32, f64, c64 and c128",
-            arg, name);
+        mbl_fail(L, MB_STATUS_DTYPE, arg,
+                 "%s '%s' is not an element type; the types are u8, u16, i32, f16, f32, f64, c64 "
+                 "and c128",
+                 arg, name);
     return dtype;
 }
 

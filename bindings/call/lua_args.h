@@ -1,7 +1,7 @@
 /*
-** Arguments and option tables: checks with messages that name the argument, what was expected and
-** what came. Everything here may raise and holds no resources. Option getters take the table's
-** index (nil or none is an empty table).
+** Arguments and option tables: checks whose messages name the argument, what was expected and what
+** was given. Every function here may raise and holds no resources. Option getters take the index of
+** the table (nil or none is an empty table).
 */
 #ifndef MB_BINDINGS_LUA_ARGS_H
 #define MB_BINDINGS_LUA_ARGS_H
@@ -36,8 +36,8 @@ int64_t mbl_opt_integer(lua_State *L, int index, const char *arg, int64_t initia
 double mbl_opt_number(lua_State *L, int index, const char *arg, double initial);
 mb_dtype mbl_opt_dtype(lua_State *L, int index, mb_dtype initial);
 
-/* The length of a list that a user gave, which may be a proxy with __len and __index: read its
-** elements by lua_geti. */
+/* The length of a user's list. The list may be a proxy with __len and __index, so read its elements
+** with lua_geti. */
 lua_Unsigned mbl_length(lua_State *L, int index);
 
 #endif

@@ -2,7 +2,7 @@
 ** Error objects: how a runtime failure becomes a Lua error. An error object is a table {code,
 ** message, op, arg, need, limit, where} with the metatable "moonbeam.error"; its __tostring is one
 ** line, "where: op: message". Errors blame the nearest Lua line outside the module's own Lua half,
-** because that is the line a user can change.
+** because a user can change that line.
 */
 #include "call/lua_error.h"
 #include "call/lua_owner.h"
@@ -39,10 +39,11 @@ void mbl_compose_budget(lua_State *L)
     else if (enough == 0)
         lua_pushstring(L, problem);
     else if (total > 0 && enough > total)
-        lua_pushfstring(L,
-                        "%s, and the device has %s in all; work in smaller chunks or in tiles, or "
-                        "check the sizes",
-                        problem, total_text);
+        lua_pushfstring(
+            L,
+            "%s, and the device has %s in total; work in smaller chunks or in tiles, or "
+            "check the sizes",
+            problem, total_text);
     else
         lua_pushfstring(L,
                         "%s; release arrays, work in smaller chunks, or give a budget of at least "
@@ -58,7 +59,7 @@ static void set_count(lua_State *L, const char *key, uint64_t value)
         mbl_set_integer(L, key, (int64_t)value);
 }
 
-/* The state of the pool that refused, its owners, and what was tried. */
+/* The state of the pool that refused the request, its owners, and what was tried. */
 static void set_state(lua_State *L, const mb_budget *budget)
 {
     set_text(L, "device", budget->device);
@@ -115,8 +116,7 @@ void mbl_push_error(lua_State *L)
     luaL_setmetatable(L, MBL_ERROR);
 }
 
-/* Names the running C function, as the caller wrote it, where no operator has signed the
-** failure. */
+/* Names the running C function, as the caller wrote it, if the failure names no operator. */
 static void name_running_function(lua_State *L)
 {
     lua_Debug ar;
@@ -149,13 +149,13 @@ int mbl_fail(lua_State *L, mb_status code, const char *arg, const char *format, 
     mbl_raise(L);
 }
 
-/* The field as text, or NULL; what it pushes stays. */
+/* The field as text, or NULL; leaves the value on the stack. */
 static const char *text_field(lua_State *L, const char *key)
 {
     return lua_getfield(L, 1, key) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
 }
 
-/* Numbers of the table at `index`: as an integer, and as bytes for people. */
+/* Number fields of the table at `index`: as an integer, and as formatted bytes. */
 static long long count_field(lua_State *L, int index, const char *key)
 {
     lua_getfield(L, index, key);
@@ -169,7 +169,7 @@ static const char *bytes_field(lua_State *L, int index, const char *key, char *b
     return mb_bytes_format((uint64_t)count_field(L, index, key), buffer, room);
 }
 
-/* Appends a line to the text, as far as it fits. */
+/* Appends a line to the text, cut off at the end of the buffer. */
 static void add_line(char *text, size_t room, const char *format, ...) MB_PRINTF(3, 4);
 static void add_line(char *text, size_t room, const char *format, ...)
 {
@@ -180,8 +180,7 @@ static void add_line(char *text, size_t room, const char *format, ...)
     va_end(list);
 }
 
-/* The lines below the first one of a budget error, from the object's fields. Index 1 is the
-** object. */
+/* The lines of a budget error after the first, from the fields of the object at index 1. */
 static void anatomy(lua_State *L, char *text, size_t room)
 {
     char a[40], b[40], c[40];
@@ -226,8 +225,8 @@ static void anatomy(lua_State *L, char *text, size_t room)
     lua_settop(L, top);
 }
 
-/* Has the budget error lines below its first one? Not where the request is out of all proportion:
-** nothing there would help. */
+/* Does the budget error have lines after its first one? They would not help if the request is far
+** larger than the device. */
 static bool has_anatomy(lua_State *L)
 {
     const long long enough = count_field(L, 1, "enough"), total = count_field(L, 1, "total");
@@ -245,7 +244,7 @@ static void add_part(luaL_Buffer *b, const char *text)
     }
 }
 
-/* "where: op: message". The message names the argument itself; the field arg is for programs. */
+/* "where: op: message". The message already names the argument; the field arg is for programs. */
 static int error_tostring(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);

@@ -20,14 +20,14 @@
 _Noreturn int mbl_raise(lua_State *L);
 /* The same for a status: does nothing when it is MB_STATUS_OK. */
 void mbl_check(lua_State *L, mb_status status);
-/* Raises with a message of its own. `arg` may be NULL. The operation is the running C function's
-** name. */
+/* Raises an error with this message. `arg` may be NULL. The operation is the name of the running C
+** function. */
 _Noreturn int mbl_fail(lua_State *L, mb_status code, const char *arg, const char *format, ...)
     MB_PRINTF(4, 5);
 /* Pushes the record as an error object, for functions that return nil, err. */
 void mbl_push_error(lua_State *L);
-/* Makes the message of the budget error on the top of the stack from its other fields: what is
-** wrong, then what to do. */
+/* Composes the message of the budget error on the top of the stack from its other fields: the
+** problem, then the remedy. */
 void mbl_compose_budget(lua_State *L);
 /* Registers the metatable "moonbeam.error". */
 void mbl_register_error(lua_State *L);

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* printable(text [, lines]): text of files and names as a terminal may see it; with lines, line
-** ends stay. */
+/* printable(text [, lines]): text of files and names, made safe for a terminal; with `lines`, line
+** ends are kept. */
 static int error_printable(lua_State *L)
 {
     size_t length;
@@ -31,7 +31,7 @@ static mb_status code_of(lua_State *L, int index)
         used +=
             (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", known);
     }
-    mbl_fail(L, MB_STATUS_ARGUMENT, "code", "code is '%s'; there are %s", name, names);
+    mbl_fail(L, MB_STATUS_ARGUMENT, "code", "code is '%s'; it must be one of %s", name, names);
     return MB_STATUS_INTERNAL;
 }
 
@@ -62,7 +62,7 @@ static int error_raise(lua_State *L)
     return lua_error(L);
 }
 
-/* enough(err, bytes, what): the budget error says that so many bytes are enough for `what`. */
+/* enough(err, bytes, what): makes the budget error say that `bytes` are enough for `what`. */
 static int error_enough(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);

@@ -1,12 +1,12 @@
 /*
-** Who asks: the Lua line that an allocation, a release or an error belongs to, as "file.lua:12". It
-** is that of the nearest Lua caller outside the module's own Lua half, because that is the line a
-** user can change. The texts are interned for the life of the process: pools, traces and errors
+** Owners: the Lua line that an allocation, a release or an error belongs to, as "file.lua:12". It
+** is the line of the nearest Lua caller outside the module's own Lua half, because a user can
+** change that line. The texts are interned for the life of the process: pools, traces and errors
 ** keep the pointers.
 **
-** Every allocation asks, so known lines are found without making their text: a small table per
-** thread, by source and line. An entry holds a copy of its source, so it stays true when Lua frees
-** a chunk and puts another one where it was.
+** Every allocation looks up its owner, so a small table per thread finds known lines, by source and
+** line, without composing their text. An entry holds a copy of its source, so it remains valid when
+** Lua frees a chunk and reuses its address.
 */
 #include "call/lua_owner.h"
 #include <stdbool.h>
@@ -60,12 +60,12 @@ typedef struct line {
     const char *source; /* interned; NULL: an empty slot */
     size_t source_length;
     int number;
-    unsigned homes; /* the number of homes there had been when `ours` was found out */
+    unsigned homes; /* the number of homes set when `ours` was determined */
     bool ours;      /* a line of the module's own Lua half */
     const char *owner;
 } line;
 
-static char home[1024]; /* with the closing slash; written when the module is loaded */
+static char home[1024]; /* with the final slash; set when the module is loaded */
 static unsigned homes;
 
 void mbl_set_home(const char *folder)
@@ -133,11 +133,11 @@ static const char *blame(lua_State *L, int level)
         lua_getinfo(L, "Sl", &ar);
         if (ar.currentline <= 0) { /* a C function */
             if (level > 0 && is_apart(L, &ar))
-                break; /* a tail call left no line of its own: its caller's is another's */
+                break; /* a tail call has no line, and the next frame's line is not its caller's */
             continue;
         }
         const line *at = find_line(&ar);
-        if (!found || !at->ours) /* a line of our own is better than none */
+        if (!found || !at->ours) /* a line of the Lua half is better than none */
             found = at->owner;
         if (!at->ours)
             break;

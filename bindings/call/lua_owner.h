@@ -9,11 +9,11 @@
 /* "file.lua:12" of the nearest Lua caller outside the module's own Lua half, or NULL when no Lua
 ** function runs. */
 const char *mbl_caller(lua_State *L);
-/* The same, or "C"; quicker. Only for C functions that Lua has called (not for hooks). */
+/* The same, or "C"; faster. Only for C functions called by Lua (not for hooks). */
 const char *mbl_owner(lua_State *L);
 /* The text, interned. */
 const char *mbl_intern(const char *text);
-/* Where the module's own Lua files are: callers there are skipped. */
+/* Sets the folder of the module's own Lua files; callers there are skipped. */
 void mbl_set_home(const char *folder);
 /* A Lua function: call(f, ...) calls f(...). The search for a line to blame ends at its frame. */
 int mbl_call_apart(lua_State *L);

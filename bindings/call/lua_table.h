@@ -1,5 +1,5 @@
 /*
-** What binding functions hand out: members of the table on the top of the stack, lists, texts.
+** Results of binding functions: members of the table on the top of the stack, lists, texts.
 */
 #ifndef MB_BINDINGS_LUA_TABLE_H
 #define MB_BINDINGS_LUA_TABLE_H
@@ -12,7 +12,7 @@ void mbl_set_integer(lua_State *L, const char *key, int64_t value);
 void mbl_set_number(lua_State *L, const char *key, double value);
 void mbl_set_text(lua_State *L, const char *key, const char *text); /* NULL is an empty text */
 void mbl_push_shape(lua_State *L, const mb_shape *shape);
-/* Pushes text as a terminal may see it (core/text.h). */
+/* Pushes the text, made safe for a terminal (core/text.h). */
 void mbl_push_printable(lua_State *L, const char *text, size_t length, bool lines);
 
 #endif

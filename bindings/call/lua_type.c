@@ -26,7 +26,7 @@ int mbl_unknown_key(lua_State *L, const char *what, const char *key, int methods
                     nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
 
-/* __index of a table of methods: what is looked up here is no method. Upvalue 1: "a carrier". */
+/* __index of a table of methods, called for a name that is not a method. Upvalue 1: "a carrier". */
 static int unknown_method(lua_State *L)
 {
     return mbl_unknown_key(L, lua_tostring(L, lua_upvalueindex(1)), luaL_tolstring(L, 2, NULL), 1,

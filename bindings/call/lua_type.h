@@ -11,7 +11,7 @@
 ** (NULL-terminated, or NULL) and of the names in the table of methods at index `methods`. */
 int mbl_unknown_key(lua_State *L, const char *what, const char *key, int methods,
                     const char *const *properties);
-/* The metatable of a userdata type, with its methods under __index; a name that is no method is an
+/* Makes the metatable of a userdata type, with its methods under __index. Any other name is an
 ** error. Pushes nothing. */
 void mbl_register_type(lua_State *L, const char *name, const luaL_Reg *metamethods,
                        const luaL_Reg *methods);

@@ -6,11 +6,11 @@
 #include <string.h>
 
 static const char message[] =
-    "a value of an array was asked for in a dry run, where arrays have no data; where it decides "
-    "what is done next, write mb.bound(BOUND, function() return VALUE end): the dry run takes the "
-    "bound";
+    "a value of an array was read in a dry run, where arrays have no data; if it decides what is "
+    "done next, write mb.bound(BOUND, function() return VALUE end): the dry run uses the bound";
 
-static const char keys[2] = {0}; /* their addresses are those of the placeholders */
+/* Their addresses are the keys of the placeholders in the registry. */
+static const char keys[2] = {0};
 static lua_Integer handed_out;
 
 void mbl_fail_unknown(lua_State *L)
@@ -30,7 +30,7 @@ void mbl_push_unknown(lua_State *L)
         mbl_fail_unknown(L);
 }
 
-/* set(one, other): the placeholders, which are handed out in turn. */
+/* set(one, other): sets the two placeholders, which are returned in turn. */
 static int unknown_set(lua_State *L)
 {
     lua_settop(L, 2);
@@ -39,7 +39,7 @@ static int unknown_set(lua_State *L)
     return 0;
 }
 
-/* count([n]): how many placeholders have been handed out; sets the number. */
+/* count([n]): how many placeholders were returned; sets the count if n is given. */
 static int unknown_count(lua_State *L)
 {
     handed_out = luaL_optinteger(L, 1, handed_out);

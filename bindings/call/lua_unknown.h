@@ -1,6 +1,6 @@
 /*
 ** Values that a dry run does not have (moonbeam/internal/unknown.lua): placeholders, and how many
-** have been handed out.
+** of them were returned.
 */
 #ifndef MB_BINDINGS_LUA_UNKNOWN_H
 #define MB_BINDINGS_LUA_UNKNOWN_H

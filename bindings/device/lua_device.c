@@ -1,7 +1,7 @@
 /*
 ** Devices in Lua: one userdata per open device, kept in the registry under the device's address, so
-** that equal devices are equal values. A dry device is the only kind that can be
-** closed; closing it releases every array on it.
+** that equal devices are equal values. Only a dry device can be closed; closing it releases every
+** array on it.
 */
 #include "device/lua_device.h"
 #include "call/lua_args.h"
@@ -32,7 +32,7 @@ static const mbl_type device_type = {MBL_DEVICE, sizeof(device_box)};
 void mbl_push_device(lua_State *L, mb_device *device)
 {
     device = mbl_dry_original(
-        device); /* what stands for a device in a dry run is that device to the program */
+        device); /* to the program, the dry device that replaces a device is that device */
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, device) == LUA_TUSERDATA)
         return;
     lua_pop(L, 1);
@@ -123,8 +123,8 @@ static int device_sync(lua_State *L)
     return 0;
 }
 
-/* overhead(): bytes that the backend holds outside the pool, on the device and pinned on the
-** host. */
+/* overhead(): bytes that the backend holds outside the pool, on the device and in pinned host
+** memory. */
 static int device_overhead(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
@@ -136,7 +136,7 @@ static int device_overhead(lua_State *L)
     return 2;
 }
 
-/* budget([bytes]): the limit on live bytes; sets it when given. */
+/* budget([bytes]): the limit on live bytes; sets it if bytes are given. */
 static int device_budget(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
@@ -279,7 +279,7 @@ static int module_open(lua_State *L)
     return 1;
 }
 
-/* list(): the ids of the devices there are. */
+/* list(): the ids of all devices of the machine. */
 static int module_list(lua_State *L)
 {
     int count = mb_device_count();
@@ -293,7 +293,7 @@ static int module_list(lua_State *L)
     return 1;
 }
 
-/* planned(): the ids of devices that can be planned for without having them. */
+/* planned(): the ids of devices that plans can be made for without the device. */
 static int module_planned(lua_State *L)
 {
     int count = mb_device_record_count();
@@ -305,7 +305,7 @@ static int module_planned(lua_State *L)
     return 1;
 }
 
-/* opened(): the devices in use so far. */
+/* opened(): the devices that were opened so far. */
 static int module_opened(lua_State *L)
 {
     lua_newtable(L);
@@ -316,14 +316,14 @@ static int module_opened(lua_State *L)
     return 1;
 }
 
-/* chosen(): has a default device been set? */
+/* chosen(): was a default device set? */
 static int module_chosen(lua_State *L)
 {
     lua_pushboolean(L, lua_rawgetp(L, LUA_REGISTRYINDEX, &default_key) == LUA_TSTRING);
     return 1;
 }
 
-/* default([id]): the device of what names none; sets it when given. */
+/* default([id]): the device that is used where none is named; sets it if id is given. */
 static int module_default(lua_State *L)
 {
     if (!lua_isnoneornil(L, 1)) {
@@ -339,7 +339,7 @@ static int module_default(lua_State *L)
     return 1;
 }
 
-/* cuda_problem(): why there is no CUDA device, or nil when there is one. */
+/* cuda_problem(): why no CUDA device can be used, or nil if one can. */
 static int module_cuda_problem(lua_State *L)
 {
     const char *problem = mb_device_cuda_problem();

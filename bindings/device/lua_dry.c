@@ -57,7 +57,7 @@ mb_status mbl_dry_add(mbl_dry_level *l, mb_device *original, mb_device *of)
     if (l->planning && !planned && !l->others) {
         char text[400];
         snprintf(text, sizeof text,
-                 "memory on %s was asked for while planning %s; plan both (mb.plan.peaks), or use "
+                 "memory on %s was requested while planning %s; plan both (mb.plan.peaks), or use "
                  "the device that is planned",
                  of->id, l->names);
         dry->pinned.refusal = mbl_intern(text);
@@ -75,7 +75,7 @@ mb_device *mbl_dry_active(lua_State *L, mb_device *device)
         return device;
     for (int d = 0; d < depth; d++) {
         mb_device *dry = dry_at(levels[d], device);
-        if (!dry) { /* opened since the dry run began */
+        if (!dry) { /* opened after the dry run began */
             if (!mbl_is_opened(original))
                 return device;
             mbl_check(L, mbl_dry_add(levels[d], original, device));

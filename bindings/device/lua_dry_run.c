@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ends the innermost dry run. Arrays of one device may be pinned for another, so all arrays go
-** before the first device does. */
+/* Ends the innermost dry run. Arrays of one device may be pinned for another, so all arrays are
+** destroyed before the first device is closed. */
 static void end_level(void)
 {
     const mbl_dry_level *l = mbl_dry_innermost();
@@ -22,7 +22,7 @@ static void end_level(void)
     mbl_dry_pop();
 }
 
-/* The devices at `index`, a list, as those that are planned. */
+/* Reads the list at `index`: the devices that are planned. */
 static void read_planned(lua_State *L, int index, mbl_dry_level *l)
 {
     size_t used = 0;
@@ -42,7 +42,7 @@ static void read_planned(lua_State *L, int index, mbl_dry_level *l)
     l->initial = l->planning && !l->others ? l->planned[0] : NULL;
 }
 
-/* Dry devices for all devices, and dry arrays for theirs. Takes the level. */
+/* Makes dry devices for all devices, and dry arrays for their arrays. Takes the level. */
 static mb_status begin_level(lua_State *L, mbl_dry_level *l)
 {
     mb_device *list[2 * MBL_MOST_DEVICES], *active[2 * MBL_MOST_DEVICES];
@@ -71,10 +71,10 @@ static mb_status begin_level(lua_State *L, mbl_dry_level *l)
     return status;
 }
 
-/* begin([devices [, room [, others]]]): until the matching finish() nothing is done for real. With
-** devices, they are planned: each has `room` bytes beyond what is live (nil: what can be
-** addressed). `others`: all other devices, and which one is the default, stay as they are. Begins
-** with a pool point, as a recording does. */
+/* begin([devices [, room [, others]]]): until the matching finish() no work is done. With a list of
+** devices, these are planned: each has `room` bytes beyond its live bytes (nil: all that can be
+** addressed). `others`: all other devices give memory too, and the default device stays the same.
+** Begins with a pool point, as a recording does. */
 static int dry_begin(lua_State *L)
 {
     lua_settop(L, 3);
@@ -102,14 +102,14 @@ static int dry_finish(lua_State *L)
     return 0;
 }
 
-/* on(): is a dry run going on? */
+/* on(): is a dry run in progress? */
 static int dry_on(lua_State *L)
 {
     lua_pushboolean(L, mbl_dry_innermost() != NULL);
     return 1;
 }
 
-/* planning(): is something being planned? */
+/* planning(): is a plan in progress? */
 static int dry_planning(lua_State *L)
 {
     lua_pushboolean(L, mbl_dry_planning());

@@ -9,7 +9,7 @@
 #define MBL_MOST_DEVICES 64
 
 void mbl_add_opened(mb_device *device);
-/* Device number i, from 0; NULL behind the last one. */
+/* Device number i, from 0; NULL after the last one. */
 mb_device *mbl_opened_device(int i);
 bool mbl_is_opened(const mb_device *device);
 

@@ -1,11 +1,11 @@
 /*
-** Carriers in Lua: userdata "moonbeam.carrier" (runtime/stream/carrier.h): slabs of HDF5 datasets,
-** arrays on the host, or blocks of files of plain elements, to and from a device by threads of their
-** own. What is built on them is in
-** moonbeam/stream.lua.
+** Carriers in Lua: userdata "moonbeam.carrier" (runtime/stream/carrier.h). Their threads move slabs
+** of HDF5 datasets, arrays on the host, or blocks of files of plain elements to and from a device.
+** moonbeam/stream.lua is built on them.
 **
-** A carrier keeps its datasets' userdata alive (a table in user value 1), and its device's (user
-** value 2). Closing is idempotent; close and __gc stop the threads before anything else goes away.
+** A carrier keeps the userdata of its datasets alive (a table in user value 1), and that of its
+** device (user value 2). Closing is idempotent; close and __gc stop the threads before they free
+** anything.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
@@ -67,7 +67,8 @@ static int carrier_open(lua_State *L)
     return 1;
 }
 
-/* plan({writing =, threads =, pinned =, slot =}): the pinned bytes that such a carrier takes. */
+/* plan({writing =, threads =, pinned =, slot =}): the pinned bytes of a carrier with these
+** options. */
 static int carrier_plan(lua_State *L)
 {
     static const char *const names[] = {"writing", "threads", "pinned", "slot", NULL};
@@ -116,13 +117,13 @@ static int carrier_carry(lua_State *L)
     return queue(L, false);
 }
 
-/* carry_last(dataset, array, range, ...): the same, and it will be the last to this dataset. */
+/* carry_last(dataset, array, range, ...): the same for the last transfer to this dataset. */
 static int carrier_carry_last(lua_State *L)
 {
     return queue(L, true);
 }
 
-/* wait([mark]): until what was queued, up to the mark if there is one, is through the ring. */
+/* wait([mark]): waits until all transfers, or those before the mark, are through the ring. */
 static int carrier_wait(lua_State *L)
 {
     mb_carrier *carrier = check_carrier(L);
@@ -132,7 +133,7 @@ static int carrier_wait(lua_State *L)
     return 0;
 }
 
-/* mark(): for wait, what has been queued so far. */
+/* mark(): for wait, the transfers that were queued so far. */
 static int carrier_mark(lua_State *L)
 {
     lua_pushinteger(L, (lua_Integer)mb_carrier_queued(check_carrier(L)));
@@ -142,12 +143,12 @@ static int carrier_mark(lua_State *L)
 static int carrier_finish(lua_State *L)
 {
     mbl_check(L, mb_carrier_finish(check_carrier(L)));
-    lua_newtable(L); /* nothing is under way: the datasets may go */
+    lua_newtable(L); /* no transfer is left: the datasets may be collected */
     lua_setiuservalue(L, 1, 1);
     return 0;
 }
 
-/* pending(dataset): are transfers of it under way? */
+/* pending(dataset): are transfers of the dataset in progress? */
 static int carrier_pending(lua_State *L)
 {
     mb_carrier *carrier = check_carrier(L);
@@ -181,7 +182,7 @@ static int carrier_close(lua_State *L)
         return 0;
     lua_getiuservalue(L, 1, 2);
     if (mbl_test_device(L, -1) != box->device)
-        mb_carrier_forget_device(carrier); /* a closed dry device took its account along */
+        mb_carrier_forget_device(carrier); /* a closed dry device no longer has an account */
     mb_carrier_destroy(carrier, mbl_owner(L));
     return 0;
 }

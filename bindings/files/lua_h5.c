@@ -1,7 +1,7 @@
 /*
 ** HDF5 in Lua: the userdata types, with their properties, and the module table {open, create,
-** scratch, version}. The rules are those of runtime/files/h5; these files turn arguments into
-** calls. Order, each calling only those before it: lua_h5_handle, lua_h5_value, lua_h5_read,
+** scratch, version}. The rules are in runtime/files/h5; these files turn arguments into calls. Each
+** file calls only those before it in this order: lua_h5_handle, lua_h5_value, lua_h5_read,
 ** lua_h5_write, lua_h5_file, lua_h5.
 */
 #include "call/lua_args.h"
@@ -129,7 +129,7 @@ static int dataset_gc(lua_State *L)
     return 0;
 }
 
-/* A userdata type whose methods come from several lists. Keys that are no methods go to `index`. */
+/* Makes a userdata type whose methods come from several lists. `index` handles all other keys. */
 static void make_class(lua_State *L, const char *name, const luaL_Reg *metamethods,
                        const luaL_Reg *const *methods, lua_CFunction index)
 {

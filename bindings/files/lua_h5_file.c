@@ -1,6 +1,6 @@
 /*
-** HDF5 files in Lua: opening, creating, closing, and their structure. Closing is idempotent; a
-** created file that was not finished is abandoned by close and __gc.
+** HDF5 files in Lua: opening, creating, closing, and their structure. Closing is idempotent; close
+** and __gc abandon a created file that was not finished.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
@@ -63,7 +63,7 @@ static int h5_create(lua_State *L)
     return 1;
 }
 
-/* scratch(folder): a file without a name; it is gone when it is closed, or with the process. */
+/* scratch(folder): a file without a name; it disappears when it is closed or the process ends. */
 static int h5_scratch(lua_State *L)
 {
     const char *folder = mbl_check_string(L, 1, "folder");
@@ -72,7 +72,7 @@ static int h5_scratch(lua_State *L)
     return 1;
 }
 
-/* make_folder(): makes the folder of slices beside a created file; its path. */
+/* make_folder(): makes the folder of slices beside a created file; returns its path. */
 static int file_make_folder(lua_State *L)
 {
     const char *folder;
@@ -81,9 +81,9 @@ static int file_make_folder(lua_State *L)
     return 1;
 }
 
-/* finish([marker [, {sync = true, hold = false}]]): completes a created file; `marker` is the
-** path of its completion time; sync = false: the disk is the caller's to wait for; hold: returns
-** the name that the file which it replaced has until close(), or nil. */
+/* finish([marker [, {sync = true, hold = false}]]): completes a created file. `marker` is the path
+** of its completion time. sync = false: the caller waits for the disk. hold: the file that was
+** replaced is kept until close(); returns its name, or nil. */
 static int file_finish(lua_State *L)
 {
     static const char *const names[] = {"sync", "hold", NULL};
@@ -141,7 +141,7 @@ static int file_walk(lua_State *L)
     return 1;
 }
 
-/* exists(path): damage, and a link that is refused, raise; see mb_h5_find. */
+/* exists(path): raises for damage and for a link that is refused; see mb_h5_find. */
 static int file_exists(lua_State *L)
 {
     mb_h5 *file = mbl_check_h5(L, 1);
@@ -151,7 +151,7 @@ static int file_exists(lua_State *L)
     return 1;
 }
 
-/* group(path [, nxclass]): creates it (and its parents) if need be. */
+/* group(path [, nxclass]): creates the group and its parents if they do not exist. */
 static int file_group(lua_State *L)
 {
     mb_h5 *file = mbl_check_h5(L, 1);

@@ -1,6 +1,6 @@
 /*
 ** Handles of HDF5 in Lua. A dataset keeps its file's userdata alive (user value 1). Finalizers may
-** come in any order: closing a file leaves its dataset handles closed.
+** run in any order: closing a file also closes the handles of its datasets.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"

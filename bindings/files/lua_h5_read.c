@@ -1,5 +1,5 @@
 /*
-** Reading datasets of HDF5 files in Lua: ranges, slabs, what is missing.
+** Reading datasets of HDF5 files in Lua: ranges, slabs, missing parts.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
@@ -67,7 +67,7 @@ static int file_dataset(lua_State *L)
     return 1;
 }
 
-/* The rest of read: ranges from `first` on, then options. */
+/* The common part of both read methods: ranges from `first` on, then options. */
 static int read_dataset(lua_State *L, mb_h5_dataset *dataset, int first, int last, int options)
 {
     static const char *const names[] = {"device", "dtype", "out", NULL};
@@ -129,7 +129,7 @@ static int dataset_read(lua_State *L)
 }
 
 /* dataset:missing(): a list of {first, last}, the indices of axis 1 that were never written, and
-** why, or an empty list. Raises where the data would come from a file that may not be read. */
+** the reason; or an empty list. Raises if the data is in another file that may not be read. */
 static int dataset_missing(lua_State *L)
 {
     mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 1);

@@ -9,8 +9,8 @@
 
 extern const luaL_Reg mbl_h5_read_methods[];         /* of a file: dataset, read */
 extern const luaL_Reg mbl_h5_dataset_read_methods[]; /* of a dataset: read, missing */
-/* Ranges from the arguments [first, last]; missing ones take the whole axis. The shape without
-** dropped axes. `ranges` has room for MB_H5_MAX_RANK. */
+/* Reads ranges from the arguments [first, last]; a missing one means the whole axis. Returns the
+** shape without dropped axes. `ranges` has room for MB_H5_MAX_RANK. */
 mb_shape mbl_check_h5_ranges(lua_State *L, int first, int last, const mb_h5_info *info,
                              mb_range *ranges);
 

@@ -1,7 +1,7 @@
 /*
 ** Small values between Lua and HDF5: attributes, and scalar, string and list datasets. A Lua value
-** becomes an mb_h5_value whose buffers are userdata, and whose strings are those of Lua: all of
-** them stay on the stack while the value is in use, so errors leak nothing.
+** becomes an mb_h5_value whose buffers are userdata and whose strings belong to Lua. All of them
+** stay on the stack while the value is in use, so errors leak nothing.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
@@ -78,7 +78,7 @@ void mbl_push_h5_attributes(lua_State *L, mb_h5 *file, const char *path)
     int64_t count;
     const mb_h5_value *value;
     mbl_check(L, mb_h5_attribute_names(file, path, &names, &count));
-    /* The names are the file's until its next value call: make them Lua's first. */
+    /* The file owns the names only until its next value call: copy them to Lua first. */
     lua_newtable(L);
     const int result = lua_gettop(L);
     lua_createtable(L, (int)count, 0);
@@ -107,7 +107,7 @@ static int file_attributes(lua_State *L)
 
 /* ---- from Lua ---- */
 
-/* The value at `index`; pushes what must stay. */
+/* The value at `index`; pushes the objects that must stay on the stack. */
 static mb_h5_value check_value(lua_State *L, int index, const char *arg)
 {
     mb_h5_value value = {.count = 1};
@@ -143,7 +143,7 @@ static mb_h5_value check_value(lua_State *L, int index, const char *arg)
         } else {
             mbl_fail(L, MB_STATUS_ARGUMENT, arg,
                      "%s must be a number, a string, an array, or a list of numbers or of strings; "
-                     "this is a %s%s",
+                     "got a %s%s",
                      arg, value.rank == 1 ? "list with a " : "", mbl_type_name(L, -1));
         }
         lua_pop(L, 1);

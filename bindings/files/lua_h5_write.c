@@ -1,5 +1,5 @@
 /*
-** Writing datasets of HDF5 files in Lua: new datasets, virtual ones, and slabs of those that exist.
+** Writing datasets of HDF5 files in Lua: new datasets, virtual ones, and slabs of existing ones.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
@@ -85,7 +85,7 @@ static int file_create_dataset(lua_State *L)
     return 1;
 }
 
-/* The member of a source, which the list on the stack keeps alive. */
+/* The text member of a source; the list on the stack keeps it alive. */
 static const char *source_text(lua_State *L, int source, const char *name)
 {
     lua_getfield(L, source, name);
@@ -130,7 +130,7 @@ static int file_create_virtual(lua_State *L)
                       last = source_index(L, source, "last");
         if (first != next || last < first)
             return mbl_fail(L, MB_STATUS_ARGUMENT, "sources",
-                            "source %d has indices %lld to %lld; the one before it ends at %lld",
+                            "source %d has indices %lld to %lld, but the previous one ends at %lld",
                             (int)i + 1, (long long)first, (long long)last, (long long)next - 1);
         next = last + 1;
         sources[i] = (mb_h5_source){source_text(L, source, "file"), source_text(L, source, "path"),

@@ -1,7 +1,7 @@
 /*
-** Pictures: PNG files from arrays, and the percentiles that window them. A picture is made from a
-** dense host copy of the array, in userdata of the running function: small against what it shows,
-** and outside the pools. Statistics leave out NaN and infinities; as pixels, those are black.
+** Pictures: PNG files from arrays, and the percentiles for their gray window. A picture is made
+** from a dense host copy of the array, in userdata of the running function, outside the pools.
+** Statistics ignore NaN and infinities, which are shown as black pixels.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
@@ -15,7 +15,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* A dense host copy of the array's elements in row-major order; pushes what holds it. */
+/* A dense host copy of the array's elements in row-major order; pushes the userdata that
+** holds it. */
 static const unsigned char *host_copy(lua_State *L, const mb_array *array)
 {
     const size_t element = mb_dtype_bytes(array->dtype);
@@ -23,7 +24,7 @@ static const unsigned char *host_copy(lua_State *L, const mb_array *array)
     const bool host = strcmp(array->device->backend->name, "host") == 0;
     if (array->device->dry)
         mbl_fail(L, MB_STATUS_DRY_RUN, NULL,
-                 "a picture was asked for in a dry run, where arrays have no data");
+                 "a picture cannot be made in a dry run, where arrays have no data");
     mbl_check(L, mb_device_sync(array->device));
     if (host && mb_array_contiguous(array)) {
         lua_pushnil(L);
@@ -56,13 +57,13 @@ static mb_array *check_real(lua_State *L, int index)
     mb_array *array = mbl_check_array(L, index);
     if (mb_dtype_kind(array->dtype) == MB_CLASS_COMPLEX)
         mbl_fail(L, MB_STATUS_DTYPE, NULL,
-                 "a complex array has no picture: take its magnitude first");
+                 "a complex array cannot be shown: take its magnitude first");
     return array;
 }
 
 /* ---- percentiles ---- */
 
-/* Linear between the two nearest ranks, as NumPy's default. */
+/* Linear between the two nearest ranks, like NumPy's default. */
 static double percentile(float *values, int64_t n, double percent)
 {
     const double at = percent / 100 * (double)(n - 1);
@@ -70,7 +71,7 @@ static double percentile(float *values, int64_t n, double percent)
     const double low = (double)mb_kth_smallest(values, n, below);
     if (below + 1 >= n || at == (double)below)
         return low;
-    /* The next one is the smallest of those behind. */
+    /* The next value is the smallest of the values after it. */
     float next = values[below + 1];
     for (int64_t i = below + 2; i < n; i++)
         if (values[i] < next)
@@ -79,7 +80,7 @@ static double percentile(float *values, int64_t n, double percent)
 }
 
 /* percentiles(array, {p, ...}): a list of values in f32 precision, and how many elements were
-** finite; nil, 0 when none. */
+** finite; nil and 0 if none were. */
 static int picture_percentiles(lua_State *L)
 {
     const mb_array *array = check_real(L, 1);
@@ -155,8 +156,8 @@ static const char *check_png_name(lua_State *L, int index)
 }
 
 /* write_png(path, array [, {bits = 8 | 16, low =, high =, gamma = 1, text =, overwrite = false}]):
-** (row, column), or (row, column, 3) for RGB. Without low and high, u8 and u16 are written as
-** they are. */
+** the array is (row, column), or (row, column, 3) for RGB. Without low and high, u8 and u16 are
+** written unchanged. */
 static int picture_write_png(lua_State *L)
 {
     static const char *const names[] = {"bits", "low", "high", "gamma", "text", "overwrite", NULL};

@@ -1,8 +1,8 @@
 /*
 ** Files of plain elements in Lua: userdata "moonbeam.rawfile" and the module table {open, create,
-** scratch, tiff_scratch_bytes}. The rules are those of runtime/files/rawfile.h and tiff_segments.h;
-** this file turns arguments into calls. Closing is idempotent; a created file that was not finished
-** is gone after close, __close or __gc.
+** scratch, tiff_scratch_bytes}. The rules are in runtime/files/rawfile.h and tiff_segments.h; this
+** file turns arguments into calls. Closing is idempotent; close, __close and __gc remove a created
+** file that was not finished.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
@@ -58,7 +58,7 @@ static int rawfile_create(lua_State *L)
     return 1;
 }
 
-/* resume(path [, overwrite]): goes on with the file that keep() has left of `path`. */
+/* resume(path [, overwrite]): continues the unfinished file of `path` that keep() left. */
 static int rawfile_resume(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");
@@ -67,7 +67,7 @@ static int rawfile_resume(lua_State *L)
     return 1;
 }
 
-/* scratch(beside): a file without a name in the folder of that one. */
+/* scratch(beside): a file without a name, in the folder of `beside`. */
 static int rawfile_scratch(lua_State *L)
 {
     const char *beside = mbl_check_string(L, 1, "beside");
@@ -133,7 +133,7 @@ static int file_write(lua_State *L)
     return 0;
 }
 
-/* get(offset, count): a string. For headers. */
+/* get(offset, count): bytes as a string, for headers. */
 static int file_get(lua_State *L)
 {
     luaL_Buffer b;
@@ -170,7 +170,7 @@ static int file_finish(lua_State *L)
     return 0;
 }
 
-/* keep(): closing does not remove the unfinished file. */
+/* keep(): closing will not remove the unfinished file. */
 static int file_keep(lua_State *L)
 {
     mbl_check(L, mb_rawfile_keep(check_file(L)));

@@ -1,6 +1,6 @@
 /*
-** Targets in Lua: the module table core.target, which knows names of files that are to be written.
-** The rules are those of runtime/files/target.h; files themselves are written through core.h5,
+** Targets in Lua: the module table core.target, for the names of files that will be written. The
+** rules are in runtime/files/target.h; the files themselves are written through core.h5,
 ** core.rawfile and core.picture.
 */
 #include "call/lua_args.h"
@@ -9,7 +9,7 @@
 #include "lua_modules.h"
 #include <limits.h>
 
-/* check(path [, overwrite]): raises unless such a file could be created now. Creates nothing. */
+/* check(path [, overwrite]): raises unless the file could be created now. Creates nothing. */
 static int target_check(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");
@@ -17,8 +17,8 @@ static int target_check(lua_State *L)
     return 0;
 }
 
-/* scavenge(path, current): removes what dead processes have left of `path`; `current` is the name
-** of the slices folder that it refers to, or "". */
+/* scavenge(path, current): removes the remains of dead processes for `path`; `current` is the name
+** of the slices folder that `path` refers to, or "". */
 static int target_scavenge(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");
@@ -26,8 +26,8 @@ static int target_scavenge(lua_State *L)
     return 0;
 }
 
-/* dead_swap(path): the name of a file that a dead process has exchanged, or was about to
-** exchange, with `path`; or nil. */
+/* dead_swap(path): the name of a file that a dead process exchanged with `path`, or was about to;
+** or nil. */
 static int target_dead_swap(lua_State *L)
 {
     char name[PATH_MAX];
@@ -37,7 +37,7 @@ static int target_dead_swap(lua_State *L)
     return 1;
 }
 
-/* remove_folder(folder): a slices folder that nothing refers to any more. */
+/* remove_folder(folder): removes a slices folder that no file refers to. */
 static int target_remove_folder(lua_State *L)
 {
     mb_target_remove_folder(mbl_check_string(L, 1, "folder"));

@@ -26,11 +26,11 @@ void mbl_garbage_add(mb_array *array)
         array = NULL;
     }
     pthread_mutex_unlock(&lock);
-    mb_array_destroy(array); /* no room: better early than never */
+    mb_array_destroy(array); /* no room on the list: better to free it too early than never */
 }
 
-/* The order of finalizers depends on the collector's pace. Addresses in the pool depend on the
-** program alone, as does the age of what is not the pool's. */
+/* The order of finalizers depends on the collector's pace, so the list is sorted by properties that
+** depend only on the program: the address in the pool, or else the age. */
 static int by_device_and_address(const void *a, const void *b)
 {
     const mb_array *x = *(mb_array *const *)a, *y = *(mb_array *const *)b;

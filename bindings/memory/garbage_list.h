@@ -1,22 +1,21 @@
 /*
-** The garbage list: arrays that Lua finalizers have given up. A collector runs when it likes; pool
-** memory must not depend on it. So a finalizer never frees: it puts the array on this list, and the
-** list is drained at pool points (pool_point.h). The list belongs to the process. One mutex guards
-** it, which is never held while arrays are freed.
+** The garbage list: arrays whose Lua finalizers have run. The collector runs at unpredictable
+** times, and pool memory must not depend on them. So a finalizer never frees an array but puts it
+** on this list, and the arrays of the list are freed at pool points (pool_point.h). The list
+** belongs to the process. It is guarded by a mutex, which is never held while arrays are freed.
 */
 #ifndef MB_BINDINGS_GARBAGE_LIST_H
 #define MB_BINDINGS_GARBAGE_LIST_H
 
 #include "array/array.h"
 
-/* Takes the array, which may be NULL. Frees it at once where the list has no room for it and host
-** memory is short. */
+/* Takes the array, which may be NULL. Frees it at once if the list cannot grow. */
 void mbl_garbage_add(mb_array *array);
-/* Frees what is on the list now. */
+/* Frees the arrays that are on the list now. */
 void mbl_garbage_drain(void);
 /* Frees the list's arrays on the device. */
 void mbl_garbage_forget(const mb_device *device);
-/* Arrays that wait, and arrays that were freed here so far. */
+/* How many arrays are on the list, and how many were freed from it so far. */
 void mbl_garbage_count(uint64_t *waiting, uint64_t *collected);
 
 #endif

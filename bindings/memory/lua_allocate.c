@@ -8,7 +8,7 @@
 #include "memory/pool_point.h"
 #include <stdio.h>
 
-/* The request, with the coroutine's tag in force. */
+/* Makes the request under the coroutine's tag. */
 static mb_status tagged(lua_State *L, mbl_request request, void *user)
 {
     const char *before = mb_pool_tag(mbl_tag(L));
@@ -65,7 +65,7 @@ static mb_status create(void *user)
     return status;
 }
 
-/* In the ledger an array is called after the function that made it: "zeros", "read". */
+/* The ledger labels an array by the function that made it: "zeros", "read". */
 static void label_creation(lua_State *L, const mb_device *device)
 {
     lua_Debug ar;
@@ -105,7 +105,7 @@ mb_array *mbl_create_pinned_array(lua_State *L, mb_device *host, mb_device *pinn
     mb_array **slot = mbl_new_array(L);
     pinned_request request = {host, pinned_for, dtype, shape, mbl_owner(L), slot};
     mb_status status = tagged(L, create_pinned, &request);
-    if (status == MB_STATUS_BUDGET) { /* the account may have garbage on it */
+    if (status == MB_STATUS_BUDGET) { /* garbage arrays may still be counted */
         mbl_pool_point(L);
         mb_pool_trim(host->pool);
         status = tagged(L, create_pinned, &request);

@@ -1,7 +1,6 @@
 /*
-** Requests that take memory, with pool points, and the ladder of a request that is refused: a pool
-** point, idle FFT plans dropped, and one more try. What it tried is told by the error
-** (lua_budget.h).
+** Requests for memory, with pool points. After a refusal a request makes a pool point, drops idle
+** FFT plans and tries once more. The error reports what was tried.
 */
 #ifndef MB_BINDINGS_LUA_ALLOCATE_H
 #define MB_BINDINGS_LUA_ALLOCATE_H
@@ -9,14 +8,14 @@
 #include "array/array.h"
 #include <lua.h>
 
-/* Runs a request that takes pool memory on `device`: a pool point before it when one is due, and
-** the ladder when it fails with MB_STATUS_BUDGET. `request` must leave nothing behind when it
-** fails. May run finalizers, so the caller's resources must be on the Lua stack. */
+/* Runs a request for pool memory on `device`, after a pool point if one is due. If it fails with
+** MB_STATUS_BUDGET, takes the steps above. `request` must undo its work when it fails. Finalizers
+** may run, so the caller's resources must be on the Lua stack. */
 typedef mb_status (*mbl_request)(void *user);
 mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, void *user);
 /* Makes an array and pushes it; raises on failure. */
 mb_array *mbl_create_array(lua_State *L, mb_device *device, mb_dtype dtype, const mb_shape *shape);
-/* The same on the host, in memory that is pinned for `pinned_for`: zeros. */
+/* The same for zeros on the host, in memory that is pinned for `pinned_for`. */
 mb_array *mbl_create_pinned_array(lua_State *L, mb_device *host, mb_device *pinned_for,
                                   mb_dtype dtype, const mb_shape *shape);
 

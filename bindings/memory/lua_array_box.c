@@ -120,7 +120,7 @@ void mbl_unlock_array_boxes(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Frees what userdata hold on the device, or on any. */
+/* Frees the arrays that userdata hold on the device, or on all devices if it is NULL. */
 static void release_all(const mb_device *device, const char *site)
 {
     mb_array *array;
@@ -145,7 +145,8 @@ void mbl_forget_arrays(const mb_device *device, const char *site)
     mb_pool_site(NULL);
 }
 
-/* What finalizers made while the state closed has userdata whose own finalizers are not called. */
+/* Finalizers may make arrays while the state closes; those arrays' own finalizers are not
+** called. */
 static int state_closes(lua_State *L)
 {
     (void)L;

@@ -3,9 +3,9 @@
 ** Lua memory error leaks nothing. `release` and `<close>` free at once; the finalizer hands the
 ** array to the garbage list.
 **
-** All array userdata of the process are on one list: a dry device can be closed whoever still
-** refers to its arrays, and a dry run replaces the arrays of a device by dry ones. A mutex guards
-** the list. It is never held while Lua runs or arrays are freed.
+** All array userdata of the process are on one list. So a dry device can be closed while userdata
+** still refer to its arrays, and a dry run can replace the arrays of a device by dry ones. A mutex
+** guards the list. It is never held while Lua runs or arrays are freed.
 */
 #ifndef MB_BINDINGS_LUA_ARRAY_BOX_H
 #define MB_BINDINGS_LUA_ARRAY_BOX_H
@@ -16,8 +16,8 @@
 
 #define MBL_ARRAY "moonbeam.array"
 
-/* An array that a dry run has replaced by a dry one, which is in the box; `below` is what that one
-** replaced in its turn. */
+/* An array that a dry run replaced; the dry one is in the box. `below` is an array that an outer
+** dry run replaced. */
 typedef struct mbl_replaced {
     mb_array *array;
     struct mbl_replaced *below;
@@ -26,16 +26,16 @@ typedef struct mbl_replaced {
 /* The userdata. */
 typedef struct mbl_array_box {
     const mbl_type *mark;
-    mb_array *array;                    /* NULL: released, or not filled yet */
+    mb_array *array;                    /* NULL: released, or not yet filled */
     mbl_replaced *saved;                /* during a dry run */
-    const char *freed;                  /* where it was released; NULL: it was not */
+    const char *freed;                  /* where it was released; NULL: not released */
     struct mbl_array_box *next, **link; /* on the list of boxes */
     bool listed;                        /* only the userdata's own thread changes it */
 } mbl_array_box;
 
 extern const mbl_type mbl_array_type;
 
-/* An empty array userdata on the stack; fill *slot. Once filled it owns the mb_array. */
+/* Pushes an empty array userdata; fill the slot, and the userdata owns the mb_array. */
 mb_array **mbl_new_array(lua_State *L);
 /* The array userdata's slot, NULL for any other value; the slot holds NULL once it is released. */
 mb_array **mbl_array_slot(lua_State *L, int index);
@@ -47,14 +47,14 @@ mb_array *mbl_check_array(lua_State *L, int index);
 int mbl_array_gc(lua_State *L);      /* __gc */
 int mbl_array_release(lua_State *L); /* release, __close */
 
-/* Takes the lock; the first box of the list. */
+/* Takes the lock and returns the first box of the list. */
 mbl_array_box *mbl_lock_array_boxes(void);
 void mbl_unlock_array_boxes(void);
-/* Releases every array on the device, also garbage, whoever refers to it. `site`: the line that
-** asked for it, or NULL. */
+/* Releases every array on the device, garbage included, even if userdata refer to it. `site`: the
+** line that requested this, or NULL. */
 void mbl_forget_arrays(const mb_device *device, const char *site);
-/* Has a closing state free the arrays that finalizers made while it closed. Call when the state
-** is new: the first object with a finalizer is finalized last. */
+/* Makes a closing state free the arrays that finalizers make while it closes. Call this while the
+** state is new: the first object with a finalizer is finalized last. */
 void mbl_release_at_close(lua_State *L);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct tag_stack {
     tag_entry entries[MOST_TAGS];
 } tag_stack;
 
-/* What tag(name) returns; user value 1 is its stack. */
+/* The result of tag(name); user value 1 is its stack. */
 typedef struct tag {
     tag_stack *stack;
     lua_Integer serial;
@@ -28,7 +28,7 @@ typedef struct tag {
 
 static const char stacks_key = 0; /* a table in the registry: stacks by coroutine, weak keys */
 static lua_Integer last_serial;
-static int open_tags; /* in all coroutines: the usual case, none, costs nothing */
+static int open_tags; /* in all coroutines; while it is 0, the usual case, tags cost nothing */
 
 /* Pushes the stack of the running coroutine, or nil. */
 static tag_stack *push_stack(lua_State *L)
@@ -86,7 +86,7 @@ static int tag_begin(lua_State *L)
     return 1;
 }
 
-/* close(): ends the tag and those that were begun inside it. Again: nothing. */
+/* close(): ends the tag and those that were begun inside it. A second call does nothing. */
 static int tag_close(lua_State *L)
 {
     const tag *t = mbl_check_object(L, 1, TAG);
@@ -127,7 +127,7 @@ static int tag_open(lua_State *L)
     return 1;
 }
 
-/* The coroutine is gone. */
+/* Called when the coroutine was collected. */
 static int stack_gc(lua_State *L)
 {
     cut(mbl_check_object(L, 1, STACK), 0);

@@ -7,9 +7,9 @@
 #define POINT_BYTES ((uint64_t)256 << 20)
 #define MAX_COUNTERS 64
 
-/* Per device: bytes made since the last pool point (or fewer: no more than what is live has grown
-** by), and what was live after it. Only arrays count, because scratch never becomes garbage.
-** Devices come and go under the lock; every allocation looks its own up without it. */
+/* Per device: the bytes made since the last pool point, at most the growth of the live bytes, and
+** the bytes that were live after that point. Only arrays count, because scratch never becomes
+** garbage. Devices are added and removed under the lock; allocations look up theirs without it. */
 static struct counter {
     _Atomic(mb_device *) device;
     atomic_uint_fast64_t made, live;
@@ -26,7 +26,7 @@ static struct counter *find_counter(const mb_device *device)
     return NULL;
 }
 
-/* NULL when there are too many devices (then only the budget makes pool points). */
+/* NULL if there are too many devices; then only the budget causes pool points. */
 static struct counter *make_counter(mb_device *device)
 {
     struct counter *counter = find_counter(device);
@@ -74,7 +74,7 @@ bool mbl_point_is_due(mb_device *device)
     struct counter *counter = find_counter(device);
     if (!counter || counter->made <= POINT_BYTES || counter->made <= counter->live)
         return false;
-    /* How much of what was made is still there? */
+    /* How many of these bytes are still live? */
     const uint64_t live = mb_pool_live(device->pool), before = counter->live;
     const uint64_t grown = live > before ? live - before : 0;
     if (grown > POINT_BYTES && grown > before)

@@ -1,6 +1,6 @@
 /*
-** Arrays and their views. All checks of layout live here; data movement is only the contiguous host
-** transfer, everything else is an operator (convert copies strided data).
+** Arrays and their views. All checks of layout are here. The only data movement here is the
+** transfer of contiguous host data; everything else is an operator (convert copies strided data).
 */
 #include "array/array.h"
 #include <stdlib.h>
@@ -64,7 +64,7 @@ void mb_array_destroy(mb_array *array)
     free(array);
 }
 
-/* A copy of the record that shares the storage; the caller adjusts it. */
+/* Returns a copy of the record that shares the storage; the caller adjusts it. */
 static mb_array *share(const mb_array *array)
 {
     mb_array *view = new_array();
@@ -85,9 +85,10 @@ mb_status mb_array_view(const mb_array *array, const mb_range *ranges, mb_array 
         int64_t extent = array->shape.dims[i], last = r->first + (r->count - 1) * r->step;
         if (r->count < 0 ||
             (r->count > 0 && (r->first < 0 || r->first >= extent || last < 0 || last >= extent)))
-            return mb_fail(MB_STATUS_ARGUMENT, "ranges",
-                           "range of axis %d reaches from element %lld to %lld; the axis has %lld",
-                           i + 1, (long long)r->first + 1, (long long)last + 1, (long long)extent);
+            return mb_fail(
+                MB_STATUS_ARGUMENT, "ranges",
+                "the range of axis %d goes from element %lld to %lld, but the axis has %lld", i + 1,
+                (long long)r->first + 1, (long long)last + 1, (long long)extent);
         if (r->count > 0)
             offset += r->first * array->strides[i];
         if (r->drop)
@@ -112,7 +113,7 @@ mb_status mb_array_permute(const mb_array *array, const int *axes, mb_array **ou
     unsigned seen = 0;
     for (int i = 0; i < array->shape.rank; i++) {
         if (axes[i] < 0 || axes[i] >= array->shape.rank || seen >> axes[i] & 1u)
-            return mb_fail(MB_STATUS_ARGUMENT, "axes", "the %d axes must each be named once",
+            return mb_fail(MB_STATUS_ARGUMENT, "axes", "each of the %d axes must be named once",
                            array->shape.rank);
         seen |= 1u << axes[i];
     }
@@ -128,14 +129,14 @@ mb_status mb_array_permute(const mb_array *array, const int *axes, mb_array **ou
 }
 
 /*
-** Reshape without a copy: walks both shapes from the front, matching groups of axes with equal
-** products. Inside a group the old axes must be dense with respect to each other.
+** Reshape without a copy: walks both shapes from the front and matches groups of axes with equal
+** products. Within a group, the old axes must be dense with respect to each other.
 */
 static bool restride(const mb_array *array, const mb_shape *shape, int64_t *strides)
 {
     mb_shape old = {0};
     int64_t old_strides[MB_MAX_RANK];
-    for (int i = 0; i < array->shape.rank; i++) /* axes of one element have no say */
+    for (int i = 0; i < array->shape.rank; i++) /* axes of one element do not matter */
         if (array->shape.dims[i] != 1) {
             old.dims[old.rank] = array->shape.dims[i];
             old_strides[old.rank++] = array->strides[i];
@@ -197,7 +198,7 @@ mb_status mb_array_reshape(const mb_array *array, const mb_shape *wanted, mb_arr
         mb_shape_strides(&shape, strides);
     else if (!restride(array, &shape, strides))
         return mb_fail(MB_STATUS_SHAPE, NULL,
-                       "this view of %s cannot be seen as %s without a copy; call a:copy() first",
+                       "this view of %s cannot become %s without a copy; call a:copy() first",
                        mb_shape_format(&array->shape, from, sizeof from),
                        mb_shape_format(&shape, to, sizeof to));
     mb_array *view = share(array);
@@ -239,8 +240,9 @@ mb_status mb_array_reinterpret(const mb_array *array, mb_dtype dtype, mb_array *
     int last = array->shape.rank - 1;
     int64_t from = (int64_t)mb_dtype_bytes(array->dtype), to = (int64_t)mb_dtype_bytes(dtype);
     if (last < 0 || (array->strides[last] != 1 && array->shape.dims[last] > 1))
-        return mb_fail(MB_STATUS_SHAPE, NULL,
-                       "only a dense last axis can be seen as another type; call a:copy() first");
+        return mb_fail(
+            MB_STATUS_SHAPE, NULL,
+            "the last axis must be dense to be viewed as another type; call a:copy() first");
     mb_array view = *array;
     bool whole = array->shape.dims[last] * from % to == 0 && array->offset * from % to == 0;
     for (int i = 0; i < last; i++) {
@@ -248,11 +250,12 @@ mb_status mb_array_reinterpret(const mb_array *array, mb_dtype dtype, mb_array *
         view.strides[i] = array->strides[i] * from / to;
     }
     if (!whole)
-        return mb_fail(MB_STATUS_SHAPE, NULL,
-                       "rows of %lld %s at this offset and pitch are no whole number of %s (%lld "
-                       "bytes each)",
-                       (long long)array->shape.dims[last], mb_dtype_name(array->dtype),
-                       mb_dtype_name(dtype), (long long)to);
+        return mb_fail(
+            MB_STATUS_SHAPE, NULL,
+            "rows of %lld %s at this offset and pitch are not a whole number of %s (%lld "
+            "bytes each)",
+            (long long)array->shape.dims[last], mb_dtype_name(array->dtype), mb_dtype_name(dtype),
+            (long long)to);
     view.dtype = dtype;
     view.strides[last] = 1;
     view.shape.dims[last] = array->shape.dims[last] * from / to;
@@ -363,7 +366,7 @@ static mb_status transfer_check(const mb_array *array, uint64_t bytes)
         return mb_fail(MB_STATUS_SHAPE, NULL,
                        "host copies need a contiguous array; call a:copy() first");
     if (bytes != mb_array_bytes(array))
-        return mb_fail(MB_STATUS_SHAPE, NULL, "%llu host bytes for an array of %llu",
+        return mb_fail(MB_STATUS_SHAPE, NULL, "got %llu host bytes for an array of %llu bytes",
                        (unsigned long long)bytes, (unsigned long long)mb_array_bytes(array));
     return MB_STATUS_OK;
 }

@@ -11,7 +11,7 @@
 struct mb_storage {
     atomic_int references;
     mb_device *device;
-    mb_device *pinned_for; /* NULL: the block is the pool's */
+    mb_device *pinned_for; /* NULL: the block belongs to the pool */
     mb_block block;
     uint64_t bytes;
     const char *owner;

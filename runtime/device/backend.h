@@ -1,14 +1,13 @@
 /*
 ** The backend vtable: everything the runtime asks of a kind of device. Two backends compute: host
 ** (device/host) and the CUDA plug-in (cuda/). Two do not: dry (device/dry) and planned
-** (device/planned). A NULL entry is allowed only where the comment says
-** so.
+** (device/planned). An entry may be NULL only where its comment says so.
 **
-** Queued calls are in order on the device's one compute stream. `self` is what `open` returned.
-** Beside the compute stream there are two lanes for copies from and to pinned host memory; events
-** order the lanes among each other. Everything of lanes and events may be called by any thread, but
-** only one at a time may use a lane. A plug-in must not reach into the runtime by symbol (it may be
-** loaded by a program that does not export any): it gets mb_core_api, and exports one function,
+** Queued calls run in order on the device's one compute stream. `self` is what `open` returned.
+** Beside the compute stream, a device has two lanes for copies from and to pinned host memory;
+** events order the lanes. Any thread may call the functions of lanes and events, but only one
+** thread at a time may use a lane. A plug-in must not use symbols of the runtime, because the
+** program that loads it may not export any: it is given mb_core_api, and it exports one function,
 ** mb_backend_entry.
 */
 #ifndef MB_DEVICE_BACKEND_H
@@ -22,10 +21,10 @@ extern "C" {
 
 #define MB_BACKEND_ABI 4
 
-typedef struct mb_op_call mb_op_call; /* an operator's call, which the layer of operators defines */
+typedef struct mb_op_call mb_op_call; /* an operator's call, defined in ops/op.h */
 typedef mb_status (*mb_op_kernel)(const mb_op_call *call);
 
-/* The kernel of the operator that is called `name`. */
+/* The kernel of the operator named `name`. */
 typedef struct mb_named_kernel {
     const char *name;
     mb_op_kernel run;
@@ -38,7 +37,7 @@ typedef struct mb_device_facts {
     uint64_t total_bytes;
     uint64_t commit_granularity;
     uint64_t l2_bytes;
-    uint64_t block_shared_bytes; /* cuda: the most shared memory that a block can ask for, or 0 */
+    uint64_t block_shared_bytes; /* cuda: the most shared memory that a block can request, or 0 */
 } mb_device_facts;
 
 /* block_shared_bytes by compute capability (table of technical specifications in the CUDA C++
@@ -57,8 +56,8 @@ typedef enum mb_lane {
     MB_LANE_COUNT
 } mb_lane;
 
-/* Rows of a copy: as many runs of `width` bytes, whose beginnings lie a pitch apart at either
-** end. */
+/* Rows of a copy: `count` runs of `width` bytes. At each end, consecutive runs begin one pitch
+** apart. */
 typedef struct mb_lane_rows {
     uint64_t width, count, to_pitch, from_pitch;
 } mb_lane_rows;
@@ -78,7 +77,7 @@ typedef struct mb_backend {
     mb_status (*commit)(void *self, void *base, uint64_t offset, uint64_t bytes);
     void (*decommit)(void *self, void *base, uint64_t offset, uint64_t bytes);
 
-    /* Data. `upload` returns when the host bytes may be reused, `download` when they are there.
+    /* Data. `upload` returns when the host bytes may be reused, `download` when they have arrived.
     ** `copy` and `fill` are queued and stay on the device. */
     mb_status (*upload)(void *self, void *device, const void *host, uint64_t bytes);
     mb_status (*download)(void *self, void *host, const void *device, uint64_t bytes);
@@ -87,14 +86,14 @@ typedef struct mb_backend {
     mb_status (*sync)(void *self);
     void *(*stream)(void *self); /* the native compute stream; NULL on the host */
 
-    /* Pinned host memory: what the lanes copy from and to. It is zeroed and thereby touched, so
-    ** that its first use costs nothing. Any device of the backend copies from it. */
+    /* Pinned host memory, which the lanes copy from and to. It is zeroed, so that every page is
+    ** present before its first use. Every device of the backend can copy from it. */
     mb_status (*pin)(void *self, uint64_t bytes, void **host);
     void (*unpin)(void *self, void *host, uint64_t bytes);
     /* Queues a copy between pinned and device memory, in the lane's direction. */
     mb_status (*lane_copy)(void *self, mb_lane lane, void *to, const void *from,
                            const mb_lane_rows *rows);
-    /* What is queued on the lane from now on waits for the event, as it was last recorded. */
+    /* Work that is queued on the lane from now on waits for the latest recording of the event. */
     mb_status (*lane_wait)(void *self, mb_lane lane, void *event);
 
     /* Events mark a point of a lane. */
@@ -103,7 +102,7 @@ typedef struct mb_backend {
     mb_status (*event_record)(void *self, mb_lane lane, void *event);
     mb_status (*event_wait)(void *self,
                             void *event); /* the calling thread sleeps until it has passed */
-    /* Between two events that have passed. */
+    /* The time between two events that have passed. */
     mb_status (*event_elapsed_ms)(void *self, void *begin, void *end, double *ms);
 
     mb_status (*fft_create)(void *self, const mb_fft_desc *desc, void **plan, uint64_t *work_bytes,
@@ -112,8 +111,8 @@ typedef struct mb_backend {
     mb_status (*fft_exec)(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
                           void *work);
 
-    /* The kernels that this backend has; the last name is NULL. A device finds the kernel of every
-    ** operator when it opens. NULL: it has the operators' own, which run on the host. */
+    /* The kernels of this backend; the last name is NULL. A device looks up the kernel of every
+    ** operator when it opens. NULL: it uses the operators' own kernels, which run on the host. */
     const mb_named_kernel *kernels;
     /* Runs or queues the kernel. */
     mb_status (*launch)(void *self, mb_op_kernel kernel, const mb_op_call *call);
@@ -125,7 +124,7 @@ typedef struct mb_backend {
     void (*fft_library)(void *self, char *text, size_t bytes);
 } mb_backend;
 
-/* What a plug-in may call. */
+/* The functions that a plug-in may call. */
 typedef struct mb_core_api {
     int abi;
     mb_status (*fail)(mb_status code, const char *arg, const char *format, ...);

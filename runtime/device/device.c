@@ -1,7 +1,7 @@
 /*
-** The device registry, the CUDA plug-in's loading, and the wrappers that look at dead devices.
-** Opening and closing take one lock; the wrappers take none (a device is used by one thread at a
-** time).
+** The device registry, the loading of the CUDA plug-in, and the wrappers that check for dead
+** devices. Opening and closing take one lock. The wrappers take none, because one thread at a time
+** uses a device.
 */
 #include "device/device.h"
 #include "device/host/host_backend.h"
@@ -66,8 +66,10 @@ static void look_for_cuda(void)
     *(void **)&entry = dlsym(library, MB_BACKEND_ENTRY);
     const mb_backend *backend = entry ? entry(&core_api) : NULL;
     if (!backend || backend->abi != MB_BACKEND_ABI) {
-        snprintf(cuda_problem, sizeof cuda_problem,
-                 "%s was built for another version of Moonbeam; build both again", path);
+        snprintf(
+            cuda_problem, sizeof cuda_problem,
+            "%s was built for another version of Moonbeam; rebuild the program and the plug-in",
+            path);
         return;
     }
     int count = backend->count();
@@ -106,7 +108,7 @@ const char *mb_device_cuda_problem(void)
     return cuda_problem;
 }
 
-/* ---- the pool's source ---- */
+/* ---- the source of the pool's memory ---- */
 
 static mb_status source_reserve(void *self, uint64_t bytes, void **base)
 {
@@ -264,7 +266,7 @@ static mb_status open_planned(const char *name, mb_device **out)
     const int number = mb_device_record_find(name);
     if (number < 0 || number >= MAX_PLANNED)
         return mb_fail(MB_STATUS_ARGUMENT, "device",
-                       "no record of \"%s\"; devices that can be planned for without having them: "
+                       "no record of \"%s\"; devices that can be planned for: "
                        "%s",
                        name, planned_names(known, sizeof known));
     mb_device **slot = &opened[1 + MAX_CUDA + number];
@@ -300,7 +302,7 @@ mb_status mb_device_open(const char *id, mb_device **out)
     const int number = cuda_number(id);
     if (!planned && number < 0 && strcmp(id, "host") != 0)
         return mb_fail(MB_STATUS_ARGUMENT, "device",
-                       "unknown device \"%s\"; devices are \"host\" and \"cuda:0\", \"cuda:1\", "
+                       "unknown device \"%s\"; valid names are \"host\", \"cuda:0\", \"cuda:1\", "
                        "...",
                        id);
     pthread_mutex_lock(&lock);
@@ -325,8 +327,7 @@ uint64_t mb_devices_close(void)
 
 /* ---- wrappers ---- */
 
-/* A backend reports MB_STATUS_DEVICE only for failures after which the device cannot be used any
-** more. */
+/* A backend reports MB_STATUS_DEVICE only for failures that leave the device unusable. */
 static mb_status seen(mb_device *device, mb_status status)
 {
     if (status == MB_STATUS_DEVICE)
@@ -337,8 +338,8 @@ static mb_status seen(mb_device *device, mb_status status)
 mb_status mb_device_alive(const mb_device *device)
 {
     return device->dead ? mb_fail(MB_STATUS_DEVICE, NULL,
-                                  "%s failed earlier and cannot be used any more in this process; "
-                                  "start it again",
+                                  "%s failed earlier and can no longer be used in this process; "
+                                  "start the program again",
                                   device->id)
                         : MB_STATUS_OK;
 }

@@ -1,10 +1,10 @@
 /*
 ** Devices: a backend instance with its pool, FFT cache and compute stream. The registry opens a
-** device on first use and keeps it until mb_devices_close. No hidden current device: arrays carry
-** theirs, operators run where their inputs are. A dry device has the facts, the allocator and the
-** planner of a device over a range of mere addresses: its operators are planned and accounted for
-** but not run, and its data cannot be read. A planned device stands for one that is not here
-** (device/planned): a record of it serves dry runs, estimates and plans.
+** device on first use and keeps it until mb_devices_close. There is no hidden current device: an
+** array belongs to its device, and an operator runs where its inputs are. A dry device has the
+** facts, the allocator and the planner of a device, over addresses without memory: its operators
+** are planned and accounted for but not run, and its data cannot be read. A planned device stands
+** for one that is not here (device/planned): dry runs, estimates and plans use a record of it.
 */
 #ifndef MB_DEVICE_DEVICE_H
 #define MB_DEVICE_DEVICE_H
@@ -29,29 +29,29 @@ struct mb_device {
     mb_pool *pool;
     mb_fft_cache *ffts;
     mb_pinned pinned;
-    /* By the operators' numbers (mb_device_set_operators); NULL: the backend has no such kernel. */
+    /* Indexed by operator number (mb_device_set_operators); NULL: the backend has no such
+    ** kernel. */
     mb_op_kernel *kernels;
     bool dry;  /* plan and account, run nothing (device/dry) */
     bool dead; /* a sticky error: every later call says so */
-    /* its steps are not for the ledger: a dry device opened to ask, or a device that a dry run
-    ** replaces */
+    /* the ledger does not note its steps: a dry device opened for a question, or a device that a
+    ** dry run replaces */
     bool silent;
 };
 
 /* "host", "cuda", "cuda:1", "planned:h200". Opens the device on first use. */
 mb_status mb_device_open(const char *id, mb_device **out);
-/* How many devices there are, and the id of each (index 0 is the host); loads the plug-in if it can
-** be loaded. */
+/* The number of devices, and the id of each (index 0 is the host); tries to load the plug-in. */
 int mb_device_count(void);
 mb_status mb_device_id(int number, char *id, size_t bytes);
-/* Why there is no CUDA device: "" when there is one. */
+/* Why no CUDA device can be used; "" when one can. */
 const char *mb_device_cuda_problem(void);
-/* The folder that holds moonbeam_cuda.so; MOONBEAM_CUDA_PLUGIN (a file) overrides. Call before the
-** first look-up. */
+/* Sets the folder that holds moonbeam_cuda.so; MOONBEAM_CUDA_PLUGIN (a file) overrides it. Call
+** this before the first look-up. */
 void mb_device_set_plugin_folder(const char *folder);
 
-/* The operators, by number: their names and their kernels on the host. Devices that open from then
-** on find their kernels by it. The list must stay. */
+/* Sets the operators, by number: their names and their kernels on the host. Devices that are opened
+** later look up their kernels in it. The list must remain valid. */
 void mb_device_set_operators(const mb_named_kernel *list, int count);
 
 mb_status mb_device_upload(mb_device *device, void *to, const void *host, uint64_t bytes);

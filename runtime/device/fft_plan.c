@@ -17,10 +17,10 @@ struct mb_fft_cache {
     pthread_mutex_t lock;
     mb_fft_plan **plans;
     int count, room;
-    uint64_t limit; /* on the bytes of the library for all plans */
+    uint64_t limit; /* on the library's bytes for all plans */
     uint64_t clock;
-    uint64_t derived; /* acquisitions of plans with a derived work area, and how of the latest */
-    const char *how;
+    uint64_t derived; /* acquisitions of plans with a derived work area */
+    const char *how;  /* how the work area of the latest of them was derived */
 };
 
 mb_fft_desc mb_fft_describe(mb_fft_kind kind, int rank, const int64_t *dims, int64_t batch,
@@ -55,7 +55,7 @@ mb_status mb_fft_cache_create(mb_device *device, mb_fft_cache **out)
     return MB_STATUS_OK;
 }
 
-/* A plan may still be queued: before any is dropped. */
+/* Waits before plans are dropped: queued work may still use one. */
 static void sync(mb_device *device)
 {
     if (!device->dead)
@@ -76,8 +76,8 @@ static uint64_t library_bytes(const mb_fft_cache *cache)
     return bytes;
 }
 
-/* Drops idle plans, oldest first, until at most `keep` plans with at most `bytes` of the library
-** are left. */
+/* Drops idle plans, oldest first, until at most `keep` plans are left and the library holds at most
+** `bytes` for them. */
 static int drop_idle(mb_fft_cache *cache, int keep, uint64_t bytes)
 {
     int dropped = 0;
@@ -204,7 +204,7 @@ void mb_fft_cache_set_limit(mb_device *device, uint64_t bytes)
     pthread_mutex_unlock(&cache->lock);
 }
 
-/* The latest use first. */
+/* The most recently used first. */
 static int by_last_use(const void *a, const void *b)
 {
     const mb_fft_plan *x = a, *y = b;

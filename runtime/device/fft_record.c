@@ -1,6 +1,6 @@
 /*
-** The rule by which cuFFT 12 sizes its work areas, from the codes of a record (fft_record.h). Pure
-** functions.
+** The rule by which cuFFT 12 sizes its work areas, given the codes of a record (fft_record.h). All
+** functions are pure.
 */
 #include "device/fft_record.h"
 #include <string.h>
@@ -8,7 +8,7 @@
 #define ALIGNMENT 2048        /* of a convolution area, in bytes */
 #define PART_ALIGNMENT 1024   /* of the second of two parts */
 #define SHARED_POINTS 4096    /* transforms up to this convolve in shared memory, without an area */
-#define LONGEST_ROW 16384     /* longer rows are cut up otherwise when there are further axes */
+#define LONGEST_ROW 16384     /* longer rows are divided differently when there are further axes */
 #define MOST_POINTS INT32_MAX /* beyond this cuFFT plans differently */
 #define LARGEST_DIRECT_PRIME 127 /* a greater prime factor means a convolution (Bluestein) */
 
@@ -17,7 +17,7 @@ static const char at_most_points[] = "at most: the transform has 2^31 points or 
 static const char by_convolution[] =
     "by rule: an axis has a prime factor above 127 and is transformed by a convolution";
 
-/* The digit of a size, or -1. */
+/* The recorded digit of a size, or -1. */
 static int code_of(const mb_fft_record *record, int64_t n)
 {
     char code = '.';
@@ -113,8 +113,8 @@ static uint64_t complex_work(const mb_fft_record *record, const mb_fft_desc *des
     return *how && *how != by_convolution ? larger(work, bytes) : work;
 }
 
-/* Of a real transform with an odd last axis: two transforms at a time go as one complex one, from
-** one part of the area to another. */
+/* The area of a real transform with an odd last axis: two transforms at a time are done as one
+** complex transform, from one part of the area to another. */
 static uint64_t odd_work(const mb_fft_record *record, const mb_fft_desc *desc, uint64_t outer,
                          uint64_t points, const char **how)
 {
@@ -153,7 +153,7 @@ static uint64_t real_work(const mb_fft_record *record, const mb_fft_desc *desc, 
     uint64_t work = row == 0 ? 0 : row == 1 ? real : half;
     if (row != 0 && desc->batch > SHARED_POINTS &&
         largest_prime(desc->batch) > LARGEST_DIRECT_PRIME)
-        work = mb_bytes_add(real, align_up(work, PART_ALIGNMENT)); /* the batch is one more axis */
+        work = mb_bytes_add(real, align_up(work, PART_ALIGNMENT)); /* the batch counts as an axis */
     if (row < 0) {
         *how = at_most_size;
         if (largest_prime(n) > LARGEST_DIRECT_PRIME)

@@ -1,7 +1,7 @@
 /*
-** Which size a transform should have. On GPUs the time per point varies twofold among smooth sizes
-** and the work area is nothing or as much as the data, so there the choice follows a record
-** (fft_record.h). Pure functions.
+** The choice of a transform's size. On GPUs the time per point varies twofold among smooth sizes,
+** and the work area is either nothing or as large as the data, so there the choice follows a record
+** (fft_record.h). All functions are pure.
 */
 #include "device/device.h"
 #include "device/planned/planned_backend.h"
@@ -9,9 +9,9 @@
 
 /*
 ** Cost model without a record: work per point rises with the radices used. A power of two costs 1;
-** each factor of 3, 5 or 7 makes a pass that is a little dearer than two radix-2 passes of the same
-** length. Figures are relative times of FFTW on 7-smooth sizes; they rank candidates, no more. 0:
-** not 7-smooth.
+** each factor of 3, 5 or 7 makes a pass that costs a little more than two radix-2 passes of the
+** same length. The figures are relative times of FFTW on 7-smooth sizes and serve only to rank
+** candidates. 0: not 7-smooth.
 */
 static double smooth_cost(int64_t n)
 {
@@ -55,8 +55,8 @@ static int smooth_candidates(int64_t n, mb_fft_candidate *list)
     return count;
 }
 
-/* Does a real transform of rows of n samples, or of n rows, need a work area, in either
-** direction? */
+/* Does a real transform of rows of n samples, or of n rows, need a work area in one of its
+** directions? */
 static int work_of(const mb_fft_record *record, int64_t n, mb_fft_axis axis)
 {
     static const mb_fft_kind kinds[] = {MB_FFT_R2C, MB_FFT_C2R};
@@ -95,8 +95,8 @@ static int measured_candidates(const mb_fft_record *record, int64_t n, mb_fft_ax
     return count;
 }
 
-/* Time times memory. Memory is the data, one more array of its size (a transfer function, a
-** result), and the work area, which is nothing or as much again. */
+/* Time times memory. The memory is the data, one more array of its size (a transfer function or a
+** result), and the work area, which is nothing or as large as the data. */
 static double weight_of(double points, double ps, int work)
 {
     return points * ps * points * (2 + work);
@@ -136,13 +136,13 @@ int64_t mb_fft_good_size(int64_t n)
     return mb_fft_choose_size(NULL, n, MB_FFT_ROW, list, &count, &measured);
 }
 
-/* Drops candidates that another one beats in every respect. */
+/* Drops candidates that are worse than another one in every respect. */
 static int worth_trying(mb_fft_candidate *list, int count)
 {
     int kept = 0;
     for (int i = 0; i < count; i++) {
         bool beaten = false;
-        for (int j = 0; j < kept && !beaten; j++) /* those are smaller */
+        for (int j = 0; j < kept && !beaten; j++) /* the kept ones are smaller */
             beaten = list[j].ps <= list[i].ps && list[j].work <= list[i].work;
         if (!beaten)
             list[kept++] = list[i];
@@ -150,8 +150,8 @@ static int worth_trying(mb_fft_candidate *list, int count)
     return kept;
 }
 
-/* The one candidate of an axis whose extent is given; its time is that of the next size that has
-** one. */
+/* The one candidate of an axis whose extent is given. Its time is that of the next larger size with
+** a recorded time. */
 static int given_candidate(const mb_fft_record *record, int64_t n, mb_fft_axis axis,
                            mb_fft_candidate *list)
 {

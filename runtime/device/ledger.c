@@ -1,5 +1,5 @@
 /*
-** The rows: one growing list for the process.
+** The rows of the ledger: one growing list for the process.
 */
 #include "device/ledger.h"
 #include <pthread.h>

@@ -21,31 +21,30 @@ static mb_status fail_limit(const mb_device *device, uint64_t bytes)
     const mb_pinned *p = &device->pinned;
     char need[32], live[32], limit[32];
     mb_fail_bytes(MB_STATUS_BUDGET, bytes, p->limit,
-                  "%s of pinned host memory do not fit the limit of %s for %s, of which %s are in "
-                  "use",
+                  "%s of pinned host memory do not fit the limit of %s for %s, with %s in use",
                   mb_bytes_format(bytes, need, sizeof need),
                   mb_bytes_format(p->limit, limit, sizeof limit), device->id,
                   mb_bytes_format(p->live, live, sizeof live));
-    mb_error_remedy("raise the limit (device:pinned(%llu)), or ask for less",
+    mb_error_remedy("raise the limit (device:pinned(%llu)), or request less",
                     (unsigned long long)mb_bytes_add(p->live, bytes));
     return MB_STATUS_BUDGET;
 }
 
-/* The limit allows it, the system does not; its words are in the record. */
+/* The limit allows it, but the system does not; the system's error is on record. */
 static mb_status fail_refused(const mb_pinned *p, uint64_t bytes)
 {
     char need[32];
     mb_fail_bytes(MB_STATUS_BUDGET, bytes, p->limit,
-                  "%s of pinned host memory are within the limit, but not to be had: %s",
+                  "%s of pinned host memory are within the limit, but the system refused them: %s",
                   mb_bytes_format(bytes, need, sizeof need), mb_error_last()->text);
-    mb_error_remedy("end the programs that hold the rest, or ask for less");
+    mb_error_remedy("end other programs that use this memory, or request less");
     return MB_STATUS_BUDGET;
 }
 
 static mb_status pin(mb_device *device, uint64_t bytes, void **address)
 {
     if (device->pinned.refuse && device->pinned.refuse--)
-        return mb_fail(MB_STATUS_MEMORY, NULL, "the system refused %llu bytes: as a test wants",
+        return mb_fail(MB_STATUS_MEMORY, NULL, "the system refused %llu bytes: injected for a test",
                        (unsigned long long)bytes);
     return device->backend->pin(device->self, bytes, address);
 }

@@ -3,7 +3,7 @@
 ** (arrays and their holes), the central gap (one node, always there, possibly empty), high region
 ** (scratch and its holes). A hole touching the gap is part of the gap. Holes of each region are
 ** binned by size (pool_bins.h). Node indices are stable; a node's generation changes when it is
-** freed, so a stale handle is recognised.
+** freed, so a stale handle is recognized.
 */
 #include "memory/pool_internal.h"
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define OWN_CLASS_SCAN                                                                             \
-    8 /* blocks of the request's own class looked at before the next class is taken */
+    8 /* blocks of the request's own class that are examined before the next class is used */
 
 uint64_t mb_pool_round(uint64_t bytes)
 {
@@ -129,7 +129,7 @@ static uint32_t bin_find(mb_pool *pool, int region, uint32_t units)
     if (bin < MB_BIN_COUNT)
         return pool->bins[region][bin];
     for (; index != NONE;
-         index = pool->nodes[index].bin_after) /* before giving up: the rest of the own class */
+         index = pool->nodes[index].bin_after) /* last: the rest of the request's class */
         if (pool->nodes[index].units >= units)
             return index;
     return NONE;
@@ -158,7 +158,7 @@ static uint64_t trim_locked(mb_pool *pool)
             while (run < last && pool->committed[run])
                 pool->committed[run++] = 0;
             UNPOISON(pool, pool->base + granule * size,
-                     (run - granule) * size); /* others may map it next */
+                     (run - granule) * size); /* for what is mapped here next */
             pool->source.decommit(pool->source.self, pool->base, granule * size,
                                   (run - granule) * size);
             given_back += (run - granule) * size;
@@ -181,7 +181,8 @@ static mb_status commit_once(mb_pool *pool, uint64_t first, uint64_t last)
         while (run < last && !pool->committed[run])
             run++;
         if (pool->refuse_commits && pool->refuse_commits--)
-            return mb_fail(MB_STATUS_MEMORY, NULL, "the system refused %llu bytes: as a test wants",
+            return mb_fail(MB_STATUS_MEMORY, NULL,
+                           "the system refused %llu bytes: injected for a test",
                            (unsigned long long)((run - granule) * size));
         MB_TRY(pool->source.commit(pool->source.self, pool->base, granule * size,
                                    (run - granule) * size));
@@ -205,7 +206,7 @@ static mb_status commit_locked(mb_pool *pool, uint64_t begin, uint64_t bytes)
         return MB_STATUS_OK;
     if (pool->stats.committed + missing * size > pool->stats.budget)
         trim_locked(
-            pool); /* memory of holes goes back before the process takes more than its budget */
+            pool); /* the memory of holes is returned before the process exceeds its budget */
     mb_status status = commit_once(pool, first, last);
     if (status == MB_STATUS_MEMORY && trim_locked(pool))
         status = commit_once(pool, first, last);
@@ -236,7 +237,7 @@ mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool 
                            : budget > most ? most
                                            : (budget + size - 1) / size * size;
     void *base = NULL;
-    for (;;) { /* address space can be limited: take what there is, down to the budget */
+    for (;;) { /* address space can be limited: halve the range, down to the budget */
         status = source->reserve(source->self, range, &base);
         if (status == MB_STATUS_OK || range <= least)
             break;
@@ -275,8 +276,8 @@ fail:
     return status;
 }
 
-/* The budget of a clone that has so much room; its addresses grow, in the gap, while nothing lies
-** behind that. */
+/* Sets the budget of a clone with this room. Its address range grows at the gap, which is possible
+** while no block lies behind the gap. */
 static void set_room(mb_pool *clone, uint64_t room)
 {
     const uint64_t most = (uint64_t)(UINT32_MAX - 1) * MB_POOL_UNIT;
@@ -402,15 +403,16 @@ static mb_status fail_budget(mb_pool *pool, uint64_t rounded)
     mb_bytes_format(pool->stats.live, live, sizeof live);
     mb_bytes_format(limit, budget, sizeof budget);
     if (enough <= limit) {
-        mb_fail_bytes(MB_STATUS_BUDGET, rounded, limit,
-                      "%s fit the budget of %s, but the address range is in pieces: the largest "
-                      "hole is %s",
-                      need, budget, mb_bytes_format(largest_request(pool), hole, sizeof hole));
-        mb_error_remedy("release arrays that were made in between");
+        mb_fail_bytes(
+            MB_STATUS_BUDGET, rounded, limit,
+            "%s fit the budget of %s, but no free range of addresses is large enough: the "
+            "largest has %s",
+            need, budget, mb_bytes_format(largest_request(pool), hole, sizeof hole));
+        mb_error_remedy("release arrays that lie between the free ranges");
     } else if (pool->unlimited) {
         mb_fail_bytes(MB_STATUS_BUDGET, rounded, limit,
-                      "%s and the %s that are live are more than the %s that can be planned for",
-                      need, live, budget);
+                      "%s and the %s already live exceed the %s of addresses that a plan has", need,
+                      live, budget);
         set_enough(pool, enough);
     } else {
         mb_fail_bytes(MB_STATUS_BUDGET, rounded, limit, "%s do not fit: %s live of a budget of %s",
@@ -420,19 +422,20 @@ static mb_status fail_budget(mb_pool *pool, uint64_t rounded)
     return MB_STATUS_BUDGET;
 }
 
-/* Turns the refusal that is recorded, of memory that the budget allows, into a budget failure. */
+/* The system or driver refused memory that the budget allows: turns that error, which is on
+** record, into a budget failure. */
 static mb_status fail_refused(mb_pool *pool, uint64_t rounded)
 {
     char need[32], live[32], budget[32];
     mb_fail_bytes(MB_STATUS_BUDGET, rounded, pool->stats.budget,
-                  "%s fit the budget, of which %s of %s are live, but not what the device has "
-                  "left: %s",
+                  "%s fit the budget (%s of %s are live), but the device does not have that much "
+                  "memory free: %s",
                   mb_bytes_format(rounded, need, sizeof need),
                   mb_bytes_format(pool->stats.live, live, sizeof live),
                   mb_bytes_format(pool->stats.budget, budget, sizeof budget),
                   mb_error_last()->text);
-    mb_error_remedy("end the programs that hold the rest, or work in smaller chunks, which a "
-                    "smaller budget makes");
+    mb_error_remedy("end other programs that use this memory, or set a smaller budget, so that "
+                    "work is done in smaller chunks");
     return MB_STATUS_BUDGET;
 }
 
@@ -680,15 +683,16 @@ mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget)
     mb_status status = MB_STATUS_OK;
     pthread_mutex_lock(&pool->lock);
     if (budget < pool->stats.live)
-        status = mb_fail_bytes(MB_STATUS_ARGUMENT, pool->stats.live, budget,
-                               "a budget of %s is below the %s that are live; release arrays first",
-                               mb_bytes_format(budget, asked, sizeof asked),
-                               mb_bytes_format(pool->stats.live, live, sizeof live));
+        status =
+            mb_fail_bytes(MB_STATUS_ARGUMENT, pool->stats.live, budget,
+                          "a budget of %s is less than the %s that are live; release arrays first",
+                          mb_bytes_format(budget, asked, sizeof asked),
+                          mb_bytes_format(pool->stats.live, live, sizeof live));
     else if (budget > pool->stats.reserved)
         status = mb_fail_bytes(
             MB_STATUS_ARGUMENT, budget, pool->stats.reserved,
-            "a budget of %s is more than the %s of addresses that the pool has: twice the "
-            "memory of the device, or fewer where a limit (ulimit -v) says so",
+            "a budget of %s exceeds the pool's address range of %s, which is twice the memory "
+            "of the device, or less under a limit (ulimit -v)",
             mb_bytes_format(budget, asked, sizeof asked),
             mb_bytes_format(pool->stats.reserved, reserved, sizeof reserved));
     else
@@ -704,10 +708,10 @@ mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes)
     pthread_mutex_lock(&pool->lock);
     if (bytes > pool->stats.budget) {
         char asked[32], budget[32];
-        status = mb_fail_bytes(MB_STATUS_BUDGET, rounded, pool->stats.budget,
-                               "%s are more than the budget of %s",
-                               mb_bytes_format(bytes, asked, sizeof asked),
-                               mb_bytes_format(pool->stats.budget, budget, sizeof budget));
+        status =
+            mb_fail_bytes(MB_STATUS_BUDGET, rounded, pool->stats.budget,
+                          "%s exceed the budget of %s", mb_bytes_format(bytes, asked, sizeof asked),
+                          mb_bytes_format(pool->stats.budget, budget, sizeof budget));
         set_enough(pool, rounded);
     } else {
         status = commit_locked(pool, 0, rounded);

@@ -3,15 +3,15 @@
 ** whose metadata live on the host.
 **
 ** - Unit MB_POOL_UNIT (512 bytes): the base, the size and the pitch of every block are multiples of
-** it.
-** - Two ends: MB_POOL_ARRAY grows from the low end, MB_POOL_SCRATCH from the high end; each reuses
-** holes of its own
-**   end first, then the central gap, then (counted as cross_end) the other end's holes. Any free order is legal.
+**   it.
+** - Two ends: MB_POOL_ARRAY grows from the low end, MB_POOL_SCRATCH from the high end. Each first
+**   reuses holes of its own end, then the central gap, then the other end's holes (counted as
+**   cross_end). Blocks may be freed in any order.
 ** - The limit is a budget on live bytes. Memory is committed on demand inside the range and stays
-** committed until
-**   mb_pool_trim, or until committing more would exceed the budget while committed holes exist.
-** - Exact accounting: requested, rounded (= live), lost to pitch, peak; peaks of nested scopes per
-** thread.
+**   committed until mb_pool_trim, or until committing more would exceed the budget while committed
+**   holes exist.
+** - Accounting is exact: bytes requested, rounded (= live), lost to pitch, and the peak; also the
+**   peaks of nested scopes of each thread.
 **
 ** A zero-byte request is legal and takes no memory: its block has units == 0 and address NULL.
 ** Threads: every call takes the pool's mutex; the lock is never held while a callback or a backend
@@ -33,24 +33,23 @@ typedef struct mb_device mb_device;
 
 typedef enum mb_pool_end { MB_POOL_ARRAY, MB_POOL_SCRATCH, MB_POOL_END_COUNT } mb_pool_end;
 
-/* How the pool gets address space and memory. The device layer fills it in; specs may use a purely
-** virtual one. */
+/* How the pool gets address space and memory. The device layer fills it in; specs may use one
+** without memory. */
 typedef struct mb_pool_source {
     void *self;
     const char *name; /* of the device, for reports; may be NULL */
-    /* Address space for `bytes`; no memory yet. */
+    /* Reserves address space for `bytes`; commits no memory. */
     mb_status (*reserve)(void *self, uint64_t bytes, void **base);
     void (*unreserve)(void *self, void *base, uint64_t bytes);
-    /* Back [offset, offset + bytes) with memory / give it back. Multiples of `granularity`. NULL:
-    ** nothing to do. */
+    /* Back [offset, offset + bytes) with memory, and give it back. Both are multiples of
+    ** `granularity`. NULL: nothing to do. */
     mb_status (*commit)(void *self, void *base, uint64_t offset, uint64_t bytes);
     void (*decommit)(void *self, void *base, uint64_t offset, uint64_t bytes);
     uint64_t granularity;
-    /* memory the device has in all; the address range is twice the larger of this and the budget */
+    /* total memory of the device; the address range is twice the larger of this and the budget */
     uint64_t capacity;
     bool host_memory; /* addresses can be dereferenced here (lets AddressSanitizer watch blocks) */
-    /* For debug mode: fill and read bytes of a block. NULL: there is no memory behind the
-    ** addresses. */
+    /* For debug mode: fill and read bytes of a block. NULL: the addresses have no memory. */
     mb_status (*fill)(void *self, void *address, int byte, uint64_t bytes);
     mb_status (*read)(void *self, void *host, const void *address, uint64_t bytes);
 } mb_pool_source;
@@ -88,7 +87,7 @@ typedef struct mb_pool_stats {
     uint64_t live, live_peak; /* rounded bytes in use, and its high-water mark since creation */
     uint64_t live_end[MB_POOL_END_COUNT];
     uint64_t requested;    /* bytes asked for by the live blocks */
-    uint64_t pitch_waste;  /* of those, what lies between rows (mb_pool_note_pitch) */
+    uint64_t pitch_waste;  /* part of `requested` that lies between rows */
     uint64_t largest_hole; /* largest request that would fit the address range and the budget now */
     uint64_t blocks;       /* live blocks */
     uint64_t allocs, frees; /* since creation */
@@ -99,20 +98,20 @@ typedef struct mb_pool_stats {
 } mb_pool_stats;
 
 mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool **out);
-/* Live blocks are dropped with the range; returns how many there were (a leak report for the
-** caller). */
+/* Live blocks are dropped with the range. Returns how many there were, so that the caller can
+** report a leak. */
 uint64_t mb_pool_destroy(mb_pool *pool);
 
-/* A pool in the same state (the same blocks at the same addresses, under the same handles; the same
-** holes and budget) that has no memory: what is then allocated in it is placed exactly as it would
-** be in the original. Scopes and failure injection are not copied. `source` needs only self and
-** unreserve; nothing is reserved. `room` is what the budget leaves beyond what is live:
+/* Makes a pool in the same state (the same blocks at the same addresses, under the same handles;
+** the same holes and budget) that has no memory. Later blocks are placed exactly as they would be
+** in the original. Scopes and failure injection are not copied. `source` needs only self and
+** unreserve; nothing is reserved. `room` is what the budget leaves beyond the live bytes:
 ** MB_POOL_SAME as in the original, MB_POOL_UNLIMITED all that can be addressed. */
 #define MB_POOL_SAME UINT64_MAX
 #define MB_POOL_UNLIMITED (UINT64_MAX - 1)
 mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, uint64_t room, mb_pool **out);
-/* From now on every request fails with MB_STATUS_ARGUMENT and this text, which is not copied;
-** NULL: no longer. */
+/* From now on every request fails with MB_STATUS_ARGUMENT and this text, which is not copied. NULL
+** ends this. */
 void mb_pool_refuse(mb_pool *pool, const char *text);
 
 /* Rounded size of a request: the amount by which `live` will grow. UINT64_MAX on overflow. */
@@ -123,54 +122,55 @@ uint64_t mb_pool_round(uint64_t bytes);
 ** (see mb_error). */
 mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner,
                         mb_block *out);
-/* Fails as mb_pool_alloc does when so many bytes do not fit the budget at once, whatever holes
-** there are. */
+/* Fails as mb_pool_alloc does when the budget cannot hold so many bytes at once, wherever the holes
+** are. */
 mb_status mb_pool_fits(mb_pool *pool, uint64_t bytes, const char *owner);
-/* A double or foreign free is an error that names both sites (that of a double free as far as the
-** trace reaches back), and changes nothing. A zero block is fine. */
+/* A double or foreign free is an error that names both sites and changes nothing. (The first site
+** of a double free is known as far back as the trace reaches.) A zero block is legal. */
 mb_status mb_pool_free(mb_pool *pool, mb_block *block);
-/* Of the block's bytes, how many lie between rows. */
+/* Notes how many of the block's bytes lie between rows. */
 void mb_pool_note_pitch(mb_pool *pool, const mb_block *block, uint64_t waste);
 
-/* Names the caller (an interned text, or NULL) of this thread's next frees, for the trace and for
+/* Names the caller (an interned text, or NULL) of this thread's next frees in the trace and in
 ** reports. */
 void mb_pool_site(const char *site);
 const char *mb_pool_current_site(void);
-/* What this thread's next blocks are for: an interned text, or NULL. Returns the one before. */
+/* Sets the tag of this thread's next blocks: an interned text, or NULL. Returns the previous
+** tag. */
 const char *mb_pool_tag(const char *tag);
 const char *mb_pool_current_tag(void);
 
 /* Live bytes now. */
 uint64_t mb_pool_live(mb_pool *pool);
-/* The latest events, oldest first, `room` at most; returns how many. */
+/* Copies the latest events, oldest first, at most `room`; returns how many. */
 uint64_t mb_pool_events(mb_pool *pool, mb_pool_event *out, uint64_t room);
 
-/* Replays a trace: the most that was live of what it made (frees of older blocks are passed over),
-** and the smallest pool that could have served the same requests in the same order. With a
-** granularity: how much memory, committed on demand in twice as many addresses, as pools of devices
-** do; with 0: how large one fixed range. */
+/* Replays a trace. Gives the peak of the blocks that it made (frees of older blocks are ignored),
+** and the size of the smallest pool that could have served the same requests in the same order.
+** With a granularity, that size is the memory of a pool that commits on demand in a range of twice
+** as many addresses, as devices' pools do. With 0 it is the size of one fixed range. */
 mb_status mb_pool_smallest(const mb_pool_event *events, uint64_t count, uint64_t granularity,
                            uint64_t *peak, uint64_t *smallest);
 
 mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget); /* not below live bytes */
-/* Commit up front, so that later requests up to `bytes` need no system call. */
+/* Commits memory now, so that later requests up to `bytes` need no system call. */
 mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes);
-/* Gives committed memory of holes back. Returns the bytes given back. */
+/* Gives the committed memory of holes back to the system or driver. Returns how many bytes. */
 uint64_t mb_pool_trim(mb_pool *pool);
 void mb_pool_get_stats(mb_pool *pool, mb_pool_stats *stats);
 
-/* Nested peak scopes. A scope belongs to the thread that begins it and sees the blocks that this
-** thread makes (also when another one frees them): begin returns a token >= 0, or -1 when
-** MB_POOL_MAX_SCOPES are open; end gives the live bytes at entry, and the most that there would
-** have been inside had only this thread been at work. Scopes may end in any order. */
+/* Nested peak scopes. A scope belongs to the thread that begins it and counts the blocks that this
+** thread makes, whichever thread frees them. `begin` returns a token >= 0, or -1 when
+** MB_POOL_MAX_SCOPES are open. `end` gives the live bytes at entry, and the peak that this thread
+** alone would have reached inside. Scopes may end in any order. */
 #define MB_POOL_MAX_SCOPES 256
 int mb_pool_scope_begin(mb_pool *pool);
 void mb_pool_scope_end(mb_pool *pool, int token, uint64_t *entry_live, uint64_t *peak_live);
 
 /* Debug mode. Guards: a unit of canary before and after every block, checked when it is freed and
 ** by mb_pool_find_damage; they are not counted in live bytes and can be switched only while no
-** block is live. Patterns: new and freed blocks are filled, so that reading what nobody wrote, or
-** what is gone, shows. A pool without memory places its blocks alike. */
+** block is live. Patterns: new and freed blocks are filled, so that a read of bytes that were never
+** written, or of a freed block, shows. A pool without memory places its blocks in the same way. */
 #define MB_POOL_GUARDS 1u
 #define MB_POOL_PATTERNS 2u
 #define MB_POOL_GUARD_BYTE 0xCB
@@ -182,32 +182,31 @@ typedef struct mb_pool_damage {
     const char *owner;      /* who made the block; may be NULL */
     const char *freed;      /* where it was freed; NULL: it is live */
     uint64_t offset, bytes; /* the block */
-    uint32_t distance;      /* of the damaged byte that is nearest to the block; 0: next to it */
-    uint8_t value;          /* what is there */
-    bool after;             /* behind the block, or before it */
+    uint32_t distance;      /* from the block to the nearest damaged byte; 0: adjacent */
+    uint8_t value;          /* the damaged byte's */
+    bool after;             /* the guard after the block, or the one before it */
 } mb_pool_damage;
 
-/* Damaged guards: of freed blocks (the first MB_POOL_KEPT_DAMAGE are kept), then of live ones;
-** `room` at most. Returns how many. */
+/* Copies the damaged guards of freed blocks (the first MB_POOL_KEPT_DAMAGE are kept), then those of
+** live blocks; at most `room`. Returns how many. */
 #define MB_POOL_KEPT_DAMAGE 16
 uint64_t mb_pool_find_damage(mb_pool *pool, mb_pool_damage *out, uint64_t room);
-/* For specs: overwrites a byte of the guard before or behind a block, `distance` bytes away from
-** it. */
+/* For specs: overwrites a byte of the guard before or after a block, `distance` bytes from it. */
 mb_status mb_pool_break_guard(mb_pool *pool, const mb_block *block, bool after, uint32_t distance);
 /* How many blocks had damaged guards when they were freed. */
 uint64_t mb_pool_broken_guards(mb_pool *pool);
 
-/* Failure injection for specs: the n-th next allocation fails with MB_STATUS_MEMORY (0 switches it
-** off). */
+/* Failure injection for specs: the n-th allocation from now fails with MB_STATUS_MEMORY (0 switches
+** it off). */
 void mb_pool_fail_nth(mb_pool *pool, uint64_t n);
-/* The next n times that memory is asked of the system or driver, it is refused, as when another
-** process has taken it. */
+/* For specs: the next n requests for memory to the system or driver are refused, as if another
+** process had taken the memory. */
 void mb_pool_refuse_commits(mb_pool *pool, uint64_t n);
 
 /* Visits live blocks in address order; `visit` must not call the pool. */
 typedef struct mb_pool_block {
     uint64_t offset, bytes, requested, pitch_waste;
-    uint64_t sequence; /* how many blocks had been made before */
+    uint64_t sequence; /* how many blocks were made before this one */
     uint64_t born_ns;  /* CLOCK_MONOTONIC */
     mb_pool_end end;
     uint32_t thread;
@@ -217,7 +216,8 @@ typedef void (*mb_pool_visit)(void *user, const mb_pool_block *block);
 void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user);
 /* Adds the state of the pool and its largest owners to the budget failure on record. */
 void mb_pool_explain(mb_pool *pool);
-/* Full consistency check, for specs: NULL when sound, else what is wrong. */
+/* Full consistency check, for specs: NULL when the pool is sound, else a text that says what is
+** wrong. */
 const char *mb_pool_check(mb_pool *pool);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /*
-** Size classes of the pool: eight per octave, in units, and a bitmap of the non-empty ones. Class
-** of u: exact for u < 8, else its octave and next three bits. Any block of a higher class fits a
-** request of a lower one; within the request's own class blocks may be too small, so that class is
-** scanned.
+** Size classes of the pool, in units: eight per octave, with a bitmap of the non-empty ones. Sizes
+** below 8 have a class each; the class of a larger size is its octave and the next three bits. Any
+** block of a higher class fits a request of a lower one. Blocks of the request's own class may be
+** too small, so that class is scanned.
 */
 #ifndef MB_MEMORY_POOL_BINS_H
 #define MB_MEMORY_POOL_BINS_H

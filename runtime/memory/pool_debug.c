@@ -1,13 +1,14 @@
 /*
-** What finds mistakes: guard words and fill patterns (debug mode), errors for frees that cannot be,
+** Detection of mistakes: guard words and fill patterns (debug mode), errors for invalid frees, and
 ** the consistency check of specs.
 **
-** Guards are a unit of MB_POOL_GUARD_BYTE before and after each block. Patterns: a new block is all
-** MB_POOL_NEW_BYTE, so what is computed from memory that nobody wrote is NaN; a freed one is all
-** MB_POOL_FREED_BYTE. Both are written by the source's `fill`, in the order of queued work.
+** Guards are a unit of MB_POOL_GUARD_BYTE before and after each block. Patterns: a new block is
+** filled with MB_POOL_NEW_BYTE, so that values computed from unwritten memory are NaN; a freed
+** block is filled with MB_POOL_FREED_BYTE. Both are written by the source's `fill`, in the order of
+** queued work.
 **
-** The pools of the process are in a list, so that a block that reaches the wrong pool can be named.
-** Its lock is taken before a pool's, never while one is held.
+** The pools of the process are in a list, so that an error can name the pool that a foreign block
+** belongs to. The list's lock is taken before a pool's lock, never while one is held.
 */
 #include "memory/pool_internal.h"
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static mb_status fill(mb_pool *pool, char *address, int byte, uint64_t bytes)
 mb_status mb_pool_debug_begin(mb_pool *pool, const node *n)
 {
     if (!pool->source.fill)
-        /* addresses only: guards take their room, there is nothing to write to */
+        /* addresses only: guards take room, but have no memory to write to */
         return MB_STATUS_OK;
     if (n->guarded) {
         MB_TRY(fill(pool, guard_before(pool, n), MB_POOL_GUARD_BYTE, MB_POOL_UNIT));
@@ -55,7 +56,7 @@ static bool guard_is_damaged(mb_pool *pool, const node *n, bool after, mb_pool_d
     POISON(pool, at, MB_POOL_UNIT);
     if (status != MB_STATUS_OK)
         return false;
-    /* The byte that is nearest to the block: where an overrun began. */
+    /* The damaged byte nearest to the block: an overrun begins there. */
     for (unsigned i = 0; i < MB_POOL_UNIT; i++) {
         unsigned place = after ? i : MB_POOL_UNIT - 1 - i;
         if (bytes[place] == MB_POOL_GUARD_BYTE)
@@ -73,7 +74,7 @@ static bool guard_is_damaged(mb_pool *pool, const node *n, bool after, mb_pool_d
 
 void mb_pool_debug_end(mb_pool *pool, const node *n)
 {
-    MB_KEEP_ERROR; /* a free does not fail for want of a pattern */
+    MB_KEEP_ERROR; /* a free does not fail because its pattern cannot be written */
     mb_pool_damage found;
     bool sound = true;
     for (int side = 0; n->guarded && pool->source.read && side < 2; side++)
@@ -94,7 +95,7 @@ mb_status mb_pool_set_debug(mb_pool *pool, unsigned debug)
     pthread_mutex_lock(&pool->lock);
     if (((debug ^ pool->debug) & MB_POOL_GUARDS) && pool->stats.blocks)
         status = mb_fail(MB_STATUS_ARGUMENT, NULL,
-                         "guards can only be switched while nothing is live; %llu blocks are",
+                         "guards can be switched only while no block is live; %llu are",
                          (unsigned long long)pool->stats.blocks);
     else
         pool->debug = debug;
@@ -109,7 +110,7 @@ mb_status mb_pool_break_guard(mb_pool *pool, const mb_block *block, bool after, 
     const node *n = node_of(pool, block);
     if (!n || !n->guarded || distance >= MB_POOL_UNIT || !pool->source.fill) {
         status = mb_fail(MB_STATUS_ARGUMENT, NULL, "there is no guard %u bytes %s the block",
-                         distance, after ? "behind" : "before");
+                         distance, after ? "after" : "before");
     } else {
         char *at = after ? guard_after(pool, n) + distance
                          : guard_before(pool, n) + MB_POOL_UNIT - 1 - distance;
@@ -157,7 +158,7 @@ void mb_pool_refuse_commits(mb_pool *pool, uint64_t n)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* ---- frees that cannot be ---- */
+/* ---- invalid frees ---- */
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static mb_pool *pools;
@@ -187,7 +188,7 @@ typedef struct home {
     const char *owner;
 } home;
 
-/* The pool, other than this one, in which the handle is a live block. */
+/* The other pool in which the handle is a live block, or NULL. */
 static home find_home(const mb_pool *stranger, const mb_block *block)
 {
     home at = {.found = false};
@@ -235,8 +236,8 @@ mb_status mb_pool_fail_free(mb_pool *pool, const mb_block *block)
                        block->address, freed.owner ? freed.owner : "C", here,
                        (unsigned long long)freed.bytes, made.owner ? made.owner : "C");
     return mb_fail(MB_STATUS_ARGUMENT, NULL, "block %p, freed at %s, %s", block->address, here,
-                   inside ? "is not live in this pool: it was freed before, or never made"
-                          : "is foreign to this pool: no pool has made it");
+                   inside ? "is not live in this pool: it was already freed, or was never made"
+                          : "is foreign to this pool: no pool made it");
 }
 
 /* ---- consistency ---- */

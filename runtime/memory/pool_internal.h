@@ -1,6 +1,6 @@
 /*
 ** The pool's records, shared by the files that make it up: pool.c (the allocator), pool_debug.c
-** (misuse, guards, patterns, consistency), pool_scope.c (what belongs to threads). Nobody else
+** (misuse, guards, patterns, consistency), pool_scope.c (the state of threads). No other file
 ** includes this. Everything in mb_pool is guarded by its lock.
 */
 #ifndef MB_MEMORY_POOL_INTERNAL_H
@@ -61,15 +61,15 @@ struct mb_pool {
     int scope_top; /* one past the highest open scope */
     unsigned debug;
     uint64_t fail_countdown, refuse_commits;
-    const char *refusal; /* why every request is refused; NULL: none is */
+    const char *refusal; /* why every request is refused; NULL: requests are served */
     bool unlimited;      /* a clone without a budget: its limit is what can be addressed */
-    mb_pool_damage damage[MB_POOL_KEPT_DAMAGE]; /* found at frees: the first ones */
+    mb_pool_damage damage[MB_POOL_KEPT_DAMAGE]; /* the first ones found when blocks were freed */
     uint64_t broken_guards;
     mb_pool_trace trace;
     mb_pool *next; /* pools of the process (pool_debug.c); not guarded by `lock` */
 };
 
-/* The part of a live node that is its user's. */
+/* The part of a live node that belongs to its user. */
 static inline uint64_t node_offset(const node *n)
 {
     return (uint64_t)(n->offset + (n->guarded ? 1u : 0u)) * MB_POOL_UNIT;
@@ -80,7 +80,7 @@ static inline uint64_t node_bytes(const node *n)
     return (uint64_t)(n->units - (n->guarded ? 2u : 0u)) * MB_POOL_UNIT;
 }
 
-/* Does the handle belong to this node of the pool, and is that live? */
+/* Does the handle belong to this node of the pool, and is the node live? */
 static inline const node *node_of(const mb_pool *pool, const mb_block *block)
 {
     const node *n = block->node < pool->node_count ? &pool->nodes[block->node] : NULL;
@@ -96,9 +96,9 @@ uint32_t mb_pool_thread(void);
 void mb_pool_scopes_note(mb_pool *pool, uint32_t thread, int64_t change);
 
 /* pool_debug.c */
-void mb_pool_list(mb_pool *pool); /* enters a new pool in the list of the process's pools */
+void mb_pool_list(mb_pool *pool); /* adds a new pool to the list of the process's pools */
 void mb_pool_unlist(mb_pool *pool);
-/* Under the lock, for a live node: what debugging wants before its first and after its last use. */
+/* Under the lock, for a live node: debug mode's work before its first and after its last use. */
 mb_status mb_pool_debug_begin(mb_pool *pool, const node *n);
 void mb_pool_debug_end(mb_pool *pool, const node *n);
 /* Without the lock: the error for a block that the pool cannot free. */

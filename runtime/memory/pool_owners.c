@@ -19,7 +19,7 @@ static void add_owner(void *user, const mb_pool_block *block)
     while (i < list->count && list->sums[i].owner != block->owner)
         i++;
     if (i == MOST_OWNERS)
-        i--; /* the rest together */
+        i--; /* the last entry counts all other owners */
     else if (i == list->count)
         list->sums[list->count++] = (mb_owner_sum){block->owner, 0, 0};
     list->sums[i].bytes += block->bytes;

@@ -1,11 +1,11 @@
 /*
-** Replays of traces: the same allocator on ranges of addresses only. So "would it have fitted" is
-** answered by trying, not by a formula.
+** Replays of traces: the same allocator runs on address ranges without memory. So the question
+** whether a smaller pool would do is answered by trying, not by a formula.
 */
 #include "memory/pool.h"
 #include <stdlib.h>
 
-/* What a replay's pool may have: addresses, and memory that is committed on demand. */
+/* The limits of a replay's pool: addresses, and memory that is committed on demand. */
 typedef struct supply {
     uint64_t addresses, memory, committed;
 } supply;
@@ -49,7 +49,7 @@ typedef struct step {
     uint64_t made; /* free: the step that made the block */
 } step;
 
-/* Keeps allocations, and the frees of what they made. Returns how many steps there are. */
+/* Keeps allocations and the frees of the blocks that they made. Returns the number of steps. */
 static uint64_t plan(const mb_pool_event *events, uint64_t count, step *steps, uint64_t *makers,
                      uint32_t nodes)
 {
@@ -69,7 +69,7 @@ static uint64_t plan(const mb_pool_event *events, uint64_t count, step *steps, u
     return used;
 }
 
-/* Do the steps fit in so many bytes? `blocks` has room for one block per step. */
+/* Do the steps fit this number of bytes? `blocks` has room for one block per step. */
 static mb_status fits(const step *steps, uint64_t count, uint64_t bytes, uint64_t granularity,
                       mb_block *blocks, bool *result)
 {
@@ -117,7 +117,8 @@ mb_status mb_pool_smallest(const mb_pool_event *events, uint64_t count, uint64_t
             if (live > *peak)
                 *peak = live;
         }
-        /* In units or granules: less than the peak never does, twice all that was made always. */
+        /* In units or granules: less than the peak never suffices; twice the sum of all blocks
+        ** does. */
         uint64_t unit = granularity ? granularity : MB_POOL_UNIT;
         uint64_t low = (*peak + unit - 1) / unit, high = 2 * made / unit + 4;
         while (low < high && status == MB_STATUS_OK) {

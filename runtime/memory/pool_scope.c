@@ -1,7 +1,7 @@
 /*
-** What belongs to threads: the site and the tag of their next calls, and peak scopes. A block
-** counts for the thread that made it, whoever frees it; a scope sees the blocks of the thread that
-** began it, so what other threads do meanwhile does not change its peak.
+** The state of threads: the site and the tag of their next calls, and peak scopes. A block counts
+** for the thread that made it, whichever thread frees it. A scope counts the blocks of the thread
+** that began it, so other threads do not change its peak.
 */
 #include "memory/pool_internal.h"
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /*
-** The ring of pool events. Adding one costs a clock reading and a copy; reading is rare and slow.
+** The ring of pool events. To add one takes a clock reading and a copy; reading is rare and slow.
 */
 #define _GNU_SOURCE
 #include "memory/pool_trace.h"

@@ -10,18 +10,18 @@
 #define MB_POOL_TRACE_EVENTS 16384u /* a power of two */
 
 typedef struct mb_pool_trace {
-    mb_pool_event *ring; /* NULL: no memory for it; nothing is traced */
+    mb_pool_event *ring; /* NULL: it could not be allocated, and nothing is traced */
     uint64_t total;      /* events since the beginning */
 } mb_pool_trace;
 
 void mb_pool_trace_create(mb_pool_trace *trace);
 void mb_pool_trace_destroy(mb_pool_trace *trace);
-/* Stamps the event with the time and takes it in; returns the time. */
+/* Adds the event with the present time; returns the time. */
 uint64_t mb_pool_trace_add(mb_pool_trace *trace, const mb_pool_event *event);
-/* The latest event of this kind on the node in this generation, or NULL. */
+/* The latest event of this kind for this generation of the node, or NULL. */
 const mb_pool_event *mb_pool_trace_find(const mb_pool_trace *trace, mb_pool_action action,
                                         uint32_t node, uint32_t generation);
-/* The latest `room` events at most, oldest first; returns how many. */
+/* Copies the latest events, oldest first, at most `room`; returns how many. */
 uint64_t mb_pool_trace_copy(const mb_pool_trace *trace, mb_pool_event *out, uint64_t room);
 
 #endif

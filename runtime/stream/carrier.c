@@ -1,15 +1,14 @@
 /*
-** The carrier: one lock for its queue, its ring and its counters; one more for the lane, under
-** which a copy and the events around it are queued together, so that the events tell the copy's
-** time.
+** The carrier has one lock for its queue, its ring and its counters. A second lock, for the lane,
+** is held while a copy and the events around it are queued, so that the events measure that copy.
 **
-** Slots circulate through a queue of free slots. A slot that was uploaded is free at once, but its
-** next user first waits for the upload (its `end` event), which is long over by then, because the
-** queue is first in, first out. Transfers are a list in the order of queueing; one leaves it when
-** all its pieces are through and wait or finish has seen that. Readers work on the oldest transfer
-** that has pieces left. Writers take the transfer with the fewest writers: where a volume is spread
-** over files, several files are written at a time, because one file takes bytes from one writer at
-** a time; they stay with it as long as it has pieces.
+** Slots circulate through a queue of free slots. A slot is free as soon as its upload is queued.
+** Its next user first waits for that upload (its `end` event); the queue is first in, first out, so
+** the upload is usually over by then. Transfers are a list in the order of queueing. A transfer
+** leaves the list after all its pieces are done and wait or finish has seen that. Readers work on
+** the oldest transfer with pieces left. A writer takes the transfer with the fewest writers and
+** stays with it until it has no pieces left: one file accepts bytes from one writer at a time, so a
+** volume in several files is written to several of them at a time.
 */
 #include "stream/carrier_internal.h"
 #include "files/h5/data/h5dataset.h"
@@ -24,9 +23,9 @@
 mb_status mb_carrier_plan(const mb_carrier_options *options, int *slots, uint64_t *slot_bytes)
 {
     if (options->threads < 1 || options->threads > MB_CARRIER_MAX_THREADS)
-        return mb_fail(MB_STATUS_ARGUMENT, "threads", "threads is %d; it must lie in [1, %d]",
+        return mb_fail(MB_STATUS_ARGUMENT, "threads", "threads must lie in [1, %d], got %d",
                        options->threads, MB_CARRIER_MAX_THREADS);
-    /* One of a worker's slots is on the lane while it fills or empties the other. */
+    /* A worker fills or empties one of its slots while the other is on the lane. */
     *slots = 2 * options->threads;
     uint64_t each = options->pinned_bytes / (uint64_t)*slots / 4096 * 4096;
     const uint64_t most =
@@ -54,7 +53,7 @@ static mb_status seen(mb_carrier *c, mb_status status)
     return status;
 }
 
-/* Under the lock: the latched failure, put on record here. */
+/* Under the lock: puts the latched failure on this thread's record. */
 static mb_status report(mb_carrier *c)
 {
     if (c->failure.code == MB_STATUS_OK)
@@ -180,8 +179,8 @@ static double seconds_since(const struct timespec *then)
     return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
 }
 
-/* To the end, or as far as mb_carrier_wait waits: until both copies of a reader's piece are under
-** way or over. */
+/* Is the transfer over or, without `to_end`, as far as mb_carrier_wait requires? A reader that uses
+** the ring must then have queued its uploads. */
 static bool through(const mb_carrier *c, const transfer *t, bool to_end)
 {
     const bool done = to_end || (!c->options.writing && !t->direct);
@@ -230,7 +229,8 @@ static mb_status wait_until(mb_carrier *c, bool to_end, uint64_t count)
     }
     transfer *finished = take_finished(c);
     c->stats.wait_seconds += seconds_since(&began);
-    /* What is through the ring needs its array no more: only this thread touches the references. */
+    /* Bytes that are through the ring no longer need the array. Only this thread uses the
+    ** references. */
     for (transfer *t = c->first; t && status == MB_STATUS_OK; t = t->next)
         if (t->copied == t->lines) {
             mb_storage_release(t->storage);
@@ -281,7 +281,7 @@ bool mb_carrier_pending(mb_carrier *c, const mb_h5_dataset *dataset)
 
 void mb_carrier_get_stats(mb_carrier *c, mb_carrier_stats *stats)
 {
-    /* The copies that nobody has waited for since. */
+    /* The copies that no thread has waited for. */
     for (int i = 0; c->slots && i < c->slot_count && !c->first; i++)
         (void)mb_carrier_settle(c, &c->slots[i]);
     pthread_mutex_lock(&c->lock);
@@ -302,7 +302,7 @@ mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options
     void *pinned = NULL;
     *out = NULL;
     if (device->dead)
-        return mb_device_sync(device); /* says so */
+        return mb_device_sync(device); /* raises that error */
     MB_TRY(mb_carrier_plan(options, &slots, &slot_bytes));
     mb_carrier *c = calloc(1, sizeof *c);
     if (!c)

@@ -1,7 +1,7 @@
 /*
-** The other ends of transfers, whose bytes workers move without the lock: slabs of HDF5 datasets
-** (around libhdf5, through our decoders, or through libhdf5), files of plain elements, and host
-** memory.
+** The other ends of transfers: slabs of HDF5 datasets (without libhdf5, through our decoders, or
+** through libhdf5), files of plain elements, and host memory. Workers move their bytes without the
+** carrier's lock.
 */
 #include "stream/carrier_internal.h"
 #include "files/h5/data/h5slab.h"

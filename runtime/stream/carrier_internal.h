@@ -1,7 +1,7 @@
 /*
-** What the parts of a carrier share: its ring and its transfers. carrier.c has what the calling
-** thread does, carrier_queue.c makes transfers, carrier_worker.c has the workers and the lane,
-** carrier_ends.c moves the bytes at the other ends.
+** The records that the parts of a carrier share: its ring and its transfers. carrier.c is the work
+** of the calling thread, carrier_queue.c makes transfers, carrier_worker.c has the workers and the
+** lane, and carrier_ends.c moves the bytes at the other ends.
 */
 #ifndef MB_STREAM_CARRIER_INTERNAL_H
 #define MB_STREAM_CARRIER_INTERNAL_H
@@ -13,12 +13,12 @@
 typedef struct slot {
     unsigned char *memory;
     void *begin, *end; /* events around its latest copy */
-    bool copied;       /* they have been recorded, and their time is not counted yet */
+    bool copied;       /* the events were recorded, and their time is not counted yet */
 } slot;
 
 typedef struct transfer {
     struct transfer *next;
-    uint64_t number;        /* of those queued before it */
+    uint64_t number;        /* how many transfers were queued before it */
     mb_h5_dataset *dataset; /* the other end; or NULL: a file of plain elements, or host memory */
     mb_range ranges[MB_H5_MAX_RANK];
     mb_rawfile *file;                 /* in use */
@@ -31,13 +31,13 @@ typedef struct transfer {
     bool raw, packed, last;
     mb_storage *storage;   /* a reference */
     unsigned char *memory; /* device address of the array */
-    void *queued;          /* event: the state of the compute lane that copies have to wait for */
-    bool lane_waits;       /* they do */
+    void *queued;          /* event: the work on the compute lane that copies must wait for */
+    bool lane_waits;       /* the lane waits for `queued` */
     uint64_t line_bytes, lines, frame_lines; /* rows of the slab, and how many make a frame */
     uint64_t piece_lines, next_line;
     int active;      /* workers on it */
     uint64_t copied; /* lines that are through the ring */
-    uint64_t done;   /* lines that are through to the end */
+    uint64_t done;   /* lines whose work is over at both ends */
 } transfer;
 
 struct mb_carrier {
@@ -48,18 +48,18 @@ struct mb_carrier {
     int slot_count, thread_count;
     slot *slots;
     pthread_t *threads;
-    bool opened; /* slots and workers are there: from the first transfer on */
+    bool opened; /* the slots and workers exist: from the first transfer on */
     bool stop;
 
     pthread_mutex_t lock, lane_lock;
-    pthread_cond_t work, progress;     /* pieces to do; something got through */
+    pthread_cond_t work, progress;     /* new pieces; progress of a transfer */
     int *ring, ring_first, ring_count; /* free slots: never fewer than idle workers */
     transfer *first, **last;
-    uint64_t queued;  /* transfers so far */
+    uint64_t queued;  /* number of transfers so far */
     mb_error failure; /* latched */
     void **events;    /* unused ones for transfers */
     int event_count, event_room;
-    void *joined; /* event: the end of the uploads that computing waits for */
+    void *joined; /* event: the end of the uploads, which computing waits for */
 
     int file_active;
     struct timespec file_since;
@@ -68,9 +68,9 @@ struct mb_carrier {
 
 /* carrier_ends.c: without the lock */
 
-/* The lines of a transfer's host memory, or file, from `line` on that lie a pitch apart. Returns how
-** many of the `lines` they are; the bytes from its first row to theirs and their rows go to the
-** rest. A row may be a whole frame. */
+/* Finds the lines of a transfer's host memory, or file, from `line` on that are one pitch apart.
+** Returns how many of the `lines` these are; gives their distance in bytes from the first row, and
+** their rows. A row may be a whole frame. */
 uint64_t mb_carrier_rows(const transfer *t, uint64_t line, uint64_t lines, uint64_t *at,
                          uint64_t *pitch, mb_lane_rows *rows);
 /* Moves some lines of a transfer between the other end and the memory of a slot. */
@@ -79,13 +79,13 @@ mb_status mb_carrier_move(const transfer *t, uint64_t line, uint64_t lines, void
 
 /* carrier_worker.c */
 
-/* Waits until the slot's latest copy is over, and counts its time. Without the lock. */
+/* Waits until the slot's latest copy is over and counts its time. Without the lock. */
 mb_status mb_carrier_settle(mb_carrier *c, slot *s);
 mb_status mb_carrier_start_workers(mb_carrier *c);
 
 /* carrier.c */
 
-/* Hands the transfer to the workers. Frees it when `status`, or what happens here, is a failure. */
+/* Hands the transfer to the workers. Frees it if `status` is a failure or this call fails. */
 mb_status mb_carrier_enqueue(mb_carrier *c, transfer *t, mb_status status);
 
 #endif

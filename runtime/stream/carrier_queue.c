@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces of direct transfers: long enough that two of them in turn keep the lane busy. */
+/* Size of the pieces of direct transfers: two of them, in turn, keep the lane busy. */
 #define DIRECT_BYTES (UINT64_C(32) << 20)
 
 /* How the transfer is cut: whole rows, and whole frames where a slot holds one; then in whole
@@ -28,11 +28,11 @@ static mb_status cut(const mb_carrier *c, transfer *t, int rank, const int64_t *
     if (t->piece_lines == 0 && t->direct)
         t->piece_lines = 1;
     if (t->piece_lines == 0)
-        return mb_fail_bytes(MB_STATUS_BUDGET, t->line_bytes, c->slot_bytes,
-                             "a row of %s has %llu bytes, a slot of the ring %llu: give more "
-                             "pinned memory (pinned), or fewer threads",
-                             what, (unsigned long long)t->line_bytes,
-                             (unsigned long long)c->slot_bytes);
+        return mb_fail_bytes(
+            MB_STATUS_BUDGET, t->line_bytes, c->slot_bytes,
+            "a row of %s has %llu bytes, but a slot of the ring has %llu: give more "
+            "pinned memory (pinned), or fewer threads",
+            what, (unsigned long long)t->line_bytes, (unsigned long long)c->slot_bytes);
     if (t->piece_lines >= t->frame_lines) {
         uint64_t frames = t->piece_lines / t->frame_lines;
         if (rank == 3 && frames > (uint64_t)chunk_frames)
@@ -45,7 +45,7 @@ static mb_status cut(const mb_carrier *c, transfer *t, int rank, const int64_t *
 static mb_status check_array(const mb_carrier *c, const mb_array *array, int rank, const char *what)
 {
     if (array->device != c->device)
-        return mb_fail(MB_STATUS_ARGUMENT, "array", "the array is on %s, the carrier for %s",
+        return mb_fail(MB_STATUS_ARGUMENT, "array", "the array is on %s, but the carrier is for %s",
                        array->device->id, c->device->id);
     if (rank > 3)
         return mb_fail(MB_STATUS_SHAPE, NULL, "%s has %d axes; a carrier takes at most 3", what,

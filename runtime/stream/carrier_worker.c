@@ -1,7 +1,7 @@
 /*
-** The workers of a carrier: they take pieces of transfers, have the lane copy them, and move the
-** bytes at the other ends. A worker has the copy of its next piece queued before it attends to the
-** one before, so that the lane is not idle meanwhile.
+** The workers of a carrier take pieces of transfers, have the lane copy them, and move the bytes at
+** the other ends. A worker queues the copy of its next piece before it finishes the previous one,
+** so that the lane stays busy.
 */
 #define _GNU_SOURCE
 #include "stream/carrier_internal.h"
@@ -16,8 +16,8 @@ static mb_lane lane_of(const mb_carrier *c)
     return c->options.writing ? MB_LANE_DOWNLOAD : MB_LANE_UPLOAD;
 }
 
-/* Queues the copy of some lines between the array, whose part begins at `memory`, and the slot or,
-** directly, the other end. */
+/* Queues the copy of some lines between the array's part at `memory` and the slot, or the other end
+** of a direct transfer. */
 static mb_status copy_on_lane(mb_carrier *c, const transfer *t, const slot *s,
                               unsigned char *memory, uint64_t line, uint64_t lines)
 {
@@ -45,7 +45,7 @@ static mb_status copy_on_lane(mb_carrier *c, const transfer *t, const slot *s,
     return status;
 }
 
-/* Queues a piece's copy, in order after the transfer's event, between two events of the slot. */
+/* Queues a piece's copy after the transfer's event, between two events of the slot. */
 static mb_status queue_copy(mb_carrier *c, transfer *t, slot *s, uint64_t line, uint64_t lines)
 {
     const mb_backend *backend = c->device->backend;
@@ -111,7 +111,7 @@ static void through_ring(mb_carrier *c, transfer *t, uint64_t lines)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* What a worker does: the part of a transfer, and the slot it has for that. */
+/* A worker's task: a part of a transfer, and a slot for it. */
 typedef struct piece {
     transfer *transfer; /* NULL: none */
     int slot;
@@ -119,7 +119,7 @@ typedef struct piece {
     mb_status status;
 } piece;
 
-/* Is there more to do about a piece once its copy is queued? */
+/* Is there more work on a piece after its copy is queued? */
 static bool held(const mb_carrier *c, const piece *p)
 {
     return c->options.writing || p->transfer->direct;
@@ -134,7 +134,7 @@ static mb_status move_piece(mb_carrier *c, const piece *p)
     return status;
 }
 
-/* Until its copy is queued. */
+/* The work on a piece until its copy is queued. */
 static mb_status begin_piece(mb_carrier *c, const piece *p)
 {
     slot *s = &c->slots[p->slot];
@@ -148,7 +148,7 @@ static mb_status begin_piece(mb_carrier *c, const piece *p)
     return MB_STATUS_OK;
 }
 
-/* From then on: the other end is in use until the copy is over. */
+/* The rest of the work on a piece. The other end is in use until the copy is over. */
 static mb_status end_piece(mb_carrier *c, const piece *p)
 {
     MB_TRY(mb_carrier_settle(c, &c->slots[p->slot]));
@@ -160,7 +160,7 @@ static mb_status end_piece(mb_carrier *c, const piece *p)
 
 /* ---- the workers ---- */
 
-/* Under the lock: the transfer to work on, or NULL. A writer stays with the one it is at. */
+/* Under the lock: the transfer to work on, or NULL. A writer stays with its latest transfer. */
 static transfer *choose(const mb_carrier *c, transfer *latest)
 {
     transfer *best = NULL;
@@ -188,7 +188,8 @@ static uint64_t claim(transfer *t)
     return lines;
 }
 
-/* Under the lock: the next piece and a free slot; none when there is nothing to do. */
+/* Under the lock: the next piece with a free slot, or a piece without a transfer if all are
+** taken. */
 static piece take_piece(mb_carrier *c, transfer *latest)
 {
     transfer *t = choose(c, latest);
@@ -218,8 +219,8 @@ static void advance(mb_carrier *c, piece *p, mb_status (*half)(mb_carrier *, con
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Under the lock, which it may let go meanwhile: has the disk begin with what is the last of a
-** dataset. */
+/* Under the lock, which it may release for a while: makes the system write a dataset to the disk
+** after its last piece. */
 static void sync_last(mb_carrier *c, const piece *p)
 {
     const transfer *t = p->transfer;
@@ -234,7 +235,7 @@ static void sync_last(mb_carrier *c, const piece *p)
         c->failure = *mb_error_last();
 }
 
-/* Under the lock: a piece is done with. */
+/* Under the lock: the work on a piece is over. */
 static void complete(mb_carrier *c, piece *p)
 {
     transfer *t = p->transfer;
@@ -284,7 +285,7 @@ mb_status mb_carrier_start_workers(mb_carrier *c)
     static const int CRASHES[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL};
     sigset_t all, before;
     int failed = 0;
-    sigfillset(&all); /* signals are the calling thread's, but for those of a crash of this one */
+    sigfillset(&all); /* workers receive only the signals of their own crashes */
     for (size_t i = 0; i < sizeof CRASHES / sizeof CRASHES[0]; i++)
         sigdelset(&all, CRASHES[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);

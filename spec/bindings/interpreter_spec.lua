@@ -119,7 +119,7 @@ describe("the command line", function()
             ["--plan"] = "'--plan' needs a script",
             ["--ledger"] = "'--ledger' needs a script",
             ["--leaks"] = "'--leaks' needs a script",
-            ["--device nowhere -e ''"] = 'unknown device "nowhere"; devices are "host"',
+            ["--device nowhere -e ''"] = 'unknown device "nowhere"; valid names are "host"',
             ["--device=planned:abacus"] = 'no record of "abacus"; devices that can be planned for',
             ["--budget 8X"] = "budget must be a number of bytes",
             ["--budget 900T -"] = "a budget of 818.5 TiB is more than the",

@@ -73,7 +73,7 @@ describe("plan.peak", function()
             local before = state()
             local text, err = helper.failure(mb.plan.peak, ask, OTHER)
             assert.equal("argument", err.code, text)
-            assert.matches("memory on host was asked for while planning planned:h200; plan both",
+            assert.matches("memory on host was requested while planning planned:h200; plan both",
                 text)
             assert.same(before, state())
         end
@@ -164,7 +164,7 @@ describe("plan.max_count and plan.max_slices", function()
         assert.same(used, unused)
         assert.is_true(unused[1] > 1 and unused[2] > 9900000)
         assert.same(before, state())
-        assert.matches("memory on host was asked for while planning planned:h200",
+        assert.matches("memory on host was requested while planning planned:h200",
             (helper.failure(mb.plan.max_count,
             function(_, n)
                 return mb.zeros({n}, {device = "host"})

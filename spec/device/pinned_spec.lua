@@ -95,9 +95,9 @@ helper.each_device(function(device, test)
                 local text, err = helper.failure(make)
                 mb.debug.refuse_pins(0, device)
                 assert.equal("budget", err.code)
-                assert.matches("of pinned host memory are within the limit, but not to be had: "
+                assert.matches("of pinned host memory are within the limit, but the system refused them: "
                     .. "the system refused %d+ bytes", text)
-                assert.matches("; end the programs that hold the rest, or ask for less", text, 1,
+                assert.matches("; end other programs that use this memory, or request less", text, 1,
                     true)
                 assert.is_nil(err.enough)
                 assert.is_nil(text:find("\n"))

@@ -203,9 +203,9 @@ describe("memory that there is", function()
             operator = {one.copy, one}} do
             local text, err = helper.failure(table.unpack(call))
             assert.equal("budget", err.code, what)
-            assert.matches("fit the budget of [%d.]+ GiB, but the address range is in pieces: "
-                .. "the largest hole is [%d.]+ GiB; release "
-                .. "arrays that were made in between\n", text)
+            assert.matches("fit the budget of [%d.]+ GiB, but no free range of addresses is "
+                .. "large enough: the largest has [%d.]+ GiB; release arrays that lie between the "
+                .. "free ranges\n", text)
             assert.is_nil(err.enough)
             assert.is_nil(text:find("enough", 1, true))
         end
@@ -251,10 +251,9 @@ describe("memory that there is", function()
             local text, err = helper.failure(make)
             mb.debug.refuse_commits(0)
             assert.equal("budget", err.code)
-            assert.matches("fit the budget, of which 512 B of [%d.]+ %a+ are live, but not what "
-                .. "the device has left: the system "
-                .. "refused %d+ bytes", text)
-            assert.matches("end the programs that hold the rest", text)
+            assert.matches("fit the budget %(512 B of [%d.]+ %a+ are live%), but the device does "
+                .. "not have that much memory free: the system refused %d+ bytes", text)
+            assert.matches("end other programs that use this memory", text)
             assert.matches("tried    a full collection", text)
             assert.matches("owners   512 B in 1 block", text)
             assert.is_nil(err.enough)

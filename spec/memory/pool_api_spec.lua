@@ -60,7 +60,7 @@ describe("the pool by hand", function()
         assert.equal(96, own)
         assert.same({12, 1}, q.strides)
         assert.equal(8, mb.pool.element_bytes("c64"))
-        assert.matches("1001 bytes are no whole number of f32 %(4 bytes each%)",
+        assert.matches("1001 bytes are not a whole number of f32 %(4 bytes each%)",
             (helper.failure(mb.pool.alloc, 1001, {dtype = "f32"})))
         assert.matches("a pitch of 42 bytes is no whole number of f32",
             (helper.failure(mb.pool.alloc_pitched, 10, 4, {dtype = "f32", pitch = 42})))

@@ -18,8 +18,8 @@ describe("the pool in C", function()
     it("agrees with an oracle after every one of many random operations", function()
         for seed = 1, 3 do
             local output = run(("oracle %d %d"):format(STEPS // 3 + 1, seed))
-            -- Free bytes that are in too small pieces are no lack of budget.
-            assert.matches("275.5 KiB fit the budget of [%d.]+ MiB, but the address range is in pieces: the largest hole is 275 KiB",
+            -- Free bytes in pieces that are too small do not count as a lack of budget.
+            assert.matches("275.5 KiB fit the budget of [%d.]+ MiB, but no free range of addresses is large enough: the largest has 275 KiB",
                 output)
             local requests, refused = output:match("(%d+) requests, (%d+) refused")
             assert.is_true(tonumber(requests) > STEPS // 9 and tonumber(refused) > STEPS // 1000,
@@ -45,9 +45,9 @@ describe("the pool in C", function()
             lines[1])
         assert.matches("freed at first.lua:3, was freed again at second.lua:4 %(1024 bytes, made at make.lua:1%)$", lines[2])
         assert.matches("freed at first.lua:3, was freed again at stale.lua:6", lines[3])
-        assert.matches("freed at stack.lua:7, is foreign to this pool: no pool has made it$",
+        assert.matches("freed at stack.lua:7, is foreign to this pool: no pool made it$",
             lines[4])
-        assert.matches("freed at inside.lua:8, is not live in this pool: it was freed before, or never made$", lines[5])
+        assert.matches("freed at inside.lua:8, is not live in this pool: it was already freed, or was never made$", lines[5])
         assert.matches("freed at wild.lua:9, is foreign to this pool", lines[6])
     end)
 

@@ -57,7 +57,7 @@ describe("recipes refuse", function()
             ["simulate.lua"] = path "s.h5", ["bench.lua"] = "", ["convolve.lua"] = "-o "
             .. path "c.npy" }
         for script, arguments in pairs(scripts) do
-            refuses(2, 'unknown device "nowhere"; devices are "host"', script,
+            refuses(2, 'unknown device "nowhere"; valid names are "host"', script,
                 "%s --device nowhere", arguments)
             refuses(2, 'no record of "abacus"', script, "%s --device planned:abacus", arguments)
         end

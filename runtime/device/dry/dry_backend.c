@@ -1,12 +1,12 @@
 /*
-** The backend of dry devices. The device and its backend are one record, because the table differs
-** from device to device: its name and its kernels are those of the device that it stands in for.
+** The backend of dry devices. The device and its backend are one record, because each dry device
+** has a table of its own, with the name and the kernels of the device that it stands in for.
 */
 #include "device/dry/dry_backend.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Addresses that nothing is behind. */
+/* Addresses without memory. */
 #define POOL_BASE UINT64_C(0x10000000000)
 #define PINNED_BASE UINT64_C(0x40000000000)
 
@@ -52,9 +52,9 @@ static mb_status dry_download(void *self, void *to, const void *from, uint64_t b
 {
     (void)self, (void)to, (void)from, (void)bytes;
     return mb_fail(MB_STATUS_DRY_RUN, NULL,
-                   "a value was asked for in a dry run, where arrays have no data; where it "
-                   "decides what is done next, write mb.bound(BOUND, function() return VALUE end): "
-                   "the dry run takes the bound");
+                   "a value was read in a dry run, where arrays have no data; if it decides what "
+                   "is done next, write mb.bound(BOUND, function() return VALUE end): the dry run "
+                   "uses the bound");
 }
 
 static mb_status dry_fill(void *self, void *to, int byte, uint64_t bytes)
@@ -75,7 +75,7 @@ static void *dry_stream(void *self)
     return NULL;
 }
 
-/* Different addresses for different pieces. */
+/* Each piece has addresses of its own. */
 static mb_status dry_pin(void *self, uint64_t bytes, void **host)
 {
     dry_device *dry = self;
@@ -129,8 +129,8 @@ static mb_status dry_launch(void *self, mb_op_kernel kernel, const mb_op_call *c
     return MB_STATUS_OK;
 }
 
-/* Without opening and closing, commits, and FFT plans: the pool of a dry device commits nothing,
-** and its plan cache is that of the device that it stands in for. */
+/* It has no functions to open, close, commit or make FFT plans: the pool of a dry device commits
+** nothing, and its plan cache is that of the device that it stands in for. */
 static const mb_backend dry_table = {
     .abi = MB_BACKEND_ABI,
     .memory = dry_memory,
@@ -155,7 +155,7 @@ static const mb_backend dry_table = {
     .fft_library = dry_fft_library,
 };
 
-/* A dry device that has no pool yet. */
+/* A dry device without a pool. */
 static mb_status make(const mb_device *device, dry_device **out)
 {
     dry_device *dry = calloc(1, sizeof *dry);

@@ -1,6 +1,6 @@
 /*
-** The CPU backend: address range by mmap without access, committed by mprotect; "queued" work runs
-** at once. Thread count: OpenMP's (OMP_NUM_THREADS is obeyed).
+** The CPU backend: mmap without access reserves the address range, mprotect commits it, and
+** "queued" work runs at once. The number of threads is OpenMP's, so OMP_NUM_THREADS is obeyed.
 */
 #include "device/host/host_backend.h"
 #include "device/host/host_limits.h"
@@ -17,7 +17,7 @@
 
 /* `self` is its address. */
 static struct host_state {
-    uint64_t reserved; /* bytes of addresses that pools have */
+    uint64_t reserved; /* bytes of addresses that pools have reserved */
 } host_instance;
 
 static void cpu_name(char *name, size_t bytes)
@@ -49,7 +49,7 @@ static mb_status host_memory(void *self, uint64_t *free_bytes, uint64_t *total_b
     uint64_t available = mb_host_figure("/proc/meminfo", "MemAvailable:") * 1024;
     if (!available)
         available = total / 2;
-    mb_host_limits limits; /* of a batch job or a container: they count like the machine's memory */
+    mb_host_limits limits; /* of a batch job or a container: they bind like the machine's memory */
     mb_host_limits_read(omp_get_max_threads(), host_instance.reserved, &limits);
     if (limits.most < total)
         total = limits.most;
@@ -97,9 +97,9 @@ static mb_status host_reserve(void *self, uint64_t bytes, void **base)
     struct host_state *state = self;
     mb_host_limits limits;
     mb_host_limits_read(omp_get_max_threads(), state->reserved, &limits);
-    if (limits.address_space < bytes) /* the rest of the process needs addresses too */
+    if (limits.address_space < bytes) /* leave addresses for the rest of the process */
         return fail_reserve(bytes, ENOMEM);
-    /* One granule more, to align the range for huge pages. The slack has no memory behind it. */
+    /* One more granule, to align the range for huge pages. The slack has no memory. */
     char *address = mmap(NULL, bytes + GRANULARITY, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address == MAP_FAILED)
@@ -129,7 +129,7 @@ static mb_status host_commit(void *self, void *base, uint64_t offset, uint64_t b
     if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0)
         return mb_fail_bytes(MB_STATUS_MEMORY, bytes, 0, "the system refused %llu bytes: %s",
                              (unsigned long long)bytes, strerror(errno));
-    madvise(address, bytes, MADV_HUGEPAGE); /* a wish: fewer page faults and TLB misses */
+    madvise(address, bytes, MADV_HUGEPAGE); /* a hint: fewer page faults and TLB misses */
     return MB_STATUS_OK;
 }
 
@@ -178,7 +178,7 @@ static void *host_stream(void *self)
     return NULL;
 }
 
-/* The same interface as page-locked memory; the host's own copies need no lock on pages. */
+/* The interface of page-locked memory; copies on the host need no locked pages. */
 static mb_status host_pin(void *self, uint64_t bytes, void **host)
 {
     (void)self;
@@ -197,7 +197,7 @@ static void host_unpin(void *self, void *host, uint64_t bytes)
     munmap(host, bytes);
 }
 
-/* By the calling thread alone: several of them copy at a time. */
+/* Uses only the calling thread, because several threads copy at a time. */
 static mb_status host_lane_copy(void *self, mb_lane lane, void *to, const void *from,
                                 const mb_lane_rows *rows)
 {
@@ -211,7 +211,7 @@ static mb_status host_lane_copy(void *self, mb_lane lane, void *to, const void *
 static mb_status host_lane_wait(void *self, mb_lane lane, void *event)
 {
     (void)self, (void)lane, (void)event;
-    return MB_STATUS_OK; /* what was queued has run */
+    return MB_STATUS_OK; /* all queued work has run */
 }
 
 static mb_status host_event_create(void *self, void **event)
@@ -254,7 +254,7 @@ static void host_fft_library(void *self, char *text, size_t bytes)
     snprintf(text, bytes, "%s", mb_host_fft_version());
 }
 
-/* A kernel skips the rest of its work when the cancel flag is raised: what it leaves is no
+/* A kernel skips the rest of its work when the cancel flag is raised, so its output is not a
 ** result. */
 static mb_status host_launch(void *self, mb_op_kernel kernel, const mb_op_call *call)
 {

@@ -1,11 +1,12 @@
 /*
 ** FFTs of the host: FFTW, single precision, guru64 interface. Plans are made with FFTW_ESTIMATE,
-** which does not touch the arrays, so none are needed. FFTW's vector code wants the alignment a
-** plan was made with: one plan for aligned arrays, a second, made on first need, for all others. A
-** single 1-D transform is planned for one thread, because operators run many of them from their own
-** threads; everything else is planned for all threads. FFTW's planner is not thread-safe, hence the
-** lock; executing is. An execution cannot be stopped, so a large batch is executed in pieces, with
-** a look at the cancel flag between them.
+** which does not touch the arrays, so planning needs none. FFTW's vector code requires the
+** alignment that a plan was made with: one plan is for aligned arrays; a second, made when first
+** needed, is for all others. A single 1-D transform is planned for one thread, because operators
+** run many of them from their own threads; every other transform is planned for all threads. FFTW's
+** planner is not thread-safe and is called under a lock; execution is thread-safe. An execution
+** cannot be stopped, so a large batch is executed in pieces, and the cancel flag is polled between
+** them.
 */
 #include "device/host/host_backend.h"
 #include <fftw3.h>
@@ -13,10 +14,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define PIECE_POINTS (INT64_C(1) << 23) /* of a piece, where its transforms are no larger */
+#define PIECE_POINTS (INT64_C(1) << 23) /* of a piece, unless one transform is larger */
 
-/* A batch in pieces of parts[0].batch transforms; what is left is parts[1], whose batch may be
-** 0. */
+/* A batch in pieces of parts[0].batch transforms. parts[1] is the remainder; its batch may be 0. */
 typedef struct host_part {
     mb_fft_desc desc;
     fftwf_plan aligned, unaligned;
@@ -28,7 +28,7 @@ typedef struct host_fft {
 
 static pthread_mutex_t planner_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Addresses that stand for the arrays while planning; never dereferenced. */
+/* Addresses that stand for the arrays during planning; never dereferenced. */
 #define ALIGNED_IN ((void *)(uintptr_t)0x100000000)
 #define ALIGNED_OUT ((void *)(uintptr_t)0x900000000000)
 
@@ -63,7 +63,7 @@ static fftwf_plan plan_locked(const mb_fft_desc *desc, unsigned flags)
     int64_t points = desc->batch;
     for (int i = 0; i < desc->rank; i++)
         points *= desc->dims[i];
-    bool small = points < 32768; /* not worth waking other threads for */
+    bool small = points < 32768; /* too little work for several threads */
     fftwf_plan_with_nthreads(
         small || (desc->rank == 1 && desc->batch == 1) ? 1 : omp_get_max_threads());
     fftwf_plan plan = make_plan(desc, flags);
@@ -71,7 +71,7 @@ static fftwf_plan plan_locked(const mb_fft_desc *desc, unsigned flags)
     return plan;
 }
 
-/* Transforms of a piece. */
+/* The number of transforms in a piece. */
 static int64_t piece_of(const mb_fft_desc *desc)
 {
     int64_t points = 1;
@@ -123,7 +123,7 @@ mb_status mb_host_fft_create(void *self, const mb_fft_desc *desc, void **plan, u
     return MB_STATUS_OK;
 }
 
-/* The plan for arrays of any alignment; made once, by whichever thread needs it first. */
+/* The plan for arrays of any alignment; made once, by the first thread that needs it. */
 static fftwf_plan unaligned_plan(host_part *part)
 {
     fftwf_plan plan = __atomic_load_n(&part->unaligned, __ATOMIC_ACQUIRE);

@@ -1,13 +1,13 @@
 /*
 ** Limits on the memory of the process.
 **
-** A control group counts the memory of its processes and of all groups below it, so a limit of
-** any group from the process's own up to the root binds. Version 2 has one tree (memory.max,
-** memory.high, memory.current), version 1 a tree for memory alone (memory.limit_in_bytes,
-** memory.usage_in_bytes); a machine may have both. What a group uses includes the page cache of
-** files that its processes read, which the system takes back when it needs the memory: it counts
-** as free. A container may see its own group as the root, or a path that does not exist inside:
-** missing folders are passed over.
+** A control group counts the memory of its processes and of all groups below it. So the limits of
+** all groups bind, from the process's own up to the root. Version 2 has one tree (memory.max,
+** memory.high, memory.current), version 1 a separate tree for memory (memory.limit_in_bytes,
+** memory.usage_in_bytes); a machine may have both. A group's usage includes the page cache of files
+** that its processes read. The system reclaims the page cache when it needs memory, so it counts as
+** free here. A container may see its own group as the root, or a path that does not exist inside
+** it: missing folders are skipped.
 */
 #include "device/host/host_limits.h"
 #include <stdbool.h>
@@ -16,15 +16,16 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define KEPT_BYTES (UINT64_C(64) << 20)    /* of a limited address space: for heap and libraries */
-#define THREAD_BYTES (UINT64_C(16) << 20)  /* and for the stack and the arena of each thread */
-#define NO_LIMIT_BYTES (UINT64_C(1) << 60) /* version 1 writes "no limit" as a number beyond this */
+#define KEPT_BYTES                                                                                 \
+    (UINT64_C(64) << 20) /* kept of a limited address space for the heap and libraries */
+#define THREAD_BYTES (UINT64_C(16) << 20)  /* kept for the stack and the arena of each thread */
+#define NO_LIMIT_BYTES (UINT64_C(1) << 60) /* version 1 writes "no limit" as a larger number */
 
 /* The files of one version. */
 typedef struct group_files {
     const char *limits[2]; /* each a limit; NULL: none */
     const char *used;
-    const char *cache[2]; /* keys of memory.stat: page cache that can be taken back */
+    const char *cache[2]; /* keys of memory.stat: page cache that can be reclaimed */
 } group_files;
 
 static const group_files VERSION_2 = {
@@ -48,8 +49,8 @@ uint64_t mb_host_figure(const char *path, const char *key)
     return value;
 }
 
-/* The number in a limit's file; UINT64_MAX where there is no file, or no limit ("max"). A limit
-** of 0 is a limit. */
+/* The number in a limit's file; UINT64_MAX if the file does not exist or says "max". 0 is a valid
+** limit. */
 static uint64_t read_limit(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -92,13 +93,13 @@ static void read_group(const char *root, const char *folder, const group_files *
     }
 }
 
-/* The groups from `path` up to the root of the tree that is mounted at `mount`. */
+/* The limits of the groups from `path` up to the root of the tree mounted at `mount`. */
 static void walk_up(const char *root, const char *mount, const char *path, const group_files *files,
                     mb_host_limits *limits)
 {
     char folder[4200];
     const size_t length = strlen(mount);
-    /* A path that leaves the tree that this process sees: only the root is known. */
+    /* The path leaves the tree that this process sees: only the root can be read. */
     snprintf(folder, sizeof folder, "%s%s", mount, strstr(path, "/..") ? "" : path);
     for (;;) {
         while (strlen(folder) > length && folder[strlen(folder) - 1] == '/')
@@ -143,8 +144,9 @@ void mb_host_limits_of_groups(const char *root, mb_host_limits *limits)
         fclose(file);
 }
 
-/* What a resource limit leaves besides `own` bytes of what counts against it by now (a line of
-** /proc/self/status) and what the rest of the process needs. */
+/* What a resource limit leaves: the limit without the bytes that count against it now (a line of
+** /proc/self/status; `own` of them are free again) and without what the rest of the process
+** needs. */
 static uint64_t left_of(uint64_t limit, const char *used_key, uint64_t own, int threads)
 {
     const uint64_t kept = KEPT_BYTES + THREAD_BYTES * (uint64_t)threads;

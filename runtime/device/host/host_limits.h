@@ -7,26 +7,27 @@
 
 #include <stdint.h>
 
-/* What the process may take. UINT64_MAX: nothing limits it. */
+/* How much memory the process may take. UINT64_MAX: no limit. */
 typedef struct mb_host_limits {
     uint64_t most; /* the smallest limit */
-    /* what the limits leave; the smallest limit need not be the one that leaves least */
+    /* what the limits leave; the smallest limit is not always the one that leaves least */
     uint64_t left;
     uint64_t
         /* what RLIMIT_AS leaves; a part of it is kept for libraries, stacks and the heap */
         address_space;
-    char name[200]; /* what decides `left`: a file of a control group, or "RLIMIT_AS"; or empty */
+    char name[200]; /* what determines `left`: a file of a control group, "RLIMIT_AS", or "" */
 } mb_host_limits;
 
-/* Reads the control groups of the process. `root` is put before every path ("" for the system's
-** own files), so that a made-up tree can be read: ROOT/proc/self/cgroup, ROOT/sys/fs/cgroup/... */
+/* Reads the control groups of the process. `root` is put before every path, so that a spec can give
+** a tree of its own: ROOT/proc/self/cgroup, ROOT/sys/fs/cgroup/... It is "" for the system's
+** files. */
 void mb_host_limits_of_groups(const char *root, mb_host_limits *limits);
-/* The same, and the resource limits of this process, of which a part is kept for the heap,
-** libraries, and the stacks of `threads` threads. `reserved` bytes of addresses are the pool's
-** own and count as free. */
+/* The same, and the resource limits of this process. A part of them is kept for the heap,
+** libraries, and the stacks of `threads` threads. `reserved` bytes of addresses belong to the pool
+** and count as free. */
 void mb_host_limits_read(int threads, uint64_t reserved, mb_host_limits *limits);
 
-/* One number after `key` in a small text file such as /proc/meminfo, or 0. */
+/* The number after `key` in a small text file, for example /proc/meminfo, or 0. */
 uint64_t mb_host_figure(const char *path, const char *key);
 
 #endif

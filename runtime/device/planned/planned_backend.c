@@ -1,6 +1,5 @@
 /*
-** The backend of planned devices. `self` is the record. Immutable, hence safe to share between
-** threads.
+** The backend of planned devices. `self` is the record. It is immutable, so threads may share it.
 */
 #include "device/planned/planned_backend.h"
 #include "device/device.h"
@@ -50,7 +49,7 @@ const mb_fft_record *mb_device_fft_record(const mb_device *device)
 static mb_status refuse(const mb_device_record *record)
 {
     return mb_fail(MB_STATUS_UNSUPPORTED, "device",
-                   "planned:%s stands for an %s that is not here: it can be planned for, with "
+                   "planned:%s stands for an %s that is not here: it can be used in plans, with "
                    "mb.dry_run, mb.plan, "
                    "mb.op.estimate or moonbeam --plan, but it holds no data and runs nothing",
                    record->name, record->facts.name);
@@ -76,7 +75,7 @@ static mb_status planned_memory(void *self, uint64_t *free_bytes, uint64_t *tota
     return MB_STATUS_OK;
 }
 
-/* Addresses only, as a dry device's. */
+/* Addresses without memory, as on a dry device. */
 static mb_status planned_reserve(void *self, uint64_t bytes, void **base)
 {
     (void)self;
@@ -168,7 +167,7 @@ static void planned_unpin(void *self, void *host, uint64_t bytes)
     (void)bytes;
 }
 
-/* Records an event, or lets a lane wait for it. */
+/* Records an event, or has a lane wait for it. */
 static mb_status planned_lane_event(void *self, mb_lane lane, void *event)
 {
     (void)lane;
@@ -231,7 +230,7 @@ static mb_status planned_run(const mb_op_call *call)
     return MB_STATUS_UNSUPPORTED;
 }
 
-/* The operators that have a CUDA kernel, whether the plug-in was built or not. */
+/* The operators with a CUDA kernel, whether or not the plug-in was built. */
 static const mb_named_kernel kernels[] = {
 #define MB_CUDA_OP(name) {#name, planned_run},
 #include "cuda_registry.inc"
