@@ -32,8 +32,9 @@ _Noreturn static void unknown_option(lua_State *L, const char *key, const char *
 static int option_place(lua_State *L, const char *const *names, const char *what)
 {
     if (lua_type(L, -2) != LUA_TSTRING)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "the options of %s are named; this table has a [%s]",
-                 what, luaL_tolstring(L, -2, NULL));
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                 "options of %s are given by name; this table has a [%s]", what,
+                 luaL_tolstring(L, -2, NULL));
     const char *key = lua_tostring(L, -2);
     for (int i = 0; names[i]; i++)
         if (strcmp(names[i], key) == 0)

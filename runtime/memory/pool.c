@@ -405,8 +405,8 @@ static mb_status fail_budget(mb_pool *pool, uint64_t rounded)
     if (enough <= limit) {
         mb_fail_bytes(
             MB_STATUS_BUDGET, rounded, limit,
-            "%s fit the budget of %s, but no free range of addresses is large enough: the "
-            "largest has %s",
+            "%s fit the budget of %s, but no free range of addresses is that large: the largest "
+            "has %s",
             need, budget, mb_bytes_format(largest_request(pool), hole, sizeof hole));
         mb_error_remedy("release arrays that lie between the free ranges");
     } else if (pool->unlimited) {

@@ -141,8 +141,8 @@ describe("plan.peak", function()
         local text, err = helper.failure(mb.plan.peak,
             function() return mb.empty {1 << 22, 1 << 21} end)
         assert.equal("budget", err.code)
-        assert.matches("32 TiB and the 0 B that are live are more than the 2 TiB that can be "
-            .. "planned for", text, 1, true)
+        assert.matches("32 TiB and the 0 B already live exceed the 2 TiB of addresses that a "
+            .. "plan has", text, 1, true)
         assert.is_nil(text:find("budget", 1, true))
         assert.is_nil(text:find("\n"))
     end)

@@ -163,7 +163,7 @@ describe("the budget that an error names", function()
         local text, err = helper.failure(mb.zeros, {1000000, 1000000})
         assert.equal("budget", err.code)
         assert.matches("^[^\n]*3.638 TiB do not fit: 12 KiB live[^\n]*, and the device has "
-            .. "[^\n]+ in all; work in smaller chunks",
+            .. "[^\n]+ in total; work in smaller chunks",
             (text:gsub("[%d.]+ KiB live", "12 KiB live")))
         assert.is_nil(text:find("give a budget", 1, true))
         assert.is_nil(text:find("\n"))
@@ -204,7 +204,7 @@ describe("memory that there is", function()
             local text, err = helper.failure(table.unpack(call))
             assert.equal("budget", err.code, what)
             assert.matches("fit the budget of [%d.]+ GiB, but no free range of addresses is "
-                .. "large enough: the largest has [%d.]+ GiB; release arrays that lie between the "
+                .. "that large: the largest has [%d.]+ GiB; release arrays that lie between the "
                 .. "free ranges\n", text)
             assert.is_nil(err.enough)
             assert.is_nil(text:find("enough", 1, true))

@@ -62,7 +62,7 @@ describe("recipes refuse", function()
             refuses(2, 'no record of "abacus"', script, "%s --device planned:abacus", arguments)
         end
         for _, script in ipairs { "reconstruct.lua", "deconvolve.lua", "convolve.lua" } do
-            refuses(2, "a budget of 818.5 TiB is more than the", script, "%s --budget 900T",
+            refuses(2, "a budget of 818.5 TiB exceeds the pool's address range", script, "%s --budget 900T",
                 scripts[script])
         end
         -- there could be
