@@ -14,9 +14,9 @@
 /* Size of the pieces of direct transfers: two of them, in turn, keep the lane busy. */
 #define DIRECT_BYTES (UINT64_C(32) << 20)
 
-/* How the transfer is cut: whole rows, and whole frames where a slot holds one; then in whole
-** chunks of so many frames, so that none is decoded twice. The elements of a single axis are rows
-** of their own. `what` names the other end. */
+/* Divides the transfer into whole rows, or into whole frames if a slot holds one. Whole frames come
+** in whole chunks of `chunk_frames`, so that no chunk is decoded twice. Each element of a single
+** axis is a row. `what` names the other end. */
 static mb_status cut(const mb_carrier *c, transfer *t, int rank, const int64_t *extents,
                      int64_t chunk_frames, const char *what)
 {
