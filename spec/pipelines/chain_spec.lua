@@ -224,6 +224,8 @@ local REFUSED = {
     {SLICES .. ", {'save', file = 'a.h5'}, {'rescale', dtype = 'uint8', range = {0, 1}}",
         "step rescale: it stands behind step save, which is the end of a recipe; move save to the "
         .. "end"},
+    {SLICES .. ", {'save', file = 'a\\nb'}", "step save: file is the string 'a", "give a text of "
+        .. "printable characters"},
     {SLICES .. ", 'save'", "step save: file is missing; give file = ..., the result's name"},
     -- paths
     {HEAD .. "{'vertical_shift', shifts = '../shifts.txt'}", "step vertical_shift: shifts is "
@@ -395,6 +397,76 @@ describe("chain.bind", function()
         assert.equal(1, #bound.recorded)
         assert.is_truthy(table.concat(bound.recorded[1].names, " "):find("dezinger", 1, true))
         assert.same({}, bind("'flat_field'", nil, {catalog = own}).recorded)
+    end)
+end)
+
+describe("any recipe", function()
+    local ODD = {0, 1, -1, 2, 0.5, -0.0, 1e300, 5e-324, 0 / 0, 1 / 0, -1 / 0, math.maxinteger,
+        math.mininteger, "", "x", "auto", "\0", "../x", "/etc/passwd", true, false, {}, {1}, {1, 2},
+        {2, 1}, {0, 0}, {-1, -1}, {-3, -2}, {1, 2, 3}, {1.5, 2.5}, {"a"}, {a = 1}, {{1}}, {1, "b"},
+        {0 / 0, 1}, {math.mininteger, 5}, {1, 1e300}}
+
+    local function value_of(entry)
+        if entry.choices and math.random() < 0.5 then
+            return entry.choices[math.random(#entry.choices)]
+        elseif entry.min and math.random() < 0.4 then
+            return entry.min + math.random() * (math.min(entry.max or 10, 100) - entry.min)
+        end
+        return ODD[math.random(#ODD)]
+    end
+
+    local function random_recipe(known, names, input)
+        local list = input == "line integrals" and {} or input and {"minus_log"}
+            or {"flat_field", "minus_log"}
+        if math.random() < 0.5 then
+            table.move({"center", "fbp"}, 1, 2, #list + 1, list)
+        end
+        for _ = 1, math.random(1, 3) do
+            local def = known:find(names[math.random(#names)])
+            local entry = {def.name}
+            for _, option in ipairs(def.options) do
+                if math.random() < (option.required and 0.9 or 0.15) then
+                    entry[option.name] = value_of(option)
+                end
+            end
+            table.insert(list, math.random(1, #list + 1), entry)
+        end
+        return list
+    end
+
+    it("of odd values binds to what can be run, or is refused by a step or the pipeline", function()
+        local known = catalog.new()
+        local names = known:names()
+        math.randomseed(11)
+        local count = {good = 0, bad = 0}
+        for _ = 1, 4000 do
+            local input = ({nil, "transmission", "line integrals"})[math.random(0, 3)]
+            local scan = {n_angles = math.random(1, 30), rows = math.random(1, 9),
+                cols = math.random(1, 20), input = input, turn = math.random(2) * math.pi,
+                n_flats = input and 0 or 2, n_darks = 0}
+            local list = random_recipe(known, names, input)
+            local ok, result = pcall(function()
+                return chain.bind(list, chain.source_of(scan_of(scan), scan), {catalog = known})
+            end)
+            if ok then
+                count.good = count.good + 1
+                for _, extent in ipairs(result.shape) do
+                    assert.equal("integer", math.type(extent))
+                    assert.is_true(extent >= 1)
+                end
+                local text = recipe.text(chain.resolved(result))
+                local again = chain.bind(recipe.parse(text), result.source, {catalog = known})
+                assert.equal(text, recipe.text(chain.resolved(again)))
+            else
+                count.bad = count.bad + 1
+                local told = tostring(result)
+                assert.is_truthy(type(result) == "table"
+                    and (result.op == "pipeline" or result.op:find "^step %l"), told)
+                assert.is_nil(told:find("definition fails", 1, true), told)
+                assert.is_true(#told < 500, told)
+            end
+        end
+        assert.is_true(count.good > 100 and count.bad > 1000, count.good .. " " .. count.bad)
     end)
 end)
 

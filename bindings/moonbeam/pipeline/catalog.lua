@@ -124,7 +124,12 @@ local function checked(given, where)
     end
     def.options = def.options or {}
     if #def.options > 0 and not def.options[def.options[1].name or ""] then
-        def.options = declared.options(table.unpack(def.options))
+        local ok, options = pcall(declared.options, table.unpack(def.options))
+        if not ok then
+            wrong(def, where, "an option is {name, kind, text, field = value}; this is none: %s",
+                tostring(options))
+        end
+        def.options = options
     end
     def.gives = def.gives or {quantity = "same", layout = "same"}
     check_kind(def, def.takes, "takes", where)
@@ -168,8 +173,9 @@ function methods:add(definitions, source)
     local where = source and source.path or "the script"
     local record = {path = source and source.path, text = source and source.text, names = {},
         hash = source and hash_of(source.text)}
-    for _, given in ipairs(is_list(definitions) and definitions or {definitions}) do
-        local def = checked(given, where)
+    local list = is_list(definitions) and definitions or {definitions}
+    for i = 1, math.max(1, #list) do
+        local def = checked(list[i], where)
         if self.own[def.name] then
             wrong(def, where, "another step has this name, from %s; rename one of the two",
                 core.error.printable(self.own[def.name].path or "the script"))
@@ -191,7 +197,12 @@ function methods:load(path)
         fail("argument", "pipeline", "steps", "the file of steps is no Lua: %s",
             core.error.printable(problem))
     end
-    return self:add(chunk(), {path = path, text = text})
+    local ok, made = pcall(chunk)
+    if not ok then
+        fail("argument", "pipeline", "steps", "the file of steps fails: %s",
+            core.error.printable(tostring(made)))
+    end
+    return self:add(made, {path = path, text = text})
 end
 
 -- The definition of a step of the library, or nil.

@@ -132,8 +132,8 @@ end
 local function string_problem(entry, value)
     if type(value) ~= "string" then
         return entry.path and "give the name of a file, a string" or "give a string"
-    elseif value == "" then
-        return "give a text that is not empty"
+    elseif value == "" or value:find "%c" or not utf8.len(value) then
+        return "give a text of printable characters"
     end
 end
 

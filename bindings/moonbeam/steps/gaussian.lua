@@ -21,6 +21,19 @@ local function axis_of(step, cut)
     return cut == "rows" and step.kind_before.layout == "frames" and 2 or 1
 end
 
+-- How much is needed before and after, by the operator.
+local function reach_of(step, cut)
+    local sigma, own = parameters(step.options)
+    own.sigma = sigma
+    local shape = {"f32", table.unpack(step.shape_before)}
+    for _, split in ipairs(mb.op.estimate("gaussian_filter", {shape}, own).split) do
+        if split.axis == axis_of(step, cut) then
+            return {split.before, split.after}
+        end
+    end
+    return {0, 0}
+end
+
 return {
     name = "gaussian",
     summary = "Smooths frames or slices by a Gaussian.",
@@ -43,16 +56,11 @@ return {
                 .. "frames, {y, x} or {row, y, x} for slices", count)
         end
     end,
-    needs = function(options, first, last, step, cut)
-        local sigma, own = parameters(options)
-        own.sigma = sigma
-        for _, split in ipairs(mb.op.estimate("gaussian_filter",
-            {{"f32", table.unpack(step.shape_before)}}, own).split) do
-            if split.axis == axis_of(step, cut) then
-                return first - split.before, last + split.after
-            end
-        end
-        return first, last
+    needs = function(_, first, last, step, cut)
+        step.reach = step.reach or {rows = reach_of(step, "rows"), frames = reach_of(step,
+            "frames")}
+        local reach = step.reach[cut]
+        return first - reach[1], last + reach[2]
     end,
     run = function(block, options)
         block:replace(mb.gaussian_filter(block.data, parameters(options)))

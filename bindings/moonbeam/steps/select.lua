@@ -59,6 +59,12 @@ local function picked(list, indices)
     return part
 end
 
+-- The same for a step, which is asked for every block.
+local function kept_by(step)
+    step.kept = step.kept or selected(step.options, step.geometry_before)
+    return step.kept
+end
+
 -- Runs {from, to, count} of projections that are neighbors in the data and in the result.
 local function runs_of(indices, first, last, start)
     local runs, at = {}, 0
@@ -145,15 +151,15 @@ return {
         return geometry.with(g, {angles = angles, frames = picked(g.frames, indices),
             turn = axis_pairs.is_turn(angles) and "whole" or "half"})
     end,
-    needs = function(options, first, last, step, cut)
+    needs = function(_, first, last, step, cut)
         if cut ~= "frames" then
             return first, last
         end
-        local indices = selected(options, step.geometry_before)
+        local indices = kept_by(step)
         return indices[math.max(1, first)], indices[math.min(#indices, last)]
     end,
-    run = function(block, options)
-        local indices = selected(options, block.geometry)
+    run = function(block)
+        local indices = kept_by(block.step)
         local whole = block.cut == "frames"
         local range = whole and block.rows or block.frames or {1, #block.geometry.frames}
         local first, last = between(indices, range[1], range[2])
