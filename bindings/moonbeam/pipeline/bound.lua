@@ -72,7 +72,8 @@ function methods:slices(rows)
     return out, run.execute(part:plan(), {out = out, quiet = true})
 end
 
---- Runs it: into a file, {output = "fossil.h5", overwrite, slices_per_file, each}, or through a
+--- Runs it: into a file, {output = "fossil.h5", overwrite, slices_per_file, each} (without output:
+-- the one that step save names), or through a
 -- function (block, first), which is done with a block of the result when it returns.
 -- Returns the report: {seconds, peaks, as_planned, values, verdicts, warnings, sections, ...}.
 function methods:run(options)
@@ -80,9 +81,14 @@ function methods:run(options)
         return run.execute(self:plan(), {sink = options, quiet = self.options.quiet})
     end
     local own = {quiet = self.options.quiet, input = self.scan.path}
-    for name, value in pairs(options) do
+    for name, value in pairs(options or {}) do
         own[name] = value
     end
+    local last = self.chain.steps[#self.chain.steps]
+    local saved = last.name == "save" and last.options or {}
+    own.output = own.output or saved.file or fail("argument", "pipeline:run", "output",
+        "output is missing: give output = \"NAME.h5\", or end the recipe with step save")
+    own.slices_per_file = own.slices_per_file or saved.slices_per_file
     return output.run(self, own)
 end
 

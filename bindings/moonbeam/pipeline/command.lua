@@ -159,6 +159,10 @@ end
 
 local function run_whole(pipeline, options, say, warn)
     local made = pipeline:plan()
+    local last = pipeline.chain.steps[#pipeline.chain.steps]
+    if last.name == "save" and not options.given.output then
+        options.output = last.options.file
+    end
     say("%s", report.text(made))
     local shown, middle
     if options.preview then

@@ -140,12 +140,27 @@ local function read_store(section, device, rows, options)
         or nil}
 end
 
+-- The projections of the source that become these, {first, last}, after the first `count` steps.
+local function source_frames(section, frames, count)
+    for k = count or #section.steps, 1, -1 do
+        local step = section.steps[k]
+        if frames and step.def.selects then
+            local kept = step.def.selects(step.options, step.geometry_before)
+            frames = {kept[frames[1]], kept[frames[2]]}
+        end
+    end
+    return frames
+end
+
 --- Queues the reading of what is needed for these rows of the result, {first, last}. Options:
 -- carrier (without one it is there at once), frames ({first, last}: these alone), count (of the
 -- steps that it will go through; nil: all), references.
 function work.read(section, device, rows, options)
     options = options or {}
     local ranges = work.ranges(section, rows[1], rows[2], options.count)
+    if section.cut == "rows" then
+        options.frames = source_frames(section, options.frames, options.count)
+    end
     local read = section.source.scan and read_scan or read_store
     local made = read(section, device, ranges.read, options)
     made.cut, made.layout, made.device = section.cut, section.source.layout, device
