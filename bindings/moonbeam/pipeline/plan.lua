@@ -83,12 +83,14 @@ end
 
 -- The run of a section in blocks of so many rows on dry devices.
 local function dry_run(job, section, count, values, devices)
-    local _ <close> = with_stores(job, section)
+    local stores <close> = with_stores(job, section)
     section.reductions = plan.reductions(section, 1)
-    work.run(section, devices, blocks_for(job, section, count), values, {},
-        {overlap = section.overlap, order = job.options.order})
+    local blocks = blocks_for(job, section, count)
+    local settings = {overlap = section.overlap, order = job.options.order}
+    work.run(section, devices, blocks, values, {}, settings)
     for pass = 2, plan.passes(section) do
-        plan.another_pass(job, section, pass, devices)
+        work.run(plan.later_pass(section, pass, stores[#stores]), devices, blocks, {},
+            {writes = false}, settings)
     end
 end
 
@@ -185,23 +187,14 @@ function plan.passes(section)
     return most
 end
 
---- A section that reads what another one has stored and sums over it.
-function plan.second_pass(job, section, pass)
-    return {number = section.number + 0.5, cut = section.cut, axis = section.axis, steps = {},
+--- A section that reads what another one has stored, and sums over it in a later pass.
+function plan.later_pass(section, pass, own)
+    local source = {section = section.number, shape = section.shape, dtype = section.dtype,
+        layout = section.layout, kind = "scaled", store = own}
+    return {number = section.number, cut = section.cut, axis = section.axis, steps = {},
         packets = {}, options = {}, measures = {}, first = section.first, last = section.last,
         reductions = plan.reductions(section, pass), dtype = section.dtype,
-        shape = section.shape, layout = section.layout, kind = "scaled",
-        source = {section = section.number, shape = section.shape, dtype = section.dtype,
-            layout = section.layout, kind = "scaled", store = job.open_stores
-                and job.open_stores[section.number]}}
-end
-
-function plan.another_pass(job, section, pass, devices)
-    local again = plan.second_pass(job, section, pass)
-    local _ <close> = store.open(job.places[section.number])
-    again.source.store = _
-    work.run(again, devices, blocks_for(job, again, section.count or 1), {}, {writes = false},
-        {overlap = section.overlap, order = job.options.order})
+        shape = section.shape, layout = section.layout, kind = "scaled", source = source}
 end
 
 -- ---- plan A ----

@@ -179,7 +179,28 @@ local function with_source(section, source)
         {__index = section})
 end
 
--- Runs a section whose values are known. Returns its totals and times.
+-- Ends the first pass of a section's reductions and makes the later ones, over what it has stored.
+-- Returns the values that they end with, by name.
+local function reduce(made, section)
+    local job, values, list = made.job, {}, section.summed
+    for pass = 1, section.reduced and plan.passes(section) or 0 do
+        if pass > 1 then
+            local again = plan.later_pass(section, pass, job.open_stores[section.number])
+            list = again.reductions
+            work.run(again, job.devices, section.blocks, {}, {writes = false},
+                {overlap = section.overlap, threads = job.options.threads,
+                    pinned = job.options.pinned, order = job.options.order})
+        end
+        for _, reduction in ipairs(list) do
+            reduction.of.found = reduction.result
+            values[plan.value_name(reduction.step)] = reduction.result
+        end
+    end
+    return values
+end
+
+-- Runs a section whose values are known. Returns its totals and times, the bytes by device, whether
+-- they are those of the plan, and the values that its reductions found.
 local function run_section(made, section, ends, others)
     local job = made.job
     local unpacked <close> = section.source.scan and section.cut == "rows"
@@ -196,32 +217,14 @@ local function run_section(made, section, ends, others)
             order = job.options.order, seen = job.options.seen and function(...)
                 others.call(job.options.seen, ...)
             end})
+    local found = reduce(made, section)
     local measured = {}
     for id, scope in pairs(scopes) do
         measured[id] = scope:finish() + (id == "host" and live or 0)
     end
     times.unpack = (unpacked or section.source.scan or {}).unpack_seconds
     local kept = compare(made, section, measured, others, times)
-    return totals, times, measured, kept
-end
-
--- The later passes of reductions over what a section has stored; the values that they end with.
-local function reduce(made, section)
-    local job, values = made.job, {}
-    for pass = 1, section.reduced and plan.passes(section) or 0 do
-        local list = section.summed
-        if pass > 1 then
-            local again = plan.second_pass(job, section, pass)
-            list = again.reductions
-            work.run(again, job.devices, section.blocks, {}, {writes = false},
-                {overlap = section.overlap, order = job.options.order})
-        end
-        for _, reduction in ipairs(list) do
-            reduction.of.found = reduction.result
-            values[plan.value_name(reduction.step)] = reduction.result
-        end
-    end
-    return values
+    return totals, times, measured, kept, found
 end
 
 -- How many values, detector pixels and voxels a run goes through, rows that are read twice
@@ -297,7 +300,7 @@ function state_methods:run(i, final)
     local report = self.report
     local section = self:ready(i)
     self.made.job.open_stores = self.stores
-    local totals, times, measured, kept = run_section(self.made, section,
+    local totals, times, measured, kept, found = run_section(self.made, section,
         self:ends_of(section, final), self.others)
     add(report.totals, totals)
     report.as_planned = kept and report.as_planned
@@ -306,7 +309,7 @@ function state_methods:run(i, final)
     for id, bytes in pairs(measured) do
         report.peaks[id] = math.max(report.peaks[id] or 0, bytes)
     end
-    self.values = reduce(self.made, section)
+    self.values = found
     self:drop_store(section.source.section)
 end
 
@@ -343,8 +346,15 @@ function run.execute(made, final)
     local report, ended = state.report, state.made
     report.seconds, report.plan, report.verdicts = state.bar:finish(), ended, verdicts
     report.named = {} -- the values that are known, by name
-    for name in pairs(ended.job.measured) do
-        report.named[name] = ended.job.values[name]
+    for _, section in ipairs(ended.sections) do
+        for _, each in ipairs(section.measures) do
+            local name = plan.value_name(each.step)
+            report.named[name] = ended.job.values[name]
+        end
+        for _, each in ipairs(section.reduced or {}) do
+            local name = plan.value_name(each.step)
+            report.named[name] = ended.job.values[name]
+        end
     end
     for _, section in ipairs(ended.sections) do
         for _, measure in ipairs(section.measures) do

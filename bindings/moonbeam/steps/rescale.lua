@@ -6,6 +6,61 @@ local value_range = require "moonbeam.tomo.value_range"
 local DTYPES = {uint8 = "u8", uint16 = "u16", float16 = "f16", float32 = "f32"}
 local WHOLE = {u8 = "uint8", u16 = "uint16"}
 
+-- The sums of a pass over all values, on one device.
+local sums = {__index = {release = function(self)
+    if self.counts then
+        self.counts:release()
+        self.counts = nil
+    end
+end}}
+
+-- The counts of all devices as a table of numbers; nil in a dry run, which has none.
+local function total_of(list)
+    local total
+    for _, state in ipairs(list) do
+        local counts = state.counts
+        if counts and counts.device.dry then
+            return nil
+        end
+        local part = counts and counts:to_table() or {}
+        for i = 1, total and #part or 0 do
+            total[i] = total[i] + part[i]
+        end
+        total = total or #part > 0 and part or nil
+    end
+    return total
+end
+
+-- Percentiles of all values, by two passes of the operator histogram: see statistics.lua.
+local percentiles = {passes = 2}
+
+function percentiles.start()
+    return setmetatable({}, sums)
+end
+
+function percentiles.add(state, data, _, pass, found)
+    local prefix = pass == 2 and (found or {prefixes = {0, 0, 0, 0}}).prefixes or nil
+    local made = mb.histogram(data, {bits = pass == 1 and "high" or "low", prefix = prefix,
+        into = state.counts})
+    state.counts = state.counts or made
+end
+
+function percentiles.finish(list, options, pass, found)
+    local counts = total_of(list)
+    if not counts then
+        return pass == 1 and {prefixes = {0, 0, 0, 0}} or {0, 1}
+    elseif pass == 1 then
+        return {high = counts, prefixes = mb.statistics.prefixes(counts, options.percentiles)}
+    end
+    local range = mb.statistics.from_counts(found.high, counts, options.percentiles)
+    if not (range[1] > -math.huge and range[2] < math.huge) then
+        fail("argument", "step rescale", "percentiles",
+            "the values at {%g, %g} percent are %g and %g; give range = {low, high}",
+            options.percentiles[1], options.percentiles[2], range[1], range[2])
+    end
+    return range[1] < range[2] and range or {range[1] - 1, range[2] + 1}
+end
+
 return {
     name = "rescale",
     summary = "Stores values as another type, scaled from a range.",
@@ -58,6 +113,10 @@ return {
             return options.range, {codes = value_range.codes(own, options.range, "step rescale")}
         end
         return own
+    end,
+    reduce = percentiles,
+    reducing = function(options)
+        return options.percentiles
     end,
     -- What 1 of the stored values is, and what 0 is.
     scaling = function(options, values)
