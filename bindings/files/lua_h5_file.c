@@ -81,6 +81,16 @@ static int file_make_folder(lua_State *L)
     return 1;
 }
 
+/* rest(): has libhdf5 close a created file until more than bytes of its datasets is written to it;
+** false where it must stay open. */
+static int file_rest(lua_State *L)
+{
+    bool rests = false;
+    mbl_check(L, mb_h5_rest(mbl_check_h5(L, 1), &rests));
+    lua_pushboolean(L, rests);
+    return 1;
+}
+
 /* finish([marker [, {sync = true, hold = false}]]): completes a created file. `marker` is the path
 ** of its completion time. sync = false: the caller waits for the disk. hold: the file that was
 ** replaced is kept until close(); returns its name, or nil. */
@@ -181,8 +191,13 @@ static int file_link(lua_State *L)
 const luaL_Reg mbl_h5_file_functions[] = {
     {"open", h5_open}, {"create", h5_create}, {"scratch", h5_scratch}, {NULL, NULL}};
 const luaL_Reg mbl_h5_file_methods[] = {
-    {"finish", file_finish}, {"make_folder", file_make_folder},
-    {"close", mbl_close_h5}, {"walk", file_walk},
-    {"exists", file_exists}, {"group", file_group},
-    {"link", file_link},     {NULL, NULL},
+    {"finish", file_finish},
+    {"make_folder", file_make_folder},
+    {"rest", file_rest},
+    {"close", mbl_close_h5},
+    {"walk", file_walk},
+    {"exists", file_exists},
+    {"group", file_group},
+    {"link", file_link},
+    {NULL, NULL},
 };

@@ -3,6 +3,7 @@
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
+#include "call/lua_table.h"
 #include "call/lua_type.h"
 #include "files/lua_h5_write.h"
 #include "files/lua_h5_read.h"
@@ -10,6 +11,7 @@
 #include "array/lua_range.h"
 #include "files/h5/data/h5create.h"
 #include "files/h5/data/h5dataset.h"
+#include "files/h5/data/h5raw.h"
 #include "files/h5/data/h5slab.h"
 #include "files/h5/data/h5virtual.h"
 #include "memory/lua_array_box.h"
@@ -45,7 +47,20 @@ static int dataset_write(lua_State *L)
     return 0;
 }
 
-static const char *const layout_names[] = {"chunks", "deflate",    "sparse",
+/* dataset:place(): {offset, bytes}, where the bytes of a contiguous dataset are in a file that is
+** at rest or is read without libhdf5; nil for any other. */
+static int dataset_place(lua_State *L)
+{
+    uint64_t offset = 0, bytes = 0;
+    if (!mb_h5_raw_place(mbl_check_h5_dataset(L, 1), &offset, &bytes))
+        return 0;
+    lua_createtable(L, 0, 2);
+    mbl_set_integer(L, "offset", (int64_t)offset);
+    mbl_set_integer(L, "bytes", (int64_t)bytes);
+    return 1;
+}
+
+static const char *const layout_names[] = {"chunks", "deflate",    "sparse", "early",
                                            "dtype",  "attributes", NULL};
 
 /* chunks and deflate of the option table; `chunks` has room for MB_MAX_RANK extents. */
@@ -53,6 +68,7 @@ static mb_h5_layout check_layout(lua_State *L, int options, int rank, int64_t *c
 {
     mb_h5_layout layout = {.deflate = (int)mbl_option_integer(L, options, "deflate", 0)};
     layout.sparse = mbl_option(L, options, "sparse") && lua_toboolean(L, -1);
+    layout.early = mbl_option(L, options, "early") && lua_toboolean(L, -1);
     if (mbl_option(L, options, "chunks")) {
         const mb_shape shape = mbl_check_shape(L, -1, "chunks");
         if (shape.rank != rank)
@@ -65,11 +81,11 @@ static mb_h5_layout check_layout(lua_State *L, int options, int rank, int64_t *c
     return layout;
 }
 
-/* create_dataset(path, {shape =, dtype =, chunks =, deflate =, sparse =, attributes =}) */
+/* create_dataset(path, {shape =, dtype =, chunks =, deflate =, sparse =, early =, attributes =}) */
 static int file_create_dataset(lua_State *L)
 {
-    static const char *const names[] = {"shape", "chunks",     "deflate", "sparse",
-                                        "dtype", "attributes", NULL};
+    static const char *const names[] = {"shape", "chunks", "deflate",    "sparse",
+                                        "early", "dtype",  "attributes", NULL};
     int64_t chunks[MB_MAX_RANK];
     mb_h5 *file = mbl_check_h5(L, 1);
     const char *path = mbl_check_string(L, 2, "path");
@@ -190,4 +206,5 @@ const luaL_Reg mbl_h5_write_methods[] = {
     {"create_virtual", file_create_virtual},
     {NULL, NULL},
 };
-const luaL_Reg mbl_h5_dataset_write_methods[] = {{"write", dataset_write}, {NULL, NULL}};
+const luaL_Reg mbl_h5_dataset_write_methods[] = {
+    {"write", dataset_write}, {"place", dataset_place}, {NULL, NULL}};

@@ -838,6 +838,9 @@ function h5_dataset:close() end
 ---Indices of axis 1 that were never written, a list of {first, last}, and why.
 function h5_dataset:missing() end
 
+---Where the bytes of a contiguous dataset are in its file, once they are moved without libhdf5: {offset, bytes}; else nil.
+function h5_dataset:place() end
+
 ---@class moonbeam.options.h5_dataset_read
 ---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
 ---@field device? moonbeam.device|string where the array is made
@@ -887,6 +890,7 @@ function h5:close() end
 ---@field chunks? integer[] extents of a chunk
 ---@field deflate? integer compression, 0 to 9
 ---@field sparse? boolean parts that are never written take no space
+---@field early? boolean its place in the file is fixed at once, however small it is
 ---@field attributes? table by name
 
 ---Makes a dataset to be written in parts.
@@ -948,6 +952,9 @@ function h5:make_folder() end
 ---@param path string 
 ---@param ... any 
 function h5:read(path, ...) end
+
+---Has libhdf5 close a created file until more than bytes of its datasets is written to it.
+function h5:rest() end
 
 ---Sets an attribute of an object.
 ---@param path string 
@@ -1663,6 +1670,11 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@param path any 
 ---@param options any 
 function mb.result.create(path, options) end
+
+---The disk space that a result will take, without what is said about the volume: a list of {folder, bytes, what}.
+---@param path any 
+---@param options any 
+function mb.result.files(path, options) end
 
 ---What a dry run writes to: it checks what is given to it, and there is no file.
 ---@param path string 

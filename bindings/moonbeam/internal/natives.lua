@@ -277,6 +277,9 @@ native("h5.create(path: string, options)",
     list {"overwrite", "boolean", "replace an existing file"})
 --- Makes the folder of slices beside a created file. Returns its path.
 native "h5:make_folder()"
+--- Has libhdf5 close a created file until more than bytes of its datasets is written to it. These
+-- go to known places meanwhile. Returns whether it is closed: not with a compressed dataset.
+native "h5:rest()"
 --- Completes a created file and gives it its name; `marker` is the path of its completion time.
 native("h5:finish(marker: string?, options)", list(
     {"sync", "boolean", "wait for the disk", default = true},
@@ -307,6 +310,7 @@ native("h5:create_dataset(path: string, options)", list(DTYPE,
     {"shape", "extents", "its extents", required = true},
     {"chunks", "extents", "extents of a chunk"}, {"deflate", "count", "compression, 0 to 9"},
     {"sparse", "boolean", "parts that are never written take no space"},
+    {"early", "boolean", "its place in the file is fixed at once, however small it is"},
     {"attributes", "table", "by name"}))
 --- Makes a dataset that shows datasets of other files as one: each source is indices first to last
 -- of axis 1.
@@ -329,6 +333,9 @@ native("h5.dataset:read(...: any, options)", list(STORED, DEVICE,
 native "h5.dataset:write(array: array, ...: any)"
 --- Indices of axis 1 that were never written, a list of {first, last}, and why.
 native "h5.dataset:missing()"
+--- Where the bytes of a contiguous dataset are in its file, once they are moved without libhdf5:
+-- {offset, bytes}; else nil.
+native "h5.dataset:place()"
 --- Closes the dataset.
 native "h5.dataset:close()"
 

@@ -1,11 +1,18 @@
 -- Reconstructed volumes as NXtomoproc files: viewers open the volume at once, and how it came about
 -- is inside. The file gets its name only when it is complete (runtime/files/target.h).
+--
+-- First the skeleton is made, all but the volume's bytes, and closed: from then on these are
+-- written at known places of the file, without libhdf5 (result:skeleton). What is measured is kept
+-- meanwhile (notes.lua), and written in the end, when libhdf5 has opened the file again. A
+-- compressed volume in one file has no known places: its file stays open.
 
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
+local disk_space = require "moonbeam.internal.disk_space"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local options_of = require "moonbeam.internal.options"
+local notes = require "moonbeam.result.notes"
 local result_parts = require "moonbeam.result.parts"
 
 local result = {}
@@ -16,84 +23,6 @@ local create_names = {
     "shape", "dtype", "units", "pixel_size", "parameters", "input", "script", "overwrite", "chunks",
     "deflate", "title", "first_row", "sample", "slices_per_file",
 }
-
--- ---------------------------------------------------------------------------------------------
--- Values of any kind into groups
-
-local function is_list(value)
-    local n = #value
-    if n == 0 then
-        return false
-    end
-    local kind = type(value[1])
-    for _, item in ipairs(value) do
-        if type(item) ~= kind or (kind ~= "number" and kind ~= "string") then
-            return false
-        end
-    end
-    for key in pairs(value) do
-        if math.type(key) ~= "integer" or key > n then
-            return false
-        end
-    end
-    return true
-end
-
--- Tables in tables, and tables in all, beyond which it is a mistake: HDF5 gets slow with the square
--- of the depth.
-local DEEPEST, MOST_TABLES = 16, 10000
-
--- Raises where tables lie too deep in each other, or in themselves. `above` are those that this one
--- lies in, `seen` counts them all.
-local function check_tables(values, op, above, seen)
-    above[values], above.depth, seen.count = true, above.depth + 1, seen.count + 1
-    if above.depth > DEEPEST or seen.count > MOST_TABLES then
-        fail("argument", op, nil,
-            "tables are nested more than %d deep, or there are more than %d of them", DEEPEST,
-            MOST_TABLES)
-    end
-    for name, value in pairs(values) do
-        if type(value) == "table" and not is_list(value) and getmetatable(value) == nil then
-            if above[value] then
-                fail("argument", op, nil, "the table '%s' contains itself", tostring(name))
-            end
-            check_tables(value, op, above, seen)
-        end
-    end
-    above[values], above.depth = nil, above.depth - 1
-end
-
-local write_table
-
-local function write_value(file, path, value)
-    local kind = type(value)
-    if kind == "table" and not is_list(value) and getmetatable(value) == nil then
-        file:group(path, "NXcollection")
-        write_table(file, path, value)
-    elseif kind == "boolean" then
-        file:write(path, value and "true" or "false")
-    elseif kind == "number" or kind == "string" or kind == "table" and is_list(value) then
-        file:write(path, value)
-    elseif value ~= nil then
-        file:write(path, tostring(value))
-    end
-end
-
--- Members in the order of their names, so that equal runs give equal files.
-function write_table(file, path, values)
-    local names = {}
-    for name in pairs(values) do
-        names[#names + 1] = tostring(name)
-    end
-    table.sort(names)
-    for _, name in ipairs(names) do
-        local value = values[name]
-        if value == nil then
-            value = values[tonumber(name)]
-        end
-        write_value(file, path .. "/" .. name:gsub("/", "_"), value)
-    end
-end
 
 -- ---------------------------------------------------------------------------------------------
 -- Provenance
@@ -210,14 +139,14 @@ local function write_process(file, options)
     if options.input then
         parameters.raw_file = core.system.real_path(options.input) or options.input
     end
-    write_table(file, process .. "/parameters", parameters)
+    notes.write_table(file, process .. "/parameters", parameters)
 end
 
 local function write_provenance(file, options)
     local group = "/entry/provenance"
     file:group(group, "NXcollection")
     local script_name, script = script_of(options.script)
-    write_table(file, group, {
+    notes.write_table(file, group, {
         command_line = command_line(),
         folder = core.system.cwd and core.system.cwd(),
         host = core.system.hostname and core.system.hostname(),
@@ -260,7 +189,7 @@ local function check_options(options)
     if options.parameters ~= nil and type(options.parameters) ~= "table" then
         fail("argument", "result.create", "parameters", "parameters must be a table")
     end
-    check_tables(options.parameters or {}, "result.create", { depth = 0 }, { count = 0 })
+    notes.check(options.parameters or {}, "result.create")
 end
 
 local function fill(file, options, parts)
@@ -297,6 +226,7 @@ local function fill(file, options, parts)
         description.sources = parts:sources()
         volume = file:create_virtual("/entry/data/data", description)
     else
+        description.early = true
         volume = file:create_dataset("/entry/data/data", description)
     end
     if options.pixel_size then
@@ -328,11 +258,16 @@ function result.create(path, options)
         return result.unwritten(path, options)
     end
     local file = core.h5.create(path, { overwrite = options.overwrite })
-    local parts
+    local noted, parts = notes.new(file), nil
     local ok, volume = pcall(function()
         result_parts.scavenge(path)
         parts = options.slices_per_file and result_parts.create(file, options)
-        return fill(file, options, parts)
+        local made = fill(noted, options, parts)
+        if parts then
+            made:close() -- it shows what is written elsewhere
+        end
+        noted:keep(file:rest())
+        return made
     end)
     if not ok then
         if parts then
@@ -345,11 +280,25 @@ function result.create(path, options)
         path = path,
         shape = options.shape,
         file = file,
+        notes = noted,
         volume = volume,
         parts = parts,
         written = {},
         missing = options.shape[1],
     }, metatable)
+end
+
+--- The disk space that a result will take, without what is said about the volume: a list of
+-- {folder, bytes, what}.
+function result.files(path, options)
+    options = options_of(options, "result.files", create_names)
+    check_options(options)
+    local bytes = core.pool.element_bytes(options.dtype or "f32")
+    for _, extent in ipairs(options.shape) do
+        bytes = bytes * extent
+    end
+    return {{folder = disk_space.folder_of(path), bytes = bytes,
+        what = ("the result '%s'"):format(path)}}
 end
 
 -- What a dry run writes to: it checks what is given to it, and there is no file.
@@ -361,6 +310,7 @@ function result.unwritten(path, options)
         path = path,
         shape = options.shape,
         file = nothing,
+        notes = nothing,
         volume = nothing,
         written = {},
         missing = options.shape[1],
@@ -438,10 +388,10 @@ function methods:scaling(scale, offset)
     end
     local attributes = { scale_factor = scale, add_offset = offset }
     for name, value in pairs(attributes) do
-        self.file:set_attribute("/entry/data/data", name, value)
+        self.notes:set_attribute("/entry/data/data", name, value)
     end
-    self.file:write("/entry/data/data_scaling_factor", scale)
-    self.file:write("/entry/data/data_offset", shift)
+    self.notes:write("/entry/data/data_scaling_factor", scale)
+    self.notes:write("/entry/data/data_offset", shift)
     if self.parts then
         self.parts.attributes = attributes
     end
@@ -453,8 +403,8 @@ function methods:parameters(values)
     if type(values) ~= "table" then
         fail("argument", "result:parameters", nil, "parameters must be a table")
     end
-    check_tables(values, "result:parameters", { depth = 0 }, { count = 0 })
-    write_table(self.file, "/entry/reconstruction/parameters", values)
+    notes.check(values, "result:parameters")
+    notes.write_table(self.notes, "/entry/reconstruction/parameters", values)
 end
 
 --- Adds to the provenance block: a table of numbers, strings, lists and tables of them.
@@ -463,8 +413,21 @@ function methods:provenance(values)
     if type(values) ~= "table" then
         fail("argument", "result:provenance", nil, "provenance must be a table")
     end
-    check_tables(values, "result:provenance", { depth = 0 }, { count = 0 })
-    write_table(self.file, "/entry/provenance", values)
+    notes.check(values, "result:provenance")
+    notes.write_table(self.notes, "/entry/provenance", values)
+end
+
+--- Where the volume's bytes go: a list of {path (of the file, which has no name of its own yet),
+-- offset and bytes (of its slices, dense), first and last (slice)}; nil where only libhdf5 knows.
+-- All else in these files is complete, but for what has been noted since. Of a volume in several
+-- files, those that are being written.
+function methods:skeleton()
+    if self.parts then
+        return self.parts:skeleton()
+    end
+    local place = self.notes.keeping and self.volume:place()
+    return place and {{path = self.file.part_path, offset = place.offset, bytes = place.bytes,
+        first = 1, last = self.shape[1]}} or nil
 end
 
 --- Completes the file: verifies it, and gives it its name. Returns the name.
@@ -484,6 +447,7 @@ function methods:finish()
     if self.parts then
         self.parts:finish()
     end
+    self.notes:write_kept()
     result_parts.publish(self.file, self.path)
     return self.path
 end

@@ -105,8 +105,9 @@ local function open_part(self, part)
     part.file = core.h5.create(self.folder .. "/" .. part.name)
     part.dataset = part.file:create_dataset(DATASET,
         { shape = { part.last - part.first + 1, self.shape[2], self.shape[3] },
-        dtype = self.dtype, sparse = true, attributes = self.attributes })
+        dtype = self.dtype, sparse = true, early = true, attributes = self.attributes })
     part.file:set_attribute("/", "first_slice", part.first)
+    part.file:rest()
     self.open[part] = true
     self.opened = self.opened + 1
 end
@@ -176,6 +177,17 @@ function methods:write(array, z_first, z_last, carrier)
         end
     end
     settle(self, carrier)
+end
+
+--- The files that are being written, as result:skeleton.
+function methods:skeleton()
+    local list = {}
+    for _, part in ipairs(self.list) do
+        local place = part.file and part.dataset:place()
+        list[#list + 1] = place and { path = part.file.part_path, offset = place.offset,
+            bytes = place.bytes, first = part.first, last = part.last } or nil
+    end
+    return list
 end
 
 --- Completes all files; the disk has them then.

@@ -24,7 +24,7 @@
 
 bool mb_h5_is_open(const mb_h5 *file)
 {
-    return file->id >= 0;
+    return file->id >= 0 || file->resting;
 }
 
 bool mb_h5_is_writable(const mb_h5 *file)
@@ -189,6 +189,9 @@ mb_status mb_h5_close(mb_h5 *file)
             status = mb_h5_refused(file, NULL, "write the last changes");
         file->id = -1;
     }
+    if (file->resting)
+        mb_h5_close_datasets(file);
+    file->resting = false;
     mb_h5_end_links(file);
     if (file->target)
         mb_target_discard(file->target); /* a file with its name stays */

@@ -18,10 +18,12 @@
 #include "files/h5/h5verify.h"
 #include "files/h5/data/h5dataset.h"
 #include "files/h5/data/h5made.h"
+#include "files/h5/data/h5raw.h"
 #include "files/h5/data/h5value.h"
 #include "files/h5/library/h5driver.h"
 #include "files/h5/library/h5error.h"
 #include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5ready.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +35,7 @@ static mb_status create_contents(mb_h5 *file)
     mb_status status = MB_STATUS_OK;
     file->disk.created = true;
     file->disk.fd = file->fd;
-    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
-    H5Pset_file_locking(access, false, true);
-    H5Pset_alignment(access, 1 << 20, 4096);
-    mb_h5_use_driver(access, &file->disk);
+    const hid_t access = mb_h5_created_access(file);
     /* Our driver takes the descriptor; libhdf5 only wants to see that something has this name. */
     const char *name = file->target ? mb_target_now(file->target) : "/";
     file->id = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
@@ -116,6 +114,24 @@ mb_status mb_h5_make_folder(mb_h5 *file, const char **out)
                        "'%s' was not made by h5.create: only a created file has a folder of slices",
                        file->path);
     return mb_target_make_folder(file->target, out);
+}
+
+mb_status mb_h5_rest(mb_h5 *file, bool *rests)
+{
+    MB_H5_GUARD;
+    *rests = true;
+    MB_TRY(mb_h5_usable(file, true));
+    if (!file->target)
+        return mb_fail(MB_STATUS_ARGUMENT, NULL,
+                       "'%s' was not made by h5.create: only a created file can be at rest",
+                       file->path);
+    if (file->resting)
+        return MB_STATUS_OK;
+    if (H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0) /* chunks have their places then */
+        return mb_h5_latch(file, mb_h5_failure(file, NULL, "flush the contents"));
+    for (mb_h5_dataset *dataset = file->datasets; dataset && *rests; dataset = dataset->next)
+        *rests = mb_h5_raw_placed(dataset);
+    return *rests ? mb_h5_begin_rest(file) : MB_STATUS_OK;
 }
 
 /* Opens the closed part file again and compares. */

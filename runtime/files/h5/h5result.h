@@ -12,6 +12,11 @@ mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out);
 mb_status mb_h5_scratch(const char *folder, mb_h5 **out);
 /* Makes the folder of slices beside a created file (files/target.h); *out is its path. */
 mb_status mb_h5_make_folder(mb_h5 *file, const char **out);
+/* Has libhdf5 write and close the file for now, so that what it has made is on record, and all that
+** is still to come are bytes of datasets at known places. *rests: false where the place of an open
+** dataset is not known (it is compressed); the file is then as it was. Raw writes go on while the
+** file is at rest; whatever else is done with it opens it again. */
+mb_status mb_h5_rest(mb_h5 *file, bool *rests);
 /* Completes a created file: writes the completion marker (an ISO time) as a dataset at `marker`, or
 ** as attribute "end_time" of the root when it is NULL; flush, close, sync, reopen and verify,
 ** rename. Whatever fails, the temporary file is gone and nothing has the final name. Without `sync`

@@ -9,6 +9,7 @@
 #include "files/h5/library/h5error.h"
 #include "files/h5/library/h5links.h"
 #include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5ready.h"
 #include "files/h5/library/h5path.h"
 
 #include <errno.h>
@@ -140,7 +141,8 @@ mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, in
             H5Pset_deflate(properties, (unsigned)layout->deflate);
         }
     }
-    if (!compressed && bytes >= RESERVE_BYTES) {
+    H5Pset_obj_track_times(properties, false);
+    if (!compressed && bytes > 0 && (bytes >= RESERVE_BYTES || (layout && layout->early))) {
         H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY);
         H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER);
     }

@@ -10,6 +10,7 @@
 #include "files/h5/library/h5error.h"
 #include "files/h5/library/h5links.h"
 #include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5ready.h"
 #include "files/h5/library/h5path.h"
 
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include "files/h5/library/h5describe.h"
 #include "files/h5/library/h5error.h"
 #include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5ready.h"
 
 #include <stdlib.h>
 #include <string.h>

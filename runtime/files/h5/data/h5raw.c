@@ -35,6 +35,7 @@ struct h5_raw {
     const char *why; /* NULL: possible */
     int fd;          /* -1: none */
     bool created;    /* of a file that is being written */
+    bool chunked;
     int64_t dims[3], chunk[3];
     int64_t grid[2];    /* chunks along frames and rows */
     uint64_t row_bytes; /* of a whole row */
@@ -118,6 +119,12 @@ static bool too_many_chunks(const h5_raw *raw)
     return chunks > FEW_CHUNKS && chunks * chunks > bytes / BYTES_FOR_LOOKUP;
 }
 
+static bool allocated_early(hid_t properties)
+{
+    H5D_alloc_time_t when = H5D_ALLOC_TIME_DEFAULT;
+    return H5Pget_alloc_time(properties, &when) >= 0 && when == H5D_ALLOC_TIME_EARLY;
+}
+
 /* Why not, or NULL. */
 static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
 {
@@ -142,7 +149,8 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
     hsize_t user_block = 0;
     H5Pget_userblock(made, &user_block);
     if (layout == H5D_CONTIGUOUS ? H5Pget_external_count(properties) != 0
-                                 : layout != H5D_CHUNKED || user_block != 0 || file->created)
+                                 : layout != H5D_CHUNKED || user_block != 0 ||
+                                       (file->created && !allocated_early(properties)))
         why = "only libhdf5 knows its layout";
     else if (raw->chunk[2] != raw->dims[2])
         why = "its chunks do not span whole rows";
@@ -154,6 +162,7 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
         return why;
     raw->address = calloc((size_t)(raw->grid[0] * raw->grid[1]), sizeof *raw->address);
     raw->created = file->created;
+    raw->chunked = layout == H5D_CHUNKED;
     raw->fd = fcntl(file->created ? file->fd : mb_h5_descriptor(file->id), F_DUPFD_CLOEXEC, 0);
     if (!raw->address || raw->fd < 0)
         return "its file cannot be opened a second time";
@@ -168,6 +177,35 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
     return raw->created || within_file(raw) ? NULL : "its file is shorter than it should be";
 }
 
+/* Finds out where the bytes are, once. false: there is no host memory left. */
+static bool looked(mb_h5_dataset *dataset, mb_dtype dtype)
+{
+    if (dataset->raw)
+        return true;
+    mb_h5_quiet();
+    dataset->raw = calloc(1, sizeof *dataset->raw);
+    if (!dataset->raw)
+        return false;
+    dataset->raw->fd = -1;
+    dataset->raw->dtype = dtype;
+    dataset->raw->why = look(dataset->raw, dataset);
+    if (dataset->raw->why)
+        close_raw(dataset->raw);
+    H5Eclear2(H5E_DEFAULT);
+    return true;
+}
+
+/* Why a dataset whose place is known cannot be moved this way now, or NULL. */
+static const char *hindrance(const mb_h5_dataset *dataset, bool reading)
+{
+    const h5_raw *raw = dataset->raw;
+    if (reading == raw->created)
+        return "it is being written";
+    return raw->created && raw->chunked && !dataset->file->resting
+               ? "libhdf5 may have parts of it in memory"
+               : NULL;
+}
+
 bool mb_h5_raw_possible(mb_h5_dataset *dataset, mb_dtype dtype, bool reading, const char **why)
 {
     MB_H5_GUARD;
@@ -175,25 +213,32 @@ bool mb_h5_raw_possible(mb_h5_dataset *dataset, mb_dtype dtype, bool reading, co
     if (!why)
         why = &unused;
     *why = "its file has been closed";
-    if (!dataset->file || dataset->id < 0)
+    if (!dataset->file || (dataset->id < 0 && !(dataset->file->resting && dataset->raw)))
         return false;
-    mb_h5_quiet();
-    if (!dataset->raw) {
-        dataset->raw = calloc(1, sizeof *dataset->raw);
-        *why = "there is no host memory left";
-        if (!dataset->raw)
-            return false;
-        dataset->raw->fd = -1;
-        dataset->raw->dtype = dtype;
-        dataset->raw->why = look(dataset->raw, dataset);
-        if (dataset->raw->why)
-            close_raw(dataset->raw);
-        H5Eclear2(H5E_DEFAULT);
-    }
+    *why = "there is no host memory left";
+    if (!looked(dataset, dtype))
+        return false;
     *why = dataset->raw->dtype != dtype ? "its elements are stored in another type"
-           : reading == dataset->raw->created && !dataset->raw->why ? "it is being written"
-                                                                    : dataset->raw->why;
+           : dataset->raw->why          ? dataset->raw->why
+                                        : hindrance(dataset, reading);
     return !*why;
+}
+
+bool mb_h5_raw_placed(mb_h5_dataset *dataset)
+{
+    return looked(dataset, dataset->info.dtype) && !dataset->raw->why &&
+           dataset->raw->dtype == dataset->info.dtype;
+}
+
+bool mb_h5_raw_place(const mb_h5_dataset *dataset, uint64_t *offset, uint64_t *bytes)
+{
+    const h5_raw *raw = dataset->raw;
+    if (!raw || raw->why || raw->chunked || !raw->address)
+        return false;
+    *offset = raw->address[0];
+    *bytes =
+        mb_bytes_mul(mb_bytes_mul((uint64_t)raw->dims[0], (uint64_t)raw->dims[1]), raw->row_bytes);
+    return true;
 }
 
 /* Where byte `at` of a slab lies in the file, and how many of the bytes after it follow there. */

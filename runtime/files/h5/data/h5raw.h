@@ -14,6 +14,12 @@ typedef struct h5_raw h5_raw;
 ** contiguous and with a place in the file, in one that is being created. If not, `why` (may be
 ** NULL) says why not. Never a failure. */
 bool mb_h5_raw_possible(mb_h5_dataset *dataset, mb_dtype dtype, bool reading, const char **why);
+/* Of a file that is being written: is the place of the dataset's bytes known, for elements as they
+** are stored? Finds out, if nobody has. */
+bool mb_h5_raw_placed(mb_h5_dataset *dataset);
+/* Where the bytes of a contiguous dataset are, after either of these has said yes; false for one in
+** chunks. */
+bool mb_h5_raw_place(const mb_h5_dataset *dataset, uint64_t *offset, uint64_t *bytes);
 /* Moves bytes [first, first + bytes) of a slab, seen as dense row-major memory, after
 ** mb_h5_raw_possible has said yes. Steps are 1 and the last axis is whole. Any thread, any number
 ** of them; no lock of libhdf5 while bytes move. */

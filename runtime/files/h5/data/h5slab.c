@@ -8,10 +8,12 @@
 */
 #include "files/h5/data/h5slab.h"
 #include "files/h5/data/h5made.h"
+#include "files/h5/data/h5raw.h"
 #include "files/h5/missing/h5gaps.h"
 #include "files/h5/library/h5describe.h"
 #include "files/h5/library/h5error.h"
 #include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5ready.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +122,8 @@ static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dty
         step[axis] = (hsize_t)ranges[axis].step;
         elements *= count[axis];
     }
+    if (dataset->id < 0) /* the file is at rest (goes_raw) */
+        return mb_h5_raw_write(dataset, ranges, 0, elements * mb_dtype_bytes(dtype), host);
     const hid_t type = mb_h5_type_of(dtype);
     space = H5Dget_space(dataset->id);
     herr_t result = 0;
@@ -271,7 +275,7 @@ mb_status mb_h5_dataset_check(mb_h5_dataset *dataset, const mb_range *ranges, co
                               bool reading)
 {
     MB_H5_GUARD;
-    MB_TRY(mb_h5_ready(dataset->file, !reading));
+    MB_TRY(reading ? mb_h5_ready(dataset->file, false) : mb_h5_usable(dataset->file, true));
     MB_TRY(check_types(dataset, array->dtype, reading));
     MB_TRY(check_array(dataset, ranges, array, reading));
     return reading ? check_readable(dataset, ranges) : MB_STATUS_OK;
@@ -311,11 +315,23 @@ mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *range
     return move(dataset, ranges, dtype, &where, false);
 }
 
+/* Are these rows written without libhdf5? They are while the file is at rest. */
+static bool goes_raw(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype)
+{
+    const int rank = dataset->info.rank;
+    bool whole = dataset->file && dataset->file->resting && rank >= 2 &&
+                 ranges[rank - 1].count == dataset->info.dims[rank - 1];
+    for (int axis = 0; axis < rank; axis++)
+        whole = whole && ranges[axis].step == 1;
+    return whole && mb_h5_raw_possible(dataset, dtype, false, NULL);
+}
+
 mb_status mb_h5_dataset_write(mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array)
 {
     MB_H5_GUARD;
     place where = {.array = array};
-    MB_TRY(mb_h5_ready(dataset->file, true));
+    MB_TRY(goes_raw(dataset, ranges, array->dtype) ? mb_h5_usable(dataset->file, true)
+                                                   : mb_h5_ready(dataset->file, true));
     MB_TRY(check_types(dataset, array->dtype, false));
     MB_TRY(check_array(dataset, ranges, array, false));
     if (!mb_array_has_data(array))

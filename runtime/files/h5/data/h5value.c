@@ -11,6 +11,7 @@
 #include "files/h5/library/h5error.h"
 #include "files/h5/library/h5links.h"
 #include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5ready.h"
 #include "files/h5/library/h5path.h"
 
 #include <stdio.h>
@@ -381,11 +382,14 @@ mb_status mb_h5_value_write(mb_h5 *file, const char *path, const mb_h5_value *va
     MB_TRY(mb_h5_ready(file, true));
     MB_TRY(mb_h5_need_new(file, path));
     const hid_t type = type_of(value), space = space_of(value), parents = mb_h5_parents();
-    const hid_t id = H5Dcreate2(file->id, path, type, space, parents, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_obj_track_times(properties, false);
+    const hid_t id = H5Dcreate2(file->id, path, type, space, parents, properties, H5P_DEFAULT);
     if (id < 0 || write_raw(id, false, value, type) < 0)
         status = mb_h5_latch(file, mb_h5_failure(file, path, "write"));
     if (id >= 0)
         H5Dclose(id);
+    H5Pclose(properties);
     H5Pclose(parents);
     H5Sclose(space);
     H5Tclose(type);

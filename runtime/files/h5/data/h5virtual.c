@@ -8,6 +8,7 @@
 #include "files/h5/library/h5error.h"
 #include "files/h5/library/h5links.h"
 #include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5ready.h"
 #include "files/h5/library/h5path.h"
 
 #include <math.h>
@@ -70,6 +71,7 @@ mb_status mb_h5_virtual_create(mb_h5 *file, const char *path, mb_dtype dtype, in
     if (mb_dtype_kind(dtype) == MB_CLASS_REAL) /* what is missing shall not look like data */
         H5Pset_fill_value(properties, H5T_NATIVE_DOUBLE, &nothing);
     H5Sselect_all(space);
+    H5Pset_obj_track_times(properties, false);
     const hid_t id = result >= 0
                          ? H5Dcreate2(file->id, path, type, space, parents, properties, H5P_DEFAULT)
                          : -1;

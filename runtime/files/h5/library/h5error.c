@@ -123,28 +123,6 @@ mb_status mb_h5_latch(mb_h5 *file, mb_status status)
     return status;
 }
 
-mb_status mb_h5_ready(mb_h5 *file, bool writing)
-{
-    mb_h5_quiet();
-    if (!file)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL, "the HDF5 file of this dataset has been closed");
-    mb_h5_now_at(file->path);
-    file->refused[0] = '\0';
-    file->link_depth = 0;
-    if (file->latched.code != MB_STATUS_OK) {
-        mb_error_put(&file->latched);
-        return file->latched.code;
-    }
-    if (file->id < 0)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' has been closed", file->path);
-    if (writing && !file->writable)
-        return mb_fail(MB_STATUS_ARGUMENT, "mode",
-                       "'%s' is open for reading only: open it with mode = \"r+\"", file->path);
-    if (file->disk.error != 0)
-        return mb_h5_latch(file, mb_h5_refused(file, NULL, "write the contents"));
-    return MB_STATUS_OK;
-}
-
 char *mb_h5_copy_text(const char *text)
 {
     char *copy = strdup(text);

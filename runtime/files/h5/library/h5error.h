@@ -1,6 +1,5 @@
 /*
-** Failures of libhdf5 as one helpful line, and the state of a file that decides whether it can be
-** used.
+** Failures of libhdf5 as one helpful line, and failures that are latched.
 */
 #ifndef MB_FILES_H5ERROR_H
 #define MB_FILES_H5ERROR_H
@@ -18,8 +17,6 @@ mb_status mb_h5_failure(mb_h5 *file, const char *path, const char *doing);
 mb_status mb_h5_refused(mb_h5 *file, const char *path, const char *doing);
 /* Latches the recorded failure of a created file; returns `status`. */
 mb_status mb_h5_latch(mb_h5 *file, mb_status status);
-/* Fails unless the file is open, and open for writing if `writing`. Restores a latched failure. */
-mb_status mb_h5_ready(mb_h5 *file, bool writing);
 /* A copy of the text, or NULL without memory, with the failure recorded. */
 char *mb_h5_copy_text(const char *text);
 const char *mb_h5_version(void); /* of libhdf5 */

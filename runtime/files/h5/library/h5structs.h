@@ -72,6 +72,7 @@ struct mb_h5 {
     mb_target *target; /* created files; a scratch file has none */
     int fd;            /* created files: the target's descriptor, or a scratch file's own */
     bool writable, created;
+    bool resting; /* a created file that libhdf5 has closed for now (h5ready.h) */
     bool allow_external, allow_missing;
     hid_t links;    /* access list by which links are followed (h5links.c); 0: none */
     char *folder;   /* where it really is; what it refers to must be there */

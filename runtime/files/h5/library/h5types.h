@@ -15,7 +15,7 @@
 **
 ** Order: a file includes and calls only files that stand before it in this list.
 **   library/  how libhdf5 is used:      h5types.h, h5structs.h, h5lock, h5driver, h5error,
-**                                       h5describe, h5links, h5path
+**                                       h5ready, h5describe, h5links, h5path
 **   missing/  data that are not there:  h5gap_list, h5stored, h5sources, h5gaps
 **   data/     datasets and values:      h5made, h5raw, h5packed, h5dataset, h5create, h5virtual,
 **                                       h5slab, h5value
@@ -84,6 +84,7 @@ typedef struct mb_h5_layout {
     const int64_t *chunks; /* NULL: contiguous, or whole frames where deflate asks for chunks */
     int deflate;           /* 0 none ... 9; the bytes are shuffled first */
     bool sparse;           /* its place is fixed, but its disk space is taken as it is written */
+    bool early;            /* its place is fixed however small it is; never with deflate */
 } mb_h5_layout;
 
 /* A part of a virtual dataset: the whole of a dataset of another file, as indices [first, first +

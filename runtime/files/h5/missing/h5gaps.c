@@ -13,6 +13,7 @@
 #include "files/h5/library/h5driver.h"
 #include "files/h5/library/h5error.h"
 #include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5ready.h"
 
 #include <stdlib.h>
 #include <string.h>
