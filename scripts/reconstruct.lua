@@ -187,7 +187,7 @@ if range then
     end
 end
 
--- What the recipe has in common with tomo.reconstruct.
+-- What the command line has in common with tomo.reconstruct.
 local shared = declared.without(entries, "center", "scale")
 local settings = declared.part(shared, options)
 settings.device = device_id

@@ -166,7 +166,7 @@ local CONVOLVE = declared.options(LAYOUT,
 --- Convolves an image with a PSF, by FFT.
 --
 -- A value that is not finite makes the whole result so. That is not looked for here, where it would
--- make the caller wait; the recipes and tiles do (internal/finite.lua). With `otf`, the PSF only
+-- make the caller wait; the commands and tiles do (internal/finite.lua). With `otf`, the PSF only
 -- tells extents.
 -- Returns the result, f32.
 -- Errors: argument, shape, dtype, budget.

@@ -1,6 +1,6 @@
 /*
 ** The moonbeam interpreter: Lua 5.4 with the module inside. The command line is that of `lua`, with
-** more options, and with recipes that are run by name. The prompt itself is written in Lua
+** more options, and with commands that are run by name. The prompt itself is written in Lua
 ** (moonbeam/internal/repl.lua).
 */
 #include "program.h"
@@ -97,7 +97,7 @@ static int protected_main(lua_State *L)
     open_libraries(L, environment);
     mbm_find_files(L, environment);
     if (options.script < argc) {
-        const char *script = mbm_recipe(argv[options.script]);
+        const char *script = mbm_command(argv[options.script]);
         if (!script)
             return 0;
         argv[options.script] = (char *)script;

@@ -43,16 +43,16 @@ void mbm_misused(const char *option, const char *problem);
 void mbm_print_version(void);
 
 /*
-** main_recipes.c: where the program's files are, its recipes, and the text of --help
+** main_commands.c: where the program's files are, its commands, and the text of --help
 */
 
 /* Finds the Lua half, the scripts and the CUDA plug-in, and adds the Lua half to package.path.
 ** MOONBEAM_LUA names the Lua half where `environment` is set. */
 void mbm_find_files(lua_State *L, bool environment);
-/* If `name` is that of a recipe and no file of that name is in the current folder: the recipe's
-** path, in static memory. Else `name`. NULL when `name` is neither a file nor a recipe though it
-** looks like a recipe; that has been reported. */
-const char *mbm_recipe(const char *name);
+/* If `name` is that of a command and no file of that name is in the current folder: the command's
+** path, in static memory. Else `name`. NULL when `name` is neither a file nor a command though it
+** looks like a command; that has been reported. */
+const char *mbm_command(const char *name);
 void mbm_print_help(void);
 
 /*

@@ -427,7 +427,7 @@ describe("threads that wait", function()
     end)
 end)
 
-describe("a recipe", function()
+describe("a command", function()
     local folder = os.tmpname()
     local function at(command)
         return helper.run_program(command, "", ("cd '%s' && '%s'"):format(folder, helper.program))
@@ -466,7 +466,7 @@ describe("a recipe", function()
     it("that does not exist is wrong use", function()
         local output, status = at "recnstruct scan.h5"
         assert.equal(2, status)
-        assert.matches("there is no file or recipe 'recnstruct'", output)
+        assert.matches("there is no file or command 'recnstruct'", output)
     end)
 end)
 

@@ -109,7 +109,7 @@ describe("documents", function()
                 for line in text:gsub("%s+#[^\n]*", ""):gmatch("[^\n]+") do
                     local rest = line:match("^build/bin/moonbeam(.*)$")
                         or line:match("^moonbeam(.*)$")
-                    local what = "" -- the options are those of the program, then of a recipe
+                    local what = "" -- the options are those of the program, then of a command
                     for word in (rest or ""):gmatch("%S+") do
                         local option = word:match("^(%-%-?%a[%a-]*)")
                         if option and not what:find("examples/") then

@@ -1,4 +1,4 @@
--- Names of what recipes and library functions write: the format that a name promises, files that
+-- Names of what commands and library functions write: the format that a name promises, files that
 -- are there already, and links.
 local files = require "spec.support.files"
 local helper = require "spec.helper"
@@ -33,7 +33,7 @@ describe("outputs", function()
         files.remove(folder)
     end)
 
-    it("of another format are refused by every recipe, before any work", function()
+    it("of another format are refused by every command, before any work", function()
         local before = files.list(folder)
         for _, name in ipairs { "out.tif", "out.zarr", "out.npy", "out", "out.h5.png", "./-",
             "-" } do

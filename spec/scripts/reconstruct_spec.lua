@@ -1,4 +1,4 @@
--- The recipes as a user runs them: as programs, from file to file.
+-- The commands as a user runs them: as programs, from file to file.
 local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"

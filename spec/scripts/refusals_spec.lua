@@ -1,4 +1,4 @@
--- What the recipes refuse, in one line and before any work: names that would cost data or time, and
+-- What the commands refuse, in one line and before any work: names that would cost data or time, and
 -- values that mean nothing.
 local helper = require "spec.helper"
 local files = require "spec.support.files"
@@ -33,7 +33,7 @@ local function bytes_of(name)
     return files.read(path(name))
 end
 
-describe("recipes refuse", function()
+describe("commands refuse", function()
     setup(function()
         folder = files.folder()
         must("simulate.lua", "%s --size 32 --rows 4 --angles 24 --device host --quiet",

@@ -1,4 +1,4 @@
---- Command lines of the recipes: one table declares the options; parsing, --help and the error
+--- Command lines of the commands: one table declares the options; parsing, --help and the error
 -- texts come from it.
 --
 --   local options = cli.parse(arg, {
@@ -204,7 +204,7 @@ function cli.options(entries, changes, ...)
     return list
 end
 
---- Options that several recipes have.
+--- Options that several commands have.
 cli.shared = {
     device = {"device", short = "d", value = "ID", default = "auto",
         doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
@@ -295,7 +295,7 @@ function cli.spoken(text, names)
     return (text:gsub("the option ([%w_]+)", names))
 end
 
--- An error object in those words. A line of the recipe helps nobody who gave it a file.
+-- An error object in those words. A line of the command helps nobody who gave it a file.
 local function speak(problem, names)
     local message = cli.spoken(problem.message, names)
     problem.arg = message == problem.message and problem.arg or nil -- its name has been said

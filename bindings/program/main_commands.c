@@ -1,5 +1,5 @@
 /*
-** Where the files of the program are, the recipes that it runs by name, and the text of --help.
+** Where the files of the program are, the commands that it runs by name, and the text of --help.
 ** There are three places: beside the program in a bundle, under the prefix of an installation, and
 ** in the source tree above a program that was built there.
 */
@@ -15,13 +15,13 @@
 
 static const struct {
     const char *name, *summary;
-} RECIPES[] = {
+} COMMANDS[] = {
     {"reconstruct", "a volume from a tomographic scan (HDF5)"},
     {"deconvolve", "a sharper image stack (TIFF or HDF5), by its point-spread function"},
     {"convolve", "an image stack blurred by a point-spread function"},
     {"simulate", "a scan of a phantom, to try the others with"},
 };
-enum { RECIPE_COUNT = sizeof RECIPES / sizeof RECIPES[0] };
+enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0] };
 
 /* Where the files may be, relative to the folder of the program. */
 static const struct {
@@ -81,7 +81,7 @@ void mbm_find_files(lua_State *L, bool environment)
         add_to_path(L, lua);
 }
 
-const char *mbm_recipe(const char *name)
+const char *mbm_command(const char *name)
 {
     static char path[PATH_MAX];
     char script[80];
@@ -89,19 +89,19 @@ const char *mbm_recipe(const char *name)
     if (name[0] == '\0' || strpbrk(name, "/.-") ||
         (stat(name, &facts) == 0 && !S_ISDIR(facts.st_mode)))
         return name;
-    for (int i = 0; i < RECIPE_COUNT; i++)
-        if (strcmp(name, RECIPES[i].name) == 0) {
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(name, COMMANDS[i].name) == 0) {
             snprintf(script, sizeof script, "%s.lua", name);
             resolve(scripts_folder, script, path);
             if (path[0] != '\0')
                 return path;
             fprintf(stderr,
-                    "%s: the recipe '%s' was not found: the program has no folder of "
+                    "%s: the command '%s' was not found: the program has no folder of "
                     "scripts beside it\n",
                     mbm_program, name);
             return NULL;
         }
-    fprintf(stderr, "%s: there is no file or recipe '%s'; '%s --help' lists the recipes\n",
+    fprintf(stderr, "%s: there is no file or command '%s'; '%s --help' lists the commands\n",
             mbm_program, name, mbm_program);
     mbm_failure_status = MBM_STATUS_MISUSE;
     return NULL;
@@ -109,16 +109,16 @@ const char *mbm_recipe(const char *name)
 
 void mbm_print_help(void)
 {
-    printf("usage: %s [options] [script or recipe [args]]\n"
+    printf("usage: %s [options] [script or command [args]]\n"
            "Runs Lua 5.4 scripts that reconstruct and deconvolve images on a GPU or on the host.\n"
            "Without a script it shows a prompt.\n"
            "\n"
-           "Recipes:\n",
+           "Commands:\n",
            mbm_program);
-    for (int i = 0; i < RECIPE_COUNT; i++)
-        printf("  %-13s %s\n", RECIPES[i].name, RECIPES[i].summary);
-    printf("  '%s RECIPE --help' shows the options of a recipe. A file in the current folder\n"
-           "  that is called like a recipe is run in its place.\n"
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        printf("  %-13s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
+    printf("  '%s COMMAND --help' shows the options of a command. A file in the current folder\n"
+           "  that is called like a command is run in its place.\n"
            "\n"
            "Options:\n"
            "  -e stat       execute string 'stat'\n"
