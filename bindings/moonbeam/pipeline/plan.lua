@@ -6,6 +6,7 @@
 -- What a run takes is B to the byte, and B is never more than A.
 
 local mb = require "moonbeam"
+local block = require "moonbeam.pipeline.block"
 local fail = require "moonbeam.internal.fail"
 local memory = require "moonbeam.plan.peak"
 local scan_values = require "moonbeam.scan.values"
@@ -237,13 +238,13 @@ end
 
 -- The most rows at a time that fit, or 0: as asked, or whole packets, or all.
 local function rows_that_fit(job, section, available)
-    local total, block = section.last - section.first + 1, job.options.block
-    if block or total <= most_rows(job, section) then
-        block = math.min(block or total, total)
-        section.count = block
-        if fits(section_peaks(job, section, block, job.values), available) then
-            return block
-        elseif job.options.block then
+    local total, asked = section.last - section.first + 1, job.options.block
+    if asked or total <= most_rows(job, section) then
+        local count = math.min(asked or total, total)
+        section.count = count
+        if fits(section_peaks(job, section, count, job.values), available) then
+            return count
+        elseif asked then
             return 0
         end
     end
@@ -410,6 +411,19 @@ local function settle_section(job, section, known)
     section.peaks, section.worst = section_peaks(job, section, section.count, known)
 end
 
+-- The bytes that a section reads and writes, rows that several blocks need counted for each.
+local function count_moves(section)
+    local source, shape, rows = section.source, section.shape, 0
+    for _, range in ipairs(work.reads(section, section.blocks)) do
+        rows = rows + range[2] - range[1] + 1
+    end
+    local axis = block.axis(section.cut, source.layout)
+    local all = source.shape[1] * source.shape[2] * source.shape[3]
+    section.read_bytes = all // source.shape[axis] * rows * mb.pool.element_bytes(source.dtype)
+    section.write_bytes = shape[1] * shape[2] * shape[3] // shape[section.axis]
+        * (section.last - section.first + 1) * mb.pool.element_bytes(section.dtype)
+end
+
 -- The sums of a plan from its sections.
 local function sum(job, made)
     made.peaks = {}
@@ -474,6 +488,7 @@ function plan.make(job)
     for _, section in ipairs(job.sections) do
         choose(job, section)
         settle_section(job, section, job.values)
+        count_moves(section)
         section.pinned = stream.pinned_bytes(job.devices, plan.stream_options(job, section))
         made.pinned = math.max(made.pinned, section.pinned)
         local place = job.places[section.number]

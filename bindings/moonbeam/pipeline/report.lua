@@ -28,6 +28,8 @@ local function section_lines(made, section, lines)
     end
     lines[#lines + 1] = ("  blocks   %d of %d %s%s"):format(math.ceil(total / section.count),
         section.count, what, section.overlap and ", reading and writing beside" or "")
+    lines[#lines + 1] = ("  moves    %s in, %s out"):format(
+        mb.device.format_bytes(section.read_bytes), mb.device.format_bytes(section.write_bytes))
     if section.reason then
         lines[#lines + 1] = "  method   " .. section.reason
     end
