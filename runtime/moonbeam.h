@@ -79,7 +79,9 @@ typedef struct moonbeam_device moonbeam_device;
 /* How many devices there are, and the id of each: number 0 is "host", then come "cuda:0" ... */
 int moonbeam_device_count(void);
 moonbeam_status moonbeam_device_id(int number, char *id, size_t id_bytes);
-/* Opens "host", "cuda" (the first), "cuda:1" ... on first use; later calls find the same device. */
+/* Opens "host", "cuda" (the first), "cuda:1" ... on first use; later calls find the same device.
+** "host:1" to "host:7" are further devices of the host with memory of their own, for tests of
+** programs that use several devices. */
 moonbeam_status moonbeam_device_open(const char *id, moonbeam_device **out);
 
 typedef struct moonbeam_memory {

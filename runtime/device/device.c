@@ -14,11 +14,13 @@
 
 #define MAX_CUDA 32
 #define MAX_PLANNED 16
-#define MAX_DEVICES (1 + MAX_CUDA + MAX_PLANNED)
+#define FIRST_CUDA MB_HOST_DEVICES
+#define FIRST_PLANNED (FIRST_CUDA + MAX_CUDA)
+#define MAX_DEVICES (FIRST_PLANNED + MAX_PLANNED)
 #define PLANNED "planned:"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static mb_device *opened[MAX_DEVICES]; /* 0 host, 1 + n cuda:n, then planned ones */
+static mb_device *opened[MAX_DEVICES]; /* host devices, then cuda:n, then planned ones */
 static const mb_backend *cuda;
 static bool cuda_looked;
 static int cuda_count;
@@ -180,7 +182,7 @@ static mb_status open_device(const mb_backend *backend, int index, mb_device **o
         device->record = mb_device_record_at(index);
     if (device->record)
         snprintf(device->id, sizeof device->id, PLANNED "%s", device->record->name);
-    else if (backend == &mb_host_backend)
+    else if (backend == &mb_host_backend && index == 0)
         snprintf(device->id, sizeof device->id, "host");
     else
         snprintf(device->id, sizeof device->id, "%s:%d", backend->name, index);
@@ -237,15 +239,17 @@ static uint64_t close_device(mb_device *device)
     return left;
 }
 
-/* "cuda" and "cuda:n" -> n; -1 for anything else. */
-static int cuda_number(const char *id)
+/* For the kind "cuda": "cuda" -> 0 and "cuda:n" -> n; -1 for anything else. */
+static int number_of(const char *id, const char *kind)
 {
-    if (strncmp(id, "cuda", 4) != 0)
+    const size_t length = strlen(kind);
+    if (strncmp(id, kind, length) != 0)
         return -1;
-    if (!id[4])
+    id += length;
+    if (!*id)
         return 0;
     char *end;
-    long n = id[4] == ':' && id[5] >= '0' && id[5] <= '9' ? strtol(id + 5, &end, 10) : -1;
+    long n = id[0] == ':' && id[1] >= '0' && id[1] <= '9' ? strtol(id + 1, &end, 10) : -1;
     return n >= 0 && n < 1000 && !*end ? (int)n : -1;
 }
 
@@ -260,6 +264,16 @@ static const char *planned_names(char *text, size_t bytes)
     return text;
 }
 
+/* Device `number` of a backend, whose devices have the slots from `first` on. */
+static mb_status open_slot(const mb_backend *backend, int number, int first, mb_device **out)
+{
+    mb_device **slot = &opened[first + number];
+    if (!*slot)
+        MB_TRY(open_device(backend, number, slot));
+    *out = *slot;
+    return MB_STATUS_OK;
+}
+
 static mb_status open_planned(const char *name, mb_device **out)
 {
     char known[200];
@@ -269,19 +283,22 @@ static mb_status open_planned(const char *name, mb_device **out)
                        "no record of \"%s\"; devices that can be planned for: "
                        "%s",
                        name, planned_names(known, sizeof known));
-    mb_device **slot = &opened[1 + MAX_CUDA + number];
-    if (!*slot)
-        MB_TRY(open_device(&mb_planned_backend, number, slot));
-    *out = *slot;
-    return MB_STATUS_OK;
+    return open_slot(&mb_planned_backend, number, FIRST_PLANNED, out);
 }
 
-/* The host (number -1) or cuda:number. */
-static mb_status open_here(const char *id, int number, mb_device **out)
+static mb_status open_host(const char *id, int number, mb_device **out)
+{
+    if (number >= MB_HOST_DEVICES)
+        return mb_fail(MB_STATUS_DEVICE, "device",
+                       "no device %s: host devices are \"host\" and \"host:1\" to \"host:%d\"", id,
+                       MB_HOST_DEVICES - 1);
+    return open_slot(&mb_host_backend, number, 0, out);
+}
+
+static mb_status open_cuda(const char *id, int number, mb_device **out)
 {
     char known[200];
-    if (number >= 0)
-        look_for_cuda();
+    look_for_cuda();
     if (number >= cuda_count)
         return cuda
                    ? mb_fail(MB_STATUS_DEVICE, "device",
@@ -289,25 +306,22 @@ static mb_status open_here(const char *id, int number, mb_device **out)
                    : mb_fail(MB_STATUS_DEVICE, "device",
                              "no device %s: %s. It can be planned for: %s", id, cuda_problem,
                              planned_names(known, sizeof known));
-    mb_device **slot = &opened[number + 1];
-    if (!*slot)
-        MB_TRY(open_device(number < 0 ? &mb_host_backend : cuda, number < 0 ? 0 : number, slot));
-    *out = *slot;
-    return MB_STATUS_OK;
+    return open_slot(cuda, number, FIRST_CUDA, out);
 }
 
 mb_status mb_device_open(const char *id, mb_device **out)
 {
     const bool planned = strncmp(id, PLANNED, sizeof PLANNED - 1) == 0;
-    const int number = cuda_number(id);
-    if (!planned && number < 0 && strcmp(id, "host") != 0)
+    const int host_number = number_of(id, "host"), cuda_number = number_of(id, "cuda");
+    if (!planned && host_number < 0 && cuda_number < 0)
         return mb_fail(MB_STATUS_ARGUMENT, "device",
-                       "unknown device \"%s\"; valid names are \"host\", \"cuda:0\", \"cuda:1\", "
-                       "...",
+                       "unknown device \"%s\"; valid names are \"host\", \"host:1\", \"cuda:0\", "
+                       "\"cuda:1\", ...",
                        id);
     pthread_mutex_lock(&lock);
-    mb_status status =
-        planned ? open_planned(id + sizeof PLANNED - 1, out) : open_here(id, number, out);
+    mb_status status = planned            ? open_planned(id + sizeof PLANNED - 1, out)
+                       : host_number >= 0 ? open_host(id, host_number, out)
+                                          : open_cuda(id, cuda_number, out);
     pthread_mutex_unlock(&lock);
     return status;
 }

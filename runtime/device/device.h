@@ -23,7 +23,7 @@ struct mb_device {
     const mb_backend *backend;
     void *self; /* the backend's */
     int index;
-    char id[24];                    /* "host", "cuda:0", "planned:h200" */
+    char id[24];                    /* "host", "host:1", "cuda:0", "planned:h200" */
     const mb_device_record *record; /* of a planned device; else NULL */
     mb_device_facts facts;
     mb_pool *pool;
@@ -39,9 +39,11 @@ struct mb_device {
     bool silent;
 };
 
-/* "host", "cuda", "cuda:1", "planned:h200". Opens the device on first use. */
+/* "host" (or "host:0"), "host:1", "cuda" (or "cuda:0"), "cuda:1", "planned:h200". Opens the device
+** on first use. */
 mb_status mb_device_open(const char *id, mb_device **out);
-/* The number of devices, and the id of each (index 0 is the host); tries to load the plug-in. */
+/* The number of devices, and the id of each (index 0 is the host; "host:1" and so on are not
+** counted); tries to load the plug-in. */
 int mb_device_count(void);
 mb_status mb_device_id(int number, char *id, size_t bytes);
 /* Why no CUDA device can be used; "" when one can. */

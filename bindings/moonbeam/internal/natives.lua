@@ -94,7 +94,8 @@ end
 -- ---- devices ----
 
 --- Opens a device: "host", "cuda:0", "planned:h200" (a GPU that is not here: dry runs and plans
--- only) or "auto" (the chosen default, else the first GPU, else the host).
+-- only), "host:1" (another device on the host, with a pool of its own) or "auto" (the chosen
+-- default, else the first GPU, else the host).
 native("device(id: string, options)", list {"budget", "bytes", "limit on live bytes",
     unit = "bytes", usual = "90 % of what is free"})
 --- Opens a device by its id, as `mb.device`, without "auto".

@@ -15,10 +15,10 @@
 
 #define GRANULARITY (UINT64_C(2) << 20)
 
-/* `self` is its address. */
+/* `self` is the address of the device's one. */
 static struct host_state {
-    uint64_t reserved; /* bytes of addresses that pools have reserved */
-} host_instance;
+    uint64_t reserved; /* bytes of addresses that the device's pool has reserved */
+} host_instances[MB_HOST_DEVICES];
 
 static void cpu_name(char *name, size_t bytes)
 {
@@ -39,18 +39,18 @@ static void cpu_name(char *name, size_t bytes)
 
 static int host_count(void)
 {
-    return 1;
+    return MB_HOST_DEVICES;
 }
 
 static mb_status host_memory(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-    (void)self;
+    const struct host_state *state = self;
     uint64_t total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t available = mb_host_figure("/proc/meminfo", "MemAvailable:") * 1024;
     if (!available)
         available = total / 2;
     mb_host_limits limits; /* of a batch job or a container: they bind like the machine's memory */
-    mb_host_limits_read(omp_get_max_threads(), host_instance.reserved, &limits);
+    mb_host_limits_read(omp_get_max_threads(), state->reserved, &limits);
     if (limits.most < total)
         total = limits.most;
     if (limits.left < available)
@@ -62,10 +62,10 @@ static mb_status host_memory(void *self, uint64_t *free_bytes, uint64_t *total_b
 
 static mb_status host_open(int index, void **self, mb_device_facts *facts)
 {
-    (void)index;
+    *self = &host_instances[index];
     memset(facts, 0, sizeof *facts);
     uint64_t free_bytes;
-    host_memory(NULL, &free_bytes, &facts->total_bytes);
+    host_memory(*self, &free_bytes, &facts->total_bytes);
     facts->threads = omp_get_max_threads();
     facts->commit_granularity = GRANULARITY;
     long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
@@ -73,7 +73,6 @@ static mb_status host_open(int index, void **self, mb_device_facts *facts)
     char name[96];
     cpu_name(name, sizeof name);
     snprintf(facts->name, sizeof facts->name, "%s, %d threads", name, facts->threads);
-    *self = &host_instance;
     return MB_STATUS_OK;
 }
 

@@ -3,8 +3,13 @@
 
 #include "device/backend.h"
 
-/* The backend that is always there. */
+/* The backend that is always there. Its devices are "host" and "host:1" to "host:7": the same
+** processors, and the same memory in pools, caches and accounts of their own. Programs for several
+** devices are tried with them. The host computes within the launch, so that they show errors of
+** bookkeeping, not of concurrency. */
 extern const mb_backend mb_host_backend;
+
+#define MB_HOST_DEVICES 8
 
 /* host_fft.c */
 mb_status mb_host_fft_create(void *self, const mb_fft_desc *desc, void **plan, uint64_t *work_bytes,
