@@ -29,6 +29,7 @@ mb.psf = {}
 mb.recon = {}
 mb.result = {}
 mb.scan = {}
+mb.statistics = {}
 mb.stream = {}
 mb.system = {}
 mb.tiff = {}
@@ -1764,6 +1765,22 @@ function scan:frame(i, options) end
 ---@param options? moonbeam.options.scan_projections
 function scan:projections(rows, options) end
 
+---Percentiles from the counts of both passes: `high`, and `low` for the prefixes of these percents (statistics.prefixes).
+---@param high any 
+---@param low any 
+---@param percents table 
+function mb.statistics.from_counts(high, low, percents) end
+
+---Exact percentiles: what numpy.nanpercentile gives, with linear interpolation between the two nearest order statistics, in double precision.
+---@param source any 
+---@param percents table 
+function mb.statistics.percentiles(source, percents) end
+
+---The prefixes for the second pass of mb.histogram, bits = "low": two for each percent.
+---@param high any 
+---@param percents table 
+function mb.statistics.prefixes(high, percents) end
+
 ---A carrier by itself: threads that move blocks between files and arrays.
 ---@param options table 
 function mb.stream.carrier(options) end
@@ -2284,6 +2301,22 @@ function mb.crop(a, options) end
 ---@param options? moonbeam.options.fill
 ---@return moonbeam.array
 function mb.fill(a, value, options) end
+
+---@class moonbeam.options.histogram
+---@field bits? "value"|"high"|"low" what the bins are of: values, or the high or the low half of their 32 ordered bits
+---@field bins? integer bins between low and high, for values
+---@field low? number where the first bin begins, for values
+---@field high? number where the last bin ends, inclusive, for values; above low
+---@field prefix? number|number[] for the low half: the high halves, 1 to 16 of them, of the values to count
+---@field into? moonbeam.array counts that these are added to, in place of a new array
+---@field out? moonbeam.array the array for the result
+
+---Counts values in bins, exactly; counts of parts add up to those of the whole.
+---@param a moonbeam.array values
+---@param options? moonbeam.options.histogram
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.histogram(a, options) end
 
 ---@class moonbeam.options.maximum_projection
 ---@field axis? integer axis to project along; 1-based, negative from the end
