@@ -21,18 +21,31 @@
 #include "stream/carrier.h"
 
 #define CARRIER "moonbeam.carrier"
+#define MOST_POINTS 256 /* that are waited for at a time */
 
 typedef struct carrier_box {
     mb_carrier *carrier; /* NULL: closed */
     mb_device *device;
 } carrier_box;
 
-static mb_carrier *check_carrier(lua_State *L)
+static mb_carrier *check_carrier_at(lua_State *L, int index)
 {
-    carrier_box *box = mbl_check_object(L, 1, CARRIER);
+    carrier_box *box = mbl_check_object(L, index, CARRIER);
     if (!box->carrier)
         mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "this carrier has been closed");
     return box->carrier;
+}
+
+static mb_carrier *check_carrier(lua_State *L)
+{
+    return check_carrier_at(L, 1);
+}
+
+/* The mark at `index`, or all transfers if there is none. */
+static uint64_t check_mark(lua_State *L, int index)
+{
+    return lua_isnoneornil(L, index) ? MB_CARRIER_ALL
+                                     : (uint64_t)mbl_check_integer(L, index, "mark");
 }
 
 static mb_carrier_options check_options(lua_State *L, int index)
@@ -127,9 +140,7 @@ static int carrier_carry_last(lua_State *L)
 static int carrier_wait(lua_State *L)
 {
     mb_carrier *carrier = check_carrier(L);
-    mbl_check(L, mb_carrier_wait(carrier, lua_isnoneornil(L, 2)
-                                              ? MB_CARRIER_ALL
-                                              : (uint64_t)mbl_check_integer(L, 2, "mark")));
+    mbl_check(L, mb_carrier_wait(carrier, check_mark(L, 2)));
     return 0;
 }
 
@@ -137,6 +148,73 @@ static int carrier_wait(lua_State *L)
 static int carrier_mark(lua_State *L)
 {
     lua_pushinteger(L, (lua_Integer)mb_carrier_queued(check_carrier(L)));
+    return 1;
+}
+
+static int reached(lua_State *L, bool to_end)
+{
+    bool yes = false;
+    mbl_check(L, mb_carrier_reached(check_carrier(L), check_mark(L, 2), to_end, &yes));
+    lua_pushboolean(L, yes);
+    return 1;
+}
+
+/* passed([mark]): are all transfers, or those before the mark, through the ring? Does not wait. */
+static int carrier_passed(lua_State *L)
+{
+    return reached(L, false);
+}
+
+/* ready([mark]): are they over at the other ends too, as after finish()? Does not wait. */
+static int carrier_ready(lua_State *L)
+{
+    return reached(L, true);
+}
+
+/* Pops the value on top, a carrier or {carrier, mark, ready = false}, and returns its point. The list
+** that the value comes from keeps the carrier alive. */
+static mb_carrier_point pop_point(lua_State *L)
+{
+    mb_carrier_point point = {.count = MB_CARRIER_ALL};
+    const int top = lua_gettop(L);
+    if (lua_istable(L, top)) {
+        lua_getfield(L, top, "ready");
+        point.to_end = lua_toboolean(L, -1);
+        lua_rawgeti(L, top, 2);
+        point.count = check_mark(L, -1);
+        lua_rawgeti(L, top, 1);
+    }
+    point.carrier = check_carrier_at(L, -1);
+    lua_settop(L, top - 1);
+    return point;
+}
+
+/* wait_any(list): sleeps until one of several carriers, of any devices, has got far enough. An
+** element of the list is a carrier (it has passed all transfers), {carrier, mark} (it has passed the
+** mark) or {carrier, mark, ready = true} (it is ready up to the mark). Returns the index of the
+** first element that is found to have got there, or nil if a signal came. Call wait or finish
+** afterwards: they do not sleep then, and they release arrays. */
+static int carrier_wait_any(lua_State *L)
+{
+    if (!lua_istable(L, 1))
+        mbl_fail(L, MB_STATUS_ARGUMENT, "list", "list must be a table of carriers, not a %s",
+                 mbl_type_name(L, 1));
+    lua_settop(L, 1);
+    const lua_Integer count = (lua_Integer)lua_rawlen(L, 1);
+    if (count > MOST_POINTS)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "list",
+                 "list has %d carriers; at most %d can be waited for", (int)count, MOST_POINTS);
+    mb_carrier_point points[MOST_POINTS];
+    for (lua_Integer i = 0; i < count; i++) {
+        lua_rawgeti(L, 1, i + 1);
+        points[i] = pop_point(L);
+    }
+    int which = -1;
+    mbl_check(L, mb_carrier_wait_any(points, (int)count, &which));
+    if (which < 0)
+        lua_pushnil(L);
+    else
+        lua_pushinteger(L, which + 1);
     return 1;
 }
 
@@ -197,13 +275,18 @@ static int carrier_direct(lua_State *L)
 
 int mbl_open_carrier(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"open", carrier_open}, {"plan", carrier_plan}, {"direct", carrier_direct}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"open", carrier_open},
+                                         {"plan", carrier_plan},
+                                         {"direct", carrier_direct},
+                                         {"wait_any", carrier_wait_any},
+                                         {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", carrier_close}, {"__close", carrier_close}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"carry", carrier_carry},
                                        {"carry_last", carrier_carry_last},
                                        {"wait", carrier_wait},
+                                       {"passed", carrier_passed},
+                                       {"ready", carrier_ready},
                                        {"finish", carrier_finish},
                                        {"mark", carrier_mark},
                                        {"stats", carrier_stats},

@@ -2,6 +2,7 @@
 ** The error record (one per thread) and the process's cancel flag.
 */
 #include "core/status.h"
+#include "core/wake.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,6 +103,8 @@ mb_error mb_error_take(void)
 void mb_cancel_set(bool on)
 {
     atomic_store(&cancelled, on);
+    if (on)
+        mb_wake_ring();
 }
 
 bool mb_cancelled(void)

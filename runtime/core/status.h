@@ -111,7 +111,8 @@ mb_error mb_error_take(void);
 /*
 ** The cancel flag: one atomic for the process, set by the SIGINT handler. It is polled between
 ** launches and chunks, and by host kernels between rows, tiles or blocks of some milliseconds:
-** they skip what is left, and mb_op_run then fails.
+** they skip what is left, and mb_op_run then fails. Setting it wakes threads that sleep
+** (core/wake.h). Any thread and any signal handler may set it.
 */
 void mb_cancel_set(bool cancelled);
 bool mb_cancelled(void);

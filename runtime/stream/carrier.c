@@ -12,13 +12,11 @@
 */
 #include "stream/carrier_internal.h"
 #include "files/h5/data/h5dataset.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define MOST_SLOT_BYTES (UINT64_C(8) << 20)
 #define LEAST_SLOT_BYTES (UINT64_C(64) << 10)
-#define POLL_MS 20
 
 mb_status mb_carrier_plan(const mb_carrier_options *options, int *slots, uint64_t *slot_bytes)
 {
@@ -44,23 +42,6 @@ mb_status mb_carrier_plan(const mb_carrier_options *options, int *slots, uint64_
 }
 
 /* ---- queueing ---- */
-
-/* A backend reports MB_STATUS_DEVICE only when the device is lost. */
-static mb_status seen(mb_carrier *c, mb_status status)
-{
-    if (status == MB_STATUS_DEVICE)
-        c->device->dead = true;
-    return status;
-}
-
-/* Under the lock: puts the latched failure on this thread's record. */
-static mb_status report(mb_carrier *c)
-{
-    if (c->failure.code == MB_STATUS_OK)
-        return MB_STATUS_OK;
-    mb_error_put(&c->failure);
-    return seen(c, c->failure.code);
-}
 
 static mb_status take_event(mb_carrier *c, void **event)
 {
@@ -94,7 +75,7 @@ static void return_event(mb_carrier *c, void *event)
     c->events[c->event_count++] = event;
 }
 
-static void free_transfer(mb_carrier *c, transfer *t)
+void mb_carrier_free_transfer(mb_carrier *c, transfer *t)
 {
     mb_storage_release(t->storage);
     mb_storage_release(t->host_storage);
@@ -120,12 +101,12 @@ static mb_status open_slots(mb_carrier *c)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a carrier");
     for (int i = 0; i < c->slot_count; i++) {
         c->slots[i].memory = c->pinned + (uint64_t)i * c->slot_bytes;
-        MB_TRY(seen(c, backend->event_create(c->device->self, &c->slots[i].begin)));
-        MB_TRY(seen(c, backend->event_create(c->device->self, &c->slots[i].end)));
+        MB_TRY(mb_carrier_seen(c, backend->event_create(c->device->self, &c->slots[i].begin)));
+        MB_TRY(mb_carrier_seen(c, backend->event_create(c->device->self, &c->slots[i].end)));
         c->ring[i] = i;
     }
     c->ring_count = c->slot_count;
-    return seen(c, backend->event_create(c->device->self, &c->joined));
+    return mb_carrier_seen(c, backend->event_create(c->device->self, &c->joined));
 }
 
 /* Makes the slots and starts the workers for the first transfer. A carrier that moves nothing, as
@@ -151,13 +132,13 @@ mb_status mb_carrier_enqueue(mb_carrier *c, transfer *t, mb_status status)
     if (status == MB_STATUS_OK)
         status = open_ring(c);
     if (status == MB_STATUS_OK)
-        status = seen(c, take_event(c, &t->queued));
+        status = mb_carrier_seen(c, take_event(c, &t->queued));
     if (status == MB_STATUS_OK)
-        status =
-            seen(c, c->device->backend->event_record(c->device->self, MB_LANE_COMPUTE, t->queued));
+        status = mb_carrier_seen(
+            c, c->device->backend->event_record(c->device->self, MB_LANE_COMPUTE, t->queued));
     pthread_mutex_lock(&c->lock);
     if (status == MB_STATUS_OK)
-        status = report(c);
+        status = mb_carrier_report(c);
     if (status == MB_STATUS_OK) {
         t->number = c->queued++;
         *c->last = t;
@@ -166,107 +147,13 @@ mb_status mb_carrier_enqueue(mb_carrier *c, transfer *t, mb_status status)
     }
     pthread_mutex_unlock(&c->lock);
     if (status != MB_STATUS_OK)
-        free_transfer(c, t);
+        mb_carrier_free_transfer(c, t);
     return status;
-}
-
-/* ---- waiting ---- */
-
-static double seconds_since(const struct timespec *then)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
-}
-
-/* Is the transfer over or, without `to_end`, as far as mb_carrier_wait requires? A reader that uses
-** the ring must then have queued its uploads. */
-static bool through(const mb_carrier *c, const transfer *t, bool to_end)
-{
-    const bool done = to_end || (!c->options.writing && !t->direct);
-    return (done ? t->done : t->copied) == t->lines;
-}
-
-/* Under the lock: takes finished transfers off the list. */
-static transfer *take_finished(mb_carrier *c)
-{
-    transfer *list = NULL, **link = &c->first;
-    while (*link) {
-        transfer *t = *link;
-        if (t->done < t->lines) {
-            link = &t->next;
-            continue;
-        }
-        *link = t->next;
-        t->next = list;
-        list = t;
-    }
-    c->last = link;
-    return list;
-}
-
-static mb_status wait_until(mb_carrier *c, bool to_end, uint64_t count)
-{
-    mb_status status = MB_STATUS_OK;
-    struct timespec began;
-    clock_gettime(CLOCK_MONOTONIC, &began);
-    pthread_mutex_lock(&c->lock);
-    for (;;) {
-        const transfer *t = c->first;
-        while (t && (t->number >= count || through(c, t, to_end)))
-            t = t->next;
-        status = report(c);
-        if (!t || status != MB_STATUS_OK)
-            break;
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += POLL_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        if (pthread_cond_timedwait(&c->progress, &c->lock, &until) == ETIMEDOUT &&
-            (status = mb_cancel_check()) != MB_STATUS_OK)
-            break;
-    }
-    transfer *finished = take_finished(c);
-    c->stats.wait_seconds += seconds_since(&began);
-    /* Bytes that are through the ring no longer need the array. Only this thread uses the
-    ** references. */
-    for (transfer *t = c->first; t && status == MB_STATUS_OK; t = t->next)
-        if (t->copied == t->lines) {
-            mb_storage_release(t->storage);
-            t->storage = NULL;
-        }
-    pthread_mutex_unlock(&c->lock);
-    while (finished) {
-        transfer *next = finished->next;
-        free_transfer(c, finished);
-        finished = next;
-    }
-    return status;
-}
-
-mb_status mb_carrier_wait(mb_carrier *c, uint64_t count)
-{
-    MB_TRY(wait_until(c, false, count));
-    if (c->options.writing || !c->opened)
-        return MB_STATUS_OK;
-    const mb_backend *backend = c->device->backend;
-    pthread_mutex_lock(&c->lane_lock);
-    mb_status status = backend->event_record(c->device->self, MB_LANE_UPLOAD, c->joined);
-    pthread_mutex_unlock(&c->lane_lock);
-    if (status == MB_STATUS_OK)
-        status = backend->lane_wait(c->device->self, MB_LANE_COMPUTE, c->joined);
-    return seen(c, status);
 }
 
 uint64_t mb_carrier_queued(const mb_carrier *c)
 {
     return c->queued;
-}
-
-mb_status mb_carrier_finish(mb_carrier *c)
-{
-    return wait_until(c, true, MB_CARRIER_ALL);
 }
 
 bool mb_carrier_pending(mb_carrier *c, const mb_h5_dataset *dataset)
@@ -315,7 +202,6 @@ mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->lane_lock, NULL);
     pthread_cond_init(&c->work, NULL);
-    pthread_cond_init(&c->progress, NULL);
     mb_status status = slot_bytes > 0
                            ? mb_pinned_alloc(device, (uint64_t)slots * slot_bytes, owner, &pinned)
                            : MB_STATUS_OK;
@@ -354,7 +240,7 @@ void mb_carrier_destroy(mb_carrier *c, const char *owner)
     }
     while (c->first) {
         transfer *next = c->first->next;
-        free_transfer(c, c->first);
+        mb_carrier_free_transfer(c, c->first);
         c->first = next;
     }
     for (int i = 0; i < c->event_count; i++)
@@ -365,7 +251,6 @@ void mb_carrier_destroy(mb_carrier *c, const char *owner)
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->lane_lock);
     pthread_cond_destroy(&c->work);
-    pthread_cond_destroy(&c->progress);
     free(c->events);
     free(c->threads);
     free(c->ring);

@@ -22,8 +22,16 @@
 ** arrays while bytes move.
 **
 ** The first failure is latched and ends the work: later pieces are dropped, and every later call
-** reports the failure. Threads: all calls come from one thread, that of the device. Workers never
-** use a lua_State, the pool or the ledger, and receive no signals but those of their own crashes.
+** reports the failure.
+**
+** Threads: all calls come from one thread, that of the device. One thread may use several devices,
+** and sleep until a carrier of any of them makes progress (mb_carrier_wait_any). That thread owns
+** the list of transfers and their references to memory, datasets and files: only it adds, removes
+** and frees them. A worker owns the pieces that it has taken, and counts finished lines under the
+** carrier's lock. No thread holds the locks of two carriers at the same time. A waiting thread
+** sleeps on the bell of the process (core/wake.h), which the workers ring; no carrier has a list of
+** sleepers. Workers never use a lua_State, the pool or the ledger, and receive no signals but those
+** of their own crashes.
 */
 #ifndef MB_STREAM_CARRIER_H
 #define MB_STREAM_CARRIER_H
@@ -76,8 +84,8 @@ mb_status mb_carrier_queue_file(mb_carrier *carrier, mb_rawfile *file, uint64_t 
 bool mb_carrier_direct(const mb_device *device, const mb_array *host);
 /* Waits until every queued transfer is through the ring. Reading: all uploads are queued, and
 ** later computing runs after them. Writing: all downloads are over, so the arrays may be released;
-** the files may still be incomplete. Sleeps and polls the cancel flag. `count` limits the wait to
-** the first `count` transfers that were ever queued (mb_carrier_queued). */
+** the files may still be incomplete. Sleeps until then, or until the cancel flag is set. `count`
+** limits the wait to the first `count` transfers that were ever queued (mb_carrier_queued). */
 #define MB_CARRIER_ALL UINT64_MAX
 mb_status mb_carrier_wait(mb_carrier *carrier, uint64_t count);
 /* The number of transfers that were ever queued. */
@@ -85,6 +93,24 @@ uint64_t mb_carrier_queued(const mb_carrier *carrier);
 /* Waits until the work at the other ends is over too: files are complete, and host memory that was
 ** read may be changed. */
 mb_status mb_carrier_finish(mb_carrier *carrier);
+
+/* A point in the work of a carrier: its first `count` transfers are through the ring, as
+** mb_carrier_wait requires, or with `to_end` they are over, as mb_carrier_finish requires. */
+typedef struct mb_carrier_point {
+    mb_carrier *carrier;
+    uint64_t count;
+    bool to_end;
+} mb_carrier_point;
+
+/* Has the carrier reached the point? Does not wait. Reports the carrier's failure. */
+mb_status mb_carrier_reached(mb_carrier *carrier, uint64_t count, bool to_end, bool *reached);
+/* Sleeps until one of the points is reached, and sets *which to its number. The points are looked
+** at in their order, while the workers go on. The carriers may belong to different devices. *which
+** is -1 if a signal handler ran on this thread during the sleep: the caller decides what to do.
+** Fails if a carrier has failed or the cancel flag is set. After it, mb_carrier_wait or
+** mb_carrier_finish for that point does not sleep; call one of them, because they order later
+** computing and release arrays. */
+mb_status mb_carrier_wait_any(const mb_carrier_point *points, int count, int *which);
 
 /* Are transfers of this dataset under way? */
 bool mb_carrier_pending(mb_carrier *carrier, const mb_h5_dataset *dataset);

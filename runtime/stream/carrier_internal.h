@@ -1,7 +1,8 @@
 /*
-** The records that the parts of a carrier share: its ring and its transfers. carrier.c is the work
-** of the calling thread, carrier_queue.c makes transfers, carrier_worker.c has the workers and the
-** lane, and carrier_ends.c moves the bytes at the other ends.
+** The records that the parts of a carrier share: its ring and its transfers. carrier.c and
+** carrier_wait.c are the work of the calling thread, carrier_queue.c makes transfers,
+** carrier_worker.c has the workers and the lane, and carrier_ends.c moves the bytes at the other
+** ends.
 */
 #ifndef MB_STREAM_CARRIER_INTERNAL_H
 #define MB_STREAM_CARRIER_INTERNAL_H
@@ -52,7 +53,7 @@ struct mb_carrier {
     bool stop;
 
     pthread_mutex_t lock, lane_lock;
-    pthread_cond_t work, progress;     /* new pieces; progress of a transfer */
+    pthread_cond_t work;               /* new pieces; progress rings the bell (core/wake.h) */
     int *ring, ring_first, ring_count; /* free slots: never fewer than idle workers */
     transfer *first, **last;
     uint64_t queued;  /* number of transfers so far */
@@ -83,8 +84,23 @@ mb_status mb_carrier_move(const transfer *t, uint64_t line, uint64_t lines, void
 mb_status mb_carrier_settle(mb_carrier *c, slot *s);
 mb_status mb_carrier_start_workers(mb_carrier *c);
 
+static inline double mb_carrier_seconds_since(const struct timespec *then)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
+}
+
+/* carrier_wait.c: the thread of the device */
+
+/* Returns the status of a backend call, and marks the device as dead if it is lost. */
+mb_status mb_carrier_seen(mb_carrier *c, mb_status status);
+/* Under the lock: puts the latched failure on this thread's record. */
+mb_status mb_carrier_report(mb_carrier *c);
+
 /* carrier.c */
 
+void mb_carrier_free_transfer(mb_carrier *c, transfer *t);
 /* Hands the transfer to the workers. Frees it if `status` is a failure or this call fails. */
 mb_status mb_carrier_enqueue(mb_carrier *c, transfer *t, mb_status status);
 

@@ -5,6 +5,7 @@
 */
 #define _GNU_SOURCE
 #include "stream/carrier_internal.h"
+#include "core/wake.h"
 #include "files/h5/data/h5raw.h"
 #include <signal.h>
 #include <string.h>
@@ -84,13 +85,6 @@ mb_status mb_carrier_settle(mb_carrier *c, slot *s)
 
 /* ---- pieces, without the lock ---- */
 
-static double seconds_since(const struct timespec *then)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
-}
-
 static void file_work(mb_carrier *c, int change)
 {
     pthread_mutex_lock(&c->lock);
@@ -98,7 +92,7 @@ static void file_work(mb_carrier *c, int change)
         clock_gettime(CLOCK_MONOTONIC, &c->file_since);
     c->file_active += change;
     if (c->file_active == 0)
-        c->stats.file_seconds += seconds_since(&c->file_since);
+        c->stats.file_seconds += mb_carrier_seconds_since(&c->file_since);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -107,7 +101,7 @@ static void through_ring(mb_carrier *c, transfer *t, uint64_t lines)
     pthread_mutex_lock(&c->lock);
     t->copied += lines;
     if (t->copied == t->lines)
-        pthread_cond_broadcast(&c->progress);
+        mb_wake_ring();
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -215,7 +209,7 @@ static void advance(mb_carrier *c, piece *p, mb_status (*half)(mb_carrier *, con
     pthread_mutex_lock(&c->lock);
     if (c->failure.code == MB_STATUS_OK)
         c->failure = *mb_error_last();
-    pthread_cond_broadcast(&c->progress);
+    mb_wake_ring();
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -250,7 +244,7 @@ static void complete(mb_carrier *c, piece *p)
     t->done += p->lines;
     c->ring[(c->ring_first + c->ring_count++) % c->slot_count] = p->slot;
     if (t->done == t->lines || c->failure.code != MB_STATUS_OK)
-        pthread_cond_broadcast(&c->progress);
+        mb_wake_ring();
     p->transfer = NULL;
 }
 

@@ -1,11 +1,19 @@
 /*
-** The error record, as C code uses it: status_test CASE runs one case and prints "ok".
+** The error record and the bell of core/wake.h, as C code uses them: status_test CASE runs one case
+** and prints "ok".
 */
+#define _GNU_SOURCE
 #include "core/status.h"
+#include "core/wake.h"
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
@@ -98,6 +106,115 @@ static void moved(void)
     EXPECT(mb_error_last()->need_bytes == 7 && !strcmp(mb_error_last()->op, "attempt"));
 }
 
+/* ---- the bell ---- */
+
+#define TURNS 20000
+
+static atomic_int turn; /* of two threads that go on in turn, each woken by the other alone */
+
+static void *take_turns(void *user)
+{
+    const int own = *(const int *)user;
+    for (int i = 0; i < TURNS; i++) {
+        for (;;) {
+            const uint32_t ticket = mb_wake_ticket();
+            if (atomic_load_explicit(&turn, memory_order_relaxed) % 2 == own)
+                break;
+            mb_wake_sleep(ticket);
+        }
+        atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed);
+        mb_wake_ring();
+    }
+    return NULL;
+}
+
+/* No ring is lost: two threads that wait for each other come to an end. */
+static void woken(void)
+{
+    pthread_t threads[2];
+    int own[2] = {0, 1};
+    for (int i = 0; i < 2; i++)
+        EXPECT(pthread_create(&threads[i], NULL, take_turns, &own[i]) == 0);
+    for (int i = 0; i < 2; i++)
+        EXPECT(pthread_join(threads[i], NULL) == 0);
+    EXPECT(turn == 2 * TURNS);
+}
+
+/* A ring between ticket and sleep ends the sleep. So does raising the cancel flag. */
+static void rung(void)
+{
+    uint32_t ticket = mb_wake_ticket();
+    mb_wake_ring();
+    EXPECT(mb_wake_sleep(ticket));
+    ticket = mb_wake_ticket();
+    mb_cancel_set(true);
+    EXPECT(mb_wake_sleep(ticket));
+    EXPECT(mb_cancelled());
+    mb_cancel_set(false);
+}
+
+static void sleep_ms(long ms)
+{
+    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}
+
+static atomic_bool awake;
+
+static void *sleeper(void *user)
+{
+    struct rusage usage;
+    long *switches = user;
+    const uint32_t ticket = mb_wake_ticket();
+    while (!atomic_load(&awake))
+        EXPECT(mb_wake_sleep(ticket));
+    getrusage(RUSAGE_THREAD, &usage);
+    *switches = usage.ru_nvcsw;
+    return NULL;
+}
+
+/* Who sleeps is not woken in between. */
+static void quiet(void)
+{
+    pthread_t thread;
+    long switches = -1;
+    EXPECT(pthread_create(&thread, NULL, sleeper, &switches) == 0);
+    sleep_ms(500);
+    atomic_store(&awake, true);
+    mb_wake_ring();
+    EXPECT(pthread_join(thread, NULL) == 0);
+    EXPECT(switches >= 0 && switches < 10);
+}
+
+static void ignore(int number)
+{
+    (void)number;
+}
+
+static void cancel(int number)
+{
+    (void)number;
+    mb_cancel_set(true);
+}
+
+/* A signal ends the sleep, and says so; one whose handler raises the cancel flag does so too, even
+** if it came before the sleep. */
+static void signalled(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = ignore;
+    EXPECT(sigaction(SIGALRM, &action, NULL) == 0);
+    const uint32_t ticket = mb_wake_ticket();
+    alarm(1);
+    EXPECT(!mb_wake_sleep(ticket));
+    action.sa_handler = cancel;
+    EXPECT(sigaction(SIGALRM, &action, NULL) == 0);
+    EXPECT(raise(SIGALRM) == 0);
+    EXPECT(mb_wake_sleep(ticket));
+    EXPECT(mb_cancel_check() == MB_STATUS_CANCELLED);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -105,7 +222,8 @@ int main(int argc, char **argv)
         void (*run)(void);
     } cases[] = {
         {"handled", handled}, {"composed", composed}, {"cleaned", cleaned},
-        {"taken", taken},     {"moved", moved},
+        {"taken", taken},     {"moved", moved},       {"woken", woken},
+        {"rung", rung},       {"quiet", quiet},       {"signalled", signalled},
     };
     for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof cases[0]; i++)
         if (!strcmp(argv[1], cases[i].name)) {
