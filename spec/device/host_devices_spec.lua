@@ -116,7 +116,7 @@ describe("host devices", function()
             writer:finish()
             assert.equal(70 + 35 * 3, volume:sum())
             local wrong <close> = mb.empty({2, 5, 7}, {device = "host:2"})
-            assert.matches("the array is on host:2, the carrier for host:1",
+            assert.matches("the array is on host:2, but the carrier is for host:1",
                 (helper.failure(reader.carry, reader, volume:view {3, 4}, wrong)))
         end
     end)
@@ -139,7 +139,7 @@ describe("host devices", function()
         assert.equal(known.peak["host:1"], (other:finish()))
         local swapped = mb.plan.peaks(work, {"host:2", "host:1"}, 128)
         assert.same({host = 0, ["host:1"] = 2048, ["host:2"] = 1024, pinned = 0}, swapped.peak)
-        assert.matches("memory on host:3 was asked for while planning host, host:1",
+        assert.matches("memory on host:3 was requested while planning host, host:1",
             (helper.failure(mb.plan.peaks, function() return mb.zeros({1}, {device = "host:3"}) end, {"host", "host:1"})))
     end)
 
