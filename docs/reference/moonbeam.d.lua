@@ -2302,22 +2302,6 @@ function mb.crop(a, options) end
 ---@return moonbeam.array
 function mb.fill(a, value, options) end
 
----@class moonbeam.options.histogram
----@field bits? "value"|"high"|"low" what the bins are of: values, or the high or the low half of their 32 ordered bits
----@field bins? integer bins between low and high, for values
----@field low? number where the first bin begins, for values
----@field high? number where the last bin ends, inclusive, for values; above low
----@field prefix? number|number[] for the low half: the high halves, 1 to 16 of them, of the values to count
----@field into? moonbeam.array counts that these are added to, in place of a new array
----@field out? moonbeam.array the array for the result
-
----Counts values in bins, exactly; counts of parts add up to those of the whole.
----@param a moonbeam.array values
----@param options? moonbeam.options.histogram
----@return moonbeam.array
----@return moonbeam.array
-function mb.histogram(a, options) end
-
 ---@class moonbeam.options.maximum_projection
 ---@field axis? integer axis to project along; 1-based, negative from the end
 ---@field out? moonbeam.array the array for the result
@@ -2799,6 +2783,22 @@ function mb.ellipsoid_volume(ellipsoids, heights, size, options) end
 ---@param options? moonbeam.options.poisson
 ---@return moonbeam.array
 function mb.poisson(mean, options) end
+
+---@class moonbeam.options.histogram
+---@field bits? "value"|"high"|"low" what the bins are of: values, or the high or the low half of their 32 ordered bits
+---@field bins? integer bins between low and high, for values
+---@field low? number where the first bin begins, for values
+---@field high? number where the last bin ends, inclusive, for values; above low
+---@field prefix? number|number[] for the low half: the high halves, 1 to 16 of them, of the values to count
+---@field into? moonbeam.array counts that these are added to, in place of a new array
+---@field out? moonbeam.array the array for the result
+
+---Counts values in bins, exactly; counts of parts add up to those of the whole.
+---@param a moonbeam.array values
+---@param options? moonbeam.options.histogram
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.histogram(a, options) end
 
 ---@class moonbeam.options.backproject
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2

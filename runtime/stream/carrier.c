@@ -43,6 +43,22 @@ mb_status mb_carrier_plan(const mb_carrier_options *options, int *slots, uint64_
 
 /* ---- queueing ---- */
 
+/* A backend reports MB_STATUS_DEVICE only when the device is lost. */
+mb_status mb_carrier_seen(mb_carrier *c, mb_status status)
+{
+    if (status == MB_STATUS_DEVICE)
+        c->device->dead = true;
+    return status;
+}
+
+mb_status mb_carrier_report(mb_carrier *c)
+{
+    if (c->failure.code == MB_STATUS_OK)
+        return MB_STATUS_OK;
+    mb_error_put(&c->failure);
+    return mb_carrier_seen(c, c->failure.code);
+}
+
 static mb_status take_event(mb_carrier *c, void **event)
 {
     if (c->event_count > 0) {

@@ -91,15 +91,12 @@ static inline double mb_carrier_seconds_since(const struct timespec *then)
     return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
 }
 
-/* carrier_wait.c: the thread of the device */
+/* carrier.c: the thread of the device */
 
 /* Returns the status of a backend call, and marks the device as dead if it is lost. */
 mb_status mb_carrier_seen(mb_carrier *c, mb_status status);
 /* Under the lock: puts the latched failure on this thread's record. */
 mb_status mb_carrier_report(mb_carrier *c);
-
-/* carrier.c */
-
 void mb_carrier_free_transfer(mb_carrier *c, transfer *t);
 /* Hands the transfer to the workers. Frees it if `status` is a failure or this call fails. */
 mb_status mb_carrier_enqueue(mb_carrier *c, transfer *t, mb_status status);

@@ -7,22 +7,6 @@
 #include "core/wake.h"
 #include "stream/carrier_internal.h"
 
-/* A backend reports MB_STATUS_DEVICE only when the device is lost. */
-mb_status mb_carrier_seen(mb_carrier *c, mb_status status)
-{
-    if (status == MB_STATUS_DEVICE)
-        c->device->dead = true;
-    return status;
-}
-
-mb_status mb_carrier_report(mb_carrier *c)
-{
-    if (c->failure.code == MB_STATUS_OK)
-        return MB_STATUS_OK;
-    mb_error_put(&c->failure);
-    return mb_carrier_seen(c, c->failure.code);
-}
-
 /* ---- where transfers are: under the lock ---- */
 
 /* Is the transfer over or, without `to_end`, as far as mb_carrier_wait requires? A reader that uses

@@ -2,7 +2,7 @@
 ** histogram: how many values lie in each bin. a (any shape and strides) -> counts f64[bins + 3].
 ** Each worker counts into a table of its own; the tables are added at the end.
 */
-#include "ops/array/op_histogram.h"
+#include "ops/statistics/op_histogram.h"
 #include "ops/array/strided.h"
 #include "ops/op_args.h"
 
@@ -173,7 +173,7 @@ const mb_op mb_op_histogram = {
         "others that have no such prefix.\n"
         "into is an array of such counts: this call adds to it, and makes no new array. Counts are "
         "whole numbers, exact below 2^53, and do not depend on how an array was cut.",
-    .category = "array",
+    .category = "statistics",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .plan = plan,

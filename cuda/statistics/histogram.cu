@@ -8,7 +8,7 @@
 ** the same counter add once together: values of images crowd in few counters, often in one.
 */
 #include "shared/cuda_launch.cuh"
-#include "ops/array/op_histogram.h"
+#include "ops/statistics/op_histogram.h"
 
 typedef unsigned long long tally;
 
