@@ -95,6 +95,9 @@ long]], c = [=[]]]=], ["for"] = true, off = false},
         assert.is_table(recipe.parse("{{'a', n = {" .. ("1,"):rep(99990) .. "}}}"))
         assert.matches("more than 100000 values; long lists belong into a file",
             message("{{'a', n = {" .. ("1,"):rep(100000) .. "}}}"))
+        assert.matches("r.lua has 1048577 bytes; a recipe has 1048576 at most",
+            message("{'fbp'} --" .. (" "):rep(1048567)))
+        assert.same({"fbp"}, recipe.parse("{'fbp'} --" .. (" "):rep(1048566)))
         assert.matches("this string has 4097 bytes; 4096 is the most",
             message("{'" .. ("a"):rep(4097) .. "'}"))
     end)

@@ -153,6 +153,32 @@ describe("a step that makes slices", function()
             {"fbp", center = 11}})
     end)
 
+    it("sees its own rows and projections behind crop, select and shifts", function()
+        local scan <close> = counts()
+        local whole <close> = lines(scan)
+        local shifts, angles = {}, {}
+        for i = 1, ANGLES do
+            shifts[i] = math.sin(i) * 3
+        end
+        mb.vertical_shift(whole, shifts, {out = whole})
+        local kept <close> = part_of(whole, {2, 20, 2}, {4, 11})
+        local sinograms <close> = kept:permute(2, 1, 3)
+        local of_slices, of_angles = {}, {}
+        for row = 4, 11 do
+            of_slices[#of_slices + 1] = math.tan(0.05) * (row - (ROWS + 1) / 2)
+        end
+        for i = 2, ANGLES, 2 do
+            angles[#angles + 1] = (i - 1) * math.pi / ANGLES
+            of_angles[#of_angles + 1] = math.tan(0.05) * shifts[i]
+        end
+        local expected <close> = mb.tomo.fbp(sinograms, angles, {center = 11,
+            slice_shifts = of_slices, shifts = of_angles, scale = math.pi / #angles / 1e-6,
+            filter = "shepp-logan", padding = "edge", circle = 1})
+        gives(expected, scan, {{"tilt", angle = 0.05}, {"select", bad = {1, 3, 5, 7, 9, 11, 13, 15,
+            17, 19}}, "flat_field", "minus_log", {"vertical_shift", shifts = shifts},
+            {"crop", rows = {4, 11}}, {"fbp", center = 11}})
+    end)
+
     it("fbp extends a half acquisition", function()
         local scan <close> = counts(2 * math.pi)
         local whole <close> = lines(scan)
@@ -196,5 +222,25 @@ describe("a step on slices", function()
             range = {-1e4, 2e5}})
         local expected <close> = (slices + 1e4) / 2.1e5
         helper.assert_close(expected, scaled, 1e-6)
+    end)
+end)
+
+describe("rows of a result", function()
+    it("are rows that it has", function()
+        local scan <close> = counts()
+        local recipe = {"flat_field", "minus_log", {"fbp", center = 11.5}}
+        local function refused(part, rows)
+            local text = helper.failure(mb.pipeline, scan.scan, recipe, {rows = rows})
+            assert.is_truthy(text:find(part, 1, true), text)
+        end
+        refused("rows are 3 to 14; the result has 1 to 13", {3, 14})
+        refused("rows are 0 to 2; the result has 1 to 13", {0, 2})
+        refused("rows are 5 to 3; the result has 1 to 13", {5, 3})
+        refused("rows is a table; give {first, last}, two whole numbers", {1.5, 2})
+        local p = mb.pipeline(scan.scan, recipe, {rows = {3, 4}, quiet = true})
+        assert.is_truthy((helper.failure(p.slices, p, {13, 14})):find("the result has 1 to 13", 1,
+            true))
+        local slices <close> = p:slices {13, 13}
+        assert.same({1, COLS, COLS}, slices.shape)
     end)
 end)

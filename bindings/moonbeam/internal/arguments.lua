@@ -200,6 +200,10 @@ local KINDS = {
     ledger = {with {list = "table"}, "a ledger (mb.ledger, mb.dry_run)"},
     number = {of_type "number", "a number"},
     plan = {with {settings = "table", rows = "table"}, "a plan (mb.recon.plan)"},
+    range = {function(value)
+        return type(value) == "table" and #value == 2 and math.tointeger(value[1]) ~= nil
+            and math.tointeger(value[2]) ~= nil
+    end, "{first, last}, two whole numbers"},
     progress = {with {started = "number", done = "number"}, "what mb.progress.new returned"},
     scan = {with {rows = "number", cols = "number", n_angles = "number"},
     "a scan (mb.scan.open, mb.scan.of_arrays)"},

@@ -32,11 +32,20 @@ local function devices_of(given)
     return list
 end
 
+-- Raises where the rows of the result, {first, last}, are none of it.
+local function check_rows(rows, shape)
+    if rows and not (rows[1] >= 1 and rows[1] <= rows[2] and rows[2] <= shape[1]) then
+        fail("argument", "pipeline", "rows", "rows are %d to %d; the result has 1 to %d", rows[1],
+            rows[2], shape[1])
+    end
+end
+
 --- A pipeline of a recipe that is a list. `options` are those of mb.pipeline, `binding` those of
 -- chain.bind.
 function bound.new(scan, recipe, options, binding)
     local devices = devices_of(options.devices)
     local steps = chain.bind(recipe, chain.source_of(scan, {input = options.input}), binding)
+    check_rows(options.rows, steps.shape)
     return setmetatable({scan = scan, chain = steps, devices = devices, options = {
         available = options.budget and mb.device.bytes(options.budget),
         host_budget = options.host_budget and mb.device.bytes(options.host_budget),
@@ -64,6 +73,7 @@ end
 
 --- The whole chain for some rows, {first, last}: an array on the host, to be closed.
 function methods:slices(rows)
+    check_rows(rows, self.chain.shape)
     local before = self:part {rows = rows}
     local shape = output.shape(before:plan().exact and before:plan() or run.settle(before:plan()))
     local out = mb.empty(shape, {dtype = self.chain.dtype, device = "host"})
