@@ -225,6 +225,23 @@ describe("a step on slices", function()
     end)
 end)
 
+describe("rescale by percentiles", function()
+    it("takes the range from all values, whatever the blocks", function()
+        local scan <close> = counts()
+        local recipe = {"flat_field", "minus_log", {"fbp", center = 11.5}}
+        local slices <close> = result_of(scan, recipe)
+        local range = mb.statistics.percentiles(slices, {1, 99})
+        local expected <close>, tally = mb.quantize(slices, "u8", {low = range[1],
+            high = range[2]})
+        tally:release()
+        recipe[4] = {"rescale", dtype = "uint8", percentiles = {1, 99}}
+        for _, rows in ipairs {1, 5, 100} do
+            local stored <close> = result_of(scan, recipe, rows)
+            assert.is_true(expected:to_string() == stored:to_string(), rows)
+        end
+    end)
+end)
+
 describe("rows of a result", function()
     it("are rows that it has", function()
         local scan <close> = counts()

@@ -39,7 +39,8 @@ function percentiles.start()
 end
 
 function percentiles.add(state, data, _, pass, found)
-    local prefix = pass == 2 and (found or {prefixes = {0, 0, 0, 0}}).prefixes or nil
+    -- A plan made after both passes has the range in `found`: any prefixes take as much.
+    local prefix = pass == 2 and (found and found.prefixes or {0, 0, 0, 0}) or nil
     local made = mb.histogram(data, {bits = pass == 1 and "high" or "low", prefix = prefix,
         into = state.counts})
     state.counts = state.counts or made
