@@ -1,21 +1,12 @@
 /*
 ** HDF5 in Lua: the userdata types, with their properties, and the module table {open, create,
-** scratch, version}. The rules are in runtime/files/h5; these files turn arguments into calls. Each
-** file calls only those before it in this order: lua_h5_handle, lua_h5_value, lua_h5_read,
-** lua_h5_write, lua_h5_file, lua_h5.
+** scratch, version}. The rules are in runtime/files/h5; these files turn arguments into calls.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_type.h"
 #include "call/lua_table.h"
-#include "files/lua_h5_handle.h"
-#include "files/lua_h5_file.h"
-#include "files/lua_h5_read.h"
-#include "files/lua_h5_value.h"
-#include "files/lua_h5_write.h"
-#include "files/h5/data/h5dataset.h"
-#include "files/h5/h5file.h"
-#include "files/h5/library/h5error.h"
+#include "files/lua_h5.h"
 #include "lua_modules.h"
 #include <stdio.h>
 #include <string.h>

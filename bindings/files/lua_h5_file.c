@@ -5,13 +5,7 @@
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_type.h"
-#include "files/lua_h5_file.h"
-#include "files/lua_h5_value.h"
-#include "files/h5/data/h5value.h"
-#include "files/h5/h5file.h"
-#include "files/h5/h5result.h"
-#include "files/h5/h5walk.h"
-#include "files/h5/library/h5path.h"
+#include "files/lua_h5.h"
 #include <string.h>
 
 /* ---- opening and closing ---- */

@@ -5,8 +5,7 @@
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_type.h"
-#include "files/lua_h5_handle.h"
-#include "files/h5/data/h5dataset.h"
+#include "files/lua_h5.h"
 
 mb_h5 *mbl_check_h5(lua_State *L, int index)
 {

@@ -6,11 +6,7 @@
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_type.h"
-#include "files/h5/data/h5create.h"
-#include "files/h5/data/h5dataset.h"
-#include "files/h5/data/h5slab.h"
-#include "files/h5/data/h5value.h"
-#include "files/lua_h5_value.h"
+#include "files/lua_h5.h"
 #include <math.h>
 #include <string.h>
 

@@ -5,15 +5,8 @@
 #include "call/lua_error.h"
 #include "call/lua_table.h"
 #include "call/lua_type.h"
-#include "files/lua_h5_write.h"
-#include "files/lua_h5_read.h"
-#include "files/lua_h5_value.h"
+#include "files/lua_h5.h"
 #include "array/lua_range.h"
-#include "files/h5/data/h5create.h"
-#include "files/h5/data/h5dataset.h"
-#include "files/h5/data/h5raw.h"
-#include "files/h5/data/h5slab.h"
-#include "files/h5/data/h5virtual.h"
 #include "memory/lua_array_box.h"
 #include <string.h>
 

@@ -5,8 +5,7 @@
 */
 #include "program.h"
 #include "call/lua_error.h"
-#include "files/h5/h5probe.h"
-#include "files/h5/h5probe_child.h"
+#include "files/h5/h5.h"
 #include "lua_core.h"
 #include "memory/garbage_list.h"
 #include "memory/lua_array_box.h"

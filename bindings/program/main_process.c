@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include "program.h"
 #include "program/lua_print.h"
-#include "files/h5/library/h5lock.h"
+#include "files/h5/h5.h"
 #include "files/target.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 ** volume in several files is written to several of them at a time.
 */
 #include "stream/carrier_internal.h"
-#include "files/h5/data/h5dataset.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 

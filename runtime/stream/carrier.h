@@ -36,7 +36,7 @@
 #ifndef MB_STREAM_CARRIER_H
 #define MB_STREAM_CARRIER_H
 
-#include "files/h5/library/h5types.h"
+#include "files/h5/h5.h"
 #include "files/rawfile.h"
 
 typedef struct mb_carrier mb_carrier;

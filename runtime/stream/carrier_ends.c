@@ -4,10 +4,6 @@
 ** carrier's lock.
 */
 #include "stream/carrier_internal.h"
-#include "files/h5/data/h5slab.h"
-#include "files/h5/data/h5raw.h"
-#include "files/h5/data/h5packed.h"
-#include "files/h5/data/h5dataset.h"
 #include <string.h>
 
 uint64_t mb_carrier_rows(const transfer *t, uint64_t line, uint64_t lines, uint64_t *at,

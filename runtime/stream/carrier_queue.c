@@ -3,10 +3,6 @@
 ** go.
 */
 #include "stream/carrier_internal.h"
-#include "files/h5/data/h5slab.h"
-#include "files/h5/data/h5raw.h"
-#include "files/h5/data/h5packed.h"
-#include "files/h5/data/h5dataset.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

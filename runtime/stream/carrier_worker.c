@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include "stream/carrier_internal.h"
 #include "core/wake.h"
-#include "files/h5/data/h5raw.h"
 #include <signal.h>
 #include <string.h>
 

@@ -3,17 +3,7 @@
 ** handles of datasets stay safe. Created files are in h5result.c.
 */
 #define _GNU_SOURCE
-#include "files/h5/h5file.h"
-#include "files/h5/h5probe.h"
-#include "files/h5/h5walk.h"
-#include "files/h5/data/h5dataset.h"
-#include "files/h5/data/h5made.h"
-#include "files/h5/data/h5value.h"
-#include "files/h5/missing/h5gaps.h"
-#include "files/h5/library/h5driver.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5links.h"
-#include "files/h5/library/h5lock.h"
+#include "files/h5/h5whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -115,19 +105,18 @@ done:
 static mb_status open_contents(mb_h5 *file)
 {
     struct stat about;
-    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5_OWNED hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
     /* Readers are never locked out; writers lock, where the file system can. */
     H5Pset_file_locking(access, file->writable, true);
     if (file->writable)
         mb_h5_use_driver(access, &file->disk);
     file->id = H5Fopen(file->path, file->writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
-    const mb_status status =
-        file->id < 0 ? mb_h5_failure(file, NULL, "open the contents") : MB_STATUS_OK;
-    H5Pclose(access);
-    if (status == MB_STATUS_OK && fstat(mb_h5_descriptor(file->id), &about) == 0)
+    if (file->id < 0)
+        return mb_h5_failure(file, NULL, "open the contents");
+    if (fstat(mb_h5_descriptor(file->id), &about) == 0)
         file->bytes = about.st_size;
-    return status;
+    return MB_STATUS_OK;
 }
 
 mb_status mb_h5_open_unprobed(const char *path, const mb_h5_access *how, mb_h5 **out)

@@ -8,7 +8,7 @@
 ** Threads: the list of known files has a lock of its own; the wait is without any.
 */
 #define _GNU_SOURCE
-#include "files/h5/h5probe.h"
+#include "files/h5/h5whole.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -3,15 +3,7 @@
 ** structure, the small values, and a row of each dataset.
 */
 #define _GNU_SOURCE
-#include "files/h5/h5probe_child.h"
-#include "files/h5/h5file.h"
-#include "files/h5/h5probe.h"
-#include "files/h5/data/h5dataset.h"
-#include "files/h5/data/h5slab.h"
-#include "files/h5/data/h5value.h"
-#include "files/h5/missing/h5gaps.h"
-#include "files/h5/library/h5path.h"
-#include "files/h5/library/h5structs.h"
+#include "files/h5/h5whole.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -51,8 +43,7 @@ static bool went_well(look *l, mb_status status)
 {
     if (status == MB_STATUS_OK)
         return true;
-    if (status == MB_STATUS_MEMORY || strstr(mb_error_last()->text, "alloc") != NULL)
-        l->memory = true;
+    l->memory = l->memory || status == MB_STATUS_MEMORY || mb_h5_lacked_memory();
     return false;
 }
 
@@ -102,12 +93,11 @@ static void look_at_dataset(look *l, const char *path)
     const mb_h5_value *value;
     const char *why = NULL;
     mb_h5_dataset *dataset = NULL;
-    int64_t count, elements = 1;
+    int64_t count;
     if (!went_well(l, mb_h5_dataset_open(l->file, path, &dataset)))
         return;
     const mb_h5_info info = *mb_h5_dataset_info(dataset);
-    for (int axis = 0; axis < info.rank; axis++)
-        elements = (int64_t)mb_bytes_mul((uint64_t)elements, (uint64_t)info.dims[axis]);
+    const uint64_t elements = mb_h5_product(info.dims, info.rank);
     if (went_well(l, mb_h5_dataset_missing(dataset, &runs, &count, &why)) && count == 0 &&
         info.numeric)
         look_at_row(l, dataset);
@@ -163,12 +153,11 @@ static void look_at_object(look *l, const char *path);
 static void look_at_members(look *l, const char *path)
 {
     name_list list = {0};
-    const hid_t group = H5Gopen2(l->file->id, path, l->file->links);
+    H5_OWNED hid_t group = H5Gopen2(l->file->id, path, l->file->links);
     if (group < 0)
         return;
     if (enter(l, group) && l->depth < MOST_DEPTH && H5Lexists(group, "\177", H5P_DEFAULT) >= 0)
         H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, take_link, &list);
-    H5Gclose(group);
     l->depth++;
     for (int64_t i = 0; i < list.count; i++) {
         char *inner = NULL;

@@ -12,18 +12,7 @@
 ** the scratch file's own.
 */
 #define _GNU_SOURCE
-#include "files/h5/h5result.h"
-#include "files/h5/h5file.h"
-#include "files/h5/h5probe.h"
-#include "files/h5/h5verify.h"
-#include "files/h5/data/h5dataset.h"
-#include "files/h5/data/h5made.h"
-#include "files/h5/data/h5raw.h"
-#include "files/h5/data/h5value.h"
-#include "files/h5/library/h5driver.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5lock.h"
-#include "files/h5/library/h5ready.h"
+#include "files/h5/h5whole.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,20 +21,16 @@
 /* The HDF5 contents of a file that is open as `file->fd`. */
 static mb_status create_contents(mb_h5 *file)
 {
-    mb_status status = MB_STATUS_OK;
     file->disk.created = true;
     file->disk.fd = file->fd;
-    const hid_t access = mb_h5_created_access(file);
+    H5_OWNED hid_t access = mb_h5_created_access(file);
     /* Our driver takes the descriptor; libhdf5 only wants to see that something has this name. */
     const char *name = file->target ? mb_target_now(file->target) : "/";
     file->id = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    if (file->id < 0) /* before the next call, which would clear what HDF5 says */
-        status = mb_h5_failure(file, NULL, "create the file");
-    H5Pclose(access);
     file->created = file->id >= 0;
-    if (file->created && file->disk.error != 0)
-        status = mb_h5_refused(file, NULL, "create the file");
-    return status;
+    if (!file->created)
+        return mb_h5_failure(file, NULL, "create the file");
+    return file->disk.error != 0 ? mb_h5_refused(file, NULL, "create the file") : MB_STATUS_OK;
 }
 
 static mb_h5 *make(const char *path)
@@ -137,22 +122,17 @@ mb_status mb_h5_rest(mb_h5 *file, bool *rests)
 /* Opens the closed part file again and compares. */
 static mb_status reopen_and_verify(mb_h5 *file, const char *marker)
 {
-    mb_status status;
-    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5_OWNED hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
     H5Pset_file_locking(access, false, true);
-    const hid_t id = H5Fopen(mb_target_now(file->target), H5F_ACC_RDONLY, access);
-    H5Pclose(access);
+    H5_OWNED hid_t id = H5Fopen(mb_target_now(file->target), H5F_ACC_RDONLY, access);
     if (id < 0)
         return mb_h5_failure(file, NULL, "verify the contents");
     const htri_t marked = marker ? H5Lexists(id, marker, H5P_DEFAULT) : H5Aexists(id, "end_time");
     if (marked <= 0)
-        status = mb_fail(MB_STATUS_IO, NULL,
-                         "verification of '%s': the completion marker is missing", file->path);
-    else
-        status = mb_h5_verify(file, id);
-    H5Fclose(id);
-    return status;
+        return mb_fail(MB_STATUS_IO, NULL, "verification of '%s': the completion marker is missing",
+                       file->path);
+    return mb_h5_verify(file, id);
 }
 
 /* The current time as "2026-08-01T12:34:56+00:00". */

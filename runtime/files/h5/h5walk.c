@@ -4,12 +4,7 @@
 ** a walk lists at most MAX_ENTRIES objects.
 */
 #define _GNU_SOURCE
-#include "files/h5/h5walk.h"
-#include "files/h5/library/h5describe.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5lock.h"
-#include "files/h5/library/h5ready.h"
-#include "files/h5/library/h5path.h"
+#include "files/h5/h5whole.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,7 +138,7 @@ static herr_t list_link(hid_t group, const char *name, const H5L_info_t *link, v
         return -1;
     }
     entry->link = link_target(group, name, link);
-    const hid_t id = H5Oopen(group, name, w->file->links);
+    H5_OWNED hid_t id = H5Oopen(group, name, w->file->links);
     if (id < 0) {
         H5Eclear2(H5E_DEFAULT);
         w->file->refused[0] = '\0';
@@ -157,7 +152,6 @@ static herr_t list_link(hid_t group, const char *name, const H5L_info_t *link, v
         if (w->status == MB_STATUS_OK && entry->info.kind == MB_H5_GROUP &&
             link->type != H5L_TYPE_EXTERNAL)
             list_group(w, id, path);
-        H5Oclose(id);
     }
     free(path);
     return w->status == MB_STATUS_OK ? 0 : -1;
@@ -173,7 +167,7 @@ mb_status mb_h5_walk(mb_h5 *file, const char *path, const mb_h5_entry **list, in
     MB_TRY(mb_h5_ready(file, false));
     mb_h5_free_entries(file);
     MB_TRY(mb_h5_need(file, path));
-    const hid_t group = H5Gopen2(file->id, path, file->links);
+    H5_OWNED hid_t group = H5Gopen2(file->id, path, file->links);
     if (group < 0)
         return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' in '%s' is not a group", path, file->path);
     prefix = mb_h5_copy_text(path);
@@ -187,7 +181,6 @@ mb_status mb_h5_walk(mb_h5 *file, const char *path, const mb_h5_entry **list, in
     }
     free(prefix);
     free(w.visited);
-    H5Gclose(group);
     if (w.status != MB_STATUS_OK) {
         mb_h5_free_entries(file);
         return w.status;

@@ -2,15 +2,7 @@
 ** New datasets with their disk space.
 */
 #define _GNU_SOURCE
-#include "files/h5/data/h5create.h"
-#include "files/h5/data/h5dataset.h"
-#include "files/h5/data/h5made.h"
-#include "files/h5/library/h5describe.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5links.h"
-#include "files/h5/library/h5lock.h"
-#include "files/h5/library/h5ready.h"
-#include "files/h5/library/h5path.h"
+#include "files/h5/data/h5data.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +58,7 @@ mb_status mb_h5_check_space(mb_h5 *file, uint64_t bytes)
 
 /* ---- creation ---- */
 
-mb_status mb_h5_adopt_made(mb_h5 *file, int64_t id, const char *path, mb_h5_dataset **out)
+mb_status mb_h5_adopt_made(mb_h5 *file, hid_t id, const char *path, mb_h5_dataset **out)
 {
     MB_TRY(mb_h5_adopt(file, id, path, out));
     const mb_status status = mb_h5_remember(*out);
@@ -81,10 +73,8 @@ mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, in
                                const int64_t *dims, const mb_h5_layout *layout, mb_h5_dataset **out)
 {
     MB_H5_GUARD;
-    mb_status status = MB_STATUS_OK;
     uint64_t bytes = mb_dtype_bytes(dtype);
     hsize_t extent[MB_H5_MAX_RANK], chunks[MB_H5_MAX_RANK];
-    hid_t type = -1, space = -1, properties = -1, parents = -1, id = -1;
     const bool compressed = layout && layout->deflate > 0;
     bool chunked = compressed || (layout && layout->chunks);
 
@@ -124,16 +114,12 @@ mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, in
                            "a chunk of '%s' would be larger than 4 GiB: give chunks", path);
     }
     MB_TRY(mb_h5_need_new(file, path));
-    if (!compressed) {
-        status = mb_h5_latch(file, mb_h5_check_space(file, bytes));
-        if (status != MB_STATUS_OK)
-            return status;
-    }
+    if (!compressed)
+        MB_TRY(mb_h5_latch(file, mb_h5_check_space(file, bytes)));
 
-    type = mb_h5_type_of(dtype);
-    space = rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, extent, NULL);
-    properties = H5Pcreate(H5P_DATASET_CREATE);
-    parents = mb_h5_parents();
+    H5_OWNED hid_t type = mb_h5_type_of(dtype), parents = mb_h5_parents();
+    H5_OWNED hid_t space = rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, extent, NULL);
+    H5_OWNED hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
     if (chunked) {
         H5Pset_chunk(properties, rank, chunks);
         if (compressed) {
@@ -146,19 +132,14 @@ mb_status mb_h5_dataset_create(mb_h5 *file, const char *path, mb_dtype dtype, in
         H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY);
         H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER);
     }
-    id = H5Dcreate2(file->id, path, type, space, parents, properties, H5P_DEFAULT);
-    H5Pclose(parents);
-    H5Pclose(properties);
-    H5Sclose(space);
-    H5Tclose(type);
+    const hid_t id = H5Dcreate2(file->id, path, type, space, parents, properties, H5P_DEFAULT);
     if (id < 0)
         return mb_h5_latch(file, mb_h5_failure(file, path, "create dataset"));
-    if (!compressed && bytes >= RESERVE_BYTES && (!layout || !layout->sparse)) {
+    mb_status status = MB_STATUS_OK;
+    if (!compressed && bytes >= RESERVE_BYTES && (!layout || !layout->sparse))
         status = mb_h5_latch(file, reserve_space(file, bytes));
-        if (status != MB_STATUS_OK) {
-            H5Dclose(id);
-            return status;
-        }
-    }
-    return mb_h5_adopt_made(file, id, path, out);
+    if (status == MB_STATUS_OK)
+        return mb_h5_adopt_made(file, id, path, out);
+    H5Dclose(id);
+    return status;
 }

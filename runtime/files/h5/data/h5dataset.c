@@ -3,15 +3,7 @@
 ** (!file, id == -1).
 */
 #define _GNU_SOURCE
-#include "files/h5/data/h5dataset.h"
-#include "files/h5/data/h5made.h"
-#include "files/h5/data/h5raw.h"
-#include "files/h5/library/h5describe.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5links.h"
-#include "files/h5/library/h5lock.h"
-#include "files/h5/library/h5ready.h"
-#include "files/h5/library/h5path.h"
+#include "files/h5/data/h5data.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +11,7 @@
 /* Decoded chunks larger than this are not cached between reads. */
 #define CACHE_BYTES ((size_t)64 << 20)
 
-mb_status mb_h5_adopt(mb_h5 *file, int64_t id, const char *path, mb_h5_dataset **out)
+mb_status mb_h5_adopt(mb_h5 *file, hid_t id, const char *path, mb_h5_dataset **out)
 {
     mb_h5_dataset *dataset = calloc(1, sizeof *dataset);
     if (!dataset || (dataset->path = strdup(path)) == NULL) {
@@ -56,16 +48,14 @@ mb_status mb_h5_dataset_open(mb_h5 *file, const char *path, mb_h5_dataset **out)
                        file->path);
     /* The cache holds one chunk: enough for successive reads inside it, and no surprise in
     ** memory. */
-    const hid_t access = mb_h5_link_access(file, H5P_DATASET_ACCESS);
+    H5_OWNED hid_t access = mb_h5_link_access(file, H5P_DATASET_ACCESS);
     if (info.chunked && info.numeric) {
-        uint64_t chunk = mb_dtype_bytes(info.dtype);
-        for (int axis = 0; axis < info.rank; axis++)
-            chunk = mb_bytes_mul(chunk, (uint64_t)info.chunks[axis]);
+        const uint64_t chunk =
+            mb_bytes_mul(mb_dtype_bytes(info.dtype), mb_h5_product(info.chunks, info.rank));
         if (chunk > ((size_t)1 << 20) && chunk <= CACHE_BYTES)
             H5Pset_chunk_cache(access, 521, (size_t)chunk, 1.0);
     }
     const hid_t id = H5Dopen2(file->id, path, access);
-    H5Pclose(access);
     if (id < 0)
         return mb_h5_failure(file, path, "open dataset");
     return mb_h5_adopt(file, id, path, out);

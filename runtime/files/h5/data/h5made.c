@@ -3,7 +3,7 @@
 ** virtual ones, and rows that were written (h5verify.c compares).
 */
 #define _GNU_SOURCE
-#include "files/h5/data/h5made.h"
+#include "files/h5/data/h5data.h"
 
 #include <pthread.h>
 #include <stdlib.h>

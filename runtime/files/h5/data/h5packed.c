@@ -3,12 +3,7 @@
 ** lock, and the calling thread inflates them and puts the bytes in order. For the two filters that
 ** h5py and most detectors use (shuffle, deflate), where chunks hold whole frames.
 */
-#include "files/h5/data/h5packed.h"
-#include "files/h5/missing/h5gaps.h"
-#include "files/h5/library/h5describe.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5lock.h"
-#include "files/h5/library/h5ready.h"
+#include "files/h5/data/h5data.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +14,7 @@
 /* The filters of a dataset in the order of writing; false when others are among them. */
 static bool known_filters(const mb_h5_dataset *dataset, int *shuffle, int *deflate)
 {
-    const hid_t properties = H5Dget_create_plist(dataset->id);
+    H5_OWNED hid_t properties = H5Dget_create_plist(dataset->id);
     const int count = H5Pget_nfilters(properties);
     *shuffle = *deflate = -1;
     bool known = count > 0;
@@ -35,7 +30,6 @@ static bool known_filters(const mb_h5_dataset *dataset, int *shuffle, int *defla
         else
             known = false;
     }
-    H5Pclose(properties);
     return known;
 }
 

@@ -10,12 +10,7 @@
 ** once it is made.
 */
 #define _GNU_SOURCE
-#include "files/h5/data/h5raw.h"
-#include "files/h5/data/h5made.h"
-#include "files/h5/library/h5describe.h"
-#include "files/h5/library/h5driver.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5lock.h"
+#include "files/h5/data/h5data.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +25,7 @@
 #define MOST_CHUNKS 100000
 #define BYTES_FOR_LOOKUP 140
 
-struct h5_raw {
+typedef struct h5_raw {
     mb_dtype dtype;
     const char *why; /* NULL: possible */
     int fd;          /* -1: none */
@@ -40,7 +35,7 @@ struct h5_raw {
     int64_t grid[2];    /* chunks along frames and rows */
     uint64_t row_bytes; /* of a whole row */
     uint64_t *address;  /* of each chunk */
-};
+} h5_raw;
 
 /* A descriptor of a created file shares the file's lock: it must not stay longer than it is
 ** used. */
@@ -130,7 +125,6 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
 {
     const mb_h5_info *info = &dataset->info;
     const mb_h5 *file = dataset->file;
-    const char *why = NULL;
     if (!info->numeric || info->empty || info->rank < 2 || info->rank > 3)
         return "it has neither two nor three axes of numbers";
     for (int axis = 0; axis < info->rank; axis++)
@@ -143,23 +137,19 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
     if (file->writable && !file->created)
         return "its file is open for changes";
     take_extents(raw, info);
-    const hid_t properties = H5Dget_create_plist(dataset->id);
-    const hid_t made = H5Fget_create_plist(file->id);
+    H5_OWNED hid_t properties = H5Dget_create_plist(dataset->id);
+    H5_OWNED hid_t made = H5Fget_create_plist(file->id);
     const H5D_layout_t layout = H5Pget_layout(properties);
     hsize_t user_block = 0;
     H5Pget_userblock(made, &user_block);
     if (layout == H5D_CONTIGUOUS ? H5Pget_external_count(properties) != 0
                                  : layout != H5D_CHUNKED || user_block != 0 ||
                                        (file->created && !allocated_early(properties)))
-        why = "only libhdf5 knows its layout";
-    else if (raw->chunk[2] != raw->dims[2])
-        why = "its chunks do not span whole rows";
-    else if (too_many_chunks(raw))
-        why = "it has too many chunks";
-    H5Pclose(properties);
-    H5Pclose(made);
-    if (why)
-        return why;
+        return "only libhdf5 knows its layout";
+    if (raw->chunk[2] != raw->dims[2])
+        return "its chunks do not span whole rows";
+    if (too_many_chunks(raw))
+        return "it has too many chunks";
     raw->address = calloc((size_t)(raw->grid[0] * raw->grid[1]), sizeof *raw->address);
     raw->created = file->created;
     raw->chunked = layout == H5D_CHUNKED;

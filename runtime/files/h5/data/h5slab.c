@@ -6,14 +6,7 @@
 ** decoded twice within one read. Invariant: data go to HDF5 and come from it as dense row-major
 ** memory; whatever is strided is gathered before.
 */
-#include "files/h5/data/h5slab.h"
-#include "files/h5/data/h5made.h"
-#include "files/h5/data/h5raw.h"
-#include "files/h5/missing/h5gaps.h"
-#include "files/h5/library/h5describe.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5lock.h"
-#include "files/h5/library/h5ready.h"
+#include "files/h5/data/h5data.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +59,7 @@ static mb_status check_types(const mb_h5_dataset *dataset, mb_dtype dtype, bool 
 static mb_status check_readable(mb_h5_dataset *dataset, const mb_range *ranges)
 {
     mb_status status = MB_STATUS_OK;
-    const hid_t properties = H5Dget_create_plist(dataset->id);
+    H5_OWNED hid_t properties = H5Dget_create_plist(dataset->id);
     const int count = H5Pget_nfilters(properties);
     for (int i = 0; i < count && status == MB_STATUS_OK; i++) {
         unsigned flags;
@@ -84,7 +77,6 @@ static mb_status check_readable(mb_h5_dataset *dataset, const mb_range *ranges)
                          dataset->path, dataset->file->path, (int)id, name ? name : own,
                          package ? package : "its plug-in (python3-hdf5plugin has many)");
     }
-    H5Pclose(properties);
     H5Eclear2(H5E_DEFAULT);
     MB_TRY(status);
     MB_TRY(mb_h5_check_chunk(dataset));
@@ -113,8 +105,6 @@ static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dty
 {
     const int rank = dataset->info.rank;
     hsize_t first[MB_H5_MAX_RANK], count[MB_H5_MAX_RANK], step[MB_H5_MAX_RANK];
-    mb_status status = MB_STATUS_OK;
-    hid_t space, memory = H5S_ALL;
     uint64_t elements = 1;
     for (int axis = 0; axis < rank; axis++) {
         first[axis] = (hsize_t)ranges[axis].first;
@@ -124,27 +114,22 @@ static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dty
     }
     if (dataset->id < 0) /* the file is at rest (goes_raw) */
         return mb_h5_raw_write(dataset, ranges, 0, elements * mb_dtype_bytes(dtype), host);
-    const hid_t type = mb_h5_type_of(dtype);
-    space = H5Dget_space(dataset->id);
+    H5_OWNED hid_t type = mb_h5_type_of(dtype), space = H5Dget_space(dataset->id);
+    H5_OWNED hid_t memory = rank > 0 ? H5Screate_simple(rank, count, NULL) : H5S_ALL;
     herr_t result = 0;
-    if (rank > 0) {
-        memory = H5Screate_simple(rank, count, NULL);
+    if (rank > 0)
         result = H5Sselect_hyperslab(space, H5S_SELECT_SET, first, step, count, NULL);
-    }
     if (result >= 0)
         result = reading ? H5Dread(dataset->id, type, memory, space, H5P_DEFAULT, host)
                          : H5Dwrite(dataset->id, type, memory, space, H5P_DEFAULT, host);
     if (result < 0)
-        status = mb_h5_failure(dataset->file, dataset->path, reading ? "read" : "write");
-    else if (!reading && dataset->file->disk.error != 0)
-        status = mb_h5_refused(dataset->file, dataset->path, "write");
-    if (memory != H5S_ALL)
-        H5Sclose(memory);
-    H5Sclose(space);
-    H5Tclose(type);
-    if (!reading && status == MB_STATUS_OK)
-        mb_h5_sample(dataset, ranges, dtype, host, elements);
-    return status;
+        return mb_h5_failure(dataset->file, dataset->path, reading ? "read" : "write");
+    if (reading)
+        return MB_STATUS_OK;
+    if (dataset->file->disk.error != 0)
+        return mb_h5_refused(dataset->file, dataset->path, "write");
+    mb_h5_sample(dataset, ranges, dtype, host, elements);
+    return MB_STATUS_OK;
 }
 
 /* Where the pieces of a transfer lie: in host memory, or in an array that a buffer stands for. */

@@ -4,15 +4,7 @@
 ** free it on an error path. Numbers are read as double; integers beyond 2^53 lose their last bits.
 */
 #define _GNU_SOURCE
-#include "files/h5/data/h5value.h"
-#include "files/h5/data/h5dataset.h"
-#include "files/h5/missing/h5gaps.h"
-#include "files/h5/library/h5describe.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5links.h"
-#include "files/h5/library/h5lock.h"
-#include "files/h5/library/h5ready.h"
-#include "files/h5/library/h5path.h"
+#include "files/h5/data/h5data.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,11 +96,9 @@ static herr_t read_raw(const source *from, hid_t type, void *buffer)
     if (from->attribute)
         return H5Tis_variable_str(type) > 0 ? read_limited(from, type, buffer)
                                             : H5Aread(from->id, type, buffer);
-    const hid_t transfer = H5Pcreate(H5P_DATASET_XFER);
+    H5_OWNED hid_t transfer = H5Pcreate(H5P_DATASET_XFER);
     H5Pset_vlen_mem_manager(transfer, take_string, &room, drop_string, &room);
-    const herr_t result = H5Dread(from->id, type, H5S_ALL, H5S_ALL, transfer, buffer);
-    H5Pclose(transfer);
-    return result;
+    return H5Dread(from->id, type, H5S_ALL, H5S_ALL, transfer, buffer);
 }
 
 static mb_status read_strings(const source *from, mb_h5_value *value)
@@ -117,7 +107,7 @@ static mb_status read_strings(const source *from, mb_h5_value *value)
     const size_t count = (size_t)value->count;
     const bool variable = H5Tis_variable_str(from->type) > 0;
     const size_t bytes = variable ? sizeof(char *) : H5Tget_size(from->type) + 1;
-    const hid_t type = H5Tcopy(H5T_C_S1);
+    H5_OWNED hid_t type = H5Tcopy(H5T_C_S1);
     char *buffer = calloc(count + 1, bytes);
     value->strings = calloc(count + 1, sizeof *value->strings);
     H5Tset_size(type, variable ? H5T_VARIABLE : bytes);
@@ -149,7 +139,6 @@ static mb_status read_strings(const source *from, mb_h5_value *value)
         H5Dvlen_reclaim(type, from->space, H5P_DEFAULT, buffer);
 done:
     free(buffer);
-    H5Tclose(type);
     return status;
 }
 
@@ -235,30 +224,19 @@ mb_status mb_h5_attribute_read(mb_h5 *file, const char *path, const char *name,
                                const mb_h5_value **value)
 {
     MB_H5_GUARD;
-    mb_status status = MB_STATUS_OK;
-    hid_t object = -1;
+    H5_OWNED hid_t object = -1;
     *value = NULL;
     MB_TRY(mb_h5_ready(file, false));
     mb_h5_free_value(file);
     MB_TRY(open_object(file, path, &object));
-    if (H5Aexists(object, name) > 0) {
-        source from = {.file = file, .name = name, .attribute = true};
-        from.id = H5Aopen(object, name, H5P_DEFAULT);
-        from.type = from.id >= 0 ? H5Aget_type(from.id) : -1;
-        from.space = from.id >= 0 ? H5Aget_space(from.id) : -1;
-        if (from.type < 0 || from.space < 0)
-            status = mb_h5_failure(file, name, "read attribute");
-        else
-            status = read_into_file(&from, value);
-        if (from.space >= 0)
-            H5Sclose(from.space);
-        if (from.type >= 0)
-            H5Tclose(from.type);
-        if (from.id >= 0)
-            H5Aclose(from.id);
-    }
-    H5Oclose(object);
-    return status;
+    if (H5Aexists(object, name) <= 0)
+        return MB_STATUS_OK;
+    H5_OWNED hid_t id = H5Aopen(object, name, H5P_DEFAULT);
+    H5_OWNED hid_t type = id >= 0 ? H5Aget_type(id) : -1;
+    H5_OWNED hid_t space = id >= 0 ? H5Aget_space(id) : -1;
+    if (type < 0 || space < 0)
+        return mb_h5_failure(file, name, "read attribute");
+    return read_into_file(&(source){file, name, id, type, space, .attribute = true}, value);
 }
 
 static herr_t take_name(hid_t object, const char *name, const H5A_info_t *about, void *user)
@@ -281,13 +259,12 @@ mb_status mb_h5_attribute_names(mb_h5 *file, const char *path, char ***names, in
 {
     MB_H5_GUARD;
     mb_status status = MB_STATUS_OK;
-    hid_t object = -1;
+    H5_OWNED hid_t object = -1;
     MB_TRY(mb_h5_ready(file, false));
     mb_h5_free_value(file);
     MB_TRY(open_object(file, path, &object));
     if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, NULL, take_name, file) < 0)
         status = mb_h5_failure(file, path, "list the attributes");
-    H5Oclose(object);
     *names = file->names;
     *count = file->name_count;
     return status;
@@ -297,23 +274,19 @@ mb_status mb_h5_value_read(mb_h5 *file, const char *path, const mb_h5_value **va
 {
     MB_H5_GUARD;
     mb_h5_dataset *dataset = NULL;
-    mb_status status;
     *value = NULL;
     MB_TRY(mb_h5_ready(file, false));
     mb_h5_free_value(file);
     MB_TRY(mb_h5_dataset_open(file, path, &dataset));
-    source from = {.file = file, .name = path, .id = dataset->id};
-    from.type = H5Dget_type(dataset->id);
-    from.space = H5Dget_space(dataset->id);
-    status = mb_h5_check_chunk(dataset);
+    H5_OWNED hid_t type = H5Dget_type(dataset->id), space = H5Dget_space(dataset->id);
+    mb_status status = mb_h5_check_chunk(dataset);
     if (status == MB_STATUS_OK)
         status = mb_h5_check_written(dataset, NULL);
     if (status == MB_STATUS_OK)
-        status = read_into_file(&from, value);
+        status = read_into_file(&(source){file, path, dataset->id, type, space, .attribute = false},
+                                value);
     if (status == MB_STATUS_OK)
         status = mb_h5_check_whole(dataset, NULL);
-    H5Sclose(from.space);
-    H5Tclose(from.type);
     mb_h5_dataset_destroy(dataset);
     return status;
 }
@@ -354,44 +327,30 @@ mb_status mb_h5_attribute_write(mb_h5 *file, const char *path, const char *name,
                                 const mb_h5_value *value)
 {
     MB_H5_GUARD;
-    mb_status status = MB_STATUS_OK;
-    hid_t object = -1;
+    H5_OWNED hid_t object = -1;
     MB_TRY(mb_h5_ready(file, true));
     MB_TRY(open_object(file, path, &object));
-    const hid_t type = type_of(value), space = space_of(value);
+    H5_OWNED hid_t type = type_of(value), space = space_of(value);
     if (H5Aexists(object, name) > 0)
         H5Adelete(object, name);
-    const hid_t encoding = H5Pcreate(H5P_ATTRIBUTE_CREATE);
+    H5_OWNED hid_t encoding = H5Pcreate(H5P_ATTRIBUTE_CREATE);
     H5Pset_char_encoding(encoding, H5T_CSET_UTF8);
-    const hid_t id = H5Acreate2(object, name, type, space, encoding, H5P_DEFAULT);
-    if (id < 0 || write_raw(id, true, value, type) < 0)
-        status = mb_h5_latch(file, mb_h5_failure(file, name, "write attribute"));
-    if (id >= 0)
-        H5Aclose(id);
-    H5Pclose(encoding);
-    H5Sclose(space);
-    H5Tclose(type);
-    H5Oclose(object);
-    return status;
+    H5_OWNED hid_t id = H5Acreate2(object, name, type, space, encoding, H5P_DEFAULT);
+    if (id >= 0 && write_raw(id, true, value, type) >= 0)
+        return MB_STATUS_OK;
+    return mb_h5_latch(file, mb_h5_failure(file, name, "write attribute"));
 }
 
 mb_status mb_h5_value_write(mb_h5 *file, const char *path, const mb_h5_value *value)
 {
     MB_H5_GUARD;
-    mb_status status = MB_STATUS_OK;
     MB_TRY(mb_h5_ready(file, true));
     MB_TRY(mb_h5_need_new(file, path));
-    const hid_t type = type_of(value), space = space_of(value), parents = mb_h5_parents();
-    const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
+    H5_OWNED hid_t type = type_of(value), space = space_of(value), parents = mb_h5_parents();
+    H5_OWNED hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_obj_track_times(properties, false);
-    const hid_t id = H5Dcreate2(file->id, path, type, space, parents, properties, H5P_DEFAULT);
-    if (id < 0 || write_raw(id, false, value, type) < 0)
-        status = mb_h5_latch(file, mb_h5_failure(file, path, "write"));
-    if (id >= 0)
-        H5Dclose(id);
-    H5Pclose(properties);
-    H5Pclose(parents);
-    H5Sclose(space);
-    H5Tclose(type);
-    return status;
+    H5_OWNED hid_t id = H5Dcreate2(file->id, path, type, space, parents, properties, H5P_DEFAULT);
+    if (id >= 0 && write_raw(id, false, value, type) >= 0)
+        return MB_STATUS_OK;
+    return mb_h5_latch(file, mb_h5_failure(file, path, "write"));
 }

@@ -1,15 +1,7 @@
 /*
 ** New virtual datasets.
 */
-#include "files/h5/data/h5virtual.h"
-#include "files/h5/data/h5create.h"
-#include "files/h5/data/h5made.h"
-#include "files/h5/library/h5describe.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5links.h"
-#include "files/h5/library/h5lock.h"
-#include "files/h5/library/h5ready.h"
-#include "files/h5/library/h5path.h"
+#include "files/h5/data/h5data.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -46,18 +38,16 @@ mb_status mb_h5_virtual_create(mb_h5 *file, const char *path, mb_dtype dtype, in
         return mb_fail(MB_STATUS_SHAPE, "shape", "a virtual dataset has 1 to %d axes",
                        MB_H5_MAX_RANK);
     MB_TRY(mb_h5_need_new(file, path));
-    uint64_t bytes = mb_dtype_bytes(dtype);
-    for (int axis = 0; axis < rank; axis++) {
+    const uint64_t bytes = mb_bytes_mul(mb_dtype_bytes(dtype), mb_h5_product(dims, rank));
+    for (int axis = 0; axis < rank; axis++)
         extent[axis] = (hsize_t)dims[axis];
-        bytes = mb_bytes_mul(bytes, (uint64_t)dims[axis]);
-    }
     MB_TRY(mb_h5_latch(file, mb_h5_check_space(file, bytes)));
-    const hid_t type = mb_h5_type_of(dtype), space = H5Screate_simple(rank, extent, NULL);
-    const hid_t properties = H5Pcreate(H5P_DATASET_CREATE), parents = mb_h5_parents();
+    H5_OWNED hid_t type = mb_h5_type_of(dtype), space = H5Screate_simple(rank, extent, NULL);
+    H5_OWNED hid_t properties = H5Pcreate(H5P_DATASET_CREATE), parents = mb_h5_parents();
     for (int64_t i = 0; i < count && result >= 0; i++) {
         start[0] = (hsize_t)sources[i].first;
         extent[0] = (hsize_t)sources[i].count;
-        const hid_t source = H5Screate_simple(rank, extent, NULL);
+        H5_OWNED hid_t source = H5Screate_simple(rank, extent, NULL);
         result = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL);
         char *name = literal(sources[i].file), *inside = literal(sources[i].path);
         if (!name || !inside)
@@ -66,7 +56,6 @@ mb_status mb_h5_virtual_create(mb_h5 *file, const char *path, mb_dtype dtype, in
             result = H5Pset_virtual(properties, space, name, inside, source);
         free(name);
         free(inside);
-        H5Sclose(source);
     }
     if (mb_dtype_kind(dtype) == MB_CLASS_REAL) /* what is missing shall not look like data */
         H5Pset_fill_value(properties, H5T_NATIVE_DOUBLE, &nothing);
@@ -75,10 +64,6 @@ mb_status mb_h5_virtual_create(mb_h5 *file, const char *path, mb_dtype dtype, in
     const hid_t id = result >= 0
                          ? H5Dcreate2(file->id, path, type, space, parents, properties, H5P_DEFAULT)
                          : -1;
-    H5Pclose(parents);
-    H5Pclose(properties);
-    H5Sclose(space);
-    H5Tclose(type);
     if (id < 0)
         return mb_h5_latch(file, mb_h5_failure(file, path, "create virtual dataset"));
     MB_TRY(mb_h5_adopt_made(file, id, path, out));

@@ -2,8 +2,7 @@
 ** What objects of HDF5 files are: element types, filters, extents. What a file says of them is
 ** checked, because libhdf5 believes it.
 */
-#include "files/h5/library/h5describe.h"
-#include "files/h5/library/h5error.h"
+#include "files/h5/library/h5library.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,11 +42,16 @@ hid_t mb_h5_type_of(mb_dtype dtype)
 
 bool mb_h5_same_type(const mb_h5_dataset *dataset, mb_dtype dtype)
 {
-    const hid_t stored = H5Dget_type(dataset->id), wanted = mb_h5_type_of(dtype);
-    const bool same = H5Tequal(stored, wanted) > 0;
-    H5Tclose(stored);
-    H5Tclose(wanted);
-    return same;
+    H5_OWNED hid_t stored = H5Dget_type(dataset->id), wanted = mb_h5_type_of(dtype);
+    return H5Tequal(stored, wanted) > 0;
+}
+
+uint64_t mb_h5_product(const int64_t *extents, int count)
+{
+    uint64_t product = 1;
+    for (int i = 0; i < count; i++)
+        product = mb_bytes_mul(product, (uint64_t)extents[i]);
+    return product;
 }
 
 /* Is this an element of a size that computers have, with its bits inside and, of floats, the
@@ -76,15 +80,13 @@ static bool is_complex(hid_t type, size_t *bytes)
     if (H5Tget_class(type) != H5T_COMPOUND || H5Tget_nmembers(type) != 2)
         return false;
     char *first = H5Tget_member_name(type, 0), *second = H5Tget_member_name(type, 1);
-    const hid_t real = H5Tget_member_type(type, 0), imaginary = H5Tget_member_type(type, 1);
+    H5_OWNED hid_t real = H5Tget_member_type(type, 0), imaginary = H5Tget_member_type(type, 1);
     if (first && second && strcmp(first, "r") == 0 && strcmp(second, "i") == 0)
         result = H5Tget_class(real) == H5T_FLOAT && H5Tequal(real, imaginary) > 0 &&
                  sound_number(real) && H5Tget_size(type) == 2 * H5Tget_size(real);
     *bytes = H5Tget_size(real);
     H5free_memory(first);
     H5free_memory(second);
-    H5Tclose(real);
-    H5Tclose(imaginary);
     return result;
 }
 
@@ -107,7 +109,7 @@ mb_h5_info mb_h5_classify_type(hid_t type)
     mb_h5_info info = {.kind = MB_H5_DATASET};
     const size_t bytes = H5Tget_size(type);
     size_t part = 0;
-    hid_t base;
+    H5_OWNED hid_t base = -1;
     switch (H5Tget_class(type)) {
     case H5T_INTEGER: classify_integer(&info, type); break;
     case H5T_FLOAT:
@@ -119,7 +121,6 @@ mb_h5_info mb_h5_classify_type(hid_t type)
         base = H5Tget_super(type);
         classify_integer(&info, base);
         snprintf(info.stored, sizeof info.stored, "enum");
-        H5Tclose(base);
         break;
     case H5T_STRING:
         info.text = true;
@@ -206,50 +207,34 @@ static void describe_filters(hid_t properties, mb_h5_info *info)
 
 mb_status mb_h5_describe_dataset(mb_h5 *file, hid_t dataset, const char *path, mb_h5_info *info)
 {
-    mb_status status = MB_STATUS_OK;
     hsize_t dims[MB_H5_MAX_RANK] = {0};
-    const hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
-    const hid_t properties = H5Dget_create_plist(dataset);
-    if (type < 0 || space < 0 || properties < 0) {
-        status = mb_h5_failure(file, path, "describe");
-        goto done;
-    }
+    H5_OWNED hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
+    H5_OWNED hid_t properties = H5Dget_create_plist(dataset);
+    if (type < 0 || space < 0 || properties < 0)
+        return mb_h5_failure(file, path, "describe");
     *info = mb_h5_classify_type(type);
     info->empty = H5Sget_simple_extent_type(space) == H5S_NULL;
     info->rank = info->empty ? 0 : H5Sget_simple_extent_dims(space, dims, NULL);
-    if (info->rank < 0 || info->rank > MB_H5_MAX_RANK) {
-        status = mb_h5_failure(file, path, "describe");
-        goto done;
-    }
+    if (info->rank < 0 || info->rank > MB_H5_MAX_RANK)
+        return mb_h5_failure(file, path, "describe");
     for (int axis = 0; axis < info->rank; axis++) {
-        if (dims[axis] > (hsize_t)INT64_MAX / 2) {
-            status = mb_fail(MB_STATUS_SHAPE, NULL,
-                             "'%s' in '%s' has an invalid extent: the file is damaged", path,
-                             file->path);
-            goto done;
-        }
+        if (dims[axis] > (hsize_t)INT64_MAX / 2)
+            return mb_fail(MB_STATUS_SHAPE, NULL,
+                           "'%s' in '%s' has an invalid extent: the file is damaged", path,
+                           file->path);
         info->dims[axis] = (int64_t)dims[axis];
     }
     if (H5Pget_layout(properties) == H5D_CHUNKED) {
         info->chunked = true;
-        if (H5Pget_chunk(properties, info->rank, dims) < 0) {
-            status = mb_h5_failure(file, path, "describe");
-            goto done;
-        }
+        if (H5Pget_chunk(properties, info->rank, dims) < 0)
+            return mb_h5_failure(file, path, "describe");
         for (int axis = 0; axis < info->rank; axis++)
             info->chunks[axis] = (int64_t)dims[axis];
         describe_filters(properties, info);
     }
     info->is_virtual = H5Pget_layout(properties) == H5D_VIRTUAL;
     info->stored_bytes = H5Dget_storage_size(dataset);
-done:
-    if (properties >= 0)
-        H5Pclose(properties);
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    return status;
+    return MB_STATUS_OK;
 }
 
 mb_status mb_h5_describe_object(mb_h5 *file, hid_t id, const char *path, mb_h5_info *info)
@@ -269,13 +254,10 @@ mb_status mb_h5_check_chunk(const mb_h5_dataset *dataset)
     const mb_h5_info *info = &dataset->info;
     if (!info->chunked)
         return MB_STATUS_OK;
-    const hid_t type = H5Dget_type(dataset->id);
-    uint64_t chunk = H5Tget_size(type), all = chunk;
-    H5Tclose(type);
-    for (int axis = 0; axis < info->rank; axis++) {
-        chunk = mb_bytes_mul(chunk, (uint64_t)info->chunks[axis]);
-        all = mb_bytes_mul(all, (uint64_t)info->dims[axis]);
-    }
+    H5_OWNED hid_t type = H5Dget_type(dataset->id);
+    const uint64_t element = H5Tget_size(type);
+    const uint64_t chunk = mb_bytes_mul(element, mb_h5_product(info->chunks, info->rank));
+    const uint64_t all = mb_bytes_mul(element, mb_h5_product(info->dims, info->rank));
     if (chunk <= SMALL_CHUNK_BYTES || chunk <= all)
         return MB_STATUS_OK;
     return mb_fail(

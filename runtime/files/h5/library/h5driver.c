@@ -12,7 +12,7 @@
 ** under MB_H5_GUARD.
 */
 #define _GNU_SOURCE
-#include "files/h5/library/h5driver.h"
+#include "files/h5/library/h5library.h"
 
 #if H5_VERSION_GE(1, 13, 2)
 #include <H5FDdevelop.h>

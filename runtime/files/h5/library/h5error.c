@@ -2,8 +2,7 @@
 ** HDF5's error stack as one helpful line, and failures that are latched.
 */
 #define _GNU_SOURCE
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5library.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,12 +41,21 @@ static const struct {
     {"invalid name length", DAMAGED},
 };
 
+static bool lacked_memory;
+
+bool mb_h5_lacked_memory(void)
+{
+    return lacked_memory;
+}
+
 static herr_t take_innermost(unsigned n, const H5E_error2_t *record, void *user)
 {
     char *buffer = user;
-    (void)n;
     if (buffer[0] == '\0' && record->desc)
         snprintf(buffer, 300, "%s", record->desc);
+    if (n == 0 && (record->maj_num == H5E_RESOURCE || record->min_num == H5E_NOSPACE ||
+                   record->min_num == H5E_CANTALLOC))
+        lacked_memory = true;
     return 0;
 }
 

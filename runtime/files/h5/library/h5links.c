@@ -12,8 +12,7 @@
 ** cannot be opened is an error then, so that libhdf5 does not get to the next.
 */
 #define _GNU_SOURCE
-#include "files/h5/library/h5links.h"
-#include "files/h5/library/h5error.h"
+#include "files/h5/library/h5library.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -168,7 +167,7 @@ static herr_t follow_external(const char *parent, const char *group, const char 
     }
     if (mb_h5_resolve(file, parent, name, "HDF5_EXT_PREFIX", found, file->refused) != H5_FOUND)
         return -1;
-    const hid_t id = H5Fopen(found, H5F_ACC_RDONLY, access);
+    H5_OWNED hid_t id = H5Fopen(found, H5F_ACC_RDONLY, access);
     if (id < 0) {
         snprintf(file->refused, sizeof file->refused,
                  "it refers to '%.200s', which HDF5 cannot open: it says \"%s\"", found,
@@ -178,7 +177,6 @@ static herr_t follow_external(const char *parent, const char *group, const char 
     file->link_depth++;
     const bool leads = leads_to(file, id, found, object);
     file->link_depth--;
-    H5Fclose(id);
     return leads ? 0 : -1;
 }
 
@@ -214,6 +212,16 @@ void mb_h5_end_links(mb_h5 *file)
     file->links = 0;
     free(file->folder);
     file->folder = NULL;
+}
+
+hid_t mb_h5_open_source(const char *name, char *said, size_t bytes)
+{
+    H5_OWNED hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_file_locking(access, false, true);
+    const hid_t id = H5Fopen(name, H5F_ACC_RDONLY, access);
+    if (said)
+        mb_h5_said(said, bytes);
+    return id;
 }
 
 hid_t mb_h5_parents(void)

@@ -2,7 +2,7 @@
 ** The lock of libhdf5, and the file that libhdf5 is used for while a thread holds the lock.
 */
 #define _GNU_SOURCE
-#include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5library.h"
 
 #include <limits.h>
 #include <pthread.h>

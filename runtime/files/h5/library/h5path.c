@@ -1,12 +1,7 @@
 /*
 ** Paths in HDF5 files: finding what they lead to, and making groups and links.
 */
-#include "files/h5/library/h5path.h"
-#include "files/h5/library/h5describe.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5links.h"
-#include "files/h5/library/h5lock.h"
-#include "files/h5/library/h5ready.h"
+#include "files/h5/library/h5library.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +27,8 @@ static mb_status follow(mb_h5 *file, const char *path, bool *found)
 /* Is the object at `path` a group, below which something can be? */
 static bool is_group(mb_h5 *file, const char *path)
 {
-    const hid_t id = H5Oopen(file->id, path, file->links);
-    const bool group = id < 0 || H5Iget_type(id) == H5I_GROUP;
-    if (id >= 0)
-        H5Oclose(id);
-    return group;
+    H5_OWNED hid_t id = H5Oopen(file->id, path, file->links);
+    return id < 0 || H5Iget_type(id) == H5I_GROUP;
 }
 
 /* Finds the components of `path`, which is a copy of our own, one after the other: H5Lexists
@@ -109,12 +101,10 @@ mb_status mb_h5_describe(mb_h5 *file, const char *path, mb_h5_info *info)
     MB_H5_GUARD;
     MB_TRY(mb_h5_ready(file, false));
     MB_TRY(mb_h5_need(file, path));
-    const hid_t id = H5Oopen(file->id, path, file->links);
+    H5_OWNED hid_t id = H5Oopen(file->id, path, file->links);
     if (id < 0)
         return mb_h5_failure(file, path, "open");
-    const mb_status status = mb_h5_describe_object(file, id, path, info);
-    H5Oclose(id);
-    return status;
+    return mb_h5_describe_object(file, id, path, info);
 }
 
 /* ---- making groups and links ---- */
@@ -133,13 +123,9 @@ mb_status mb_h5_group(mb_h5 *file, const char *path)
                            path, file->path);
         return MB_STATUS_OK;
     }
-    const hid_t parents = mb_h5_parents();
-    const hid_t group = H5Gcreate2(file->id, path, parents, H5P_DEFAULT, H5P_DEFAULT);
-    H5Pclose(parents);
-    if (group < 0)
-        return mb_h5_latch(file, mb_h5_failure(file, path, "create group"));
-    H5Gclose(group);
-    return MB_STATUS_OK;
+    H5_OWNED hid_t parents = mb_h5_parents();
+    H5_OWNED hid_t group = H5Gcreate2(file->id, path, parents, H5P_DEFAULT, H5P_DEFAULT);
+    return group >= 0 ? MB_STATUS_OK : mb_h5_latch(file, mb_h5_failure(file, path, "create group"));
 }
 
 mb_status mb_h5_link(mb_h5 *file, const char *target, const char *path, bool soft)
@@ -149,12 +135,9 @@ mb_status mb_h5_link(mb_h5 *file, const char *target, const char *path, bool sof
     if (!soft)
         MB_TRY(mb_h5_need(file, target));
     MB_TRY(mb_h5_need_new(file, path));
-    const hid_t parents = mb_h5_parents();
+    H5_OWNED hid_t parents = mb_h5_parents();
     const herr_t result =
         soft ? H5Lcreate_soft(target, file->id, path, parents, H5P_DEFAULT)
              : H5Lcreate_hard(file->id, target, file->id, path, parents, H5P_DEFAULT);
-    H5Pclose(parents);
-    if (result < 0)
-        return mb_h5_latch(file, mb_h5_failure(file, path, "create link"));
-    return MB_STATUS_OK;
+    return result >= 0 ? MB_STATUS_OK : mb_h5_latch(file, mb_h5_failure(file, path, "create link"));
 }

@@ -1,13 +1,10 @@
 /*
-** The state of a file (h5ready.h).
+** The state of a file.
 **
 ** Invariant: a file at rest has no id, and its datasets have none; file->resting is set, and
 ** file->fd is open on it.
 */
-#include "files/h5/library/h5ready.h"
-#include "files/h5/library/h5driver.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5lock.h"
+#include "files/h5/library/h5library.h"
 
 hid_t mb_h5_created_access(mb_h5 *file)
 {
@@ -38,13 +35,10 @@ mb_status mb_h5_begin_rest(mb_h5 *file)
 
 static mb_status end_rest(mb_h5 *file)
 {
-    const hid_t access = mb_h5_created_access(file);
+    H5_OWNED hid_t access = mb_h5_created_access(file);
     file->id = H5Fopen(mb_target_now(file->target), H5F_ACC_RDWR, access);
     if (file->id < 0)
-        mb_h5_failure(file, NULL, "open the contents again");
-    H5Pclose(access);
-    if (file->id < 0)
-        return mb_h5_latch(file, MB_STATUS_IO);
+        return mb_h5_latch(file, mb_h5_failure(file, NULL, "open the contents again"));
     file->resting = false;
     for (mb_h5_dataset *dataset = file->datasets; dataset; dataset = dataset->next) {
         dataset->id = H5Dopen2(file->id, dataset->path, H5P_DEFAULT);

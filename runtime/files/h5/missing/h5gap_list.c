@@ -1,8 +1,7 @@
 /*
 ** Lists of gaps and sources (struct h5_gaps).
 */
-#include "files/h5/missing/h5gap_list.h"
-#include "files/h5/library/h5error.h"
+#include "files/h5/missing/h5missing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,14 +6,7 @@
 ** Only files that are open for reading are asked: chunks of others may be in libhdf5's memory
 ** yet. The gaps of a dataset are found once, and belong to its file.
 */
-#include "files/h5/missing/h5gaps.h"
-#include "files/h5/missing/h5gap_list.h"
-#include "files/h5/missing/h5sources.h"
-#include "files/h5/library/h5describe.h"
-#include "files/h5/library/h5driver.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5lock.h"
-#include "files/h5/library/h5ready.h"
+#include "files/h5/missing/h5missing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,12 +9,7 @@
 ** the number of a block, where the selection repeats without end along one axis; "%%" is "%".
 */
 #define _GNU_SOURCE
-#include "files/h5/missing/h5sources.h"
-#include "files/h5/missing/h5gap_list.h"
-#include "files/h5/missing/h5stored.h"
-#include "files/h5/library/h5describe.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5links.h"
+#include "files/h5/missing/h5missing.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -92,12 +87,19 @@ static bool take_part(hid_t space, const mb_h5_info *info, part *p)
     return true;
 }
 
+/* How many elements a part takes along the axes from `axis` on; UINT64_MAX without an end. */
+static uint64_t elements_of(const part *p, int axis, int rank)
+{
+    uint64_t elements = 1;
+    for (; axis < rank; axis++)
+        elements = mb_bytes_mul(elements, mb_bytes_mul(p->count[axis], p->block[axis]));
+    return elements;
+}
+
 /* Adds what the part gives to each of its frames. */
 static void cover(virtual_map *v, const part *p)
 {
-    int64_t each = 1;
-    for (int axis = 1; axis < v->info->rank; axis++)
-        each = (int64_t)mb_bytes_mul((uint64_t)each, mb_bytes_mul(p->count[axis], p->block[axis]));
+    const int64_t each = (int64_t)elements_of(p, 1, v->info->rank);
     for (hsize_t i = 0; i < p->count[0] && v->steps < MOST_STEPS; i++) {
         const hsize_t first = p->start[0] + i * p->stride[0];
         v->steps++;
@@ -145,25 +147,13 @@ static bool problem(virtual_map *v, const char *format, const char *name, const 
     return false;
 }
 
-/* How many elements a part takes; UINT64_MAX without an end. */
-static uint64_t elements_of(const part *p, int rank)
-{
-    uint64_t elements = 1;
-    for (int axis = 0; axis < rank; axis++)
-        elements = mb_bytes_mul(elements, mb_bytes_mul(p->count[axis], p->block[axis]));
-    return elements;
-}
-
 /* Does the source reach as far as the selection of it? A file does not store the extents that
 ** belong to the selection of all; then the source must have as many elements as the part takes. */
 static bool reaches(hid_t selection, const mb_h5_info *info, const part *p, int rank)
 {
     hsize_t first[MB_H5_MAX_RANK] = {0}, last[MB_H5_MAX_RANK] = {0};
-    uint64_t elements = 1;
-    for (int axis = 0; axis < info->rank; axis++)
-        elements = mb_bytes_mul(elements, (uint64_t)info->dims[axis]);
     if (H5Sget_select_type(selection) == H5S_SEL_ALL)
-        return elements >= elements_of(p, rank);
+        return mb_h5_product(info->dims, info->rank) >= elements_of(p, 0, rank);
     const int known = H5Sget_simple_extent_ndims(selection);
     if (known > 0 && known != info->rank)
         return false;
@@ -222,12 +212,8 @@ static hid_t open_source(virtual_map *v, const char *name, char *found)
         problem(v, "%s%s", why, "");
         return -1;
     }
-    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    H5Pset_file_locking(access, false, true);
-    const hid_t id = H5Fopen(found, H5F_ACC_RDONLY, access);
     char said[200];
-    mb_h5_said(said, sizeof said); /* which the next call clears */
-    H5Pclose(access);
+    const hid_t id = mb_h5_open_source(found, said, sizeof said);
     if (id < 0)
         problem(v, "its source '%.200s' cannot be opened: HDF5 says \"%.200s\"", found, said);
     return id;
@@ -244,20 +230,13 @@ static mb_status check_source(virtual_map *v, const char *name, const char *path
     memcpy(earlier, v->gaps->problem, sizeof earlier); /* the first problem is told */
     v->gaps->problem[0] = '\0';
     *good = false;
-    const hid_t file = open_source(v, name, found);
-    if (file >= 0) {
-        const hid_t access = mb_h5_link_access(v->file, H5P_DATASET_ACCESS);
-        const hid_t id = H5Dopen2(file, path, access);
-        H5Pclose(access);
-        if (id < 0)
-            problem(v, "its source '%.200s' has no dataset '%.200s' that can be opened", found,
-                    path);
-        else
-            status = check_dataset(v, id, found, path, m, good);
-        if (id >= 0)
-            H5Dclose(id);
-        H5Fclose(file);
-    }
+    H5_OWNED hid_t file = open_source(v, name, found);
+    H5_OWNED hid_t access = mb_h5_link_access(v->file, H5P_DATASET_ACCESS);
+    H5_OWNED hid_t id = file >= 0 ? H5Dopen2(file, path, access) : -1;
+    if (id >= 0)
+        status = check_dataset(v, id, found, path, m, good);
+    else if (file >= 0)
+        problem(v, "its source '%.200s' has no dataset '%.200s' that can be opened", found, path);
     if (status == MB_STATUS_OK && *good && strcmp(name, ".") != 0) {
         const int64_t first = (int64_t)p->start[0];
         const hsize_t length = p->count[0] > 0 ? (p->count[0] - 1) * p->stride[0] + p->block[0] : 0;
@@ -298,28 +277,23 @@ static mb_status check_blocks(virtual_map *v, const char *name, const char *path
 static mb_status check_mapping(virtual_map *v, hid_t properties, size_t index)
 {
     char name[2048] = "", path[2048] = "", file[2048], dataset[2048];
-    mapping m = {.selection = H5Pget_virtual_srcspace(properties, index)};
-    const hid_t space = H5Pget_virtual_vspace(properties, index);
-    mb_status status = MB_STATUS_OK;
+    H5_OWNED hid_t selection = H5Pget_virtual_srcspace(properties, index);
+    H5_OWNED hid_t space = H5Pget_virtual_vspace(properties, index);
+    mapping m = {.selection = selection};
     bool good = false;
     if (space < 0 || m.selection < 0 || !take_part(space, v->info, &m.to) ||
         H5Pget_virtual_filename(properties, index, name, sizeof name) < 0 ||
         H5Pget_virtual_dsetname(properties, index, path, sizeof path) < 0)
-        goto done; /* gives nothing */
-    if (m.to.endless >= 0 && (has_blocks(name) || has_blocks(path))) {
-        status = check_blocks(v, name, path, &m);
-    } else if (!expand(name, 0, file, sizeof file) || !expand(path, 0, dataset, sizeof dataset)) {
+        return MB_STATUS_OK; /* gives nothing */
+    if (m.to.endless >= 0 && (has_blocks(name) || has_blocks(path)))
+        return check_blocks(v, name, path, &m);
+    if (!expand(name, 0, file, sizeof file) || !expand(path, 0, dataset, sizeof dataset)) {
         problem(v, "its source '%.200s:%.200s' has no valid name", name, path);
-    } else {
-        status = check_source(v, file, dataset, &m, &good);
-        if (good)
-            cover(v, &m.to);
+        return MB_STATUS_OK;
     }
-done:
-    if (space >= 0)
-        H5Sclose(space);
-    if (m.selection >= 0)
-        H5Sclose(m.selection);
+    const mb_status status = check_source(v, file, dataset, &m, &good);
+    if (good)
+        cover(v, &m.to);
     return status;
 }
 
@@ -329,9 +303,7 @@ done:
 ** there: detectors of several modules have places in between that nothing belongs to. */
 static mb_status collect_gaps(virtual_map *v)
 {
-    int64_t whole = 1;
-    for (int axis = 1; axis < v->info->rank; axis++)
-        whole = (int64_t)mb_bytes_mul((uint64_t)whole, (uint64_t)v->info->dims[axis]);
+    const int64_t whole = (int64_t)mb_h5_product(v->info->dims + 1, v->info->rank - 1);
     const int64_t least = v->file->allow_missing ? 1 : whole;
     for (int64_t f = 0; f < v->frames; f++)
         if (v->elements[f] < least)
@@ -364,14 +336,12 @@ static mb_status find_virtual_gaps(mb_h5 *file, hid_t id, const char *name, cons
     v.elements = calloc((size_t)v.frames + 1, sizeof *v.elements);
     if (!v.elements)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to look at '%s'", name);
-    const hid_t properties = H5Dget_create_plist(id);
-    v.owner = H5Iget_file_id(id);
+    H5_OWNED hid_t properties = H5Dget_create_plist(id), owner = H5Iget_file_id(id);
+    v.owner = owner;
     if (H5Pget_virtual_count(properties, &count) < 0)
         count = 0;
     for (size_t i = 0; i < count && status == MB_STATUS_OK; i++)
         status = check_mapping(&v, properties, i);
-    H5Fclose(v.owner);
-    H5Pclose(properties);
     if (status == MB_STATUS_OK)
         status = collect_gaps(&v);
     free(v.elements);
@@ -382,10 +352,7 @@ static mb_status find_virtual_gaps(mb_h5 *file, hid_t id, const char *name, cons
 static mb_status find_gaps(mb_h5 *file, hid_t id, const char *name, const mb_h5_info *info,
                            h5_gaps *gaps, int depth)
 {
-    uint64_t elements = 1;
-    for (int axis = 0; axis < info->rank; axis++)
-        elements = mb_bytes_mul(elements, (uint64_t)info->dims[axis]);
-    if (info->empty || elements == 0)
+    if (info->empty || mb_h5_product(info->dims, info->rank) == 0)
         return MB_STATUS_OK;
     return info->is_virtual ? find_virtual_gaps(file, id, name, info, gaps, depth)
                             : mb_h5_find_stored_gaps(file, id, info, gaps);

@@ -4,11 +4,7 @@
 **
 ** External storage takes any file for raw bytes. It is read only if the reader allows it.
 */
-#include "files/h5/missing/h5stored.h"
-#include "files/h5/missing/h5gap_list.h"
-#include "files/h5/library/h5driver.h"
-#include "files/h5/library/h5error.h"
-#include "files/h5/library/h5links.h"
+#include "files/h5/missing/h5missing.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -23,22 +19,17 @@
 static uint64_t size_of_owner(hid_t id)
 {
     struct stat status;
-    const hid_t file = H5Iget_file_id(id);
-    const bool known = fstat(mb_h5_descriptor(file), &status) == 0;
-    H5Fclose(file);
-    return known ? (uint64_t)status.st_size : INT64_MAX;
+    H5_OWNED hid_t file = H5Iget_file_id(id);
+    return fstat(mb_h5_descriptor(file), &status) == 0 ? (uint64_t)status.st_size : INT64_MAX;
 }
 
 /* Contiguous data have one place, or none. */
 static mb_status find_contiguous(hid_t id, const mb_h5_info *info, h5_gaps *gaps)
 {
     const haddr_t place = H5Dget_offset(id);
-    const hid_t type = H5Dget_type(id);
+    H5_OWNED hid_t type = H5Dget_type(id);
     const uint64_t size = size_of_owner(id);
-    uint64_t bytes = H5Tget_size(type);
-    for (int axis = 0; axis < info->rank; axis++)
-        bytes = mb_bytes_mul(bytes, (uint64_t)info->dims[axis]);
-    H5Tclose(type);
+    const uint64_t bytes = mb_bytes_mul(H5Tget_size(type), mb_h5_product(info->dims, info->rank));
     if (place == HADDR_UNDEF) {
         snprintf(gaps->problem, sizeof gaps->problem, "it was never written");
         return mb_h5_add_whole_gap(gaps, info);
@@ -80,10 +71,8 @@ static mb_status find_chunked(mb_h5 *file, hid_t id, const mb_h5_info *info, h5_
     for (int axis = 0; axis < info->rank; axis++)
         expected =
             mb_bytes_mul(expected, (uint64_t)((info->dims[axis] - 1) / info->chunks[axis]) + 1);
-    const hid_t space = H5Dget_space(id);
-    const herr_t counted = H5Dget_num_chunks(id, space, &there);
-    H5Sclose(space);
-    if (counted < 0)
+    H5_OWNED hid_t space = H5Dget_space(id);
+    if (H5Dget_num_chunks(id, space, &there) < 0)
         return mb_h5_failure(file, NULL, "count the chunks");
     if (there >= expected)
         return MB_STATUS_OK;
@@ -141,14 +130,13 @@ static bool check_storage_file(mb_h5 *file, hid_t properties, unsigned index,
 
 static bool check_storage(mb_h5 *file, hid_t id, const mb_h5_info *info, h5_gaps *gaps)
 {
-    const hid_t properties = H5Dget_create_plist(id);
+    H5_OWNED hid_t properties = H5Dget_create_plist(id);
     const int count = H5Pget_external_count(properties);
     bool good = count <= MOST_STORAGE_FILES;
     if (!good)
         snprintf(gaps->problem, sizeof gaps->problem, "its bytes are in %d other files", count);
     for (int i = 0; i < count && good; i++)
         good = check_storage_file(file, properties, (unsigned)i, info, gaps);
-    H5Pclose(properties);
     return good;
 }
 
@@ -156,13 +144,10 @@ mb_status mb_h5_find_stored_gaps(mb_h5 *file, hid_t id, const mb_h5_info *info, 
 {
     if (info->chunked)
         return find_chunked(file, id, info, gaps);
-    const hid_t properties = H5Dget_create_plist(id);
-    const H5D_layout_t layout = H5Pget_layout(properties);
-    const int outside = H5Pget_external_count(properties);
-    H5Pclose(properties);
-    if (layout != H5D_CONTIGUOUS)
+    H5_OWNED hid_t properties = H5Dget_create_plist(id);
+    if (H5Pget_layout(properties) != H5D_CONTIGUOUS)
         return MB_STATUS_OK;
-    if (outside == 0)
+    if (H5Pget_external_count(properties) == 0)
         return find_contiguous(id, info, gaps);
     return check_storage(file, id, info, gaps) ? MB_STATUS_OK : mb_h5_add_whole_gap(gaps, info);
 }
