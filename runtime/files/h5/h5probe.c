@@ -1,5 +1,5 @@
 /*
-** The probe of HDF5 files, in this process (h5probe.h).
+** The probe of HDF5 files, in this process (h5.h).
 **
 ** The verdict is the way in which the other process ends. Errors that libhdf5 reports are none:
 ** they come up again, and are told, where this process meets them, if it does. A file's verdict
