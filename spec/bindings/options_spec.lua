@@ -61,7 +61,7 @@ for name in ([[array.is_array device.bytes device.cuda_problem device.default de
     debug.break_guard debug.fail_nth debug.fail_step debug.pair_seconds
     debug.refuse_commits debug.refuse_pins debug.set_guards debug.steps
     pool.trim fft.drop fft.library fft.library_bytes fft.plans fft.limit
-    h5.scratch picture.percentiles result.unwritten recon.chunk recon.frames recon.slices recon.decoded
+    h5.scratch picture.percentiles result.unwritten result.files recon.chunk recon.frames recon.slices recon.decoded
     stream.describe]]):gmatch "%S+" do
     WITHOUT[name] = true
 end

@@ -114,7 +114,8 @@ helper.each_device(function(device, test)
             mode = method == "fbp" and pick {"auto", "fast", "in_place"} or nil}
         add(pick {false, false, "mean_of_three"})
         add(pick {false, false, {"rescale", dtype = "uint16", range = {-0.1, 0.2}},
-            {"rescale", dtype = "uint16", sample = 3}, {"rescale", dtype = "float16"}})
+            {"rescale", dtype = "uint16", sample = 3}, {"rescale", dtype = "float16"},
+            {"rescale", dtype = "uint8", percentiles = {1, 99}}})
         return list
     end
 
@@ -173,12 +174,37 @@ helper.each_device(function(device, test)
             assert.matches("scratch", message)
         end)
 
+        test("rescales by the percentiles of all values", function()
+            local _ <close> = open_scan()
+            local chain = {"flat_field", "minus_log", {"fbp", center = 15.5, circle = 0}}
+            local whole = volume(chain)
+            local values = {}
+            for at = 1, #whole, 4 do
+                values[#values + 1] = string.unpack("f", whole, at)
+            end
+            table.sort(values)
+            local function percentile(p)
+                local place = p / 100 * (#values - 1)
+                local low = math.floor(place)
+                return values[low + 1] + (values[math.min(low + 2, #values)] - values[low + 1])
+                    * (place - low)
+            end
+            chain[4] = {"rescale", dtype = "uint16", percentiles = {5, 90}}
+            for _, block in ipairs {1, 4, ROWS} do
+                local _, report = volume(chain, {block = block})
+                assert.near(percentile(5), report.values.range[1], 1e-12)
+                assert.near(percentile(90), report.values.range[2], 1e-12)
+                assert.equal(2, #report.sections)
+                assert.is_true(report.as_planned)
+            end
+        end)
+
         test("gives some rows as the whole has them", function()
             local _ <close> = open_scan()
             for seed = 1, 20 do
                 local recipe = random_recipe(seed)
                 local last = recipe[#recipe]
-                if not (type(last) == "table" and last.sample) then -- which is of the rows asked for
+                if not (type(last) == "table" and (last.sample or last.percentiles)) then -- which is of the rows asked for
                     local whole, _, pipeline = volume(recipe)
                     local bytes = #whole // rows_of(pipeline)
                     local part <close> = mb.pipeline(scan, recipe, {devices = device, quiet = true,

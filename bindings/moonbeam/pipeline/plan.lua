@@ -63,8 +63,9 @@ local function blocks_for(job, section, count)
     return work.shortened(section, work.blocks(section.first, section.last, count), #job.devices)
 end
 
--- The section with what it reads from and stores to there, until the returned value is closed.
-local function with_stores(job, section)
+-- The section with what it reads from and, unless it only measures, stores to there, until the
+-- returned value is closed.
+local function with_stores(job, section, measures)
     local before = section.source.store
     local opened = setmetatable({}, {__close = function(list)
         section.source.store = before
@@ -72,7 +73,7 @@ local function with_stores(job, section)
             each:close()
         end
     end})
-    for _, number in ipairs {section.source.section or 0, section.number} do
+    for _, number in ipairs {section.source.section or 0, not measures and section.number} do
         local place = job.places[number]
         if place then
             opened[#opened + 1] = store.open(place)
@@ -88,7 +89,9 @@ local function dry_run(job, section, count, values, devices)
     section.reductions = plan.reductions(section, 1)
     local blocks = blocks_for(job, section, count)
     local settings = {overlap = section.overlap, order = job.options.order}
-    work.run(section, devices, blocks, values, {}, settings)
+    local final = section.number == #job.sections
+    work.run(section, devices, blocks, values, {sink = final and job.options.out or nil,
+        files = final and job.options.files or nil}, settings)
     for pass = 2, plan.passes(section) do
         work.run(plan.later_pass(section, pass, stores[#stores]), devices, blocks, {},
             {writes = false}, settings)
@@ -147,7 +150,7 @@ function plan.measure_peaks(job, section, measure, known)
     local peaks, step = {}, measure.step
     for _, values in ipairs(deciding(job, section, {1}, known)) do
         larger(peaks, peaks_of(job, function(devices)
-            local _ <close> = with_stores(job, section)
+            local _ <close> = with_stores(job, section, true)
             step.def.measure(view.of(section, measure.before, devices[1], values), step.options,
                 step)
         end))

@@ -64,7 +64,8 @@ local function measure_section(made, section, values, verdicts, found)
                 value, verdicts[name] = value_of(made, section, measure, known)
             end
             -- A dry run has no frames to find it in: it goes on with the value that takes most.
-            values[name] = ledger.found(section.worst and section.worst[name], value)
+            local worst = section.worst and section.worst[name]
+            values[name] = ledger.found(worst == nil and measure.bounds[1] or worst, value)
         end
     end
 end
