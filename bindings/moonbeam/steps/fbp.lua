@@ -7,6 +7,8 @@ return reconstruction.step {
     doc = "Takes less memory than the direct Fourier method, and smooths fine detail and noise a "
         .. "little. It alone does half acquisitions and axes that lean. The slices are "
         .. "attenuation per meter where the pixel size is known, else per pixel.",
+    -- The window is what other packages differ in.
+    presets = {nabu = {filter = "ram-lak"}, algotom = {filter = "hann"}},
     reference = "A. C. Kak, M. Slaney, Principles of Computerized Tomographic Imaging (1988), ch. "
         .. "3.3",
     options = declared.options(reconstruction.options,
