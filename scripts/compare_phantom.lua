@@ -46,7 +46,7 @@ for i = 1, flat.elements do
 end
 local truth <close> = mb.ellipsoid_volume(mb.bound(any, flat.to_table, flat),
     mb.phantom.heights(nz), {ny, nx})
--- The volume may be per metre; the phantom is per pixel.
+-- The volume may be per meter; the phantom is per pixel.
 local pixel = result:attribute("/entry/data/data", "units") == "1/m"
     and result:attribute("/entry/data/data", "pixel_size") or 1
 mb.binary(volume, "mul", {scalar = pixel, out = volume})

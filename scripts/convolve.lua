@@ -29,7 +29,7 @@ local options = cli.parse(arg, {
         doc = "with --image: of a TIFF hyperstack this channel (default 1)"},
     {"frame", value = "N", type = cli.count,
         doc = "with --image: of a TIFF hyperstack this time (default 1)"},
-    cli.option(convolution.normalise, {doc = "with --image: make the PSF sum to 1"}),
+    cli.option(convolution.normalize, {doc = "with --image: make the PSF sum to 1"}),
     {"plan", doc = "with --image: print tiles, bytes and predicted time; compute and write "
         .. "nothing"},
     cli.shared.overwrite,
@@ -127,7 +127,7 @@ local function from_file_to_file()
     end
     local psf <close> = load_psf()
     local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
-    local settings = {boundary = boundary, normalise = options.normalise}
+    local settings = {boundary = boundary, normalize = options.normalize}
     local function whole(spread, on, host)
         local image = mb.volumes.load(source, on, host)
         local _ <close> = image
@@ -136,7 +136,7 @@ local function from_file_to_file()
             image = stored:cast("f32")
         end
         local owned <close> = image
-        return mb.convolution(owned, spread, {boundary = boundary, normalise = options.normalise,
+        return mb.convolution(owned, spread, {boundary = boundary, normalize = options.normalize,
             consume = true})
     end
     local known = mb.tiles.peaks(device, function(on, host, mirror)

@@ -74,7 +74,7 @@ local options = cli.parse(arg, {
     {"angle-unit", value = "UNIT", type = cli.choice("deg", "rad"),
         doc = "unit of the angles, where the file does not say"},
     {"pixel-size", value = "UM", type = cli.between(1e-7, 1e6),
-        doc = "detector pixel size in micrometres, where the file does not say"},
+        doc = "detector pixel size in micrometers, where the file does not say"},
     {"data-path", value = "PATH", doc = "dataset with the projections"},
     {"flats-path", value = "[FILE:]/PATH",
         doc = "dataset with the flats, of SCAN or of another file"},
@@ -91,7 +91,7 @@ local options = cli.parse(arg, {
     notes = "--budget limits the pool of arrays and scratch. The process takes more: --pinned, "
     .. "the program and its libraries, "
         .. "buffers. --plan says how much at most: what to give a batch system (Slurm's --mem).\n"
-        .. "The volume is attenuation per metre where the pixel size is known, else per pixel.\n"
+        .. "The volume is attenuation per meter where the pixel size is known, else per pixel.\n"
         .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted. A result file that "
             .. "exists is complete.\n"
         .. "A run that is killed (not by Ctrl-C or SIGTERM) leaves RESULT.part-*, which the next "

@@ -136,7 +136,7 @@ local function measure(shape, axes)
         local begin = mb.system.clock()
         for _ = 1, count do
             mb.rfft(room, {axes = axes, in_place = true, n = n, out = spectrum})
-            mb.irfft(spectrum, {axes = axes, in_place = true, n = n, normalise = false, out = room})
+            mb.irfft(spectrum, {axes = axes, in_place = true, n = n, normalize = false, out = room})
         end
         device:sync()
         return (mb.system.clock() - begin) / (2 * count)

@@ -125,10 +125,10 @@ convolution.transfer = declared("convolution.transfer", {
     {"psf", "array", "a point spread function", rank = {1, 3}},
     {"grid", "extents", "of the FFT grid"},
     options = declared.options(convolution.options.center,
-        {"normalise", "boolean", "the PSF is made to sum to 1", default = true}),
+        {"normalize", "boolean", "the PSF is made to sum to 1", default = true}),
 }, function(psf, grid, options)
     local scale = 1 / convolution.product(grid)
-    if options.normalise then
+    if options.normalize then
         scale = scale / psf_tools.sum(psf)
     end
     return mb.otf(psf, grid, {center = psf_tools.center(psf, options.center), scale = scale})
@@ -157,7 +157,7 @@ function convolution.ranges(first, shape)
 end
 
 local CONVOLVE = declared.options(LAYOUT,
-    {"normalise", "boolean", "the PSF is made to sum to 1"},
+    {"normalize", "boolean", "the PSF is made to sum to 1"},
     {"consume", "boolean", "release the image as soon as it is in the grid"},
     {"out", "array", "the array for the result; it may be the image"},
     {"view", "boolean", "return a view of the grid instead of a dense copy"},
@@ -192,7 +192,7 @@ convolution.convolve = declared("convolve", {
     end
     do
         local made <close> = not options.otf and convolution.transfer(psf, layout.grid,
-            {center = center, normalise = options.normalise or false}) or nil
+            {center = center, normalize = options.normalize or false}) or nil
         convolution.apply(grid, options.otf or made, n, options.correlate)
     end
     local result = grid:view(convolution.ranges(layout.first, layout.shape))

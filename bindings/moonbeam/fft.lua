@@ -169,7 +169,7 @@ local function complex(what, a, options, inverse)
         local group = table.move(axes, math.max(1, first - 2), first, 1, {})
         local _ <close> = mine and current or nil
         current, mine = over(current, group, function(array, owned)
-            local settings = { axes = #group, inverse = inverse, normalise = options.normalise }
+            local settings = { axes = #group, inverse = inverse, normalize = options.normalize }
             if owned then
                 settings.out = array
                 op.run("fft", array, settings)
@@ -187,8 +187,8 @@ function fft.fftn(a, options)
     return complex("fft.fftn", a, options, false)
 end
 
---- Its inverse, divided by the number of points unless normalise = false: fft.ifftn(a [, {axes =,
--- normalise =}]). c64.
+--- Its inverse, divided by the number of points unless normalize = false: fft.ifftn(a [, {axes =,
+-- normalize =}]). c64.
 function fft.ifftn(a, options)
     return complex("fft.ifftn", a, options, true)
 end
@@ -216,12 +216,12 @@ function fft.rfftn(a, options)
     end)
 end
 
---- Its inverse: fft.irfftn(a [, {axes =, n =, normalise =}]). n: samples along the last axis named
+--- Its inverse: fft.irfftn(a [, {axes =, n =, normalize =}]). n: samples along the last axis named
 -- (default the even number). f32.
 function fft.irfftn(a, options)
     local axes = real_axes("fft.irfftn", a, options)
     return over(a, axes, function(array, owned)
-        return op.run("irfft", array, { axes = #axes, n = options.n, normalise = options.normalise,
+        return op.run("irfft", array, { axes = #axes, n = options.n, normalize = options.normalize,
             consume = owned })
     end)
 end
@@ -249,14 +249,14 @@ function fft.ifftshift(a, options)
 end
 
 local AXES = {"axes", "any", "the axes, a number or a list; negative: from the end", usual = "all"}
-local NORMALISE = {"normalise", "boolean", "divide by the number of points", default = true}
+local NORMALIZE = {"normalize", "boolean", "divide by the number of points", default = true}
 local FORWARD = {"a: array", declared.options(AXES)}
-local COMPLEX = {"a: array", declared.options(AXES, NORMALISE)}
+local COMPLEX = {"a: array", declared.options(AXES, NORMALIZE)}
 local SHIFT = {"a: array", declared.options(AXES, {"out", "array", "the array for the result"})}
 
 return declared.module(fft, "fft", {
     fftn = COMPLEX, ifftn = COMPLEX, rfftn = FORWARD, fftshift = SHIFT, ifftshift = SHIFT,
-    irfftn = {"a: array", declared.options(AXES, NORMALISE,
+    irfftn = {"a: array", declared.options(AXES, NORMALIZE,
         {"n", "count", "samples along the last axis named", usual = "the even number"})},
     good_grid = {"least: any", declared.options(
         {"device", "device", "where the transform runs", usual = "the default device"},

@@ -40,7 +40,7 @@ function metrics.psnr(a, b, options)
     return rmse == 0 and math.huge or 20 * math.log((options.range or b:max() - b:min()) / rmse, 10)
 end
 
---- Normalised cross-correlation about the means (Pearson's): 1 for images that differ by a factor
+--- Normalized cross-correlation about the means (Pearson's): 1 for images that differ by a factor
 -- and an offset.
 function metrics.ncc(a, b)
     local x <close> = real(a, a:mean())

@@ -113,7 +113,7 @@ function psf.center(a, how)
 end
 
 --- The sum of all elements; 1 in a dry run. An error where it is not positive: such a PSF cannot be
--- normalised.
+-- normalized.
 function psf.sum(a)
     local total <close> = mb.reduce(a, "sum")
     if a.device.dry then
@@ -184,7 +184,7 @@ function psf.subtract_background(a, level)
 end
 
 --- A copy, f32, that sums to 1.
-function psf.normalise(a)
+function psf.normalize(a)
     local result = a:cast("f32")
     local _ <close> = on_error(function() result:release() end)
     return mb.binary(result, "div", {scalar = psf.sum(result), out = result})
@@ -218,7 +218,7 @@ end
 
 --- Shifts a PSF so that its center (option `center`, default "mass") comes to the middle voxel, by
 -- phase: sub-pixel and circular, in single precision. Returns an f32 array of the same shape.
-function psf.recentre(a, options)
+function psf.recenter(a, options)
     local center, shape = psf.center(a, options.center), a.shape
     local points, target = 1, {}
     for i, n in ipairs(shape) do
@@ -227,10 +227,10 @@ function psf.recentre(a, options)
     end
     local n = shape[#shape]
     local spectrum <close> = mb.otf(a, shape, {center = target, scale = 1 / points})
-    return mb.irfft(spectrum, {axes = a.rank, n = n, consume = true, normalise = false})
+    return mb.irfft(spectrum, {axes = a.rank, n = n, consume = true, normalize = false})
 end
 
---- Gaussian PSF: psf.gaussian(size, sigma [, {center, normalise, device}]): the operator
+--- Gaussian PSF: psf.gaussian(size, sigma [, {center, normalize, device}]): the operator
 -- psf_gaussian.
 function psf.gaussian(size, sigma, options)
     return mb.psf_gaussian(size, sigma, options)
@@ -524,7 +524,7 @@ return whole_call.module(psf, "psf", {
         {"energy", "number", "part of the sum to keep along every axis", above = 0,
             max = 1, default = 0.99},
         {"center", "any", CENTER, default = "maximum"})},
-    recentre = {"a: array", declared.options {"center", "any", CENTER, default = "mass"}},
+    recenter = {"a: array", declared.options {"center", "any", CENTER, default = "mass"}},
     resample = {"a: array, from: any, to: any", declared.options(
         {"center", "any", "what comes to the middle voxel: " .. CENTER, default = "maximum"},
         {"size", "any", "the result's extents", usual = "odd, all that is there"})},
@@ -545,5 +545,5 @@ return whole_call.module(psf, "psf", {
         {"glass_design", "number", "thickness of that of the design", usual = "glass"})},
     center = "a: array", sum = "a: array", background = "a: array",
         subtract_background = "a: array, level: number?",
-    normalise = "a: array", bessel_j0 = "x: number",
+    normalize = "a: array", bessel_j0 = "x: number",
 })

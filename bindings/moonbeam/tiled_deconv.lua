@@ -31,7 +31,7 @@ tiled.SEAM_LIMIT = 1.05
 
 local WHAT = "tiled_deconv"
 
-local PLAN = {"tile", "budget", "host_budget", "device", "place", "scratch", "center", "normalise",
+local PLAN = {"tile", "budget", "host_budget", "device", "place", "scratch", "center", "normalize",
     "boundary", "plan"}
 local RUN = {"iterations", "acceleration", "eps", "floor", "min", "metrics", "on_iteration",
     "on_tile", "tolerance"}
@@ -58,7 +58,7 @@ local function settings_of(source, psf, options)
         floor = options.floor, eps = options.eps,
         measure = options.metrics or options.tolerance ~= nil, tolerance = options.tolerance,
         on_iteration = options.on_iteration, on_tile = options.on_tile,
-            normalise = options.normalise,
+            normalize = options.normalize,
         scratch = options.scratch, momentum = options.acceleration == "heavy_ball"}
     if options.acceleration and options.acceleration ~= "none" and not settings.momentum then
         fail("unsupported", WHAT, "acceleration",
@@ -212,9 +212,9 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
     local _ <close> = previous and owned(previous) or nil
     do
         local otf <close> = convolution.transfer(psf, plan.grid,
-            {center = settings.last, normalise = settings.normalise})
+            {center = settings.last, normalize = settings.normalize})
         local sums_of <close> = mb.summed_area(psf,
-            {scale = settings.normalise == false and 1 or 1 / psf_tools.sum(psf)})
+            {scale = settings.normalize == false and 1 or 1 / psf_tools.sum(psf)})
         local y, guard = placed(source, settings, own, device, host, kinds)
         local _ <close> = guard
         local mean = mean_of(y, own, device, host, kinds)
@@ -404,7 +404,7 @@ end
 local function blend_settings(source, psf, options)
     local settings = {shape = source.shape, kernel = psf.shape, margin = {}, ramp = {},
         on_tile = options.on_tile, rl = {}}
-    for _, name in ipairs {"iterations", "center", "normalise", "eps", "floor", "min",
+    for _, name in ipairs {"iterations", "center", "normalize", "eps", "floor", "min",
         "acceleration", "total_variation",
         "spacing", "boundary"} do
         settings.rl[name] = options[name]
@@ -636,7 +636,7 @@ end
 -- deconv.richardson_lucy, with `seam`, the seam metric, in mode blended; and the plan (tiled.plan).
 --
 -- Options: plan, what tiled.plan returned for a volume like this one with the same options, else it
--- is made here; mode ("exact" (default) or "blended"); iterations, center, normalise, eps, floor,
+-- is made here; mode ("exact" (default) or "blended"); iterations, center, normalize, eps, floor,
 -- min, as for richardson_lucy, boundary "zero"; device (default: the PSF's); budget and host_budget
 -- (bytes; default: what the budgets leave); tile, the largest extents of a tile; on_tile, a
 -- function (iteration, number, total). Exact also: place of image, estimate and ratio: "device",

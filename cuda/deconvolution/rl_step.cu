@@ -157,26 +157,26 @@ struct ratio_rows {
 };
 
 /* Not inlined: eight look-ups, in as many places as there are samples in a batch. */
-__device__ static __noinline__ double weight_at(const mb_rl_normaliser &n,
-                                                const mb_rl_normaliser_row &rule, int64_t x)
+__device__ static __noinline__ double weight_at(const mb_rl_normalizer &n,
+                                                const mb_rl_normalizer_row &rule, int64_t x)
 {
-    return mb_rl_normaliser_at(&n, &rule, x);
+    return mb_rl_normalizer_at(&n, &rule, x);
 }
 
 struct update_rows {
     static constexpr bool back = true;
-    mb_rl_normaliser normaliser;
+    mb_rl_normalizer normalizer;
     float *estimate, *gradient; /* gradient: NULL without */
     float least;
     double *cells; /* NULL without metrics */
 
     __device__ __forceinline__ float one(float old, float correction,
-                                         const mb_rl_normaliser_row &rule, int64_t x) const
+                                         const mb_rl_normalizer_row &rule, int64_t x) const
     {
         float value = old * correction;
-        if (normaliser.table || normaliser.values) {
-            const double weight = weight_at(normaliser, rule, x);
-            value = weight > normaliser.floor ? (float)((double)value / weight) : least;
+        if (normalizer.table || normalizer.values) {
+            const double weight = weight_at(normalizer, rule, x);
+            value = weight > normalizer.floor ? (float)((double)value / weight) : least;
         }
         return value > least ? value : least;
     }
@@ -203,7 +203,7 @@ struct update_rows {
             R::back(v, at.spectrum, at.t, table, root, at.shared);
             R::put(v, at.t, at.shared);
         }
-        const mb_rl_normaliser_row rule = mb_rl_normaliser_row_of(&normaliser, at.row);
+        const mb_rl_normalizer_row rule = mb_rl_normalizer_row_of(&normalizer, at.row);
         double sums[MB_RL_UPDATE_SUMS] = {0, 0, 0, 0, 0};
 #pragma unroll 1
         for (int q = at.t; q < R::cut::N / 2; q += FOURS * R::cut::T) {
@@ -287,9 +287,9 @@ static mb_status fused(const mb_op_call *call, const int64_t n[3])
     ratio.eps = (float)p->eps;
     ratio.cells = (double *)call->slots[MB_RL_STEP_RATIO_PARTIALS];
     update_rows update = {};
-    update.normaliser =
-        mb_rl_normaliser_make(&p->normaliser, &estimate->shape, call->arrays[MB_RL_STEP_TABLE],
-                              call->arrays[MB_RL_STEP_NORMALISER]);
+    update.normalizer =
+        mb_rl_normalizer_make(&p->normalizer, &estimate->shape, call->arrays[MB_RL_STEP_TABLE],
+                              call->arrays[MB_RL_STEP_NORMALIZER]);
     update.estimate = (float *)estimate->data;
     update.gradient = gradient ? (float *)gradient->data : NULL;
     update.least = (float)p->min;

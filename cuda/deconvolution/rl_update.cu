@@ -1,13 +1,13 @@
 /*
-** rl_update on CUDA: estimate times correction over normaliser, to both arrays, with sums in the
-** same pass. The normaliser by table: eight look-ups in a table of the PSF's size, which the caches
+** rl_update on CUDA: estimate times correction over normalizer, to both arrays, with sums in the
+** same pass. The normalizer by table: eight look-ups in a table of the PSF's size, which the caches
 ** hold.
 */
 #include "shared/grid_rows.cuh"
 #include "ops/deconvolution/op_rl_update.h"
 
 struct update_job {
-    mb_rl_normaliser normaliser;
+    mb_rl_normalizer normalizer;
     mb_grid_view estimate, correction, consensus, gradient; /* the last two: data NULL if absent */
     float least;
     bool tile;     /* correction is not written */
@@ -19,7 +19,7 @@ struct update_job {
 template <bool DENSE>
 __global__ void __launch_bounds__(MB_THREADS, DENSE ? 3 : 4) update_kernel(update_job job)
 {
-    const mb_rl_normaliser &n = job.normaliser;
+    const mb_rl_normalizer &n = job.normalizer;
     const int64_t nx = n.grid[2], rows = n.grid[0] * n.grid[1];
     const int64_t e = DENSE ? 1 : job.estimate.step[2], c = DENSE ? 1 : job.correction.step[2],
                   s = DENSE ? 1 : job.consensus.step[2], g = DENSE ? 1 : job.gradient.step[2];
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(MB_THREADS, DENSE ? 3 : 4) update_kernel(updat
     mb_rl_update_cell cell = {0, 0, 0, 0, 0};
     MB_ROW_LOOP(row, rows)
     {
-        const mb_rl_normaliser_row rule = mb_rl_normaliser_row_of(&n, row);
+        const mb_rl_normalizer_row rule = mb_rl_normalizer_row_of(&n, row);
         const int64_t z = row / n.grid[1], y = row - z * n.grid[1];
         float *estimate = (float *)job.estimate.data + mb_grid_row(&job.estimate, z, y);
         float *correction = (float *)job.correction.data + mb_grid_row(&job.correction, z, y);
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(MB_THREADS, DENSE ? 3 : 4) update_kernel(updat
                     break;
                 float value = old[k] * next[k], before = 0;
                 if (n.table || n.values) {
-                    double weight = mb_rl_normaliser_at(&n, &rule, x);
+                    double weight = mb_rl_normalizer_at(&n, &rule, x);
                     value = weight > n.floor ? (float)((double)value / weight) : job.least;
                 }
                 if (job.consensus.data && ((float *)job.consensus.data)[agreed + x * s] < 0)
@@ -87,7 +87,7 @@ extern "C" mb_status mb_cuda_rl_update(const mb_op_call *call)
 {
     const mb_rl_update_params *p = (const mb_rl_update_params *)call->params;
     update_job job;
-    job.normaliser = mb_rl_update_normaliser(call);
+    job.normalizer = mb_rl_update_normalizer(call);
     job.estimate = mb_grid_view_of(call->arrays[MB_RL_UPDATE_ESTIMATE]);
     job.correction = mb_grid_view_of(call->arrays[MB_RL_UPDATE_CORRECTION]);
     job.consensus = mb_grid_view_of(call->arrays[MB_RL_UPDATE_CONSENSUS]);

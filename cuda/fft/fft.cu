@@ -15,7 +15,7 @@ extern "C" mb_status mb_cuda_fft(const mb_op_call *call)
         return MB_STATUS_OK;
     MB_TRY(mb_cuda_transform(call, MB_FFT_OP_IN_PLACE, a->data, result->data,
                              MB_FFT_OP_IN_PLACE_WORK));
-    if (!params->inverse || !params->normalise)
+    if (!params->inverse || !params->normalize)
         return MB_STATUS_OK;
     return mb_cuda_scale(call, (float *)result->data, 2 * count, 1.0 / (double)points);
 }

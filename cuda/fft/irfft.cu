@@ -19,7 +19,7 @@ extern "C" mb_status mb_cuda_irfft(const mb_op_call *call)
         input = copy;
     }
     MB_TRY(mb_cuda_transform(call, MB_IRFFT_FFT, input, result->data, MB_IRFFT_WORK));
-    if (!params->normalise)
+    if (!params->normalize)
         return MB_STATUS_OK;
     return mb_cuda_scale(call, (float *)result->data, count,
                          1.0 / (double)mb_irfft_points(params, &a->shape));

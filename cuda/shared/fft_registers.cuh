@@ -2,7 +2,7 @@
 ** Fourier transforms of one thread group: N points over T = N/E threads, E of them in each thread's
 ** registers, by the Stockham scheme. Thread t holds points t + T*j (j = 0 ... E-1) before and
 ** after, in natural order both times, so a spectrum can be changed in registers and transformed
-** back. Between passes the points go through shared memory. Unnormalised, exp(-2 pi i jk/N); the
+** back. Between passes the points go through shared memory. Unnormalized, exp(-2 pi i jk/N); the
 ** inverse is the same between two swaps of real and imaginary parts, which cost nothing in
 ** registers. Twiddle factors come from a table in shared memory, rounded from double precision.
 */

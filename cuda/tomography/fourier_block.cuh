@@ -2,7 +2,7 @@
 ** Fourier transforms of one thread block, of m T points: T threads, a power of two from 32 to 1024,
 ** hold up to 16 points each, thread t those at t + T e. Stockham's passes, in natural order on both
 ** sides: radix m first (5, 6, 7, 8, 10, 12, 14 or 16), then those of T. Between passes points go
-** through shared memory. Not normalised.
+** through shared memory. Not normalized.
 */
 #ifndef MB_CUDA_FOURIER_BLOCK_CUH
 #define MB_CUDA_FOURIER_BLOCK_CUH

@@ -242,7 +242,7 @@ struct ramp_row {
         }
     }
 
-    /* `response`: P / 2 + 1 factors, which make up for transforms that are not normalised and for
+    /* `response`: P / 2 + 1 factors, which make up for transforms that are not normalized and for
     ** the halves that this leaves out: half of op_ramp_filter.h's. Returns with shared memory
     ** free. */
     template <class Factor>

@@ -1,5 +1,5 @@
 /*
-** PNG files by libpng: greyscale of 8 or 16 bits, RGB of 8 bits. Written as a target
+** PNG files by libpng: grayscale of 8 or 16 bits, RGB of 8 bits. Written as a target
 ** (files/target.h): a picture that exists is complete. Threads: none of its own; calls are
 ** independent.
 */

@@ -98,7 +98,7 @@ describe("after an error, nothing is left by", function()
         return {{image, psf}}
     end)
     test("convolution.transfer", function()
-        return {{psf, {32, 32}}, {psf, {32, 32}, {center = "mass", normalise = true}}}
+        return {{psf, {32, 32}}, {psf, {32, 32}, {center = "mass", normalize = true}}}
     end)
     test("deconv.richardson_lucy", function()
         local calls = {{volume, psf3, {iterations = 2, acceleration = "biggs_andrews"}}}
@@ -135,7 +135,7 @@ describe("after an error, nothing is left by", function()
     end)
     test("tiles.convolve", function()
         return {{image, psf, {tile = {7, 9}}}, {volume, psf3,
-            {boundary = "reflect", correlate = true, normalise = true}}}
+            {boundary = "reflect", correlate = true, normalize = true}}}
     end)
     for _, name in ipairs {"wiener", "tikhonov"} do
         test("deconv." .. name, function()
@@ -163,8 +163,8 @@ describe("after an error, nothing is left by", function()
             pixel = 0.1, step = 0.3}}}
     end)
     for name, more in pairs {center = {"mass"}, sum = {}, background = {},
-        subtract_background = {}, normalise = {}, crop = {},
-        recentre = {}, resample = {{1, 1}, {0.5, 2}}} do
+        subtract_background = {}, normalize = {}, crop = {},
+        recenter = {}, resample = {{1, 1}, {0.5, 2}}} do
         test("psf." .. name, function()
             return {{psf, table.unpack(more)}}
         end)

@@ -7,9 +7,9 @@ local function crooked(shape, device)
     local random <close> = mb.random(shape, { seed = 9, low = 0.05, high = 1, device = device })
     local peak <close> = mb.psf_gaussian(shape, 1,
         { device = device, center = mb.psf.center(random, "middle"),
-        normalise = false })
+        normalize = false })
     local h <close> = random * peak
-    return mb.psf.normalise(h)
+    return mb.psf.normalize(h)
 end
 
 -- A few bright boxes on a background.
@@ -104,7 +104,7 @@ helper.each_device(function(device, test)
             end)
         end
 
-        test("keeps the flux weighted by the normaliser when it looks beyond the edges", function()
+        test("keeps the flux weighted by the normalizer when it looks beyond the edges", function()
             local truth <close> = object({ 24, 22 }, device)
             local psf <close> = crooked({ 5, 6 }, device)
             local image <close> = convolution(truth, psf)

@@ -58,7 +58,7 @@ describe("an image with values that are not finite", function()
                 mb.deconv.wiener(plane, spread)
             end), 1, true)
             assert.matches("1 of 400 values", message(function()
-                mb.deconv.tikhonov(flat, line, {normalise = false})
+                mb.deconv.tikhonov(flat, line, {normalize = false})
             end), 1, true)
         end
     end)

@@ -19,18 +19,18 @@ describe("psf", function()
         assert.matches("center of mass", (helper.failure(psf.center, dark, "mass")))
     end)
 
-    it("normalises, removes background, crops", function()
+    it("normalizes, removes background, crops", function()
         local raw <close> = mb.array({ { 3, 3, 3, 3, 3 }, { 3, 4, 9, 4, 3 }, { 3, 3, 3, 3, 3 } },
             { dtype = "u16" })
         local clean <close> = psf.subtract_background(raw)
         helper.assert_close({ { 0, 0, 0, 0, 0 }, { 0, 1, 6, 1, 0 }, { 0, 0, 0, 0, 0 } }, clean, 0)
-        local one <close> = psf.normalise(clean)
+        local one <close> = psf.normalize(clean)
         assert.near(1, one:sum(), 1e-6)
         local small <close> = psf.crop(clean, { energy = 0.999 })
         assert.same({ 1, 3 }, small.shape)
         helper.assert_close({ { 1, 6, 1 } }, small, 0)
         local dark <close> = mb.zeros { 3 }
-        assert.matches("positive", (helper.failure(psf.normalise, dark)))
+        assert.matches("positive", (helper.failure(psf.normalize, dark)))
     end)
 
     it("finds a camera's offset under a PSF, and leaves light alone", function()
@@ -41,7 +41,7 @@ describe("psf", function()
         -- Offset 100 with noise of a few counts below a spot of 1500: 96 % of the sum is
         -- background.
         local noise <close> = mb.random({ 17, 33, 33 }, { seed = 3, low = 97, high = 104 })
-        local spot <close> = mb.psf_gaussian({ 17, 33, 33 }, 1.5, { normalise = false })
+        local spot <close> = mb.psf_gaussian({ 17, 33, 33 }, 1.5, { normalize = false })
         local light <close> = spot * 1500
         local seen <close> = noise + light
         local counts <close> = seen:cast("u16")
@@ -72,10 +72,10 @@ describe("psf", function()
         assert.same({ level = 0, share = 0, flat = false }, under(mb.zeros { 6, 6, 6 }))
     end)
 
-    it("recentres by fractions of a pixel", function()
+    it("recenters by fractions of a pixel", function()
         local off <close> = mb.psf_gaussian({ 24, 25 }, 2, { center = { 12.4, 10.7 } })
         local expected <close> = mb.psf_gaussian({ 24, 25 }, 2)
-        local centered <close> = psf.recentre(off)
+        local centered <close> = psf.recenter(off)
         helper.assert_close(expected, centered, 2e-4)
     end)
 
@@ -213,7 +213,7 @@ describe("psf", function()
         helper.assert_close(expected, coarse, 0.07) -- the mean over a voxel widens it a little
         local same <close> = psf.resample(fine, 1, 1, { center = { 18, 31 }, size = { 5, 7 } })
         local window <close> = fine:view({ 17, 21 }, { 29, 35 })
-        local normal <close> = psf.normalise(window)
+        local normal <close> = psf.normalize(window)
         helper.assert_close(normal, same, 1e-6)
         -- Half a voxel by linear interpolation: no negative values.
         local half <close> = psf.resample(fine, 1, 1, { center = { 18.5, 31 } })

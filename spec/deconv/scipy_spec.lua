@@ -14,7 +14,7 @@ end
 local function psf_of(kernel, seed, power, device)
     local h <close> = inputs.array(kernel, seed, device)
     local raised <close> = h ^ power
-    return mb.psf.normalise(raised)
+    return mb.psf.normalize(raised)
 end
 
 helper.each_device(function(device, test)
@@ -51,7 +51,7 @@ helper.each_device(function(device, test)
         end
 
         -- scikit-image starts from 0.5 and convolves in mode same: beyond the edges are zeros,
-        -- which count as measured, and nothing is normalised. That is the circular iteration on the
+        -- which count as measured, and nothing is normalized. That is the circular iteration on the
         -- image in a frame of zeros that stay zero.
         for _, case in ipairs(reference.richardson_lucy) do
             test("richardson_lucy is skimage's after 5 iterations: " .. name_of(case), function()

@@ -8,7 +8,7 @@ local deconv, tiled, volumes = mb.deconv, mb.tiled_deconv, mb.volumes
 local function crooked(shape, device)
     local random <close> = mb.random(shape, { seed = 9, low = 0.05, high = 1, device = device })
     local peak <close> = mb.psf_gaussian(shape, 1.2,
-        { device = device, center = mb.psf.center(random), normalise = false })
+        { device = device, center = mb.psf.center(random), normalize = false })
     return random * peak
 end
 

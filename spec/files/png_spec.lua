@@ -3,7 +3,7 @@ local mb = require "moonbeam"
 local helper = require "spec.helper"
 local files = require "spec.support.files"
 
--- The header of a PNG file: width, height, bits, colour type.
+-- The header of a PNG file: width, height, bits, color type.
 local function header(name)
     local bytes = files.read(name)
     assert.equal("\x89PNG\r\n\x1a\n", bytes:sub(1, 8))
@@ -53,8 +53,8 @@ print(*numpy.array(Image.open("%s")).ravel().tolist())']==]):format(python, path
     it("of u8 and u16 keeps the values", function()
         local a <close> = mb.array({ { 0, 1, 2 }, { 253, 254, 255 } }, { dtype = "u8" })
         mb.picture.write_png(path, a)
-        local width, height, bits, colour = header(path)
-        assert.same({ 3, 2, 8, 0 }, { width, height, bits, colour })
+        local width, height, bits, color = header(path)
+        assert.same({ 3, 2, 8, 0 }, { width, height, bits, color })
         check_pixels "0 1 2 253 254 255"
         local b <close> = mb.array({ { 0, 1 }, { 300, 65535 } }, { dtype = "u16" })
         mb.picture.write_png(path, b, { overwrite = true })

@@ -1,6 +1,6 @@
---- The grid of an iterative deconvolution: its extents, and the arrays that every method makes on
--- it. What the methods in moonbeam.deconv share; not for scripts, which have deconv.layout and
--- deconv.transfer.
+--- The grid of an iterative deconvolution: its extents, the arrays that every method makes on it,
+-- and how an iteration ends. What the methods in moonbeam.deconv share; not for scripts, which have
+-- deconv.layout and deconv.transfer.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
@@ -8,12 +8,14 @@ local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
+local on_error = require "moonbeam.internal.on_error"
+local psf_tools = require "moonbeam.psf"
 
 local grid = {}
 
 --- Options of all deconvolutions.
 grid.options = declared.options(convolution.options,
-    {"normalise", "boolean", "the PSF is made to sum to 1", default = true})
+    {"normalize", "boolean", "the PSF is made to sum to 1", default = true})
 
 --- Options of the iterative ones, but for the number of iterations.
 grid.iterative = declared.options(grid.options,
@@ -26,7 +28,7 @@ grid.iterative = declared.options(grid.options,
 --- Options of those for Poisson noise.
 grid.poisson = declared.options(grid.iterative,
     {"eps", "number", "least blurred value to divide by", usual = "1e-6 of the image's mean"},
-    {"floor", "number", "voxels whose normaliser is at most this were not seen and become min",
+    {"floor", "number", "voxels whose normalizer is at most this were not seen and become min",
         usual = "1e-3"},
     {"min", "number", "lower bound", default = 0})
 
@@ -41,7 +43,7 @@ end
 --- The grid of an iteration, before any memory is taken: {grid, first, shape, kernel, center,
 -- boundary}. `first` is where the image starts in the grid, 0-based. The center is rounded to whole
 -- voxels: a shift by phase would give the PSF negative values, with which these iterations diverge,
--- and the table of the normaliser knows whole positions. `device`: where its transforms will run.
+-- and the table of the normalizer knows whole positions. `device`: where its transforms will run.
 function grid.layout(what, shape, kernel, center, options, device)
     local boundary, whole = options.boundary or "zero", {}
     for i, value in ipairs(center) do
@@ -72,13 +74,6 @@ function grid.layout(what, shape, kernel, center, options, device)
     return layout
 end
 
---- Weights go with the image's own pixels, not with a continuation of it.
-function grid.check_weights(what, weights, layout)
-    if weights and layout.boundary ~= "zero" and layout.boundary ~= "circular" then
-        fail("argument", what, "weights", "weights are for boundary zero or circular")
-    end
-end
-
 --- The mean of an image; 1 in a dry run. Raises where it is no number: a transform would spread
 -- that over everything.
 function grid.mean(what, image)
@@ -86,16 +81,6 @@ function grid.mean(what, image)
     local mean = image.device.dry and 1 or array:item()
     finite.check_sum(mean, image, what, "the image")
     return mean
-end
-
---- What every iteration takes.
-function grid.check(what, image, psf, options)
-    arguments.blurred(image, psf, what, options)
-    arguments.count(options.iterations, what, "iterations", 0, 1 << 31)
-    if options.on_iteration ~= nil and type(options.on_iteration) ~= "function" then
-        fail("argument", what, "on_iteration", "on_iteration is a %s; give a function",
-            type(options.on_iteration))
-    end
 end
 
 -- The samples of a grid without the room behind its rows: a dense copy.
@@ -108,21 +93,9 @@ local function samples_of(padded, layout)
     return samples:copy()
 end
 
---- The measured image on its grid: itself, or a dense copy continued beyond its edges (owned by the
--- caller then).
-function grid.extended(image, layout)
-    if layout.boundary == "zero" or layout.boundary == "circular" then
-        return image, nil
-    end
-    local padded <close> = mb.embed(image, layout.grid, {before = layout.before,
-        boundary = layout.boundary})
-    local copy = samples_of(padded, layout)
-    return copy, copy
-end
-
---- The first estimate on the grid: `start` is "flat" (default: the mean), "image" or an array.
-function grid.start(what, image, layout, start, mean)
-    if start == nil or start == "flat" then
+-- The first estimate on the grid: `start` is "flat" (the mean), "image" or an array.
+local function first_estimate(what, image, layout, start, mean)
+    if start == "flat" then
         return mb.full(layout.grid, mean, {device = image.device})
     elseif start == "image" or type(start) == "userdata" then
         local from = start == "image" and image or start
@@ -131,6 +104,90 @@ function grid.start(what, image, layout, start, mean)
         return samples_of(padded, layout)
     end
     fail("argument", what, "start", "start is \"flat\", \"image\" or an array of the image's shape")
+end
+
+-- What the quotients of a Poisson method are divided by, as options of its operators: the sums of
+-- the PSF over the window of the image, or H'(weights).
+local function divisor(state, psf, options)
+    local layout, divide = state.layout, {floor = options.floor}
+    if options.weights then
+        local padded <close> = mb.embed(options.weights, layout.grid)
+        convolution.apply(padded, state.otf, state.n, true)
+        divide.normalizer = state:owns(samples_of(padded, layout))
+    elseif layout.boundary == "zero" then
+        divide.table = state:owns(mb.summed_area(psf,
+            {scale = not options.normalize and 1 or 1 / psf_tools.sum(psf)}))
+        divide.window, divide.center = layout.shape, layout.center
+    end
+    return divide
+end
+
+local states = {__index = {}}
+
+-- The array, which is released with the others.
+function states.__index:owns(array)
+    self.own[#self.own + 1] = array
+    return array
+end
+
+function states:__close(err)
+    for i = #self.own, 1, -1 do
+        self.own[i]:release()
+    end
+    if err ~= nil and self.estimate then
+        self.estimate:release()
+    end
+end
+
+--- What an iteration starts from, to be closed: {layout; n, the samples of a row; dry; mean, of the
+-- image; measured, the image on the grid where that continues it; otf; estimate, the caller's,
+-- unless an error ends the iteration; report}. `poisson`: also eps, and divide, options of
+-- rl_update and rl_consensus.
+function grid.prepared(what, image, psf, options, poisson)
+    arguments.blurred(image, psf, what, options)
+    local layout = grid.layout(what, image.shape, psf.shape,
+        psf_tools.center(psf, options.center), options, image.device)
+    local continued = layout.boundary ~= "zero" and layout.boundary ~= "circular"
+    if options.weights and continued then
+        fail("argument", what, "weights", "weights are for boundary zero or circular")
+    end
+    local mean = grid.mean(what, image)
+    local state = setmetatable({layout = layout, n = layout.grid[#layout.grid], own = {},
+        dry = image.device.dry, mean = mean, measured = image,
+        report = {iterations = 0, metrics = {}}}, states)
+    local _ <close> = on_error(function() states.__close(state, true) end)
+    if continued then
+        local padded <close> = mb.embed(image, layout.grid, {before = layout.before,
+            boundary = layout.boundary})
+        state.measured = state:owns(samples_of(padded, layout))
+    end
+    state.otf = options.otf or state:owns(convolution.transfer(psf, layout.grid,
+        {center = layout.center, normalize = options.normalize}))
+    if poisson then
+        state.eps = options.eps or math.max(1e-6 * mean, 1e-30)
+        state.divide = divisor(state, psf, options)
+        mean = math.max(mean, options.min)
+    end
+    state.estimate = first_estimate(what, image, layout, options.start, mean)
+    return state
+end
+
+--- Adds to a metric what an update says of its step, in the elements of `sums` behind the first
+-- `skip`: the flux and the relative change.
+function grid.add_change(metric, sums, skip)
+    local squares = sums:item(skip + 3)
+    metric.flux = sums:item(skip + 1)
+    metric.change = squares > 0 and math.sqrt(sums:item(skip + 2) / squares) or 0
+end
+
+--- Reports iteration `k` and its metric, if there is one. Returns whether it is the last one: the
+-- caller says so, or the estimate changes too little.
+function grid.is_last(state, options, k, metric)
+    state.report.iterations, state.report.metrics[k] = k, metric
+    if options.on_iteration and not state.dry and options.on_iteration(k, metric) == false then
+        return true
+    end
+    return metric and options.tolerance and metric.change < options.tolerance
 end
 
 --- The window of the image out of an array on the grid: that array itself where nothing is cut.
@@ -146,14 +203,6 @@ function grid.cropped(estimate, layout)
     local owned <close> = estimate
     local view <close> = owned:view(convolution.ranges(layout.first, layout.shape))
     return view:copy()
-end
-
---- H'(weights) on the grid, for bad pixels.
-function grid.normaliser(weights, layout, otf)
-    local n = layout.grid[#layout.grid]
-    local padded <close> = mb.embed(weights, layout.grid)
-    convolution.apply(padded, otf, n, true)
-    return samples_of(padded, layout)
 end
 
 return grid

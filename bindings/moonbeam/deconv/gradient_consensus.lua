@@ -13,16 +13,15 @@ local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
 local grids = require "moonbeam.deconv.deconv_grid"
-local on_error = require "moonbeam.internal.on_error"
-local psf_tools = require "moonbeam.psf"
 
 local WHAT = "gradient_consensus"
+
 -- The products of gradients, blurred with |H|^2: one transform each way.
 local function smoothed(products, otf, n)
     local spectrum <close> = convolution.forward(products, n)
     mb.complex_multiply(spectrum, otf)
     mb.complex_multiply(spectrum, otf, {conj = true})
-    mb.irfft(spectrum, {axes = products.rank, in_place = true, n = n, normalise = false,
+    mb.irfft(spectrum, {axes = products.rank, in_place = true, n = n, normalize = false,
         out = products})
 end
 
@@ -41,74 +40,47 @@ local gradient_consensus = grids.declared(WHAT, declared.options(
     {"smooth", "boolean", "judge agreement after blurring with |H|^2, the scale that the "
         .. "microscope can see", default = true},
     grids.poisson), function(image, psf, options)
-    grids.check(WHAT, image, psf, options)
-    local iterations, seed = options.iterations, options.seed
-    local layout = grids.layout(WHAT, image.shape, psf.shape,
-        psf_tools.center(psf, options.center), options, image.device)
-    local weights, windowed = options.weights, layout.boundary == "zero"
-    grids.check_weights(WHAT, weights, layout)
-    local n, dry, mean = layout.grid[#layout.grid], image.device.dry, grids.mean(WHAT, image)
-    local eps, least = options.eps or math.max(1e-6 * mean, 1e-30), options.min
-    local measured, copy = grids.extended(image, layout)
-    local _ <close> = copy
-    local made <close> = not options.otf and convolution.transfer(psf, layout.grid,
-        {center = layout.center, normalise = options.normalise}) or nil
-    local otf = options.otf or made
-    local table_of <close> = windowed and not weights and mb.summed_area(psf,
-        {scale = not options.normalise and 1 or 1 / psf_tools.sum(psf)}) or nil
-    local normaliser <close> = weights and grids.normaliser(weights, layout, otf) or nil
-    local divide = {table = table_of, normaliser = normaliser, window = table_of and layout.shape
-        or nil,
-        center = table_of and layout.center or nil, floor = options.floor}
-    local function dividing(more)
-        return setmetatable(more, {__index = divide})
-    end
-    local estimate = grids.start(WHAT, image, layout, options.start, math.max(mean, least))
-    local _ <close> = on_error(function() estimate:release() end)
-    local report = {iterations = 0, stopped = false, metrics = {}}
+    local state <close> = grids.prepared(WHAT, image, psf, options, true)
+    local estimate, otf, n, report = state.estimate, state.otf, state.n, state.report
+    report.stopped = false
     do
         local previous <close> = estimate:copy()
-        local work <close> = mb.embed(estimate, layout.grid)
+        local work <close> = mb.embed(estimate, state.layout.grid)
         local second <close> = mb.zeros(work.shape, {device = image.device})
+        local update = setmetatable({consensus = second, min = options.min,
+            metrics = options.metrics}, {__index = state.divide})
         local before
-        for k = 1, iterations do
+        for k = 1, options.iterations do
             convolution.apply(work, otf, n)
-            local _, _, misfit = mb.rl_split_ratio(work, second, measured,
-                {weights = weights, eps = eps, seed = seed + k})
+            local _, _, misfit = mb.rl_split_ratio(work, second, state.measured,
+                {weights = options.weights, eps = state.eps, seed = options.seed + k})
             local _ <close> = misfit
-            local metric = not dry and {first = misfit:item(1), second = misfit:item(2)} or nil
+            local metric = not state.dry and {first = misfit:item(1), second = misfit:item(2)}
+                or nil
             if before and metric.first > before.first and metric.second > before.second then
                 mb.convert(previous, "f32", {out = estimate})
-                report.stopped = true
+                report.stopped, report.iterations = true, k - 2
                 break
             end
             before = metric
             convolution.apply(work, otf, n, true)
             convolution.apply(second, otf, n, true)
-            mb.rl_consensus(work, second, n, divide)
+            mb.rl_consensus(work, second, n, state.divide)
             if options.smooth then
                 smoothed(second, otf, n)
             end
             mb.convert(estimate, "f32", {out = previous})
-            local _, _, sums = mb.rl_update(estimate, work,
-                dividing {consensus = second, min = least,
-                metrics = options.metrics})
+            local _, _, sums = mb.rl_update(estimate, work, update)
             local _ <close> = sums
-            report.iterations = k
-            if sums and not dry then
-                metric.flux = sums:item(1)
-                metric.change = sums:item(3) > 0 and math.sqrt(sums:item(2) / sums:item(3)) or 0
+            if sums and not state.dry then
+                grids.add_change(metric, sums, 0)
             end
-            report.metrics[k] = metric
-            if options.on_iteration and not dry and options.on_iteration(k, metric) == false then
+            if grids.is_last(state, options, k, metric) then
                 break
             end
         end
     end
-    if report.stopped then
-        report.iterations = report.iterations - 1
-    end
-    return grids.cropped(estimate, layout), report
+    return grids.cropped(estimate, state.layout), report
 end)
 
 return gradient_consensus

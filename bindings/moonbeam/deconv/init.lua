@@ -2,7 +2,7 @@
 --
 -- An image y (u8, u16 or f32; one to three axes) is taken to be H x with noise, H the convolution
 -- with a PSF (moonbeam.psf, moonbeam.convolution). Boundaries: "zero" looks beyond the image's
--- edges: the estimate lives on a larger grid, only the image counts, and the normaliser H'(window)
+-- edges: the estimate lives on a larger grid, only the image counts, and the normalizer H'(window)
 -- corrects for what was not seen (M. Bertero, P. Boccacci, 2005). "circular" wraps around on the
 -- image's own extents. "reflect", "mirror", "replicate" continue the image and then wrap. The
 -- iterations round the PSF's center to whole voxels; psf.resample(h, 1, 1, {center = "mass"})
@@ -23,46 +23,31 @@ local whole_call = require "moonbeam.internal.whole"
 
 local deconv = {}
 
--- Whether iteration `k` is the last one: the caller says so, or the estimate changes too little.
-local function is_last(options, k, metric, dry)
-    if options.on_iteration and not dry and options.on_iteration(k, metric) == false then
-        return true
-    end
-    return metric and options.tolerance and metric.change < options.tolerance
-end
+local PSF = {"psf", "array", "a point spread function of as many axes as the image", rank = {1, 3}}
+local SHAPE = {"shape", "list", "the extents of the image"}
 
-local function check_extents(shape, psf, what, options)
-    arguments.list(shape, what, "shape", "the extents of the image")
+local function layout_of(what, shape, psf, options)
     if options.size ~= nil then
         arguments.list(options.size, what, "size", "the extents of the grid", #shape)
     end
-    arguments.array(psf, what, "psf", 1, 3, "a point spread function of as many axes as the image")
+    return grids.layout(what, shape, psf.shape, psf_tools.center(psf, options.center), options,
+        psf.device)
 end
 
 --- The grid of a deconvolution, without running it.
-deconv.layout = declared("deconv.layout", {
-    {"shape", "list", "the extents of the image"},
-    {"psf", "array", "a point spread function of as many axes as the image"},
-    options = convolution.options,
-}, function(shape, psf, options)
-    check_extents(shape, psf, "deconv.layout", options)
-    return grids.layout("deconv.layout", shape, psf.shape,
-        psf_tools.center(psf, options.center), options, psf.device)
-end)
+deconv.layout = declared("deconv.layout", {SHAPE, PSF, options = convolution.options},
+    function(shape, psf, options)
+        return layout_of("deconv.layout", shape, psf, options)
+    end)
 
 --- The transfer function for a deconvolution, for many images of one shape: option `otf` of
 -- richardson_lucy and landweber.
-deconv.transfer = declared("deconv.transfer", {
-    {"psf", "array", "a point spread function of as many axes as the image"},
-    {"shape", "list", "the extents of the image"},
-    options = grids.options,
-}, function(psf, shape, options)
-    check_extents(shape, psf, "deconv.transfer", options)
-    local layout = grids.layout("deconv.transfer", shape, psf.shape,
-        psf_tools.center(psf, options.center), options, psf.device)
-    return convolution.transfer(psf, layout.grid,
-        {center = layout.center, normalise = options.normalise})
-end)
+deconv.transfer = declared("deconv.transfer", {PSF, SHAPE, options = grids.options},
+    function(psf, shape, options)
+        local layout = layout_of("deconv.transfer", shape, psf, options)
+        return convolution.transfer(psf, layout.grid,
+            {center = layout.center, normalize = options.normalize})
+    end)
 
 -- How far Biggs and Andrews go on along the last step: by how much the last gradient has the
 -- direction of the one before.
@@ -84,88 +69,60 @@ local ITERATIONS, TOLERANCE = {"iterations", "count", "how many at most", defaul
 deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITERATIONS,
     {"acceleration", "choice", "momentum; heavy_ball takes one array more, biggs_andrews two",
         choices = {"none", "heavy_ball", "biggs_andrews"}, default = "none"},
-    {"total_variation", "number", "weight of that regularisation, such as 0.002 to 0.01",
+    {"total_variation", "number", "weight of that regularization, such as 0.002 to 0.01",
         min = 0, usual = "none"},
     {"spacing", "any", "distance of voxels along the axes, for total_variation"},
     TOLERANCE, grids.poisson), function(image, psf, options)
-    local what = "richardson_lucy"
-    grids.check(what, image, psf, options)
-    local iterations, weights = options.iterations, options.weights
+    local state <close> = grids.prepared("richardson_lucy", image, psf, options, true)
+    local estimate, otf, n, dry = state.estimate, state.otf, state.n, state.dry
+    local weights, eps = options.weights, state.eps
     local biggs = options.acceleration == "biggs_andrews"
     local momentum = biggs or options.acceleration == "heavy_ball"
-    local center = psf_tools.center(psf, options.center)
-    local layout = grids.layout(what, image.shape, psf.shape, center, options, image.device)
-    local windowed = layout.boundary == "zero"
-    grids.check_weights(what, weights, layout)
-    local n, dry = layout.grid[#layout.grid], image.device.dry
-    local mean = grids.mean(what, image)
-    local eps, least = options.eps or math.max(1e-6 * mean, 1e-30), options.min
-    local measured, copy = grids.extended(image, layout)
-    local _ <close> = copy
-    local made <close> = not options.otf and convolution.transfer(psf, layout.grid,
-        {center = layout.center, normalise = options.normalise}) or nil
-    local otf = options.otf or made
-    local table_of <close> = windowed and not weights and mb.summed_area(psf,
-        {scale = not options.normalise and 1 or 1 / psf_tools.sum(psf)}) or nil
-    local normaliser <close> = weights and grids.normaliser(weights, layout, otf) or nil
-    local estimate = grids.start(what, image, layout, options.start, math.max(mean, least))
-    local _ <close> = setmetatable({}, {__close = function(_, err)
-        if err ~= nil then
-            estimate:release()
-        end
-    end})
     local previous <close> = momentum and estimate:copy() or nil
-    local gradient <close> = biggs and mb.zeros(layout.grid, {device = image.device}) or nil
-    local report = {iterations = 0, metrics = {}}
+    local gradient <close> = biggs and mb.zeros(state.layout.grid, {device = image.device}) or nil
     local measure = options.metrics or options.tolerance ~= nil
     do
-        local work <close> = mb.embed(estimate, layout.grid)
-        local dividing = {weights = weights, eps = eps, metrics = measure}
-        local update = {table = table_of, normaliser = normaliser, window = table_of
-            and layout.shape or nil,
-            center = table_of and layout.center or nil, floor = options.floor, min = least,
-                gradient = gradient}
-        -- An iteration in one operator, or in its parts where the regularisation comes between
+        local work <close> = mb.embed(estimate, state.layout.grid)
+        local update = setmetatable({min = options.min, gradient = gradient},
+            {__index = state.divide})
+        -- An iteration in one operator, or in its parts where the regularization comes between
         -- them: then `misfit` has the first numbers of the metric, and `sums` the others, which
         -- else follow them.
-        local parts = options.total_variation and true or false
+        local parts = options.total_variation ~= nil
         local skip = parts and 0 or 2
         local function ratio()
             convolution.apply(work, otf, n)
-            return (select(2, mb.rl_ratio(work, measured, dividing)))
+            return (select(2, mb.rl_ratio(work, state.measured,
+                {weights = weights, eps = eps, metrics = measure})))
         end
-        local function regularised_update()
+        local function regularized_update()
             convolution.apply(work, otf, n, true)
             mb.rl_total_variation(estimate, work, {lambda = options.total_variation,
-                spacing = options.spacing,
-                epsilon = math.max(1e-3 * mean, 1e-20)})
+                spacing = options.spacing, epsilon = math.max(1e-3 * state.mean, 1e-20)})
             update.metrics = measure or biggs
             return (select(3, mb.rl_update(estimate, work, update)))
         end
         local function whole()
             update.weights, update.eps, update.metrics = weights, eps, measure
-            return (select(3, mb.rl_step(estimate, work, otf, measured, update)))
+            return (select(3, mb.rl_step(estimate, work, otf, state.measured, update)))
         end
-        for k = 1, iterations do
+        for k = 1, options.iterations do
             local misfit <close> = parts and ratio() or nil
-            local sums <close> = (parts and regularised_update or whole)()
+            local sums <close> = (parts and regularized_update or whole)()
             if momentum then
                 local alpha = (k - 1) / (k + 2)
                 if biggs then
                     alpha = dry and 0 or along(sums:item(skip + 4), sums:item(skip + 5))
                 end
-                mb.extrapolate(estimate, previous, work, {alpha = alpha, min = least})
+                mb.extrapolate(estimate, previous, work, {alpha = alpha, min = options.min})
             end
-            report.iterations = k
             local metric
             if measure and not dry then
-                local squares, first = sums:item(skip + 3), misfit or sums
-                metric = {divergence = first:item(1), blurred = first:item(2),
-                    flux = sums:item(skip + 1),
-                    change = squares > 0 and math.sqrt(sums:item(skip + 2) / squares) or 0}
-                report.metrics[k] = metric
+                local first = misfit or sums
+                metric = {divergence = first:item(1), blurred = first:item(2)}
+                grids.add_change(metric, sums, skip)
             end
-            if is_last(options, k, metric, dry) then
+            if grids.is_last(state, options, k, metric) then
                 break
             end
         end
@@ -175,7 +132,7 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
         mb.convert(previous, "f32", {out = estimate})
         previous:release()
     end
-    return grids.cropped(estimate, layout), report
+    return grids.cropped(estimate, state.layout), state.report
 end)
 
 -- Wiener and Tikhonov: one transform each way.
@@ -188,12 +145,12 @@ local function linear(what, image, psf, options, laplacian)
     local grid <close> = mb.embed(image, layout.grid, {before = layout.before,
         boundary = layout.boundary})
     do
-        local scale = not options.normalise and 1 or 1 / psf_tools.sum(psf)
+        local scale = not options.normalize and 1 or 1 / psf_tools.sum(psf)
         local otf <close> = mb.otf(psf, layout.grid, {center = center, scale = scale})
         local spectrum <close> = convolution.forward(grid, n)
         mb.wiener_filter(spectrum, otf, {lambda = options.lambda, laplacian = laplacian,
             scale = 1 / points, n = n})
-        mb.irfft(spectrum, {axes = grid.rank, in_place = true, n = n, normalise = false,
+        mb.irfft(spectrum, {axes = grid.rank, in_place = true, n = n, normalize = false,
             out = grid})
     end
     local view <close> = grid:view(convolution.ranges(layout.first, layout.shape))
@@ -206,7 +163,7 @@ end
 -- The options of a linear method.
 local function linear_options(lambda, ...)
     return declared.options(
-        {"lambda", "number", "weight of the regularisation", min = 0, default = lambda},
+        {"lambda", "number", "weight of the regularization", min = 0, default = lambda},
         {"boundary", "choice", "what continues the image", choices = convolution.BOUNDARIES,
             default = "reflect"},
         {"out", "array", "the array for the result"}, grids.options, ...)
@@ -221,11 +178,11 @@ deconv.wiener = grids.declared("wiener", linear_options(1e-3), function(image, p
     return linear("wiener", image, psf, options, false)
 end)
 
---- Tikhonov regularisation: least squares with lambda |L x|^2.
+--- Tikhonov regularization: least squares with lambda |L x|^2.
 -- Returns the estimate, f32.
 -- Errors: as for wiener.
 deconv.tikhonov = grids.declared("tikhonov", linear_options(1e-2,
-    {"operator", "choice", "L: the Laplacian (the regularised inverse filter) or the identity",
+    {"operator", "choice", "L: the Laplacian (the regularized inverse filter) or the identity",
         choices = {"laplacian", "identity"}, default = "laplacian"}), function(image, psf, options)
     return linear("tikhonov", image, psf, options, options.operator == "laplacian")
 end)
@@ -242,51 +199,32 @@ deconv.landweber = grids.declared("landweber", declared.options(
         below = 2, default = 1},
     {"positive", "boolean", "no negative values", default = true}, TOLERANCE, grids.iterative),
 function(image, psf, options)
-    local what = "landweber"
-    grids.check(what, image, psf, options)
-    local center = psf_tools.center(psf, options.center)
-    local layout = grids.layout(what, image.shape, psf.shape, center, options, image.device)
-    local n, step, dry = layout.grid[#layout.grid], options.step, image.device.dry
-    grids.check_weights(what, options.weights, layout)
-    local measured, copy = grids.extended(image, layout)
-    local _ <close> = copy
-    local made <close> = not options.otf and convolution.transfer(psf, layout.grid,
-        {center = layout.center, normalise = options.normalise}) or nil
-    local otf = options.otf or made
-    local estimate = grids.start(what, image, layout, options.start, grids.mean(what, image))
-    local _ <close> = setmetatable({}, {__close = function(_, err)
-        if err ~= nil then
-            estimate:release()
-        end
-    end})
-    local report = {iterations = 0, metrics = {}}
+    local state <close> = grids.prepared("landweber", image, psf, options)
+    local estimate, otf, n = state.estimate, state.otf, state.n
     local measure = options.metrics or options.tolerance ~= nil
-    local voxels = convolution.product(measured.shape)
+    local voxels = convolution.product(state.measured.shape)
     do
-        local work <close> = mb.embed(estimate, layout.grid)
+        local work <close> = mb.embed(estimate, state.layout.grid)
         for k = 1, options.iterations do
             convolution.apply(work, otf, n)
-            local _, misfit = mb.residual(work, measured,
+            local _, misfit = mb.residual(work, state.measured,
                 {weights = options.weights, metrics = measure})
             local _ <close> = misfit
             convolution.apply(work, otf, n, true)
-            local _, _, sums = mb.gradient_step(estimate, work,
-                {step = step, min = options.positive and 0 or nil,
-                metrics = measure})
+            local _, _, sums = mb.gradient_step(estimate, work, {step = options.step,
+                min = options.positive and 0 or nil, metrics = measure})
             local _ <close> = sums
-            report.iterations = k
             local metric
-            if measure and not dry then
-                metric = {residual = math.sqrt(misfit:item(1) / voxels), flux = sums:item(1),
-                    change = sums:item(3) > 0 and math.sqrt(sums:item(2) / sums:item(3)) or 0}
-                report.metrics[k] = metric
+            if measure and not state.dry then
+                metric = {residual = math.sqrt(misfit:item(1) / voxels)}
+                grids.add_change(metric, sums, 0)
             end
-            if is_last(options, k, metric, dry) then
+            if grids.is_last(state, options, k, metric) then
                 break
             end
         end
     end
-    return grids.cropped(estimate, layout), report
+    return grids.cropped(estimate, state.layout), state.report
 end)
 
 deconv.gradient_consensus = require "moonbeam.deconv.gradient_consensus"

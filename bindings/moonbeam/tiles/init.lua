@@ -25,7 +25,7 @@ local tiles = {}
 -- ---------------------------------------------------------------------------------------------
 -- Convolution
 
-local OPTIONS = {"boundary", "center", "normalise", "correlate", "tile", "budget", "host_budget",
+local OPTIONS = {"boundary", "center", "normalize", "correlate", "tile", "budget", "host_budget",
     "device", "out",
     "on_tile", "plan"}
 
@@ -54,7 +54,7 @@ local function run(source, psf, sink, plan, settings, device, host, kinds)
         shift[i] = -below
     end
     local otf <close> = convolution.transfer(psf, plan.grid,
-        {center = settings.center, normalise = settings.normalise})
+        {center = settings.center, normalize = settings.normalize})
     search.each(search.cut(source.shape, source.shape, psf.shape, shift, plan.counts),
         function(tile)
         process(source, sink, otf, plan, tile, settings, device, host)
@@ -76,7 +76,7 @@ local function settings_of(shape, psf, options)
         {boundary = boundary, correlate = options.correlate})
     local settings = {boundary = boundary, correlate = options.correlate, center = center,
         below = {}, most = {},
-        normalise = options.normalise or false, on_tile = options.on_tile}
+        normalize = options.normalize or false, on_tile = options.on_tile}
     for i, k in ipairs(psf.shape) do
         if center[i] ~= math.floor(center[i]) then
             fail("argument", "tiles.convolve", "center",
@@ -132,7 +132,7 @@ end
 -- what else was looked at (tiles.table makes text of it).
 --
 -- Options: boundary ("zero", "reflect", "mirror" or "replicate"), center (whole numbers),
--- normalise, correlate as for convolution.convolve; tile, the largest extents of a tile (default:
+-- normalize, correlate as for convolution.convolve; tile, the largest extents of a tile (default:
 -- the quickest that fit); budget, the bytes that tiles may take (default: what the device's budget
 -- leaves), and host_budget, likewise; plan, what tiles.plan returned; device, where the tiles are
 -- worked on (default: the PSF's); on_tile, a function (number, total) called after each tile.

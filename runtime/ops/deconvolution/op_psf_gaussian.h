@@ -1,7 +1,7 @@
 /*
 ** psf_gaussian: what the host and the CUDA kernel share. Arrays: result (out f32), dense. Slot
 ** MB_PSF_GAUSSIAN_TABLES: the three axes' factors one after another (doubles, 1 for an absent
-** axis); each sums to 1 with `normalise`.
+** axis); each sums to 1 with `normalize`.
 */
 #ifndef MB_OPS_OP_PSF_GAUSSIAN_H
 #define MB_OPS_OP_PSF_GAUSSIAN_H
@@ -11,7 +11,7 @@
 
 typedef struct mb_psf_gaussian_params {
     mb_vector size, sigma, center;
-    bool normalise;
+    bool normalize;
 } mb_psf_gaussian_params;
 
 enum { MB_PSF_GAUSSIAN_RESULT };
@@ -35,7 +35,7 @@ static inline void mb_psf_gaussian_factors(const mb_psf_gaussian_params *p, int 
         values[i] = exp(-0.5 * u * u);
         sum += values[i];
     }
-    for (int64_t i = 0; p->normalise && sum > 0 && i < n; i++)
+    for (int64_t i = 0; p->normalize && sum > 0 && i < n; i++)
         values[i] /= sum;
 }
 

@@ -1,14 +1,14 @@
 /*
 ** rl_consensus: what the host and the CUDA kernel share. Arrays: first, second (inout f32, padded
-** rows), table and normaliser (rl_normaliser.h; may be NULL). No scratch.
+** rows), table and normalizer (rl_normalizer.h; may be NULL). No scratch.
 */
 #ifndef MB_OPS_OP_RL_CONSENSUS_H
 #define MB_OPS_OP_RL_CONSENSUS_H
 
-#include "ops/deconvolution/rl_normaliser.h"
+#include "ops/deconvolution/rl_normalizer.h"
 
 typedef struct mb_rl_consensus_params {
-    mb_rl_normaliser_params normaliser;
+    mb_rl_normalizer_params normalizer;
     int64_t n; /* samples of a row */
 } mb_rl_consensus_params;
 
@@ -16,7 +16,7 @@ enum {
     MB_RL_CONSENSUS_FIRST,
     MB_RL_CONSENSUS_SECOND,
     MB_RL_CONSENSUS_TABLE,
-    MB_RL_CONSENSUS_NORMALISER
+    MB_RL_CONSENSUS_NORMALIZER
 };
 
 /* (a / weight - 1)(b / weight - 1); nothing was measured where the weight is small. */

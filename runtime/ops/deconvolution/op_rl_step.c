@@ -20,8 +20,8 @@ static const mb_op_arg args[] = {
                 "half spectrum of the PSF on the grid, with the factor 1/N, as otf makes it"),
     MB_GRID_IMAGE_ARG("measured image"),
     MB_GRID_WEIGHTS_ARG("the ratio"),
-    MB_RL_NORMALISER_ARRAYS,
-    MB_RL_NORMALISER_ARGS,
+    MB_RL_NORMALIZER_ARRAYS,
+    MB_RL_NORMALIZER_ARGS,
     MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of the blurred estimate to divide by"),
     MB_FLOAT(min, 0, 1e30, 0, NULL,
              "lower bound of the estimate, and its value where nothing was measured"),
@@ -41,7 +41,7 @@ static const char *const samples[] = {
     "image = {'u16', 5, 6, 10}, table = {'f64', 4, 4, 3}}, params = {window = {5, 6, 10}, center = "
     "{1, 2, 0}, floor = 0, eps = 200}}",
     "{inputs = {estimate = {'f32', 8, 9}, work = {'f32', 8, 10}, otf = {'c64', 8, 5}, image = "
-    "{'u8', 7, 8}, weights = {'f32', 7, 8}, normaliser = {'f32', 8, 9, low = 0.5}, gradient = "
+    "{'u8', 7, 8}, weights = {'f32', 7, 8}, normalizer = {'f32', 8, 9, low = 0.5}, gradient = "
     "{'f32', 8, 9, low = -1}}, params = {eps = 10, min = 0.1}}",
     NULL};
 
@@ -64,7 +64,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
                                        arrays[MB_RL_STEP_WEIGHTS]};
     MB_TRY(mb_op_rl_ratio.infer(&parts.ratio, ratio));
     mb_spec update[MB_OP_MAX_ARRAYS] = {arrays[MB_RL_STEP_ESTIMATE], arrays[MB_RL_STEP_WORK],
-                                        arrays[MB_RL_STEP_TABLE], arrays[MB_RL_STEP_NORMALISER]};
+                                        arrays[MB_RL_STEP_TABLE], arrays[MB_RL_STEP_NORMALIZER]};
     update[MB_RL_UPDATE_GRADIENT] = arrays[MB_RL_STEP_GRADIENT];
     MB_TRY(mb_op_rl_update.infer(&parts.update, update));
     if (parts.update.metrics) {

@@ -18,7 +18,7 @@
 #include "ops/deconvolution/op_rl_update.h"
 
 typedef struct mb_rl_step_params {
-    mb_rl_normaliser_params normaliser;
+    mb_rl_normalizer_params normalizer;
     double eps, min;
     bool metrics;
 } mb_rl_step_params;
@@ -30,7 +30,7 @@ enum {
     MB_RL_STEP_IMAGE,
     MB_RL_STEP_WEIGHTS,
     MB_RL_STEP_TABLE,
-    MB_RL_STEP_NORMALISER,
+    MB_RL_STEP_NORMALIZER,
     MB_RL_STEP_METRIC,
     MB_RL_STEP_GRADIENT
 };
@@ -61,7 +61,7 @@ static inline mb_rl_step_parts mb_rl_step_parts_of(const mb_rl_step_params *p, i
     parts.ratio.eps = p->eps;
     parts.ratio.tile = false;
     parts.ratio.metrics = p->metrics;
-    parts.update.normaliser = p->normaliser;
+    parts.update.normalizer = p->normalizer;
     parts.update.first.count = 0;
     parts.update.min = p->min;
     parts.update.metrics = mb_rl_step_sums(p, gradient);
@@ -95,7 +95,7 @@ static inline void mb_rl_step_split(const mb_op_call *call, mb_rl_step_parts *pa
     calls[1].slots[MB_RL_RATIO_PARTIALS] = call->slots[MB_RL_STEP_RATIO_PARTIALS];
     calls[3].arrays[MB_RL_UPDATE_ESTIMATE] = a[MB_RL_STEP_ESTIMATE];
     calls[3].arrays[MB_RL_UPDATE_TABLE] = a[MB_RL_STEP_TABLE];
-    calls[3].arrays[MB_RL_UPDATE_NORMALISER] = a[MB_RL_STEP_NORMALISER];
+    calls[3].arrays[MB_RL_UPDATE_NORMALIZER] = a[MB_RL_STEP_NORMALIZER];
     calls[3].arrays[MB_RL_UPDATE_GRADIENT] = a[MB_RL_STEP_GRADIENT];
     calls[3].slots[MB_RL_UPDATE_PARTIALS] = call->slots[MB_RL_STEP_UPDATE_PARTIALS];
     if (a[MB_RL_STEP_METRIC]) {

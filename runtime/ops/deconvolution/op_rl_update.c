@@ -1,6 +1,6 @@
 /*
 ** rl_update: the second pointwise step of a Richardson-Lucy iteration, fused: estimate * correction
-** / normaliser with a lower bound, written to the estimate and, ready for the next transform, over
+** / normalizer with a lower bound, written to the estimate and, ready for the next transform, over
 ** the correction; on demand with sums, with the gradient that vector extrapolation needs, and only
 ** where a consensus is not negative.
 */
@@ -15,10 +15,10 @@ static const mb_op_arg args[] = {
     MB_ARRAY_INOUT(
         "correction", MB_BIT(MB_F32), 1, 3,
         "back-projected ratio, padded rows; becomes the new estimate, except for a tile"),
-    MB_RL_NORMALISER_ARRAYS,
+    MB_RL_NORMALIZER_ARRAYS,
     MB_ARRAY_IN_OPTION("consensus", MB_BIT(MB_F32), 1, 3,
                        "like correction: the estimate stays where it is negative (rl_consensus)"),
-    MB_RL_NORMALISER_ARGS,
+    MB_RL_NORMALIZER_ARGS,
     MB_VECTOR_OPTION(
         first, -1e12, 1e12, "px",
         "0-based position of the first element of a tile in the image; may be negative"),
@@ -35,7 +35,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 4, 6, 9}, {'f32', 4, 6, 10}}, params = {metrics = true}}",
     "{inputs = {estimate = {'f32', 8, 9, 12}, correction = {'f32', 8, 9, 14}, table = {'f64', 4, "
     "5, 3}}, params = {window = {5, 6, 11}, center = {1, 2, 0}, floor = 0}}",
-    "{inputs = {estimate = {'f32', 8, 9}, correction = {'f32', 8, 10}, normaliser = {'f32', 8, 9, "
+    "{inputs = {estimate = {'f32', 8, 9}, correction = {'f32', 8, 10}, normalizer = {'f32', 8, 9, "
     "low = 0.5}}, params = {min = 0.1, metrics = true}}",
     "{inputs = {estimate = {'f32', 8, 9}, correction = {'f32', 8, 10}, consensus = {'f32', 8, 10, "
     "low = -1}, gradient = {'f32', 8, 9, low = -1}}, params = {metrics = true}}",
@@ -66,8 +66,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
                        tile ? "the correction of a tile must have the shape of estimate: %s"
                             : "correction must have the padded rows of the estimate's grid, %s",
                        mb_shape_format(&rows, text, sizeof text));
-    MB_TRY(mb_rl_normaliser_check(&p->normaliser, tile, grid, &arrays[MB_RL_UPDATE_TABLE],
-                                  &arrays[MB_RL_UPDATE_NORMALISER]));
+    MB_TRY(mb_rl_normalizer_check(&p->normalizer, tile, grid, &arrays[MB_RL_UPDATE_TABLE],
+                                  &arrays[MB_RL_UPDATE_NORMALIZER]));
     if (consensus->present && !mb_shape_equal(&consensus->shape, &rows))
         return mb_fail(MB_STATUS_SHAPE, "consensus", "consensus must have the shape of correction");
     if (gradient->present && !mb_shape_equal(&gradient->shape, grid))
@@ -88,7 +88,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 /* What all rows share. */
 typedef struct update_job {
     mb_grid_view estimate, correction, consensus, gradient; /* the last two: data NULL if absent */
-    mb_rl_normaliser normaliser;
+    mb_rl_normalizer normalizer;
     float least;
     bool tile;
 } update_job;
@@ -97,8 +97,8 @@ typedef struct update_job {
 __attribute__((always_inline)) static inline void update_row(const update_job *job, bool dense,
                                                              int64_t row, mb_rl_update_cell *cell)
 {
-    const mb_rl_normaliser *n = &job->normaliser;
-    const mb_rl_normaliser_row rule = mb_rl_normaliser_row_of(n, row);
+    const mb_rl_normalizer *n = &job->normalizer;
+    const mb_rl_normalizer_row rule = mb_rl_normalizer_row_of(n, row);
     const int64_t z = row / n->grid[1], y = row % n->grid[1], count = n->grid[2];
     const bool plain = !n->values && !n->table;
     const float least = job->least;
@@ -115,7 +115,7 @@ __attribute__((always_inline)) static inline void update_row(const update_job *j
     for (int64_t x = 0; x < count; x++) {
         float old = estimate[x * e], value = old * correction[x * c];
         if (!plain) {
-            double weight = mb_rl_normaliser_at(n, &rule, x);
+            double weight = mb_rl_normalizer_at(n, &rule, x);
             value = weight > n->floor ? (float)((double)value / weight) : least;
         }
         if (consensus && consensus[x * s] < 0)
@@ -140,7 +140,7 @@ static mb_status run_host(const mb_op_call *call)
                             mb_grid_view_of(call->arrays[MB_RL_UPDATE_CORRECTION]),
                             mb_grid_view_of(call->arrays[MB_RL_UPDATE_CONSENSUS]),
                             mb_grid_view_of(gradient),
-                            mb_rl_update_normaliser(call),
+                            mb_rl_update_normalizer(call),
                             (float)p->min,
                             p->first.count > 0};
     const bool dense = mb_rl_update_dense(call);
@@ -168,12 +168,12 @@ static mb_status run_host(const mb_op_call *call)
 
 const mb_op mb_op_rl_update = {
     .name = "rl_update",
-    .summary = "Richardson-Lucy: estimate times correction over normaliser, in place, with sums.",
+    .summary = "Richardson-Lucy: estimate times correction over normalizer, in place, with sums.",
     .doc = "The new estimate also replaces the correction, on the padded rows of the next "
            "transform.\n"
-           "Without table and normaliser the normaliser is 1 (circular). With `table`, "
-           "summed_area(psf), the normaliser is the back-projection of the window, by look-ups: no "
-           "array of the image's size is needed. With `normaliser` it is that array (bad pixels).\n"
+           "Without table and normalizer the normalizer is 1 (circular). With `table`, "
+           "summed_area(psf), the normalizer is the back-projection of the window, by look-ups: no "
+           "array of the image's size is needed. With `normalizer` it is that array (bad pixels).\n"
            "With `first`, estimate and correction are tiles of one shape, views of any strides, "
            "and correction stays as it is.\n"
            "With `gradient` the step of Biggs and Andrews needs no other array: the factor of "

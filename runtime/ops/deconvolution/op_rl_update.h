@@ -1,6 +1,6 @@
 /*
 ** rl_update: what the host and the CUDA kernel share. Arrays: estimate (inout f32), correction
-** (inout f32, padded rows), table and normaliser (rl_normaliser.h; may be NULL), consensus (in f32,
+** (inout f32, padded rows), table and normalizer (rl_normalizer.h; may be NULL), consensus (in f32,
 ** like correction; may be NULL), metric (out f64 (3), with gradient (5), absent without `metrics`),
 ** gradient (inout f32, like estimate; may be NULL); any strides. With `first` the arrays are a tile
 ** of one shape, and correction is not written. Slot MB_RL_UPDATE_PARTIALS (0 bytes without
@@ -9,10 +9,10 @@
 #ifndef MB_OPS_OP_RL_UPDATE_H
 #define MB_OPS_OP_RL_UPDATE_H
 
-#include "ops/deconvolution/rl_normaliser.h"
+#include "ops/deconvolution/rl_normalizer.h"
 
 typedef struct mb_rl_update_params {
-    mb_rl_normaliser_params normaliser;
+    mb_rl_normalizer_params normalizer;
     mb_vector first; /* of a tile: where it begins in the image; may be negative */
     double min;
     bool metrics;
@@ -22,7 +22,7 @@ enum {
     MB_RL_UPDATE_ESTIMATE,
     MB_RL_UPDATE_CORRECTION,
     MB_RL_UPDATE_TABLE,
-    MB_RL_UPDATE_NORMALISER,
+    MB_RL_UPDATE_NORMALIZER,
     MB_RL_UPDATE_CONSENSUS,
     MB_RL_UPDATE_METRIC,
     MB_RL_UPDATE_GRADIENT
@@ -47,12 +47,12 @@ static inline int mb_rl_update_sums(bool gradient)
     return gradient ? MB_RL_UPDATE_SUMS : 3;
 }
 
-static inline mb_rl_normaliser mb_rl_update_normaliser(const mb_op_call *call)
+static inline mb_rl_normalizer mb_rl_update_normalizer(const mb_op_call *call)
 {
     const mb_rl_update_params *p = (const mb_rl_update_params *)call->params;
-    mb_rl_normaliser n = mb_rl_normaliser_make(
-        &p->normaliser, &call->arrays[MB_RL_UPDATE_ESTIMATE]->shape,
-        call->arrays[MB_RL_UPDATE_TABLE], call->arrays[MB_RL_UPDATE_NORMALISER]);
+    mb_rl_normalizer n = mb_rl_normalizer_make(
+        &p->normalizer, &call->arrays[MB_RL_UPDATE_ESTIMATE]->shape,
+        call->arrays[MB_RL_UPDATE_TABLE], call->arrays[MB_RL_UPDATE_NORMALIZER]);
     mb_grid_vector(&p->first, 0, n.first);
     return n;
 }

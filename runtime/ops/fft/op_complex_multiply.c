@@ -1,6 +1,6 @@
 /*
 ** complex_multiply: the product of a spectrum with a transfer function, in place: one read of each
-** and one write. conj makes it the adjoint (correlation); scale takes the 1/N of an unnormalised
+** and one write. conj makes it the adjoint (correlation); scale takes the 1/N of an unnormalized
 ** inverse transform.
 */
 #include "ops/fft/op_complex_multiply.h"

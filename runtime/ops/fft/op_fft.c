@@ -11,7 +11,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "complex array"),
     MB_TRAILING_ARG,
     MB_BOOL(inverse, false, "exp(+2 pi i jk/n) instead of exp(-2 pi i jk/n)"),
-    MB_BOOL(normalise, true, "divide an inverse transform by its number of points"),
+    MB_BOOL(normalize, true, "divide an inverse transform by its number of points"),
     MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
 
@@ -50,8 +50,8 @@ static mb_status run_host(const mb_op_call *call)
     mb_array *result = call->arrays[MB_FFT_OP_RESULT];
     int which = a->data == result->data ? MB_FFT_OP_IN_PLACE : MB_FFT_OP_APART;
     MB_TRY(mb_fft_exec(call->device, call->ffts[which], a->data, result->data, call->slots[which]));
-    if (p->inverse && p->normalise)
-        mb_trailing_normalise(call->device, result->data, 2 * (int64_t)mb_array_elements(result),
+    if (p->inverse && p->normalize)
+        mb_trailing_normalize(call->device, result->data, 2 * (int64_t)mb_array_elements(result),
                               mb_fft_op_points(&a->shape, p->axes));
     return MB_STATUS_OK;
 }
@@ -60,7 +60,7 @@ const mb_op mb_op_fft = {
     .name = "fft",
     .summary = "Complex Fourier transform over the last one, two or three axes.",
     .doc = "The forward transform is not normalized. The inverse is divided by its number of "
-           "points unless normalise = false. Leading axes are a batch. Single precision. out = a "
+           "points unless normalize = false. Leading axes are a batch. Single precision. out = a "
            "transforms in place.",
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
     .category = "fft",

@@ -2,7 +2,7 @@
 ** fft: what the host and the CUDA kernel share. Arrays: a (in c64), result (out c64; may be the
 ** same array). Shapes do not say whether the call is in place, so both plans are declared, in steps
 ** that do not overlap: their work areas share bytes. CUDA plans serve both ways: only FFT
-** MB_FFT_OP_IN_PLACE exists there, use it for both. After an inverse with `normalise`, multiply by
+** MB_FFT_OP_IN_PLACE exists there, use it for both. After an inverse with `normalize`, multiply by
 ** 1/N.
 */
 #ifndef MB_OPS_OP_FFT_H
@@ -13,7 +13,7 @@
 typedef struct mb_fft_params {
     int64_t axes; /* trailing axes, 1 to 3 */
     bool inverse;
-    bool normalise; /* inverse: times 1/N */
+    bool normalize; /* inverse: times 1/N */
 } mb_fft_params;
 
 enum { MB_FFT_OP_A, MB_FFT_OP_RESULT };

@@ -16,7 +16,7 @@ static const mb_op_arg args[] = {
     MB_BOOL(consume, false, "destroy the contents of a, which saves a scratch copy"),
     MB_BOOL(in_place, false,
             "out is the memory of a, viewed as real: rows of 2 * (n/2 + 1), n of them samples"),
-    MB_BOOL(normalise, true, "divide by the number of points of the result"),
+    MB_BOOL(normalize, true, "divide by the number of points of the result"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "real array (..., n)"),
     {.name = NULL}};
 
@@ -67,8 +67,8 @@ static mb_status run_host(const mb_op_call *call)
         memcpy(copy, a->data, mb_array_bytes(a));
     MB_TRY(mb_fft_exec(call->device, call->ffts[MB_IRFFT_FFT], copy ? copy : a->data, result->data,
                        call->slots[MB_IRFFT_WORK]));
-    if (p->normalise)
-        mb_trailing_normalise(call->device, result->data, (int64_t)mb_array_elements(result),
+    if (p->normalize)
+        mb_trailing_normalize(call->device, result->data, (int64_t)mb_array_elements(result),
                               mb_irfft_points(p, &a->shape));
     return MB_STATUS_OK;
 }
@@ -77,7 +77,7 @@ const mb_op mb_op_irfft = {
     .name = "irfft",
     .summary = "Complex-to-real Fourier transform over the last one, two or three axes: the "
                "inverse of rfft.",
-    .doc = "The result is divided by its number of points unless normalise = false. An odd last "
+    .doc = "The result is divided by its number of points unless normalize = false. An odd last "
            "extent must be given as n: the spectrum does not show it. consume = true saves the "
            "scratch copy that preserves a.\n"
            "In place (in_place = true; out is the memory of a, viewed as real), the rows of the "

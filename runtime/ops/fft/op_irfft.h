@@ -3,7 +3,7 @@
 ** n), both dense. One FFT, two slots. C2R destroys its input, so a is first copied to slot
 ** MB_IRFFT_COPY and transformed from there; that slot is empty with `consume` and with in_place:
 ** then transform from a itself. With in_place the last extent of result is 2 * (n/2 + 1), n samples
-** and rubbish, in the memory of a. With `normalise`, multiply by 1/mb_irfft_points afterwards.
+** and rubbish, in the memory of a. With `normalize`, multiply by 1/mb_irfft_points afterwards.
 */
 #ifndef MB_OPS_OP_IRFFT_H
 #define MB_OPS_OP_IRFFT_H
@@ -15,7 +15,7 @@ typedef struct mb_irfft_params {
     int64_t n;    /* samples per row; 0 = 2 * (m - 1) */
     bool in_place;
     bool consume; /* the contents of a may be lost */
-    bool normalise;
+    bool normalize;
 } mb_irfft_params;
 
 enum { MB_IRFFT_A, MB_IRFFT_RESULT };

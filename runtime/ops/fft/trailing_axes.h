@@ -35,7 +35,7 @@ static inline mb_fft_desc mb_trailing_describe(mb_fft_kind kind, const mb_shape 
 }
 
 /* Divides `count` floats on the host by the number of points of a transform. */
-static inline void mb_trailing_normalise(mb_device *device, float *values, int64_t count,
+static inline void mb_trailing_normalize(mb_device *device, float *values, int64_t count,
                                          int64_t points)
 {
     const float factor = (float)(1.0 / (double)points);

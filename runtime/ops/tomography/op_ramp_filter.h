@@ -7,7 +7,7 @@
 ** mb_ramp_filter_host_pitch floats. CUDA, where mb_ramp_filter_fused: one kernel, no FFT, nothing
 ** but the response. Otherwise FFT batch = mb_ramp_filter_batch rows, dense rows of P + 2 floats;
 ** the last batch may transform rows that hold rubbish, nobody reads them. The response table has P
-** / 2 + 1 floats, real, and includes scale and 1/P (transforms are not normalised): entry k =
+** / 2 + 1 floats, real, and includes scale and 1/P (transforms are not normalized): entry k =
 ** mb_ramp_filter_response(filter, cutoff, scale, P, k); half of that where fused
 ** (cuda/tomography/ramp_row.cuh). slice_shifts: bin k of a row of slice z is multiplied by the
 ** phase mb_ramp_filter_phase(turn, k) as well. The host makes a table of response times phase a

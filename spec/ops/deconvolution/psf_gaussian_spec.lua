@@ -15,7 +15,7 @@ describe("psf_gaussian", function()
     end)
 
     it("is 1 at the peak without normalization", function()
-        local g <close> = mb.psf_gaussian({ 9 }, 2, { normalise = false })
+        local g <close> = mb.psf_gaussian({ 9 }, 2, { normalize = false })
         assert.near(1, (g:item(5)), 1e-7)
         assert.near(math.exp(-0.5), (g:item(7)), 1e-7)
     end)

@@ -15,14 +15,14 @@ helper.each_device(function(device, test)
 
         test("divides by the table as by the array", function()
             local h <close> = mb.random({ 3, 4, 5 }, { seed = 5, device = device })
-            local sum <close> = mb.psf.normalise(h)
+            local sum <close> = mb.psf.normalize(h)
             local window, center, grid = { 5, 6, 7 }, { 1, 2, 2 }, { 8, 9, 12 }
             local ones <close> = mb.ones(window, { device = device })
             local padded <close> = mb.embed(ones, grid)
             local otf <close> = mb.convolution.transfer(h, grid, { center = center })
             mb.convolution.apply(padded, otf, 12, true)
             local samples <close> = padded:view(mb.all, mb.all, { 1, 12 })
-            local normaliser <close> = samples:copy()
+            local normalizer <close> = samples:copy()
             local summed <close> = mb.summed_area(sum)
             local function run(options)
                 local first <close> = mb.random({ 8, 9, 14 },
@@ -33,7 +33,7 @@ helper.each_device(function(device, test)
                 mb.rl_consensus(first, second, 12, options)
                 return second:to_table()
             end
-            helper.assert_close(run { normaliser = normaliser },
+            helper.assert_close(run { normalizer = normalizer },
                 run { table = summed, window = window, center = center }, 1e-3)
         end)
     end)

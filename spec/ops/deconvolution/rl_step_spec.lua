@@ -35,7 +35,7 @@ local function problem(grid, window, kernel, options)
     end
     if options.weights then
         all.weights = mb.random(window, { seed = 4 })
-        all.normaliser = mb.random(grid, { seed = 5, low = 0.2 })
+        all.normalizer = mb.random(grid, { seed = 5, low = 0.2 })
     end
     if options.gradient then
         all.gradient = mb.random(grid, { seed = 6, low = -1 })
@@ -43,7 +43,7 @@ local function problem(grid, window, kernel, options)
     return all
 end
 
-local ARRAYS = { "estimate", "image", "otf", "table", "weights", "normaliser", "gradient" }
+local ARRAYS = { "estimate", "image", "otf", "table", "weights", "normalizer", "gradient" }
 
 local function release(all)
     for _, name in ipairs(ARRAYS) do
@@ -62,7 +62,7 @@ local function copy_to(device, all)
 end
 
 local function update_options(all, metrics)
-    return { table = all.table, normaliser = all.normaliser, window = all.table and all.window,
+    return { table = all.table, normalizer = all.normalizer, window = all.table and all.window,
         center = all.table and all.center, gradient = all.gradient, min = 0.01, metrics = metrics }
 end
 

@@ -2,11 +2,11 @@ local mb = require "moonbeam"
 local helper = require "spec.helper"
 
 -- Back-projection of a window of ones by an array as the table should give it.
-local function normaliser_of(h, window, grid, center)
+local function normalizer_of(h, window, grid, center)
     local ones <close> = mb.ones(window)
     local padded <close> = mb.embed(ones, grid)
     local n = grid[#grid]
-    local otf <close> = mb.convolution.transfer(h, grid, { center = center, normalise = false })
+    local otf <close> = mb.convolution.transfer(h, grid, { center = center, normalize = false })
     mb.convolution.apply(padded, otf, n, true)
     local ranges = {}
     for i, extent in ipairs(grid) do
@@ -35,11 +35,11 @@ describe("rl_update", function()
         { { 3, 3, 3 }, { 5, 7, 4 }, { 4, 2, 0 }, { 7, 9, 6 } },
     } do
         local window, kernel, center, grid = table.unpack(case)
-        it(("normalises by table as by the array: window %s, PSF %s"):format(table.concat(window,
+        it(("normalizes by table as by the array: window %s, PSF %s"):format(table.concat(window,
             "x"),
             table.concat(kernel, "x")), function()
             local h <close> = mb.random(kernel, { seed = 5 }) -- asymmetric in every axis
-            local normaliser <close> = normaliser_of(h, window, grid, center)
+            local normalizer <close> = normalizer_of(h, window, grid, center)
             local sums <close> = mb.summed_area(h)
             local padded = { table.unpack(grid) }
             padded[#padded] = 2 * (padded[#padded] // 2 + 1)
@@ -49,7 +49,7 @@ describe("rl_update", function()
             local t2 <close> = mb.ones(padded)
             -- The floor is above the rounding of the transforms.
             mb.rl_update(x1, t1, { table = sums, window = window, center = center, floor = 1e-3 })
-            mb.rl_update(x2, t2, { normaliser = normaliser, floor = 1e-3 })
+            mb.rl_update(x2, t2, { normalizer = normalizer, floor = 1e-3 })
             helper.assert_close(x2, x1, 1e-4)
             helper.assert_close(t2, t1, 1e-4)
         end)

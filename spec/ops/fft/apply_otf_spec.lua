@@ -14,7 +14,7 @@ local function by_steps(grid, otf, n, options)
     local spectrum <close> = grid:reinterpret("c64")
     mb.rfft(grid, { axes = grid.rank, in_place = true, n = n, out = spectrum })
     mb.complex_multiply(spectrum, otf, options)
-    mb.irfft(spectrum, { axes = grid.rank, in_place = true, n = n, normalise = false, out = grid })
+    mb.irfft(spectrum, { axes = grid.rank, in_place = true, n = n, normalize = false, out = grid })
 end
 
 -- Samples without the room behind them.

@@ -17,7 +17,7 @@ describe("irfft", function()
                 assert.equal("f32", r.dtype)
                 helper.assert_close(a, r, 1e-6)
                 assert.same(before, spectrum:to_table())
-                local raw <close> = mb.irfft(spectrum, { axes = axes, n = n, normalise = false,
+                local raw <close> = mb.irfft(spectrum, { axes = axes, n = n, normalize = false,
                     consume = true })
                 local scaled <close> = a * points
                 helper.assert_close(scaled, raw, 1e-6)

@@ -17,7 +17,7 @@ helper.each_device(function(device, test)
             end)
         end
 
-        test("spreads a point into a normalised Gaussian along every axis", function()
+        test("spreads a point into a normalized Gaussian along every axis", function()
             for axis = 1, 3 do
                 local shape, at, sigma = { 5, 6, 7 }, { 3, 3, 3 }, { 0, 0, 0 }
                 shape[axis], at[axis], sigma[axis] = 101, 51, 4
