@@ -77,14 +77,13 @@ function writer:volume()
 end
 
 --- A new file to be written block by block: an object with volume(), finish() and close(); without
--- finish nothing is left. Options: shape, dtype, overwrite (default false).
+-- finish nothing is left.
 function npy.create(name, options)
     file_name.check(name, file_name.NPY, nil, "npy.create")
     local extents = {}
     for i, extent in ipairs(options.shape) do
         extents[i] = ("%d,"):format(extent)
     end
-
     local header = ("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }"):format(
         to_numpy[options.dtype], table.concat(extents, " "))
     header = header .. (" "):rep(63 - (10 + #header) % 64) .. "\n"
@@ -98,19 +97,17 @@ function npy.create(name, options)
 end
 
 --- Writes an array (any device) as a .npy file; the file gets its name when it is complete.
--- Options: overwrite (default false).
 function npy.write(name, array, options)
-    local file <close> = npy.create(name, {shape = array.shape, dtype = array.dtype,
-        overwrite = options.overwrite})
-    volumes.store(file:volume(), array)
-    file:finish()
+    options.shape, options.dtype = array.shape, array.dtype
+    volumes.complete(npy.create(name, options), array)
 end
 
-local OVERWRITE = {"overwrite", "boolean", "replace an existing file"}
+local OVERWRITE = {"overwrite", "boolean", "replace an existing file", default = false}
 
 return declared.module(npy, "npy", {
-    create = {"name: any?", declared.options(
-        {"shape", "extents", "its extents", required = true},
-        {"dtype", "string", "its element type", required = true}, OVERWRITE)},
+    create = {"name: string", declared.options(
+        {"shape", "list", "its extents", required = true},
+        {"dtype", "choice", "its element type", required = true,
+            choices = {"u8", "u16", "i32", "f16", "f32", "f64", "c64", "c128"}}, OVERWRITE)},
     write = {"name: string, array: array", declared.options(OVERWRITE)},
 })

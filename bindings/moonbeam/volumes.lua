@@ -15,6 +15,7 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
+local on_error = require "moonbeam.internal.on_error"
 
 local volumes = {}
 
@@ -82,18 +83,13 @@ in_file.__index = in_file
 function in_file:read(first, extents, device, host)
     host = host or mb.device("host")
     local block = mb.empty(extents, {dtype = self.dtype, device = host})
-    local kept
-    local _ <close> = setmetatable({}, {__close = function()
-        if not kept then
-            block:release()
-        end
-    end})
+    local _ <close> = on_error(function() block:release() end)
     self:fill(block, first)
     if not device or device == host then
-        kept = true
         return block
     end
-    return block:to(device)
+    local here <close> = block
+    return here:to(device)
 end
 
 function in_file:write(first, part, host)
@@ -169,14 +165,9 @@ end
 
 -- A new file of that many bytes that begins with `head`, or an error and nothing left.
 local function prepared(file, bytes, head)
-    local ok, problem = pcall(function()
-        file:resize(bytes)
-        file:put(0, head or "")
-    end)
-    if not ok then
-        file:close()
-        error(problem, 0)
-    end
+    local _ <close> = on_error(function() file:close() end)
+    file:resize(bytes)
+    file:put(0, head or "")
     return file
 end
 
@@ -323,24 +314,20 @@ end
 function volumes.load(volume, device, host)
     device, host = mb.device(device or "host"), host or mb.device("host")
     local all = mb.empty(volume.shape, {dtype = volume.dtype, device = device})
-    local target = volumes.of_array(all)
-    local ok, problem = pcall(function()
-        if volume.fill and device == host then
-            local first = {}
-            for i = 1, #volume.shape do
-                first[i] = 0
-            end
-            return volume:fill(all, first)
+    local _ <close> = on_error(function() all:release() end)
+    if volume.fill and device == host then
+        local first = {}
+        for i = 1, #volume.shape do
+            first[i] = 0
         end
-        each_slab(volume, function(first, extents)
-            local block <close> = volume:read(first, extents, device, host)
-            target:write(first, block)
-        end)
-    end)
-    if not ok then
-        all:release()
-        error(problem, 0)
+        volume:fill(all, first)
+        return all
     end
+    local target = volumes.of_array(all)
+    each_slab(volume, function(first, extents)
+        local block <close> = volume:read(first, extents, device, host)
+        target:write(first, block)
+    end)
     return all
 end
 
@@ -353,6 +340,13 @@ function volumes.store(volume, array, host)
     end)
 end
 
+--- Writes the only volume of a file that is being written, and completes the file.
+function volumes.complete(file, array)
+    local made <close> = file
+    volumes.store(made:volume(), array)
+    made:finish()
+end
+
 return declared.module(volumes, "volumes", {
     bytes = "volume: volume", of_array = "array: array", file_class = "methods: table",
         writer_class = "methods: table",
@@ -362,5 +356,5 @@ return declared.module(volumes, "volumes", {
         hdf5 = "file: any, dataset: any?, shape: table, dtype: string",
     map = "volume: volume, dtype: string, fn: callable", watch = "volume: volume",
         load = "volume: volume, device: device?",
-    store = "volume: volume, array: array",
+    store = "volume: volume, array: array", complete = "file: any, array: array",
 })

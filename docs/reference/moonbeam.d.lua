@@ -991,34 +991,45 @@ function h5:write(path, value, options) end
 ---@param subject? any a name, a function, a module or a value
 function mb.help.text(subject) end
 
+---@class moonbeam.options.images_create
+---@field overwrite? boolean replace an existing file
+---@field spacing? any of voxels, for TIFF
+---@field unit? string of the spacing, for TIFF
+---@field meta? table what the file that it was made from says (tiff.open), for TIFF
+---@field shape? integer[] of one volume
+---@field dtype? string element type; TIFF files hold u8, u16 and f32
+---@field channels? integer how many, for TIFF
+---@field frames? integer how many, for TIFF
+
 ---A new image file to be written block by block; its name decides the format: an object with volume(channel, frame), finish() and close(); without finish nothing is left.
----@param name any 
----@param options any 
+---@param name string 
+---@param options? moonbeam.options.images_create
 function mb.images.create(name, options) end
 
 ---@class moonbeam.options.images_open
 ---@field channel? integer of a TIFF hyperstack
 ---@field frame? integer of a TIFF hyperstack
+---@field threads? integer of decoding; bounds its scratch
 
 ---An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames, ...}).
----@param name? any 
+---@param name string 
 ---@param options? moonbeam.options.images_open
 function mb.images.open(name, options) end
 
 ---Reads an image onto a device (default: the default device).
----@param name any 
----@param device any 
+---@param name string 
+---@param device? moonbeam.device|string 
 function mb.images.read(name, device) end
 
 ---@class moonbeam.options.images_write
 ---@field overwrite? boolean replace an existing file
 ---@field spacing? any of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
----@field meta? table what the file that it was made from says, for TIFF
+---@field meta? table what the file that it was made from says (tiff.open), for TIFF
 
 ---Writes an image; its name decides the format.
----@param name? any 
----@param array? any 
+---@param name string 
+---@param array moonbeam.array 
 ---@param options? moonbeam.options.images_write
 function mb.images.write(name, array, options) end
 
@@ -1131,12 +1142,12 @@ function mb.metrics.rmse(a, b) end
 function mb.metrics.ssim(a, b, options) end
 
 ---@class moonbeam.options.npy_create
----@field shape? integer[] its extents
----@field dtype? string its element type
+---@field shape? number[] its extents
+---@field dtype? "u8"|"u16"|"i32"|"f16"|"f32"|"f64"|"c64"|"c128" its element type
 ---@field overwrite? boolean replace an existing file
 
 ---A new file to be written block by block: an object with volume(), finish() and close(); without finish nothing is left.
----@param name? any 
+---@param name string 
 ---@param options? moonbeam.options.npy_create
 function mb.npy.create(name, options) end
 
@@ -1892,44 +1903,44 @@ function mb.system.terminal_width(stream) end
 
 ---@class moonbeam.options.tiff_create
 ---@field overwrite? boolean replace an existing file
----@field spacing? any of voxels
----@field unit? string of the spacing
----@field meta? table what the file that it was made from says
----@field shape? any extents of a volume
----@field dtype? any its element type
----@field channels? any how many
----@field frames? any how many
+---@field spacing? any of voxels, for TIFF
+---@field unit? string of the spacing, for TIFF
+---@field meta? table what the file that it was made from says (tiff.open), for TIFF
+---@field shape? integer[] of one volume
+---@field dtype? string element type; TIFF files hold u8, u16 and f32
+---@field channels? integer how many, for TIFF
+---@field frames? integer how many, for TIFF
 
 ---A new stack to be written block by block: an object with volume(channel, frame), finish() and close(); without finish nothing is left.
----@param name? any 
+---@param name string 
 ---@param options? moonbeam.options.tiff_create
 function mb.tiff.create(name, options) end
 
 ---@class moonbeam.options.tiff_open
----@field channel? integer of a hyperstack
----@field frame? integer of a hyperstack
+---@field channel? integer of a TIFF hyperstack
+---@field frame? integer of a TIFF hyperstack
 ---@field threads? integer of decoding; bounds its scratch
 
 ---A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames, spacing, unit, resolution}.
----@param name? any 
+---@param name string 
 ---@param options? moonbeam.options.tiff_open
 function mb.tiff.open(name, options) end
 
 ---@class moonbeam.options.tiff_read
----@field channel? integer of a hyperstack
----@field frame? integer of a hyperstack
+---@field channel? integer of a TIFF hyperstack
+---@field frame? integer of a TIFF hyperstack
 ---@field device? moonbeam.device|string where the array is made
 
 ---Reads a stack: (page, row, column), or (row, column) for one page.
----@param name? any 
+---@param name string 
 ---@param options? moonbeam.options.tiff_read
 function mb.tiff.read(name, options) end
 
 ---@class moonbeam.options.tiff_write
 ---@field overwrite? boolean replace an existing file
----@field spacing? any of voxels
----@field unit? string of the spacing
----@field meta? table what the file that it was made from says
+---@field spacing? any of voxels, for TIFF
+---@field unit? string of the spacing, for TIFF
+---@field meta? table what the file that it was made from says (tiff.open), for TIFF
 
 ---Writes u8, u16 or f32, (page, row, column) or (row, column).
 ---@param name string 
@@ -2193,6 +2204,11 @@ function mb.view.window(array) end
 ---Bytes of all elements.
 ---@param volume table 
 function mb.volumes.bytes(volume) end
+
+---Writes the only volume of a file that is being written, and completes the file.
+---@param file any 
+---@param array moonbeam.array 
+function mb.volumes.complete(file, array) end
 
 ---Steps in bytes of a dense row-major array.
 ---@param shape table 

@@ -177,8 +177,8 @@ describe("arguments that are nothing of the kind", function()
         local scan = mb.scan.of_arrays(projections, mb.tomo.angles(4))
         for _, call in ipairs {
             {"name is missing", mb.images.open}, {"name is a table", mb.images.read, {}},
-                {"name is missing", mb.images.create},
-            {"options must be a table", mb.images.create, "x.tif"},
+                {"shape is missing", mb.images.create},
+            {"shape is missing", mb.images.create, "x.tif"},
                 {"array is 5", mb.images.write, "x.tif", 5},
             {"scan is missing", mb.recon.plan}, {"scan is 5", mb.recon.find_center, 5},
             {"scan is a table", mb.recon.run, {}}, {"plan is missing", mb.recon.run, scan},

@@ -3,8 +3,8 @@
 -- Reads classic files and BigTIFF, either byte order, strips and tiles, uncompressed, LZW, Deflate
 -- or PackBits, with predictors, and ImageJ's stacks above 4 GB (one directory, all pages behind one
 -- another). Writes uncompressed: classic TIFF; above 4 GB ImageJ's form, or BigTIFF where the
--- metadata are OME-XML, whose readers take that and not ImageJ's. Here is what files consist of;
--- the pixels are moved by runtime/files/tiff_segments.c and rawfile.c.
+-- metadata are OME-XML, whose readers take that and not ImageJ's. The pixels are moved by
+-- runtime/files/tiff_segments.c and rawfile.c.
 
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
@@ -13,148 +13,10 @@ local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local metadata = require "moonbeam.tiff.metadata"
 local on_error = require "moonbeam.internal.on_error"
+local pages_of = require "moonbeam.tiff.pages"
 local volumes = require "moonbeam.volumes"
 
 local tiff = {}
-
--- Field types: format of string.unpack, bytes.
-local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4},
-    [5] = {"I4I4", 8}, [6] = {"i1", 1},
-    [8] = {"i2", 2}, [9] = {"i4", 4}, [11] = {"f", 4}, [12] = {"d", 8}, [13] = {"I4", 4},
-    [16] = {"I8", 8}, [17] = {"i8", 8},
-    [18] = {"I8", 8}}
-
--- "sample format bits" -> element type.
-local DTYPES = {["1 8"] = "u8", ["1 16"] = "u16", ["2 32"] = "i32", ["3 16"] = "f16",
-    ["3 32"] = "f32", ["3 64"] = "f64"}
-local COMPRESSIONS = {[1] = "none", [5] = "LZW", [8] = "Deflate", [32946] = "Deflate",
-    [32773] = "PackBits"}
-local OTHERS = {[2] = "CCITT", [3] = "fax", [4] = "fax", [6] = "old JPEG", [7] = "JPEG",
-    [34712] = "JPEG 2000", [34887] = "LERC",
-    [34925] = "LZMA", [50000] = "Zstandard", [50001] = "WebP", [50002] = "JPEG XL"}
-
--- Bytes of the file; whatever offsets and counts a damaged one names.
-local function bytes_at(file, name, offset, count)
-    if offset < 0 or count < 0 or count > file:bytes() or offset > file:bytes() - count then
-        fail("io", "tiff", nil, "%s: the file is truncated or damaged: it refers to %d bytes "
-            .. "at %d, but has %d bytes", name, count,
-            offset, file:bytes())
-    end
-    return file:get(offset, count)
-end
-
--- One directory: {tag = list of values, or text}, and the offset of the next. A rational is a pair.
-local function directory(file, name, order, big, offset)
-    local count = string.unpack(order .. (big and "I8" or "I2"),
-        bytes_at(file, name, offset, big and 8 or 2))
-    local width, head, word = big and 20 or 12, big and 8 or 2, order .. (big and "I8" or "I4")
-    if count < 0 or count > 4096 then
-        fail("io", "tiff", nil, "%s: a directory has %d entries: the file is damaged", name, count)
-    end
-    local text, tags = bytes_at(file, name, offset + head, count * width), {}
-    for i = 0, count - 1 do
-        local tag, kind, n = string.unpack(order .. "I2I2" .. (big and "I8" or "I4"), text,
-            i * width + 1)
-        local format, size = table.unpack(TYPES[kind] or {})
-        if size and (n < 0 or n > file:bytes()) then
-            fail("io", "tiff", nil, "%s: the file is truncated or damaged: tag %d has %d values",
-                name, tag,
-                n)
-        elseif size then
-            local value = text:sub(i * width + (big and 13 or 9), i * width + width)
-            if size * n > (big and 8 or 4) then
-                value = bytes_at(file, name, string.unpack(word, value), size * n)
-            end
-            if kind == 2 then
-                tags[tag] = value:sub(1, n):gsub("%z.*", "")
-            else
-                local list = {}
-                for k = 1, n do
-                    local first, second = string.unpack(order .. format, value, (k - 1) * size + 1)
-                    list[k] = kind == 5 and {first, second} or first
-                end
-                tags[tag] = list
-            end
-        end
-    end
-    -- Some writers leave the last link out.
-    local link = offset + head + count * width
-    return tags, link + (big and 8 or 4) <= file:bytes()
-        and string.unpack(word, bytes_at(file, name, link, big and 8 or 4)) or 0
-end
-
--- The first value of a tag that holds whole numbers.
-local function whole(tags, name, tag, default)
-    local values = tags[tag]
-    if values == nil then
-        return default
-    end
-    return type(values) == "table" and math.tointeger(values[1])
-        or fail("io", "tiff", nil, "%s: tag %d is not an integer: the file is damaged", name, tag)
-end
-
--- The page that a directory describes: what read_tiff takes, with its dtype.
-local function page_of(tags, name, order, file)
-    local function one(tag, default)
-        return whole(tags, name, tag, default)
-    end
-    local method = one(259, 1)
-    if not COMPRESSIONS[method] then
-        fail("unsupported", "tiff", nil, "%s: the compression %s (method %d) is not supported; "
-            .. "save the file uncompressed, or with LZW, Deflate or PackBits", name,
-            OTHERS[method] or "of an unknown kind",
-            method)
-    elseif one(277, 1) ~= 1 then
-        fail("unsupported", "tiff", nil,
-            "%s: a pixel has %d samples; only gray images are read: split the channels", name,
-            one(277))
-    elseif one(266, 1) ~= 1 then
-        fail("unsupported", "tiff", nil, "%s: the bits of each byte are in reverse order "
-            .. "(FillOrder 2), which is not supported",
-            name)
-    end
-    local bits, format = one(258, 1), one(339, 1)
-    local page = {rows = one(257), columns = one(256), swap = order == ">", compression = method,
-        predictor = one(317, 1),
-        offsets = tags[324] or tags[273], bytes = tags[325] or tags[279]}
-    page.dtype = DTYPES[("%d %d"):format(format == 4 and 1 or format, bits)] or fail("unsupported",
-        "tiff", nil, "%s: %d bits of sample format %d are not supported; unsigned 8 and 16 "
-        .. "bit, signed 32 bit and float are", name, bits, format)
-    if not (page.rows and page.columns and type(page.offsets) == "table" and page.rows > 0
-        and page.columns > 0) then
-        fail("io", "tiff", nil, "%s: a page has no size or no pixels: the file is damaged", name)
-    end
-    if page.predictor > 3 or page.predictor == 3 and page.dtype:sub(1, 1) ~= "f" then
-        fail("unsupported", "tiff", nil, "%s: predictor %d for %s is not supported", name,
-            page.predictor,
-            page.dtype)
-    end
-    page.segment_rows = tags[324] and one(323) or math.min(page.rows, one(278, page.rows))
-    page.segment_columns = tags[324] and one(322) or page.columns
-    if type(page.bytes) ~= "table" then -- a page of one strip can do without
-        page.bytes = {page.rows * page.columns * volumes.ITEM_BYTES[page.dtype]}
-    end
-    local high, wide = page.segment_rows, page.segment_columns
-    local needed = high > 0 and wide > 0
-        and (page.rows + high - 1) // high * ((page.columns + wide - 1) // wide) or math.huge
-    if #page.offsets < needed or #page.bytes < needed then
-        fail("io", "tiff", nil,
-            "%s: a page of %d x %d has %d strips or tiles of %d x %d: the file is damaged", name,
-            page.rows, page.columns, math.min(#page.offsets, #page.bytes), high, wide)
-    end
-    for i, offset in ipairs(page.offsets) do
-        if type(offset) ~= "number" or type(page.bytes[i]) ~= "number" or offset < 0
-            or page.bytes[i] < 0 then
-            fail("io", "tiff", nil, "%s: a page has no valid strip offsets or sizes: the file "
-                .. "is damaged", name)
-        elseif offset + (page.bytes[i] or 0) > file:bytes() then
-            fail("io", "tiff", nil, "%s: the file is truncated: the pixels of a page end at "
-                .. "%d, the file at %d",
-                name, offset + (page.bytes[i] or 0), file:bytes())
-        end
-    end
-    return page
-end
 
 -- Pages one after another at equal distance, uncompressed: the first offset and the distance, or
 -- nil.
@@ -185,48 +47,6 @@ local function regular(pages, page_bytes)
     return first, distance or page_bytes
 end
 
-local function rational(values)
-    return type(values) == "table" and type(values[1]) == "table"
-end
-
-local function parse(file, name)
-    local size = file:bytes()
-    local head = file:get(0, math.min(16, size))
-    local order = head:sub(1, 2) == "II" and "<" or head:sub(1, 2) == "MM" and ">" or fail("io",
-        "tiff", nil, "%s: this is not a TIFF file", name)
-    local version = #head >= 8 and string.unpack(order .. "I2", head, 3) or 0
-    local big = version == 43
-    if version ~= 42 and not (big and #head == 16) then
-        fail("io", "tiff", nil, "%s: this is not a TIFF file", name)
-    end
-    local offset = string.unpack(order .. (big and "I8" or "I4"), head, big and 9 or 5)
-    local stack, seen = {pages = {}, order = order}, {}
-    while offset ~= 0 do
-        if seen[offset] then
-            fail("io", "tiff", nil, "%s: its directories refer to each other in a circle", name)
-        end
-        seen[offset] = true
-        local tags
-        tags, offset = directory(file, name, order, big, offset)
-        local kind = whole(tags, name, 254, 0)
-        if kind & 1 == 0 then -- no thumbnail
-            local page = page_of(tags, name, order, file)
-            local first = stack.pages[1]
-            if first and (first.dtype ~= page.dtype or first.rows ~= page.rows
-                or first.columns ~= page.columns) then
-                fail("unsupported", "tiff", nil, "%s: the pages differ in size or type", name)
-            elseif not first then
-                stack.description = type(tags[270]) == "string" and tags[270] or nil
-                stack.resolution = rational(tags[282]) and rational(tags[283])
-                    and {x = tags[282][1], y = tags[283][1], unit = whole(tags, name, 296, 2)}
-                        or nil
-            end
-            stack.pages[#stack.pages + 1] = page
-        end
-    end
-    return stack
-end
-
 -- ---------------------------------------------------------------------------------------------
 -- Reading
 
@@ -234,13 +54,8 @@ end
 local paged = volumes.file_class {}
 
 function paged:fill(block, first)
-    local flat = #self.shape == 2
-    local pages, threads = self.pages, 1
-    local each = self.scratch_bytes
-    if each > 0 then
-        local per_page = #pages[1].offsets
-        threads = math.max(1, math.min(per_page, self.threads))
-    end
+    local flat, pages, each = #self.shape == 2, self.pages, self.scratch_bytes
+    local threads = math.max(1, math.min(#pages[1].offsets, self.threads))
     local scratch <close> = each > 0 and mb.empty({each * threads}, {dtype = "u8",
         device = block.device}) or nil
     for i = 1, flat and 1 or block.shape[1] do
@@ -250,55 +65,63 @@ function paged:fill(block, first)
     end
 end
 
---- A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames,
--- spacing, unit, resolution}. Options: channel and frame (1-based): the slices of one channel and
--- time of a hyperstack, (z, y, x); without them all pages in the file's order. `threads` of
--- decoding (default 4) bounds its scratch.
-function tiff.open(name, options)
-    local file = core.rawfile.open(name)
-    local _ <close> = on_error(function() file:close() end)
-    local stack = parse(file, name)
-    local pages = stack.pages
-    local first = pages[1] or fail("io", "tiff", nil, "%s: the file has no page", name)
-    local meta = metadata.parse(stack.description)
-    meta.resolution, meta.description = stack.resolution, stack.description
+-- The pages of ImageJ's files above 4 GB: one directory, all pages behind one another.
+local function behind_one_another(first, count, page_bytes)
+    local at, list = first.offsets[1], {}
+    for i = 1, count do
+        list[i] = setmetatable({offsets = {at + (i - 1) * page_bytes}, bytes = {page_bytes},
+            segment_rows = first.rows}, {__index = first})
+    end
+    return list
+end
+
+-- The metadata of a stack, and its pages: all, or those of the channel and the frame that the
+-- options name.
+local function meta_and_pages(stack, name, options, file)
+    local pages, meta = stack.pages, metadata.parse(stack.description)
+    local first, chosen = pages[1], options.channel or options.frame
     local page_bytes = first.rows * first.columns * volumes.ITEM_BYTES[first.dtype]
+    meta.resolution, meta.description = stack.resolution, stack.description
     if meta.kind == "imagej" and #pages == 1 and meta.images > 1 then
         if first.compression ~= 1 or first.offsets[1] + meta.images * page_bytes > file:bytes() then
             fail("io", "tiff", nil, "%s: the file is truncated: ImageJ says that it has %d "
                 .. "images, which do not fit into its %d bytes", name, meta.images, file:bytes())
         end
-        for i = 2, meta.images do
-            pages[i] = setmetatable({offsets = {first.offsets[1] + (i - 1) * page_bytes},
-                bytes = {page_bytes},
-                segment_rows = first.rows}, {__index = first})
-        end
-        first.offsets, first.bytes, first.segment_rows = {first.offsets[1]}, {page_bytes},
-            first.rows
+        pages = behind_one_another(first, meta.images, page_bytes)
     end
     if meta.kind and meta.channels * meta.slices * meta.frames ~= #pages then
-        if options.channel or options.frame then
-            fail("io", "tiff", nil,
-                "%s: the metadata name %d channels x %d slices x %d frames, but the file has "
-                .. "%d pages",
-                name, meta.channels, meta.slices, meta.frames, #pages)
+        if chosen then
+            fail("io", "tiff", nil, "%s: the metadata name %d channels x %d slices x %d frames, "
+                .. "but the file has %d pages", name, meta.channels, meta.slices, meta.frames,
+                #pages)
         end
         meta.channels, meta.slices, meta.frames = 1, #pages, 1
     end
-    if options.channel or options.frame then
+    if chosen then
         local c, t = options.channel or 1, options.frame or 1
-        if not meta.kind and c * t ~= 1 or meta.kind and (c > meta.channels or t > meta.frames) then
+        if c > (meta.channels or 1) or t > (meta.frames or 1) then
             fail("argument", "tiff", nil, "%s: there is no channel %d of frame %d; the file "
-                .. "has %d channels and %d frames",
-                name, c, t, meta.channels or 1, meta.frames or 1)
+                .. "has %d channels and %d frames", name, c, t, meta.channels or 1,
+                meta.frames or 1)
         end
-        local chosen = {}
+        local all = pages
+        pages = meta.kind and {} or all
         for z = 1, meta.kind and meta.slices or 0 do
-            chosen[z] = pages[metadata.page(meta, c - 1, z - 1, t - 1) + 1] or fail("io", "tiff",
+            pages[z] = all[metadata.page(meta, c - 1, z - 1, t - 1) + 1] or fail("io", "tiff",
                 nil, "%s: the metadata name a page that the file does not have", name)
         end
-        pages = meta.kind and chosen or pages
     end
+    return meta, pages, page_bytes
+end
+
+--- A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames,
+-- spacing, unit, resolution}. With `channel` or `frame` it has the slices of one channel and time
+-- of a hyperstack, (z, y, x); without them all pages in the file's order.
+function tiff.open(name, options)
+    local file = core.rawfile.open(name)
+    local _ <close> = on_error(function() file:close() end)
+    local meta, pages, page_bytes = meta_and_pages(pages_of(file, name), name, options, file)
+    local first = pages[1]
     local shape = #pages == 1 and {first.rows, first.columns} or {#pages, first.rows, first.columns}
     local made = {file = file, shape = shape, dtype = first.dtype, meta = meta, place = "file"}
     local offset, distance = regular(pages, page_bytes)
@@ -308,21 +131,18 @@ function tiff.open(name, options)
         if #shape == 3 then
             made.steps[1] = distance
         end
-        made = volumes.raw(made)
-    else
-        made.pages, made.scratch_bytes = pages, 0
-        for _, page in ipairs(pages) do
-            made.scratch_bytes = math.max(made.scratch_bytes,
-                core.rawfile.tiff_scratch_bytes(page, page.dtype))
-        end
-        made.threads = options.threads or 4
-        setmetatable(made, paged)
+        return volumes.raw(made)
     end
-    return made
+    made.pages, made.scratch_bytes, made.threads = pages, 0, options.threads
+    for _, page in ipairs(pages) do
+        made.scratch_bytes = math.max(made.scratch_bytes,
+            core.rawfile.tiff_scratch_bytes(page, page.dtype))
+    end
+    return setmetatable(made, paged)
 end
 
---- Reads a stack: (page, row, column), or (row, column) for one page. Options: device; channel and
--- frame as for tiff.open. Returns the array and the stack's meta.
+--- Reads a stack: (page, row, column), or (row, column) for one page. Returns the array and the
+-- stack's meta.
 function tiff.read(name, options)
     local volume <close> = tiff.open(name, {channel = options.channel, frame = options.frame})
     return volumes.load(volume, options.device or mb.default_device()), volume.meta
@@ -413,9 +233,7 @@ function writer:volume(channel, frame)
 end
 
 --- A new stack to be written block by block: an object with volume(channel, frame), finish() and
--- close(); without finish nothing is left. Options: shape ({z, y, x} or {y, x}) and dtype (u8, u16,
--- f32) of one volume; channels and frames (default 1); meta, of the file it was made from
--- (tiff.open); spacing and unit, where that does not tell; overwrite (default false).
+-- close(); without finish nothing is left. `shape` is {z, y, x} or {y, x}, of one volume.
 function tiff.create(name, options)
     file_name.check(name, file_name.TIFF, nil, "tiff.create")
     local shape, dtype = options.shape, options.dtype
@@ -424,46 +242,43 @@ function tiff.create(name, options)
     if #shape ~= 2 and #shape ~= 3 then
         fail("shape", "tiff", nil, "%s: a stack has 2 or 3 axes, not %d", name, #shape)
     end
-    local meta = setmetatable({}, {__index = options.meta or {}})
+    local meta = setmetatable({}, {__index = options.meta})
     meta.spacing, meta.unit = options.spacing or meta.spacing, options.unit or meta.unit
-    local counts = {channels = options.channels or 1, slices = #shape == 3 and shape[1] or 1,
-        frames = options.frames or 1}
+    local counts = {channels = options.channels, slices = #shape == 3 and shape[1] or 1,
+        frames = options.frames}
     local text = metadata.compose(meta, counts, dtype) .. "\0"
-    local rows, columns = shape[#shape - 1], shape[#shape]
     local pages = counts.channels * counts.slices * counts.frames
-    local head, data_at, page = head_of(pages, rows, columns, format, meta, text)
+    local head, data_at, page = head_of(pages, shape[#shape - 1], shape[#shape], format, meta, text)
     local made = setmetatable({shape = shape, dtype = dtype, counts = counts, data_at = data_at,
-        page_bytes = page,
-        order = meta.kind == "ome" and meta.order or "CZT"}, writer)
+        page_bytes = page, order = meta.kind == "ome" and meta.order or "CZT"}, writer)
     made:start(name, options.overwrite, data_at + pages * page, head)
     return made
 end
 
---- Writes u8, u16 or f32, (page, row, column) or (row, column). Options: spacing (of pages,
--- ImageJ), unit, meta as for tiff.create, overwrite (default false). The file gets its name when it
--- is complete.
+--- Writes u8, u16 or f32, (page, row, column) or (row, column). The file gets its name when it is
+-- complete.
 function tiff.write(name, array, options)
-    local file <close> = tiff.create(name, {shape = array.shape, dtype = array.dtype,
-        spacing = options.spacing,
-        unit = options.unit, meta = options.meta, overwrite = options.overwrite})
-    volumes.store(file:volume(), array)
-    file:finish()
+    options.shape, options.dtype = array.shape, array.dtype
+    volumes.complete(tiff.create(name, options), array)
 end
 
-local ONE = declared.options({"channel", "count", "of a hyperstack", usual = "all pages"},
-    {"frame", "count", "of a hyperstack", usual = "all pages"},
-    {"threads", "count", "of decoding; bounds its scratch", usual = "4"})
+local ONE = declared.options({"channel", "count", "of a TIFF hyperstack", usual = "all pages"},
+    {"frame", "count", "of a TIFF hyperstack", usual = "all pages"})
 local WRITE = declared.options(
-    {"overwrite", "boolean", "replace an existing file"},
-    {"spacing", "any", "of voxels"}, {"unit", "string", "of the spacing"},
-    {"meta", "table", "what the file that it was made from says"})
+    {"overwrite", "boolean", "replace an existing file", default = false},
+    {"spacing", "any", "of voxels, for TIFF", usual = "that of meta"},
+    {"unit", "string", "of the spacing, for TIFF", usual = "that of meta"},
+    {"meta", "table", "what the file that it was made from says (tiff.open), for TIFF"})
 
 return declared.module(tiff, "tiff", {
-    open = {"name: any?", ONE},
-    read = {"name: any?", declared.options(declared.without(ONE, "threads"),
-        {"device", "device", "where the array is made", usual = "the host"})},
-    create = {"name: any?", declared.options(WRITE,
-        {"shape", "any", "extents of a volume"}, {"dtype", "any", "its element type"},
-        {"channels", "any", "how many"}, {"frames", "any", "how many"})},
+    open = {"name: string", declared.options(ONE,
+        {"threads", "count", "of decoding; bounds its scratch", default = 4})},
+    read = {"name: string", declared.options(ONE,
+        {"device", "device", "where the array is made", usual = "the default device"})},
+    create = {"name: string", declared.options(WRITE,
+        {"shape", "extents", "of one volume", required = true},
+        {"dtype", "string", "element type; TIFF files hold u8, u16 and f32", required = true},
+        {"channels", "count", "how many, for TIFF", default = 1},
+        {"frames", "count", "how many, for TIFF", default = 1})},
     write = {"name: string, array: array", WRITE},
 })

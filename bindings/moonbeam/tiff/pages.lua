@@ -1,0 +1,206 @@
+--- The directories of a TIFF file: its pages, and what its first page says of itself.
+
+local fail = require "moonbeam.internal.fail"
+local volumes = require "moonbeam.volumes"
+
+-- Field types: format of string.unpack, bytes.
+local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4},
+    [5] = {"I4I4", 8}, [6] = {"i1", 1}, [8] = {"i2", 2}, [9] = {"i4", 4}, [11] = {"f", 4},
+    [12] = {"d", 8}, [13] = {"I4", 4}, [16] = {"I8", 8}, [17] = {"i8", 8}, [18] = {"I8", 8}}
+local TEXT, RATIONAL <const> = 2, 5
+
+-- "sample format bits" -> element type.
+local DTYPES = {["1 8"] = "u8", ["1 16"] = "u16", ["2 32"] = "i32", ["3 16"] = "f16",
+    ["3 32"] = "f32", ["3 64"] = "f64"}
+local READABLE = {[1] = true, [5] = true, [8] = true, [32946] = true, [32773] = true}
+local OTHERS = {[2] = "CCITT", [3] = "fax", [4] = "fax", [6] = "old JPEG", [7] = "JPEG",
+    [34712] = "JPEG 2000", [34887] = "LERC", [34925] = "LZMA", [50000] = "Zstandard",
+    [50001] = "WebP", [50002] = "JPEG XL"}
+
+-- A file that is being read: {file, name, bytes, order ("<" or ">"), big (BigTIFF), word (format of
+-- an offset), word_bytes}.
+local reader = {}
+reader.__index = reader
+
+function reader:refuse(code, format, ...)
+    fail(code, "tiff", nil, "%s: " .. format, self.name, ...)
+end
+
+function reader:damaged(format, ...)
+    self:refuse("io", format .. ": the file is damaged", ...)
+end
+
+-- Bytes of the file; whatever offsets and counts a damaged one names.
+function reader:at(offset, count)
+    if offset < 0 or count < 0 or count > self.bytes or offset > self.bytes - count then
+        self:refuse("io", "the file is truncated or damaged: it refers to %d bytes at %d, but has "
+            .. "%d bytes", count, offset, self.bytes)
+    end
+    return self.file:get(offset, count)
+end
+
+-- The values of an entry: a list of numbers, of pairs, or a text.
+function reader:values(kind, count, text)
+    local format, size = table.unpack(TYPES[kind])
+    if size * count > self.word_bytes then
+        text = self:at(string.unpack(self.word, text), size * count)
+    end
+    if kind == TEXT then
+        return (text:sub(1, count):gsub("%z.*", ""))
+    end
+    local list = {}
+    for k = 1, count do
+        local first, second = string.unpack(self.order .. format, text, (k - 1) * size + 1)
+        list[k] = kind == RATIONAL and {first, second} or first
+    end
+    return list
+end
+
+-- One directory: {tag = values}, and the offset of the next.
+function reader:directory(offset)
+    local big, order = self.big, self.order
+    local head, width = big and 8 or 2, big and 20 or 12
+    local count = string.unpack(order .. (big and "I8" or "I2"), self:at(offset, head))
+    if count < 0 or count > 4096 then
+        self:damaged("a directory has %d entries", count)
+    end
+    local text, tags = self:at(offset + head, count * width), {}
+    for at = 1, count * width, width do
+        local tag, kind, n = string.unpack(order .. "I2I2" .. self.word:sub(2), text, at)
+        if TYPES[kind] and (n < 0 or n > self.bytes) then
+            self:refuse("io", "the file is truncated or damaged: tag %d has %d values", tag, n)
+        elseif TYPES[kind] then
+            tags[tag] = self:values(kind, n, text:sub(at + width - self.word_bytes, at + width - 1))
+        end
+    end
+    -- Some writers leave the last link out.
+    local link = offset + head + count * width
+    return tags, link + self.word_bytes <= self.bytes
+        and string.unpack(self.word, self:at(link, self.word_bytes)) or 0
+end
+
+-- The first value of a tag that holds whole numbers.
+function reader:whole(tags, tag, default)
+    local values = tags[tag]
+    if values == nil then
+        return default
+    end
+    return type(values) == "table" and math.tointeger(values[1])
+        or self:damaged("tag %d is not an integer", tag)
+end
+
+-- Strips or tiles: their offsets and sizes.
+function reader:segments(page, tags)
+    page.offsets, page.bytes = tags[324] or tags[273], tags[325] or tags[279]
+    if not (page.rows and page.columns and type(page.offsets) == "table" and page.rows > 0
+        and page.columns > 0) then
+        self:damaged("a page has no size or no pixels")
+    end
+    page.segment_rows = tags[324] and self:whole(tags, 323)
+        or math.min(page.rows, self:whole(tags, 278, page.rows))
+    page.segment_columns = tags[324] and self:whole(tags, 322) or page.columns
+    if type(page.bytes) ~= "table" then -- a page of one strip can do without
+        page.bytes = {page.rows * page.columns * volumes.ITEM_BYTES[page.dtype]}
+    end
+    local high, wide = page.segment_rows, page.segment_columns
+    local needed = high > 0 and wide > 0
+        and (page.rows + high - 1) // high * ((page.columns + wide - 1) // wide) or math.huge
+    if #page.offsets < needed or #page.bytes < needed then
+        self:damaged("a page of %d x %d has %d strips or tiles of %d x %d", page.rows,
+            page.columns, math.min(#page.offsets, #page.bytes), high, wide)
+    end
+    for i, offset in ipairs(page.offsets) do
+        local bytes = page.bytes[i]
+        if type(offset) ~= "number" or type(bytes) ~= "number" or offset < 0 or bytes < 0 then
+            self:damaged("a page has no valid strip offsets or sizes")
+        elseif offset + bytes > self.bytes then
+            self:refuse("io", "the file is truncated: the pixels of a page end at %d, the file at "
+                .. "%d", offset + bytes, self.bytes)
+        end
+    end
+end
+
+-- The page that a directory describes: what read_tiff takes, with its dtype.
+function reader:page(tags)
+    local function one(tag, default)
+        return self:whole(tags, tag, default)
+    end
+    local method, bits, format = one(259, 1), one(258, 1), one(339, 1)
+    local page = {rows = one(257), columns = one(256), swap = self.order == ">",
+        compression = method, predictor = one(317, 1),
+        dtype = DTYPES[("%d %d"):format(format == 4 and 1 or format, bits)]}
+    if not READABLE[method] then
+        self:refuse("unsupported", "the compression %s (method %d) is not supported; save the "
+            .. "file uncompressed, or with LZW, Deflate or PackBits",
+            OTHERS[method] or "of an unknown kind", method)
+    elseif one(277, 1) ~= 1 then
+        self:refuse("unsupported", "a pixel has %d samples; only gray images are read: split the "
+            .. "channels", one(277))
+    elseif one(266, 1) ~= 1 then
+        self:refuse("unsupported", "the bits of each byte are in reverse order (FillOrder 2), "
+            .. "which is not supported")
+    elseif not page.dtype then
+        self:refuse("unsupported", "%d bits of sample format %d are not supported; unsigned 8 and "
+            .. "16 bit, signed 32 bit and float are", bits, format)
+    end
+    self:segments(page, tags)
+    if page.predictor > 3 or page.predictor == 3 and page.dtype:sub(1, 1) ~= "f" then
+        self:refuse("unsupported", "predictor %d for %s is not supported", page.predictor,
+            page.dtype)
+    end
+    return page
+end
+
+local function rational(values)
+    return type(values) == "table" and type(values[1]) == "table" and values[1]
+end
+
+-- What the first page says of the stack.
+function reader:describe(stack, tags)
+    local x, y = rational(tags[282]), rational(tags[283])
+    stack.description = type(tags[270]) == "string" and tags[270] or nil
+    stack.resolution = x and y and {x = x, y = y, unit = self:whole(tags, 296, 2)} or nil
+end
+
+local function reader_of(file, name)
+    local bytes = file:bytes()
+    local head = file:get(0, math.min(16, bytes))
+    local order = ({II = "<", MM = ">"})[head:sub(1, 2)]
+    local version = order and #head >= 8 and string.unpack(order .. "I2", head, 3)
+    local big = version == 43 and #head == 16
+    if version ~= 42 and not big then
+        fail("io", "tiff", nil, "%s: this is not a TIFF file", name)
+    end
+    local self = setmetatable({file = file, name = name, bytes = bytes, order = order, big = big,
+        word = order .. (big and "I8" or "I4"), word_bytes = big and 8 or 4}, reader)
+    return self, string.unpack(self.word, head, big and 9 or 5)
+end
+
+--- Reads the directories of a file: {pages, description, resolution}. A page is what read_tiff
+-- takes, with its dtype.
+return function(file, name)
+    local self, offset = reader_of(file, name)
+    local stack, seen = {pages = {}}, {}
+    while offset ~= 0 do
+        if seen[offset] then
+            self:refuse("io", "its directories refer to each other in a circle")
+        end
+        seen[offset] = true
+        local tags
+        tags, offset = self:directory(offset)
+        if self:whole(tags, 254, 0) & 1 == 0 then -- no thumbnail
+            local page, first = self:page(tags), stack.pages[1]
+            if not first then
+                self:describe(stack, tags)
+            elseif first.dtype ~= page.dtype or first.rows ~= page.rows
+                or first.columns ~= page.columns then
+                self:refuse("unsupported", "the pages differ in size or type")
+            end
+            stack.pages[#stack.pages + 1] = page
+        end
+    end
+    if #stack.pages == 0 then
+        self:refuse("io", "the file has no page")
+    end
+    return stack
+end
