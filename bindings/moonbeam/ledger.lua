@@ -4,7 +4,8 @@
 
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
-local options_of = require "moonbeam.internal.options"
+local columns = require "moonbeam.internal.columns"
+local json = require "moonbeam.internal.json"
 local unknown = require "moonbeam.internal.unknown"
 
 local ledger = {}
@@ -165,14 +166,14 @@ ledger.replay = with_finds
 
 --- The rows: {kind, device, label, owner, tag, keep, temp, work, live, peak}. Bytes, rounded as the
 -- pool rounds them; tag is the pool.tag that was in force, or "".
-function methods:rows()
+methods.rows = declared.method("ledger:rows()", nil, function(self)
     return self.list
-end
+end)
 
 --- The first row with the highest peak, and its number; nil for an empty ledger.
-function methods:peak_step()
+methods.peak_step = declared.method("ledger:peak_step()", nil, function(self)
     return self.list[self.peak_row], self.peak_row
-end
+end)
 
 local function row_equal(a, b)
     for _, name in ipairs(COLUMNS) do
@@ -228,25 +229,6 @@ local function several(rows, column, usual)
     return false
 end
 
--- Aligns cells: the first `left` columns to the left, the others to the right.
-local function table_lines(cells, left)
-    local widths, lines = {}, {}
-    for _, row in ipairs(cells) do
-        for i, text in ipairs(row) do
-            widths[i] = math.max(widths[i] or 0, #text)
-        end
-    end
-    for n, row in ipairs(cells) do
-        local parts = {}
-        for i, text in ipairs(row) do
-            local space = (" "):rep(widths[i] - #text)
-            parts[i] = i <= left and text .. space or space .. text
-        end
-        lines[n] = (table.concat(parts, "  "):gsub("%s+$", ""))
-    end
-    return lines
-end
-
 -- What would lower the peak, as far as the row tells.
 local function note(self, row)
     if row.kind == "operator" and row.temp + row.work > row.keep and row.temp + row.work > 0 then
@@ -259,10 +241,11 @@ local function note(self, row)
     return #self.list > 1 and "smaller chunks" or ""
 end
 
---- The ledger as text: a row per step; the peak's row is marked. Options: {limit = rows shown at
--- most}.
-function methods:text(options)
-    local rows, limit = self.list, options_of(options, "ledger.text", {"limit"}).limit or math.huge
+local LIMIT = declared.options {"limit", "count", "rows at most", usual = "all"}
+
+--- The ledger as text: a row per step; the peak's row is marked.
+methods.text = declared.method("ledger:text(options)", LIMIT, function(self, options)
+    local rows, limit = self.list, options.limit or math.huge
     local many, tagged = several(rows, "device"), several(rows, "tag", "")
     local cells = {{"", "step", "line", "keep", "temp", "work", "live", "peak", ""}}
     local skipped = 0
@@ -283,47 +266,35 @@ function methods:text(options)
             skipped = skipped + 1
         end
     end
-    local lines = table_lines(cells, tagged and 4 or 3)
+    local lines = columns(cells, function(i) return i > (tagged and 4 or 3) end)
     if skipped > 0 then
         lines[#lines + 1] = ("... %d more steps"):format(skipped)
     end
     lines[#lines + 1] = ("peak %s (%d bytes)%s"):format(core.device.format_bytes(self.peak),
-        self.peak,
-        self.dry and ", not run" or ", measured")
+        self.peak, self.dry and ", not run" or ", measured")
     lines[#lines + 1] = self.basis
     return table.concat(lines, "\n")
-end
+end)
 
---- Prints the text. Options as for `text`.
-function methods:print(options)
+--- Prints the text.
+methods.print = declared.method("ledger:print(options)", LIMIT, function(self, options)
     io.stdout:write(self:text(options), "\n")
-end
+end)
 
-local ESCAPES = {["\\"] = "\\\\", ["\""] = "\\\"", ["\n"] = "\\n", ["\t"] = "\\t", ["\r"] = "\\r"}
-
-local function json_string(text)
-    return "\"" .. text:gsub("[%c\"\\]", function(c)
-        return ESCAPES[c] or ("\\u%04x"):format(c:byte())
-    end) .. "\""
-end
-
---- {"dry":, "peak":, "basis":, "rows":[...]}; basis only where a device was planned for without
--- being here.
-function methods:to_json()
-    local parts = {}
+--- The ledger as JSON: {"dry":, "peak":, "basis":, "rows":[...]}; basis only where a device was
+-- planned for without being here.
+methods.to_json = declared.method("ledger:to_json()", nil, function(self)
+    local rows = {}
     for i, row in ipairs(self.list) do
-        local members = {}
-        for k, name in ipairs(COLUMNS) do
-            local value = row[name]
-            members[k] = json_string(name) .. ":"
-                .. (type(value) == "number" and ("%d"):format(value) or json_string(value))
+        rows[i] = {}
+        for _, name in ipairs(COLUMNS) do
+            rows[i][name] = row[name]
         end
-        parts[i] = "{" .. table.concat(members, ",") .. "}"
     end
-    local basis = self.basis and ("\"basis\":%s,"):format(json_string(self.basis)) or ""
-    return ("{\"dry\":%s,\"peak\":%d,%s\"rows\":[%s]}"):format(tostring(self.dry), self.peak, basis,
-        table.concat(parts, ",\n"))
-end
+    return json({dry = self.dry, basis = self.basis, rows = rows, peak = self.peak},
+        {"dry", "kind", "device", "label", "owner", "tag", "keep", "temp", "work", "live", "peak",
+        "basis", "rows"})
+end)
 
 --- Predicted beside measured: a line per step with both peaks and their difference. Returns the
 -- text and the number of steps that differ.
@@ -337,7 +308,7 @@ function ledger.comparison(predicted, measured)
             p and tostring(p.peak) or "no such step",
             m and tostring(m.peak) or "no such step", p and m and tostring(m.peak - p.peak) or "?"}
     end
-    local lines = table_lines(cells, 3)
+    local lines = columns(cells, function(i) return i > 3 end)
     local form = "peak: predicted %d, measured %d bytes, difference %d; %d of %d steps differ"
     lines[#lines + 1] = form:format(predicted.peak, measured.peak,
         measured.peak - predicted.peak, #differing, math.max(#predicted.list, #measured.list))

@@ -1,6 +1,7 @@
 --- The arrays there are: `mb.mem()` lists them with names, shapes, bytes, ages and the lines that
 -- made them.
 
+local columns = require "moonbeam.internal.columns"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
@@ -82,27 +83,14 @@ function metatable.__tostring(list)
     if #list == 0 then
         return "no arrays"
     end
-    local cells, widths = {{"name", "array", "bytes", "age", "line"}}, {}
-    for _, row in ipairs(list) do
-        cells[#cells + 1] = {row.name or "-",
-            ("%s %s%s"):format(row.dtype, table.concat(row.shape, " x "),
-            row.device ~= "host" and " on " .. row.device or ""),
+    local cells = {{"name", "array", "bytes", "age", "line"}}
+    for i, row in ipairs(list) do
+        cells[i + 1] = {row.name or "-", ("%s %s%s"):format(row.dtype,
+            table.concat(row.shape, " x "), row.device ~= "host" and " on " .. row.device or ""),
             row.view and "view" or core.device.format_bytes(row.storage), age_text(row.age),
-                row.owner}
+            row.owner}
     end
-    for _, row in ipairs(cells) do
-        for i, text in ipairs(row) do
-            widths[i] = math.max(widths[i] or 0, #text)
-        end
-    end
-    local lines = {}
-    for n, row in ipairs(cells) do
-        for i, text in ipairs(row) do
-            local space = (" "):rep(widths[i] - #text)
-            row[i] = (i == 3 or i == 4) and space .. text or text .. space
-        end
-        lines[n] = (table.concat(row, "  "):gsub("%s+$", ""))
-    end
+    local lines = columns(cells, function(i) return i == 3 or i == 4 end)
     lines[#lines + 1] = ("%d array%s, %s"):format(#list, #list == 1 and "" or "s",
         core.device.format_bytes(list.bytes))
     return table.concat(lines, "\n")

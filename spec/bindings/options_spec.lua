@@ -56,7 +56,7 @@ end
 local WITHOUT = {}
 for name in ([[array.is_array device.bytes device.cuda_problem device.default device.dry device.format_bytes device.list
     device.opened device.planned op.describe op.list op.supported pool.alloc pool.blocks pool.check pool.collect
-    pool.debug pool.element_bytes pool.events pool.note_pitch
+    pool.debug pool.element_bytes pool.events
     pool.round pool.scope pool.smallest pool.stats pool.tag pool.tags pool.end_tag
     debug.break_guard debug.fail_nth debug.fail_step debug.pair_seconds
     debug.refuse_commits debug.refuse_pins debug.set_guards debug.steps
@@ -184,7 +184,7 @@ describe("arguments that are nothing of the kind", function()
             {"scan is a table", mb.recon.run, {}}, {"plan is missing", mb.recon.run, scan},
             {"scan is missing", mb.recon.chunk}, {"scan is missing", mb.recon.read_shifts},
                 {"where is", mb.recon.read_shifts, scan},
-            {"fn must be a function", mb.pool.peak}, {"block is a table", mb.pool.free, {}},
+            {"fn is missing", mb.pool.peak}, {"block is a table", mb.pool.free, {}},
             {"shape must be", mb.plan.required_memory}, {"shape must be", mb.plan.max_chunk},
                 {"fn must be a function or", mb.plan},
             {"params must be a table", mb.op.estimate, "unary", {{"f32", 4}}, 5},

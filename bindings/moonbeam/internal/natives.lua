@@ -171,8 +171,6 @@ native("pool.alloc(bytes: bytes, options)", list(DTYPE, DEVICE))
 native "pool.trim(device: device?)"
 --- Guard words around blocks, and patterns in new and freed ones.
 native "pool.debug(on: boolean, device: device?)"
---- Of a block's bytes, how many lie between rows: for the accounting.
-native "pool.note_pitch(array: array, waste: bytes)"
 --- nil if the pool is sound, else what is wrong.
 native "pool.check(device: device?)"
 --- Live blocks in address order, with the lines that made them.
@@ -251,16 +249,6 @@ native "ledger.dry()"
 native "ledger.replay(finds: table, fn: callable, ...)"
 --- A carrier by itself: threads that move blocks between files and arrays.
 native "stream.carrier(options: table)"
---- All steps as text; `limit` rows at most. `print` prints it.
-native("ledger:text(options)", list {"limit", "count", "rows at most", usual = "all"})
---- Prints all steps.
-native("ledger:print(options)", list {"limit", "count", "rows at most", usual = "all"})
---- An iterator over the rows.
-native "ledger:rows()"
---- The step with the peak.
-native "ledger:peak_step()"
---- The ledger as JSON.
-native "ledger:to_json()"
 
 -- ---- HDF5 ----
 

@@ -2,16 +2,15 @@
 -- unfinished statements go on in the next line. Reading and writing can be replaced, so that specs
 -- drive it. The module is there as the global `mb`, help as `help`.
 
+local columns = require "moonbeam.internal.columns"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
-local options_of = require "moonbeam.internal.options"
+local modules = require "moonbeam.internal.modules"
 local sandbox = require "moonbeam.internal.sandbox"
 local script = require "moonbeam.internal.script"
 local whole = require "moonbeam.internal.whole"
 
 local repl = {}
-
-local OPTIONS = { "read", "write", "write_error", "env" }
 
 -- At most this much of a value is shown.
 local ROWS, COLUMNS, ENTRIES, DEPTH = 6, 8, 20, 3
@@ -35,21 +34,16 @@ end
 
 -- Rows of a 2-D corner, columns aligned.
 local function corner_lines(values, more_columns)
-    local widths, cells = {}, {}
+    local cells = {}
     for i, row in ipairs(values) do
         cells[i] = {}
         for j, x in ipairs(row) do
-            local text = number_text(x)
-            cells[i][j] = text
-            widths[j] = math.max(widths[j] or 0, #text)
+            cells[i][j] = number_text(x)
         end
     end
-    local lines = {}
-    for i, row in ipairs(cells) do
-        for j, text in ipairs(row) do
-            row[j] = (" "):rep(widths[j] - #text) .. text
-        end
-        lines[i] = "  " .. table.concat(row, "  ") .. (more_columns and "  ..." or "")
+    local lines = columns(cells, function() return true end)
+    for i, line in ipairs(lines) do
+        lines[i] = "  " .. line .. (more_columns and "  ..." or "")
     end
     return lines
 end
@@ -74,14 +68,14 @@ function repl.array_text(a)
         ranges[axis] = 1
     end
     local rows = rank > 1 and math.min(ROWS, shape[rank - 1])
-    local columns = math.min(COLUMNS, shape[rank])
+    local width = math.min(COLUMNS, shape[rank])
     if rows then
         ranges[rank - 1] = { 1, rows }
     end
-    ranges[rank] = { 1, columns }
+    ranges[rank] = { 1, width }
     local corner <close> = a:view(table.unpack(ranges))
     local values = corner:to_table()
-    local lines = corner_lines(rows and values or { values }, columns < shape[rank])
+    local lines = corner_lines(rows and values or { values }, width < shape[rank])
     if rows and rows < shape[rank - 1] then
         lines[#lines + 1] = "  ..."
     end
@@ -204,23 +198,6 @@ local function string_keys(t, only_functions)
     return keys
 end
 
--- Sub-modules that have not been loaded yet.
-local function module_names()
-    local names = {}
-    local folder = package.searchpath("moonbeam", package.path)
-    folder = folder and folder:match("^(.*)init%.lua$")
-    for _, name in ipairs {
-        "tomo", "deconv", "scan", "recon", "result", "view", "plan", "mem", "help", "kernel",
-    } do
-        local file = folder and io.open(folder .. name .. ".lua")
-        if file then
-            file:close()
-            names[#names + 1] = name
-        end
-    end
-    return names
-end
-
 -- The members of a value: methods after a colon, everything after a dot.
 local function members(value, colon)
     if type(value) == "userdata" then
@@ -240,7 +217,7 @@ local function members(value, colon)
     elseif type(value) == "table" then
         local names = string_keys(value, colon)
         if value == package.loaded.moonbeam then
-            for _, name in ipairs(module_names()) do
+            for _, name in ipairs(modules.names()) do -- also those that are not loaded yet
                 if rawget(value, name) == nil then
                     names[#names + 1] = name
                 end
@@ -455,10 +432,8 @@ local function explain(err, text, env)
     end, "this statement")
 end
 
--- Runs until the end of input. Options (for specs): read(prompt) -> line, or nil at the end, or nil
--- and "interrupted"; write(text); write_error(text); env.
+-- Runs until the end of input.
 function repl.run(options)
-    options = options_of(options, "repl.run", OPTIONS)
     local env = options.env or _G
     local write = options.write or function(text)
         io.stdout:write(text)
@@ -526,4 +501,9 @@ end
 return declared.module(repl, "repl", {
     array_text = "a: array", compile = "text: string, env: table?",
         complete = "word: string, before: string?, env: table?",
+    run = {"", declared.options(
+        {"read", "callable", "(prompt) -> line, or nil at the end, or nil and \"interrupted\""},
+        {"write", "callable", "gets what is shown", usual = "the standard output"},
+        {"write_error", "callable", "gets errors", usual = "the standard error"},
+        {"env", "table", "the globals"})},
 })

@@ -3,33 +3,25 @@
 -- argument; without one they mean the default device.
 
 local core = require "moonbeam.core"
+local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local options_of = require "moonbeam.internal.options"
+local formats = require "moonbeam.pool.trace"
+local map = require "moonbeam.pool.map"
 
 local pool = {}
 for name, f in pairs(core.pool) do
     pool[name] = f
 end
 pool.collect = core.garbage.collect
+pool.note_pitch = nil -- of a block's bytes, how many lie between rows: alloc_pitched alone knows
 
+local note_pitch = core.pool.note_pitch
 local device_stats = core.pool.stats
 local UNIT = core.pool.round(1)
 
 local function open(device)
     return device and core.device.open(device) or core.device.open(core.device.default())
-end
-
-local function is_array(value)
-    return debug.getmetatable(value) == core.array.metatable
-end
-
-local function check_count(value, op, arg, least)
-    if math.type(value) ~= "integer" or value < least then
-        fail("argument", "pool." .. op, arg, "%s must be an integer of at least %d, not %s", arg,
-            least, tostring(value))
-    end
-    return value
 end
 
 -- Counters of the pool (bytes, unless named otherwise), with those of the garbage list. `free` is
@@ -52,10 +44,6 @@ end
 -- Calls fn(...) and returns the highest live bytes during the call above those before it, then what
 -- fn returned. The garbage of earlier code is freed first, so that it does not count.
 function pool.peak(fn, device, ...)
-    if type(fn) ~= "function" then
-        fail("argument", "pool.peak", "fn", "fn must be a function, not %s",
-            fn == nil and "missing" or "a " .. type(fn))
-    end
     core.garbage.collect()
     local scope <close> = core.pool.scope(device)
     local results = table.pack(fn(...))
@@ -203,8 +191,6 @@ end
 
 -- What alloc_pitched takes: rows of width_bytes at a pitch of whole units.
 function pool.ceil_2d(width_bytes, height)
-    check_count(width_bytes, "ceil_2d", "width_bytes", 0)
-    check_count(height, "ceil_2d", "height", 0)
     local pitch = core.pool.round(width_bytes)
     if height > 0 and pitch > math.maxinteger // height then
         fail("argument", "pool.ceil_2d", "height",
@@ -220,133 +206,58 @@ end
 -- legal and takes no memory.
 pool.alloc = core.pool.alloc
 
--- Rows at a pitch: an array (height, width), and the pitch in bytes. options: dtype (default u8),
--- device, pitch (bytes, whole elements; default: a row's bytes rounded up to 512).
+-- Rows at a pitch: an array (height, width), and the pitch in bytes.
 function pool.alloc_pitched(width, height, options)
-    options = options_of(options, "pool.alloc_pitched", {"device", "dtype", "pitch"})
-    local dtype = options.dtype or "u8"
-    local size = core.pool.element_bytes(dtype)
-    check_count(width, "alloc_pitched", "width", 0)
-    check_count(height, "alloc_pitched", "height", 0)
+    local dtype, size = options.dtype, core.pool.element_bytes(options.dtype)
     if width > math.maxinteger // 2 // size then
         fail("argument", "pool.alloc_pitched", "width",
             "%d elements of %s are more than can be addressed", width, dtype)
     end
     local pitch = options.pitch or core.pool.round(width * size)
-    check_count(pitch, "alloc_pitched", "pitch", width * size)
+    arguments.count(pitch, "pool.alloc_pitched", "pitch", width * size, math.maxinteger)
     if pitch % size ~= 0 then
         fail("argument", "pool.alloc_pitched", "pitch",
             "a pitch of %d bytes is no whole number of %s (%d bytes each)", pitch, dtype, size)
     end
-    local whole <close> = core.array.empty({ height, pitch // size },
-        { dtype = dtype, device = options.device })
-    core.pool.note_pitch(whole, (pitch - width * size) * height)
-    return whole:view(core.array.all, { 1, width }), pitch
+    local whole <close> = core.array.empty({height, pitch // size},
+        {dtype = dtype, device = options.device})
+    note_pitch(whole, (pitch - width * size) * height)
+    return whole:view(core.array.all, {1, width}), pitch
 end
 
 -- free(block): releases it. One that was released before is an error that names both places.
-function pool.free(block)
-    if not is_array(block) then
-        fail("argument", "pool.free", "block", "block is %s; give what pool.alloc returned",
-            block == nil and "missing" or "a " .. type(block))
-    end
-    return core.garbage.free(block)
-end
+pool.free = core.garbage.free
 
 -- ---------------------------------------------------------------------------------------------
 -- Traces
 
--- RMM's replay format; what it does not know comes last. A replay cannot free what it has not seen
--- allocated, so frees of blocks that are older than the trace are left out.
-local function to_csv(events)
-    local rmm = { alloc = "allocate", free = "free", refused = "allocate failure" }
-    local lines, seen = { "Thread,Time,Action,Pointer,Size,Stream,Live,Owner,Tag" }, {}
-    for _, e in ipairs(events) do
-        if e.action ~= "free" or seen[e.block] then
-            local us = e.ns // 1000
-            lines[#lines + 1] = ("%d,%02d:%02d:%02d:%06d,%s,0x%x,%d,0,%d,%s,%s"):format(e.thread,
-                us // 3600000000 % 24,
-                us // 60000000 % 60, us // 1000000 % 60, us % 1000000, rmm[e.action],
-                e.action == "refused" and 0 or 0x10000000000 + e.offset, e.bytes, e.live,
-                    (e.owner:gsub("[,\n]", " ")),
-                (e.tag:gsub("[,\n]", " ")))
-            seen[e.block or 0] = e.action == "alloc" or nil
-        end
-    end
-    return table.concat(lines, "\n") .. "\n"
-end
+local TRACE = declared.options({"device", "device", "whose pool", usual = "the default device"},
+    {"format", "choice", "text instead of a list: csv is RMM's replay log, chrome a timeline for "
+        .. "Chrome and Perfetto", choices = {"csv", "json", "chrome"}, usual = "csv with file"},
+    {"file", "string", "writes the text there"},
+    {"overwrite", "boolean", "replace an existing file", default = false})
 
-local function quote(text)
-    return "\"" .. text:gsub("[%c\"\\]", function(c)
-        return ("\\u%04x"):format(c:byte())
-    end) .. "\""
-end
-
-local function to_json(events)
-    local parts = {}
-    for i, e in ipairs(events) do
-        parts[i] = ('{"action":%q,"ns":%d,"offset":%d,"bytes":%d,"live":%d,"thread":%d,'
-            .. '"end":%q,"owner":%s,"tag":%s}'):format(e.action, e.ns, e.offset, e.bytes, e.live,
-                e.thread, e["end"], quote(e.owner), quote(e.tag))
-    end
-    return "[" .. table.concat(parts, ",\n") .. "]\n"
-end
-
--- The trace-event format of Chrome and Perfetto: a counter of live bytes, and a span per block.
-local function to_chrome(events)
-    local parts, open_blocks = {}, {}
-    local function add(format, ...)
-        parts[#parts + 1] = format:format(...)
-    end
-    for _, e in ipairs(events) do
-        local us = e.ns / 1000
-        add("{\"name\":\"live bytes\",\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"args\":{\"live\":%d}}",
-            us, e.live)
-        if e.action == "alloc" then
-            open_blocks[e.block] = e
-            add('{"name":%s,"cat":"%s","ph":"b","id":%d,"pid":1,"tid":%d,"ts":%.3f,'
-                .. '"args":{"bytes":%d,"offset":%d}}', quote(e.owner), e["end"], e.block,
-                    e.thread, us, e.bytes, e.offset)
-        elseif e.action == "free" and open_blocks[e.block] then
-            local made = open_blocks[e.block]
-            open_blocks[e.block] = nil
-            add('{"name":%s,"cat":"%s","ph":"e","id":%d,"pid":1,"tid":%d,"ts":%.3f}',
-                quote(made.owner), made["end"], e.block, made.thread, us)
-        elseif e.action == "refused" then
-            add('{"name":%s,"ph":"i","s":"g","pid":1,"tid":%d,"ts":%.3f,"args":{"bytes":%d}}',
-                quote("refused " .. e.owner), e.thread, us, e.bytes)
-        end
-    end
-    return "{\"traceEvents\":[" .. table.concat(parts, ",\n") .. "],\"displayTimeUnit\":\"ns\"}\n"
-end
-
-local formats = { csv = to_csv, json = to_json, chrome = to_chrome }
-
--- The pool's latest events (up to 16384), oldest first: {action = "alloc", "free" or "refused",
--- ns, offset, bytes, live, owner, tag, thread, end, block}. options (instead of a device): device,
--- format = "csv" (RMM's replay log), "json" or "chrome" (a timeline for Chrome and Perfetto) gives
--- text instead; file: writes the text there and returns the number of events; overwrite = true:
--- it may replace a file.
+--- The latest events of the pool (up to 16384), oldest first: {action = "alloc", "free" or
+-- "refused", ns, offset, bytes, live, owner, tag, thread, end, block}.
+--
+-- With `format` it returns a text, with `file` the number of events. A device in place of the
+-- options is the option `device`.
+declared.native("pool.trace(options)", TRACE)
 function pool.trace(options)
     if type(options) ~= "table" then
         return core.pool.events(options)
     end
-    options_of(options, "pool.trace", {"device", "format", "file", "overwrite"})
+    options = declared.checked(TRACE, options, "pool.trace")
     local events = core.pool.events(options.device)
     if not options.format and not options.file then
         return events
     end
-    local format = formats[options.format or "csv"]
-    if not format then
-        fail("argument", "pool.trace", "format",
-            "there is no format '%s'; there are csv, json and chrome", tostring(options.format))
-    end
-    local text = format(events)
+    local text = formats[options.format or "csv"](events)
     if not options.file then
         return text
     end
     if not core.dry.on() then
-        local file <close> = core.rawfile.create(options.file, options.overwrite or false)
+        local file <close> = core.rawfile.create(options.file, options.overwrite)
         file:put(0, text)
         file:finish()
     end
@@ -423,75 +334,20 @@ function pool.accounting(device)
     }, accounting_metatable)
 end
 
-local WIDTH = 64
-
--- A line of WIDTH characters for the bytes first .. last: # full, + partly used, . free.
-local function map_line(blocks, first, last)
-    local cell = (last - first) / WIDTH
-    local used = {}
-    for i = 1, WIDTH do
-        used[i] = 0
-    end
-    for _, block in ipairs(blocks) do
-        local low, high = block.offset, block.offset + block.bytes
-        if high > first and low < last then
-            local from = math.max(1, math.floor((low - first) / cell) + 1)
-            local to = math.min(WIDTH, math.ceil((high - first) / cell))
-            for i = from, to do
-                local a, b = first + (i - 1) * cell, first + i * cell
-                used[i] = used[i] + math.max(0, math.min(high, b) - math.max(low, a))
-            end
-        end
-    end
-    for i = 1, WIDTH do
-        used[i] = used[i] == 0 and "." or used[i] >= cell * 0.999 and "#" or "+"
-    end
-    return table.concat(used)
-end
-
--- A picture of the address range, as text: the low end (arrays), the central gap, the high end
+--- A picture of the address range, as text: the low end (arrays), the central gap, the high end
 -- (scratch), with their blocks below.
-function pool.map(device)
-    local bytes = core.device.format_bytes
-    local stats, blocks = device_stats(device), core.pool.blocks(device)
-    -- The central gap is the largest hole.
-    local gap_first, gap_last, at = 0, stats.reserved, 0
-    local largest = -1
-    for i = 1, #blocks + 1 do
-        local begin = blocks[i] and blocks[i].offset or stats.reserved
-        if begin - at > largest then
-            largest, gap_first, gap_last = begin - at, at, begin
-        end
-        at = blocks[i] and begin + blocks[i].bytes
-    end
-    local form = "live %s of %s, %d blocks, largest request possible %s, %s committed, "
-        .. "%s of addresses"
-    local lines = { form:format(
-        bytes(stats.live), bytes(stats.budget), stats.blocks, bytes(stats.largest_hole),
-            bytes(stats.committed),
-        bytes(stats.reserved)) }
-    local function region(name, first, last)
-        if last <= first then
-            return
-        end
-        lines[#lines + 1] = ("%-5s [%s] %s"):format(name, map_line(blocks, first, last),
-            bytes(last - first))
-        for i, block in ipairs(blocks) do
-            if block.offset >= first and block.offset < last then
-                if i > 200 then
-                    lines[#lines + 1] = "      ..."
-                    break
-                end
-                lines[#lines + 1] = ("      %012x  %10s  %-7s  %s"):format(block.offset,
-                    bytes(block.bytes), block["end"],
-                    block.owner)
-            end
-        end
-    end
-    region("low", 0, gap_first)
-    lines[#lines + 1] = ("gap   [%s] %s"):format((" "):rep(WIDTH), bytes(gap_last - gap_first))
-    region("high", gap_last, stats.reserved)
-    return table.concat(lines, "\n")
-end
+pool.map = map
 
-return declared.module(pool, "pool")
+local WHERE = "device: device?"
+
+return declared.module(pool, "pool", {
+    budget = "bytes: bytes?, device: device?", peak = "fn: callable, device: device?, ...: any?",
+    active = WHERE, leaks = WHERE, shutdown = WHERE, damage = WHERE, accounting = WHERE,
+    map = WHERE, usage = "by: string?, device: device?", ceil_1d = "bytes: bytes",
+    ceil_2d = "width_bytes: count, height: count", free = "block: array",
+    alloc_pitched = {"width: count, height: count", declared.options(
+        {"dtype", "string", "element type", default = "u8"},
+        {"device", "device", "where the block is", usual = "the default device"},
+        {"pitch", "count", "bytes from row to row, whole elements", unit = "bytes",
+            usual = "a row's bytes rounded up to 512"})},
+})
