@@ -209,10 +209,6 @@ pool.alloc = core.pool.alloc
 -- Rows at a pitch: an array (height, width), and the pitch in bytes.
 function pool.alloc_pitched(width, height, options)
     local dtype, size = options.dtype, core.pool.element_bytes(options.dtype)
-    if width > math.maxinteger // 2 // size then
-        fail("argument", "pool.alloc_pitched", "width",
-            "%d elements of %s are more than can be addressed", width, dtype)
-    end
     local pitch = options.pitch or core.pool.round(width * size)
     arguments.count(pitch, "pool.alloc_pitched", "pitch", width * size, math.maxinteger)
     if pitch % size ~= 0 then
@@ -226,7 +222,13 @@ function pool.alloc_pitched(width, height, options)
 end
 
 -- free(block): releases it. One that was released before is an error that names both places.
-pool.free = core.garbage.free
+function pool.free(block)
+    if debug.getmetatable(block) ~= core.array.metatable then
+        fail("argument", "pool.free", "block", "block is %s; give what pool.alloc returned",
+            block == nil and "missing" or "a " .. type(block))
+    end
+    return core.garbage.free(block)
+end
 
 -- ---------------------------------------------------------------------------------------------
 -- Traces
@@ -344,7 +346,7 @@ return declared.module(pool, "pool", {
     budget = "bytes: bytes?, device: device?", peak = "fn: callable, device: device?, ...: any?",
     active = WHERE, leaks = WHERE, shutdown = WHERE, damage = WHERE, accounting = WHERE,
     map = WHERE, usage = "by: string?, device: device?", ceil_1d = "bytes: bytes",
-    ceil_2d = "width_bytes: count, height: count", free = "block: array",
+    ceil_2d = "width_bytes: count, height: count",
     alloc_pitched = {"width: count, height: count", declared.options(
         {"dtype", "string", "element type", default = "u8"},
         {"device", "device", "where the block is", usual = "the default device"},
