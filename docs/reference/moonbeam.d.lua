@@ -422,7 +422,7 @@ function mb.convolution.apply(grid, otf, n) end
 ---@field size? number[] the extents of the FFT grid
 ---@field mode? "same"|"full"|"valid" extents of the result: same as the image, full: n + k - 1, valid: n - k + 1
 ---@field correlate? boolean the adjoint
----@field normalise? boolean the PSF is made to sum to 1
+---@field normalize? boolean the PSF is made to sum to 1
 ---@field consume? boolean release the image as soon as it is in the grid
 ---@field out? moonbeam.array the array for the result; it may be the image
 ---@field view? boolean return a view of the grid instead of a dense copy
@@ -441,7 +441,7 @@ function mb.convolution.convolve(image, psf, options) end
 ---@field size? number[] the extents of the FFT grid
 ---@field mode? "same"|"full"|"valid" extents of the result: same as the image, full: n + k - 1, valid: n - k + 1
 ---@field correlate? boolean the adjoint
----@field normalise? boolean the PSF is made to sum to 1
+---@field normalize? boolean the PSF is made to sum to 1
 ---@field consume? boolean release the image as soon as it is in the grid
 ---@field out? moonbeam.array the array for the result; it may be the image
 ---@field view? boolean return a view of the grid instead of a dense copy
@@ -484,7 +484,7 @@ function mb.convolution.ranges(first, shape) end
 
 ---@class moonbeam.options.convolution_transfer
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)
----@field normalise? boolean the PSF is made to sum to 1
+---@field normalize? boolean the PSF is made to sum to 1
 
 ---The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in.
 ---@param psf moonbeam.array a point spread function
@@ -539,14 +539,14 @@ function mb.debug.steps() end
 ---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)
 ---@field size? number[] the extents of the FFT grid
----@field normalise? boolean the PSF is made to sum to 1
+---@field normalize? boolean the PSF is made to sum to 1
 ---@field otf? moonbeam.array from deconv.transfer, for many images of one shape
 ---@field start? any flat, image or an array
 ---@field weights? moonbeam.array f32, the image's shape, 0 at bad pixels; boundary zero or circular
 ---@field metrics? boolean record the metrics of every iteration
 ---@field on_iteration? function a function (k, metric or nil): return false to stop
 ---@field eps? number least blurred value to divide by
----@field floor? number voxels whose normaliser is at most this were not seen and become min
+---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
 
 ---Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself.
@@ -564,7 +564,7 @@ function mb.deconv.gradient_consensus(image, psf, options) end
 ---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)
 ---@field size? number[] the extents of the FFT grid
----@field normalise? boolean the PSF is made to sum to 1
+---@field normalize? boolean the PSF is made to sum to 1
 ---@field otf? moonbeam.array from deconv.transfer, for many images of one shape
 ---@field start? any flat, image or an array
 ---@field weights? moonbeam.array f32, the image's shape, 0 at bad pixels; boundary zero or circular
@@ -592,20 +592,20 @@ function mb.deconv.layout(shape, psf, options) end
 ---@class moonbeam.options.deconv_richardson_lucy
 ---@field iterations? integer how many at most
 ---@field acceleration? "none"|"heavy_ball"|"biggs_andrews" momentum; heavy_ball takes one array more, biggs_andrews two
----@field total_variation? number weight of that regularisation, such as 0.002 to 0.01
+---@field total_variation? number weight of that regularization, such as 0.002 to 0.01
 ---@field spacing? any distance of voxels along the axes, for total_variation
 ---@field tolerance? number stop when the relative change falls below
 ---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)
 ---@field size? number[] the extents of the FFT grid
----@field normalise? boolean the PSF is made to sum to 1
+---@field normalize? boolean the PSF is made to sum to 1
 ---@field otf? moonbeam.array from deconv.transfer, for many images of one shape
 ---@field start? any flat, image or an array
 ---@field weights? moonbeam.array f32, the image's shape, 0 at bad pixels; boundary zero or circular
 ---@field metrics? boolean record the metrics of every iteration
 ---@field on_iteration? function a function (k, metric or nil): return false to stop
 ---@field eps? number least blurred value to divide by
----@field floor? number voxels whose normaliser is at most this were not seen and become min
+---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
 
 ---Richardson-Lucy: maximum likelihood for Poisson noise.
@@ -616,15 +616,15 @@ function mb.deconv.layout(shape, psf, options) end
 function mb.deconv.richardson_lucy(image, psf, options) end
 
 ---@class moonbeam.options.deconv_tikhonov
----@field lambda? number weight of the regularisation
+---@field lambda? number weight of the regularization
 ---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
 ---@field out? moonbeam.array the array for the result
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)
 ---@field size? number[] the extents of the FFT grid
----@field normalise? boolean the PSF is made to sum to 1
----@field operator? "laplacian"|"identity" L: the Laplacian (the regularised inverse filter) or the identity
+---@field normalize? boolean the PSF is made to sum to 1
+---@field operator? "laplacian"|"identity" L: the Laplacian (the regularized inverse filter) or the identity
 
----Tikhonov regularisation: least squares with lambda |L x|^2.
+---Tikhonov regularization: least squares with lambda |L x|^2.
 ---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
 ---@param psf moonbeam.array a point spread function of as many axes as the image
 ---@param options? moonbeam.options.deconv_tikhonov
@@ -635,7 +635,7 @@ function mb.deconv.tikhonov(image, psf, options) end
 ---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)
 ---@field size? number[] the extents of the FFT grid
----@field normalise? boolean the PSF is made to sum to 1
+---@field normalize? boolean the PSF is made to sum to 1
 
 ---The transfer function for a deconvolution, for many images of one shape: option `otf` of richardson_lucy and landweber.
 ---@param psf moonbeam.array a point spread function of as many axes as the image
@@ -644,12 +644,12 @@ function mb.deconv.tikhonov(image, psf, options) end
 function mb.deconv.transfer(psf, shape, options) end
 
 ---@class moonbeam.options.deconv_wiener
----@field lambda? number weight of the regularisation
+---@field lambda? number weight of the regularization
 ---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
 ---@field out? moonbeam.array the array for the result
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)
 ---@field size? number[] the extents of the FFT grid
----@field normalise? boolean the PSF is made to sum to 1
+---@field normalize? boolean the PSF is made to sum to 1
 
 ---Wiener filter with a constant ratio of noise power to signal power, `lambda`.
 ---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
@@ -728,7 +728,7 @@ function mb.fft.drop(device, keep) end
 
 ---@class moonbeam.options.fft_fftn
 ---@field axes? any the axes, a number or a list; negative: from the end
----@field normalise? boolean divide by the number of points
+---@field normalize? boolean divide by the number of points
 
 ---Complex transform over named axes (default all): fft.fftn(a [, {axes =}]).
 ---@param a moonbeam.array 
@@ -760,9 +760,9 @@ function mb.fft.good_size(n, options) end
 
 ---@class moonbeam.options.fft_ifftn
 ---@field axes? any the axes, a number or a list; negative: from the end
----@field normalise? boolean divide by the number of points
+---@field normalize? boolean divide by the number of points
 
----Its inverse, divided by the number of points unless normalise = false: fft.ifftn(a [, {axes =, normalise =}]).
+---Its inverse, divided by the number of points unless normalize = false: fft.ifftn(a [, {axes =, normalize =}]).
 ---@param a moonbeam.array 
 ---@param options? moonbeam.options.fft_ifftn
 function mb.fft.ifftn(a, options) end
@@ -778,10 +778,10 @@ function mb.fft.ifftshift(a, options) end
 
 ---@class moonbeam.options.fft_irfftn
 ---@field axes? any the axes, a number or a list; negative: from the end
----@field normalise? boolean divide by the number of points
+---@field normalize? boolean divide by the number of points
 ---@field n? integer samples along the last axis named
 
----Its inverse: fft.irfftn(a [, {axes =, n =, normalise =}]).
+---Its inverse: fft.irfftn(a [, {axes =, n =, normalize =}]).
 ---@param a moonbeam.array 
 ---@param options? moonbeam.options.fft_irfftn
 function mb.fft.irfftn(a, options) end
@@ -1077,27 +1077,27 @@ function mb.ledger.replay(finds, fn, ...) end
 ---@class moonbeam.ledger
 local ledger = {}
 
----The step with the peak.
+---The first row with the highest peak, and its number; nil for an empty ledger.
 function ledger:peak_step() end
 
 ---@class moonbeam.options.ledger_print
 ---@field limit? integer rows at most
 
----Prints all steps.
+---Prints the text.
 ---@param options? moonbeam.options.ledger_print
 function ledger:print(options) end
 
----An iterator over the rows.
+---The rows: {kind, device, label, owner, tag, keep, temp, work, live, peak}.
 function ledger:rows() end
 
 ---@class moonbeam.options.ledger_text
 ---@field limit? integer rows at most
 
----All steps as text; `limit` rows at most.
+---The ledger as text: a row per step; the peak's row is marked.
 ---@param options? moonbeam.options.ledger_text
 function ledger:text(options) end
 
----The ledger as JSON.
+---The ledger as JSON: {"dry":, "peak":, "basis":, "rows":[...]}; basis only where a device was planned for without being here.
 function ledger:to_json() end
 
 ---mb.mem(): a list, oldest first, of {name, dtype, shape, bytes, storage, age (s), owner, device, references, view}; its text is a table.
@@ -1113,7 +1113,7 @@ function mb.mem.list(env) end
 ---@param options? moonbeam.options.metrics_i_divergence
 function mb.metrics.i_divergence(a, y, options) end
 
----Normalised cross-correlation about the means (Pearson's): 1 for images that differ by a factor and an offset.
+---Normalized cross-correlation about the means (Pearson's): 1 for images that differ by a factor and an offset.
 ---@param a moonbeam.array 
 ---@param b moonbeam.array 
 function mb.metrics.ncc(a, b) end
@@ -1330,7 +1330,7 @@ function mb.plan.peaks(fn, devices) end
 function mb.plan.required_memory(count, options) end
 
 ---Lines that add up to what the system or driver reports as used on the device: live (arrays, scratch, FFT work areas), idle (the pool's other committed memory), fft_plans (the library's own), library (the backend's context and modules), other (everything else: other processes; on the host also this program); used is their sum, total what there is.
----@param device any 
+---@param device? moonbeam.device|string 
 function mb.pool.accounting(device) end
 
 ---activate(bytes [, device]): commits memory up front, so that requests up to that many bytes need no system call.
@@ -1339,7 +1339,7 @@ function mb.pool.accounting(device) end
 function mb.pool.activate(bytes, device) end
 
 ---Has the pool been activated, and not shut down since?
----@param device any 
+---@param device? moonbeam.device|string 
 function mb.pool.active(device) end
 
 ---@class moonbeam.options.pool_alloc
@@ -1351,10 +1351,15 @@ function mb.pool.active(device) end
 ---@param options? moonbeam.options.pool_alloc
 function mb.pool.alloc(bytes, options) end
 
+---@class moonbeam.options.pool_alloc_pitched
+---@field dtype? string element type
+---@field device? moonbeam.device|string where the block is
+---@field pitch? integer bytes from row to row, whole elements
+
 ---Rows at a pitch: an array (height, width), and the pitch in bytes.
----@param width any 
----@param height any 
----@param options any 
+---@param width integer 
+---@param height integer 
+---@param options? moonbeam.options.pool_alloc_pitched
 function mb.pool.alloc_pitched(width, height, options) end
 
 ---Live blocks in address order, with the lines that made them.
@@ -1363,17 +1368,17 @@ function mb.pool.alloc_pitched(width, height, options) end
 function mb.pool.blocks(device) end
 
 ---The limit on live bytes; sets it when bytes (or "8G") are given.
----@param bytes any 
----@param device any 
+---@param bytes? integer|string 
+---@param device? moonbeam.device|string 
 function mb.pool.budget(bytes, device) end
 
 ---What a block of that many bytes takes: whole units of 512.
----@param bytes any 
+---@param bytes integer|string 
 function mb.pool.ceil_1d(bytes) end
 
 ---What alloc_pitched takes: rows of width_bytes at a pitch of whole units.
----@param width_bytes any 
----@param height any 
+---@param width_bytes integer 
+---@param height integer 
 function mb.pool.ceil_2d(width_bytes, height) end
 
 ---nil if the pool is sound, else what is wrong.
@@ -1384,7 +1389,7 @@ function mb.pool.check(device) end
 function mb.pool.collect() end
 
 ---Damaged guards, of blocks freed since the pool was made and of live ones: {owner, freed, offset, bytes, after, distance, value}; its text is a report.
----@param device any 
+---@param device? moonbeam.device|string 
 function mb.pool.damage(device) end
 
 ---Guard words around blocks, and patterns in new and freed ones.
@@ -1410,22 +1415,14 @@ function mb.pool.events(device) end
 function mb.pool.free(block) end
 
 ---What is live after a collection, by owner and tag: as usage, and its text is a report.
----@param device any 
+---@param device? moonbeam.device|string 
 function mb.pool.leaks(device) end
 
----A picture of the address range, as text: the low end (arrays), the central gap, the high end (scratch), with their blocks below.
----@param device any 
-function mb.pool.map(device) end
-
----Of a block's bytes, how many lie between rows: for the accounting.
----@param array moonbeam.array 
----@param waste integer|string 
-function mb.pool.note_pitch(array, waste) end
-
 ---Calls fn(...) and returns the highest live bytes during the call above those before it, then what fn returned.
----@param fn any 
----@param device any 
-function mb.pool.peak(fn, device) end
+---@param fn function 
+---@param device? moonbeam.device|string 
+---@param ...? any 
+function mb.pool.peak(fn, device, ...) end
 
 ---What a request of that size takes: whole units of 512 bytes.
 ---@param bytes integer|string 
@@ -1436,7 +1433,7 @@ function mb.pool.round(bytes) end
 function mb.pool.scope(device) end
 
 ---Returns the leak report, releases what is still live (its arrays then say so) and gives all memory back.
----@param device any 
+---@param device? moonbeam.device|string 
 ---@return any # the leak report, releases what is still live (its arrays then say so) and gives all memory back. The pool can be used and activated again; nothing of the past reappears.
 function mb.pool.shutdown(device) end
 
@@ -1456,8 +1453,14 @@ function mb.pool.tag(name) end
 ---The names of the tags in force, outermost first.
 function mb.pool.tags() end
 
----The pool's latest events (up to 16384), oldest first: {action = "alloc", "free" or "refused", ns, offset, bytes, live, owner, tag, thread, end, block}.
----@param options any 
+---@class moonbeam.options.pool_trace
+---@field device? moonbeam.device|string whose pool
+---@field format? "csv"|"json"|"chrome" text instead of a list: csv is RMM's replay log, chrome a timeline for Chrome and Perfetto
+---@field file? string writes the text there
+---@field overwrite? boolean replace an existing file
+
+---The latest events of the pool (up to 16384), oldest first: {action = "alloc", "free" or "refused", ns, offset, bytes, live, owner, tag, thread, end, block}.
+---@param options? moonbeam.options.pool_trace
 function mb.pool.trace(options) end
 
 ---Gives the memory of holes back to the device.
@@ -1465,8 +1468,8 @@ function mb.pool.trace(options) end
 function mb.pool.trim(device) end
 
 ---What is live, by "owner" (source line or operator; the default), "tag" or "end" (array, scratch), most bytes first: {<by>, bytes, blocks, requested, first, age}, where first is the number of the oldest allocation and age its seconds.
----@param by any 
----@param device any 
+---@param by? string 
+---@param device? moonbeam.device|string 
 function mb.pool.usage(by, device) end
 
 ---Ends the line; returns the seconds it took.
@@ -1522,11 +1525,11 @@ function mb.psf.crop(a, options) end
 
 ---@class moonbeam.options.psf_gaussian
 ---@field center? number|number[] 0-based position of the peak; default (n - 1) / 2 rounded down, the default center of otf
----@field normalise? boolean true: the sum is 1; false: the peak is 1
+---@field normalize? boolean true: the sum is 1; false: the peak is 1
 ---@field device? moonbeam.device|string where the PSF is made
 ---@field out? moonbeam.array the array for the result
 
----Gaussian PSF: psf.gaussian(size, sigma [, {center, normalise, device}]): the operator psf_gaussian.
+---Gaussian PSF: psf.gaussian(size, sigma [, {center, normalize, device}]): the operator psf_gaussian.
 ---@param size any 
 ---@param sigma any 
 ---@param options? moonbeam.options.psf_gaussian
@@ -1555,15 +1558,15 @@ function mb.psf.gibson_lanni(size, options) end
 
 ---A copy, f32, that sums to 1.
 ---@param a moonbeam.array 
-function mb.psf.normalise(a) end
+function mb.psf.normalize(a) end
 
----@class moonbeam.options.psf_recentre
+---@class moonbeam.options.psf_recenter
 ---@field center? any middle, fft, maximum, mass or coordinates (psf.center)
 
 ---Shifts a PSF so that its center (option `center`, default "mass") comes to the middle voxel, by phase: sub-pixel and circular, in single precision.
 ---@param a moonbeam.array 
----@param options? moonbeam.options.psf_recentre
-function mb.psf.recentre(a, options) end
+---@param options? moonbeam.options.psf_recenter
+function mb.psf.recenter(a, options) end
 
 ---@class moonbeam.options.psf_resample
 ---@field center? any what comes to the middle voxel: middle, fft, maximum, mass or coordinates (psf.center)
@@ -2486,7 +2489,7 @@ function mb.gradient_step(estimate, gradient, options) end
 
 ---@class moonbeam.options.psf_gaussian
 ---@field center? number|number[] 0-based position of the peak; default (n - 1) / 2 rounded down, the default center of otf
----@field normalise? boolean true: the sum is 1; false: the peak is 1
+---@field normalize? boolean true: the sum is 1; false: the peak is 1
 ---@field out? moonbeam.array the array for the result
 
 ---Gaussian point spread function with a width for each axis.
@@ -2510,11 +2513,11 @@ function mb.psf_gaussian(size, sigma, options) end
 function mb.residual(blurred, image, options) end
 
 ---@class moonbeam.options.rl_consensus
----@field table? moonbeam.array summed_area of the normalized PSF: gives the normaliser
----@field normaliser? moonbeam.array normaliser on the grid: the back-projected weights
+---@field table? moonbeam.array summed_area of the normalized PSF: gives the normalizer
+---@field normalizer? moonbeam.array normalizer on the grid: the back-projected weights
 ---@field window? number|number[] with table: extents of the image, which is at the origin of the grid
 ---@field center? number|number[] with table: 0-based position of the origin in the PSF, whole numbers
----@field floor? number nothing was measured where the normaliser is at most this value
+---@field floor? number nothing was measured where the normalizer is at most this value
 ---@field out? moonbeam.array the array for the result
 
 ---Gradient consensus: the mean of two corrections, and whether they agree.
@@ -2559,11 +2562,11 @@ function mb.rl_split_ratio(blurred, second, image, options) end
 
 ---@class moonbeam.options.rl_step
 ---@field weights? moonbeam.array like image: factors of the ratio, 0 for bad pixels
----@field table? moonbeam.array summed_area of the normalized PSF: gives the normaliser
----@field normaliser? moonbeam.array normaliser on the grid: the back-projected weights
+---@field table? moonbeam.array summed_area of the normalized PSF: gives the normalizer
+---@field normalizer? moonbeam.array normalizer on the grid: the back-projected weights
 ---@field window? number|number[] with table: extents of the image, which is at the origin of the grid
 ---@field center? number|number[] with table: 0-based position of the origin in the PSF, whole numbers
----@field floor? number nothing was measured where the normaliser is at most this value
+---@field floor? number nothing was measured where the normalizer is at most this value
 ---@field eps? number least value of the blurred estimate to divide by
 ---@field min? number lower bound of the estimate, and its value where nothing was measured
 ---@field metrics? boolean return the misfit and sums of the estimate and its change
@@ -2596,19 +2599,19 @@ function mb.rl_step(estimate, work, otf, image, options) end
 function mb.rl_total_variation(estimate, correction, options) end
 
 ---@class moonbeam.options.rl_update
----@field table? moonbeam.array summed_area of the normalized PSF: gives the normaliser
----@field normaliser? moonbeam.array normaliser on the grid: the back-projected weights
+---@field table? moonbeam.array summed_area of the normalized PSF: gives the normalizer
+---@field normalizer? moonbeam.array normalizer on the grid: the back-projected weights
 ---@field consensus? moonbeam.array like correction: the estimate stays where it is negative (rl_consensus)
 ---@field window? number|number[] with table: extents of the image, which is at the origin of the grid
 ---@field center? number|number[] with table: 0-based position of the origin in the PSF, whole numbers
----@field floor? number nothing was measured where the normaliser is at most this value
+---@field floor? number nothing was measured where the normalizer is at most this value
 ---@field first? number|number[] 0-based position of the first element of a tile in the image; may be negative
 ---@field min? number lower bound of the estimate, and its value where nothing was measured
 ---@field metrics? boolean return sums of the estimate and its change
 ---@field gradient? moonbeam.array like estimate: the change of the previous call; becomes the change of this one
 ---@field out? moonbeam.array the array for the result
 
----Richardson-Lucy: estimate times correction over normaliser, in place, with sums.
+---Richardson-Lucy: estimate times correction over normalizer, in place, with sums.
 ---@param estimate moonbeam.array estimate on the grid, or a tile of it
 ---@param correction moonbeam.array back-projected ratio, padded rows; becomes the new estimate, except for a tile
 ---@param options? moonbeam.options.rl_update
@@ -2674,7 +2677,7 @@ function mb.embed(a, size, options) end
 ---@field n? integer samples per row of the result; 0: 2 * (m - 1), which is even
 ---@field consume? boolean destroy the contents of a, which saves a scratch copy
 ---@field in_place? boolean out is the memory of a, viewed as real: rows of 2 * (n/2 + 1), n of them samples
----@field normalise? boolean divide by the number of points of the result
+---@field normalize? boolean divide by the number of points of the result
 ---@field out? moonbeam.array the array for the result
 
 ---Complex-to-real Fourier transform over the last one, two or three axes: the inverse of rfft.
