@@ -1418,6 +1418,10 @@ function mb.pool.free(block) end
 ---@param device? moonbeam.device|string 
 function mb.pool.leaks(device) end
 
+---A picture of the address range, as text: the low end (arrays), the central gap, the high end (scratch), with their blocks below.
+---@param device? moonbeam.device|string 
+function mb.pool.map(device) end
+
 ---Calls fn(...) and returns the highest live bytes during the call above those before it, then what fn returned.
 ---@param fn function 
 ---@param device? moonbeam.device|string 
@@ -1681,20 +1685,47 @@ function mb.recon.settle(scan, plan) end
 ---@return any # the slices (z, y, x) on the device and the counts of mended values (of all rows read).
 function mb.recon.slices(scan, frames, first, last, settings) end
 
+---@class moonbeam.options.result_create
+---@field shape? integer[] {nz, ny, nx} of the volume
+---@field dtype? string element type of the volume
+---@field units? string of the values
+---@field pixel_size? number edge of a detector pixel
+---@field first_row? integer row of the detector that slice 1 is of
+---@field parameters? table what the reconstruction was done with
+---@field input? string the scan's file
+---@field script? string a file name or a text
+---@field title? string of the entry
+---@field sample? string name of the sample
+---@field overwrite? boolean replace an existing result
+---@field chunks? integer[] of the volume in one file
+---@field deflate? integer compression of the volume in one file, 0 to 9
+---@field slices_per_file? integer the volume goes to files of that many slices in a folder "<path without .h5>-slices-<8 digits>", a new one in every run; the result's file shows them as one dataset, which is written faster
+
 ---A new result file for a volume (z, y, x).
----@param path any 
----@param options any 
+---@param path string its name, an HDF5 file
+---@param options? moonbeam.options.result_create
 function mb.result.create(path, options) end
 
----The disk space that a result will take, without what is said about the volume: a list of {folder, bytes, what}.
----@param path any 
----@param options any 
-function mb.result.files(path, options) end
+---@class moonbeam.options.result_files
+---@field shape? integer[] {nz, ny, nx} of the volume
+---@field dtype? string element type of the volume
+---@field units? string of the values
+---@field pixel_size? number edge of a detector pixel
+---@field first_row? integer row of the detector that slice 1 is of
+---@field parameters? table what the reconstruction was done with
+---@field input? string the scan's file
+---@field script? string a file name or a text
+---@field title? string of the entry
+---@field sample? string name of the sample
+---@field overwrite? boolean replace an existing result
+---@field chunks? integer[] of the volume in one file
+---@field deflate? integer compression of the volume in one file, 0 to 9
+---@field slices_per_file? integer the volume goes to files of that many slices in a folder "<path without .h5>-slices-<8 digits>", a new one in every run; the result's file shows them as one dataset, which is written faster
 
----What a dry run writes to: it checks what is given to it, and there is no file.
----@param path string 
----@param options table 
-function mb.result.unwritten(path, options) end
+---The disk space that a result will take, without what is said about the volume: a list of {folder, bytes, what}.
+---@param path string its name
+---@param options? moonbeam.options.result_files
+function mb.result.files(path, options) end
 
 ---@class moonbeam.options.scan_of_arrays
 ---@field flats? moonbeam.array (frame, row, column)

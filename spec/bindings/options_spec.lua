@@ -21,21 +21,17 @@ local CALLS = {
     ["op.estimate"] = function(f) f("unary", {{"f32", 4}}, {fn = "exp"}, ZZZ) end,
     ["op.max_slices"] = function(f) f("unary", ZZZ) end,
     ["op.run"] = function(f, s) f("unary", s.a, "exp", ZZZ) end,
-    ["pool.alloc_pitched"] = function(f) f(1, 1, ZZZ) end, ["pool.trace"] = function(f) f(ZZZ) end,
+    ["pool.trace"] = function(f) f(ZZZ) end,
     ["fft.good_size"] = function(f) f(5, ZZZ) end, ["fft.good_grid"] = function(f) f({5}, ZZZ) end,
     ["fft.work"] = function(f) f("c2c", {8}, ZZZ) end,
     ["h5.create"] = function(f, s) f(s.path, ZZZ) end,
     ["h5.open"] = function(f, s) f(s.path, ZZZ) end,
     ["picture.write_png"] = function(f, s) f(s.path .. ".png", s.a, ZZZ) end,
-    ["images.create"] = function(f, s) f(s.path .. ".tif", ZZZ) end,
     ["plan.max_chunk"] = function(f) f {zzz = 1, shape = {4, 4, 4}} end,
     ["plan.required_memory"] = function(f) f(1, {zzz = 1, shape = {4, 4, 4}}) end,
-    ["result.create"] = function(f, s) f(s.path .. ".h5", ZZZ) end,
     ["stream.pinned_bytes"] = function(f) f(mb.device("host"), ZZZ) end,
     ["stream.run"] = function(f) f(mb.device("host"), {}, {}, ZZZ) end,
     ["stream.carrier"] = function(f) f(ZZZ) end,
-    ["scan.open"] = function(f, s) f(s.path, ZZZ) end,
-    ["scan.of_arrays"] = function(f, s) f(s.v, s.angles, ZZZ) end,
     ["tiles.plan"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
     ["tiles.convolve_volume"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
     ["tiled_deconv.plan"] = function(f, s) f(s.image, s.b, s.image, ZZZ) end,
@@ -61,7 +57,7 @@ for name in ([[array.is_array device.bytes device.cuda_problem device.default de
     debug.break_guard debug.fail_nth debug.fail_step debug.pair_seconds
     debug.refuse_commits debug.refuse_pins debug.set_guards debug.steps
     pool.trim fft.drop fft.library fft.library_bytes fft.plans fft.limit
-    h5.scratch picture.percentiles result.unwritten result.files recon.chunk recon.frames recon.slices recon.decoded
+    h5.scratch picture.percentiles recon.chunk recon.frames recon.slices recon.decoded
     stream.describe]]):gmatch "%S+" do
     WITHOUT[name] = true
 end

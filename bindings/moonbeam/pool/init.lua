@@ -7,7 +7,6 @@ local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local formats = require "moonbeam.pool.trace"
-local map = require "moonbeam.pool.map"
 
 local pool = {}
 for name, f in pairs(core.pool) do
@@ -336,9 +335,7 @@ function pool.accounting(device)
     }, accounting_metatable)
 end
 
---- A picture of the address range, as text: the low end (arrays), the central gap, the high end
--- (scratch), with their blocks below.
-pool.map = map
+pool.map = require "moonbeam.pool.map"
 
 local WHERE = "device: device?"
 

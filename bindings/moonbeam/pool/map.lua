@@ -1,5 +1,4 @@
---- A picture of a pool's address range, as text: the low end (arrays), the central gap, the high
--- end (scratch), with their blocks below.
+--- The map of a pool.
 
 local core = require "moonbeam.core"
 
@@ -53,6 +52,8 @@ local function central_gap(blocks, reserved)
     return first, last
 end
 
+--- A picture of the address range, as text: the low end (arrays), the central gap, the high end
+-- (scratch), with their blocks below.
 return function(device)
     local bytes, stats = core.device.format_bytes, core.pool.stats(device)
     local blocks = core.pool.blocks(device)

@@ -11,18 +11,32 @@ local core = require "moonbeam.core"
 local disk_space = require "moonbeam.internal.disk_space"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
-local options_of = require "moonbeam.internal.options"
 local notes = require "moonbeam.result.notes"
+local on_error = require "moonbeam.internal.on_error"
+local pixel_size = require "moonbeam.scan.pixel_size"
 local result_parts = require "moonbeam.result.parts"
 
 local result = {}
 local methods = {}
 local metatable = { __name = "moonbeam.result" }
 
-local create_names = {
-    "shape", "dtype", "units", "pixel_size", "parameters", "input", "script", "overwrite", "chunks",
-    "deflate", "title", "first_row", "sample", "slices_per_file",
-}
+local CREATE = declared.options(
+    {"shape", "extents", "{nz, ny, nx} of the volume", required = true},
+    {"dtype", "string", "element type of the volume", default = "f32"},
+    {"units", "string", "of the values", usual = "1/m with pixel_size, else 1/pixel"},
+    pixel_size.option,
+    {"first_row", "count", "row of the detector that slice 1 is of", min = 1, default = 1},
+    {"parameters", "table", "what the reconstruction was done with"},
+    {"input", "string", "the scan's file"},
+    {"script", "string", "a file name or a text", usual = "the running script"},
+    {"title", "string", "of the entry", default = "reconstruction"},
+    {"sample", "string", "name of the sample", default = "unknown"},
+    {"overwrite", "boolean", "replace an existing result", default = false},
+    {"chunks", "extents", "of the volume in one file"},
+    {"deflate", "count", "compression of the volume in one file, 0 to 9"},
+    {"slices_per_file", "count", "the volume goes to files of that many slices in a folder \"<path "
+        .. "without .h5>-slices-<8 digits>\", a new one in every run; the result's file shows "
+        .. "them as one dataset, which is written faster", min = 1})
 
 -- ---------------------------------------------------------------------------------------------
 -- Provenance
@@ -112,7 +126,7 @@ local function write_axes(file, options)
     local unit = options.pixel_size and "m" or "pixel"
     for axis, name in ipairs { "z", "y", "x" } do
         local values = {}
-        local first = axis == 1 and (options.first_row or 1) - 1 or 0
+        local first = axis == 1 and options.first_row - 1 or 0
         for i = 1, shape[axis] do
             values[i] = (name == "y" and shape[axis] - i or first + i - 1) * step
         end
@@ -158,36 +172,12 @@ local function write_provenance(file, options)
 end
 
 local function check_options(options)
-    local shape = options.shape
-    if type(shape) ~= "table" or #shape ~= 3 then
-        fail("shape", "result.create", "shape", "shape must be {nz, ny, nx}")
-    end
-    for _, extent in ipairs(shape) do
-        if math.type(extent) ~= "integer" or extent < 1 then
-            fail("shape", "result.create", "shape",
-                "every extent of shape must be an integer above 0")
-        end
-    end
-    local row = options.first_row
-    if row ~= nil and (math.type(row) ~= "integer" or row < 1) then
-        fail("argument", "result.create", "first_row",
-            "first_row must be a row of the detector, 1 or more, not %s", tostring(row))
-    end
-    local pixel = options.pixel_size
-    if pixel ~= nil and not (type(pixel) == "number" and pixel >= 1e-13 and pixel <= 1) then
-        fail("argument", "result.create", "pixel_size",
-            "pixel_size must be a length in meters, from 1e-13 to 1, not %s", tostring(pixel))
-    end
-    local count = options.slices_per_file
-    if count ~= nil and (math.type(count) ~= "integer" or count < 1) then
-        fail("argument", "result.create", "slices_per_file",
-            "slices_per_file must be an integer, at least 1")
-    elseif count and (options.chunks or options.deflate) then
+    if #options.shape ~= 3 or math.min(table.unpack(options.shape)) < 1 then
+        fail("shape", "result.create", "shape",
+            "shape must be {nz, ny, nx}, each an integer above 0")
+    elseif options.slices_per_file and (options.chunks or options.deflate) then
         fail("argument", "result.create", "slices_per_file",
             "a volume in several files (slices_per_file) cannot have chunks or deflate")
-    end
-    if options.parameters ~= nil and type(options.parameters) ~= "table" then
-        fail("argument", "result.create", "parameters", "parameters must be a table")
     end
     notes.check(options.parameters or {}, "result.create")
 end
@@ -200,10 +190,10 @@ local function fill(file, options, parts)
     file:group("/entry", "NXentry")
     file:set_attribute("/entry", "default", "data")
     file:write("/entry/definition", "NXtomoproc")
-    file:write("/entry/title", options.title or "reconstruction")
+    file:write("/entry/title", options.title)
     file:write("/entry/start_time", iso_time())
     file:group("/entry/sample", "NXsample")
-    file:write("/entry/sample/name", options.sample or "unknown")
+    file:write("/entry/sample/name", options.sample)
 
     -- The volume first: a disk that is too small is an error before anything else happens.
     file:group("/entry/data", "NXdata")
@@ -212,7 +202,7 @@ local function fill(file, options, parts)
     local units = options.units or (options.pixel_size and "1/m" or "1/pixel")
     local description = {
         shape = options.shape,
-        dtype = options.dtype or "f32",
+        dtype = options.dtype,
         chunks = options.chunks,
         deflate = options.deflate,
         attributes = {
@@ -238,84 +228,48 @@ local function fill(file, options, parts)
     return volume
 end
 
---- A new result file for a volume (z, y, x). Options:
---   shape = {nz, ny, nx} (required), dtype (default f32), units, pixel_size (m); first_row: the
---   row of the detector that slice 1
---     is of, counted from 1 (default 1)
---   parameters: a table of what the reconstruction was done with
---   input: the scan's file; script: a file name or text (default: the running script)
---   overwrite, chunks, deflate, title, sample
---   slices_per_file: the volume goes to files of that many slices in a folder "<path without
---   .h5>-slices-<8 digits>", a new one
---     in every run; the result's file shows them as one dataset. Several files are written faster
---     than one.
--- Write all slices, then call finish(). A result that is closed before has left nothing behind.
-function result.create(path, options)
-    options = options_of(options, "result.create", create_names)
+-- What a dry run writes to: it checks what is given to it, and there is no file.
+local nothing = setmetatable({}, {__index = function()
+    return function() end
+end})
+
+--- A new result file for a volume (z, y, x). Write all slices, then call finish(). A result that is
+-- closed before has left nothing behind.
+result.create = declared("result.create", {
+    {"path", "string", "its name, an HDF5 file"}, options = CREATE,
+}, function(path, options)
     file_name.check(path, file_name.HDF5, "results are HDF5 files", "result.create")
     check_options(options)
+    local self = setmetatable({path = path, shape = options.shape, file = nothing, notes = nothing,
+        volume = nothing, written = {}, missing = options.shape[1]}, metatable)
     if core.dry.on() then
-        return result.unwritten(path, options)
+        return self
     end
-    local file = core.h5.create(path, { overwrite = options.overwrite })
-    local noted, parts = notes.new(file), nil
-    local ok, volume = pcall(function()
-        result_parts.scavenge(path)
-        parts = options.slices_per_file and result_parts.create(file, options)
-        local made = fill(noted, options, parts)
-        if parts then
-            made:close() -- it shows what is written elsewhere
-        end
-        noted:keep(file:rest())
-        return made
-    end)
-    if not ok then
-        if parts then
-            parts:close()
-        end
-        file:close()
-        error(volume, 0)
+    self.file = core.h5.create(path, {overwrite = options.overwrite})
+    local _ <close> = on_error(function() self:close() end)
+    self.notes = notes.new(self.file)
+    result_parts.scavenge(path)
+    self.parts = options.slices_per_file and result_parts.create(self.file, options)
+    self.volume = fill(self.notes, options, self.parts)
+    if self.parts then
+        self.volume:close() -- it shows what is written elsewhere
     end
-    return setmetatable({
-        path = path,
-        shape = options.shape,
-        file = file,
-        notes = noted,
-        volume = volume,
-        parts = parts,
-        written = {},
-        missing = options.shape[1],
-    }, metatable)
-end
+    self.notes:keep(self.file:rest())
+    return self
+end)
 
 --- The disk space that a result will take, without what is said about the volume: a list of
 -- {folder, bytes, what}.
-function result.files(path, options)
-    options = options_of(options, "result.files", create_names)
-    check_options(options)
-    local bytes = core.pool.element_bytes(options.dtype or "f32")
-    for _, extent in ipairs(options.shape) do
-        bytes = bytes * extent
-    end
-    return {{folder = disk_space.folder_of(path), bytes = bytes,
-        what = ("the result '%s'"):format(path)}}
-end
-
--- What a dry run writes to: it checks what is given to it, and there is no file.
-function result.unwritten(path, options)
-    local nothing = setmetatable({}, { __index = function()
-        return function() end
-    end })
-    return setmetatable({
-        path = path,
-        shape = options.shape,
-        file = nothing,
-        notes = nothing,
-        volume = nothing,
-        written = {},
-        missing = options.shape[1],
-    }, metatable)
-end
+result.files = declared("result.files", {{"path", "string", "its name"}, options = CREATE},
+    function(path, options)
+        check_options(options)
+        local bytes = core.pool.element_bytes(options.dtype)
+        for _, extent in ipairs(options.shape) do
+            bytes = bytes * extent
+        end
+        return {{folder = disk_space.folder_of(path), bytes = bytes,
+            what = ("the result '%s'"):format(path)}}
+    end)
 
 -- ---------------------------------------------------------------------------------------------
 -- Writing
@@ -467,4 +421,4 @@ function metatable:__tostring()
     return ("result '%s' (%d x %d x %d)"):format(self.path, table.unpack(self.shape))
 end
 
-return declared.module(result, "result", {unwritten = "path: string, options: table"})
+return declared.module(result, "result")
