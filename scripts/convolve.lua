@@ -58,7 +58,7 @@ local options = cli.parse(arg, {
     cli.shared.tile, cli.shared.device, cli.shared.budget, cli.shared.host_budget,
     {"png", short = "p", value = "FILE", doc = "maximum projections of the result: XY, ZY, XZ"},
     {"png-image", value = "FILE", doc = "maximum projections of the image"},
-    cli.shared.sz,
+    cli.shared.sz, cli.shared.log, cli.shared.progress,
     cli.option(pictures.gamma, {default = 1.5, of = "pictures"}),
     {"output", short = "o", value = "FILE", doc = "write the result: .npy, .tif or .h5"},
     cli.option(spheres.seed),

@@ -95,7 +95,8 @@ local options = cli.parse(arg, {
     {"preview", short = "p", value = "FILE",
         doc = "PNG: maximum projections XY, ZY, XZ of the result"},
     {"preview-image", value = "FILE", doc = "PNG: maximum projections of the image"},
-    cli.shared.sz, cli.shared.quiet,
+    cli.shared.sz, cli.shared.quiet, cli.shared.log,
+    cli.shared.progress,
     notes = "--budget limits the pool of arrays and scratch. The process also takes the program, "
         .. "its libraries and buffers.\n"
         .. "What it takes at most is printed: what to give a batch system (Slurm's --mem).\n"

@@ -86,7 +86,7 @@ local options = cli.parse(arg, {
         .. "as of a broken-off acquisition"},
     {"allow-external", doc =
         "read data that SCAN refers to outside its own folder; only for files that you trust"},
-    {"quiet", short = "q", doc = "no progress, only warnings and errors"},
+    cli.shared.quiet, cli.shared.log, cli.shared.progress,
     command.options,
     notes = "--budget limits the pool of arrays and scratch. The process takes more: --pinned, "
     .. "the program and its libraries, "

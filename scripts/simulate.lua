@@ -43,7 +43,8 @@ local options = cli.parse(arg, {
     {"rings", value = "PART", type = cli.bounded {min = 0, below = 1}, default = 0,
         doc = "drift of column gains between flats and scan, causes rings"},
     cli.option(noise.seed, {default = 1}),
-    cli.shared.device, cli.shared.overwrite, cli.shared.quiet,
+    cli.shared.device, cli.shared.overwrite, cli.shared.quiet, cli.shared.log,
+    cli.shared.progress,
 })
 
 cli.output("OUT", options.out, {replace = options.overwrite, extensions = file_name.HDF5,

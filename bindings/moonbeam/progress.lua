@@ -1,12 +1,21 @@
---- Progress of long work: on a terminal one line redrawn with bar, rate and remaining time;
--- elsewhere one line at most every ten seconds, so that a log does not flood.
+--- Progress of long work: on a terminal one line redrawn with rate and remaining time; elsewhere a
+-- line now and then, so that a log does not flood; or JSON for programs that watch a queue.
+--
+-- Work may have several sections, one after the other. The remaining time is that of all of them:
+-- the section under way goes on at its own rate, and those to come take as long for their weight as
+-- those before them have.
 
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local log = require "moonbeam.internal.log"
 
 local progress = {}
 progress.__index = progress
+
+-- Seconds between two of them, at least. Lines also wait for a part of the time that has passed: a
+-- day's work has some hundred of them.
+local BAR, JSON, LINE, LINE_PART <const> = 0.1, 1, 10, 0.05
 
 local function clock_text(seconds)
     if seconds < 60 then
@@ -17,68 +26,216 @@ local function clock_text(seconds)
     return ("%d:%02d h"):format(seconds // 3600, math.floor(seconds % 3600) // 60)
 end
 
---- progress.new("reconstructing", total, {unit = "slices", quiet = false})
-function progress.new(label, total, options)
-    if type(total) ~= "number" then
-        fail("argument", "progress.new", "total", "total must be a number")
+-- ---- what there is to do ----
+
+local function check(number, arg, what)
+    if type(number) ~= "number" or number ~= number or number < 0 or number == math.huge then
+        fail("argument", "progress.new", arg, "%s must be a number, 0 or more", what)
     end
+    return number
+end
+
+-- The sections: {{name, count, weight}, ...}.
+local function sections_of(total)
+    if type(total) ~= "table" then
+        return {{count = check(total, "total", "total"), weight = total}}
+    end
+    local list = {}
+    for i, given in ipairs(total) do
+        if type(given) ~= "table" then
+            fail("argument", "progress.new", "total", "section %d of total must be a table {name, "
+                .. "count [, weight]}", i)
+        end
+        local count = check(given.count, "total", ("the count of section %d"):format(i))
+        list[i] = {name = given.name, count = count, weight = check(given.weight or count, "total",
+            ("the weight of section %d"):format(i))}
+    end
+    if #list == 0 then
+        fail("argument", "progress.new", "total", "total must be a number, or a list of sections")
+    end
+    return list
+end
+
+local function form_of(options)
+    if core.dry.on() or options.quiet and log.progress ~= "json" then
+        return "none"
+    end
+    return options.form or log.progress or (core.system.isatty("stderr") and "bar" or "line")
+end
+
+--- Begins to show progress.
+--
+-- total is how many items there are to do, or a list of sections {name = "reconstructing", count =
+-- 128, weight = 40}: their items, and how long they take compared with each other (default: count).
+-- Call `step` for what is done, `section` when the next section begins, and `finish`.
+-- The form is the program's (--progress), or follows from the standard error: a bar on a terminal,
+-- lines elsewhere. JSON is one object a line: {"event": "begin", "progress" or "end", "label",
+-- "section", "sections", "name", "done", "total", "unit", "fraction" (of all sections), "seconds",
+-- "remaining_seconds" (null: not known yet)}.
+local function new(label, total, options)
     local now = core.system.clock()
-    return setmetatable({
-        label = label,
-        total = total,
-        done = 0,
-        unit = options.unit,
-        quiet = options.quiet,
-        terminal = core.system.isatty("stderr"),
-        started = now,
-        shown = now,
-    }, progress)
+    local sections = sections_of(total)
+    local self = setmetatable({label = label, unit = options.unit, sections = sections,
+        total = sections[1].count, done = 0, finished = 0, at = 1, form = form_of(options),
+        started = now, began = now, shown = now, logged = now}, progress)
+    self.weight = 0
+    for _, section in ipairs(sections) do
+        self.weight = self.weight + section.weight
+    end
+    if self.form == "json" then
+        self:show_json("begin", now)
+    end
+    return self
+end
+
+-- ---- how far it is ----
+
+-- The part of the section under way that is done.
+local function part(self)
+    return self.total > 0 and math.min(1, self.done / self.total) or 1
+end
+
+--- The part of all work that is done, 0 to 1, and the seconds that the rest will take, nil where
+-- nothing tells yet.
+function progress:remaining()
+    local now, own = core.system.clock(), part(self)
+    local section = self.sections[self.at]
+    local reached = self.finished + own * section.weight
+    local fraction = self.weight > 0 and reached / self.weight or 1
+    local later = self.weight - self.finished - section.weight
+    if own > 0 and (later <= 0 or reached > 0) then
+        local here = (now - self.began) * (1 - own) / own
+        return fraction, here + (later > 0 and later * (now - self.started) / reached or 0)
+    elseif reached > 0 then
+        return fraction, (self.weight - reached) * (now - self.started) / reached
+    end
+    return fraction, fraction >= 1 and 0 or nil
 end
 
 local function text(self, now)
-    local elapsed = math.max(now - self.started, 1e-6)
-    local rate = self.done / elapsed
-    local left = rate > 0 and (self.total - self.done) / rate or 0
-    return ("%s: %d/%d %s, %.3g %s/s, %s left"):format(self.label, self.done, self.total,
-        self.unit, rate, self.unit,
-        clock_text(left))
+    local rate = self.done / math.max(now - self.began, 1e-6)
+    local _, left = self:remaining()
+    local section, many = self.sections[self.at], #self.sections
+    local name = self.label .. (many > 1 and (" %d/%d%s"):format(self.at, many, section.name
+        and " " .. section.name or "") or "")
+    return ("%s: %d/%d %s, %.3g %s/s, %s left%s"):format(name, self.done, self.total, self.unit,
+        rate, self.unit, left and clock_text(left) or "? s", many > 1 and " in all" or "")
+end
+
+-- ---- showing it ----
+
+local function json_value(value)
+    if type(value) == "string" then
+        return '"' .. value:gsub('[%c"\\]', function(c)
+            return ("\\u%04x"):format(c:byte())
+        end) .. '"'
+    elseif type(value) == "number" and value == value and math.abs(value) < math.huge then
+        return math.type(value) == "integer" and ("%d"):format(value) or ("%.6g"):format(value)
+    end
+    return "null"
+end
+
+local FIELDS <const> = {"event", "label", "section", "sections", "name", "done", "total", "unit",
+    "fraction", "seconds", "remaining_seconds"}
+
+function progress:show_json(event, now)
+    local fraction, left = self:remaining()
+    local values = {event = event, label = self.label, section = self.at,
+        sections = #self.sections, name = self.sections[self.at].name, done = self.done,
+        total = self.total, unit = self.unit, fraction = fraction, seconds = now - self.started,
+        remaining_seconds = left}
+    local words = {}
+    for i, name in ipairs(FIELDS) do
+        words[i] = ('"%s": %s'):format(name, json_value(values[name]))
+    end
+    io.stderr:write("{", table.concat(words, ", "), "}\n")
+    io.stderr:flush()
+end
+
+-- Is it time for another line?
+local function due(self, now, before)
+    return now - before >= math.max(LINE, LINE_PART * (now - self.started))
+end
+
+local function show(self, now, changed)
+    local done = self.done >= self.total or changed
+    if self.form == "bar" and (done or now - self.shown > BAR) then
+        io.stderr:write("\r", text(self, now), "\27[K")
+        self.shown = now
+    elseif self.form == "json" and (done or now - self.shown >= JSON) then
+        self:show_json("progress", now)
+        self.shown = now
+    elseif self.form == "line" and due(self, now, self.shown) then
+        io.stderr:write(text(self, now), "\n")
+        self.shown = now
+    end
+    if due(self, now, self.logged) and not core.dry.on() then
+        log.write(text(self, now))
+        self.logged = now
+    end
 end
 
 --- `count` more are done.
 function progress:step(count)
     self.done = self.done + count
-    if self.quiet then
-        return
+    show(self, core.system.clock())
+end
+
+--- Section `number` begins; those before it are done.
+function progress:section(number)
+    if not self.sections[number] then
+        fail("argument", "progress:section", "number", "number is %s; there are %d sections",
+            tostring(number), #self.sections)
     end
-    local now = core.system.clock()
-    if self.terminal then
-        if now - self.shown > 0.1 or self.done >= self.total then
-            io.stderr:write("\r", text(self, now), "\27[K")
-            self.shown = now
-        end
-    elseif now - self.shown >= 10 then
-        io.stderr:write(text(self, now), "\n")
-        self.shown = now
+    self.finished = 0
+    for i = 1, number - 1 do
+        self.finished = self.finished + self.sections[i].weight
     end
+    local before = self.at
+    self.at, self.done, self.total = number, 0, self.sections[number].count
+    self.began = core.system.clock()
+    show(self, self.began, number ~= before)
+end
+
+-- Items of all sections.
+local function all_items(self)
+    local count = 0
+    for i = 1, self.at - 1 do
+        count = count + self.sections[i].count
+    end
+    return count + self.done
 end
 
 --- Ends the line; returns the seconds it took.
 function progress:finish()
-    local elapsed = core.system.clock() - self.started
-    if not self.quiet then
-        if self.terminal then
-            io.stderr:write("\r\27[K")
-        end
-        io.stderr:write(("%s: %d %s in %s (%.3g %s/s)\n"):format(self.label, self.done, self.unit,
-            elapsed < 10 and ("%.2f s"):format(elapsed) or clock_text(elapsed),
-                self.done / math.max(elapsed, 1e-6), self.unit))
+    local now = core.system.clock()
+    local elapsed, count = now - self.started, all_items(self)
+    local summary = ("%s: %d %s in %s (%.3g %s/s)"):format(self.label, count, self.unit,
+        elapsed < 10 and ("%.2f s"):format(elapsed) or clock_text(elapsed),
+        count / math.max(elapsed, 1e-6), self.unit)
+    if self.form == "json" then
+        self:show_json("end", now)
+    elseif self.form ~= "none" then
+        io.stderr:write(self.form == "bar" and "\r\27[K" or "", summary, "\n")
+    end
+    if not core.dry.on() then
+        log.write(summary)
     end
     return elapsed
 end
 
-return declared.module(progress, "progress", {
-    new = {"label: any?, total: any?", declared.options(
+progress.new = declared("progress.new", {
+    {"label", "any?", "what is done"},
+    {"total", "any?", "how many items there are, or a list of sections"},
+    options = declared.options(
         {"unit", "string", "what is counted", default = "items"},
-        {"quiet", "boolean", "show nothing", default = false})},
+        {"quiet", "boolean", "show nothing"},
+        {"form", "choice", "how it is shown", choices = {"bar", "line", "json", "none"},
+            usual = "as --progress says, or as it suits the standard error"}),
+}, new)
+
+return declared.module(progress, "progress", {
     step = "self: progress, count: number",
+    section = "self: progress, number: count",
+    remaining = "self: progress",
     finish = "self: progress"})

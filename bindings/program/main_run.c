@@ -23,6 +23,20 @@ static bool has_code(lua_State *L, int index, mb_status status)
     return found;
 }
 
+/* The text on the top of the stack, for --log FILE (moonbeam/internal/log.lua), where that is. */
+static void log_failure(lua_State *L)
+{
+    const int top = lua_gettop(L);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_getfield(L, -1, "moonbeam.internal.log");
+    if (lua_istable(L, -1)) {
+        lua_getfield(L, -1, "write");
+        lua_pushfstring(L, "%s: %s", mbm_program, lua_tostring(L, top));
+        (void)lua_pcall(L, 1, 0, 0);
+    }
+    lua_settop(L, top);
+}
+
 int mbm_report(lua_State *L, int status)
 {
     if (status != LUA_OK) {
@@ -33,6 +47,7 @@ int mbm_report(lua_State *L, int status)
         mbl_push_printable(L, message, length, true);
         fprintf(stderr, "%s: %s\n", mbm_program, lua_tostring(L, -1));
         fflush(stderr);
+        log_failure(L);
         lua_pop(L, 3);
     }
     return status;

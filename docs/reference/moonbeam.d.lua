@@ -1482,12 +1482,20 @@ function mb.progress.finish() end
 ---@class moonbeam.options.progress_new
 ---@field unit? string what is counted
 ---@field quiet? boolean show nothing
+---@field form? "bar"|"line"|"json"|"none" how it is shown
 
----progress.new("reconstructing", total, {unit = "slices", quiet = false})
----@param label? any 
----@param total? any 
+---Begins to show progress.
+---@param label? any what is done
+---@param total? any how many items there are, or a list of sections
 ---@param options? moonbeam.options.progress_new
 function mb.progress.new(label, total, options) end
+
+---The part of all work that is done, 0 to 1, and the seconds that the rest will take, nil where nothing tells yet.
+function mb.progress.remaining() end
+
+---Section `number` begins; those before it are done.
+---@param number integer 
+function mb.progress.section(number) end
 
 ---`count` more are done.
 ---@param count number 

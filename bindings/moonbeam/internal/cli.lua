@@ -15,6 +15,7 @@ local core = require "moonbeam.core"
 local device = require "moonbeam.device"
 local arguments = require "moonbeam.internal.arguments"
 local file_name = require "moonbeam.internal.file_name"
+local log = require "moonbeam.internal.log"
 
 local cli = {}
 
@@ -218,6 +219,10 @@ cli.shared = {
     sz = {"sz", value = "N", type = cli.count, default = 1,
         doc = "stretch of z in the pictures"},
     quiet = {"quiet", short = "q", doc = "no progress, only warnings and errors"},
+    log = {"log", value = "FILE", doc = "append what is told, with times, to FILE as well"},
+    progress = {"progress", value = "FORM", type = cli.choice("bar", "line", "json", "none"),
+        doc = "how progress is shown on the standard error (default: a bar on a terminal, lines "
+            .. "elsewhere); json: an object a line, for programs"},
 }
 
 local function nearest(name, spec)
@@ -267,11 +272,14 @@ function cli.print(...)
         words[i] = core.error.printable(tostring(words[i]), true)
     end
     print(table.unpack(words, 1, words.n))
+    log.write(table.concat(words, "\t"))
 end
 
 --- One line on stderr, with line ends spelled out: a file cannot add lines of its own.
 function cli.tell(line)
-    io.stderr:write(core.error.printable(line), "\n")
+    line = core.error.printable(line)
+    io.stderr:write(line, "\n")
+    log.write(line)
 end
 
 --- Ends the program with a line on stderr and this status, 1 by default.
@@ -408,6 +416,28 @@ function cli.output(name, path, options)
     end
 end
 
+-- Obeys --log and --progress, where the recipe has them.
+local function begin_log(spec, values)
+    local has = {}
+    for _, option in ipairs(spec) do
+        has[option[1]] = true
+    end
+    log.progress = has.progress and values.progress or nil
+    if not has.log or not values.log or core.dry.on() then
+        return
+    end
+    local ok, problem = log.open(values.log)
+    if not ok then
+        cli.stop(("--log %s cannot be written: %s"):format(values.log,
+            (problem:gsub("^.*: ", ""))))
+    end
+    local words = {}
+    for i, word in ipairs(arg or {}) do
+        words[i] = tostring(word)
+    end
+    log.write(("%s %s"):format(program, table.concat(words, " ")))
+end
+
 -- The declaration of a command line with the lists of options in it dissolved.
 local function flat(spec)
     local all = {usage = spec.usage, summary = spec.summary, notes = spec.notes}
@@ -503,6 +533,7 @@ function cli.parse(words, spec)
             cli.wrong("%s is missing", option.positional and option[1]:upper() or "--" .. option[1])
         end
     end
+    begin_log(spec, values)
     return values
 end
 

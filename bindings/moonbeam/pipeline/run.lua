@@ -301,6 +301,7 @@ function state_methods:run(i, final)
     local report = self.report
     local section = self:ready(i)
     self.made.job.open_stores = self.stores
+    self.bar:section(i)
     local totals, times, measured, kept, found = run_section(self.made, section,
         self:ends_of(section, final), self.others)
     add(report.totals, totals)
@@ -331,9 +332,13 @@ end
 function run.execute(made, final)
     look(made)
     local settled, verdicts = run.settle(made)
-    local total = 0
-    for _, section in ipairs(settled.sections) do
-        total = total + section.last - section.first + 1
+    local total = {}
+    for i, section in ipairs(settled.sections) do
+        local count, weight = section.last - section.first + 1, 1
+        for axis, extent in ipairs(section.shape) do
+            weight = weight * (axis == section.axis and count or extent)
+        end
+        total[i] = {name = section.steps[#section.steps].label, count = count, weight = weight}
     end
     local stores <close> = new_stores()
     local state = setmetatable({made = settled, values = {}, verdicts = verdicts, stores = stores,
