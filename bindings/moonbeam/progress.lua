@@ -63,31 +63,6 @@ local function form_of(options)
     return options.form or log.progress or (core.system.isatty("stderr") and "bar" or "line")
 end
 
---- Begins to show progress.
---
--- total is how many items there are to do, or a list of sections {name = "reconstructing", count =
--- 128, weight = 40}: their items, and how long they take compared with each other (default: count).
--- Call `step` for what is done, `section` when the next section begins, and `finish`.
--- The form is the program's (--progress), or follows from the standard error: a bar on a terminal,
--- lines elsewhere. JSON is one object a line: {"event": "begin", "progress" or "end", "label",
--- "section", "sections", "name", "done", "total", "unit", "fraction" (of all sections), "seconds",
--- "remaining_seconds" (null: not known yet)}.
-local function new(label, total, options)
-    local now = core.system.clock()
-    local sections = sections_of(total)
-    local self = setmetatable({label = label, unit = options.unit, sections = sections,
-        total = sections[1].count, done = 0, finished = 0, at = 1, form = form_of(options),
-        started = now, began = now, shown = now, logged = now}, progress)
-    self.weight = 0
-    for _, section in ipairs(sections) do
-        self.weight = self.weight + section.weight
-    end
-    if self.form == "json" then
-        self:show_json("begin", now)
-    end
-    return self
-end
-
 -- ---- how far it is ----
 
 -- The part of the section under way that is done.
@@ -138,7 +113,7 @@ end
 local FIELDS <const> = {"event", "label", "section", "sections", "name", "done", "total", "unit",
     "fraction", "seconds", "remaining_seconds"}
 
-function progress:show_json(event, now)
+local function show_json(self, event, now)
     local fraction, left = self:remaining()
     local values = {event = event, label = self.label, section = self.at,
         sections = #self.sections, name = self.sections[self.at].name, done = self.done,
@@ -152,6 +127,33 @@ function progress:show_json(event, now)
     io.stderr:flush()
 end
 
+-- ---- what is called ----
+
+--- Begins to show progress.
+--
+-- total is how many items there are to do, or a list of sections {name = "reconstructing", count =
+-- 128, weight = 40}: their items, and how long they take compared with each other (default: count).
+-- Call `step` for what is done, `section` when the next section begins, and `finish`.
+-- The form is the program's (--progress), or follows from the standard error: a bar on a terminal,
+-- lines elsewhere. JSON is one object a line: {"event": "begin", "progress" or "end", "label",
+-- "section", "sections", "name", "done", "total", "unit", "fraction" (of all sections), "seconds",
+-- "remaining_seconds" (null: not known yet)}.
+local function new(label, total, options)
+    local now = core.system.clock()
+    local sections = sections_of(total)
+    local self = setmetatable({label = label, unit = options.unit, sections = sections,
+        total = sections[1].count, done = 0, finished = 0, at = 1, form = form_of(options),
+        started = now, began = now, shown = now, logged = now}, progress)
+    self.weight = 0
+    for _, section in ipairs(sections) do
+        self.weight = self.weight + section.weight
+    end
+    if self.form == "json" then
+        show_json(self, "begin", now)
+    end
+    return self
+end
+
 -- Is it time for another line?
 local function due(self, now, before)
     return now - before >= math.max(LINE, LINE_PART * (now - self.started))
@@ -163,7 +165,7 @@ local function show(self, now, changed)
         io.stderr:write("\r", text(self, now), "\27[K")
         self.shown = now
     elseif self.form == "json" and (done or now - self.shown >= JSON) then
-        self:show_json("progress", now)
+        show_json(self, "progress", now)
         self.shown = now
     elseif self.form == "line" and due(self, now, self.shown) then
         io.stderr:write(text(self, now), "\n")
@@ -214,7 +216,7 @@ function progress:finish()
         elapsed < 10 and ("%.2f s"):format(elapsed) or clock_text(elapsed),
         count / math.max(elapsed, 1e-6), self.unit)
     if self.form == "json" then
-        self:show_json("end", now)
+        show_json(self, "end", now)
     elseif self.form ~= "none" then
         io.stderr:write(self.form == "bar" and "\r\27[K" or "", summary, "\n")
     end

@@ -14,15 +14,16 @@ describe("progress", function()
         core.system.clock = function()
             return now
         end
-        io.stderr = {
+        rawset(io, "stderr", {
             write = function(_, ...)
                 shown[#shown + 1] = table.concat {...}
             end,
             flush = function() end,
-        }
+        })
     end)
     after_each(function()
-        core.system.clock, io.stderr = clock, stderr
+        core.system.clock = clock
+        rawset(io, "stderr", stderr)
     end)
 
     it("knows the remaining time of all sections", function()
@@ -133,7 +134,8 @@ describe("progress", function()
             {5})))
         assert.matches("the count of section 2 must be", (helper.failure(mb.progress.new, "x",
             {{count = 1}, {}})))
-        assert.matches("form is the string 'xml'; it must be bar, line, json or none", (helper.failure(mb.progress.new, "x", 1, {form = "xml"})))
+        assert.matches("form is the string 'xml'; it must be bar, line, json or none",
+            (helper.failure(mb.progress.new, "x", 1, {form = "xml"})))
         local bar = mb.progress.new("work", 4, {form = "none"})
         assert.matches("number is 2; there are 1 sections", (helper.failure(bar.section, bar, 2)))
     end)

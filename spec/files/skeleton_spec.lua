@@ -1,7 +1,6 @@
 -- The skeleton of a result: complete but for the volume's bytes, closed, and these at known places.
 
 local core = require "moonbeam.core"
-local disk_space = require "moonbeam.internal.disk_space"
 local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
@@ -198,16 +197,5 @@ describe("the skeleton of a result", function()
         local one = make(folder .. "/a.h5")
         mb.system.sleep(1.1)
         assert.is_true(one == make(folder .. "/b.h5"))
-    end)
-
-    it("is counted before it is made", function()
-        local list = mb.result.files(path, {shape = SHAPE, dtype = "u16"})
-        assert.same({{folder = folder, bytes = 6 * 20 * 30 * 2,
-            what = ("the result '%s'"):format(path)}}, list)
-        disk_space.check(list)
-        list[1].bytes = 1 << 60
-        assert.matches("the disk of '.*' has .* free; needed: 1024.00 PiB for the result '",
-            (helper.failure(disk_space.check, list)))
-        assert.matches("shape must be", (helper.failure(mb.result.files, path, {})))
     end)
 end)

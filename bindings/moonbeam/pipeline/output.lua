@@ -3,7 +3,9 @@
 local mb = require "moonbeam"
 local chain = require "moonbeam.pipeline.chain"
 local recipe_text = require "moonbeam.pipeline.recipe"
+local disk_space = require "moonbeam.internal.disk_space"
 local run = require "moonbeam.pipeline.run"
+local store = require "moonbeam.pipeline.store"
 
 local output = {}
 
@@ -69,7 +71,11 @@ end
 --- Runs a pipeline (init.lua) into a file. Options: output, overwrite, slices_per_file, each, input
 -- (the scan's file), title. Returns the report of run.execute. Nothing is left where it fails.
 function output.run(self, options)
-    local made, verdicts = run.settle(self:plan())
+    local planned = self:plan()
+    store.check_disks(planned.job.places, {{folder = disk_space.folder_of(options.output),
+        bytes = planned.sections[#planned.sections].write_bytes,
+        what = ("the result '%s'"):format(options.output)}}, "pipeline.run")
+    local made, verdicts = run.settle(planned)
     local shape, last = output.shape(made)
     local g = last.geometry
     local units = UNITS[last.kind] or {"", ""}

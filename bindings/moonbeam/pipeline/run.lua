@@ -330,15 +330,14 @@ end
 -- (of the last section), sections = {{peaks, times}}, values, verdicts, plan, as_planned,
 -- warnings}. Raises where everything was lost.
 function run.execute(made, final)
+    store.check_disks(made.job.places, nil, "pipeline.run")
     look(made)
     local settled, verdicts = run.settle(made)
     local total = {}
     for i, section in ipairs(settled.sections) do
-        local count, weight = section.last - section.first + 1, 1
-        for axis, extent in ipairs(section.shape) do
-            weight = weight * (axis == section.axis and count or extent)
-        end
-        total[i] = {name = section.steps[#section.steps].label, count = count, weight = weight}
+        total[i] = {name = (section.steps[#section.steps] or {}).label,
+            count = section.last - section.first + 1,
+            weight = section.read_bytes + section.write_bytes}
     end
     local stores <close> = new_stores()
     local state = setmetatable({made = settled, values = {}, verdicts = verdicts, stores = stores,

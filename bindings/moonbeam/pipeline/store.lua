@@ -90,15 +90,20 @@ function store.plan(options)
     return plan
 end
 
---- The files of plans of stores, for disk_space.check.
-function store.files(plans)
-    local files = {}
-    for _, plan in ipairs(plans) do
+--- Raises where the disks have no room for the files of stores, `places` (plans by any key), and
+-- for `others` beside them, {folder, bytes, what} each. Takes nothing.
+function store.check_disks(places, others, op)
+    if core.dry.on() then
+        return
+    end
+    local files = table.move(others or {}, 1, #(others or {}), 1, {})
+    for _, plan in pairs(places) do
         if plan.place == "file" then
             files[#files + 1] = {folder = plan.scratch, bytes = plan.disk_bytes, what = plan.what}
         end
     end
-    return files
+    table.sort(files, function(a, b) return a.what < b.what end)
+    disk_space.check(files, op)
 end
 
 -- Steps in bytes of a dense row-major array.

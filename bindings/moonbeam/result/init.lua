@@ -8,7 +8,6 @@
 
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
-local disk_space = require "moonbeam.internal.disk_space"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local notes = require "moonbeam.result.notes"
@@ -257,19 +256,6 @@ result.create = declared("result.create", {
     self.notes:keep(self.file:rest())
     return self
 end)
-
---- The disk space that a result will take, without what is said about the volume: a list of
--- {folder, bytes, what}.
-result.files = declared("result.files", {{"path", "string", "its name"}, options = CREATE},
-    function(path, options)
-        check_options(options)
-        local bytes = core.pool.element_bytes(options.dtype)
-        for _, extent in ipairs(options.shape) do
-            bytes = bytes * extent
-        end
-        return {{folder = disk_space.folder_of(path), bytes = bytes,
-            what = ("the result '%s'"):format(path)}}
-    end)
 
 -- ---------------------------------------------------------------------------------------------
 -- Writing

@@ -207,7 +207,34 @@ describe("a store", function()
         disk_space.check(list)
         local plan = {place = "file", shape = {1 << 20}, dtype = "f32", disk_bytes = 4 << 20,
             scratch = disk, what = "it"}
-        assert.same({{folder = disk, bytes = 4 << 20, what = "it"}}, store.files {plan})
+        store.check_disks({[3] = {place = "memory"}}, {list[1]})
+        assert.matches("needed: 4.68 MiB for a %(700.00 KiB%), it %(4.00 MiB%)",
+            (helper.failure(store.check_disks, {[3] = plan}, {list[1]})))
+        mb.dry_run(store.check_disks, {[3] = plan}) -- nothing will be written
         assert.matches("no room for the 4194304 bytes", (helper.failure(store.open, plan)))
+    end)
+
+    it("is counted with the result, before a pipeline begins", function()
+        local disk = files.small_disk(folder, "1m")
+        if not disk then
+            pending "no file system can be mounted here"
+            return
+        end
+        local _ <close> = setmetatable({}, {__close = function()
+            files.unmount(disk)
+        end})
+        local raw <close> = mb.ones({24, 40, 90}, {device = "host"})
+        local scan = mb.scan.of_arrays(raw, mb.tomo.angles(24))
+        local seen = 0
+        local pipeline = mb.pipeline(scan, {{"fbp", center = 44.5}}, {input = "line integrals",
+            quiet = true})
+        local text, err = helper.failure(pipeline.run, pipeline, {output = disk .. "/x.h5",
+            each = function()
+                seen = seen + 1
+            end})
+        assert.equal("io", err.code)
+        assert.matches("has 1.00 MiB free; needed: 1.24 MiB for the result '.*/x.h5'", text)
+        assert.equal(0, seen)
+        assert.same({}, files.list(disk))
     end)
 end)
