@@ -1714,27 +1714,6 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@param options? moonbeam.options.result_create
 function mb.result.create(path, options) end
 
----@class moonbeam.options.result_files
----@field shape? integer[] {nz, ny, nx} of the volume
----@field dtype? string element type of the volume
----@field units? string of the values
----@field pixel_size? number edge of a detector pixel
----@field first_row? integer row of the detector that slice 1 is of
----@field parameters? table what the reconstruction was done with
----@field input? string the scan's file
----@field script? string a file name or a text
----@field title? string of the entry
----@field sample? string name of the sample
----@field overwrite? boolean replace an existing result
----@field chunks? integer[] of the volume in one file
----@field deflate? integer compression of the volume in one file, 0 to 9
----@field slices_per_file? integer the volume goes to files of that many slices in a folder "<path without .h5>-slices-<8 digits>", a new one in every run; the result's file shows them as one dataset, which is written faster
-
----The disk space that a result will take, without what is said about the volume: a list of {folder, bytes, what}.
----@param path string its name
----@param options? moonbeam.options.result_files
-function mb.result.files(path, options) end
-
 ---@class moonbeam.options.scan_of_arrays
 ---@field flats? moonbeam.array (frame, row, column)
 ---@field darks? moonbeam.array (frame, row, column)
