@@ -2,7 +2,7 @@
 -- axis is read along another, to the bit, in memory and in a file.
 
 local core = require "moonbeam.core"
-local disk_space = require "moonbeam.internal.disk_space"
+local disk_space = require "moonbeam.pipeline.disk_space"
 local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"

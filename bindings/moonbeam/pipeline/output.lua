@@ -3,7 +3,7 @@
 local mb = require "moonbeam"
 local chain = require "moonbeam.pipeline.chain"
 local recipe_text = require "moonbeam.pipeline.recipe"
-local disk_space = require "moonbeam.internal.disk_space"
+local disk_space = require "moonbeam.pipeline.disk_space"
 local run = require "moonbeam.pipeline.run"
 local store = require "moonbeam.pipeline.store"
 

@@ -7,7 +7,7 @@
 -- frames that are read by rows are sinograms.
 
 local core = require "moonbeam.core"
-local disk_space = require "moonbeam.internal.disk_space"
+local disk_space = require "moonbeam.pipeline.disk_space"
 local fail = require "moonbeam.internal.fail"
 local options_of = require "moonbeam.internal.options"
 
