@@ -3,14 +3,13 @@
 ** chosen place. Functions take a device (or its id) as their last argument; without one they mean
 ** the default device.
 */
-#define _GNU_SOURCE
 #include "call/lua_args.h"
 #include "call/lua_error.h"
+#include "core/clock.h"
 #include "device/lua_device.h"
 #include "files/target.h"
 #include "lua_modules.h"
 #include "memory/lua_array_box.h"
-#include <time.h>
 
 /* The argument `n`, of which there cannot be less than none. */
 static uint64_t check_count(lua_State *L, int index)
@@ -75,7 +74,6 @@ static int debug_pair_seconds(lua_State *L)
     if (live < 1 || live > 10000000 || pairs < 1)
         mbl_fail(L, MB_STATUS_ARGUMENT, "live", "1 to 10000000 live blocks and at least one pair");
     mb_block *blocks = lua_newuserdatauv(L, (size_t)(2 * live) * sizeof *blocks, 0), block;
-    struct timespec begin, end;
     int64_t made = 0;
     mb_status status = MB_STATUS_OK;
     for (; made < 2 * live && status == MB_STATUS_OK; made += status == MB_STATUS_OK)
@@ -83,20 +81,18 @@ static int debug_pair_seconds(lua_State *L)
                                "pair_seconds", &blocks[made]);
     for (int64_t i = 0; i < made; i += 2)
         mb_pool_free(pool, &blocks[i]);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
+    const uint64_t begin = mb_now_ns();
     for (int64_t i = 0; i < pairs && status == MB_STATUS_OK; i++) {
         status = mb_pool_alloc(pool, (uint64_t)(i * 5 % 16 + 1) * MB_POOL_UNIT, MB_POOL_ARRAY,
                                "pair_seconds", &block);
         if (status == MB_STATUS_OK)
             mb_pool_free(pool, &block);
     }
-    clock_gettime(CLOCK_MONOTONIC, &end);
+    const uint64_t end = mb_now_ns();
     for (int64_t i = 1; i < made; i += 2)
         mb_pool_free(pool, &blocks[i]);
     mbl_check(L, status);
-    lua_pushnumber(
-        L, ((double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9) /
-               (double)pairs);
+    lua_pushnumber(L, (double)(end - begin) * 1e-9 / (double)pairs);
     return 1;
 }
 

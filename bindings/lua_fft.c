@@ -37,11 +37,9 @@ static int fft_choose_size(lua_State *L)
     lua_createtable(L, count, 0);
     for (int i = 0; i < count; i++) {
         lua_createtable(L, 0, 3);
-        lua_pushinteger(L, list[i].n);
-        lua_setfield(L, -2, "size");
+        mbl_set_integer(L, "size", list[i].n);
         mbl_set_number(L, "ps", list[i].ps);
-        lua_pushinteger(L, list[i].work);
-        lua_setfield(L, -2, "work");
+        mbl_set_integer(L, "work", list[i].work);
         lua_rawseti(L, -2, i + 1);
     }
     if (measured) {
@@ -71,7 +69,7 @@ static int fft_choose_grid(lua_State *L)
     }
     mb_shape sizes = least;
     mb_fft_choose_grid(mbl_option_device(L, 3), least.rank, least.dims, given, sizes.dims);
-    mbl_push_shape(L, &sizes);
+    mbl_push_extents(L, sizes.rank, sizes.dims);
     return 1;
 }
 
@@ -96,11 +94,7 @@ static int fft_work(lua_State *L)
     mbl_check_options(L, 3, names, "work");
     int64_t batch = mbl_option_integer(L, 3, "batch", 1);
     mb_device *device = mbl_option_device(L, 3);
-    bool in_place = false;
-    if (mbl_option(L, 3, "in_place")) {
-        in_place = lua_toboolean(L, -1);
-        lua_pop(L, 1);
-    }
+    const bool in_place = mbl_option_flag(L, 3, "in_place");
     if (shape.rank < 1 || shape.rank > 3 || mb_shape_elements(&shape) == 0)
         mbl_fail(L, MB_STATUS_ARGUMENT, "dims", "dims must be 1 to 3 extents above 0");
     if (batch < 1)
@@ -144,19 +138,14 @@ static int fft_library(lua_State *L)
 static void push_plan(lua_State *L, const mb_fft_plan *plan)
 {
     static const char *const kinds[] = {"c2c", "c2c inverse", "r2c", "c2r"};
-    mb_shape shape = {.rank = plan->desc.rank};
-    memcpy(shape.dims, plan->desc.dims, sizeof plan->desc.dims);
     lua_createtable(L, 0, 8);
     mbl_set_text(L, "kind", kinds[plan->desc.kind]);
-    mbl_push_shape(L, &shape);
-    lua_setfield(L, -2, "shape");
+    mbl_set_extents(L, "shape", plan->desc.rank, plan->desc.dims);
     mbl_set_integer(L, "batch", plan->desc.batch);
-    lua_pushboolean(L, plan->desc.in_place);
-    lua_setfield(L, -2, "in_place");
+    mbl_set_boolean(L, "in_place", plan->desc.in_place);
     mbl_set_integer(L, "work_bytes", (int64_t)plan->work_bytes);
     mbl_set_integer(L, "library_bytes", (int64_t)plan->library_bytes);
-    lua_pushboolean(L, plan->users > 0);
-    lua_setfield(L, -2, "in_use");
+    mbl_set_boolean(L, "in_use", plan->users > 0);
     mbl_set_integer(L, "last_use", (int64_t)plan->last_use);
 }
 

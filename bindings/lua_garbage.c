@@ -1,10 +1,10 @@
 /*
 ** The arrays there are and the garbage list, in Lua: core.garbage.
 */
-#define _GNU_SOURCE
 #include "call/lua_error.h"
 #include "call/lua_owner.h"
 #include "call/lua_table.h"
+#include "core/clock.h"
 #include "device/lua_device.h"
 #include "lua_modules.h"
 #include "memory/garbage_list.h"
@@ -12,7 +12,6 @@
 #include "memory/pool_point.h"
 #include <lauxlib.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* arrays(): the arrays there are, oldest first: {id, device, dtype, shape, bytes, storage, owner,
 ** age, references}. */
@@ -40,8 +39,7 @@ static void push_row(lua_State *L, const array_row *row, uint64_t now)
     lua_setfield(L, -2, "id");
     mbl_set_text(L, "device", row->array.device->id);
     mbl_set_text(L, "dtype", mb_dtype_name(row->array.dtype));
-    mbl_push_shape(L, &row->array.shape);
-    lua_setfield(L, -2, "shape");
+    mbl_set_extents(L, "shape", row->array.shape.rank, row->array.shape.dims);
     mbl_set_integer(L, "bytes", (int64_t)mb_array_bytes(&row->array));
     mbl_set_integer(L, "storage", (int64_t)row->storage_bytes);
     mbl_set_integer(L, "references", row->references);
@@ -54,9 +52,7 @@ static void push_row(lua_State *L, const array_row *row, uint64_t now)
 static int garbage_arrays(lua_State *L)
 {
     size_t count = 0, filled = 0;
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    const uint64_t now = mb_now_ns();
     mbl_pool_point(L); /* so that no finalizer changes the list below */
     for (mbl_array_box *box = mbl_lock_array_boxes(); box; box = box->next)
         count += box->array ? 1 : 0;

@@ -72,8 +72,6 @@ const mb_operator *mbl_check_op(lua_State *L, int index)
 int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key)
 {
     const char *names[MB_OP_MAX_ARGS + 3];
-    char list[500] = "";
-    size_t used = 0;
     int count = 0, position = 0;
     for (const mb_op_arg *arg = op->args; arg->name; arg++) {
         if (arg->kind == MB_ARG_OUT)
@@ -89,15 +87,7 @@ int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key)
     }
     names[count++] = "out";
     names[count] = NULL;
-    const char *nearest = mb_nearest(key, names);
-    if (nearest)
-        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "unknown option '%s'; did you mean '%s'?", key,
-                    nearest);
-    for (int i = 0; i < count && used + strlen(names[i]) + 3 < sizeof list; i++)
-        used +=
-            (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
-    mbl_op_fail(L, op, MB_STATUS_ARGUMENT, key, "unknown option '%s'; the options are %s", key,
-                list);
+    mbl_unknown_option(L, key, names, op->name);
 }
 
 /* ---- parameters ---- */

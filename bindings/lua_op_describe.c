@@ -15,30 +15,6 @@
 #include <math.h>
 #include <string.h>
 
-static void set_string(lua_State *L, const char *key, const char *value)
-{
-    if (value) {
-        lua_pushstring(L, value);
-        lua_setfield(L, -2, key);
-    }
-}
-
-static void set_boolean(lua_State *L, const char *key, bool value)
-{
-    lua_pushboolean(L, value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_names(lua_State *L, const char *key, const char *const *names)
-{
-    lua_newtable(L);
-    for (int i = 0; names && names[i]; i++) {
-        lua_pushstring(L, names[i]);
-        lua_rawseti(L, -2, i + 1);
-    }
-    lua_setfield(L, -2, key);
-}
-
 static bool is_array(const mb_op_arg *arg)
 {
     return arg->kind == MB_ARG_IN || arg->kind == MB_ARG_OUT || arg->kind == MB_ARG_INOUT;
@@ -49,12 +25,12 @@ static void push_arg(lua_State *L, const mb_op_arg *arg)
     static const char *const kinds[] = {"in",    "out",  "inout", "int",
                                         "float", "bool", "enum",  "vector"};
     lua_newtable(L);
-    set_string(L, "name", arg->name);
-    set_string(L, "kind", kinds[arg->kind]);
-    set_boolean(L, "array", is_array(arg));
-    set_boolean(L, "required", arg->required);
-    set_string(L, "unit", arg->unit);
-    set_string(L, "doc", arg->doc);
+    mbl_set_string(L, "name", arg->name);
+    mbl_set_string(L, "kind", kinds[arg->kind]);
+    mbl_set_boolean(L, "array", is_array(arg));
+    mbl_set_boolean(L, "required", arg->required);
+    mbl_set_string(L, "unit", arg->unit);
+    mbl_set_string(L, "doc", arg->doc);
     if (is_array(arg)) {
         int count = 0;
         lua_newtable(L);
@@ -72,18 +48,20 @@ static void push_arg(lua_State *L, const mb_op_arg *arg)
         mbl_set_number(L, "min", arg->min);
         mbl_set_number(L, "max", arg->max);
     }
-    if (arg->kind == MB_ARG_ENUM)
-        set_names(L, "choices", arg->choices);
+    if (arg->kind == MB_ARG_ENUM) {
+        mbl_push_names(L, arg->choices);
+        lua_setfield(L, -2, "choices");
+    }
     if (arg->required || arg->kind == MB_ARG_VECTOR)
         return;
     if (arg->kind == MB_ARG_INT)
         mbl_set_integer(L, "default", (int64_t)arg->initial);
     else if (arg->kind == MB_ARG_BOOL)
-        set_boolean(L, "default", arg->initial != 0);
+        mbl_set_boolean(L, "default", arg->initial != 0);
     else if (arg->kind == MB_ARG_ENUM)
-        set_string(L, "default", arg->choices[(int)arg->initial]);
+        mbl_set_string(L, "default", arg->choices[(int)arg->initial]);
     else if (isnan(arg->initial))
-        set_string(L, "default", "auto");
+        mbl_set_string(L, "default", "auto");
     else
         mbl_set_number(L, "default", arg->initial);
 }
@@ -107,15 +85,16 @@ static int op_describe(lua_State *L)
     const mb_op *op = entry->op;
     int count = 0;
     lua_newtable(L);
-    set_string(L, "name", op->name);
-    set_string(L, "summary", op->summary);
-    set_string(L, "doc", op->doc);
-    set_string(L, "reference", op->reference);
-    set_string(L, "category", op->category);
-    set_string(L, "strides", strides[op->strides]);
-    set_boolean(L, "host_only", !planned_kernel(op));
+    mbl_set_string(L, "name", op->name);
+    mbl_set_string(L, "summary", op->summary);
+    mbl_set_string(L, "doc", op->doc);
+    mbl_set_string(L, "reference", op->reference);
+    mbl_set_string(L, "category", op->category);
+    mbl_set_string(L, "strides", strides[op->strides]);
+    mbl_set_boolean(L, "host_only", !planned_kernel(op));
     mbl_set_number(L, "tolerance", op->tolerance);
-    set_names(L, "samples", op->samples);
+    mbl_push_names(L, op->samples);
+    lua_setfield(L, -2, "samples");
     lua_newtable(L);
     for (const mb_op_arg *arg = op->args; arg->name; arg++) {
         push_arg(L, arg);
@@ -136,8 +115,8 @@ static int op_describe(lua_State *L)
         lua_newtable(L);
         mbl_set_integer(L, "axis", split->axis + 1);
         mbl_set_integer(L, "result_axis", split->result_axis + 1);
-        set_boolean(L, "halo", split->halo);
-        set_string(L, "combine", combines[split->combine]);
+        mbl_set_boolean(L, "halo", split->halo);
+        mbl_set_string(L, "combine", combines[split->combine]);
         lua_rawseti(L, -2, ++count);
     }
     lua_setfield(L, -2, "split");
@@ -287,10 +266,9 @@ static void push_results(lua_State *L, const mb_op *op, const mb_spec *arrays)
             continue;
         uint64_t bytes = mb_bytes_mul(mb_shape_elements(&spec->shape), mb_dtype_bytes(spec->dtype));
         lua_newtable(L);
-        set_string(L, "name", arg->name);
-        set_string(L, "dtype", mb_dtype_name(spec->dtype));
-        mbl_push_shape(L, &spec->shape);
-        lua_setfield(L, -2, "shape");
+        mbl_set_string(L, "name", arg->name);
+        mbl_set_string(L, "dtype", mb_dtype_name(spec->dtype));
+        mbl_set_extents(L, "shape", spec->shape.rank, spec->shape.dims);
         mbl_set_integer(L, "bytes", (int64_t)bytes);
         lua_rawseti(L, -2, ++count);
     }
@@ -302,7 +280,7 @@ static void push_slots(lua_State *L, const mb_op_estimate *estimate)
     for (int i = 0; i < estimate->slot_count; i++) {
         const mb_slot *slot = &estimate->slots[i];
         lua_newtable(L);
-        set_string(L, "name", slot->name);
+        mbl_set_string(L, "name", slot->name);
         mbl_set_integer(L, "bytes", (int64_t)slot->bytes);
         mbl_set_integer(L, "offset", (int64_t)slot->offset);
         mbl_set_integer(L, "first", slot->first);
@@ -327,7 +305,7 @@ static void push_split(lua_State *L, const mb_op *op, const void *params, const 
         mbl_set_integer(L, "result_axis", split->result_axis + 1);
         mbl_set_integer(L, "before", before);
         mbl_set_integer(L, "after", after);
-        set_string(L, "combine", combines[split->combine]);
+        mbl_set_string(L, "combine", combines[split->combine]);
         lua_rawseti(L, -2, ++count);
     }
 }

@@ -2,18 +2,17 @@
 ** The pool in Lua: statistics, peak scopes, guards, consistency, live blocks. Every function takes
 ** a device (or its id); without one it means the default device.
 */
-#define _GNU_SOURCE
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_owner.h"
 #include "call/lua_table.h"
 #include "call/lua_type.h"
+#include "core/clock.h"
 #include "device/lua_device.h"
 #include "lua_modules.h"
 #include "memory/lua_allocate.h"
 #include "memory/lua_array_box.h"
 #include "memory/pool_trace.h"
-#include <time.h>
 
 #define SCOPE "moonbeam.scope"
 
@@ -127,16 +126,14 @@ static int pool_damage(lua_State *L)
     lua_createtable(L, (int)count, 0);
     for (uint64_t i = 0; i < count; i++) {
         lua_createtable(L, 0, 7);
-        lua_pushstring(L, found[i].owner ? found[i].owner : "C");
-        lua_setfield(L, -2, "owner");
+        mbl_set_string(L, "owner", found[i].owner ? found[i].owner : "C");
         lua_pushstring(L, found[i].freed); /* nil: live */
         lua_setfield(L, -2, "freed");
         mbl_set_integer(L, "offset", found[i].offset);
         mbl_set_integer(L, "bytes", found[i].bytes);
         mbl_set_integer(L, "distance", found[i].distance);
         mbl_set_integer(L, "value", found[i].value);
-        lua_pushboolean(L, found[i].after);
-        lua_setfield(L, -2, "after");
+        mbl_set_boolean(L, "after", found[i].after);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return 1;
@@ -184,14 +181,12 @@ static void collect_block(void *user, const mb_pool_block *block)
 static int pool_blocks(lua_State *L)
 {
     mb_pool_stats s;
-    struct timespec t;
     mb_device *device = mbl_opt_device(L, 1);
     mb_pool_get_stats(device->pool, &s);
     block_list list = {NULL, 0, s.blocks};
     list.rows = lua_newuserdatauv(L, (size_t)(s.blocks > 0 ? s.blocks : 1) * sizeof *list.rows, 0);
     mb_pool_each(device->pool, collect_block, &list);
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    double now = (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    const uint64_t now = mb_now_ns();
     lua_createtable(L, (int)list.count, 0);
     for (uint64_t i = 0; i < list.count; i++) {
         const mb_pool_block *row = &list.rows[i];
@@ -202,8 +197,7 @@ static int pool_blocks(lua_State *L)
         mbl_set_integer(L, "pitch_waste", row->pitch_waste);
         mbl_set_integer(L, "sequence", row->sequence);
         mbl_set_integer(L, "thread", row->thread);
-        lua_pushnumber(L, now - (double)row->born_ns * 1e-9);
-        lua_setfield(L, -2, "age");
+        mbl_set_number(L, "age", (double)(now - row->born_ns) * 1e-9);
         mbl_set_text(L, "end", row->end == MB_POOL_ARRAY ? "array" : "scratch");
         mbl_set_text(L, "owner", row->owner);
         mbl_set_text(L, "tag", row->tag);
@@ -236,8 +230,7 @@ static int pool_events(lua_State *L)
     for (uint64_t i = 0; i < count; i++) {
         const mb_pool_event *e = &events[i];
         lua_createtable(L, 0, 10);
-        lua_pushstring(L, actions[e->action]);
-        lua_setfield(L, -2, "action");
+        mbl_set_string(L, "action", actions[e->action]);
         mbl_set_integer(L, "ns", e->ns);
         mbl_set_integer(L, "offset", e->offset);
         mbl_set_integer(L, "bytes", e->bytes);

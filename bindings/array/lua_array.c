@@ -155,7 +155,7 @@ static int array_overlaps(lua_State *L)
 
 static void push_shape(lua_State *L, mb_array *a)
 {
-    mbl_push_shape(L, &a->shape);
+    mbl_push_extents(L, a->shape.rank, a->shape.dims);
 }
 
 static void push_rank(lua_State *L, mb_array *a)
@@ -185,9 +185,7 @@ static void push_array_device(lua_State *L, mb_array *a)
 
 static void push_strides(lua_State *L, mb_array *a)
 {
-    mb_shape strides = {.rank = a->shape.rank};
-    memcpy(strides.dims, a->strides, sizeof strides.dims);
-    mbl_push_shape(L, &strides);
+    mbl_push_extents(L, a->shape.rank, a->strides);
 }
 
 static void push_contiguous(lua_State *L, mb_array *a)

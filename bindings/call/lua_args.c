@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Noreturn static void unknown_option(lua_State *L, const char *key, const char *const *names,
-                                     const char *what)
+void mbl_unknown_option(lua_State *L, const char *key, const char *const *names, const char *what)
 {
     char list[400] = "";
     size_t used = 0;
@@ -39,7 +38,7 @@ static int option_place(lua_State *L, const char *const *names, const char *what
     for (int i = 0; names[i]; i++)
         if (strcmp(names[i], key) == 0)
             return i;
-    unknown_option(L, key, names, what);
+    mbl_unknown_option(L, key, names, what);
 }
 
 /* Is there an option table? Raises for what is neither that nor nil or none. */
@@ -107,6 +106,13 @@ lua_Unsigned mbl_length(lua_State *L, int index)
                  "the length of a list is %lld; it must be from 0 to %d", (long long)length,
                  INT_MAX);
     return (lua_Unsigned)length;
+}
+
+bool mbl_option_flag(lua_State *L, int index, const char *name)
+{
+    const bool given = mbl_option(L, index, name), on = given && lua_toboolean(L, -1);
+    lua_pop(L, given);
+    return on;
 }
 
 int64_t mbl_option_integer(lua_State *L, int index, const char *name, int64_t initial)

@@ -10,6 +10,9 @@
 #include <lauxlib.h>
 #include <lua.h>
 
+/* Raises: `what` has no option `key`. Names the nearest one, or all. */
+_Noreturn void mbl_unknown_option(lua_State *L, const char *key, const char *const *names,
+                                  const char *what);
 /* Raises naming an unknown key and the nearest valid one. `names` is NULL-terminated. */
 void mbl_check_options(lua_State *L, int index, const char *const *names, const char *what);
 /* The same, and pushes the options in the order of `names`, nil for what is not given. Returns the
@@ -17,6 +20,7 @@ void mbl_check_options(lua_State *L, int index, const char *const *names, const 
 int mbl_take_options(lua_State *L, int index, const char *const *names, const char *what);
 /* Pushes the option and returns true, or returns false with nothing pushed. */
 bool mbl_option(lua_State *L, int index, const char *name);
+bool mbl_option_flag(lua_State *L, int index, const char *name); /* is it there, and true? */
 int64_t mbl_option_integer(lua_State *L, int index, const char *name, int64_t initial);
 double mbl_option_number(lua_State *L, int index, const char *name, double initial);
 /* The `dtype` member. */

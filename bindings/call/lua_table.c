@@ -19,12 +19,39 @@ void mbl_set_text(lua_State *L, const char *key, const char *text)
     lua_setfield(L, -2, key);
 }
 
-void mbl_push_shape(lua_State *L, const mb_shape *shape)
+void mbl_set_string(lua_State *L, const char *key, const char *text)
 {
-    lua_createtable(L, shape->rank, 0);
-    for (int axis = 0; axis < shape->rank; axis++) {
-        lua_pushinteger(L, shape->dims[axis]);
+    lua_pushstring(L, text);
+    lua_setfield(L, -2, key);
+}
+
+void mbl_set_boolean(lua_State *L, const char *key, bool value)
+{
+    lua_pushboolean(L, value);
+    lua_setfield(L, -2, key);
+}
+
+void mbl_set_extents(lua_State *L, const char *key, int rank, const int64_t *extents)
+{
+    mbl_push_extents(L, rank, extents);
+    lua_setfield(L, -2, key);
+}
+
+void mbl_push_extents(lua_State *L, int rank, const int64_t *extents)
+{
+    lua_createtable(L, rank, 0);
+    for (int axis = 0; axis < rank; axis++) {
+        lua_pushinteger(L, extents[axis]);
         lua_rawseti(L, -2, axis + 1);
+    }
+}
+
+void mbl_push_names(lua_State *L, const char *const *names)
+{
+    lua_newtable(L);
+    for (int i = 0; names && names[i]; i++) {
+        lua_pushstring(L, names[i]);
+        lua_rawseti(L, -2, i + 1);
     }
 }
 

@@ -51,7 +51,7 @@ static mb_carrier_options check_options(lua_State *L, int index)
 {
     mb_carrier_options options = {.threads = 1};
     options.threads = (int)mbl_option_integer(L, index, "threads", 4);
-    options.writing = mbl_option(L, index, "writing") && lua_toboolean(L, -1);
+    options.writing = mbl_option_flag(L, index, "writing");
     if (mbl_option(L, index, "slot"))
         options.slot_bytes = mbl_check_bytes(L, -1, "slot");
     options.pinned_bytes = (uint64_t)64 << 20;

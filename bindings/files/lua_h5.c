@@ -68,18 +68,6 @@ static int dataset_index(lua_State *L)
     if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
         return 1;
     lua_pop(L, 1);
-    if (strcmp(key, "path") == 0) {
-        lua_pushstring(L, mb_h5_dataset_path(dataset));
-        return 1;
-    }
-    if (strcmp(key, "rank") == 0) {
-        lua_pushinteger(L, info->rank);
-        return 1;
-    }
-    if (strcmp(key, "is_open") == 0) {
-        lua_pushboolean(L, mb_h5_dataset_is_open(dataset));
-        return 1;
-    }
     static const char *const known[] = {"shape",        "dtype", "stored", "chunks",  "filters",
                                         "stored_bytes", "path",  "rank",   "is_open", NULL};
     bool found = false;
@@ -87,8 +75,11 @@ static int dataset_index(lua_State *L)
         found = strcmp(key, known[i]) == 0;
     if (!found)
         return mbl_unknown_key(L, "an HDF5 dataset", key, lua_upvalueindex(1), known);
-    lua_createtable(L, 0, 8);
+    lua_createtable(L, 0, 12);
     mbl_set_h5_info(L, info);
+    mbl_set_string(L, "path", mb_h5_dataset_path(dataset));
+    mbl_set_integer(L, "rank", info->rank);
+    mbl_set_boolean(L, "is_open", mb_h5_dataset_is_open(dataset));
     lua_getfield(L, -1, key);
     return 1;
 }

@@ -26,8 +26,6 @@ mb_h5 **mbl_h5_slot(lua_State *L, int index);
 mb_h5_dataset **mbl_new_h5_dataset(lua_State *L, int file_index);
 /* Closes and empties the dataset userdata at `index`. */
 void mbl_close_h5_dataset(lua_State *L, int index);
-/* Pushes a list of extents. */
-void mbl_push_extents(lua_State *L, int rank, const int64_t *dims);
 /* Sets those of the members kind, shape, stored, dtype, chunks, filters and stored_bytes that the
 ** object has, in the table on the top of the stack. */
 void mbl_set_h5_info(lua_State *L, const mb_h5_info *info);

@@ -4,16 +4,12 @@
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
+#include "call/lua_table.h"
 #include "call/lua_type.h"
 #include "files/lua_h5.h"
 #include <string.h>
 
 /* ---- opening and closing ---- */
-
-static bool option_flag(lua_State *L, int options, const char *name)
-{
-    return mbl_option(L, options, name) && lua_toboolean(L, -1);
-}
 
 /* open(path [, {mode = "r" | "r+", allow_external = false, allow_missing = false}]): the file, or
 ** nil and an error object. */
@@ -32,8 +28,8 @@ static int h5_open(lua_State *L)
             mode);
     const mb_h5_access how = {
         .writable = mode[1] == '+',
-        .allow_external = option_flag(L, 2, "allow_external"),
-        .allow_missing = option_flag(L, 2, "allow_missing"),
+        .allow_external = mbl_option_flag(L, 2, "allow_external"),
+        .allow_missing = mbl_option_flag(L, 2, "allow_missing"),
     };
     mb_h5 **slot = mbl_new_h5(L);
     if (mb_h5_open(path, &how, slot) != MB_STATUS_OK) {
@@ -51,7 +47,7 @@ static int h5_create(lua_State *L)
     static const char *const names[] = {"overwrite", NULL};
     const char *path = mbl_check_string(L, 1, "path");
     mbl_check_options(L, 2, names, "h5.create");
-    const bool overwrite = mbl_option(L, 2, "overwrite") && lua_toboolean(L, -1);
+    const bool overwrite = mbl_option_flag(L, 2, "overwrite");
     mb_h5 **slot = mbl_new_h5(L);
     mbl_check(L, mb_h5_create(path, overwrite, slot));
     return 1;
@@ -96,7 +92,7 @@ static int file_finish(lua_State *L)
     const char *held = NULL;
     mbl_check_options(L, 3, names, "file:finish");
     const bool sync = !mbl_option(L, 3, "sync") || lua_toboolean(L, -1);
-    const bool hold = mbl_option(L, 3, "hold") && lua_toboolean(L, -1);
+    const bool hold = mbl_option_flag(L, 3, "hold");
     mbl_check(L, mb_h5_finish(file, marker, sync, hold ? &held : NULL));
     lua_pushstring(L, held); /* nil for NULL */
     return 1;
@@ -124,17 +120,13 @@ static int file_walk(lua_State *L)
     const mb_h5_entry *list;
     int64_t count;
     mbl_check_options(L, options, names, "h5:walk");
-    const bool attributes = mbl_option(L, options, "attributes") && lua_toboolean(L, -1);
+    const bool attributes = mbl_option_flag(L, options, "attributes");
     mbl_check(L, mb_h5_walk(file, path, &list, &count));
     lua_createtable(L, (int)count, 0);
     for (int64_t i = 0; i < count; i++) {
         lua_createtable(L, 0, 8);
-        lua_pushstring(L, list[i].path);
-        lua_setfield(L, -2, "path");
-        if (list[i].link) {
-            lua_pushstring(L, list[i].link);
-            lua_setfield(L, -2, "link");
-        }
+        mbl_set_string(L, "path", list[i].path);
+        mbl_set_string(L, "link", list[i].link);
         mbl_set_h5_info(L, &list[i].info);
         if (attributes && list[i].info.kind != MB_H5_DANGLING) {
             mbl_push_h5_attributes(L, file, list[i].path);
@@ -177,7 +169,7 @@ static int file_link(lua_State *L)
     const char *target = mbl_check_string(L, 2, "target");
     const char *path = mbl_check_string(L, 3, "path");
     mbl_check_options(L, 4, names, "h5:link");
-    const bool soft = mbl_option(L, 4, "soft") && lua_toboolean(L, -1);
+    const bool soft = mbl_option_flag(L, 4, "soft");
     mbl_check(L, mb_h5_link(file, target, path, soft));
     return 0;
 }

@@ -4,6 +4,7 @@
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
+#include "call/lua_table.h"
 #include "call/lua_type.h"
 #include "files/lua_h5.h"
 
@@ -61,38 +62,19 @@ void mbl_close_h5_dataset(lua_State *L, int index)
     mb_h5_dataset_destroy(dataset);
 }
 
-void mbl_push_extents(lua_State *L, int rank, const int64_t *dims)
-{
-    lua_createtable(L, rank, 0);
-    for (int axis = 0; axis < rank; axis++) {
-        lua_pushinteger(L, dims[axis]);
-        lua_rawseti(L, -2, axis + 1);
-    }
-}
-
 void mbl_set_h5_info(lua_State *L, const mb_h5_info *info)
 {
     static const char *const kinds[] = {"group", "dataset", "datatype", "dangling"};
-    lua_pushstring(L, kinds[info->kind]);
-    lua_setfield(L, -2, "kind");
+    mbl_set_string(L, "kind", kinds[info->kind]);
     if (info->kind != MB_H5_DATASET)
         return;
-    mbl_push_extents(L, info->rank, info->dims);
-    lua_setfield(L, -2, "shape");
-    lua_pushstring(L, info->stored);
-    lua_setfield(L, -2, "stored");
-    if (info->numeric) {
-        lua_pushstring(L, mb_dtype_name(info->dtype));
-        lua_setfield(L, -2, "dtype");
-    }
-    if (info->chunked) {
-        mbl_push_extents(L, info->rank, info->chunks);
-        lua_setfield(L, -2, "chunks");
-    }
-    if (info->filtered) {
-        lua_pushstring(L, info->filters);
-        lua_setfield(L, -2, "filters");
-    }
-    lua_pushinteger(L, (lua_Integer)info->stored_bytes);
-    lua_setfield(L, -2, "stored_bytes");
+    mbl_set_extents(L, "shape", info->rank, info->dims);
+    mbl_set_string(L, "stored", info->stored);
+    if (info->numeric)
+        mbl_set_string(L, "dtype", mb_dtype_name(info->dtype));
+    if (info->chunked)
+        mbl_set_extents(L, "chunks", info->rank, info->chunks);
+    if (info->filtered)
+        mbl_set_string(L, "filters", info->filters);
+    mbl_set_integer(L, "stored_bytes", info->stored_bytes);
 }

@@ -60,8 +60,8 @@ static const char *const layout_names[] = {"chunks", "deflate",    "sparse", "ea
 static mb_h5_layout check_layout(lua_State *L, int options, int rank, int64_t *chunks)
 {
     mb_h5_layout layout = {.deflate = (int)mbl_option_integer(L, options, "deflate", 0)};
-    layout.sparse = mbl_option(L, options, "sparse") && lua_toboolean(L, -1);
-    layout.early = mbl_option(L, options, "early") && lua_toboolean(L, -1);
+    layout.sparse = mbl_option_flag(L, options, "sparse");
+    layout.early = mbl_option_flag(L, options, "early");
     if (mbl_option(L, options, "chunks")) {
         const mb_shape shape = mbl_check_shape(L, -1, "chunks");
         if (shape.rank != rank)
@@ -74,19 +74,26 @@ static mb_h5_layout check_layout(lua_State *L, int options, int rank, int64_t *c
     return layout;
 }
 
+/* The options at 3 of a new dataset: its shape, and its element type. */
+static mb_dtype check_new(lua_State *L, const char *const *names, const char *what, mb_shape *shape)
+{
+    mbl_check_options(L, 3, names, what);
+    if (!mbl_option(L, 3, "shape"))
+        mbl_fail(L, MB_STATUS_ARGUMENT, "shape", "%s needs a shape", what);
+    *shape = mbl_check_shape(L, -1, "shape");
+    return mbl_option_dtype(L, 3, MB_F32);
+}
+
 /* create_dataset(path, {shape =, dtype =, chunks =, deflate =, sparse =, early =, attributes =}) */
 static int file_create_dataset(lua_State *L)
 {
     static const char *const names[] = {"shape", "chunks", "deflate",    "sparse",
                                         "early", "dtype",  "attributes", NULL};
+    mb_shape shape;
     int64_t chunks[MB_MAX_RANK];
     mb_h5 *file = mbl_check_h5(L, 1);
     const char *path = mbl_check_string(L, 2, "path");
-    mbl_check_options(L, 3, names, "h5:create_dataset");
-    if (!mbl_option(L, 3, "shape"))
-        return mbl_fail(L, MB_STATUS_ARGUMENT, "shape", "h5:create_dataset needs a shape");
-    const mb_shape shape = mbl_check_shape(L, -1, "shape");
-    const mb_dtype dtype = mbl_option_dtype(L, 3, MB_F32);
+    const mb_dtype dtype = check_new(L, names, "h5:create_dataset", &shape);
     const mb_h5_layout layout = check_layout(L, 3, shape.rank, chunks);
     mb_h5_dataset **slot = mbl_new_h5_dataset(L, 1);
     mbl_check(L, mb_h5_dataset_create(file, path, dtype, shape.rank, shape.dims, &layout, slot));
@@ -94,35 +101,16 @@ static int file_create_dataset(lua_State *L)
     return 1;
 }
 
-/* The text member of a source; the list on the stack keeps it alive. */
-static const char *source_text(lua_State *L, int source, const char *name)
-{
-    lua_getfield(L, source, name);
-    const char *text = mbl_check_string(L, -1, name);
-    lua_pop(L, 1);
-    return text;
-}
-
-static int64_t source_index(lua_State *L, int source, const char *name)
-{
-    lua_getfield(L, source, name);
-    const int64_t index = mbl_check_integer(L, -1, name);
-    lua_pop(L, 1);
-    return index;
-}
-
 /* create_virtual(path, {shape =, dtype =, sources = {{file =, path =, first =, last =}, ...},
 ** attributes =}): each source is indices first to last of axis 1. */
 static int file_create_virtual(lua_State *L)
 {
     static const char *const names[] = {"shape", "dtype", "sources", "attributes", NULL};
+    static const char *const members[] = {"file", "path", "first", "last"};
+    mb_shape shape;
     mb_h5 *file = mbl_check_h5(L, 1);
     const char *path = mbl_check_string(L, 2, "path");
-    mbl_check_options(L, 3, names, "h5:create_virtual");
-    if (!mbl_option(L, 3, "shape"))
-        return mbl_fail(L, MB_STATUS_ARGUMENT, "shape", "h5:create_virtual needs a shape");
-    const mb_shape shape = mbl_check_shape(L, -1, "shape");
-    const mb_dtype dtype = mbl_option_dtype(L, 3, MB_F32);
+    const mb_dtype dtype = check_new(L, names, "h5:create_virtual", &shape);
     if (!mbl_option(L, 3, "sources") || !lua_istable(L, -1))
         return mbl_fail(L, MB_STATUS_ARGUMENT, "sources",
                         "h5:create_virtual needs a list of sources");
@@ -135,16 +123,19 @@ static int file_create_virtual(lua_State *L)
         lua_rawgeti(L, list, i + 1);
         const int source = lua_gettop(L);
         luaL_checktype(L, source, LUA_TTABLE);
-        const int64_t first = source_index(L, source, "first"),
-                      last = source_index(L, source, "last");
+        for (int m = 0; m < 4; m++)
+            lua_getfield(L, source, members[m]);
+        const int64_t first = mbl_check_integer(L, source + 3, "first");
+        const int64_t last = mbl_check_integer(L, source + 4, "last");
         if (first != next || last < first)
             return mbl_fail(L, MB_STATUS_ARGUMENT, "sources",
                             "source %d has indices %lld to %lld, but the previous one ends at %lld",
                             (int)i + 1, (long long)first, (long long)last, (long long)next - 1);
         next = last + 1;
-        sources[i] = (mb_h5_source){source_text(L, source, "file"), source_text(L, source, "path"),
-                                    first - 1, last - first + 1};
-        lua_settop(L, source - 1);
+        sources[i] =
+            (mb_h5_source){mbl_check_string(L, source + 1, "file"),
+                           mbl_check_string(L, source + 2, "path"), first - 1, last - first + 1};
+        lua_settop(L, source - 1); /* the list keeps the texts */
     }
     if (shape.rank < 1 || next - 1 != shape.dims[0])
         return mbl_fail(L, MB_STATUS_SHAPE, "sources",

@@ -38,17 +38,7 @@ static const unsigned char *host_copy(lua_State *L, const mb_array *array)
     if (!host)
         mbl_fail(L, MB_STATUS_SHAPE, NULL, "the array is a strided view on %s: use a:copy()",
                  array->device->id);
-    int64_t index[MB_MAX_RANK] = {0};
-    unsigned char *to = copy;
-    for (uint64_t i = 0; i < count; i++, to += element) {
-        int64_t offset = 0;
-        for (int axis = 0; axis < array->shape.rank; axis++)
-            offset += index[axis] * array->strides[axis];
-        memcpy(to, (const unsigned char *)array->data + offset * (int64_t)element, element);
-        for (int axis = array->shape.rank - 1;
-             axis >= 0 && ++index[axis] == array->shape.dims[axis]; axis--)
-            index[axis] = 0;
-    }
+    mb_array_gather(array, 0, count, copy);
     return copy;
 }
 
@@ -202,7 +192,7 @@ static int picture_write_png(lua_State *L)
         w.low = 0;
         w.high = array->dtype == MB_U16 ? 65535 : 255;
     }
-    const bool overwrite = mbl_option(L, 3, "overwrite") && lua_toboolean(L, -1);
+    const bool overwrite = mbl_option_flag(L, 3, "overwrite");
     if (array->device->dry)
         return 0;
     picture.rows = host_copy(L, array);

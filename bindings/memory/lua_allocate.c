@@ -45,7 +45,7 @@ mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, voi
 }
 
 typedef struct create_request {
-    mb_device *device;
+    mb_device *device, *pinned_for;
     mb_dtype dtype;
     const mb_shape *shape;
     const char *owner;
@@ -54,8 +54,9 @@ typedef struct create_request {
 
 static mb_status create(void *user)
 {
-    create_request *r = user;
-    mb_status status = mb_array_create(r->device, r->dtype, r->shape, r->owner, r->out);
+    const create_request *r = user;
+    const mb_status status =
+        mb_array_create_pinned(r->device, r->pinned_for, r->dtype, r->shape, r->owner, r->out);
     if (status == MB_STATUS_BUDGET) {
         mb_budget *budget = mb_error_budget();
         char shape[100];
@@ -76,7 +77,7 @@ static void label_creation(lua_State *L, const mb_device *device)
 mb_array *mbl_create_array(lua_State *L, mb_device *device, mb_dtype dtype, const mb_shape *shape)
 {
     mb_array **slot = mbl_new_array(L);
-    create_request request = {device, dtype, shape, mbl_owner(L), slot};
+    create_request request = {device, NULL, dtype, shape, mbl_owner(L), slot};
     label_creation(L, device);
     mb_status status = mbl_allocate(L, device, create, &request);
     mb_ledger_label(NULL);
@@ -85,30 +86,16 @@ mb_array *mbl_create_array(lua_State *L, mb_device *device, mb_dtype dtype, cons
     return *slot;
 }
 
-typedef struct pinned_request {
-    mb_device *host, *pinned_for;
-    mb_dtype dtype;
-    const mb_shape *shape;
-    const char *owner;
-    mb_array **out;
-} pinned_request;
-
-static mb_status create_pinned(void *user)
-{
-    const pinned_request *r = user;
-    return mb_array_create_pinned(r->host, r->pinned_for, r->dtype, r->shape, r->owner, r->out);
-}
-
 mb_array *mbl_create_pinned_array(lua_State *L, mb_device *host, mb_device *pinned_for,
                                   mb_dtype dtype, const mb_shape *shape)
 {
     mb_array **slot = mbl_new_array(L);
-    pinned_request request = {host, pinned_for, dtype, shape, mbl_owner(L), slot};
-    mb_status status = tagged(L, create_pinned, &request);
+    create_request request = {host, pinned_for, dtype, shape, mbl_owner(L), slot};
+    mb_status status = tagged(L, create, &request);
     if (status == MB_STATUS_BUDGET) { /* garbage arrays may still be counted */
         mbl_pool_point(L);
         mb_pool_trim(host->pool);
-        status = tagged(L, create_pinned, &request);
+        status = tagged(L, create, &request);
     }
     mbl_check(L, status);
     return *slot;

@@ -4,6 +4,8 @@
 #define _GNU_SOURCE
 #include "call/lua_args.h"
 #include "call/lua_error.h"
+#include "call/lua_table.h"
+#include "core/clock.h"
 #include "call/lua_owner.h"
 #include "device/host/host_limits.h"
 #include "lua_modules.h"
@@ -63,9 +65,7 @@ static int system_cancel(lua_State *L)
 /* clock(): seconds, monotonic. */
 static int system_clock(lua_State *L)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    lua_pushnumber(L, (double)now.tv_sec + 1e-9 * (double)now.tv_nsec);
+    lua_pushnumber(L, 1e-9 * (double)mb_now_ns());
     return 1;
 }
 
@@ -210,18 +210,15 @@ static int system_stat(lua_State *L)
     if (stat(name, &facts) != 0)
         return push_failure(L, name);
     lua_createtable(L, 0, 5);
-    lua_pushstring(L, S_ISREG(facts.st_mode)   ? "file"
-                      : S_ISDIR(facts.st_mode) ? "folder"
-                                               : "other");
-    lua_setfield(L, -2, "kind");
-    lua_pushinteger(L, (lua_Integer)facts.st_size);
-    lua_setfield(L, -2, "bytes");
-    lua_pushnumber(L, (double)facts.st_mtim.tv_sec + 1e-9 * (double)facts.st_mtim.tv_nsec);
-    lua_setfield(L, -2, "modified");
-    lua_pushinteger(L, (lua_Integer)facts.st_dev);
-    lua_setfield(L, -2, "device");
-    lua_pushinteger(L, (lua_Integer)facts.st_ino);
-    lua_setfield(L, -2, "inode");
+    mbl_set_string(L, "kind",
+                   S_ISREG(facts.st_mode)   ? "file"
+                   : S_ISDIR(facts.st_mode) ? "folder"
+                                            : "other");
+    mbl_set_integer(L, "bytes", facts.st_size);
+    mbl_set_number(L, "modified",
+                   (double)facts.st_mtim.tv_sec + 1e-9 * (double)facts.st_mtim.tv_nsec);
+    mbl_set_integer(L, "device", facts.st_dev);
+    mbl_set_integer(L, "inode", facts.st_ino);
     return 1;
 }
 
@@ -235,12 +232,9 @@ static int system_space(lua_State *L)
         return push_failure(L, name);
     const uint64_t block = (uint64_t)(facts.f_frsize ? facts.f_frsize : facts.f_bsize);
     lua_createtable(L, 0, 3);
-    lua_pushinteger(L, (lua_Integer)mb_bytes_mul((uint64_t)facts.f_bavail, block));
-    lua_setfield(L, -2, "free");
-    lua_pushinteger(L, (lua_Integer)mb_bytes_mul((uint64_t)facts.f_blocks, block));
-    lua_setfield(L, -2, "total");
-    lua_pushboolean(L, facts.f_type == TMPFS_MAGIC || facts.f_type == RAMFS_MAGIC);
-    lua_setfield(L, -2, "memory");
+    mbl_set_integer(L, "free", mb_bytes_mul((uint64_t)facts.f_bavail, block));
+    mbl_set_integer(L, "total", mb_bytes_mul((uint64_t)facts.f_blocks, block));
+    mbl_set_boolean(L, "memory", facts.f_type == TMPFS_MAGIC || facts.f_type == RAMFS_MAGIC);
     return 1;
 }
 
@@ -286,8 +280,7 @@ static int system_memory_limits(lua_State *L)
     lua_createtable(L, 0, 3);
     set_limit(L, "most", limits.most);
     set_limit(L, "left", limits.left);
-    lua_pushstring(L, limits.name);
-    lua_setfield(L, -2, "name");
+    mbl_set_string(L, "name", limits.name);
     return 1;
 }
 

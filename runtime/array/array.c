@@ -383,6 +383,27 @@ mb_status mb_array_download(const mb_array *array, void *host, uint64_t bytes)
     return bytes ? mb_device_download(array->device, host, array->data, bytes) : MB_STATUS_OK;
 }
 
+void mb_array_gather(const mb_array *array, uint64_t first, uint64_t count, void *host)
+{
+    const size_t bytes = mb_dtype_bytes(array->dtype);
+    const int rank = array->shape.rank;
+    int64_t index[MB_MAX_RANK] = {0};
+    uint64_t rest = first;
+    unsigned char *to = host;
+    for (int axis = rank - 1; axis >= 0; axis--) {
+        index[axis] = (int64_t)(rest % (uint64_t)array->shape.dims[axis]);
+        rest /= (uint64_t)array->shape.dims[axis];
+    }
+    for (uint64_t done = 0; done < count; done++, to += bytes) {
+        int64_t offset = 0;
+        for (int axis = 0; axis < rank; axis++)
+            offset += index[axis] * array->strides[axis];
+        memcpy(to, (const unsigned char *)array->data + offset * (int64_t)bytes, bytes);
+        for (int axis = rank - 1; axis >= 0 && ++index[axis] == array->shape.dims[axis]; axis--)
+            index[axis] = 0;
+    }
+}
+
 mb_status mb_array_item(const mb_array *array, const int64_t *index, double *real, double *imag)
 {
     size_t size = mb_dtype_bytes(array->dtype);

@@ -27,7 +27,7 @@ typedef struct mb_array {
 mb_status mb_array_create(mb_device *device, mb_dtype dtype, const mb_shape *shape,
                           const char *owner, mb_array **out);
 /* Makes one in host memory that is pinned for a device (mb_storage_create_pinned), filled with
-** zeros; `device` is the host. */
+** zeros; `device` is the host. Without `pinned_for` it is mb_array_create. */
 mb_status mb_array_create_pinned(mb_device *device, mb_device *pinned_for, mb_dtype dtype,
                                  const mb_shape *shape, const char *owner, mb_array **out);
 void mb_array_destroy(mb_array *array); /* NULL is fine */
@@ -70,6 +70,9 @@ bool mb_array_same(const mb_array *a, const mb_array *b);
 ** may be reused, download when they have arrived. */
 mb_status mb_array_upload(mb_array *array, const void *host, uint64_t bytes);
 mb_status mb_array_download(const mb_array *array, void *host, uint64_t bytes);
+/* Copies elements [first, first + count) of an array in host memory, in row-major order, to dense
+** memory. */
+void mb_array_gather(const mb_array *array, uint64_t first, uint64_t count, void *host);
 /* Reads one element; waits for it. `index` has one entry per axis, 0-based. */
 mb_status mb_array_item(const mb_array *array, const int64_t *index, double *real, double *imag);
 

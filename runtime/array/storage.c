@@ -2,11 +2,11 @@
 ** Reference-counted blocks.
 */
 #include "array/storage.h"
+#include "core/clock.h"
 #include "device/device.h"
 #include "device/ledger.h"
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 struct mb_storage {
     atomic_int references;
@@ -46,15 +46,13 @@ mb_status mb_storage_create(mb_device *device, uint64_t bytes, const char *owner
 mb_status mb_storage_create_pinned(mb_device *device, mb_device *pinned_for, uint64_t bytes,
                                    const char *owner, mb_storage **out)
 {
-    struct timespec now;
     mb_storage *storage = malloc(sizeof *storage);
     if (!storage)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
     *storage =
         (mb_storage){.device = device, .pinned_for = pinned_for, .bytes = bytes, .owner = owner};
-    clock_gettime(CLOCK_MONOTONIC, &now);
     storage->block.bytes = bytes;
-    storage->block.born_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    storage->block.born_ns = mb_now_ns();
     mb_status status = bytes > 0
                            ? mb_pinned_alloc(pinned_for, bytes, owner, &storage->block.address)
                            : MB_STATUS_OK;

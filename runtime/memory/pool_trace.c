@@ -1,17 +1,9 @@
 /*
 ** The ring of pool events. To add one takes a clock reading and a copy; reading is rare and slow.
 */
-#define _GNU_SOURCE
 #include "memory/pool_trace.h"
+#include "core/clock.h"
 #include <stdlib.h>
-#include <time.h>
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 void mb_pool_trace_create(mb_pool_trace *trace)
 {
@@ -27,7 +19,7 @@ void mb_pool_trace_destroy(mb_pool_trace *trace)
 
 uint64_t mb_pool_trace_add(mb_pool_trace *trace, const mb_pool_event *event)
 {
-    uint64_t now = now_ns();
+    const uint64_t now = mb_now_ns();
     if (!trace->ring)
         return now;
     mb_pool_event *slot = &trace->ring[trace->total++ & (MB_POOL_TRACE_EVENTS - 1)];

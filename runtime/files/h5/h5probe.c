@@ -9,6 +9,7 @@
 */
 #define _GNU_SOURCE
 #include "files/h5/h5whole.h"
+#include "core/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,10 +24,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define WALL_SECONDS 120 /* a slow file system may take its time */
+#define WALL_NS (UINT64_C(120) * 1000000000) /* a slow file system may take its time */
 
 /* ---- - files that are known ---- */
 
@@ -141,22 +141,15 @@ static bool start(const char *program, const char *path, const mb_h5_access *how
     return failed == 0;
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Waits until the other process ends, the limit is over, or the user has had enough. */
 static mb_status wait_for(pid_t child, int out, int *ended, bool *late)
 {
-    const double limit = seconds_now() + WALL_SECONDS;
+    const uint64_t limit = mb_now_ns() + WALL_NS;
     mb_status status = MB_STATUS_OK;
     struct pollfd end = {.fd = out, .events = POLLIN};
     while (status == MB_STATUS_OK && !*late && poll(&end, 1, 50) <= 0) {
         status = mb_cancel_check();
-        *late = seconds_now() > limit;
+        *late = mb_now_ns() > limit;
     }
     if (status != MB_STATUS_OK || *late)
         kill(child, SIGKILL);

@@ -144,28 +144,6 @@ static bool on_host(const mb_array *array)
     return strcmp(array->device->backend->name, "host") == 0;
 }
 
-/* Copies elements [first, first + count) of a strided host array, in row-major order, to dense
-** memory. */
-static void gather(const mb_array *array, uint64_t first, uint64_t count, unsigned char *to)
-{
-    const size_t bytes = mb_dtype_bytes(array->dtype);
-    const int rank = array->shape.rank;
-    int64_t index[MB_MAX_RANK] = {0};
-    uint64_t rest = first;
-    for (int axis = rank - 1; axis >= 0; axis--) {
-        index[axis] = (int64_t)(rest % (uint64_t)array->shape.dims[axis]);
-        rest /= (uint64_t)array->shape.dims[axis];
-    }
-    for (uint64_t done = 0; done < count; done++, to += bytes) {
-        int64_t offset = 0;
-        for (int axis = 0; axis < rank; axis++)
-            offset += index[axis] * array->strides[axis];
-        memcpy(to, (const unsigned char *)array->data + offset * (int64_t)bytes, bytes);
-        for (int axis = rank - 1; axis >= 0 && ++index[axis] == array->shape.dims[axis]; axis--)
-            index[axis] = 0;
-    }
-}
-
 static mb_status move_piece(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
                             const place *where, uint64_t first, uint64_t count, bool reading)
 {
@@ -179,7 +157,7 @@ static mb_status move_piece(mb_h5_dataset *dataset, const mb_range *ranges, mb_d
         return mb_device_upload(device, address, where->buffer, count * bytes);
     }
     if (on_host(where->array))
-        gather(where->array, first, count, where->buffer);
+        mb_array_gather(where->array, first, count, where->buffer);
     else
         MB_TRY(mb_device_download(device, where->buffer, address, count * bytes));
     return transfer(dataset, ranges, dtype, where->buffer, false);
