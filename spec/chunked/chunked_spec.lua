@@ -43,7 +43,7 @@ helper.each_device(function(device, test)
 
         local function chunked(fn, inputs, options)
             options.devices = {device}
-            options.pinned = options.pinned or "2Mi"
+            options.pinned, options.threads = options.pinned or "2Mi", options.threads or 2
             return mb.chunked(fn, inputs, options)
         end
 
@@ -267,7 +267,7 @@ helper.each_device(function(device, test)
         test("takes vectors, and memory that no carrier moves", function()
             local long <close> = mb.random({1 << 20}, {seed = 4, device = "host"})
             local got <close>, report = chunked("convert", long, {params = {dtype = "f32", scale = 3},
-                budget = "4Mi", pinned = "2Mi"})
+                budget = "4Mi", pinned = "2Mi", threads = 2})
             assert.is_true(report.plan.blocks > 1)
             kept(report)
             local expected <close> = mb.binary(long, "mul", {scalar = 3})

@@ -66,7 +66,7 @@ helper.each_device(function(device, test)
 
     -- The result of a recipe as a string, and the report.
     local function volume(recipe, options)
-        local own = {devices = device, quiet = true, pinned = "1Mi", steps = OWN}
+        local own = {devices = device, quiet = true, pinned = "1Mi", threads = 2, steps = OWN}
         for name, value in pairs(options or {}) do
             own[name] = value
         end
@@ -208,7 +208,7 @@ helper.each_device(function(device, test)
                     local whole, _, pipeline = volume(recipe)
                     local bytes = #whole // rows_of(pipeline)
                     local part <close> = mb.pipeline(scan, recipe, {devices = device, quiet = true,
-                        pinned = "1Mi", steps = OWN}):slices {4, 6}
+                        pinned = "1Mi", threads = 2, steps = OWN}):slices {4, 6}
                     local measured = false
                     for _, step in ipairs(recipe) do
                         measured = measured or step == "center"
