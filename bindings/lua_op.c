@@ -92,28 +92,61 @@ int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key)
 
 /* ---- parameters ---- */
 
-static int wrong_type(lua_State *L, const mb_op *op, const mb_op_arg *arg, const char *expected)
+/* What an argument must be, in words. */
+static const char *expected(const mb_op_arg *arg)
+{
+    static const char *const WORDS[] = {
+        [MB_ARG_IN] = "an array",
+        [MB_ARG_OUT] = "an array",
+        [MB_ARG_INOUT] = "an array",
+        [MB_ARG_INT] = "an integer",
+        [MB_ARG_FLOAT] = "a number",
+        [MB_ARG_BOOL] = "true or false",
+        [MB_ARG_ENUM] = "a name",
+        [MB_ARG_VECTOR] = "a table of numbers, a number or a 1-D array",
+    };
+    return arg->kind == MB_ARG_FLOAT && isnan(arg->initial) ? "a number or \"auto\""
+                                                            : WORDS[arg->kind];
+}
+
+static int wrong_type(lua_State *L, const mb_op *op, const mb_op_arg *arg)
 {
     mbl_check_known(L, -1);
     return mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s must be %s, not a %s", arg->name,
-                       expected, mbl_type_name(L, -1));
+                       expected(arg), mbl_type_name(L, -1));
+}
+
+/* The choices of an argument: "u8, u16, f32". */
+static const char *list_choices(const mb_op_arg *arg, char list[400])
+{
+    size_t used = 0;
+    for (int i = 0; arg->choices[i] && used + strlen(arg->choices[i]) + 3 < 400; i++)
+        used +=
+            (size_t)snprintf(list + used, 400 - used, "%s%s", i > 0 ? ", " : "", arg->choices[i]);
+    return list;
+}
+
+static int missing_argument(lua_State *L, const mb_op *op, const mb_op_arg *arg, int position)
+{
+    char list[400];
+    const bool choice = arg->kind == MB_ARG_ENUM;
+    return mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
+                       "argument %d, '%s', is missing; give %s%s (%s)", position, arg->name,
+                       choice ? "one of " : "", choice ? list_choices(arg, list) : expected(arg),
+                       arg->doc);
 }
 
 static void set_enum(lua_State *L, const mb_op *op, const mb_op_arg *arg, int *member)
 {
-    char list[400] = "";
-    size_t used = 0;
+    char list[400];
     if (lua_type(L, -1) != LUA_TSTRING)
-        wrong_type(L, op, arg, "a name");
+        wrong_type(L, op, arg);
     const char *name = lua_tostring(L, -1);
     for (int i = 0; arg->choices[i]; i++) {
         if (strcmp(arg->choices[i], name) == 0) {
             *member = i;
             return;
         }
-        if (used + strlen(arg->choices[i]) + 3 < sizeof list)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "",
-                                     arg->choices[i]);
     }
     /* Element types have aliases. */
     mb_dtype dtype;
@@ -128,7 +161,7 @@ static void set_enum(lua_State *L, const mb_op *op, const mb_op_arg *arg, int *m
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
                     "%s has no choice '%s'; did you mean '%s'?", arg->name, name, nearest);
     mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s has no choice '%s'; it has %s", arg->name,
-                name, list);
+                name, list_choices(arg, list));
 }
 
 /* The elements of a 1-D array as doubles, into a buffer that stays on the stack. */
@@ -202,7 +235,7 @@ static void set_vector(lua_State *L, const mb_op *op, const mb_op_arg *arg, mb_v
         return;
     }
     if (type != LUA_TNUMBER && type != LUA_TTABLE)
-        wrong_type(L, op, arg, "a table of numbers, a number or a 1-D array");
+        wrong_type(L, op, arg);
     int value = lua_absindex(L, -1);
     lua_Unsigned count = type == LUA_TNUMBER ? 1 : mbl_length(L, value);
     double *values = lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * sizeof *values, 0);
@@ -237,7 +270,7 @@ void mbl_set_param(lua_State *L, const mb_op *op, const mb_op_arg *arg, void *pa
     case MB_ARG_INT:
         *(int64_t *)member = lua_tointegerx(L, -1, &isnum);
         if (lua_type(L, -1) != LUA_TNUMBER)
-            wrong_type(L, op, arg, "an integer");
+            wrong_type(L, op, arg);
         if (!isnum)
             mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s must be an integer, not %g",
                         arg->name, lua_tonumber(L, -1));
@@ -247,14 +280,14 @@ void mbl_set_param(lua_State *L, const mb_op *op, const mb_op_arg *arg, void *pa
             strcmp(lua_tostring(L, -1), "auto") == 0)
             break;
         if (lua_type(L, -1) != LUA_TNUMBER)
-            wrong_type(L, op, arg, isnan(arg->initial) ? "a number or \"auto\"" : "a number");
+            wrong_type(L, op, arg);
         *(double *)member = lua_tonumber(L, -1);
         if (isnan(*(double *)member) && isnan(arg->initial) && !arg->required) /* "auto" */
             mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s is not a number", arg->name);
         break;
     case MB_ARG_BOOL:
         if (lua_type(L, -1) != LUA_TBOOLEAN)
-            wrong_type(L, op, arg, "true or false");
+            wrong_type(L, op, arg);
         *(bool *)member = lua_toboolean(L, -1);
         break;
     case MB_ARG_ENUM: set_enum(L, op, arg, member); break;
@@ -404,9 +437,7 @@ static void parse_arguments(lua_State *L, op_call *c, void *params)
         if (arg->required) {
             lua_pushvalue(L, ++position);
             if (lua_isnil(L, -1))
-                mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
-                            "argument %d, '%s', is missing; give %s", position, arg->name,
-                            arg->doc);
+                missing_argument(L, op, arg, position);
         } else if (!mbl_option(L, c->options, arg->name)) {
             continue;
         }

@@ -116,7 +116,7 @@ local function from_file_to_file()
     if options.mode ~= "same" or options.naive then
         cli.wrong("--image gives --mode same, not --naive")
     elseif not options.output and not options.plan then
-        cli.wrong("where does the result go? -o OUT")
+        cli.wrong("the name of the result is missing; give it with -o, such as -o result.tif")
     end
     local source <close> = cli.tried({}, mb.images.open, options.image,
         {channel = options.channel, frame = options.frame})

@@ -117,7 +117,7 @@ end
 
 if not options.plan then
     if not options.output then
-        cli.wrong("where does the result go? -o OUT")
+        cli.wrong("the name of the result is missing; give it with -o, such as -o result.tif")
     end
     local inputs = {options.image, options.psf, options.mask}
     local replace = options.overwrite

@@ -114,24 +114,34 @@ local function everything()
     return all
 end
 
--- Does a record speak of the word: in its name, its summary, or the name of an option?
-local function mentions(record, word)
-    if record.name:lower():find(word, 1, true) or record.summary:lower():find(word, 1, true) then
-        return true
+-- How much a record has to do with a word: 1, a part of its name or the name of an option; 2, a
+-- word of its summary; 3, a piece of its name; nil, nothing.
+local function closeness(record, word)
+    local name = record.name:lower()
+    for part in name:gmatch("%w+") do
+        if part == word then
+            return 1
+        end
     end
     for _, arg in ipairs(record.options or {}) do
         if arg.name == word then
-            return true
+            return 1
         end
     end
+    local text = word:gsub("%p", "%%%0")
+    return record.summary:lower():find("%f[%w]" .. text .. "s?%f[%W]") and 2
+        or name:find(word, 1, true) and 3 or nil
 end
 
--- What a word that is no name leads to: our words for it, and what speaks of it.
+-- What a word that is no name leads to: our words for it, and what has most to do with it.
 local function word_text(word)
-    local lines, found = {}, {}
-    lines[1] = synonyms[word:lower()]
+    local lines, found, best = {synonyms[word:lower()]}, {}, math.huge
     for _, record in ipairs(everything()) do
-        found[#found + 1] = mentions(record, word:lower()) and record or nil
+        local rank = closeness(record, word:lower()) or math.huge
+        if rank < best then
+            found, best = {}, rank
+        end
+        found[#found + 1] = rank < math.huge and rank == best and record or nil
     end
     if #found == 1 and #lines == 0 then
         return record_text(found[1])

@@ -49,7 +49,7 @@ end
 
 --- The elements of a file as a volume.
 function npy.open(name)
-    local file = core.rawfile.open(name)
+    local file = core.rawfile.open(name, "npy.open")
     local _ <close> = on_error(function() file:close() end)
     local dtype, shape, offset = header_of(file, name)
     local volume = volumes.raw {file = file, shape = shape, dtype = dtype, offset = offset,

@@ -5,7 +5,9 @@
 */
 #define _GNU_SOURCE
 #include "program.h"
+#include "core/nearest.h"
 #include "device/device.h"
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,14 +83,55 @@ void mbm_find_files(lua_State *L, bool environment)
         add_to_path(L, lua);
 }
 
+/* Files that are often given in place of a script: their first bytes, and what works on them. */
+static const struct {
+    const char *bytes, *kind, *command, *more, *does;
+    size_t count;
+} INPUTS[] = {
+    {"\x89HDF\r\n\x1a\n", "an HDF5", "reconstruct", "", "reconstructs the scan in it", 8},
+    {"II*\0", "a TIFF", "deconvolve", " PSF -o OUT", "deconvolves it", 4},
+    {"MM\0*", "a TIFF", "deconvolve", " PSF -o OUT", "deconvolves it", 4},
+};
+
+/* The name; NULL, and an explanation, where there is no file, or one that is no script. */
+static const char *script_file(const char *name)
+{
+    char head[8] = "";
+    struct stat facts;
+    FILE *file = fopen(name, "rb");
+    if (!file) {
+        fprintf(stderr,
+                "%s: cannot open '%s': %s; give the name of a Lua script or of a command ('%s "
+                "--help' lists them)\n",
+                mbm_program, name, strerror(errno), mbm_program);
+        mbm_failure_status = MBM_STATUS_MISUSE;
+        return NULL;
+    }
+    /* What is read from a pipe is gone. */
+    if (fstat(fileno(file), &facts) == 0 && S_ISREG(facts.st_mode))
+        (void)!fread(head, 1, sizeof head, file);
+    fclose(file);
+    for (size_t i = 0; i < sizeof INPUTS / sizeof INPUTS[0]; i++)
+        if (memcmp(head, INPUTS[i].bytes, INPUTS[i].count) == 0) {
+            fprintf(stderr, "%s: '%s' is %s file, not a Lua script; '%s %s %s%s' %s\n", mbm_program,
+                    name, INPUTS[i].kind, mbm_program, INPUTS[i].command, name, INPUTS[i].more,
+                    INPUTS[i].does);
+            mbm_failure_status = MBM_STATUS_MISUSE;
+            return NULL;
+        }
+    return name;
+}
+
 const char *mbm_command(const char *name)
 {
     static char path[PATH_MAX];
     char script[80];
     struct stat facts;
+    if (strcmp(name, "-") == 0)
+        return name;
     if (name[0] == '\0' || strpbrk(name, "/.-") ||
         (stat(name, &facts) == 0 && !S_ISDIR(facts.st_mode)))
-        return name;
+        return script_file(name);
     for (int i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(name, COMMANDS[i].name) == 0) {
             snprintf(script, sizeof script, "%s.lua", name);
@@ -101,8 +144,13 @@ const char *mbm_command(const char *name)
                     mbm_program, name);
             return NULL;
         }
-    fprintf(stderr, "%s: there is no file or command '%s'; '%s --help' lists the commands\n",
-            mbm_program, name, mbm_program);
+    const char *names[COMMAND_COUNT + 1] = {NULL};
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        names[i] = COMMANDS[i].name;
+    const char *near = mb_nearest(name, names);
+    fprintf(stderr, "%s: there is no file or command '%s'%s%s%s; '%s --help' lists the commands\n",
+            mbm_program, name, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "",
+            mbm_program);
     mbm_failure_status = MBM_STATUS_MISUSE;
     return NULL;
 }

@@ -36,6 +36,7 @@ mb.tiff = {}
 mb.tiled_deconv = {}
 mb.tiles = {}
 mb.tomo = {}
+mb.usage = {}
 mb.view = {}
 mb.volumes = {}
 

@@ -54,7 +54,8 @@ mb_status mb_rawfile_open(const char *path, mb_rawfile **out)
     file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for a writer */
     if (file->fd < 0 || fstat(file->fd, &facts) != 0) {
         mb_status status =
-            mb_fail(MB_STATUS_IO, "path", "cannot open '%s': %s", path, strerror(errno));
+            mb_fail(MB_STATUS_IO, "path", "cannot open '%s': %s%s", path, strerror(errno),
+                    errno == ENOENT ? "; check the name and the current folder" : "");
         mb_rawfile_destroy(file);
         return status;
     }

@@ -2,7 +2,7 @@
 -- usage: moonbeam scripts/examples/convolve_in_slabs.lua [BUDGET]
 local mb = require "moonbeam"
 
-local budget = arg[1] or "4M"
+local budget = mb.usage("4M")
 local nz, ny, nx, reach = 48, 96, 96, 8                 -- the PSF reaches 8 planes up and down
 local volume <close> = mb.phantom.spheres({nz, ny, nx})
 local psf <close> = mb.psf.gaussian({2 * reach + 1, 9, 9}, {3, 1.5, 1.5})

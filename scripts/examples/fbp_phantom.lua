@@ -2,7 +2,7 @@
 -- usage: moonbeam scripts/examples/fbp_phantom.lua [SIZE] [PNG]
 local mb = require "moonbeam"
 
-local size = math.tointeger(arg[1]) or 128
+local size, png = mb.usage(128)
 local angles = mb.tomo.angles(size * 3 // 2)                        -- radians, over half a turn
 local head = mb.phantom.scale(mb.phantom.shepp_logan, size / 2)     -- units of the half-width to px
 
@@ -14,6 +14,6 @@ local truth <close> = mb.ellipsoid_volume(head, {0}, {size, size})
 local difference <close> = volume - truth
 print(("size %d, %d angles, relative error %.3f"):format(size, #angles,
     difference:norm() / truth:norm()))
-if arg[2] then
-    mb.view.save(arg[2], volume[1], {range = {0, 0.5}, overwrite = true})
+if png then
+    mb.view.save(png, volume[1], {range = {0, 0.5}, overwrite = true})
 end

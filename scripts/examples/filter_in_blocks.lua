@@ -1,9 +1,8 @@
 -- Filters a dataset of a file in blocks that fit a budget, into a dataset of another file.
--- usage: moonbeam scripts/examples/filter_in_blocks.lua INPUT.h5 /path OUTPUT.h5 [BUDGET]
+-- usage: moonbeam scripts/examples/filter_in_blocks.lua INPUT DATASET OUTPUT [BUDGET]
 local mb = require "moonbeam"
 
-local name, path, output, budget = arg[1], arg[2], arg[3], arg[4] or "8M"
-assert(output, "usage: moonbeam scripts/examples/filter_in_blocks.lua INPUT.h5 /path OUTPUT.h5")
+local name, path, output, budget = mb.usage(nil, nil, nil, "8M")
 local input <close> = assert(mb.h5.open(name))
 local frames = input:dataset(path)
 local result <close> = mb.h5.create(output, {overwrite = true})

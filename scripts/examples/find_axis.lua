@@ -2,7 +2,7 @@
 -- usage: moonbeam scripts/examples/find_axis.lua SCAN
 local mb = require "moonbeam"
 
-local name = assert(arg[1], "usage: moonbeam scripts/examples/find_axis.lua SCAN")
+local name = mb.usage()
 local scan <close> = assert(mb.scan.open(name))
 local row = (scan.rows + 1) // 2
 local rows = {math.max(1, row - 2), math.min(scan.rows, row + 2)}

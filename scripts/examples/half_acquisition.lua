@@ -3,6 +3,8 @@
 -- usage: moonbeam scripts/examples/half_acquisition.lua [PNG]
 local mb = require "moonbeam"
 
+local png = mb.usage()
+
 local columns, center = 96, 80                          -- the detector, and the axis on it
 local width = 2 * center                                -- the field of view in px
 local angles = mb.tomo.angles(360, 2 * math.pi)
@@ -16,6 +18,6 @@ local truth <close> = mb.ellipsoid_volume(head, {0}, {ny, nx})
 print(("detector %d columns, slice %d x %d"):format(columns, ny, nx))
 local difference <close> = volume - truth
 print(("relative error %.3f"):format(difference:norm() / truth:norm()))
-if arg[1] then
-    mb.view.save(arg[1], volume[1], {range = {0, 0.5}, overwrite = true})
+if png then
+    mb.view.save(png, volume[1], {range = {0, 0.5}, overwrite = true})
 end

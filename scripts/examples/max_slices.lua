@@ -2,7 +2,7 @@
 -- usage: moonbeam scripts/examples/max_slices.lua [ANGLES COLUMNS]
 local mb = require "moonbeam"
 
-local count, columns = math.tointeger(arg[1]) or 1500, math.tointeger(arg[2]) or 2048
+local count, columns = mb.usage(1500, 2048)
 local angles = mb.tomo.angles(count)
 
 -- The input of n slices, and the work. Both are planned: nothing is allocated or computed.

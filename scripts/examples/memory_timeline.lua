@@ -3,9 +3,7 @@
 -- usage: moonbeam scripts/examples/memory_timeline.lua PNG [ROWS ANGLES COLUMNS]
 local mb = require "moonbeam"
 
-local png = assert(arg[1], "usage: moonbeam scripts/examples/memory_timeline.lua PNG")
-local rows, count = tonumber(arg[2]) or 16, tonumber(arg[3]) or 300
-local columns = tonumber(arg[4]) or 512
+local png, rows, count, columns = mb.usage(nil, 16, 300, 512)
 local angles = mb.tomo.angles(count)
 
 local function work()

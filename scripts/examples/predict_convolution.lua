@@ -2,8 +2,7 @@
 -- usage: moonbeam scripts/examples/predict_convolution.lua [DEPTH HEIGHT WIDTH]
 local mb = require "moonbeam"
 
-local shape = {math.tointeger(arg[1]) or 32, math.tointeger(arg[2]) or 128,
-    math.tointeger(arg[3]) or 128}
+local shape = {mb.usage(32, 128, 128)}
 
 local function work(device)
     local image <close> = mb.phantom.spheres(shape, {device = device})

@@ -2,7 +2,7 @@
 -- usage: moonbeam scripts/examples/read_scan.lua SCAN PNG
 local mb = require "moonbeam"
 
-local name, png = arg[1], assert(arg[2], "usage: moonbeam scripts/examples/read_scan.lua SCAN PNG")
+local name, png = mb.usage()
 local scan <close> = assert(mb.scan.open(name))
 local row = (scan.rows + 1) // 2
 local raw <close> = scan:projections {row, row}                 -- (angle, row, column)

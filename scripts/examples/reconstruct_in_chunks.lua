@@ -2,8 +2,7 @@
 -- usage: moonbeam scripts/examples/reconstruct_in_chunks.lua SCAN RESULT CENTER [BUDGET]
 local mb = require "moonbeam"
 
-local name, output, center = arg[1], arg[2], tonumber(arg[3])
-assert(center, "usage: moonbeam scripts/examples/reconstruct_in_chunks.lua SCAN RESULT CENTER")
+local name, output, center, budget = mb.usage(nil, nil, 0.0, "8M")
 local scan <close> = assert(mb.scan.open(name))
 
 -- All steps of the rows first to last. Returns the slices.
@@ -21,7 +20,7 @@ end
 
 local rows, predicted = mb.plan.max_count(function(_, n)
     chunk(1, n):release()
-end, {available = arg[4] or "8M", limit = scan.rows})
+end, {available = budget, limit = scan.rows})
 assert(rows > 0, "not even one row fits the budget")
 
 local result <close> = mb.result.create(output, {shape = {scan.rows, scan.cols, scan.cols},

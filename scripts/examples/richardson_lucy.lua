@@ -2,7 +2,7 @@
 -- usage: moonbeam scripts/examples/richardson_lucy.lua [ITERATIONS] [PNG]
 local mb = require "moonbeam"
 
-local iterations = math.tointeger(arg[1]) or 30
+local iterations, png = mb.usage(30)
 local truth <close> = mb.phantom.spheres({24, 96, 96}, {count = 12, background = 2, margin = 8})
 local psf <close> = mb.psf.gaussian({13, 13, 13}, {2.5, 1.5, 1.5})
 local blurred <close> = mb.convolution(truth, psf, {boundary = "replicate"})
@@ -14,6 +14,6 @@ local first, last = report.metrics[1], report.metrics[report.iterations]
 print(("misfit %.3g -> %.3g in %d iterations"):format(first.divergence, last.divergence,
     report.iterations))
 print(("error %.2f -> %.2f"):format(mb.metrics.rmse(image, truth), mb.metrics.rmse(sharp, truth)))
-if arg[2] then
-    mb.view.projections(arg[2], sharp, {sz = 2, range = {0, 150}, overwrite = true})
+if png then
+    mb.view.projections(png, sharp, {sz = 2, range = {0, 150}, overwrite = true})
 end

@@ -65,7 +65,6 @@ describe("the command line", function()
         { "-- SCRIPT -e" },
         { "SCRIPT fail" },
         { "SCRIPT exit" },
-        { "/no/such/script.lua" },
         { "-e 'error(\"boom\")'" },
         { "-e 'error({})'" },
         { "-e 'error(setmetatable({}, {__tostring = function() return \"own\" end}))'" },
@@ -104,6 +103,11 @@ describe("the command line", function()
             assert.equal(theirs.status, ours.status)
         end)
     end
+
+    it("tells what the prompt understands before the first one", function()
+        assert.matches('help%(%) lists the topics, help "tomo.fbp" explains a function, Ctrl%-D '
+            .. "ends", (helper.run_program("-i", "")))
+    end)
 
     it("refuses wrong use with status 2 and one line", function()
         for arguments, problem in pairs {
@@ -466,7 +470,31 @@ describe("a command", function()
     it("that does not exist is wrong use", function()
         local output, status = at "recnstruct scan.h5"
         assert.equal(2, status)
-        assert.matches("there is no file or command 'recnstruct'", output)
+        assert.matches("there is no file or command 'recnstruct' %(did you mean 'reconstruct'%?%)",
+            output)
+    end)
+
+    it("is named where a file is no script", function()
+        for name, words in pairs {["a.h5"] = {"\x89HDF\r\n\x1a\n", "'a.h5' is an HDF5 file, not a "
+            .. "Lua script; '[^']* reconstruct a.h5' reconstructs the scan in it\n"},
+            ["a.tif"] = {"II*\0", "'a.tif' is a TIFF file, not a Lua script; '[^']* deconvolve "
+                .. "a.tif PSF %-o OUT' deconvolves it\n"}} do
+            local f = assert(io.open(folder .. "/" .. name, "w"))
+            f:write(words[1], ("\0"):rep(100))
+            f:close()
+            for _, option in ipairs {"", "--plan "} do
+                local output, status = at(option .. name)
+                assert.equal(2, status)
+                assert.matches(words[2], output)
+            end
+        end
+        local output, status = at "nosuch.lua"
+        assert.equal(2, status)
+        assert.matches("cannot open 'nosuch.lua': No such file or directory; give the name of a Lua "
+            .. "script or of a command %('[^']* %-%-help' lists them%)\n", output)
+        output = helper.run_program(('-c "%s <(echo \'print(5)\')"'):format(helper.program), "",
+            "bash")
+        assert.equal("5\n", output)
     end)
 end)
 

@@ -238,6 +238,18 @@ describe("help", function()
             assert.truthy(help.text(word):find(ours, 1, true), word)
         end
         assert.matches("fourier_reconstruct", help.text("pad_width")) -- an option
+        assert.matches("backproject", help.text("backproj"))
+    end)
+
+    it("lists what a word is part of the name of, before what only speaks of it", function()
+        local text = help.text("read")
+        assert.matches("^mb.scan.open for scans", text)
+        assert.matches("\n  h5:read  +Reads a dataset", text)
+        assert.matches("\n  images.read ", text)
+        for _, other in ipairs {"stream.", "volumes.", "otf", "array:to"} do
+            assert.is_nil(text:find("\n  " .. other, 1, true), other)
+        end
+        assert.matches("metrics.psnr .*poisson ", help.text("noise"))
     end)
 
     it("knows methods, also by a dot", function()

@@ -146,6 +146,31 @@ describe("examples", function()
         it(name .. " does what its first lines say", fact)
     end
 
+    it("answer --help with their first lines, and wrong use with the line of usage", function()
+        for name in pairs(facts) do
+            local file = ("%s/%s.lua"):format(EXAMPLES, name)
+            local head = files.read(file):match("^(.-)\nlocal mb"):gsub("%-%- ", "") .. "\n"
+            if name ~= "own_step" then -- no program
+                local text, status = helper.run_program(file .. " --help")
+                assert.same({head, 0}, {text, status})
+                text, status = helper.run_program(file .. " 1 2 3 4 5")
+                assert.equal(2, status, text)
+                assert.equal(('there is one argument too many, "%d"; %s'):format(
+                    select(2, head:match("%.lua.*"):gsub(" %[?%u", "")) + 1,
+                    head:match("usage: .*")), text)
+            end
+        end
+        local text, status = helper.run_program(EXAMPLES .. "/read_scan.lua scan.h5")
+        assert.equal(2, status)
+        assert.matches("^PNG is missing; usage: moonbeam [^\n]*/read_scan.lua SCAN PNG\n$", text)
+        text, status = helper.run_program(EXAMPLES .. "/predict_convolution.lua 8 8.5")
+        assert.equal(2, status)
+        assert.matches('^HEIGHT is "8.5"; it must be an integer; usage: ', text)
+        text, status = helper.run_program(EXAMPLES .. "/reconstruct_in_chunks.lua a.h5 b.h5 x")
+        assert.equal(2, status)
+        assert.matches('^CENTER is "x"; it must be a number; usage: ', text)
+    end)
+
     it("have one of these specs each, and few lines", function()
         local count = 0
         for _, file in ipairs(files.list(EXAMPLES)) do

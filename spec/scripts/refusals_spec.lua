@@ -147,7 +147,7 @@ describe("commands refuse", function()
             { "convolve.lua", "-n 0,1,1", "3 whole numbers" },
             { "bench.lua", "convolution --volume 1.5,8,8", "3 whole numbers" },
             { "compare_phantom.lua", "%s x --radius 0", "above 0" },
-            { "deconvolve.lua", "%s", "%-o OUT" },
+            { "deconvolve.lua", "%s", "the result is missing; give it with %-o" },
         } do
             refuses(2, case[3], case[1], case[2], path "scan.h5", path "v.h5")
         end

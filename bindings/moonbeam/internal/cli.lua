@@ -95,8 +95,8 @@ function cli.extents(axes)
             list[words] = cli.count(word)
         end
         if words == 0 or #list < words or axes and words ~= axes then
-            return nil, ("%swhole numbers, 1 or more each, such as 64,512,512"):format(axes
-                and axes .. " " or "")
+            return nil, ("a list of %swhole numbers, 1 or more each, such as %s"):format(
+                axes and axes .. " " or "", ("64,512,512,512"):sub(1, 4 * (axes or 3) - 2))
         end
         return list
     end
@@ -108,7 +108,7 @@ function cli.numbers(text)
     for word in text:gmatch("[^,]+") do
         list[#list + 1] = tonumber(word)
         if not list[#list] then
-            return nil, "numbers such as 3,1.5,1.5"
+            return nil, "a list of numbers, such as 3,1.5,1.5"
         end
     end
     return list
@@ -120,7 +120,7 @@ function cli.pair(form)
         local first, last = text:match("^([^:]+):([^:]+)$")
         local low, high = cli.number(first), cli.number(last)
         if not (low and high) then
-            return nil, "two numbers as " .. form
+            return nil, ("a pair of numbers %s, such as 0:180"):format(form)
         end
         return {low, high}
     end
@@ -135,7 +135,7 @@ function cli.range(text)
     end
     local low, high = math.tointeger(tonumber(first)), math.tointeger(tonumber(last))
     if not first or first ~= "" and not low or last ~= "" and not high then
-        return nil, "a range A:B (1-based, inclusive)"
+        return nil, "a range A:B (1-based, inclusive), such as 10:20"
     end
     return {low, high}
 end
@@ -307,7 +307,7 @@ end
 local function speak(problem, names)
     local message = cli.spoken(problem.message, names)
     problem.arg = message == problem.message and problem.arg or nil -- its name has been said
-    problem.where, problem.message = nil, message
+    problem.where, problem.op, problem.message = nil, nil, message
 end
 
 --- The first of its arguments; where it is nil or false, the second is why, and the program ends:

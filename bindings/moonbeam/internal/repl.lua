@@ -445,6 +445,10 @@ function repl.run(options)
     end
     local reader = options.read and { read = options.read, remember = function() end }
         or default_reader()
+    if not options.read then
+        write("help() lists the topics, help \"tomo.fbp\" explains a function, Ctrl-D ends the "
+            .. "program\n")
+    end
     env.mb = require "moonbeam"
     env.help = env.help or function(subject)
         return env.mb.help(subject)

@@ -33,10 +33,12 @@ return {
             .. "mb.fft.irfftn.",
     peak_memory = "mb.pool.peak measures a function, mb.plan.peak predicts it.",
     phase = "There is no phase retrieval; see help(\"paganin\").",
+    read = "mb.scan.open for scans, mb.images.read for pictures and stacks, mb.h5.open for HDF5.",
     recon = "mb.tomo.reconstruct for arrays, mb.recon for whole scans.",
     ring = "There is no removal of rings. Nearest: mb.fft.rfftn and mb.fft.irfftn along the "
         .. "angles.",
     rotation = "mb.tomo.find_center finds the axis.",
+    save = "mb.images.write for arrays, mb.view.save for pictures, mb.result.create for volumes.",
     sirt = "There are no iterative reconstructions; mb.project and mb.backproject are a pair to "
         .. "write them with.",
     stripe = "There is no removal of stripes or rings.",

@@ -118,7 +118,7 @@ end
 -- spacing, unit, resolution}. With `channel` or `frame` it has the slices of one channel and time
 -- of a hyperstack, (z, y, x); without them all pages in the file's order.
 function tiff.open(name, options)
-    local file = core.rawfile.open(name)
+    local file = core.rawfile.open(name, "tiff.open")
     local _ <close> = on_error(function() file:close() end)
     local meta, pages, page_bytes = meta_and_pages(pages_of(file, name), name, options, file)
     local first = pages[1]
