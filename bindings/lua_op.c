@@ -557,5 +557,6 @@ int mbl_open_op(lua_State *L)
     static const luaL_Reg functions[] = {{"run", op_run}, {"closure", op_function}, {NULL, NULL}};
     luaL_newlib(L, functions);
     luaL_setfuncs(L, mbl_op_describe_functions, 0);
+    luaL_setfuncs(L, mbl_op_estimate_functions, 0);
     return 1;
 }

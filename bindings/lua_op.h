@@ -7,6 +7,10 @@
 #include "ops/op.h"
 #include <lua.h>
 
+static inline bool mbl_op_is_array(const mb_op_arg *arg)
+{
+    return arg->kind == MB_ARG_IN || arg->kind == MB_ARG_OUT || arg->kind == MB_ARG_INOUT;
+}
 const mb_operator *mbl_check_op(lua_State *L, int index);
 /* Fills the member of `params` from the value on the top of the stack; may push a buffer that must
 ** stay on the stack while the parameters are used. */

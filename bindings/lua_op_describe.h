@@ -1,5 +1,6 @@
 /*
-** What is known about operators without running them.
+** What is known about operators without running them: descriptors, and what a call would take and
+** how it can be cut.
 */
 #ifndef MB_BINDINGS_LUA_OP_DESCRIBE_H
 #define MB_BINDINGS_LUA_OP_DESCRIBE_H
@@ -7,5 +8,7 @@
 #include <lauxlib.h>
 
 extern const luaL_Reg mbl_op_describe_functions[]; /* of core.op */
+extern const luaL_Reg mbl_op_estimate_functions[]; /* of core.op */
+extern const char *const mbl_op_combines[];        /* names of mb_op_combine */
 
 #endif

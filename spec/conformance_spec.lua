@@ -1,7 +1,8 @@
 -- What every operator promises by its descriptor, on every backend, for each of its samples:
 -- documented arguments; results as inferred; the estimated peak is the measured one, to the byte;
 -- nothing outside its arrays and slots is written; strided inputs as declared; clear messages; no
--- leak when any allocation fails; the same result in chunks; the same on the host and on CUDA.
+-- leak when any allocation fails; the same result, to the bit, in pieces of whole packets; the same
+-- on the host and on CUDA.
 
 local mb = require "moonbeam"
 local helper = require "spec.helper"
@@ -472,6 +473,19 @@ local function check_failures(descriptor, sample, device)
     release_all(inputs)
 end
 
+-- Axes of the first array of the sample that has most.
+local function most_axes(samples)
+    local most = 0
+    for _, sample in ipairs(samples) do
+        local first = sample.inputs[1]
+        for _, spec in pairs(first and {} or sample.inputs) do
+            first = spec
+        end
+        most = math.max(most, first and #first - 1 or 0)
+    end
+    return most
+end
+
 -- Elements first .. last along an axis: a view.
 local function cut(array, axis, first, last)
     local ranges = {}
@@ -481,112 +495,137 @@ local function cut(array, axis, first, last)
     return array:view(table.unpack(ranges))
 end
 
--- The inputs of a piece: the first one and those with as many axes are cut alike, the others stay
--- whole.
-local function cut_inputs(descriptor, inputs, rank, axis, first, last)
+-- ---- pieces ----
+
+-- The arrays of a call by name, or only those that are results: f(name, array, is it an input too).
+local function each_result(descriptor, results, f)
+    local number = 0
+    for _, arg in ipairs(descriptor.args) do
+        if arg.kind == "out" or arg.kind == "inout" then
+            number = number + 1
+            if results[number] then
+                f(arg.name, results[number])
+            end
+        end
+    end
+end
+
+-- The inputs of a piece: those that are cut as it says, the others whole.
+local function cut_inputs(descriptor, inputs, piece)
     local parts = {}
-    for name, array in pairs(inputs) do
-        if array.rank == rank then
-            local view <close> = cut(array, axis, first, last)
-            parts[name] = descriptor.strides == "any" and view:view() or view:copy()
-        else
-            parts[name] = array:view()
+    for _, arg in ipairs(descriptor.args) do
+        local array, axis = inputs[arg.name], piece.arrays[arg.name]
+        if array then
+            local view <close> = axis and cut(array, axis, piece.first, piece.last) or array:view()
+            local dense = descriptor.strides ~= "any" or arg.kind == "inout"
+            parts[arg.name] = dense and view:copy() or view:view()
         end
     end
     return parts
 end
 
--- One piece: its part of the first result is that of the whole, its other results are added to
--- `sums`.
-local function compare_piece(descriptor, sample, device, piece, whole, sums)
-    local split = piece.split
-    local parts = cut_inputs(descriptor, piece.inputs, piece.rank, split.axis, piece.from, piece.to)
-    local results = call(descriptor, sample, parts, device)
-    local got <close> = cut(results[1], split.result_axis, piece.low - piece.from + 1,
-        piece.high - piece.from + 1)
-    local expected <close> = cut(whole[1], split.result_axis, piece.low, piece.high)
-    helper.assert_close(expected, got, math.max(descriptor.tolerance, 1e-6),
-        ("axis %d, elements %d to %d"):format(split.axis, piece.low, piece.high))
-    for i = 2, results.n do
-        for k, value in ipairs(results[i]:to_table()) do
-            sums[i][k] = (sums[i][k] or 0) + value
-        end
-    end
-    release_results(results, parts)
-    release_all(parts)
-end
+local JOIN = {
+    sum = function(a, b) return (a or 0) + b end,
+    min = function(a, b) return (not a or b < a or b ~= b) and b or a end,
+    max = function(a, b) return (not a or b > a or b ~= b) and b or a end,
+}
+JOIN["packet sum"] = JOIN.sum
 
--- All pieces of `size` elements along an axis, each with its halo. Returns how many were smaller
--- than the whole: the others prove nothing.
-local function compare_pieces(descriptor, sample, device, split, size, inputs, first, whole)
-    local extent, rank, proper = inputs[first].shape[split.axis], inputs[first].rank, 0
-    local sums = {}
-    for i = 2, whole.n do
-        assert.equal("sum", split.combine, "a result without the axis must be combined")
-        sums[i] = {}
-    end
-    for low = 1, extent, size do
-        local piece = { inputs = inputs, split = split, rank = rank, low = low,
-            high = math.min(low + size - 1, extent) }
-        piece.from = math.max(1, low - split.before)
-        piece.to = math.min(extent, piece.high + split.after)
-        compare_piece(descriptor, sample, device, piece, whole, sums)
-        proper = proper + (piece.to - piece.from + 1 < extent and 1 or 0)
-    end
-    for i, sum in pairs(sums) do
-        assert.same(whole[i]:to_table(), sum)
-    end
-    return proper
-end
-
--- Pieces along every declared axis give the whole result. Adds to compared[axis] how many pieces
--- there were.
-local function check_chunks(descriptor, sample, device, compared)
-    local inputs = make_inputs(descriptor, sample, device)
-    local first
-    each_arg(descriptor, function(arg, index)
-        if index == 1 then
-            first = arg.name
+-- Rows low to high of the result: a piece by itself. The results that it has a part of must be that
+-- part, to the bit; the others are joined in `joined`. Returns the bytes that were compared.
+local function compare_piece(descriptor, device, piece, low, high, inputs, whole, joined)
+    local bytes = 0
+    local parts = cut_inputs(descriptor, inputs, piece)
+    local results = call(descriptor, { params = piece.params }, parts, device)
+    each_result(descriptor, results, function(name, result)
+        local axis = piece.arrays[name]
+        if axis then
+            local got <close> = cut(result, axis, piece.skip + 1, piece.skip + high - low + 1)
+            local expected <close> = cut(whole[name], axis, low, high)
+            local text = expected:to_string()
+            if text ~= got:to_string() then
+                helper.assert_close(expected, got, 0, ("%s, axis %d, rows %d to %d"):format(name,
+                    piece.axis, low, high))
+                error(("%s, rows %d to %d: zeros or NaN differ"):format(name, low, high))
+            end
+            bytes = bytes + #text
+        else
+            local join, sums = JOIN[piece.combine], joined[name] or {}
+            assert.truthy(join, name .. " lacks the axis and is not combined")
+            for i, value in ipairs(helper.flatten { result:to_table() }) do
+                sums[i] = join(sums[i], value)
+            end
+            joined[name] = sums
         end
     end)
-    local whole = call(descriptor, sample, inputs, device)
-    for _, split in ipairs(estimate(descriptor, sample, inputs, device).split) do
-        local extent = inputs[first].shape[split.axis]
-        -- Where every piece needs the whole axis (a single slice, the detector's axis) there is
-        -- nothing to cut.
-        if split.before < extent or split.after < extent then
-            assert.equal(extent, whole[1].shape[split.result_axis],
-                "extent in the result of an axis that is cut")
-            for _, size in ipairs { 1, 2, 7 } do
-                compared[split.axis] = compared[split.axis]
-                    + compare_pieces(descriptor, sample, device, split, size, inputs, first, whole)
-            end
-        end
-    end
-    release_results(whole, inputs)
-    release_all(inputs)
+    release_results(results, parts)
+    release_all(parts)
+    return bytes
 end
 
--- How many pieces check_chunks compares for each operator that can be cut, by axis, over all its
--- samples. A number that changes without a change of the samples or of the split is a comparison
--- that was lost.
-local PIECES = {
-    adaptive_threshold = { 84, 150, 86, 16, 2, 19 },
-    backproject = { 35 },
-    box_filter = { 508, 32, 64, 16, 2, 19 },
-    convert = { 35, 85, 29 },
-    flat_field = { [2] = 15 },
-    fourier_reconstruct = { 35 },
-    gaussian_filter = { 506, 31, 64, 7, 2, 18 },
-    half_acquisition_weight = { 16, 19 },
-    minus_log = { 172, 8, 29 },
-    project = { 35 },
-    quantize = { 183, 8, 34 },
-    ramp_filter = { 18, 23 },
-    stitch_half_acquisition = { 7 },
-    unary = { 39, 27, 11 },
-    vertical_shift = { [2] = 519, [3] = 85 },
-}
+-- All pieces of `size` rows along an axis, and what their other results come to. Returns how many
+-- pieces there were, and the bytes that were compared.
+local function compare_pieces(descriptor, sample, device, split, size, inputs, whole)
+    local pieces, bytes, joined = 0, 0, {}
+    for low = 1, split.rows, size do
+        local high = math.min(low + size - 1, split.rows)
+        local piece = mb.op.piece(descriptor.name, inputs, sample.params,
+            { axis = split.axis, first = low, last = high, device = device })
+        bytes = bytes + compare_piece(descriptor, device, piece, low, high, inputs, whole, joined)
+        pieces = pieces + 1
+    end
+    for name, values in pairs(joined) do
+        assert.same(helper.flatten { whole[name]:to_table() }, values, name .. " combined")
+    end
+    return pieces, bytes
+end
+
+-- Sizes of pieces in packets. Sums of numbers that are not whole are those of packets.
+local function sizes_of(split)
+    return split.combine == "packet sum" and not split.result_axis and { 1 } or { 1, 2, 7 }
+end
+
+-- What must be compared along an axis: pieces, and bytes of the results that have the axis.
+local function expected_of(split, whole)
+    local pieces, bytes = 0, 0
+    for _, packets in ipairs(sizes_of(split)) do
+        local size = packets * split.packet
+        pieces = pieces + (split.rows + size - 1) // size
+        for name, array in pairs(whole) do
+            bytes = bytes + (split.arrays[name] and array.bytes or 0)
+        end
+    end
+    return pieces, bytes
+end
+
+-- Pieces of whole packets along every axis that may be cut give the whole result, to the bit.
+-- proper[axis]: how many pieces were smaller than the whole; the others prove nothing.
+local function check_pieces(descriptor, sample, device, proper)
+    local inputs = make_inputs(descriptor, sample, device)
+    local splits = estimate(descriptor, sample, inputs, device).split
+    local changed = copies_of(inputs)
+    local results = call(descriptor, sample, changed, device)
+    local whole = {}
+    each_result(descriptor, results, function(name, result)
+        whole[name] = result
+    end)
+    for _, split in ipairs(splits) do
+        local pieces, bytes = 0, 0
+        for _, packets in ipairs(sizes_of(split)) do
+            local size = packets * split.packet
+            local some, compared = compare_pieces(descriptor, sample, device, split, size, inputs,
+                whole)
+            pieces, bytes = pieces + some, bytes + compared
+            proper[split.axis] = (proper[split.axis] or 0) + (some > 1 and some or 0)
+        end
+        local all_pieces, all_bytes = expected_of(split, whole)
+        assert.equal(all_pieces, pieces, "pieces along axis " .. split.axis)
+        assert.equal(all_bytes, bytes, "bytes compared along axis " .. split.axis)
+    end
+    release_results(results, changed)
+    release_all(changed)
+    release_all(inputs)
+end
 
 local function check_against_host(descriptor, sample)
     local values = {}
@@ -656,41 +695,22 @@ for _, name in ipairs(mb.op.list()) do
             end)
         end
 
-        if #descriptor.split > 0 then
-            each_device(descriptor, function(device, test)
-                test(("is the same in chunks (%s)"):format(device:match("^%a+")), function()
-                    local compared = {}
-                    for _, split in ipairs(descriptor.split) do
-                        compared[split.axis] = 0
-                    end
-                    for _, sample in ipairs(samples) do
-                        check_chunks(descriptor, sample, device, compared)
-                    end
-                    assert.same(PIECES[name], compared)
-                end)
+        each_device(descriptor, function(device, test)
+            test(("is the same in pieces (%s)"):format(device:match("^%a+")), function()
+                local proper = {}
+                for _, sample in ipairs(samples) do
+                    check_pieces(descriptor, sample, device, proper)
+                end
+                -- Every axis that may be cut is cut in some sample, up to the axes that one has,
+                -- less the last where there is a condition.
+                for _, split in ipairs(descriptor.split) do
+                    local most = most_axes(samples) - (split.when and split.axis > 1 and 1 or 0)
+                    assert.is_true((proper[split.axis] or 0) > 0 or split.axis > most,
+                        ("no sample is cut along axis %d; add one that is"):format(split.axis))
+                end
+                assert.equal(#descriptor.split == 0, descriptor.uncut ~= nil,
+                    "an operator that cannot be cut says why in `uncut`, and no other does")
             end)
-        end
+        end)
     end)
 end
-
-describe("the pieces that are compared", function()
-    it("are those of every operator that can be cut, and of no other", function()
-        for _, name in ipairs(mb.op.list()) do
-            local axes, counted = {}, {}
-            for i, split in ipairs(mb.op.describe(name).split) do
-                axes[i] = split.axis
-            end
-            for axis, count in pairs(PIECES[name] or {}) do
-                counted[#counted + 1] = axis
-                assert.is_true(count > 0, ("nothing is compared along axis %d of %s"):format(axis,
-                    name))
-            end
-            table.sort(axes)
-            table.sort(counted)
-            assert.same(axes, counted, name)
-        end
-        for name in pairs(PIECES) do
-            assert.truthy(mb.op.functions[name], name .. " is no operator")
-        end
-    end)
-end)

@@ -9,6 +9,7 @@ local op = {
     list = core.op.list,
     describe = core.op.describe,
     estimate = core.op.estimate,
+    piece = core.op.piece,
     supported = core.op.supported,
     run = core.op.run,
     functions = {},
@@ -22,10 +23,10 @@ for _, name in ipairs(op.list()) do
 end
 
 local UNIT = core.pool.round(1)
-local PATTERNS = { projection = 1, sinogram = 2 }
+local PATTERNS = { projection = { 1 }, sinogram = { 2 }, all = { 1, 2 } }
 local OPTIONS = {
     pattern = true, dim = true, dims = true, dtype = true, available = true, params = true,
-    granularity = true,
+    granularity = true, extent = true,
     inputs = true, device = true,
 }
 
@@ -40,11 +41,13 @@ local function check_options(name, options)
                 tostring(key))
         end
     end
-    local axis = options.dim or PATTERNS[options.pattern]
-    if math.type(axis) ~= "integer" or options.dim and options.pattern then
+    local axes = options.dim and { options.dim } or PATTERNS[options.pattern]
+    if not axes or math.type(axes[1]) ~= "integer" or options.dim and options.pattern then
         fail("argument", "op.max_slices", "pattern",
-            'give pattern = "projection" or "sinogram", or dim = a number of an axis')
-    elseif type(options.dims) ~= "table" or axis < 1 or axis > #options.dims + 1 then
+            'give pattern = "projection", "sinogram" or "all", or dim = a number of an axis')
+    end
+    local last = axes[#axes]
+    if type(options.dims) ~= "table" or axes[1] < 1 or last > #options.dims + 1 then
         fail("argument", "op.max_slices", "dims",
             "dims are the extents of the axes that are not cut, in their order")
     elseif options.inputs ~= nil and type(options.inputs) ~= "table" then
@@ -52,19 +55,39 @@ local function check_options(name, options)
             "inputs is a table of the other inputs, {dtype, extent, ...} by name or number")
     elseif not options.available then
         fail("argument", "op.max_slices", "available", "give the bytes available")
+    elseif options.extent and (math.type(options.extent) ~= "integer" or options.extent < 1) then
+        fail("argument", "op.max_slices", "extent", "extent is the number of slices of the whole")
     end
-    local axes = {}
-    for _, split in ipairs(op.describe(name).split or {}) do
-        axes[#axes + 1] = split.axis
+    return axes, op.describe(name)
+end
+
+-- "1", "1 (where not transformed)", ...: where an operator may be cut.
+local function axes_text(descriptor)
+    local list = {}
+    for i, split in ipairs(descriptor.split) do
+        list[i] = split.axis .. (split.when and (" (where %s)"):format(split.when) or "")
+    end
+    return table.concat(list, ", ")
+end
+
+-- What the estimate says of the cut along an axis.
+local function split_along(known, descriptor, axis)
+    for _, split in ipairs(known.split) do
         if split.axis == axis then
-            return axis
+            return split
         end
     end
-    if #axes == 0 then
-        fail("unsupported", "op.max_slices", "dim", "%s cannot be cut", name)
+    if descriptor.uncut then
+        fail("unsupported", "op.max_slices", "dim", "%s cannot be cut: %s", descriptor.name,
+            descriptor.uncut)
     end
-    fail("unsupported", "op.max_slices", "dim", "%s cannot be cut along axis %d; it can along %s",
-        name, axis, table.concat(axes, ", "))
+    local declared_there
+    for _, split in ipairs(descriptor.split) do
+        declared_there = declared_there or split.axis == axis
+    end
+    fail("unsupported", "op.max_slices", "dim", "%s cannot be cut along axis %d%s; it can along %s",
+        descriptor.name, axis, declared_there and " with these arguments" or "",
+        axes_text(descriptor))
 end
 
 -- The first input, and the others with their extents of -1 replaced.
@@ -105,40 +128,52 @@ local function bare_scratch(slots)
     return most
 end
 
+-- Inputs and parameters for so many slices; those in the middle of the whole, if that is known.
+local function arguments_for(name, options, axis, count)
+    if not options.extent then
+        return specs_for(options, axis, count), options.params
+    end
+    local whole = specs_for(options, axis, options.extent)
+    local rows = options.rows[axis]
+    local first = (rows - count) // 2 + 1
+    local piece = op.piece(name, whole, options.params,
+        { axis = axis, first = first, last = first + count - 1, device = options.device })
+    return specs_for(options, axis, piece.last - piece.first + 1), piece.params
+end
+
 -- How many slices of a dimension an operator can take at a time: the number n for which its inputs
 -- with n slices, its results and its scratch still fit. It is the true number: n slices run in that
--- many bytes and n + 1 do not. A halo that the operator needs is part of the n. Options:
---   pattern      "projection" (axis 1) or "sinogram" (axis 2), or
+-- many bytes and n + 1 do not. Rows that the operator needs beside its own are part of the n.
+-- Options:
+--   pattern      "projection" (axis 1), "sinogram" (axis 2), "all" (either: the smaller number), or
 --   dim          the axis of the first input that is cut
 --   dims         the extents of its other axes, in their order
 --   dtype        of the first input (default "f32")
 --   available    bytes, or "8G"
 --   params       the operator's parameters
+--   extent       the slices of the whole, where parameters count them (a shift for each projection,
+--                a shape); n is then of the result, and what n slices need is counted with them
 --   inputs       its other inputs by name or number, {dtype, extent, ...}; -1 stands for n
 --   granularity  1: bare bytes are counted. Otherwise (default) what the pool really takes
 --   device       whose FFT work areas count (default: the default device)
 -- Returns n (0: not even one), the dtype of the first result, the bytes that n slices take, for a
--- planned device what that rests on (else nil), and how many of the n a piece needs before and
--- after its own slices: inside an array n slices give n - before - after slices of the result.
+-- planned device what that rests on (else nil), how many of the n a piece needs before and after
+-- its own slices (inside an array n slices give n - before - after slices of the result), and how
+-- many slices of the result are treated together: the size of a piece is a multiple of it.
 function op.max_slices(name, options)
-    local axis = check_options(name, options)
+    local axes, descriptor = check_options(name, options)
     local available = core.device.bytes(options.available)
+    options = setmetatable({ rows = {} }, { __index = options })
     local bare = options.granularity == 1
     if options.granularity and not bare and options.granularity ~= UNIT then
         fail("argument", "op.max_slices", "granularity",
             "granularity is 1 (bare bytes) or %d (what the pool takes)", UNIT)
     end
-    local dtype, basis, before, after
 
-    local function need(count)
-        local inputs = specs_for(options, axis, count)
-        local known = op.estimate(name, inputs, options.params, { device = options.device })
-        dtype, basis = known.results[1] and known.results[1].dtype or inputs[1][1], known.basis
-        for _, split in ipairs(known.split) do
-            if split.axis == axis then
-                before, after = split.before, split.after
-            end
-        end
+    local function need(axis, count)
+        local inputs, params = arguments_for(name, options, axis, count)
+        local known = op.estimate(name, inputs, params, { device = options.device })
+        local split = split_along(known, descriptor, axis)
         local bytes = bare and bare_scratch(known.slots) or known.peak
         for _, spec in pairs(inputs) do
             bytes = bytes + (bare and spec_bytes(spec) or core.pool.round(spec_bytes(spec)))
@@ -146,27 +181,47 @@ function op.max_slices(name, options)
         for _, result in ipairs(bare and known.results or {}) do
             bytes = bytes + result.bytes
         end
-        return bytes
+        local result = known.results[1]
+        return bytes, result and result.dtype or inputs[1][1], known.basis, split
     end
 
-    local first = need(1)
-    if first > available then
-        return 0, dtype, 0, basis, before, after
-    end
-    -- Its first input alone bounds the number of slices.
-    local per_slice = spec_bytes(specs_for(options, axis, 1)[1])
-    local high = per_slice > 0 and available // per_slice + 1 or 1 << 31
-    local low = 1
-    while high - low > 1 do
-        local middle = (low + high) // 2
-        if need(middle) <= available then
-            low = middle
-        else
-            high = middle
+    local function along(axis)
+        if options.extent then
+            local known = op.estimate(name, specs_for(options, axis, options.extent),
+                options.params, { device = options.device })
+            options.rows[axis] = split_along(known, descriptor, axis).rows
         end
+        local bytes, dtype, basis, split = need(axis, 1)
+        if bytes > available then
+            return { 0, dtype, 0, basis, split }
+        end
+        -- Its first input alone bounds the number of slices.
+        local per_slice = spec_bytes(specs_for(options, axis, 1)[1])
+        local high = per_slice > 0 and available // per_slice + 1 or 1 << 31
+        if options.extent then
+            high = options.rows[axis] + 1
+        end
+        local low = 1
+        while high - low > 1 do
+            local middle = (low + high) // 2
+            if need(axis, middle) <= available then
+                low = middle
+            else
+                high = middle
+            end
+        end
+        -- What lies beside a piece may depend on the number.
+        bytes, dtype, basis, split = need(axis, low)
+        return { low, dtype, bytes, basis, split }
     end
-    local bytes = need(low) -- the halo may depend on the number
-    return low, dtype, bytes, basis, before, after
+
+    local least
+    for _, axis in ipairs(axes) do
+        local found = along(axis)
+        least = least and least[1] <= found[1] and least or found
+    end
+    local split = least[5]
+    return least[1], least[2], least[3], least[4], split.before, split.after, split.packet
 end
 
 return declared.module(op, "op")

@@ -152,9 +152,10 @@ __global__ void __launch_bounds__(MB_THREADS)
         atomicAdd(&counts[MB_FLAT_FIELD_NOT_POSITIVE], not_positive);
 }
 
-__global__ void flat_field_counts(const tally *counts, double *to, int64_t stride)
+__global__ void flat_field_counts(const tally *counts, bool raised, double *to, int64_t stride)
 {
-    to[threadIdx.x * stride] = (double)counts[threadIdx.x];
+    const bool counted = raised || threadIdx.x != MB_FLAT_FIELD_CLAMPED;
+    to[threadIdx.x * stride] = counted ? (double)counts[threadIdx.x] : 0;
 }
 
 static stack stack_of(const mb_array *array)
@@ -245,8 +246,8 @@ extern "C" mb_status mb_cuda_flat_field(const mb_op_call *call)
     }
     if (status != MB_STATUS_OK || !counts_array)
         return status;
-    flat_field_counts<<<1, 3, 0, stream>>>(counts, (double *)counts_array->data,
-                                           counts_array->strides[0]);
+    flat_field_counts<<<1, 3, 0, stream>>>(counts, params->count_raised,
+                                           (double *)counts_array->data, counts_array->strides[0]);
     MB_LAUNCHED("flat_field_counts");
     return MB_STATUS_OK;
 }

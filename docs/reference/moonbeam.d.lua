@@ -1187,12 +1187,13 @@ function mb.op.estimate(name, inputs, params, options) end
 function mb.op.list() end
 
 ---@class moonbeam.options.op_max_slices
----@field pattern? "projection"|"sinogram" projection: axis 1 is cut; sinogram: axis 2
+---@field pattern? "projection"|"sinogram"|"all" projection: axis 1 is cut; sinogram: axis 2; all: either, the smaller n
 ---@field dim? integer the axis of the first input that is cut, instead of pattern
 ---@field dims? integer[] the extents of its other axes, in their order
 ---@field dtype? string of the first input
 ---@field available? integer|string what there is
 ---@field params? table the operator's parameters
+---@field extent? integer slices of the whole, where parameters count them; n is of the result
 ---@field inputs? table its other inputs by name or number, {dtype, extent, ...}; -1 is n
 ---@field granularity? integer 1 counts bare bytes
 ---@field device? moonbeam.device|string where the array is made
@@ -1200,8 +1201,21 @@ function mb.op.list() end
 ---How many slices an operator can take at a time: the largest n whose inputs, results and scratch fit.
 ---@param name string 
 ---@param options? moonbeam.options.op_max_slices
----@return any # n (0: not even one), the dtype of the first result, the bytes that n slices take, for a planned device what that rests on, and how many of the n a piece needs before and after its own.
+---@return any # n (0: not even one), the dtype of the first result, the bytes that n slices take, for a planned device what that rests on, how many of the n a piece needs before and after its own, and how many are treated together (the packet).
 function mb.op.max_slices(name, options) end
+
+---@class moonbeam.options.op_piece
+---@field axis? integer the axis of the first array that is cut
+---@field first? integer first row of the result
+---@field last? integer last row of the result
+---@field device? moonbeam.device|string where the array is made
+
+---A piece of a call: what is needed for rows first to last of the first result, where the call is cut along an axis of its first array.
+---@param name string 
+---@param inputs table 
+---@param params? table 
+---@param options? moonbeam.options.op_piece
+function mb.op.piece(name, inputs, params, options) end
 
 ---Runs an operator by its name; `mb.<name>(...)` is the same.
 ---@param name string 
@@ -2423,6 +2437,7 @@ function mb.unary(a, fn) end
 ---@field mode? "mean"|"median" how darks and flats are combined into one frame each
 ---@field floor? number least denominator; a smaller flat - dark is raised to it
 ---@field nonfinite? number replaces results that are NaN or infinite
+---@field count_raised? boolean count detector pixels with a raised denominator; false for further angles of a scan in pieces
 ---@field out? moonbeam.array the array for the result
 
 ---Raw frames to transmission: (data - dark) / (flat - dark).

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define MB_BACKEND_ABI 4
+#define MB_BACKEND_ABI 5
 
 typedef struct mb_op_call mb_op_call; /* an operator's call, defined in ops/op.h */
 typedef mb_status (*mb_op_kernel)(const mb_op_call *call);

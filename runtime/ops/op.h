@@ -61,17 +61,53 @@ typedef enum mb_op_strides {
     MB_STRIDES_ANY
 } mb_op_strides;
 
-typedef enum mb_op_combine { MB_COMBINE_NONE, MB_COMBINE_SUM } mb_op_combine;
+/* How a result that lacks the axis comes from those of the pieces. */
+typedef enum mb_op_combine {
+    MB_COMBINE_NONE,
+    MB_COMBINE_SUM,        /* of whole numbers: exact, whatever the pieces */
+    MB_COMBINE_PACKET_SUM, /* from 0, packet after packet; a piece is one packet */
+    MB_COMBINE_MIN,
+    MB_COMBINE_MAX /* a NaN wins in both */
+} mb_op_combine;
 
-/* How the operator may be cut along an axis of its first input. Other inputs with as many axes
-** are cut alike. The conformance spec compares pieces with the whole and pins how many. */
+/* Rows along an axis: 0-based, `end` excluded. */
+typedef struct mb_rows {
+    int64_t first, end;
+} mb_rows;
+
+/* A piece of a call, and what is special about it. */
+typedef struct mb_op_piece {
+    mb_rows rows;  /* of the result that the piece is to give */
+    mb_rows input; /* of the arrays that are cut: what the rows need, within the array */
+    int64_t skip;  /* rows of the piece's own result before the first of `rows` */
+} mb_op_piece;
+
+typedef struct mb_op_cut mb_op_cut; /* ops/cut.h */
+
+/* How the operator may be cut along an axis of its first array. A result depends on its packet
+** alone: on the parameters, the extents of the other axes, the model of the device and the rows of
+** the packet, never on how many rows the call has. The conformance spec compares pieces of whole
+** packets with the whole, to the bit. */
 typedef struct mb_op_split {
-    int axis;        /* 0-based axis of the first input; -1 ends the list */
-    int result_axis; /* the corresponding axis of the first result, of the same extent */
-    /* Rows needed before and after a chunk; NULL: none. */
-    void (*halo)(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after);
-    mb_op_combine combine; /* how the results but the first come from those of the chunks */
+    int axis;        /* 0-based axis of the first array; -1 ends the list */
+    int result_axis; /* the axis of the first result whose rows are asked for */
+    unsigned alike;  /* bit i: array argument i, which is not the first, is cut along `axis` too */
+    mb_op_combine combine; /* of the results that are not cut */
+    /* Where it holds for some arguments only: "where ..." ("the axis is not transformed"). */
+    const char *when;
+    /* The rows of input that rows of the result need; may reach beyond the array, where there is
+    ** nothing: the operator's own rule holds at its edges. NULL: the same rows. */
+    mb_rows (*needs)(const void *params, const mb_spec *arrays, int axis, mb_rows rows);
+    /* How many rows of the result a kernel treats together, counted from the first. NULL: 1. */
+    int64_t (*packet)(const void *params, const mb_spec *arrays, int axis, const mb_device *device);
+    /* Makes the cut exact for these arguments; false: it cannot be made. NULL: it always can. */
+    bool (*adapt)(const void *params, const mb_spec *arrays, mb_op_cut *cut);
+    /* Changes the parameters of a piece that count rows of the axis, a copy of the call's. Lists
+    ** that are not a part of the call's own go to `room`, MB_OP_ROOM numbers. NULL: none do. */
+    void (*piece)(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room);
 } mb_op_split;
+
+#define MB_OP_ROOM (3 * MB_MAX_RANK)
 
 typedef struct mb_op mb_op;
 
@@ -101,7 +137,8 @@ struct mb_op {
     ** result may otherwise not overlap an input. Bit mask: bit i set = may be the same array as
     ** array argument i. */
     unsigned alias;
-    const mb_op_split *split; /* NULL: cannot be cut */
+    const mb_op_split *split; /* the axes that may be cut; NULL: see `uncut` */
+    const char *uncut;        /* why it cannot be cut, half a sentence; NULL where it can */
     /* host against CUDA, relative to the largest magnitude of the result; 0: identical */
     double tolerance;
     /* NULL-terminated Lua table texts: {inputs = {{"f32", 3, 5, 16}}, params = {...}} */

@@ -7,7 +7,7 @@
 #ifndef MB_OPS_OP_ARGS_H
 #define MB_OPS_OP_ARGS_H
 
-#include "ops/op.h"
+#include "ops/cut.h"
 #include <math.h>
 
 #define MB_ANY 0, 0
@@ -86,31 +86,44 @@ static inline mb_status mb_check_axes(const char *name, const mb_vector *vector,
 
 /* ---- splits ---- */
 
-/* Elementwise: any of the first three axes. */
-#define MB_SPLIT_ELEMENTS(combine)                                                                 \
+#define MB_SPLIT_END                                                                               \
     {                                                                                              \
-        {0, 0, NULL, combine}, {1, 1, NULL, combine}, {2, 2, NULL, combine},                       \
-        {                                                                                          \
-            -1, -1, NULL, MB_COMBINE_NONE                                                          \
-        }                                                                                          \
+        .axis = -1                                                                                 \
+    }
+#define MB_SPLIT_AXIS(n, ...)                                                                      \
+    {                                                                                              \
+        .axis = n, .result_axis = n, __VA_ARGS__                                                   \
+    }
+/* Every axis; the further fields are those of each. */
+#define MB_SPLIT_AXES(...)                                                                         \
+    {                                                                                              \
+        MB_SPLIT_AXIS(0, __VA_ARGS__), MB_SPLIT_AXIS(1, __VA_ARGS__),                              \
+            MB_SPLIT_AXIS(2, __VA_ARGS__), MB_SPLIT_AXIS(3, __VA_ARGS__),                          \
+            MB_SPLIT_AXIS(4, __VA_ARGS__), MB_SPLIT_AXIS(5, __VA_ARGS__), MB_SPLIT_END             \
+    }
+/* Elementwise operators. */
+#define MB_SPLIT_ELEMENTS MB_SPLIT_AXES(.combine = MB_COMBINE_NONE)
+
+/* Slices of a stack: the first of three axes. An array of two axes is one slice. */
+static inline bool mb_stack_adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    (void)params;
+    (void)cut;
+    return arrays[0].shape.rank == 3;
+}
+/* With the function that says how many slices are a packet, or NULL. */
+#define MB_SPLIT_STACK(packet_)                                                                    \
+    {                                                                                              \
+        MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_stack_adapt,                  \
+                      .packet = packet_),                                                          \
+            MB_SPLIT_END                                                                           \
     }
 
-/* Slices of a stack: the first of three axes. An array of two axes is one slice and cannot be cut:
-** its halo is all of it. */
-static inline void mb_stack_halo(const void *params, const mb_spec *arrays, int64_t *before,
-                                 int64_t *after)
+/* The numbers of a piece, from a list that has one for each row. */
+static inline mb_vector mb_vector_part(const mb_vector *vector, mb_rows rows)
 {
-    const mb_shape *shape = &arrays[0].shape;
-    (void)params;
-    *before = *after = shape->rank == 3 ? 0 : shape->dims[0];
+    return (mb_vector){vector->values + rows.first, rows.end - rows.first};
 }
-#define MB_SPLIT_STACK                                                                             \
-    {                                                                                              \
-        {0, 0, mb_stack_halo, MB_COMBINE_NONE},                                                    \
-        {                                                                                          \
-            -1, -1, NULL, MB_COMBINE_NONE                                                          \
-        }                                                                                          \
-    }
 
 /* ---- the descriptor: what most operators' files name alike ---- */
 

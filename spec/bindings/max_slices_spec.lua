@@ -58,26 +58,75 @@ describe("op.max_slices", function()
         assert.same({0, 0, 0}, {n, before, after})
     end)
 
+    it("takes a pattern of either axis, and says how many slices go together", function()
+        local function count(pattern, op, options)
+            options.pattern = pattern
+            return mb.op.max_slices(op, options)
+        end
+        local options = {dims = {10, 24}, available = "1M", dtype = "u16",
+            params = {dtype = "f32"}}
+        local n = count("all", "convert", options)
+        assert.equal(n, (count("projection", "convert", options)))
+        assert.equal(n, (count("sinogram", "convert", options)))
+        -- rows that are filtered along axis 2 need neighbors only there
+        options = {dims = {10, 24}, available = "1M", params = {size = {1, 9, 1}}}
+        local _, _, _, _, before = count("projection", "box_filter", options)
+        assert.equal(0, before)
+        _, _, _, _, before = count("sinogram", "box_filter", options)
+        assert.equal(4, before)
+        assert.equal(2, (select(7, mb.op.max_slices("fourier_reconstruct", {dim = 1,
+            dims = {5, 17}, available = "1M", params = {angles = {0, 1, 2, 3, 4}}}))))
+        assert.matches("cannot be cut along axis 2", (helper.failure(mb.op.max_slices,
+            "backproject", {pattern = "all", extent = 5, dims = {5, 5}, available = "1M",
+            params = {angles = {1, 2, 3, 4, 5}}})))
+    end)
+
     it("explains what it cannot do", function()
         local function failure(op, options)
             return helper.failure(mb.op.max_slices, op, options)
         end
-        assert.matches("cannot be cut along axis 3; it can along 1",
+        assert.matches("cannot be cut along axis 3; it can along 1 %(where there are three axes%)",
             (failure("backproject", {dim = 3, dims = {5, 5},
-            available = 1000})))
-        assert.matches("fft cannot be cut",
-            (failure("fft", {dim = 1, dims = {5, 5}, available = 1000})))
+            available = 1000, params = {angles = {0, 1, 2, 3, 4}}})))
+        assert.matches("fft cannot be cut along axis 3 with these arguments; it can along 1 "
+            .. "(where the axis is not transformed), 2", (failure("fft", {dim = 3, dims = {5, 5}, dtype = "c64",
+            available = 1000})), 1, true)
+        assert.matches("otf cannot be cut: it is one transform over all axes",
+            (failure("otf", {dim = 1, dims = {5, 5}, available = 1000,
+            params = {size = {8, 8, 8}}})))
         assert.matches("unknown option 'dimension'", (failure("unary", {dimension = 1})))
         assert.matches("available", (failure("unary", {dim = 1, dims = {5}})))
         assert.matches("pattern", (failure("unary", {pattern = "row", dims = {5}})))
     end)
+
+    -- The axes along which the inputs of a sample are cut, by number; none: it cannot be cut there.
+    local function axes_of(name, sample, axis)
+        local axes, number = {}, 0
+        for _, split in ipairs(mb.op.estimate(name, sample.inputs, sample.params).split) do
+            if split.axis == axis then
+                for _, arg in ipairs(mb.op.describe(name).args) do
+                    if arg.kind == "in" or arg.kind == "inout" then
+                        number = number + 1
+                        axes[number] = split.arrays[arg.name]
+                    end
+                end
+            end
+        end
+        return axes
+    end
 
     -- For every operator that can be cut, every axis, every sample: run it, take the peak, ask with
     -- that peak. What is answered runs in these bytes, and one slice more does not; bare counts the
     -- same without rounding.
     for _, name in ipairs(mb.op.list()) do
         local descriptor = mb.op.describe(name)
-        for _, split in ipairs(descriptor.split or {}) do
+        local most = 0
+        for _, text in ipairs(descriptor.samples) do
+            local first = (assert(load("return " .. text))().inputs or {})[1]
+            most = math.max(most, first and #first - 1 or 0)
+        end
+        for axis = 1, math.min(most, #descriptor.split) do
+            local split = descriptor.split[axis]
             it(("gives the true number for %s along axis %d"):format(name, split.axis), function()
                 local tried = 0
                 for _, text in ipairs(descriptor.samples) do
@@ -86,26 +135,27 @@ describe("op.max_slices", function()
                     if first and #first - 1 >= split.axis then
                         local dims = {table.unpack(first, 2)}
                         local extent = table.remove(dims, split.axis)
+                        local axes = axes_of(name, sample, split.axis)
                         local others = {}
                         for key, spec in pairs(sample.inputs) do
                             if key ~= 1 then
                                 others[key] = {table.unpack(spec)}
-                                if #spec == #first then
-                                    others[key][split.axis + 1] = -1
+                                if axes[key] then
+                                    others[key][axes[key] + 1] = -1
                                 end
                             end
                         end
-                        local function shape_of(spec, n)
-                            local shape = {table.unpack(spec, 2)}
-                            if #spec == #first then
-                                shape[split.axis] = n
+                        local function shape_of(key, n)
+                            local shape = {table.unpack(sample.inputs[key], 2)}
+                            if axes[key] then
+                                shape[axes[key]] = n
                             end
                             return shape
                         end
-                        local function work(device, n)
+                        local function work(device, n, params)
                             local inputs = {}
                             for key, spec in pairs(sample.inputs) do
-                                inputs[key] = mb.empty(shape_of(spec, n),
+                                inputs[key] = mb.empty(shape_of(key, n),
                                     {dtype = spec[1], device = device})
                             end
                             local positional, options, input = {}, {}, 0
@@ -115,7 +165,7 @@ describe("op.max_slices", function()
                                     input = input + 1
                                     value = inputs[arg.name] or inputs[input]
                                 elseif arg.kind ~= "out" then
-                                    value = (sample.params or {})[arg.name]
+                                    value = (params or sample.params or {})[arg.name]
                                 end
                                 if arg.required and arg.kind ~= "out" then
                                     positional[#positional + 1] = value
@@ -127,25 +177,46 @@ describe("op.max_slices", function()
                             local results = table.pack(mb.op.run(name, table.unpack(positional)))
                             return inputs, results
                         end
-                        for _, slices in ipairs {extent, 7 * extent + 1} do
-                            local known, peak = pcall(function()
-                                mb.plan.peak(work, "host", 1)
-                                return mb.plan.peak(work, "host", slices).peak
-                            end)
-                            if known then -- else the parameters belong to the sample's own extent
+                        -- A larger array is refused where the parameters belong to the extent.
+                        local any = pcall(mb.plan.peak, work, "host", 7 * extent + 1)
+                            and pcall(mb.plan.peak, work, "host", 1)
+                        for _, slices in ipairs(axes[1] and {extent, 7 * extent + 1} or {}) do
+                            if any then
+                                local peak = mb.plan.peak(work, "host", slices).peak
                                 local n = mb.op.max_slices(name,
                                     {dim = split.axis, dims = dims, dtype = first[1],
                                     available = peak, params = sample.params, inputs = others})
+                                tried = tried + 1
                                 assert.is_true(n >= slices,
                                     ("%d slices fit, found %d"):format(slices, n))
                                 assert.equal(n, (mb.plan.max_count(work,
                                     {available = peak, limit = n + 100})))
-                                tried = tried + 1
                             end
+                        end
+                        -- Of a whole with its parameters: all slices, or fewer.
+                        if axes[1] then
+                            local options = {dim = split.axis, dims = dims, dtype = first[1],
+                                extent = extent, available = "1G", params = sample.params,
+                                inputs = others}
+                            local n, _, bytes = mb.op.max_slices(name, options)
+                            local rows
+                            for _, known in ipairs(mb.op.estimate(name, sample.inputs,
+                                sample.params).split) do
+                                rows = known.axis == split.axis and known.rows or rows
+                            end
+                            local piece = mb.op.piece(name, sample.inputs, sample.params,
+                                {axis = split.axis, first = 1, last = rows})
+                            assert.equal(rows, n)
+                            assert.equal(bytes, mb.plan.peak(function(device)
+                                return work(device, piece.last - piece.first + 1, piece.params)
+                            end, "host").peak)
+                            options.available = bytes - 1
+                            assert.is_true(mb.op.max_slices(name, options) < rows)
+                            tried = tried + 1
                         end
                     end
                 end
-                assert.is_true(tried > 0)
+                assert.is_true(tried > 0 or split.when ~= nil)
             end)
         end
     end

@@ -65,22 +65,40 @@ local function arguments_of(name, blocks, params)
 end
 
 --- An operator that is cut along an axis: {rows (of the result), result_axis, packet, combine,
--- shape and dtype (of the result), needs(first, last), call(blocks)}.
+-- shape and dtype (of the result), needs(first, last), call(blocks, block), skip(block): rows of a
+-- block's result before those that are asked for}. Inputs learn along which axes they are cut.
 function cut.of_operator(name, given, options, device)
-    local axis, params = options.axis, options.params or {}
-    local known = op.estimate(name, specs_of(given), params, {device = device})
+    local axis, params, specs = options.axis, options.params or {}, specs_of(given)
+    local known = op.estimate(name, specs, params, {device = device})
     local split = split_along(name, known, axis)
-    local result = known.results[1]
-    local self = {result_axis = split.result_axis, packet = options.packet,
-        dtype = result.dtype, shape = result.shape}
-    self.combine = #result.shape < #given.list[1].shape and split.combine or "none"
-    self.rows = self.combine == "none" and result.shape[self.result_axis]
-        or given.list[1].shape[axis]
-    function self.needs(first, last)
-        return first - split.before, last + split.after
+    local result, packet = known.results[1], split.packet
+    local self = {result_axis = split.result_axis, dtype = result.dtype, shape = result.shape,
+        packet = (options.packet + packet - 1) // packet * packet, rows = split.rows,
+        combine = split.result_axis and "none" or split.combine}
+    local input = 0
+    for _, arg in ipairs(core.op.describe(name).args) do
+        if arg.kind == "in" or arg.kind == "inout" then
+            input = input + 1
+            local source = given.by[arg.name] or given.by[input]
+            if source then
+                source.axis = split.arrays[arg.name]
+                source.uncut = source.uncut or not source.axis
+            end
+        end
     end
-    function self.call(blocks)
-        return op.run(name, arguments_of(name, blocks, params))
+    local function piece(first, last)
+        return op.piece(name, specs, params, {axis = axis, first = first, last = last,
+            device = device})
+    end
+    function self.needs(first, last)
+        local own = piece(first, last)
+        return own.first, own.last
+    end
+    function self.skip(block)
+        return piece(block.first, block.last).skip
+    end
+    function self.call(blocks, block)
+        return op.run(name, arguments_of(name, blocks, piece(block.first, block.last).params))
     end
     return self
 end

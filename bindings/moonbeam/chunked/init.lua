@@ -71,29 +71,28 @@ local function check_rows(given, axis)
     local first
     for _, source in ipairs(given.list) do
         if not source.uncut then
-            local rows = source.shape[axis]
+            local rows = source.shape[source.axis or axis]
             first = first or source
             if not rows then
                 fail("argument", OP, "axis", "axis is %d; %s has %d axes", axis, source.name,
                     #source.shape)
-            elseif rows ~= first.shape[axis] then
+            elseif rows ~= first.shape[first.axis or axis] then
                 fail("shape", OP, source.name, "%s has %d rows along axis %d, %s has %d: name it "
                     .. "in whole if every block needs all of it", source.name, rows, axis,
-                    first.name, first.shape[axis])
+                    first.name, first.shape[first.axis or axis])
             end
         end
     end
     if not first then
         fail("argument", OP, "whole", "all inputs are whole: there is nothing to cut")
     end
-    return first.shape[axis]
+    return first.shape[first.axis or axis]
 end
 
 local function job_of(fn, given_inputs, options)
     local given = inputs_of.all(given_inputs, options.whole)
     local axis = options.axis or given.list[1].is_scan and 2 or 1
     local settings = setmetatable({axis = axis}, {__index = options})
-    local input_rows = check_rows(given, axis)
     local devices, name = devices_of(options), cut.operator_name(fn)
     local how
     if name then
@@ -103,6 +102,7 @@ local function job_of(fn, given_inputs, options)
     else
         fail("argument", OP, "fn", "fn is a %s; give an operator's name or a function", type(fn))
     end
+    local input_rows = check_rows(given, axis)
     return {given = given, axis = axis, devices = devices, options = options, how = how,
         input_rows = input_rows, rows = how.rows or input_rows}
 end
@@ -177,7 +177,8 @@ local function read(job, block, device, carrier, held)
     for _, source in ipairs(job.given.list) do
         local shared = held.values[source.key]
         frames.values[source.key] = source.uncut and shared:view(core.array.all)
-            or source:read(job.axis, block.input[1], block.input[2], device, carrier, shared)
+            or source:read(source.axis or job.axis, block.input[1], block.input[2], device,
+                carrier, shared)
     end
     return frames
 end
@@ -191,15 +192,18 @@ end
 local function trimmed(job, block, result)
     local axis, shape = job.how.result_axis, result.shape
     local asked, have = block.last - block.first + 1, block.input[2] - block.input[1] + 1
-    local rows = shape[axis]
+    local rows, skip = shape[axis], block.first - block.input[1]
+    if job.how.skip then
+        skip = job.how.skip(block)
+    end
     if rows == asked then
         return result
-    elseif rows ~= have then
+    elseif rows ~= have and not job.how.skip then
         fail("shape", OP, "fn", "the result has %s rows along axis %d for rows %d to %d; it must "
             .. "have these %d, or one for each of the %d rows of its block", tostring(rows), axis,
             block.first, block.last, asked, have)
     end
-    local ranges, skip = {}, block.first - block.input[1]
+    local ranges = {}
     for i = 1, #shape do
         ranges[i] = i == axis and {skip + 1, skip + asked} or core.array.all
     end
@@ -226,7 +230,7 @@ local function compute(job, frames, block, device)
     local values = frames.values
     local results
     if job.how.shape then
-        results = table.pack(job.how.call(values))
+        results = table.pack(job.how.call(values, block))
     else
         results = table.pack(job.how.call(job.given.single and values[1] or values,
             {first = block.first, last = block.last, input = block.input, rows = block.rows,

@@ -173,14 +173,34 @@ end
 local STRIDES = {contiguous = "must be dense", rows = "need a dense last axis",
     any = "may be any views"}
 
+-- How an operator may be cut. Axes that are cut alike are named together: "axes 1 to 3".
 local function split_text(descriptor)
-    local parts = {}
-    for i, split in ipairs(descriptor.split) do
-        parts[i] = ("axis %d%s"):format(split.axis, split.halo and " with a halo" or "")
+    if descriptor.uncut then
+        return ("Cannot be cut: %s."):format(descriptor.uncut)
     end
-    local sum = #parts > 0 and descriptor.split[1].combine == "sum"
-        and " (results but the first are summed)" or ""
-    return #parts > 0 and table.concat(parts, "; ") .. sum or "not at all"
+    local parts, first = {}, nil
+    local function same(a, b)
+        return a.when == b.when and a.needs == b.needs and a.packet == b.packet
+            and a.combine == b.combine
+    end
+    for i, split in ipairs(descriptor.split) do
+        first = first or split.axis
+        local following = descriptor.split[i + 1]
+        if not following or not same(split, following) then
+            local text = first == split.axis and "axis " .. first
+                or ("axes %d to %d"):format(first, split.axis)
+            text = text .. (split.when and " where " .. split.when or "")
+            local notes = {}
+            notes[#notes + 1] = split.needs and "a piece may need more rows than its own" or nil
+            notes[#notes + 1] = split.packet and "in packets" or nil
+            notes[#notes + 1] = split.combine ~= "none" and "results without the axis are combined"
+                or nil
+            parts[#parts + 1] = text
+                .. (#notes > 0 and (" (%s)"):format(table.concat(notes, "; ")) or "")
+            first = nil
+        end
+    end
+    return ("Can be cut along %s."):format(table.concat(parts, "; "))
 end
 
 --- What is known of an operator: as of a function, and `results`.
@@ -213,7 +233,7 @@ function documentation.operator(name)
     for line in ((d.doc or "") .. "\n"):gmatch("([^\n]+)\n") do
         add("%s", line)
     end
-    record.notes = {("Arrays %s. Can be cut: %s."):format(STRIDES[d.strides], split_text(d))}
+    record.notes = {("Arrays %s. %s"):format(STRIDES[d.strides], split_text(d))}
     record.notes[#record.notes + 1] = d.host_only
         and "Runs on the host alone: it has no CUDA kernel." or nil
     record.notes[#record.notes + 1] = #d.alias > 0

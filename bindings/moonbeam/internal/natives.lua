@@ -141,18 +141,31 @@ native("op.estimate(name: string, inputs: table, params: table?, options)", list
 native "op.supported(name: string, device: device?)"
 --- Runs an operator by its name; `mb.<name>(...)` is the same.
 native "op.run(name: string, ...)"
+--- A piece of a call: what is needed for rows first to last of the first result, where the call is
+-- cut along an axis of its first array. Nothing runs. The result is a table: first, last (the rows
+-- of the arrays that are cut), arrays (by name, the axis along which each is cut; others are whole
+-- for every piece), params (of the call on the piece), skip (rows of its result before the first
+-- that was asked for), packet (rows that are treated together), result_axis, and combine, where the
+-- result lacks the axis: how it comes from those of the pieces.
+native("op.piece(name: string, inputs: table, params: table?, options)", list(
+    {"axis", "count", "the axis of the first array that is cut", required = true},
+    {"first", "count", "first row of the result", required = true},
+    {"last", "count", "last row of the result", required = true},
+    DEVICE))
 --- How many slices an operator can take at a time: the largest n whose inputs, results and scratch
--- fit. A halo that the operator needs is part of the n.
+-- fit. Rows that the operator needs beside its own are part of the n.
 -- Returns n (0: not even one), the dtype of the first result, the bytes that n slices take, for a
--- planned device what that rests on, and how many of the n a piece needs before and after its own.
+-- planned device what that rests on, how many of the n a piece needs before and after its own, and
+-- how many are treated together (the packet).
 native("op.max_slices(name: string, options)", list(
-    {"pattern", "choice", "projection: axis 1 is cut; sinogram: axis 2",
-        choices = {"projection", "sinogram"}},
+    {"pattern", "choice", "projection: axis 1 is cut; sinogram: axis 2; all: either, the smaller n",
+        choices = {"projection", "sinogram", "all"}},
     {"dim", "count", "the axis of the first input that is cut, instead of pattern"},
     {"dims", "extents", "the extents of its other axes, in their order"},
     {"dtype", "string", "of the first input", default = "f32"},
     {"available", "bytes", "what there is", unit = "bytes"},
     {"params", "table", "the operator's parameters"},
+    {"extent", "count", "slices of the whole, where parameters count them; n is of the result"},
     {"inputs", "table", "its other inputs by name or number, {dtype, extent, ...}; -1 is n"},
     {"granularity", "count", "1 counts bare bytes", usual = "what the pool really takes"},
     DEVICE))

@@ -70,4 +70,30 @@ static inline mb_status mb_margins_check(const mb_margins *m, int rank)
     return MB_STATUS_OK;
 }
 
+/* Makes the margins of a piece: those of the whole from `a` to `result`, but `before` and `after`
+** on the axis that is cut. `room` has two numbers for each axis. `pad`: the result is the larger
+** one. */
+static inline void mb_margins_of_piece(mb_margins *m, const mb_shape *a, const mb_shape *result,
+                                       bool pad, double *room)
+{
+    for (int i = 0; i < a->rank; i++) {
+        const int64_t small = pad ? a->dims[i] : result->dims[i],
+                      large = pad ? result->dims[i] : a->dims[i];
+        const int64_t front = mb_margin_front(m, i, small, large);
+        room[i] = (double)front;
+        room[a->rank + i] = (double)(large - small - front);
+    }
+    *m = (mb_margins){.before = {room, a->rank}, .after = {room + a->rank, a->rank}};
+}
+
+/* The same for an array that grows by constants or copies of its edges: `start` is where the first
+** row of the piece lies in the array. */
+static inline void mb_grow_piece(mb_op_piece *piece, int64_t start, double *before, double *after)
+{
+    const int64_t end = start + piece->rows.end - piece->rows.first;
+    *before = (double)(piece->input.first > start ? piece->input.first - start : 0);
+    *after = (double)(end > piece->input.end ? end - piece->input.end : 0);
+    piece->skip = start > piece->input.first ? start - piece->input.first : 0;
+}
+
 #endif

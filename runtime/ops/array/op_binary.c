@@ -65,6 +65,22 @@ static mb_status check_scalar(double scalar, mb_dtype dtype)
     return MB_STATUS_OK;
 }
 
+/* Axes count from the end. An operand that is stretched, or lacks the axis, is whole for every
+** piece; the first one must have it. */
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    const mb_shape *a = &arrays[MB_BINARY_A].shape, *b = &arrays[MB_BINARY_B].shape,
+                   *result = &arrays[MB_BINARY_RESULT].shape;
+    const int axis = cut->axes[MB_BINARY_A], along = axis + result->rank - a->rank;
+    const int other = arrays[MB_BINARY_B].present ? along - (result->rank - b->rank) : -1;
+    (void)params;
+    cut->axes[MB_BINARY_RESULT] = along;
+    cut->axes[MB_BINARY_B] = other >= 0 && b->dims[other] == a->dims[axis] ? other : -1;
+    return a->dims[axis] == result->dims[along];
+}
+
+static const mb_op_split split[] = MB_SPLIT_AXES(.when = "a is not stretched", .adapt = adapt);
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_binary_params *p = params;
@@ -217,6 +233,7 @@ const mb_op mb_op_binary = {
            "The operators + - * / ^ of arrays call this operator.",
     .category = "array",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_BINARY_A | 1u << MB_BINARY_B,
     .tolerance = 2e-6, /* pow and complex division differ in the last bits; the rest is identical */

@@ -28,7 +28,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_ANY_DTYPE, 0, MB_MAX_RANK, "same shape as a"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_ELEMENTS(MB_COMBINE_NONE);
+static const mb_op_split split[] = MB_SPLIT_ELEMENTS;
 
 static const char *const samples[] = {
     "{inputs = {{'u16', 3, 5, 17}}, params = {dtype = 'f32', scale = 0.5, offset = -1}}",

@@ -20,6 +20,25 @@ static const char *const samples[] = {
     "{inputs = {{'u16', 5, 7}}, params = {before = 1, after = 2}}",
     "{inputs = {{'f32', 5, 8, 9}}, params = {shape = {3, 5, 4}, where = 'center'}}", NULL};
 
+static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)
+{
+    const int64_t front =
+        mb_crop_front(params, axis, &arrays[MB_CROP_A].shape, &arrays[MB_CROP_RESULT].shape);
+    return (mb_rows){rows.first + front, rows.end + front};
+}
+
+/* Only rows that stay are in a piece. */
+static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
+{
+    mb_crop_params *p = params;
+    const mb_shape *a = &arrays[MB_CROP_A].shape;
+    mb_margins_of_piece(&p->margins, a, &arrays[MB_CROP_RESULT].shape, false, room);
+    room[axis] = room[a->rank + axis] = 0;
+    piece->skip = 0;
+}
+
+static const mb_op_split split[] = MB_SPLIT_AXES(.needs = needs, .piece = piece);
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_margins *m = &((const mb_crop_params *)params)->margins;
@@ -89,5 +108,6 @@ const mb_op mb_op_crop = {
            "elements without a copy.",
     .category = "array",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_ANY,
 };

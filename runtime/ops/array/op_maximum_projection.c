@@ -20,6 +20,18 @@ static const char *const samples[] = {"{inputs = {{'f32', 3, 5, 7}}}",
                                       "{inputs = {{'u16', 4, 6, 5}}, params = {axis = -1}}",
                                       "{inputs = {{'u8', 9, 4}}, params = {axis = 2}}", NULL};
 
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    const int projected =
+        mb_maximum_projection_axis(params, arrays[MB_MAXIMUM_PROJECTION_A].shape.rank);
+    const int axis = cut->split->axis;
+    cut->axes[MB_MAXIMUM_PROJECTION_RESULT] =
+        axis == projected ? -1 : axis - (axis > projected ? 1 : 0);
+    return true;
+}
+
+static const mb_op_split split[] = MB_SPLIT_AXES(.adapt = adapt, .combine = MB_COMBINE_MAX);
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_maximum_projection_params *p = params;
@@ -92,5 +104,6 @@ const mb_op mb_op_maximum_projection = {
     .doc = "Axis 1 of a volume (z, y, x) gives the usual XY picture. NaN wins.",
     .category = "array",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_ANY,
 };

@@ -47,6 +47,17 @@ static mb_status check_region(const char *name, const mb_vector *region, const m
     return MB_STATUS_OK;
 }
 
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    const mb_mul_add_params *p = params;
+    (void)arrays;
+    (void)cut;
+    return p->region.count == 0 && p->other_region.count == 0;
+}
+
+#define WHOLE .alike = 1u << MB_MUL_ADD_OTHER, .when = "no region is given", .adapt = adapt
+static const mb_op_split split[] = {MB_SPLIT_AXIS(0, WHOLE), MB_SPLIT_AXIS(1, WHOLE), MB_SPLIT_END};
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_mul_add_params *p = params;
@@ -64,6 +75,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
     return MB_STATUS_OK;
 }
 
+/* Products are exact in double, whether the compiler fuses one with the sum or not. */
 MB_MULTIVERSION
 static void combine(float *restrict to, const float *restrict from, int64_t n, float a, float b)
 {
@@ -72,7 +84,7 @@ static void combine(float *restrict to, const float *restrict from, int64_t n, f
             to[i] = b * from[i];
     else
         for (int64_t i = 0; i < n; i++)
-            to[i] = a * to[i] + b * from[i];
+            to[i] = (float)((double)a * (double)to[i] + (double)b * (double)from[i]);
 }
 
 static mb_status run_host(const mb_op_call *call)
@@ -100,6 +112,7 @@ const mb_op mb_op_mul_add = {
            "their values. Nothing is allocated. dst and other must not share memory.",
     .category = "array",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-6, /* fused or separate multiplication and addition */
 };

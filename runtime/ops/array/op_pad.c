@@ -96,6 +96,44 @@ static mb_status check_value(const mb_vector *value, int rank)
                    (long long)value->count, rank);
 }
 
+static int64_t front(const mb_pad_params *p, const mb_spec *arrays, int axis)
+{
+    return mb_margin_front(&p->margins, axis, arrays[MB_PAD_A].shape.dims[axis],
+                           arrays[MB_PAD_RESULT].shape.dims[axis]);
+}
+
+/* What lies beyond an edge must come from the edge. */
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    const mb_pad_params *p = params;
+    const mb_shape *a = &arrays[MB_PAD_A].shape;
+    const int axis = cut->split->axis;
+    return p->mode == MB_PAD_CUSTOM ? !mb_pad_index(p, axis, a->rank)
+                                    : p->mode == MB_PAD_CONSTANT || p->mode == MB_PAD_EDGE ||
+                                          a->dims[axis] == arrays[MB_PAD_RESULT].shape.dims[axis];
+}
+
+static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)
+{
+    const int64_t before = front(params, arrays, axis);
+    return (mb_rows){rows.first - before, rows.end - before};
+}
+
+static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
+{
+    mb_pad_params *p = params;
+    const mb_shape *a = &arrays[MB_PAD_A].shape;
+    if (p->mode == MB_PAD_CUSTOM)
+        return;
+    const int64_t start = piece->rows.first - front(p, arrays, axis);
+    mb_margins_of_piece(&p->margins, a, &arrays[MB_PAD_RESULT].shape, true, room);
+    mb_grow_piece(piece, start, &room[axis], &room[a->rank + axis]);
+}
+
+static const mb_op_split split[] =
+    MB_SPLIT_AXES(.when = "the axis is not padded, or the mode is constant or edge", .adapt = adapt,
+                  .needs = needs, .piece = piece);
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_pad_params *p = params;
@@ -272,6 +310,7 @@ const mb_op mb_op_pad = {
     .reference = "numpy.pad",
     .category = "array",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_ANY,
     .plan = plan,
 };

@@ -21,7 +21,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{values below the range, values above it, NaN}"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_ELEMENTS(MB_COMBINE_SUM);
+static const mb_op_split split[] = MB_SPLIT_AXES(.combine = MB_COMBINE_SUM);
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {dtype = 'u16', low = 0.1, high = 0.8}}",

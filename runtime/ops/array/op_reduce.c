@@ -28,7 +28,42 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 7, 5, 33}}, params = {fn = 'sum'}}",
     "{inputs = {{'u16', 3, 5, 17}}, params = {fn = 'max', axis = 2}}",
     "{inputs = {{'c64', 5, 13}}, params = {fn = 'mean', axis = -1}}",
-    "{inputs = {{'f32', 2, 20011}}, params = {fn = 'norm', axis = 2}}", NULL};
+    "{inputs = {{'f32', 2, 20011}}, params = {fn = 'norm', axis = 2}}",
+    "{inputs = {{'f32', 20011, 3}}, params = {fn = 'sum', axis = 1}}",
+    "{inputs = {{'f32', 4, 3, 5}}, params = {fn = 'min'}}",
+    NULL};
+
+/* Along an axis that is reduced, minima and maxima are combined, and the sums of the blocks that
+** the order of additions rests on. */
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    const mb_reduce_params *p = params;
+    const int reduced = mb_reduce_axis(p, arrays[MB_REDUCE_A].shape.rank), axis = cut->split->axis;
+    if (reduced >= 0 && axis != reduced) {
+        cut->axes[MB_REDUCE_RESULT] = axis - (axis > reduced ? 1 : 0);
+        return true;
+    }
+    cut->axes[MB_REDUCE_RESULT] = -1;
+    cut->combine = p->fn == MB_REDUCE_MIN   ? MB_COMBINE_MIN
+                   : p->fn == MB_REDUCE_MAX ? MB_COMBINE_MAX
+                                            : MB_COMBINE_PACKET_SUM;
+    return p->fn == MB_REDUCE_MIN || p->fn == MB_REDUCE_MAX ||
+           (p->fn == MB_REDUCE_SUM && reduced >= 0);
+}
+
+static int64_t packet(const void *params, const mb_spec *arrays, int axis, const mb_device *device)
+{
+    const mb_reduce_params *p = params;
+    (void)device;
+    return p->fn == MB_REDUCE_SUM && mb_reduce_axis(p, arrays[MB_REDUCE_A].shape.rank) == axis
+               ? MB_REDUCE_BLOCK
+               : 1;
+}
+
+static const mb_op_split split[] =
+    MB_SPLIT_AXES(.when =
+                      "the axis is not reduced, or the function is min, max, or sum along one axis",
+                  .adapt = adapt, .packet = packet);
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -336,6 +371,7 @@ const mb_op mb_op_reduce = {
            "An empty sum is 0 and an empty mean is NaN. An empty min or max is an error.",
     .category = "array",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_ANY,
     .tolerance = 1e-12, /* double sums in another order */
     .plan = plan,

@@ -21,6 +21,40 @@ static const char *const samples[] = {
     "{inputs = {{'u16', 5, 4}}, params = {shift = {0, 9}}}",
     "{inputs = {{'c64', 11}}, params = {shift = 5}}", NULL};
 
+/* Rows of the result that come from one run of rows need that run; others need the whole axis. */
+static bool one_run(const mb_roll_params *p, const mb_spec *arrays, int axis, mb_rows rows,
+                    mb_rows *run)
+{
+    const int64_t n = arrays[MB_ROLL_A].shape.dims[axis], count = rows.end - rows.first;
+    const int64_t first = n > 0 ? (rows.first + mb_roll_origin(p, axis, n)) % n : 0;
+    *run = (mb_rows){first, first + count};
+    return run->end <= n;
+}
+
+static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)
+{
+    mb_rows run;
+    if (one_run(params, arrays, axis, rows, &run))
+        return run;
+    return (mb_rows){0, arrays[MB_ROLL_A].shape.dims[axis]};
+}
+
+/* A run is not rolled along this axis. */
+static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
+{
+    mb_roll_params *p = params;
+    const int rank = arrays[MB_ROLL_A].shape.rank;
+    mb_rows run;
+    if (!one_run(p, arrays, axis, piece->rows, &run))
+        return;
+    for (int i = 0; i < rank; i++)
+        room[i] = i == axis ? 0 : p->shift.values[p->shift.count == 1 ? 0 : i];
+    p->shift = (mb_vector){room, rank};
+    piece->skip = 0;
+}
+
+static const mb_op_split split[] = MB_SPLIT_AXES(.needs = needs, .piece = piece);
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_roll_params *p = params;
@@ -81,5 +115,6 @@ const mb_op mb_op_roll = {
     .reference = "numpy.roll",
     .category = "array",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_ANY,
 };

@@ -25,7 +25,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", ACCEPTED, 0, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_ELEMENTS(MB_COMBINE_NONE);
+static const mb_op_split split[] = MB_SPLIT_ELEMENTS;
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 5, 7}}, params = {fn = 'exp'}}",
                                       "{inputs = {{'i32', 17}}, params = {fn = 'square'}}",

@@ -34,14 +34,29 @@ static const mb_op_arg args[] = {
     MB_FLOAT(floor, FLT_MIN, FLT_MAX, 1e-7, "counts",
              "least denominator; a smaller flat - dark is raised to it"),
     MB_FLOAT(nonfinite, -FLT_MAX, FLT_MAX, 1, NULL, "replaces results that are NaN or infinite"),
+    MB_BOOL(count_raised, true,
+            "count detector pixels with a raised denominator; false for further angles of a scan "
+            "in pieces"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3,
                  "transmission (n, h, w); may be data if data is f32"),
     MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1,
                  "{replaced samples, detector pixels with a raised denominator, samples <= 0}"),
     {.name = NULL}};
 
-static const mb_op_split split[] = {{.axis = 1, .result_axis = 1, .combine = MB_COMBINE_SUM},
-                                    {.axis = -1}};
+/* Pixels with a raised denominator are counted once, not in every piece along the angles. */
+static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
+{
+    (void)arrays;
+    (void)axis;
+    (void)room;
+    ((mb_flat_field_params *)params)->count_raised &= piece->rows.first == 0;
+}
+
+#define PIXELS                                                                                     \
+    .alike = 1u << MB_FLAT_FIELD_DARKS | 1u << MB_FLAT_FIELD_FLATS, .combine = MB_COMBINE_SUM
+static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .combine = MB_COMBINE_SUM, .piece = piece),
+                                    MB_SPLIT_AXIS(1, PIXELS), MB_SPLIT_AXIS(2, PIXELS),
+                                    MB_SPLIT_END};
 
 static const char *const samples[] = {
     "{inputs = {{'u16', 5, 3, 17}, {'u16', 2, 3, 17}, {'u16', 3, 3, 17}}}",
@@ -246,7 +261,7 @@ static mb_status run_host(const mb_op_call *call)
         }
     }
     tally[MB_FLAT_FIELD_NONFINITE * counts->strides[0]] = (double)replaced;
-    tally[MB_FLAT_FIELD_CLAMPED * counts->strides[0]] = (double)raised;
+    tally[MB_FLAT_FIELD_CLAMPED * counts->strides[0]] = p->count_raised ? (double)raised : 0;
     tally[MB_FLAT_FIELD_NOT_POSITIVE * counts->strides[0]] = (double)not_positive;
     return MB_STATUS_OK;
 }
@@ -254,13 +269,15 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_flat_field = {
     .name = "flat_field",
     .summary = "Raw frames to transmission: (data - dark) / (flat - dark).",
-    .doc = "The dark frame and the flat frame are the mean (in double precision) or the median "
-           "over darks and flats. Without darks the dark frame is 0; without flats the denominator "
-           "is 1.\n"
-           "flat - dark below floor is raised to floor. Results that are not finite are replaced "
-           "by nonfinite. counts is {samples replaced, detector pixels raised, samples <= 0 among "
-           "the rest}.\n"
-           "Work in chunks of rows cuts all three stacks alike.",
+    .doc =
+        "The dark frame and the flat frame are the mean (in double precision) or the median "
+        "over darks and flats. Without darks the dark frame is 0; without flats the denominator "
+        "is 1.\n"
+        "flat - dark below floor is raised to floor. Results that are not finite are replaced "
+        "by nonfinite. counts is {samples replaced, detector pixels raised, samples <= 0 among "
+        "the rest}.\n"
+        "Work in chunks of rows cuts all three stacks alike; in chunks of angles, darks and flats "
+        "stay whole.",
     .reference = "(I - D) / (F - D)",
     .category = "corrections",
     MB_OP_PARTS,

@@ -15,8 +15,9 @@ typedef enum mb_flat_field_mode { MB_FLAT_FIELD_MEAN, MB_FLAT_FIELD_MEDIAN } mb_
 
 typedef struct mb_flat_field_params {
     int mode;
-    double floor;     /* least denominator, in counts */
-    double nonfinite; /* what replaces non-finite results */
+    double floor;      /* least denominator, in counts */
+    double nonfinite;  /* what replaces non-finite results */
+    bool count_raised; /* whether MB_FLAT_FIELD_CLAMPED is counted; else 0 */
 } mb_flat_field_params;
 
 enum {

@@ -20,28 +20,15 @@ static const mb_op_arg args[] = {
                  "weighted sinograms; without extend it may be sino"),
     {.name = NULL}};
 
-/* The detector axis cannot be cut: its halo is the whole width. */
-static void halo(const mb_spec *arrays, int axis, int64_t *before, int64_t *after)
-{
-    const mb_shape *shape = &arrays[MB_HALF_ACQUISITION_WEIGHT_SINO].shape;
-    *before = *after = axis == shape->rank - 1 ? shape->dims[axis] : 0;
-}
-
-static void first_halo(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {
     (void)params;
-    halo(arrays, 0, before, after);
+    return cut->split->axis < arrays[MB_HALF_ACQUISITION_WEIGHT_SINO].shape.rank - 1;
 }
 
-static void second_halo(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
-{
-    (void)params;
-    halo(arrays, 1, before, after);
-}
-
-static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .halo = first_halo},
-                                    {.axis = 1, .result_axis = 1, .halo = second_halo},
-                                    {.axis = -1}};
+static const mb_op_split split[] = {
+    MB_SPLIT_AXIS(0, .when = "it is not the axis of the detector", .adapt = adapt),
+    MB_SPLIT_AXIS(1, .when = "it is not the axis of the detector", .adapt = adapt), MB_SPLIT_END};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {center = 12.25}}",

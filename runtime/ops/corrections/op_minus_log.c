@@ -18,7 +18,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_ELEMENTS(MB_COMBINE_NONE);
+static const mb_op_split split[] = MB_SPLIT_ELEMENTS;
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 5, 17}}}",
                                       "{inputs = {{'f32', 101}}, params = {min = 0.1, max = 0.9}}",

@@ -19,7 +19,7 @@ static const mb_op_arg args[] = {
                  "sinograms over half a turn, E = floor(2a) + 1 columns"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_STACK;
+static const mb_op_split split[] = MB_SPLIT_STACK(NULL);
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 6, 17}}, params = {center = 12.25}}",

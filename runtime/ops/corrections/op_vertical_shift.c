@@ -21,33 +21,44 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
     {.name = NULL}};
 
-/* Rows that the result's rows need above and below: -whole of the most negative shift, whole + 1 of
-** the largest. */
-static void halo(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
+/* What an axis of one frame, or of a stack, is. */
+enum { FRAMES, ROWS };
+
+static int meaning(const mb_spec *arrays, int axis)
+{
+    return axis + 3 - arrays[MB_VERTICAL_SHIFT_A].shape.rank;
+}
+
+/* Rows above and below: -whole of the most negative shift, whole + 1 of the largest. */
+static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)
 {
     const mb_vertical_shift_params *p = params;
     const mb_shape *shape = &arrays[MB_VERTICAL_SHIFT_A].shape;
-    int64_t frames = shape->rank == 3 ? shape->dims[0] : 1, rows = shape->dims[shape->rank - 2];
-    *before = *after = 0;
+    int64_t frames = shape->rank == 3 ? shape->dims[0] : 1, before = 0, after = 0;
+    if (meaning(arrays, axis) != ROWS)
+        return rows;
     for (int64_t j = 0; j < frames; j++) {
-        mb_vertical_shift_frame f = mb_vertical_shift_at(p, j, rows);
+        mb_vertical_shift_frame f = mb_vertical_shift_at(p, j, shape->dims[axis]);
         int64_t last = f.whole + (f.far != 0);
-        *before = -f.whole > *before ? -f.whole : *before;
-        *after = last > *after ? last : *after;
+        before = -f.whole > before ? -f.whole : before;
+        after = last > after ? last : after;
     }
+    return (mb_rows){rows.first - before, rows.end + after};
 }
 
-/* Axis 2 (rows) of a stack; in a single frame axis 1 has the rows and axis 2 the columns. */
-static void halo_middle(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
+/* Frames have their numbers with them. */
+static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
 {
-    *before = *after = 0;
-    if (arrays[MB_VERTICAL_SHIFT_A].shape.rank == 3)
-        halo(params, arrays, before, after);
+    mb_vertical_shift_params *p = params;
+    mb_vector *own = p->indices.count ? &p->indices : &p->shifts;
+    (void)room;
+    if (meaning(arrays, axis) == FRAMES)
+        *own = mb_vector_part(own, piece->input);
 }
 
-static const mb_op_split split[] = {{.axis = 1, .result_axis = 1, .halo = halo_middle},
-                                    {.axis = 2, .result_axis = 2},
-                                    {.axis = -1}};
+static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .needs = needs, .piece = piece),
+                                    MB_SPLIT_AXIS(1, .needs = needs), MB_SPLIT_AXIS(2, ),
+                                    MB_SPLIT_END};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 5, 13, 11}}, params = {shifts = {0.3, 1.3, -2.7, 0, 12.5}}}",
@@ -79,7 +90,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
     return MB_STATUS_OK;
 }
 
-/* One row from two; `to` may be either of them. */
+/* One row from two; `to` may be either of them. Products are exact in double, whether the compiler
+** fuses one with the sum or not. */
 MB_MULTIVERSION
 static void mix(float *to, const float *low, const float *high, int64_t n, float near, float far)
 {
@@ -92,7 +104,7 @@ static void mix(float *to, const float *low, const float *high, int64_t n, float
     else
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
-            to[i] = near * low[i] + far * high[i];
+            to[i] = (float)((double)near * (double)low[i] + (double)far * (double)high[i]);
 }
 
 /* Columns [x0, x1) of one frame. */

@@ -19,6 +19,17 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 7}, {'f32', 3, 5, 7}, {'f32', 3, 5, 8}}, params = {alpha = 0.5}}",
     "{inputs = {{'f32', 8}, {'f32', 8}, {'f32', 10}}, params = {alpha = 1, min = 0.3}}", NULL};
 
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    (void)params;
+    return cut->split->axis < arrays[MB_EXTRAPOLATE_ESTIMATE].shape.rank - 1;
+}
+
+#define ROWS                                                                                       \
+    .alike = 1u << MB_EXTRAPOLATE_PREVIOUS | 1u << MB_EXTRAPOLATE_TARGET,                          \
+    .when = "the axis is not the last", .adapt = adapt
+static const mb_op_split split[] = {MB_SPLIT_AXIS(0, ROWS), MB_SPLIT_AXIS(1, ROWS), MB_SPLIT_END};
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_shape *grid = &arrays[MB_EXTRAPOLATE_ESTIMATE].shape;
@@ -65,6 +76,7 @@ const mb_op mb_op_extrapolate = {
     .reference = "H. Wang, P. C. Miller, Sci. Rep. 4, 4912 (2014), scaled heavy ball",
     .category = "deconvolution",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
 };

@@ -22,7 +22,21 @@ static const mb_op_arg args[] = {
 static const char *const samples[] = {
     "{inputs = {{'f32', 4, 6, 9}, {'f32', 4, 6, 10, low = -1}}, params = {metrics = true, min = "
     "0}}",
-    "{inputs = {{'f32', 8, 9}, {'f32', 8, 10, low = -1}}, params = {step = 1.5}}", NULL};
+    "{inputs = {{'f32', 8, 9}, {'f32', 8, 10, low = -1}}, params = {step = 1.5}}",
+    "{inputs = {{'f32', 3, 8, 13}, {'f32', 3, 8, 14, low = -1}}, params = {step = 0.3, min = "
+    "0.1}}",
+    NULL};
+
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    const mb_gradient_step_params *p = params;
+    return !p->metrics && cut->split->axis < arrays[MB_GRADIENT_STEP_ESTIMATE].shape.rank - 1;
+}
+
+#define ROWS                                                                                       \
+    .alike = 1u << MB_GRADIENT_STEP_GRADIENT,                                                      \
+    .when = "the axis is not the last and there are no metrics", .adapt = adapt
+static const mb_op_split split[] = {MB_SPLIT_AXIS(0, ROWS), MB_SPLIT_AXIS(1, ROWS), MB_SPLIT_END};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -93,6 +107,7 @@ const mb_op mb_op_gradient_step = {
     .reference = "L. Landweber, Am. J. Math. 73, 615 (1951)",
     .category = "deconvolution",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
     .plan = plan,

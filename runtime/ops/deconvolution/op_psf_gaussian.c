@@ -75,6 +75,7 @@ const mb_op mb_op_psf_gaussian = {
     .reference = "exp(-((x - c) / sigma)^2 / 2)",
     .category = "deconvolution",
     MB_OP_PARTS,
+    .uncut = "it reads no array",
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-7,
     .plan = plan,

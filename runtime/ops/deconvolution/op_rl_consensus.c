@@ -79,6 +79,7 @@ const mb_op mb_op_rl_consensus = {
     .reference = "J. Manton, A. York, gradient consensus, doi:10.5281/zenodo.10278919 (2023)",
     .category = "deconvolution",
     MB_OP_PARTS,
+    .uncut = "it is a step over the grid of an iteration, at whose start the image lies",
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 2e-6,
 };

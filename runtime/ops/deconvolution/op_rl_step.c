@@ -126,6 +126,7 @@ const mb_op mb_op_rl_step = {
                  "(1974)",
     .category = "deconvolution",
     MB_OP_PARTS,
+    .uncut = "it contains transforms over all axes",
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-5, /* two convolutions and a division */
     .plan = plan,

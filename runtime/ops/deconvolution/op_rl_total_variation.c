@@ -67,6 +67,7 @@ const mb_op mb_op_rl_total_variation = {
     .reference = "N. Dey et al., Microsc. Res. Tech. 69, 260 (2006)",
     .category = "deconvolution",
     MB_OP_PARTS,
+    .uncut = "it changes the correction beside a piece, too",
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-5,
 };

@@ -28,6 +28,18 @@ static const char *const samples[] = {
     "scale = 0.25}}",
     NULL};
 
+/* The Laplacian of a frequency depends on where it is. */
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    const mb_wiener_filter_params *p = params;
+    return !p->laplacian && cut->split->axis < arrays[MB_WIENER_FILTER_A].shape.rank - 1;
+}
+
+#define ROWS                                                                                       \
+    .alike = 1u << MB_WIENER_FILTER_OTF,                                                           \
+    .when = "the axis is not the last and there is no laplacian", .adapt = adapt
+static const mb_op_split split[] = {MB_SPLIT_AXIS(0, ROWS), MB_SPLIT_AXIS(1, ROWS), MB_SPLIT_END};
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_wiener_filter_params *p = params;
@@ -87,6 +99,7 @@ const mb_op mb_op_wiener_filter = {
         "A. N. Tikhonov, V. Y. Arsenin, Solutions of Ill-Posed Problems, 1977",
     .category = "deconvolution",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 2e-6,
 };

@@ -106,6 +106,7 @@ const mb_op mb_op_apply_otf = {
     .reference = "convolution theorem",
     .category = "fft",
     MB_OP_PARTS,
+    .uncut = "it is one transform over all axes",
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 2e-6, /* float transforms of two libraries */
     .plan = plan,

@@ -27,7 +27,51 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 7}}, params = {size = {4, 9, 16}, before = {0, 2, 3}, boundary = "
     "'reflect'}}",
     "{inputs = {{'u16', 5, 4}}, params = {size = {8, 7}}}",
-    "{inputs = {{'f32', 11}}, params = {size = {30}, before = {13}, boundary = 'circular'}}", NULL};
+    "{inputs = {{'f32', 11}}, params = {size = {30}, before = {13}, boundary = 'circular'}}",
+    "{inputs = {{'u8', 3, 7, 5}}, params = {size = {6, 12, 6}, before = {2, 3, 0}}}",
+    "{inputs = {{'f32', 9, 5}}, params = {size = {23, 8}, before = {6, 1}, boundary = "
+    "'replicate'}}",
+    NULL};
+
+/* The rows of samples end in room for the spectrum, so the last axis cannot be cut; others where
+** what lies beyond an edge comes from the edge. */
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    const mb_embed_params *p = params;
+    const mb_shape *a = &arrays[MB_EMBED_A].shape;
+    const int axis = cut->split->axis;
+    const bool same = a->dims[axis] == arrays[MB_EMBED_RESULT].shape.dims[axis];
+    return axis < a->rank - 1 &&
+           (same || p->boundary == MB_EMBED_ZERO || p->boundary == MB_EMBED_REPLICATE);
+}
+
+static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)
+{
+    const mb_embed_params *p = params;
+    const int64_t before = mb_margin_amount(&p->before, axis);
+    (void)arrays;
+    return (mb_rows){rows.first - before, rows.end - before};
+}
+
+static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
+{
+    mb_embed_params *p = params;
+    const int rank = arrays[MB_EMBED_A].shape.rank;
+    double *size = room, *before = room + rank, after;
+    for (int i = 0; i < rank; i++) {
+        size[i] = p->size.values[i];
+        before[i] = (double)mb_margin_amount(&p->before, i);
+    }
+    mb_grow_piece(piece, piece->rows.first - (int64_t)before[axis], &before[axis], &after);
+    size[axis] = before[axis] + (double)(piece->input.end - piece->input.first) + after;
+    p->size = (mb_vector){size, rank};
+    p->before = (mb_vector){before, rank};
+}
+
+static const mb_op_split split[] =
+    MB_SPLIT_AXES(.when =
+                      "the axis is not the last, and is full or the boundary is zero or replicate",
+                  .adapt = adapt, .needs = needs, .piece = piece);
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -127,5 +171,6 @@ const mb_op mb_op_embed = {
     .reference = "scipy.ndimage boundary modes constant, wrap, reflect, mirror, nearest",
     .category = "fft",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_ANY,
 };

@@ -18,7 +18,13 @@ static const mb_op_arg args[] = {
 static const char *const samples[] = {
     "{inputs = {{'c64', 3, 16}}}",
     "{inputs = {{'c64', 2, 7, 15}}, params = {axes = 2, inverse = true}}",
-    "{inputs = {{'c64', 5, 6, 7}}, params = {axes = 3}}", NULL};
+    "{inputs = {{'c64', 5, 6, 7}}, params = {axes = 3}}",
+    "{inputs = {{'c64', 3, 2, 9, 21}}}",
+    "{inputs = {{'c64', 5, 4, 6, 7}}, params = {axes = 2}}",
+    "{inputs = {{'c64', 19, 1001}}, params = {inverse = true}}",
+    NULL};
+
+MB_TRAILING_SPLIT;
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -65,6 +71,7 @@ const mb_op mb_op_fft = {
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
     .category = "fft",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << MB_FFT_OP_A,
     .tolerance = 2e-6, /* float transforms of two libraries */

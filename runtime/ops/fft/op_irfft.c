@@ -21,8 +21,15 @@ static const mb_op_arg args[] = {
     {.name = NULL}};
 
 static const char *const samples[] = {
-    "{inputs = {{'c64', 3, 9}}}", "{inputs = {{'c64', 2, 7, 8}}, params = {axes = 2, n = 15}}",
-    "{inputs = {{'c64', 5, 6, 4}}, params = {axes = 3, n = 7}}", NULL};
+    "{inputs = {{'c64', 3, 9}}}",
+    "{inputs = {{'c64', 2, 7, 8}}, params = {axes = 2, n = 15}}",
+    "{inputs = {{'c64', 5, 6, 4}}, params = {axes = 3, n = 7}}",
+    "{inputs = {{'c64', 3, 2, 9, 11}}, params = {n = 21}}",
+    "{inputs = {{'c64', 5, 4, 6, 5}}, params = {axes = 2, n = 9}}",
+    "{inputs = {{'c64', 19, 501}}, params = {n = 1001}}",
+    NULL};
+
+MB_TRAILING_SPLIT;
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -85,6 +92,7 @@ const mb_op mb_op_irfft = {
     .reference = "x[j] = 1/n sum over k of X[k] exp(2 pi i jk/n)",
     .category = "fft",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << MB_IRFFT_A,
     .tolerance = 2e-6, /* float transforms of two libraries */

@@ -20,7 +20,13 @@ static const mb_op_arg args[] = {
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 16}}}",
                                       "{inputs = {{'f32', 2, 7, 15}}, params = {axes = 2}}",
-                                      "{inputs = {{'f32', 5, 6, 7}}, params = {axes = 3}}", NULL};
+                                      "{inputs = {{'f32', 5, 6, 7}}, params = {axes = 3}}",
+                                      "{inputs = {{'f32', 3, 2, 9, 21}}}",
+                                      "{inputs = {{'f32', 5, 4, 6, 9}}, params = {axes = 2}}",
+                                      "{inputs = {{'f32', 19, 1001}}}",
+                                      NULL};
+
+MB_TRAILING_SPLIT;
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -75,6 +81,7 @@ const mb_op mb_op_rfft = {
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
     .category = "fft",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << MB_RFFT_A,
     .tolerance = 2e-6, /* float transforms of two libraries */

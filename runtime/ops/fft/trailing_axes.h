@@ -21,6 +21,20 @@ static inline mb_status mb_trailing_check(const mb_shape *shape, int64_t axes)
     return MB_STATUS_OK;
 }
 
+/* The batch may be cut. `axes` is what the operator's parameters say. */
+static inline bool mb_trailing_adapt(const mb_spec *arrays, int64_t axes, const mb_op_cut *cut)
+{
+    return cut->split->axis < arrays[0].shape.rank - axes;
+}
+
+#define MB_TRAILING_SPLIT                                                                          \
+    static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)                   \
+    {                                                                                              \
+        return mb_trailing_adapt(arrays, ((const PARAMS *)params)->axes, cut);                     \
+    }                                                                                              \
+    static const mb_op_split split[] =                                                             \
+        MB_SPLIT_AXES(.when = "the axis is not transformed", .adapt = adapt)
+
 static inline mb_fft_desc mb_trailing_describe(mb_fft_kind kind, const mb_shape *shape,
                                                int64_t axes, int64_t last, bool in_place)
 {

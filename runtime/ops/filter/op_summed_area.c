@@ -84,6 +84,7 @@ const mb_op mb_op_summed_area = {
     .reference = "F. C. Crow, SIGGRAPH 1984, 207",
     .category = "filter",
     MB_OP_PARTS,
+    .uncut = "an element of the table is a sum from the first element on",
     .strides = MB_STRIDES_ANY,
     .tolerance = 1e-12,
 };

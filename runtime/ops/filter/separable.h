@@ -227,36 +227,23 @@ static inline float mb_separable_weight(const mb_separable_pass *p, double sum, 
     return (float)(exp(-0.5 * (double)k * (double)k / (p->sigma * p->sigma)) / sum);
 }
 
-/* How far a chunk must reach along an axis of n: everywhere where values come from the other
-** end. */
-static inline int64_t mb_separable_halo(int mode, int64_t n, int64_t reach)
+/* The rows of a piece, `reach` rows beside those of the result: all of them where values come from
+** the other end. */
+static inline mb_rows mb_separable_needs(int mode, int64_t n, int64_t reach, mb_rows rows)
 {
-    return mode == MB_PAD_WRAP && reach > 0 ? n : reach;
+    const int64_t far = mode == MB_PAD_WRAP && reach > 0 ? n : reach;
+    return (mb_rows){rows.first - far, rows.end + far};
 }
 
-/* A halo function per axis, since a split knows its axis by its place in the list alone. `reach` is
-** int64_t (*)(const params *, int axis, int rank), the larger side of the window. */
-#define MB_SEPARABLE_HALO(type, reach, axis)                                                       \
-    static void halo##axis(const void *params, const mb_spec *arrays, int64_t *before,             \
-                           int64_t *after)                                                         \
+/* `reach` is int64_t (*)(const params *, int axis, int rank), the larger side of the window. */
+#define MB_SEPARABLE_SPLIT(type, reach)                                                            \
+    static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)        \
     {                                                                                              \
         const type *p = params;                                                                    \
         const mb_shape *shape = &arrays[0].shape;                                                  \
-        *before = *after =                                                                         \
-            mb_separable_halo(p->mode, shape->dims[axis], reach(p, axis, shape->rank));            \
-    }
-#define MB_SEPARABLE_SPLIT(type, reach)                                                            \
-    MB_SEPARABLE_HALO(type, reach, 0)                                                              \
-    MB_SEPARABLE_HALO(type, reach, 1)                                                              \
-    MB_SEPARABLE_HALO(type, reach, 2)                                                              \
-    MB_SEPARABLE_HALO(type, reach, 3)                                                              \
-    MB_SEPARABLE_HALO(type, reach, 4)                                                              \
-    MB_SEPARABLE_HALO(type, reach, 5)                                                              \
-    static const mb_op_split split[] = {                                                           \
-        {0, 0, halo0, MB_COMBINE_NONE}, {1, 1, halo1, MB_COMBINE_NONE},                            \
-        {2, 2, halo2, MB_COMBINE_NONE}, {3, 3, halo3, MB_COMBINE_NONE},                            \
-        {4, 4, halo4, MB_COMBINE_NONE}, {5, 5, halo5, MB_COMBINE_NONE},                            \
-        {-1, -1, NULL, MB_COMBINE_NONE}}
+        return mb_separable_needs(p->mode, shape->dims[axis], reach(p, axis, shape->rank), rows);  \
+    }                                                                                              \
+    static const mb_op_split split[] = MB_SPLIT_AXES(.needs = needs)
 
 #ifdef __cplusplus
 }

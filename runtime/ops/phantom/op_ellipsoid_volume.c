@@ -92,6 +92,7 @@ const mb_op mb_op_ellipsoid_volume = {
         "A. C. Kak, M. Slaney, Principles of Computerized Tomographic Imaging, 1988, section 3.1",
     .category = "phantom",
     MB_OP_PARTS,
+    .uncut = "it reads no array; a part of the result is made from a part of the heights",
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
     .plan = plan,

@@ -20,6 +20,30 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "counts"),
     {.name = NULL}};
 
+/* The elements of a piece must be neighbors in the whole data set. */
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    (void)params;
+    for (int i = 0; i < cut->split->axis; i++)
+        if (arrays[0].shape.dims[i] != 1)
+            return false;
+    return true;
+}
+
+static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
+{
+    mb_poisson_params *p = params;
+    int64_t elements = piece->input.first;
+    (void)room;
+    for (int i = axis + 1; i < arrays[0].shape.rank; i++)
+        elements *= arrays[0].shape.dims[i];
+    p->first += elements;
+}
+
+static const mb_op_split split[] =
+    MB_SPLIT_AXES(.when = "the axis is the first, or follows axes of one element", .adapt = adapt,
+                  .piece = piece);
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     (void)params;
@@ -48,6 +72,8 @@ static mb_status run_host(const mb_op_call *call)
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 16}}, params = {seed = 1}}",
     "{inputs = {{'f32', 7}}, params = {seed = 2, first = 1000}}",
+    "{inputs = {{'f32', 1, 5, 16, high = 40}}, params = {seed = 3, first = 10}}",
+    "{inputs = {{'f32', 1, 1, 19, high = 40}}}",
     NULL,
 };
 
@@ -59,6 +85,7 @@ const mb_op mb_op_poisson = {
                  "variables, 1993",
     .category = "phantom",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << 0,
     .tolerance =

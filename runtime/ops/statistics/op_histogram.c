@@ -59,6 +59,16 @@ static mb_status check_prefix(const mb_histogram_params *p)
     return mb_check_whole("prefix", &p->prefix);
 }
 
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    (void)params;
+    cut->axes[MB_HISTOGRAM_COUNTS] = -1;
+    return !arrays[MB_HISTOGRAM_INTO].present;
+}
+
+static const mb_op_split split[] =
+    MB_SPLIT_AXES(.when = "into is not given", .adapt = adapt, .combine = MB_COMBINE_SUM);
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_histogram_params *p = params;
@@ -175,6 +185,7 @@ const mb_op mb_op_histogram = {
         "whole numbers, exact below 2^53, and do not depend on how an array was cut.",
     .category = "statistics",
     MB_OP_PARTS,
+    .split = split,
     .strides = MB_STRIDES_ANY,
     .plan = plan,
 };

@@ -30,7 +30,7 @@ static const mb_op_arg args[] = {
                  "sinograms (row, angle, column), or one (angle, column)"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_STACK;
+static const mb_op_split split[] = MB_SPLIT_STACK(NULL);
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 17, 17}}, params = {angles = {0, 0.6, 1.2, 1.8, 2.4}}}",

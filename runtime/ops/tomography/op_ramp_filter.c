@@ -23,30 +23,24 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "filtered sinograms, same shape; may be sino"),
     {.name = NULL}};
 
-static bool last_axis(const mb_spec *arrays, int axis)
-{
-    return axis == arrays[MB_RAMP_FILTER_SINO].shape.rank - 1;
-}
-
-/* The detector axis cannot be cut: its halo is the whole width. */
-static void halo(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {
     (void)params;
-    *before = *after = last_axis(arrays, 1) ? arrays[MB_RAMP_FILTER_SINO].shape.dims[1] : 0;
+    return cut->split->axis < arrays[MB_RAMP_FILTER_SINO].shape.rank - 1;
 }
 
-/* Nor can slices that have numbers of their own: whoever cuts them has to cut the numbers too. */
-static void first_halo(const void *params, const mb_spec *arrays, int64_t *before, int64_t *after)
+/* Slices have their shifts with them. */
+static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
 {
-    const mb_ramp_filter_params *p = params;
-    const mb_shape *shape = &arrays[MB_RAMP_FILTER_SINO].shape;
-    bool whole = last_axis(arrays, 0) || (shape->rank == 3 && p->slice_shifts.count > 0);
-    *before = *after = whole ? shape->dims[0] : 0;
+    mb_ramp_filter_params *p = params;
+    (void)room;
+    if (axis == 0 && arrays[MB_RAMP_FILTER_SINO].shape.rank == 3 && p->slice_shifts.count > 0)
+        p->slice_shifts = mb_vector_part(&p->slice_shifts, piece->input);
 }
 
-static const mb_op_split split[] = {{.axis = 0, .result_axis = 0, .halo = first_halo},
-                                    {.axis = 1, .result_axis = 1, .halo = halo},
-                                    {.axis = -1}};
+static const mb_op_split split[] = {
+    MB_SPLIT_AXIS(0, .when = "it is not the axis of the detector", .adapt = adapt, .piece = piece),
+    MB_SPLIT_AXIS(1, .when = "it is not the axis of the detector", .adapt = adapt), MB_SPLIT_END};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 16}}, params = {filter = 'hann'}}",
