@@ -151,11 +151,7 @@ static int pool_note_pitch(lua_State *L)
 /* check([device]): nil when the pool is sound, else what is wrong. */
 static int pool_check(lua_State *L)
 {
-    const char *problem = mb_pool_check(mbl_opt_device(L, 1)->pool);
-    if (!problem)
-        lua_pushnil(L);
-    else
-        lua_pushstring(L, problem);
+    lua_pushstring(L, mb_pool_check(mbl_opt_device(L, 1)->pool));
     return 1;
 }
 

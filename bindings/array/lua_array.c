@@ -95,20 +95,26 @@ static int array_transpose(lua_State *L)
     return 1;
 }
 
-/* reshape(extent, ...) or reshape(shape): the same elements; one extent may be -1. */
-static int array_reshape(lua_State *L)
+/* The arguments as extents; -1 is among the possible ones. */
+static mb_shape extent_arguments(lua_State *L)
 {
-    mb_shape shape = {0, {0}};
-    mb_array *array = mbl_check_array(L, 1);
-    int given = spread_arguments(L);
-    if (given > MB_MAX_RANK)
-        mbl_fail(L, MB_STATUS_SHAPE, NULL, "%d axes; at most %d are possible", given, MB_MAX_RANK);
-    shape.rank = given;
-    for (int i = 0; i < given; i++) {
+    mb_shape shape = {.rank = spread_arguments(L)};
+    if (shape.rank > MB_MAX_RANK)
+        mbl_fail(L, MB_STATUS_SHAPE, NULL, "%d axes; at most %d are possible", shape.rank,
+                 MB_MAX_RANK);
+    for (int i = 0; i < shape.rank; i++) {
         shape.dims[i] = mbl_check_integer(L, i + 2, "extent");
         if (shape.dims[i] < -1)
             mbl_fail(L, MB_STATUS_SHAPE, NULL, "extent %lld is negative", (long long)shape.dims[i]);
     }
+    return shape;
+}
+
+/* reshape(extent, ...) or reshape(shape): the same elements; one extent may be -1. */
+static int array_reshape(lua_State *L)
+{
+    mb_array *array = mbl_check_array(L, 1);
+    const mb_shape shape = extent_arguments(L);
     mb_array **slot = mbl_new_array(L);
     mbl_check(L, mb_array_reshape(array, &shape, slot));
     return 1;
@@ -117,14 +123,7 @@ static int array_reshape(lua_State *L)
 static int array_broadcast_to(lua_State *L)
 {
     mb_array *array = mbl_check_array(L, 1);
-    spread_arguments(L);
-    mb_shape shape = {0, {0}};
-    shape.rank = lua_gettop(L) - 1;
-    if (shape.rank > MB_MAX_RANK)
-        mbl_fail(L, MB_STATUS_SHAPE, NULL, "%d axes; at most %d are possible", shape.rank,
-                 MB_MAX_RANK);
-    for (int i = 0; i < shape.rank; i++)
-        shape.dims[i] = mbl_check_integer(L, i + 2, "extent");
+    const mb_shape shape = extent_arguments(L);
     mb_array **slot = mbl_new_array(L);
     mbl_check(L, mb_array_broadcast(array, &shape, slot));
     return 1;

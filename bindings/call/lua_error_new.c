@@ -90,11 +90,7 @@ static int error_nearest(lua_State *L)
         lua_pop(L, 1);
     }
     names[count] = NULL;
-    const char *nearest = mb_nearest(name, names);
-    if (nearest != NULL)
-        lua_pushstring(L, nearest);
-    else
-        lua_pushnil(L);
+    lua_pushstring(L, mb_nearest(name, names)); /* nil for NULL */
     return 1;
 }
 

@@ -69,7 +69,6 @@ static int system_clock(lua_State *L)
     return 1;
 }
 
-/* sleep(seconds): returns early when a signal comes. */
 /* age(): seconds since the process began, to some 10 ms; nil where the system does not tell. */
 static int system_age(lua_State *L)
 {
@@ -89,6 +88,7 @@ static int system_age(lua_State *L)
     return 1;
 }
 
+/* sleep(seconds): returns early when a signal comes. */
 static int system_sleep(lua_State *L)
 {
     double seconds = mbl_check_number(L, 1, "seconds");
@@ -258,12 +258,6 @@ static int system_processors(lua_State *L)
     return 1;
 }
 
-static void set_limit(lua_State *L, const char *name, uint64_t bytes)
-{
-    lua_pushinteger(L, (lua_Integer)bytes);
-    lua_setfield(L, -2, name);
-}
-
 /* memory_limits([root]): what the control groups and resource limits of the process allow, {most,
 ** left, name}: the smallest limit, what the limits leave by now (page cache counts as left), and
 ** the limit that decides that. nil where nothing limits the process. With `root`, a folder, only
@@ -278,8 +272,8 @@ static int system_memory_limits(lua_State *L)
     if (limits.most == UINT64_MAX)
         return 0;
     lua_createtable(L, 0, 3);
-    set_limit(L, "most", limits.most);
-    set_limit(L, "left", limits.left);
+    mbl_set_integer(L, "most", limits.most);
+    mbl_set_integer(L, "left", limits.left);
     mbl_set_string(L, "name", limits.name);
     return 1;
 }

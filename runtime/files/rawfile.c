@@ -6,6 +6,7 @@
 */
 #define _GNU_SOURCE
 #include "files/rawfile.h"
+#include "files/positioned.h"
 #include "files/target.h"
 
 #include <errno.h>
@@ -153,16 +154,22 @@ mb_status mb_rawfile_resize(mb_rawfile *file, uint64_t bytes)
     return MB_STATUS_OK;
 }
 
+static mb_status need_target(const mb_rawfile *file)
+{
+    return file->target ? MB_STATUS_OK
+                        : mb_fail(MB_STATUS_ARGUMENT, NULL,
+                                  "'%s' was opened for reading: only a created file can be "
+                                  "finished or kept",
+                                  file->path);
+}
+
 mb_status mb_rawfile_finish(mb_rawfile *file)
 {
     MB_TRY(ready(file, true));
     if (file->users > 0)
         return mb_fail(MB_STATUS_ARGUMENT, NULL,
                        "'%s' is still being written: finish the carrier first", file->path);
-    if (!file->target)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL,
-                       "'%s' was opened for reading: only a created file can be finished or kept",
-                       file->path);
+    MB_TRY(need_target(file));
     const mb_status status = mb_target_name(file->target, (int64_t)file->bytes, true, NULL);
     mb_rawfile_close(file);
     return status;
@@ -171,10 +178,7 @@ mb_status mb_rawfile_finish(mb_rawfile *file)
 mb_status mb_rawfile_keep(mb_rawfile *file)
 {
     MB_TRY(ready(file, true));
-    if (!file->target)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL,
-                       "'%s' was opened for reading: only a created file can be finished or kept",
-                       file->path);
+    MB_TRY(need_target(file));
     return mb_target_keep(file->target);
 }
 
@@ -218,36 +222,23 @@ uint64_t mb_rawfile_bytes(const mb_rawfile *file)
 /* Reads from a descriptor of the file; a file that ends early says so. */
 static mb_status get(const mb_rawfile *file, int fd, uint64_t offset, void *to, uint64_t count)
 {
-    for (uint64_t done = 0; done < count;) {
-        ssize_t n = pread(fd, (char *)to + done, count - done, (off_t)(offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': %s", file->path, strerror(errno));
-        if (n == 0)
-            return mb_fail_bytes(
-                MB_STATUS_IO, offset + count, file->bytes,
-                "'%s' is truncated: %llu bytes are expected at offset %llu, but the "
-                "file has %llu bytes",
-                file->path, (unsigned long long)count, (unsigned long long)offset,
-                (unsigned long long)file->bytes);
-        done += (uint64_t)n;
-    }
+    const int64_t moved = mb_read_at(fd, to, count, offset);
+    if (moved < 0)
+        return mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': %s", file->path, strerror(errno));
+    if ((uint64_t)moved < count)
+        return mb_fail_bytes(MB_STATUS_IO, offset + count, file->bytes,
+                             "'%s' is truncated: %llu bytes are expected at offset %llu, but the "
+                             "file has %llu bytes",
+                             file->path, (unsigned long long)count, (unsigned long long)offset,
+                             (unsigned long long)file->bytes);
     return MB_STATUS_OK;
 }
 
 static mb_status put(const mb_rawfile *file, int fd, uint64_t offset, const void *from,
                      uint64_t count)
 {
-    for (uint64_t done = 0; done < count;) {
-        ssize_t n = pwrite(fd, (const char *)from + done, count - done, (off_t)(offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", file->path,
-                           strerror(n < 0 ? errno : ENOSPC));
-        done += (uint64_t)n;
-    }
+    if (mb_write_at(fd, from, count, offset) < 0)
+        return mb_fail(MB_STATUS_IO, NULL, "cannot write '%s': %s", file->path, strerror(errno));
     return MB_STATUS_OK;
 }
 

@@ -276,45 +276,49 @@ static bool beside(const char *path, const char *entry, char *name)
     return snprintf(name, PATH_MAX, "%.*s%s", head, path, entry) < PATH_MAX;
 }
 
+/* The next entry of a dead process: its path and id, and whether it is a slices folder. */
+static bool next_dead(DIR *list, const leftovers *l, const char *after, char *name, char id[9],
+                      bool *is_slices_folder)
+{
+    char of_host[9];
+    long pid;
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        const char *rest = rest_of(l, entry->d_name, is_slices_folder);
+        if (rest && parse_part(rest, after, &pid, of_host, id) && owner_is_dead(pid, of_host, id) &&
+            beside(l->path, entry->d_name, name))
+            return true;
+    }
+    return false;
+}
+
 void mb_target_scavenge(const char *path, const char *current)
 {
     const leftovers l = {.path = path, .current = current};
-    char buffer[PATH_MAX], name[PATH_MAX], of_host[9], id[9];
+    char buffer[PATH_MAX], name[PATH_MAX], id[9];
     bool is_slices_folder;
-    long pid;
     if (strlen(path) >= PATH_MAX - PART_EXTRA)
         return;
     DIR *list = opendir(mb_folder_of(path, buffer));
     if (!list)
         return;
-    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
-        const char *rest = rest_of(&l, entry->d_name, &is_slices_folder);
-        if (!rest || !parse_part(rest, "", &pid, of_host, id) || !owner_is_dead(pid, of_host, id) ||
-            !beside(path, entry->d_name, name))
-            continue;
+    while (next_dead(list, &l, "", name, id, &is_slices_folder))
         if (!is_slices_folder)
             remove_dead_part(&l, name, id);
         else if (current)
             mb_remove_slices(name);
-    }
     closedir(list);
 }
 
 bool mb_target_dead_swap(const char *path, char *name)
 {
     const leftovers l = {.path = path};
-    char buffer[PATH_MAX], of_host[9], id[9];
+    char buffer[PATH_MAX], id[9];
     bool found = false, is_slices_folder;
-    long pid;
     DIR *list = strlen(path) < PATH_MAX - PART_EXTRA ? opendir(mb_folder_of(path, buffer)) : NULL;
     if (!list)
         return false;
-    for (struct dirent *entry = readdir(list); entry && !found; entry = readdir(list)) {
-        const char *rest = rest_of(&l, entry->d_name, &is_slices_folder);
-        if (!rest || is_slices_folder || !parse_part(rest, ".swap", &pid, of_host, id) ||
-            !owner_is_dead(pid, of_host, id) || !beside(path, entry->d_name, name))
-            continue;
-        const int fd = take(name);
+    while (!found && next_dead(list, &l, ".swap", name, id, &is_slices_folder)) {
+        const int fd = is_slices_folder ? -1 : take(name);
         found = fd >= 0;
         if (found)
             close(fd);

@@ -62,27 +62,21 @@ static void node_drop(mb_pool *pool, uint32_t index)
     pool->unused = index;
 }
 
-static void link_between(mb_pool *pool, uint32_t before, uint32_t index, uint32_t after)
+/* Makes two nodes neighbors; NONE is an end of the range. */
+static void join(mb_pool *pool, uint32_t before, uint32_t after)
 {
-    pool->nodes[index].before = before;
-    pool->nodes[index].after = after;
-    if (before != NONE)
-        pool->nodes[before].after = index;
-    else
-        pool->first = index;
-    if (after != NONE)
-        pool->nodes[after].before = index;
-}
-
-static void unlink_node(mb_pool *pool, uint32_t index)
-{
-    uint32_t before = pool->nodes[index].before, after = pool->nodes[index].after;
     if (before != NONE)
         pool->nodes[before].after = after;
     else
         pool->first = after;
     if (after != NONE)
         pool->nodes[after].before = before;
+}
+
+static void link_between(mb_pool *pool, uint32_t before, uint32_t index, uint32_t after)
+{
+    join(pool, before, index);
+    join(pool, index, after);
 }
 
 static void bin_insert(mb_pool *pool, uint32_t index)
@@ -475,7 +469,7 @@ static void merge_into(mb_pool *pool, uint32_t keep, uint32_t gone)
     if (g->offset < k->offset)
         k->offset = g->offset;
     k->units += g->units;
-    unlink_node(pool, gone);
+    join(pool, g->before, g->after);
     node_drop(pool, gone);
 }
 

@@ -4,6 +4,7 @@
 */
 #define _GNU_SOURCE
 #include "files/h5/h5whole.h"
+#include "core/grow.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -26,11 +27,7 @@ typedef struct look {
     mb_h5 *file;
     bool memory; /* an allocation was refused */
     int depth;
-    struct place {
-        unsigned long file;
-        haddr_t address;
-    } * visited; /* groups */
-    int64_t visited_count, visited_capacity;
+    h5_visited visited;
 } look;
 
 static bool enough(const look *l)
@@ -106,30 +103,9 @@ static void look_at_dataset(look *l, const char *path)
         went_well(l, mb_h5_value_read(l->file, path, &value));
 }
 
-static bool enter(look *l, hid_t group)
-{
-    H5O_info_t about;
-    if (H5Oget_info2(group, &about, H5O_INFO_BASIC) < 0)
-        return false;
-    for (int64_t i = 0; i < l->visited_count; i++)
-        if (l->visited[i].file == about.fileno && l->visited[i].address == about.addr)
-            return false;
-    if (l->visited_count == l->visited_capacity) {
-        const int64_t capacity = l->visited_capacity == 0 ? 64 : 2 * l->visited_capacity;
-        void *grown = realloc(l->visited, (size_t)capacity * sizeof *l->visited);
-        if (!grown)
-            return false;
-        l->visited = grown;
-        l->visited_capacity = capacity;
-    }
-    l->visited[l->visited_count].file = about.fileno;
-    l->visited[l->visited_count++].address = about.addr;
-    return true;
-}
-
 typedef struct name_list {
     char **names;
-    int64_t count;
+    int64_t count, room;
 } name_list;
 
 static herr_t take_link(hid_t group, const char *name, const H5L_info_t *link, void *user)
@@ -137,13 +113,10 @@ static herr_t take_link(hid_t group, const char *name, const H5L_info_t *link, v
     name_list *list = user;
     (void)group;
     (void)link;
-    if ((list->count & (list->count - 1)) == 0) { /* full at each power of two */
-        const size_t capacity = list->count == 0 ? 1 : 2 * (size_t)list->count;
-        char **names = realloc(list->names, capacity * sizeof *names);
-        if (!names)
-            return -1;
-        list->names = names;
-    }
+    char **names = mb_grow(list->names, list->count, &list->room, sizeof *names);
+    if (!names)
+        return -1;
+    list->names = names;
     list->names[list->count] = strdup(name);
     return list->names[list->count++] ? 0 : -1;
 }
@@ -156,7 +129,8 @@ static void look_at_members(look *l, const char *path)
     H5_OWNED hid_t group = H5Gopen2(l->file->id, path, l->file->links);
     if (group < 0)
         return;
-    if (enter(l, group) && l->depth < MOST_DEPTH && H5Lexists(group, "\177", H5P_DEFAULT) >= 0)
+    if (mb_h5_enter(&l->visited, group) && l->depth < MOST_DEPTH &&
+        H5Lexists(group, "\177", H5P_DEFAULT) >= 0)
         H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, take_link, &list);
     l->depth++;
     for (int64_t i = 0; i < list.count; i++) {

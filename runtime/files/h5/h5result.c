@@ -19,7 +19,7 @@
 #include <time.h>
 
 /* The HDF5 contents of a file that is open as `file->fd`. */
-static mb_status create_contents(mb_h5 *file)
+static mb_status begin_contents(mb_h5 *file)
 {
     file->disk.created = true;
     file->disk.fd = file->fd;
@@ -31,6 +31,18 @@ static mb_status create_contents(mb_h5 *file)
     if (!file->created)
         return mb_h5_failure(file, NULL, "create the file");
     return file->disk.error != 0 ? mb_h5_refused(file, NULL, "create the file") : MB_STATUS_OK;
+}
+
+/* The file with its HDF5 contents, unless the creation of its `fd` has failed with `status`. */
+static mb_status create_contents(mb_h5 *file, mb_status status, mb_h5 **out)
+{
+    if (status == MB_STATUS_OK)
+        status = begin_contents(file);
+    if (status == MB_STATUS_OK)
+        *out = file;
+    else
+        mb_h5_destroy(file);
+    return status;
 }
 
 static mb_h5 *make(const char *path)
@@ -58,17 +70,10 @@ mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out)
     mb_h5 *file = make(path);
     if (!file)
         return MB_STATUS_MEMORY;
-    mb_status status = mb_target_create(path, overwrite, &file->target);
-    if (status == MB_STATUS_OK) {
+    const mb_status status = mb_target_create(path, overwrite, &file->target);
+    if (status == MB_STATUS_OK)
         file->fd = mb_target_fd(file->target);
-        status = create_contents(file);
-    }
-    if (status != MB_STATUS_OK) {
-        mb_h5_destroy(file);
-        return status;
-    }
-    *out = file;
-    return MB_STATUS_OK;
+    return create_contents(file, status, out);
 }
 
 mb_status mb_h5_scratch(const char *folder, mb_h5 **out)
@@ -79,15 +84,7 @@ mb_status mb_h5_scratch(const char *folder, mb_h5 **out)
     mb_h5 *file = make(folder);
     if (!file)
         return MB_STATUS_MEMORY;
-    mb_status status = mb_target_scratch(folder, &file->fd);
-    if (status == MB_STATUS_OK)
-        status = create_contents(file);
-    if (status != MB_STATUS_OK) {
-        mb_h5_destroy(file);
-        return status;
-    }
-    *out = file;
-    return MB_STATUS_OK;
+    return create_contents(file, mb_target_scratch(folder, &file->fd), out);
 }
 
 mb_status mb_h5_make_folder(mb_h5 *file, const char **out)

@@ -5,6 +5,7 @@
 */
 #define _GNU_SOURCE
 #include "files/h5/h5whole.h"
+#include "core/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +17,8 @@
 typedef struct walker {
     mb_h5 *file;
     mb_status status;
-    int64_t capacity;
-    haddr_t *visited; /* addresses of groups entered */
-    int64_t visited_count, visited_capacity;
+    int64_t room;
+    h5_visited visited;
     const char *prefix; /* of the group being listed: "" for the root */
     int depth;
 } walker;
@@ -43,26 +43,16 @@ static mb_h5_entry *new_entry(walker *w, const char *name)
                             file->path, MAX_ENTRIES);
         return NULL;
     }
-    if (file->entry_count == w->capacity) {
-        const int64_t capacity = w->capacity == 0 ? 64 : 2 * w->capacity;
-        mb_h5_entry *entries = realloc(file->entries, (size_t)capacity * sizeof *entries);
-        if (!entries)
-            goto no_memory;
+    char *path = NULL;
+    mb_h5_entry *entries = mb_grow(file->entries, file->entry_count, &w->room, sizeof *entries);
+    if (entries)
         file->entries = entries;
-        w->capacity = capacity;
+    if (!entries || asprintf(&path, "%s/%s", w->prefix, name) < 0) {
+        w->status = mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to list '%s'", file->path);
+        return NULL;
     }
-    mb_h5_entry *entry = &file->entries[file->entry_count];
-    memset(entry, 0, sizeof *entry);
-    const size_t bytes = strlen(w->prefix) + strlen(name) + 2;
-    entry->path = malloc(bytes);
-    if (!entry->path)
-        goto no_memory;
-    snprintf(entry->path, bytes, "%s/%s", w->prefix, name);
-    file->entry_count++;
-    return entry;
-no_memory:
-    w->status = mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to list '%s'", file->path);
-    return NULL;
+    entries[file->entry_count] = (mb_h5_entry){.path = path};
+    return &entries[file->entry_count++];
 }
 
 /* The target of a soft or external link as text, or NULL for a hard link. */
@@ -87,31 +77,12 @@ static char *link_target(hid_t group, const char *name, const H5L_info_t *link)
     return text;
 }
 
-static bool enter(walker *w, haddr_t address)
-{
-    for (int64_t i = 0; i < w->visited_count; i++)
-        if (w->visited[i] == address)
-            return false;
-    if (w->visited_count == w->visited_capacity) {
-        const int64_t capacity = w->visited_capacity == 0 ? 64 : 2 * w->visited_capacity;
-        haddr_t *grown = realloc(w->visited, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        w->visited = grown;
-        w->visited_capacity = capacity;
-    }
-    w->visited[w->visited_count++] = address;
-    return true;
-}
-
 static herr_t list_link(hid_t group, const char *name, const H5L_info_t *link, void *user);
 
 static void list_group(walker *w, hid_t group, const char *prefix)
 {
-    H5O_info_t about;
     const char *outer = w->prefix;
-    if (w->depth >= MAX_DEPTH || H5Oget_info2(group, &about, H5O_INFO_BASIC) < 0 ||
-        !enter(w, about.addr))
+    if (w->depth >= MAX_DEPTH || !mb_h5_enter(&w->visited, group))
         return;
     w->prefix = prefix;
     w->depth++;
@@ -180,7 +151,7 @@ mb_status mb_h5_walk(mb_h5 *file, const char *path, const mb_h5_entry **list, in
         list_group(&w, group, prefix);
     }
     free(prefix);
-    free(w.visited);
+    free(w.visited.places);
     if (w.status != MB_STATUS_OK) {
         mb_h5_free_entries(file);
         return w.status;

@@ -11,6 +11,7 @@
 */
 #define _GNU_SOURCE
 #include "files/h5/data/h5data.h"
+#include "files/positioned.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -250,25 +251,6 @@ static uint64_t locate(const h5_raw *raw, const mb_range *frames, const mb_range
     return raw->address[chunk] + (uint64_t)(f * raw->chunk[1] + r) * raw->row_bytes + inside;
 }
 
-/* Moves a run; 0 or errno, and -1 for a file that ends early. */
-static int move_run(int fd, uint64_t offset, uint64_t bytes, unsigned char *host, bool reading)
-{
-    while (bytes > 0) {
-        const ssize_t moved = reading ? pread(fd, host, bytes, (off_t)offset)
-                                      : pwrite(fd, host, bytes, (off_t)offset);
-        if (moved < 0 && errno == EINTR)
-            continue;
-        if (moved < 0)
-            return errno;
-        if (moved == 0)
-            return -1;
-        offset += (uint64_t)moved;
-        host += moved;
-        bytes -= (uint64_t)moved;
-    }
-    return 0;
-}
-
 static mb_status move(const mb_h5_dataset *dataset, const mb_range *ranges, uint64_t first,
                       uint64_t bytes, unsigned char *host, bool reading)
 {
@@ -281,13 +263,14 @@ static mb_status move(const mb_h5_dataset *dataset, const mb_range *ranges, uint
         const uint64_t offset = locate(raw, frames, rows, first, &run);
         if (run > bytes)
             run = bytes;
-        const int cause = move_run(raw->fd, offset, run, host, reading);
-        if (cause != 0)
+        const int64_t moved = reading ? mb_read_at(raw->fd, host, run, offset)
+                                      : mb_write_at(raw->fd, host, run, offset);
+        if (moved < (int64_t)run)
             return mb_fail(
                 MB_STATUS_IO, NULL, "cannot %s '%s': %s", reading ? "read" : "write", dataset->path,
-                cause < 0         ? "the file ends early: it was truncated while it was being read"
-                : cause == ENOSPC ? "the disk is full: free some space or write elsewhere"
-                                  : strerror(cause));
+                moved >= 0        ? "the file ends early: it was truncated while it was being read"
+                : errno == ENOSPC ? "the disk is full: free some space or write elsewhere"
+                                  : strerror(errno));
         if (!reading) /* the disk may begin now: a failure here shows again at the final sync */
             (void)sync_file_range(raw->fd, (off_t)offset, (off_t)run, SYNC_FILE_RANGE_WRITE);
         first += run;

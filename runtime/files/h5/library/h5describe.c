@@ -3,6 +3,7 @@
 ** checked, because libhdf5 believes it.
 */
 #include "files/h5/library/h5library.h"
+#include "core/grow.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -245,6 +246,23 @@ mb_status mb_h5_describe_object(mb_h5 *file, hid_t id, const char *path, mb_h5_i
     case H5I_DATASET: return mb_h5_describe_dataset(file, id, path, info);
     default: info->kind = MB_H5_DATATYPE; return MB_STATUS_OK;
     }
+}
+
+bool mb_h5_enter(h5_visited *visited, hid_t group)
+{
+    H5O_info_t about;
+    if (H5Oget_info2(group, &about, H5O_INFO_BASIC) < 0)
+        return false;
+    for (int64_t i = 0; i < visited->count; i++)
+        if (visited->places[i].file == about.fileno && visited->places[i].address == about.addr)
+            return false;
+    struct h5_place *places =
+        mb_grow(visited->places, visited->count, &visited->room, sizeof *places);
+    if (!places)
+        return false;
+    visited->places = places;
+    places[visited->count++] = (struct h5_place){about.fileno, about.addr};
+    return true;
 }
 
 /* libhdf5 decodes a whole chunk for any part of it. Those of a sound file are not larger than all

@@ -13,6 +13,7 @@
 */
 #define _GNU_SOURCE
 #include "files/h5/library/h5library.h"
+#include "files/positioned.h"
 
 #if H5_VERSION_GE(1, 13, 2)
 #include <H5FDdevelop.h>
@@ -149,23 +150,12 @@ static herr_t posix_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
     (void)type;
     (void)transfer;
     const h5_posix *file = (const h5_posix *)base;
-    char *to = buffer;
-    while (bytes > 0) {
-        const ssize_t moved = pread(file->fd, to, bytes, (off_t)at);
-        if (moved < 0 && errno == EINTR)
-            continue;
-        if (moved < 0) {
-            push(H5E_READERROR, "file read failed", errno);
-            return -1;
-        }
-        if (moved == 0) {
-            memset(to, 0, bytes);
-            break;
-        }
-        to += moved;
-        at += (haddr_t)moved;
-        bytes -= (size_t)moved;
+    const int64_t moved = mb_read_at(file->fd, buffer, bytes, at);
+    if (moved < 0) {
+        push(H5E_READERROR, "file read failed", errno);
+        return -1;
     }
+    memset((char *)buffer + moved, 0, bytes - (size_t)moved);
     return 0;
 }
 
@@ -187,21 +177,12 @@ static herr_t posix_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t
     (void)type;
     (void)transfer;
     h5_posix *file = (h5_posix *)base;
-    const char *from = buffer;
     if (file->disk && file->disk->abandoned)
         return 0;
-    while (bytes > 0) {
-        const ssize_t moved = pwrite(file->fd, from, bytes, (off_t)at);
-        if (moved < 0 && errno == EINTR)
-            continue;
-        if (moved <= 0)
-            return refused(file, "file write failed", moved < 0 ? errno : ENOSPC);
-        from += moved;
-        at += (haddr_t)moved;
-        bytes -= (size_t)moved;
-        if (at > file->end)
-            file->end = at;
-    }
+    if (mb_write_at(file->fd, buffer, bytes, at) < 0)
+        return refused(file, "file write failed", errno);
+    if (at + bytes > file->end)
+        file->end = at + bytes;
     return 0;
 }
 

@@ -67,6 +67,15 @@ typedef struct h5_made {
     int number;
 } h5_made;
 
+/* The groups that a walk has entered. */
+typedef struct h5_visited {
+    struct h5_place {
+        unsigned long file;
+        haddr_t address;
+    } * places;
+    int64_t count, room;
+} h5_visited;
+
 struct mb_h5 {
     hid_t id; /* -1: closed */
     char *path;
@@ -170,6 +179,9 @@ hid_t mb_h5_type_of(mb_dtype dtype);
 mb_h5_info mb_h5_classify_type(hid_t type);
 /* Are the elements stored as an array of `dtype` has them in memory? */
 bool mb_h5_same_type(const mb_h5_dataset *dataset, mb_dtype dtype);
+/* Adds an open group to the list, whose places are to be freed. False where it is on the list, or
+** memory is short. */
+bool mb_h5_enter(h5_visited *visited, hid_t group);
 /* The number of elements of so many extents; UINT64_MAX: too many. */
 uint64_t mb_h5_product(const int64_t *extents, int count);
 /* "bitshuffle", and the Debian package of the plug-in; both may be NULL. */

@@ -2,6 +2,7 @@
 ** Lists of gaps and sources (struct h5_gaps).
 */
 #include "files/h5/missing/h5missing.h"
+#include "core/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +15,10 @@ mb_status mb_h5_add_gap(h5_gaps *gaps, int64_t first, int64_t last)
         gaps->runs[gaps->count - 1][1] = last;
         return MB_STATUS_OK;
     }
-    if (gaps->count == gaps->capacity) {
-        const int64_t capacity = gaps->capacity == 0 ? 16 : 2 * gaps->capacity;
-        int64_t(*runs)[2] = realloc(gaps->runs, (size_t)capacity * sizeof *runs);
-        if (!runs)
-            return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left for a list of frames");
-        gaps->runs = runs;
-        gaps->capacity = capacity;
-    }
+    int64_t(*runs)[2] = mb_grow(gaps->runs, gaps->count, &gaps->capacity, sizeof *runs);
+    if (!runs)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left for a list of frames");
+    gaps->runs = runs;
     gaps->runs[gaps->count][0] = first;
     gaps->runs[gaps->count++][1] = last;
     return MB_STATUS_OK;
@@ -41,14 +38,11 @@ mb_status mb_h5_add_source(h5_gaps *gaps, const char *path, int64_t first, int64
         latest->last = last > latest->last ? last : latest->last;
         return MB_STATUS_OK;
     }
-    if (gaps->source_count == gaps->source_capacity) {
-        const int64_t capacity = gaps->source_capacity == 0 ? 16 : 2 * gaps->source_capacity;
-        h5_source *sources = realloc(gaps->sources, (size_t)capacity * sizeof *sources);
-        if (!sources)
-            return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left for a list of files");
-        gaps->sources = sources;
-        gaps->source_capacity = capacity;
-    }
+    h5_source *sources =
+        mb_grow(gaps->sources, gaps->source_count, &gaps->source_capacity, sizeof *sources);
+    if (!sources)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left for a list of files");
+    gaps->sources = sources;
     char *copy = mb_h5_copy_text(path);
     if (!copy)
         return MB_STATUS_MEMORY;
