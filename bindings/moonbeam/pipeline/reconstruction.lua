@@ -151,6 +151,21 @@ local function run(block, options, values, method)
     block:replace((mb.tomo.reconstruct(sinograms, g.angles, own)))
 end
 
+-- The slices that the operator makes together, as its descriptor says.
+local function packet(operator)
+    return function(options, step, device)
+        local shape, g = step.shape_before, step.geometry_before
+        local params = {size = options.size, accuracy = options.accuracy}
+        local spec = {"f32", shape[2], shape[1], width(options, shape, g)}
+        for _, split in ipairs(mb.op.estimate(operator, {spec}, params, {device = device}).split) do
+            if split.axis == 1 then
+                return split.packet
+            end
+        end
+        return 1
+    end
+end
+
 --- Completes a definition of a step that makes slices by the method of its name.
 function reconstruction.step(def)
     local own = def.check
@@ -168,6 +183,7 @@ function reconstruction.step(def)
         check(options, shape, g)
     end
     def.shape, def.geometry = shape_after, geometry_after
+    def.packet = packet(def.name == "fbp" and "backproject" or "fourier_reconstruct")
     def.ways, def.deciding = slice_work.ways(def.name), slice_work.deciding
     def.run = function(block, options, values)
         run(block, options, values, options.method or def.name)

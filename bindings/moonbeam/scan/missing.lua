@@ -1,7 +1,7 @@
 -- Frames that a scan says it has, and has not. An acquisition that was broken off leaves frames
 -- that were never written, and HDF5 reads zeros for them; so it does where a virtual dataset
--- refers to files that are missing. Such frames are left out if the caller allows it. Otherwise they
--- are an error.
+-- refers to files that are missing. Such frames are left out if the caller allows it. Otherwise
+-- they are an error.
 
 local fail = require "moonbeam.internal.fail"
 

@@ -22,7 +22,4 @@ return reconstruction.step {
                 .. "one for each", #options.weights, shape[1])
         end
     end,
-    packet = function()
-        return 2
-    end,
 }
