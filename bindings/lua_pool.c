@@ -22,7 +22,7 @@ static int pool_stats(lua_State *L)
     mb_pool_stats s;
     mb_device *device = mbl_opt_device(L, 1);
     mb_pool_get_stats(device->pool, &s);
-    lua_createtable(L, 0, 20);
+    lua_createtable(L, 0, 22);
     mbl_set_integer(L, "budget", s.budget);
     mbl_set_integer(L, "reserved", s.reserved);
     mbl_set_integer(L, "committed", s.committed);
@@ -30,6 +30,8 @@ static int pool_stats(lua_State *L)
     mbl_set_integer(L, "live_peak", s.live_peak);
     mbl_set_integer(L, "live_arrays", s.live_end[MB_POOL_ARRAY]);
     mbl_set_integer(L, "live_scratch", s.live_end[MB_POOL_SCRATCH]);
+    mbl_set_integer(L, "reach_arrays", s.reach[MB_POOL_ARRAY]);
+    mbl_set_integer(L, "reach_scratch", s.reach[MB_POOL_SCRATCH]);
     mbl_set_integer(L, "requested", s.requested);
     mbl_set_integer(L, "rounding", s.live - s.requested);
     mbl_set_integer(L, "pitch_waste", s.pitch_waste);
@@ -84,20 +86,28 @@ static int pool_alloc(lua_State *L)
 
 typedef struct activation {
     mb_pool *pool;
-    uint64_t bytes;
+    uint64_t low, high;
 } activation;
 
 static mb_status activate(void *user)
 {
     const activation *a = user;
-    return mb_pool_activate(a->pool, a->bytes);
+    return mb_pool_activate(a->pool, a->low, a->high);
 }
 
+/* activate(device, low, high): commits both ends of the pool. */
 static int pool_activate(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
-    activation a = {device->pool, mbl_check_bytes(L, 2, "bytes")};
+    activation a = {device->pool, mbl_check_bytes(L, 2, "bytes"), mbl_check_bytes(L, 3, "high")};
     mbl_check(L, mbl_allocate(L, device, activate, &a));
+    return 0;
+}
+
+/* reset_reach([device]) */
+static int pool_reset_reach(lua_State *L)
+{
+    mb_pool_reset_reach(mbl_opt_device(L, 1)->pool);
     return 0;
 }
 
@@ -313,21 +323,15 @@ static int scope_close(lua_State *L)
 
 int mbl_open_pool(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"stats", pool_stats},
-                                         {"round", pool_round},
-                                         {"alloc", pool_alloc},
-                                         {"element_bytes", pool_element_bytes},
-                                         {"activate", pool_activate},
-                                         {"trim", pool_trim},
-                                         {"debug", pool_debug},
-                                         {"damage", pool_damage},
-                                         {"note_pitch", pool_note_pitch},
-                                         {"check", pool_check},
-                                         {"blocks", pool_blocks},
-                                         {"scope", pool_scope},
-                                         {"events", pool_events},
-                                         {"smallest", pool_smallest},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"stats", pool_stats},       {"round", pool_round},
+        {"alloc", pool_alloc},       {"element_bytes", pool_element_bytes},
+        {"activate", pool_activate}, {"reset_reach", pool_reset_reach},
+        {"trim", pool_trim},         {"debug", pool_debug},
+        {"damage", pool_damage},     {"note_pitch", pool_note_pitch},
+        {"check", pool_check},       {"blocks", pool_blocks},
+        {"scope", pool_scope},       {"events", pool_events},
+        {"smallest", pool_smallest}, {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", scope_close}, {"__close", scope_close}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"finish", scope_finish}, {NULL, NULL}};

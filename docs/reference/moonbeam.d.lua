@@ -1330,13 +1330,13 @@ function mb.plan.max_slices(fn, make_input, available, device) end
 ---The memory that a function needs: plans fn(device, ...), which takes none.
 ---@param fn function a function of a device and more
 ---@param device? moonbeam.device|string where fn is planned
----@return any # {peak =, live =, pinned =, results =, basis =}: the most bytes that fn has at a time beyond those that are live already, those that are left at the end, the most pinned host memory, what fn returned (arrays as {dtype, shape, bytes}), and on a planned device what the figures rest on.
+---@return any # {peak =, live =, reach =, pinned =, results =, basis =}: the most bytes that fn has at a time beyond those that are live already, those that are left at the end, how far the pool is taken from its low and its high end ({low, high}, for pool.activate), the most pinned host memory, what fn returned (arrays as {dtype, shape, bytes}), and on a planned device what the figures rest on.
 function mb.plan.peak(fn, device) end
 
 ---The memory that a function needs on several devices: plans fn(device, ..., ...) on those of the list and the host.
 ---@param fn function a function of the devices and more
 ---@param devices table a list of devices; the first one is the default device meanwhile
----@return any # {peak =, live =, results =, basis =} as plan.peak, but peak and live are tables of bytes by device: {["cuda:0"] = 4096, host = 512}. peak.pinned is that of pinned host memory.
+---@return any # {peak =, live =, reach =, results =, basis =} as plan.peak, but peak, live and reach are tables by device: {["cuda:0"] = 4096, host = 512}. peak.pinned is that of pinned host memory.
 function mb.plan.peaks(fn, devices) end
 
 ---mb.plan.required_memory(count, options): the peaks of a reconstruction, in bytes: {all, projection, sinogram}, and on a planned device `basis`: what they rest on.
@@ -1348,7 +1348,7 @@ function mb.plan.required_memory(count, options) end
 ---@param device? moonbeam.device|string 
 function mb.pool.accounting(device) end
 
----activate(bytes [, device]): commits memory up front, so that requests up to that many bytes need no system call.
+---activate(bytes [, device]): commits memory up front, so that arrays up to that many bytes need no system call.
 ---@param bytes any 
 ---@param device any 
 function mb.pool.activate(bytes, device) end
@@ -1442,6 +1442,10 @@ function mb.pool.map(device) end
 ---@param device? moonbeam.device|string 
 ---@param ...? any 
 function mb.pool.peak(fn, device, ...) end
+
+---From now on, `stats().reach_arrays` and `.reach_scratch` count from where the blocks reach now.
+---@param device? moonbeam.device|string 
+function mb.pool.reset_reach(device) end
 
 ---What a request of that size takes: whole units of 512 bytes.
 ---@param bytes integer|string 

@@ -129,9 +129,47 @@ static uint32_t bin_find(mb_pool *pool, int region, uint32_t units)
     return NONE;
 }
 
+/* ---- reach ---- */
+
+/* Where the gap lies says how far the ends reach now. Called when a block was carved from it. */
+static inline void note_reach(mb_pool *pool)
+{
+    const node *gap = &pool->nodes[pool->gap];
+    const uint64_t low = (uint64_t)gap->offset * MB_POOL_UNIT;
+    const uint64_t high = (uint64_t)(pool->total_units - gap->offset - gap->units) * MB_POOL_UNIT;
+    if (low > pool->stats.reach[MB_POOL_ARRAY])
+        pool->stats.reach[MB_POOL_ARRAY] = low;
+    if (high > pool->stats.reach[MB_POOL_SCRATCH])
+        pool->stats.reach[MB_POOL_SCRATCH] = high;
+}
+
+static void reset_reach(mb_pool *pool)
+{
+    pool->stats.reach[MB_POOL_ARRAY] = pool->stats.reach[MB_POOL_SCRATCH] = 0;
+    note_reach(pool);
+}
+
+void mb_pool_reset_reach(mb_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    reset_reach(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 /* ---- commitment ---- */
 
-static uint64_t trim_locked(mb_pool *pool)
+/* Granules: all that the first `low` and the last `high` bytes of the range touch. */
+typedef struct ends {
+    uint64_t low, high; /* granules below `low`, and those from `high` on */
+} ends;
+
+static ends no_ends(const mb_pool *pool)
+{
+    return (ends){0, pool->granules};
+}
+
+/* Gives back the committed memory of holes, apart from that of `kept`. */
+static uint64_t trim_locked(mb_pool *pool, ends kept)
 {
     if (!pool->source.decommit)
         return 0;
@@ -143,6 +181,8 @@ static uint64_t trim_locked(mb_pool *pool)
         uint64_t begin = (uint64_t)n->offset * MB_POOL_UNIT,
                  end = begin + (uint64_t)n->units * MB_POOL_UNIT;
         uint64_t granule = (begin + size - 1) / size, last = end / size;
+        granule = granule > kept.low ? granule : kept.low;
+        last = last < kept.high ? last : kept.high;
         while (granule < last) {
             if (!pool->committed[granule]) {
                 granule++;
@@ -187,23 +227,52 @@ static mb_status commit_once(mb_pool *pool, uint64_t first, uint64_t last)
     return MB_STATUS_OK;
 }
 
+static uint64_t missing_granules(const mb_pool *pool, uint64_t first, uint64_t last)
+{
+    uint64_t missing = 0;
+    for (uint64_t g = first; g < last; g++)
+        missing += !pool->committed[g];
+    return missing;
+}
+
 static mb_status commit_locked(mb_pool *pool, uint64_t begin, uint64_t bytes)
 {
     if (!pool->source.commit || !bytes)
         return MB_STATUS_OK;
     uint64_t size = pool->source.granularity, first = begin / size,
              last = (begin + bytes + size - 1) / size;
-    uint64_t missing = 0;
-    for (uint64_t g = first; g < last; g++)
-        missing += !pool->committed[g];
+    uint64_t missing = missing_granules(pool, first, last);
     if (!missing)
         return MB_STATUS_OK;
     if (pool->stats.committed + missing * size > pool->stats.budget)
-        trim_locked(
-            pool); /* the memory of holes is returned before the process exceeds its budget */
+        trim_locked(pool, no_ends(pool)); /* before the process exceeds its budget */
     mb_status status = commit_once(pool, first, last);
-    if (status == MB_STATUS_MEMORY && trim_locked(pool))
+    if (status == MB_STATUS_MEMORY && trim_locked(pool, no_ends(pool)))
         status = commit_once(pool, first, last);
+    return status;
+}
+
+static mb_status commit_ends_once(mb_pool *pool, ends wanted)
+{
+    MB_TRY(commit_once(pool, 0, wanted.low));
+    return commit_once(pool, wanted.high, pool->granules);
+}
+
+static mb_status commit_ends(mb_pool *pool, uint64_t low, uint64_t high)
+{
+    if (!pool->source.commit)
+        return MB_STATUS_OK;
+    const uint64_t size = pool->source.granularity;
+    ends wanted = {(low + size - 1) / size, (pool->stats.reserved - high) / size};
+    if (wanted.high < wanted.low)
+        wanted.high = wanted.low;
+    const uint64_t missing =
+        missing_granules(pool, 0, wanted.low) + missing_granules(pool, wanted.high, pool->granules);
+    if (missing && pool->stats.committed + missing * size > pool->stats.budget)
+        trim_locked(pool, wanted);
+    mb_status status = commit_ends_once(pool, wanted);
+    if (status == MB_STATUS_MEMORY && trim_locked(pool, wanted))
+        status = commit_ends_once(pool, wanted);
     return status;
 }
 
@@ -321,6 +390,7 @@ mb_status mb_pool_clone(mb_pool *pool, const mb_pool_source *source, uint64_t ro
     clone->stats.live_peak = clone->stats.live;
     if (room != MB_POOL_SAME)
         set_room(clone, room);
+    reset_reach(clone);
     pthread_mutex_init(&clone->lock, NULL);
     mb_pool_trace_create(&clone->trace);
     mb_pool_list(clone);
@@ -559,6 +629,8 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
     pool->stats.allocs++;
     if (pool->stats.live > pool->stats.live_peak)
         pool->stats.live_peak = pool->stats.live;
+    if (from == pool->gap)
+        note_reach(pool);
     mb_pool_scopes_note(pool, n->thread, (int64_t)rounded);
     return MB_STATUS_OK;
 }
@@ -695,22 +767,22 @@ mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget)
     return status;
 }
 
-mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes)
+mb_status mb_pool_activate(mb_pool *pool, uint64_t low, uint64_t high)
 {
-    const uint64_t rounded = mb_pool_round(bytes);
+    const uint64_t bytes = mb_bytes_add(mb_pool_round(low), mb_pool_round(high));
     mb_status status = MB_STATUS_OK;
     pthread_mutex_lock(&pool->lock);
     if (bytes > pool->stats.budget) {
         char asked[32], budget[32];
         status =
-            mb_fail_bytes(MB_STATUS_BUDGET, rounded, pool->stats.budget,
-                          "%s exceed the budget of %s", mb_bytes_format(bytes, asked, sizeof asked),
+            mb_fail_bytes(MB_STATUS_BUDGET, bytes, pool->stats.budget, "%s exceed the budget of %s",
+                          mb_bytes_format(bytes, asked, sizeof asked),
                           mb_bytes_format(pool->stats.budget, budget, sizeof budget));
-        set_enough(pool, rounded);
+        set_enough(pool, bytes);
     } else {
-        status = commit_locked(pool, 0, rounded);
+        status = commit_ends(pool, low, high);
         if (status == MB_STATUS_MEMORY)
-            status = fail_refused(pool, rounded);
+            status = fail_refused(pool, bytes);
     }
     pthread_mutex_unlock(&pool->lock);
     return status;
@@ -719,7 +791,7 @@ mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes)
 uint64_t mb_pool_trim(mb_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
-    uint64_t bytes = trim_locked(pool);
+    uint64_t bytes = trim_locked(pool, no_ends(pool));
     pthread_mutex_unlock(&pool->lock);
     return bytes;
 }

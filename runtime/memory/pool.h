@@ -86,6 +86,10 @@ typedef struct mb_pool_stats {
     uint64_t committed;       /* backed by memory now */
     uint64_t live, live_peak; /* rounded bytes in use, and its high-water mark since creation */
     uint64_t live_end[MB_POOL_END_COUNT];
+    /* How far the blocks of each end have reached: bytes from that end of the range, the holes
+    ** between blocks included. All live blocks lie within the two. The farthest since the pool was
+    ** made or cloned, or since mb_pool_reset_reach. */
+    uint64_t reach[MB_POOL_END_COUNT];
     uint64_t requested;    /* bytes asked for by the live blocks */
     uint64_t pitch_waste;  /* part of `requested` that lies between rows */
     uint64_t largest_hole; /* largest request that would fit the address range and the budget now */
@@ -153,8 +157,12 @@ mb_status mb_pool_smallest(const mb_pool_event *events, uint64_t count, uint64_t
                            uint64_t *peak, uint64_t *smallest);
 
 mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget); /* not below live bytes */
-/* Commits memory now, so that later requests up to `bytes` need no system call. */
-mb_status mb_pool_activate(mb_pool *pool, uint64_t bytes);
+/* Commits the first `low` and the last `high` bytes of the range now, so that later blocks that reach
+** no farther (see `reach`) need no system call. If that exceeds the budget, the committed memory of
+** other holes is given back first. */
+mb_status mb_pool_activate(mb_pool *pool, uint64_t low, uint64_t high);
+/* From now on, `reach` counts from where the blocks reach now. */
+void mb_pool_reset_reach(mb_pool *pool);
 /* Gives the committed memory of holes back to the system or driver. Returns how many bytes. */
 uint64_t mb_pool_trim(mb_pool *pool);
 void mb_pool_get_stats(mb_pool *pool, mb_pool_stats *stats);

@@ -129,6 +129,41 @@ describe("the pool by hand", function()
         assert.equal(0, mb.pool.stats().committed)
     end)
 
+    it("commits both ends as far as a plan reaches", function()
+        local function work()
+            local a <close> = mb.zeros {3 << 20}
+            local b <close> = mb.ramp_filter(a:view({1, 1 << 20}):reshape {512, 2048})
+            return (b:sum())
+        end
+        local kept <close> = mb.zeros {1000} -- a plan starts where the pool is
+        mb.collect()
+        local planned = mb.plan.peak(function() return mb.bound(0, work) end)
+        local low, high = table.unpack(planned.reach)
+        assert.is_true(low >= 12 << 20 and high > 0)
+        assert.is_true(low + high >= planned.peak)
+        assert.same(planned.reach, mb.plan.peaks(function() mb.bound(0, work) end,
+            {"host"}).reach.host)
+        mb.pool.trim()
+        mb.pool.activate(planned.reach, "host")
+        local committed = mb.pool.stats().committed
+        mb.pool.reset_reach()
+        assert.equal(mb.pool.round(kept.bytes), mb.pool.stats().reach_arrays)
+        assert.equal(0, mb.pool.stats().reach_scratch)
+        do
+            local _ <close> = setmetatable({}, {__close = function() mb.debug.refuse_commits(0) end})
+            mb.debug.refuse_commits(1000)
+            work()
+        end
+        local after = mb.pool.stats()
+        assert.same({low, high, committed},
+            {after.reach_arrays, after.reach_scratch, after.committed})
+        mb.pool.trim()
+        mb.pool.activate("host", {low})
+        assert.is_true(mb.pool.stats().committed < committed)
+        assert.matches("high", (helper.failure(mb.pool.activate, {low, "much"})))
+        mb.pool.shutdown()
+    end)
+
     -- defect: operators silently went on without the pool
     it("raises when it cannot be activated", function()
         local text, err = helper.failure(mb.pool.activate, "900T")

@@ -51,6 +51,13 @@ describe("the pool in C", function()
         assert.matches("freed at wild.lua:9, is foreign to this pool", lines[6])
     end)
 
+    it("tells by a dry run how far both ends reach, and commits that before", function()
+        for seed = 1, 4 do
+            assert.matches("fit the budget .* but the device does not have that much memory free",
+                run("reach " .. seed))
+        end
+    end)
+
     it("fills blocks and finds damaged guards in debug mode", function()
         run("debug")
     end)

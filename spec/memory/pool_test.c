@@ -8,6 +8,7 @@
 **   scopes               two threads measure their own peaks
 **   frees                double and foreign frees: their messages
 **   debug                patterns and guards: what is found where
+**   reach SEED           a dry run tells how far both ends reach: committed before, it is enough
 */
 #define _GNU_SOURCE
 #include "memory/pool.h"
@@ -315,8 +316,10 @@ static void oracle(uint64_t steps, uint64_t seed)
             EXPECT(mb_pool_set_budget(m.pool, budget) == MB_STATUS_OK, "a budget was refused");
             m.budget = budget;
         } else {
-            uint64_t bytes = next_random(&state) % m.budget;
-            EXPECT(mb_pool_activate(m.pool, bytes) == MB_STATUS_OK, "%s", mb_error_last()->text);
+            uint64_t low = next_random(&state) % m.budget;
+            uint64_t high = next_random(&state) % (m.budget - low);
+            EXPECT(mb_pool_activate(m.pool, low, high) == MB_STATUS_OK, "%s",
+                   mb_error_last()->text);
         }
         for (int i = 0; i < open; i++)
             if (m.live > scopes[i].peak)
@@ -620,6 +623,151 @@ static void debug(void)
     EXPECT(mb_pool_destroy(pool) == 0, "blocks were left");
 }
 
+/* ---- reach ---- */
+
+typedef struct extent {
+    uint64_t low, high;
+} extent;
+
+static extent reach_of(mb_pool *pool)
+{
+    mb_pool_stats s;
+    mb_pool_get_stats(pool, &s);
+    return (extent){s.reach[MB_POOL_ARRAY], s.reach[MB_POOL_SCRATCH]};
+}
+
+static uint64_t committed(mb_pool *pool)
+{
+    mb_pool_stats s;
+    mb_pool_get_stats(pool, &s);
+    return s.committed;
+}
+
+static uint64_t granules(uint64_t bytes)
+{
+    return (bytes + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
+}
+
+/* How far the live blocks reach from both ends: what `reach` follows. */
+typedef struct farthest {
+    uint64_t middle, range; /* between the ends, in the gap */
+    extent of;
+} farthest;
+
+static void visit(void *user, const mb_pool_block *block)
+{
+    farthest *f = user;
+    const uint64_t end = block->offset + block->bytes, down = f->range - block->offset;
+    if (block->offset < f->middle)
+        f->of.low = end > f->of.low ? end : f->of.low;
+    else
+        f->of.high = down > f->of.high ? down : f->of.high;
+}
+
+/* Requests and frees that follow from the seed. Returns how far blocks have reached. */
+static extent play(mb_pool *pool, uint64_t seed, mb_status *status)
+{
+    enum { SLOTS = 24 };
+    mb_block slots[SLOTS] = {{0}};
+    mb_pool_stats s;
+    mb_pool_get_stats(pool, &s);
+    farthest f = {.middle = s.reserved / 2, .range = s.reserved};
+    uint64_t state = seed * 2654435769u + 88172645463325252u;
+    *status = MB_STATUS_OK;
+    for (int step = 0; step < 300 && *status == MB_STATUS_OK; step++) {
+        const uint64_t dice = next_random(&state);
+        mb_block *slot = &slots[dice % SLOTS];
+        if (slot->bytes) {
+            mb_pool_free(pool, slot);
+        } else {
+            const uint64_t bytes = (dice >> 8) % (UINT64_C(600) << 10) + 1;
+            *status = mb_pool_alloc(pool, bytes, dice & 64 ? MB_POOL_ARRAY : MB_POOL_SCRATCH,
+                                    "play", slot);
+        }
+        mb_pool_each(pool, visit, &f);
+    }
+    for (int i = 0; i < SLOTS; i++)
+        if (slots[i].bytes)
+            mb_pool_free(pool, &slots[i]);
+    return f.of;
+}
+
+static void unreserve_nothing(void *self, void *base, uint64_t bytes)
+{
+    (void)self, (void)base, (void)bytes;
+}
+
+/* A run on a clone, and then for real with its reach committed and all else refused. */
+static void rehearse(mb_pool *pool, uint64_t seed)
+{
+    const mb_pool_source dry = {.unreserve = unreserve_nothing};
+    mb_pool *clone = NULL;
+    mb_status status;
+    EXPECT(mb_pool_clone(pool, &dry, MB_POOL_SAME, &clone) == MB_STATUS_OK, "no clone");
+    const extent seen = play(clone, seed, &status), reach = reach_of(clone);
+    EXPECT(status == MB_STATUS_OK, "the clone refused: %s", mb_error_last()->text);
+    EXPECT(seen.low <= reach.low && seen.high <= reach.high, "a block lies beyond the reach");
+    mb_pool_destroy(clone);
+    mb_pool_reset_reach(pool);
+    const extent before = reach_of(pool);
+    EXPECT(before.low <= reach.low && before.high <= reach.high, "the clone began elsewhere");
+    mb_pool_trim(pool);
+    /* One granule less of the end that grows most is too little. */
+    const bool low = reach.low - before.low > reach.high - before.high;
+    EXPECT(mb_pool_activate(pool, low ? reach.low - GRANULARITY : reach.low,
+                            low ? reach.high : reach.high - GRANULARITY) == MB_STATUS_OK,
+           "%s", mb_error_last()->text);
+    mb_pool_refuse_commits(pool, UINT64_MAX);
+    play(pool, seed, &status);
+    EXPECT(status == MB_STATUS_BUDGET, "less than the reach was enough");
+    mb_pool_refuse_commits(pool, 0);
+    mb_pool_trim(pool);
+    mb_pool_reset_reach(pool);
+    EXPECT(mb_pool_activate(pool, reach.low, reach.high) == MB_STATUS_OK, "%s",
+           mb_error_last()->text);
+    EXPECT(committed(pool) == granules(reach.low) + granules(reach.high),
+           "%" PRIu64 " bytes are committed for %" PRIu64 " and %" PRIu64, committed(pool),
+           reach.low, reach.high);
+    mb_pool_refuse_commits(pool, UINT64_MAX);
+    const extent real = play(pool, seed, &status), same = reach_of(pool);
+    EXPECT(status == MB_STATUS_OK, "a block was refused: %s", mb_error_last()->text);
+    EXPECT(real.low == seen.low && real.high == seen.high && same.low == reach.low &&
+               same.high == reach.high,
+           "the run reached %" PRIu64 " and %" PRIu64 ", not %" PRIu64 " and %" PRIu64, same.low,
+           same.high, reach.low, reach.high);
+    mb_pool_refuse_commits(pool, 0);
+}
+
+static void reach(uint64_t seed)
+{
+    memory m = {0};
+    mb_pool *pool = new_pool(&m, "the pool", UINT64_C(64) << 20);
+    mb_block walls[8], hole;
+    EXPECT(reach_of(pool).low == 0 && reach_of(pool).high == 0, "a new pool reaches nowhere");
+    for (int i = 0; i < 8; i++) { /* what is there before: blocks at both ends, with holes */
+        const mb_pool_end end = i % 3 ? MB_POOL_ARRAY : MB_POOL_SCRATCH;
+        mb_pool_alloc(pool, (uint64_t)(i + 1) * 50000, end, "hole", &hole);
+        mb_pool_alloc(pool, 100000, end, "wall", &walls[i]);
+        mb_pool_free(pool, &hole);
+    }
+    for (uint64_t i = 0; i < 20; i++)
+        rehearse(pool, 20 * seed + i);
+    for (int i = 0; i < 8; i++)
+        mb_pool_free(pool, &walls[i]);
+    const extent was = reach_of(pool);
+    EXPECT(was.low && was.high, "the reach is kept until it is reset");
+    mb_pool_reset_reach(pool);
+    EXPECT(reach_of(pool).low == 0 && reach_of(pool).high == 0, "an empty pool reaches nowhere");
+    /* Ends that are more than the budget together are refused, and so is memory. */
+    EXPECT(mb_pool_activate(pool, UINT64_C(33) << 20, UINT64_C(32) << 20) == MB_STATUS_BUDGET,
+           "more than the budget was activated");
+    mb_pool_trim(pool);
+    mb_pool_refuse_commits(pool, 2);
+    EXPECT(mb_pool_activate(pool, 1, 1) == MB_STATUS_BUDGET, "memory was not refused");
+    printf("%s\n", mb_error_last()->text);
+    EXPECT(mb_pool_destroy(pool) == 0, "blocks were left");
+}
+
 int main(int argc, char **argv)
 {
     const char *test = argc > 1 ? argv[1] : "";
@@ -635,6 +783,8 @@ int main(int argc, char **argv)
         frees();
     else if (!strcmp(test, "debug"))
         debug();
+    else if (!strcmp(test, "reach"))
+        reach(first);
     else
         FAIL("there is no test '%s'", test);
     puts("ok");

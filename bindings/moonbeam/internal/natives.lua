@@ -180,6 +180,8 @@ native "pool.round(bytes: bytes)"
 native "pool.element_bytes(dtype: string)"
 --- A block by hand, as an array of one axis. 0 bytes are legal and take no memory.
 native("pool.alloc(bytes: bytes, options)", list(DTYPE, DEVICE))
+--- From now on, `stats().reach_arrays` and `.reach_scratch` count from where the blocks reach now.
+native "pool.reset_reach(device: device?)"
 --- Gives the memory of holes back to the device.
 native "pool.trim(device: device?)"
 --- Guard words around blocks, and patterns in new and freed ones.

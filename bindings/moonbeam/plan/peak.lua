@@ -43,22 +43,23 @@ end
 
 local end_dry_run = setmetatable({}, {__close = core.dry.finish})
 
--- What the devices have taken since `before`.
+-- What the devices have taken since `before`: {peak =, live =, reach =}.
 local function taken(devices, before)
-    local peak, live, pinned = {}, {}, 0
+    local peak, live, reach, pinned = {}, {}, {}, 0
     for i, device in ipairs(devices) do
         local stats, _, pinned_peak = core.pool.stats(device), device:pinned()
         peak[device.id] = stats.live_peak - before[i].live
         live[device.id] = stats.live - before[i].live
+        reach[device.id] = {stats.reach_arrays, stats.reach_scratch}
         pinned = pinned + pinned_peak - before[i].pinned
     end
     peak.pinned = pinned
-    return peak, live
+    return {peak = peak, live = live, reach = reach}
 end
 
 -- Calls fn(devices ..., ...) while they are planned, each with `room` bytes beyond what is live
 -- there (nil: as many as it takes). Returns {peak = bytes by device id and "pinned", live =,
--- results =}; or nil and the error.
+-- reach =, results =}; or nil and the error.
 local function dry_run(fn, devices, room, ...)
     core.dry.begin(devices, room)
     local _ <close> = end_dry_run
@@ -74,20 +75,22 @@ local function dry_run(fn, devices, room, ...)
     if not results[1] then
         return nil, unknown.explained(results[2])
     end
-    local peak, live = taken(devices, before)
+    local made = taken(devices, before)
     for i = 2, results.n do
         results[i] = described(results[i], DEPTH)
     end
-    return {peak = peak, live = live, results = table.pack(table.unpack(results, 2, results.n))}
+    made.results = table.pack(table.unpack(results, 2, results.n))
+    return made
 end
 
 --- The memory that a function needs: plans fn(device, ...), which takes none.
 --
 -- There are no values: v:min() == 0 is false without a word (see mb.dry_run).
--- Returns {peak =, live =, pinned =, results =, basis =}: the most bytes that fn has at a time
--- beyond those that are live already, those that are left at the end, the most pinned host memory,
--- what fn returned (arrays as {dtype, shape, bytes}), and on a planned device what the figures rest
--- on.
+-- Returns {peak =, live =, reach =, pinned =, results =, basis =}: the most bytes that fn has at a
+-- time beyond those that are live already, those that are left at the end, how far the pool is
+-- taken from its low and its high end ({low, high}, for pool.activate), the most pinned host
+-- memory, what fn returned (arrays as {dtype, shape, bytes}), and on a planned device what the
+-- figures rest on.
 -- Errors: those of fn; argument (fn asks for memory on another device: see plan.peaks).
 plan.peak = declared("plan.peak", {
     {"fn", "callable", "a function of a device and more"},
@@ -98,15 +101,15 @@ plan.peak = declared("plan.peak", {
     if not made then
         error(err, 0)
     end
-    return {peak = made.peak[device.id], live = made.live[device.id], pinned = made.peak.pinned,
-        results = made.results,
+    return {peak = made.peak[device.id], live = made.live[device.id],
+        reach = made.reach[device.id], pinned = made.peak.pinned, results = made.results,
         basis = device.basis}
 end)
 
 --- The memory that a function needs on several devices: plans fn(device, ..., ...) on those of the
 -- list and the host.
--- Returns {peak =, live =, results =, basis =} as plan.peak, but peak and live are tables of bytes
--- by device: {["cuda:0"] = 4096, host = 512}. peak.pinned is that of pinned host memory.
+-- Returns {peak =, live =, reach =, results =, basis =} as plan.peak, but peak, live and reach are
+-- tables by device: {["cuda:0"] = 4096, host = 512}. peak.pinned is that of pinned host memory.
 plan.peaks = declared("plan.peaks", {
     {"fn", "callable", "a function of the devices and more"},
     {"devices", "table", "a list of devices; the first one is the default device meanwhile"},

@@ -55,15 +55,21 @@ end
 
 local activated = {}
 
--- activate(bytes [, device]): commits memory up front, so that requests up to that many bytes need
--- no system call. Raises when the budget or the system does not allow it. Any number of times: more
--- is committed, nothing is lost. (The device may also stand first.)
+-- activate(bytes [, device]): commits memory up front, so that arrays up to that many bytes need no
+-- system call. activate({low, high} [, device]) commits both ends, the one of arrays and the one of
+-- operators' scratch, as far as plan.peaks says that a function reaches. Raises when the budget or
+-- the system does not allow it. Any number of times: more is committed, nothing is lost. (The
+-- device may also stand first.)
 function pool.activate(bytes, device)
     if type(bytes) == "userdata" or type(bytes) == "string" and not bytes:match("^%s*[%d.]") then
         bytes, device = device, bytes
     end
     device = open(device)
-    core.pool.activate(device, bytes)
+    if type(bytes) == "table" then
+        core.pool.activate(device, bytes[1] or 0, bytes[2] or 0)
+    else
+        core.pool.activate(device, bytes, 0)
+    end
     activated[device.id] = true
 end
 
