@@ -20,6 +20,7 @@ local CALLS = {
     ["device.open"] = function(f) f("host", ZZZ) end,
     ["op.estimate"] = function(f) f("unary", {{"f32", 4}}, {fn = "exp"}, ZZZ) end,
     ["op.max_slices"] = function(f) f("unary", ZZZ) end,
+    ["op.piece"] = function(f) f("unary", {{"f32", 4}}, {fn = "exp"}, ZZZ) end,
     ["op.run"] = function(f, s) f("unary", s.a, "exp", ZZZ) end,
     ["pool.trace"] = function(f) f(ZZZ) end,
     ["fft.good_size"] = function(f) f(5, ZZZ) end, ["fft.good_grid"] = function(f) f({5}, ZZZ) end,
