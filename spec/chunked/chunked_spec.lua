@@ -296,6 +296,33 @@ helper.each_device(function(device, test)
 end)
 
 describe("chunked", function()
+    it("gives blocks to several devices in turn, each with what its plan says", function()
+        local values <close> = mb.random(SHAPE, {seed = 5, device = "host"})
+        local whole <close> = mb.gaussian_filter(values, 1.5)
+        for axis = 1, 3 do
+            local seen = {}
+            local got <close>, report = mb.chunked(function(block, part)
+                seen[part.first] = part.device.id
+                return mb.gaussian_filter(block, 1.5)
+            end, values, {halo = 6, axis = axis, block = 3,
+                devices = {"host:1", "host:2", "host"}})
+            assert.equal(0, difference(whole, got))
+            assert.same({"host:1", "host:2", "host", "host:1"}, {seen[1], seen[4], seen[7],
+                seen[10]})
+            for _, id in ipairs {"host:1", "host:2", "host"} do
+                assert.is_true(report.plan.peak[id] > 0)
+            end
+            kept(report)
+        end
+        local sums <close>, report = mb.chunked(function(block)
+            local wide <close> = mb.convert(block, "i32", {scale = 1000})
+            return mb.reduce(wide, "max", {axis = 1})
+        end, values, {combine = "max", block = 4, devices = {"host:1", "host:2"}})
+        assert.same({18, 33}, sums.shape)
+        assert.is_true(report.plan.peak.host > 0) -- the partial results
+        kept(report)
+    end)
+
     it("refuses what it cannot do, before it begins", function()
         local a <close> = mb.zeros({6, 7, 8}, {device = "host"})
         local b <close> = mb.zeros({5, 7, 8}, {device = "host"})
