@@ -513,8 +513,6 @@ end
 local function run(fn, inputs, options)
     local job = job_of(fn, inputs, options)
     local plan = plan_of(job)
-    local decoded <close> = job.given.list[1].prepare -- luacheck: ignore
-        and job.given.list[1]:prepare(job.axis, blocks_of(job, options.block or plan.packet))
     local sink = sinks.of(options.sink, plan.result)
     local _ <close> = on_error(function()
         if sink.drop then
@@ -523,6 +521,8 @@ local function run(fn, inputs, options)
     end)
     job.sink_array, job.files = sink.array, sink.files
     complete(job, plan)
+    local first = job.given.list[1]
+    local decoded <close> = first.prepare and first:prepare(job.axis, job.blocks) -- luacheck: ignore
     mb.collect()
     local report = {plan = plan}
     local others = type(options.sink) == "function" and watched(job, sink) or {}
