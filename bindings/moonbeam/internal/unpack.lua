@@ -70,7 +70,7 @@ function unpack.scan(scan, first, last)
     local file = not dry and core.h5.scratch(os.getenv("TMPDIR") or "/tmp") or nil
     local ok, result = pcall(function()
         local dataset = not dry and file:create_dataset("/data",
-            {shape = scan.data.shape, dtype = scan.dtype, sparse = true})
+            {shape = scan.data.shape, dtype = scan.dtype, sparse = true, early = true})
         local times = stream.run(host, blocks_of(scan, bytes, stats.budget - stats.live), {
             read = function(frames, carrier)
                 local array = core.array.empty({frames[2] - frames[1] + 1, last - first + 1,
@@ -88,6 +88,9 @@ function unpack.scan(scan, first, last)
                 end
             end,
         }, {threads = threads, pinned = 4 * threads * slot, slot = slot})
+        if file then
+            file:rest() -- they are read at their places, without libhdf5
+        end
         return with_data(scan, dataset or scan.data, file, times.wall)
     end)
     if not ok then

@@ -195,8 +195,8 @@ mb_status mb_h5_dataset_check(mb_h5_dataset *dataset, const mb_range *ranges, co
 /* Can threads move this dataset's bytes by pread and pwrite, beside libhdf5? They can where the
 ** bytes are stored as `dtype` has them in memory: contiguous or in chunks that span the last axis,
 ** no filter, no conversion, not virtual or external. In a file that is open for reading only, or,
-** contiguous and with a place in the file, in one that is being created. If not, `why` (may be
-** NULL) says why not. Never a failure. */
+** contiguous and with a place in the file, written to one that is being created; in both directions
+** where that is at rest. If not, `why` (may be NULL) says why not. Never a failure. */
 bool mb_h5_raw_possible(mb_h5_dataset *dataset, mb_dtype dtype, bool reading, const char **why);
 /* Of a file that is being written: is the place of the dataset's bytes known, for elements as they
 ** are stored? Finds out, if nobody has. */

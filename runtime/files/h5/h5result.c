@@ -103,7 +103,7 @@ mb_status mb_h5_rest(mb_h5 *file, bool *rests)
     MB_H5_GUARD;
     *rests = true;
     MB_TRY(mb_h5_usable(file, true));
-    if (!file->target)
+    if (!file->created)
         return mb_fail(MB_STATUS_ARGUMENT, NULL,
                        "'%s' was not made by h5.create: only a created file can be at rest",
                        file->path);

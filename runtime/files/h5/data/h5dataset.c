@@ -131,5 +131,5 @@ const char *mb_h5_dataset_path(const mb_h5_dataset *dataset)
 
 bool mb_h5_dataset_is_open(const mb_h5_dataset *dataset)
 {
-    return dataset->id >= 0;
+    return dataset->id >= 0 || (dataset->file && dataset->file->resting);
 }

@@ -190,11 +190,11 @@ static bool looked(mb_h5_dataset *dataset, mb_dtype dtype)
 static const char *hindrance(const mb_h5_dataset *dataset, bool reading)
 {
     const h5_raw *raw = dataset->raw;
+    if (dataset->file->resting)
+        return NULL;
     if (reading == raw->created)
         return "it is being written";
-    return raw->created && raw->chunked && !dataset->file->resting
-               ? "libhdf5 may have parts of it in memory"
-               : NULL;
+    return raw->created && raw->chunked ? "libhdf5 may have parts of it in memory" : NULL;
 }
 
 bool mb_h5_raw_possible(mb_h5_dataset *dataset, mb_dtype dtype, bool reading, const char **why)

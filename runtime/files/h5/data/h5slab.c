@@ -112,7 +112,9 @@ static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dty
         step[axis] = (hsize_t)ranges[axis].step;
         elements *= count[axis];
     }
-    if (dataset->id < 0) /* the file is at rest (goes_raw) */
+    if (dataset->id < 0 && reading) /* the file is at rest (goes_raw) */
+        return mb_h5_raw_read(dataset, ranges, 0, elements * mb_dtype_bytes(dtype), host);
+    if (dataset->id < 0)
         return mb_h5_raw_write(dataset, ranges, 0, elements * mb_dtype_bytes(dtype), host);
     H5_OWNED hid_t type = mb_h5_type_of(dtype), space = H5Dget_space(dataset->id);
     H5_OWNED hid_t memory = rank > 0 ? H5Screate_simple(rank, count, NULL) : H5S_ALL;
@@ -176,9 +178,10 @@ static mb_status move(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype d
     MB_TRY(check_ranges(dataset, ranges, &elements));
     if (elements == 0)
         return MB_STATUS_OK;
-    if (reading)
+    const bool asked = reading && dataset->id >= 0; /* libhdf5; a file at rest has all its bytes */
+    if (asked)
         MB_TRY(check_readable(dataset, ranges));
-    else if (dataset->made >= 0)
+    else if (!reading && dataset->made >= 0)
         mb_h5_sample(dataset, ranges, dtype, NULL, 0);
 
     int axis = 0;
@@ -213,7 +216,7 @@ static mb_status move(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype d
         done += now;
     }
     free(where->buffer);
-    if (reading && status == MB_STATUS_OK)
+    if (asked && status == MB_STATUS_OK)
         status = mb_h5_check_whole(dataset, ranges);
     return reading ? status : mb_h5_latch(dataset->file, status);
 }
@@ -234,14 +237,27 @@ static mb_status check_array(const mb_h5_dataset *dataset, const mb_range *range
     return MB_STATUS_OK;
 }
 
+/* Are these rows moved without libhdf5? They are while the file is at rest. */
+static bool goes_raw(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype, bool reading)
+{
+    const int rank = dataset->info.rank;
+    bool whole = dataset->file && dataset->file->resting && rank >= 2 &&
+                 ranges[rank - 1].count == dataset->info.dims[rank - 1];
+    for (int axis = 0; axis < rank; axis++)
+        whole = whole && ranges[axis].step == 1;
+    return whole && mb_h5_raw_possible(dataset, dtype, reading, NULL);
+}
+
 mb_status mb_h5_dataset_check(mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array,
                               bool reading)
 {
     MB_H5_GUARD;
-    MB_TRY(reading ? mb_h5_ready(dataset->file, false) : mb_h5_usable(dataset->file, true));
+    const bool raw = goes_raw(dataset, ranges, array->dtype, reading);
+    MB_TRY(reading && !raw ? mb_h5_ready(dataset->file, false)
+                           : mb_h5_usable(dataset->file, !reading));
     MB_TRY(check_types(dataset, array->dtype, reading));
     MB_TRY(check_array(dataset, ranges, array, reading));
-    return reading ? check_readable(dataset, ranges) : MB_STATUS_OK;
+    return reading && !raw ? check_readable(dataset, ranges) : MB_STATUS_OK;
 }
 
 mb_status mb_h5_dataset_read_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
@@ -257,7 +273,8 @@ mb_status mb_h5_dataset_read(mb_h5_dataset *dataset, const mb_range *ranges, mb_
 {
     MB_H5_GUARD;
     place where = {.array = array};
-    MB_TRY(mb_h5_ready(dataset->file, false));
+    MB_TRY(goes_raw(dataset, ranges, array->dtype, true) ? mb_h5_usable(dataset->file, false)
+                                                         : mb_h5_ready(dataset->file, false));
     MB_TRY(check_types(dataset, array->dtype, true));
     MB_TRY(check_array(dataset, ranges, array, true));
     if (!mb_array_has_data(array))
@@ -278,23 +295,12 @@ mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *range
     return move(dataset, ranges, dtype, &where, false);
 }
 
-/* Are these rows written without libhdf5? They are while the file is at rest. */
-static bool goes_raw(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype)
-{
-    const int rank = dataset->info.rank;
-    bool whole = dataset->file && dataset->file->resting && rank >= 2 &&
-                 ranges[rank - 1].count == dataset->info.dims[rank - 1];
-    for (int axis = 0; axis < rank; axis++)
-        whole = whole && ranges[axis].step == 1;
-    return whole && mb_h5_raw_possible(dataset, dtype, false, NULL);
-}
-
 mb_status mb_h5_dataset_write(mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array)
 {
     MB_H5_GUARD;
     place where = {.array = array};
-    MB_TRY(goes_raw(dataset, ranges, array->dtype) ? mb_h5_usable(dataset->file, true)
-                                                   : mb_h5_ready(dataset->file, true));
+    MB_TRY(goes_raw(dataset, ranges, array->dtype, false) ? mb_h5_usable(dataset->file, true)
+                                                          : mb_h5_ready(dataset->file, true));
     MB_TRY(check_types(dataset, array->dtype, false));
     MB_TRY(check_array(dataset, ranges, array, false));
     if (!mb_array_has_data(array))

@@ -36,7 +36,7 @@ mb_status mb_h5_begin_rest(mb_h5 *file)
 static mb_status end_rest(mb_h5 *file)
 {
     H5_OWNED hid_t access = mb_h5_created_access(file);
-    file->id = H5Fopen(mb_target_now(file->target), H5F_ACC_RDWR, access);
+    file->id = H5Fopen(file->target ? mb_target_now(file->target) : "/", H5F_ACC_RDWR, access);
     if (file->id < 0)
         return mb_h5_latch(file, mb_h5_failure(file, NULL, "open the contents again"));
     file->resting = false;
