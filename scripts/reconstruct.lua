@@ -315,7 +315,7 @@ if dtype ~= "f32" then
             plan.codes)
     end
     range = plan.settings.range
-    result:scaling((range[2] - range[1]) / (dtype == "u16" and 65535 or 1), range[1])
+    result:scaling((range[2] - range[1]) / (dtype == "u16" and 65535 or 1), range[1] + 0.0)
     say("stored     %.6g as 0, %.6g as %d", range[1], range[2], dtype == "u16" and 65535 or 1)
 end
 say("%s", mb.recon.describe(plan))

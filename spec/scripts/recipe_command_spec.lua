@@ -152,6 +152,10 @@ return {
             local at = (i - 1) // 4 * 4 + 1
             assert.equal(2 * string.unpack("f", once, at), string.unpack("f", twice, at))
         end
+        local at = "/entry/reconstruction/parameters/own_steps/file_1/"
+        assert.equal(files.read(path("steps.lua")), values("double.h5", at .. "source"))
+        assert.matches("^fnv1a64:", values("double.h5", at .. "hash"))
+        assert.same({"double"}, values("double.h5", at .. "names"))
         assert.matches("double", recipe(with, "-o " .. path("none.h5"), 1))
         assert.is_nil(io.open(path("none.h5")))
         -- a replay without the steps is an error
@@ -159,6 +163,36 @@ return {
             path("double.h5"), path("none.h5")))
         assert.equal(1, status)
         assert.matches("there is no step 'double'.*%-%-steps", text)
+    end)
+
+    it("says in which unit rescaled values are, and how they are scaled", function()
+        recipe([[{"flat_field", "minus_log", {"fbp", center = 31.5},
+            {"rescale", dtype = "uint8", range = {0, 255}}}]], "-o " .. path("scaled.h5"))
+        local file <close> = assert(mb.h5.open(path("scaled.h5")))
+        local attributes = file:attributes "/entry/data/data"
+        assert.equal("1/m", attributes.units)
+        assert.equal("float", math.type(attributes.add_offset))
+        assert.equal(1.0, attributes.scale_factor)
+    end)
+
+    it("checks the free disk space before a frame is read", function()
+        local small = files.small_disk(folder, "64k")
+        if not small then
+            pending "no small file system can be mounted here"
+            return
+        end
+        local text = recipe(CHAIN, "-o " .. small .. "/full.h5", 1)
+        local left = files.list(small)
+        files.unmount(small)
+        assert.matches("the disk of '[^']+' has 64.00 KiB free; needed: 144.00 KiB for the result",
+            text)
+        assert.is_nil(text:find("center  ", 1, true))
+        assert.same({}, left)
+        os.remove(small)
+        text = recipe([[{"flat_field", "minus_log", {"fbp", center = 31.5},
+            {"rescale", dtype = "uint8", percentiles = {1, 99}}}]],
+            "--host-budget 1Ki --scratch missing -o " .. path("none.h5"), 1)
+        assert.matches("reconstruct: store.plan: missing: No such file", text)
     end)
 
     it("refuses what makes no sense before anything is written", function()

@@ -27,7 +27,7 @@ function disk_space.facts(folder, op, arg)
     local facts = space and core.system.stat(folder)
     if not facts or facts.kind ~= "folder" then
         fail("io", op, arg, "%s", facts and ("'%s' is not a folder"):format(folder)
-            or tostring(err))
+            or err.message)
     end
     space.device = facts.device
     return space

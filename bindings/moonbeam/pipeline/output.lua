@@ -12,6 +12,27 @@ local output = {}
 local UNITS = {attenuation = {"1/m", "1/px"}, ["line integrals"] = {"1", "1"},
     transmission = {"1", "1"}, counts = {"counts", "counts"}}
 
+-- The quantity of the stored values, scaled back where a step has rescaled them.
+local function quantity_of(self)
+    local list = self.chain.steps
+    for i = #list, 1, -1 do
+        if list[i].kind.quantity ~= "scaled" then
+            return list[i].kind.quantity
+        end
+    end
+    return self.chain.source.kind.quantity
+end
+
+-- The sources of steps that are not the library's.
+local function own_steps(self)
+    local list = {}
+    for i, record in ipairs(self.chain.recorded) do
+        list["file_" .. i] = {path = record.path, source = record.text, hash = record.hash,
+            names = record.names}
+    end
+    return next(list) and list or nil
+end
+
 -- What a measured value tells of itself, for the result: {name_field = value}.
 local function verdict_values(verdicts, values)
     local list = {}
@@ -37,7 +58,7 @@ local function parameters_of(self, made)
     local last = made.sections[#made.sections]
     return {recipe = recipe_text.text(chain.resolved(self.chain)), device = devices[1],
         devices = table.concat(devices, ","), input = self.chain.source.kind.quantity,
-        rows = ("%d:%d"):format(last.first, last.last)}
+        own_steps = own_steps(self), rows = ("%d:%d"):format(last.first, last.last)}
 end
 
 -- How the stored values are scaled, where a step has rescaled them: {scale, offset}.
@@ -78,7 +99,7 @@ function output.run(self, options)
     local made, verdicts = run.settle(planned)
     local shape, last = output.shape(made)
     local g = last.geometry
-    local units = UNITS[last.kind] or {"", ""}
+    local units = UNITS[quantity_of(self)] or {"", ""}
     local result <close> = mb.result.create(options.output, {shape = shape, dtype = last.dtype,
         units = units[g.pixel_size and 1 or 2], pixel_size = g.pixel_size,
         first_row = g.first_row + last.first - 1, overwrite = options.overwrite,
@@ -91,7 +112,7 @@ function output.run(self, options)
     end
     local scaling = scaling_of(self, report.values)
     if scaling then
-        result:scaling(scaling[1], scaling[2])
+        result:scaling(scaling[1] + 0.0, scaling[2] + 0.0) -- of one type, as CF wants them
     end
     local steps = {}
     for i, section in ipairs(report.sections) do
