@@ -192,7 +192,26 @@ return {
         text = recipe([[{"flat_field", "minus_log", {"fbp", center = 31.5},
             {"rescale", dtype = "uint8", percentiles = {1, 99}}}]],
             "--host-budget 1Ki --scratch missing -o " .. path("none.h5"), 1)
-        assert.matches("reconstruct: store.plan: missing: No such file", text)
+        assert.matches("reconstruct: [^/\n]*missing: No such file", text)
+    end)
+
+    it("ends with the status of a signal at one, and leaves nothing", function()
+        files.write(path("steps.lua"), [[
+return {
+    name = "ended", summary = "As if a batch system did it.",
+    takes = {quantity = "any", layout = "frames"},
+    run = function()
+        if not require("moonbeam").device.dry() then
+            os.execute "kill -TERM $PPID"
+        end
+    end,
+}
+]])
+        local before = files.list(folder)
+        local text = recipe([[{"flat_field", "ended"}]], ("--steps %s --chunk 1 -o %s"):format(
+            path("steps.lua"), path("none.h5")), 143)
+        assert.matches("moonbeam: interrupted by SIGTERM\n$", text)
+        assert.same(before, files.list(folder))
     end)
 
     it("refuses what makes no sense before anything is written", function()

@@ -303,8 +303,13 @@ function cli.spoken(text, names)
     return (text:gsub("the option ([%w_]+)", names))
 end
 
--- An error object in those words. A line of the command helps nobody who gave it a file.
+-- An error object in those words. A line of the command helps nobody who gave it a file. What
+-- ends the program with a status of its own, Ctrl-C, is raised again.
 local function speak(problem, names)
+    if problem.code == "cancelled" then
+        problem.where = nil
+        error(problem, 0)
+    end
     local message = cli.spoken(problem.message, names)
     problem.arg = message == problem.message and problem.arg or nil -- its name has been said
     problem.where, problem.op, problem.message = nil, nil, message
