@@ -4,9 +4,10 @@
 
 local mb = require "moonbeam"
 local ledger = require "moonbeam.ledger"
-local options_of = require "moonbeam.internal.options"
+local declared = require "moonbeam.internal.declared"
 local pipeline_plan = require "moonbeam.pipeline.plan"
 local pipeline_run = require "moonbeam.pipeline.run"
+local OPTIONS = require "moonbeam.tomo.recon_options"
 local process_memory = require "moonbeam.internal.process_memory"
 local scan_center = require "moonbeam.tomo.scan_center"
 local scan_frames = require "moonbeam.tomo.scan_frames"
@@ -21,13 +22,16 @@ local work = require "moonbeam.pipeline.work"
 
 local recon = {}
 
-local OPTIONS = {"device", "available", "chunk", "rows", "center", "filter", "cutoff", "padding",
-    "circle", "accuracy",
-    "size", "scale", "flat_mode", "log", "quiet", "pad_width", "mode", "half_acquisition",
-    "vertical_shifts", "method",
-    "axis_tilt", "overlap", "threads", "pinned", "dtype", "range", "slices_per_file", "out"}
+local FOUND = declared.options(
+    {"center", "any", "the axis, where it is known", unit = "px"},
+    {"how", "any", "how it was found, in words"},
+    {"details", "any", "what recon.find_center tells of it"})
 
---- The names of the options of recon.plan and its kin.
+local WITH_FRAMES = declared.options(OPTIONS,
+    {"flats", "any", "frames without the sample (frame, row, column)"},
+    {"darks", "any", "frames without the beam (frame, row, column)"})
+
+--- The options of recon.plan and its kin, declared.
 recon.OPTIONS = OPTIONS
 
 -- The section that makes slices of float32, and the values it needs.
@@ -77,12 +81,12 @@ recon.read_shifts = vertical_shifts.read
 -- in float32. The options rows, log and device count. A scan is looked at once; find_center and
 -- run do so where nobody did.
 function recon.check_values(scan, options)
-    return scan_values.check(scan, options_of(options, "recon.check_values", OPTIONS))
+    return scan_values.check(scan, options)
 end
 
 --- What `recon.check_values` can say without reading frames: the kind and a line of text.
 function recon.expected_values(scan, options)
-    return scan_values.kind(scan, options_of(options, "recon.expected_values", OPTIONS))
+    return scan_values.kind(scan, options)
 end
 
 --- Rotation axis of a scan: registration of opposite projections, checked by other ways.
@@ -99,7 +103,6 @@ end
 -- one), pair, mass and slices (the column of each way), residual (0: opposite projections match;
 -- about 1: they have nothing in common), uncertainty (px), curve (of residuals over columns).
 function recon.find_center(scan, options)
-    options = options_of(options, "recon.find_center", OPTIONS)
     scan_values.check(scan, options)
     return scan_center.find(scan, options)
 end
@@ -107,7 +110,7 @@ end
 --- The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns its
 -- axis, whatever the frames of this scan hold (options as there). Reads nothing.
 function recon.center_bounds(scan, options)
-    return scan_center.bounds(scan, options_of(options, "recon.center_bounds", OPTIONS))
+    return scan_center.bounds(scan, options)
 end
 
 --- Writes a PNG of how well opposite projections match over the columns of the axis, from the
@@ -122,7 +125,6 @@ end
 -- a quarter more on both sides; "f16", {0, the power of two that brings them to half floats}, 1
 -- where they fit as they are. The options as of recon.run, with the center.
 function recon.find_range(scan, options)
-    options = options_of(options, "recon.find_range", OPTIONS)
     local device = mb.device(options.device or "host")
     local section, values = slices_section(scan, device, options)
     section.first, section.last = table.unpack(options.rows or {1, scan.rows})
@@ -132,7 +134,6 @@ end
 --- How many of the 65536 codes of u16 the slices use when they are stored by `options.range`;
 -- fewer than one is an error.
 function recon.range_codes(scan, options)
-    options = options_of(options, "recon.range_codes", OPTIONS)
     return value_range.codes(recon.find_range(scan, options), options.range, "recon.range_codes")
 end
 
@@ -140,7 +141,7 @@ end
 -- chunks of `plan`, and before them the search for the axis if there is one (`searched`), would
 -- decode them more than once; else as it is. `plan` nil: all rows of the options.
 function recon.decoded(scan, options, plan, searched)
-    options = options_of(options, "recon.decoded", OPTIONS)
+    options = declared.checked(OPTIONS, options, "recon.decoded")
     local rows = options.rows or {1, scan.rows}
     local ranges = {rows}
     if plan then
@@ -170,7 +171,7 @@ end
 -- the whole process, if the host's budget is no more than at_most; nil for a device that is not
 -- here), overlap, pinned, budget, device, volume = {nz, ny, nx}, settings, ...}.
 function recon.plan(scan, options)
-    return scan_recipe.plan(scan, options_of(options, "recon.plan", OPTIONS))
+    return scan_recipe.plan(scan, options)
 end
 
 --- The exact plan, once what a plan without `center` leaves open is known: the same method and
@@ -180,7 +181,7 @@ end
 -- leaves (see recon.range_codes). Returns the plan, and how the axis was found: what find_center
 -- says, {center, how, details}.
 function recon.settle(scan, plan, found)
-    found = options_of(found, "recon.settle", {"center", "how", "details"})
+    found = declared.checked(FOUND, found, "recon.settle")
     if not plan.exact then
         if not found.center then
             local center, how, details = recon.find_center(scan, plan.settings)
@@ -269,7 +270,7 @@ end
 -- computed at once, to the bit, whatever the chunks. Returns the volume (z, y, x) and the report of
 -- recon.run, with the plan.
 function recon.reconstruct(projections, angles, options)
-    options = options_of(options, "recon.reconstruct", OPTIONS, {"flats", "darks"})
+    options = declared.checked(WITH_FRAMES, options, "recon.reconstruct")
     local settings = {}
     for name, value in pairs(options) do
         settings[name] = value
@@ -304,11 +305,12 @@ return whole_call.module(recon, "recon", {
     frames = "scan: scan, device: device, first: count, last: count, settings: table",
     slices = "scan: scan, frames: table, first: count, last: count, settings: table",
     chunk = "scan: scan, device: device, first: count, last: count, settings: table",
-    read_shifts = "scan: scan", check_values = "scan: scan", expected_values = "scan: scan",
-    find_center = "scan: scan",
-    center_bounds = "scan: scan", center_picture = "path: string, details: table",
-    find_range = "scan: scan",
-    range_codes = "scan: scan", decoded = "scan: scan", plan = "scan: scan",
+    read_shifts = "scan: scan", check_values = {"scan: scan", OPTIONS},
+    expected_values = {"scan: scan", OPTIONS},
+    find_center = {"scan: scan", OPTIONS},
+    center_bounds = {"scan: scan", OPTIONS}, center_picture = "path: string, details: table",
+    find_range = {"scan: scan", OPTIONS},
+    range_codes = {"scan: scan", OPTIONS}, decoded = "scan: scan", plan = {"scan: scan", OPTIONS},
     settle = "scan: scan, plan: plan",
     describe = "plan: plan", check_bytes = "what: string, bytes: count, promised: count",
     run = "scan: scan, plan: plan",

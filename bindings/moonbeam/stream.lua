@@ -10,11 +10,22 @@
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local on_error = require "moonbeam.internal.on_error"
-local options_of = require "moonbeam.internal.options"
 
 local stream = {}
 
-local NAMES = {"overlap", "threads", "pinned", "writes", "files", "slot", "source", "sink", "order"}
+local OPTIONS = declared.options(
+    {"overlap", "boolean", "read and write beside the computing", default = true},
+    {"threads", "count", "threads in each direction", min = 1, max = 64,
+        usual = "by the processors"},
+    {"pinned", "bytes", "pinned host memory for both rings", unit = "bytes", usual = "256 MiB"},
+    {"writes", "any", "false: what is computed is not carried away", usual = "true"},
+    {"files", "any", "there are several files to write to"},
+    {"slot", "any", "bytes that a piece should have room for", unit = "bytes"},
+    {"source", "any", "the arrays on the host that are read, where nothing else is: pinned ones "
+        .. "need no ring"},
+    {"sink", "any", "the array on the host that is written to: a pinned one needs no ring"},
+    {"order", "any", "of several devices: the number of the device that each block goes to, a "
+        .. "list that starts again at its end", usual = "one after the other"})
 
 --- A carrier by itself (bindings/files/lua_carrier.c).
 stream.carrier = core.carrier.open
@@ -69,10 +80,9 @@ local function rings(device, options)
             slot = options.slot, writing = true} or nil
 end
 
---- The pinned bytes that a run on a device, or a list of them, takes with these options: {threads,
--- pinned, writes, files, source, sink}.
+--- The pinned bytes that a run on a device, or a list of them, takes with these options.
 function stream.pinned_bytes(devices, options)
-    options = options_of(options, "stream.pinned_bytes", NAMES)
+    options = options or {}
     local total = 0
     for _, device in ipairs(list_of(devices)) do
         for _, ring in pairs {rings(device, options)} do
@@ -255,15 +265,10 @@ end
 --   steps.write(slices, block, carrier)      queues the writing (carrier is nil where
 --                                            options.writes is false)
 --   steps.done(block)                        (optional) after that
--- Options: overlap, threads (in each direction), pinned (bytes), writes (default true), files (are
--- there several to write to?), slot (bytes that a piece should have room for), source (the arrays
--- on the host that are read, where nothing else is), sink (the array on the host that is written
--- to): where they are pinned for the device there is no ring for them; order (of several devices:
--- the number of the device that each block goes to, a list that starts again at its end; default:
--- one after the other). Returns {wall, read, upload, compute, download, write, read_bytes,
--- write_bytes, raw_bytes, waits...}: seconds and bytes, sums over devices.
+-- Returns {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes,
+-- waits...}: seconds and bytes, sums over devices.
 function stream.run(devices, blocks, steps, options)
-    options = options_of(options, "stream.run", NAMES)
+    options = options or {}
     devices = list_of(devices)
     local overlap = options.overlap ~= false
     local began = core.system.clock()
@@ -340,7 +345,8 @@ function stream.describe(times)
 end
 
 return declared.module(stream, "stream", {
-    pinned_bytes = "devices: any", run = "devices: any, blocks: table, steps: table",
+    pinned_bytes = {"devices: any", OPTIONS},
+        run = {"devices: any, blocks: table, steps: table", OPTIONS},
         summary = "times: times",
     describe = "times: times",
 })

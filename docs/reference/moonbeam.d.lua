@@ -1619,9 +1619,40 @@ function mb.psf.subtract_background(a, level) end
 ---@param a moonbeam.array 
 function mb.psf.sum(a) end
 
+---@class moonbeam.options.recon_center_bounds
+---@field device? any where the work is done
+---@field available? any bytes that it may take
+---@field chunk? any rows at a time
+---@field rows? any {first, last} of the detector's rows, from 1
+---@field center? any 0-based column of the rotation axis, halfway down the detector
+---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field log? any false: the frames are line integrals already
+---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
+---@field threads? any threads that read, and as many that write
+---@field pinned? any pinned host memory for reading and writing
+---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
+---@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field slices_per_file? any the result's, where the volume goes to several files
+---@field out? any the array on the host that the slices go to, where that is no result
+---@field quiet? any no progress
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+
 ---The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns its axis, whatever the frames of this scan hold (options as there).
 ---@param scan table 
-function mb.recon.center_bounds(scan) end
+---@param options? moonbeam.options.recon_center_bounds
+function mb.recon.center_bounds(scan, options) end
 
 ---Writes a PNG of how well opposite projections match over the columns of the axis, from the table that `recon.find_center` returned.
 ---@param path string 
@@ -1634,9 +1665,40 @@ function mb.recon.center_picture(path, details) end
 ---@param promised integer 
 function mb.recon.check_bytes(what, bytes, promised) end
 
+---@class moonbeam.options.recon_check_values
+---@field device? any where the work is done
+---@field available? any bytes that it may take
+---@field chunk? any rows at a time
+---@field rows? any {first, last} of the detector's rows, from 1
+---@field center? any 0-based column of the rotation axis, halfway down the detector
+---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field log? any false: the frames are line integrals already
+---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
+---@field threads? any threads that read, and as many that write
+---@field pinned? any pinned host memory for reading and writing
+---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
+---@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field slices_per_file? any the result's, where the volume goes to several files
+---@field out? any the array on the host that the slices go to, where that is no result
+---@field quiet? any no progress
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+
 ---Looks at a few frames of a scan before anything is made of them: {kind = "flats", "transmission" or "line integrals", text, warnings}.
 ---@param scan table 
-function mb.recon.check_values(scan) end
+---@param options? moonbeam.options.recon_check_values
+function mb.recon.check_values(scan, options) end
 
 ---One chunk of rows, read and reconstructed: `recon.chunk(scan, device, first, last, settings)`.
 ---@param scan table 
@@ -1654,18 +1716,111 @@ function mb.recon.decoded(scan) end
 ---@param plan table 
 function mb.recon.describe(plan) end
 
+---@class moonbeam.options.recon_expected_values
+---@field device? any where the work is done
+---@field available? any bytes that it may take
+---@field chunk? any rows at a time
+---@field rows? any {first, last} of the detector's rows, from 1
+---@field center? any 0-based column of the rotation axis, halfway down the detector
+---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field log? any false: the frames are line integrals already
+---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
+---@field threads? any threads that read, and as many that write
+---@field pinned? any pinned host memory for reading and writing
+---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
+---@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field slices_per_file? any the result's, where the volume goes to several files
+---@field out? any the array on the host that the slices go to, where that is no result
+---@field quiet? any no progress
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+
 ---What `recon.check_values` can say without reading frames: the kind and a line of text.
 ---@param scan table 
-function mb.recon.expected_values(scan) end
+---@param options? moonbeam.options.recon_expected_values
+function mb.recon.expected_values(scan, options) end
+
+---@class moonbeam.options.recon_find_center
+---@field device? any where the work is done
+---@field available? any bytes that it may take
+---@field chunk? any rows at a time
+---@field rows? any {first, last} of the detector's rows, from 1
+---@field center? any 0-based column of the rotation axis, halfway down the detector
+---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field log? any false: the frames are line integrals already
+---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
+---@field threads? any threads that read, and as many that write
+---@field pinned? any pinned host memory for reading and writing
+---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
+---@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field slices_per_file? any the result's, where the volume goes to several files
+---@field out? any the array on the host that the slices go to, where that is no result
+---@field quiet? any no progress
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
 ---Rotation axis of a scan: registration of opposite projections, checked by other ways.
 ---@param scan table 
+---@param options? moonbeam.options.recon_find_center
 ---@return any # the 0-based column, a line of text that says how it was found, and a table: verdict ("found"; "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns match; "flat": opposite projections have nothing in common; "mass": there are none, centers of mass tell; "slices": trial slices alone tell), remedy (a sentence, where the verdict asks for one), pair, mass and slices (the column of each way), residual (0: opposite projections match; about 1: they have nothing in common), uncertainty (px), curve (of residuals over columns).
-function mb.recon.find_center(scan) end
+function mb.recon.find_center(scan, options) end
+
+---@class moonbeam.options.recon_find_range
+---@field device? any where the work is done
+---@field available? any bytes that it may take
+---@field chunk? any rows at a time
+---@field rows? any {first, last} of the detector's rows, from 1
+---@field center? any 0-based column of the rotation axis, halfway down the detector
+---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field log? any false: the frames are line integrals already
+---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
+---@field threads? any threads that read, and as many that write
+---@field pinned? any pinned host memory for reading and writing
+---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
+---@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field slices_per_file? any the result's, where the volume goes to several files
+---@field out? any the array on the host that the slices go to, where that is no result
+---@field quiet? any no progress
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
 ---Range {low, high} for storing a scan's slices as `options.dtype`: "u16", the range of three slices, at a quarter, half and three quarters of the height (the middle alone may be empty), and a quarter more on both sides; "f16", {0, the power of two that brings them to half floats}, 1 where they fit as they are.
 ---@param scan table 
-function mb.recon.find_range(scan) end
+---@param options? moonbeam.options.recon_find_range
+function mb.recon.find_range(scan, options) end
 
 ---Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need more than its own): the input of `recon.slices`.
 ---@param scan table 
@@ -1675,13 +1830,75 @@ function mb.recon.find_range(scan) end
 ---@param settings table 
 function mb.recon.frames(scan, device, first, last, settings) end
 
+---@class moonbeam.options.recon_plan
+---@field device? any where the work is done
+---@field available? any bytes that it may take
+---@field chunk? any rows at a time
+---@field rows? any {first, last} of the detector's rows, from 1
+---@field center? any 0-based column of the rotation axis, halfway down the detector
+---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field log? any false: the frames are line integrals already
+---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
+---@field threads? any threads that read, and as many that write
+---@field pinned? any pinned host memory for reading and writing
+---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
+---@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field slices_per_file? any the result's, where the volume goes to several files
+---@field out? any the array on the host that the slices go to, where that is no result
+---@field quiet? any no progress
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+
 ---What a reconstruction will take: method, chunk height, number of chunks, bytes.
 ---@param scan table 
-function mb.recon.plan(scan) end
+---@param options? moonbeam.options.recon_plan
+function mb.recon.plan(scan, options) end
+
+---@class moonbeam.options.recon_range_codes
+---@field device? any where the work is done
+---@field available? any bytes that it may take
+---@field chunk? any rows at a time
+---@field rows? any {first, last} of the detector's rows, from 1
+---@field center? any 0-based column of the rotation axis, halfway down the detector
+---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field log? any false: the frames are line integrals already
+---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
+---@field threads? any threads that read, and as many that write
+---@field pinned? any pinned host memory for reading and writing
+---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
+---@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field slices_per_file? any the result's, where the volume goes to several files
+---@field out? any the array on the host that the slices go to, where that is no result
+---@field quiet? any no progress
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
 ---How many of the 65536 codes of u16 the slices use when they are stored by `options.range`; fewer than one is an error.
 ---@param scan table 
-function mb.recon.range_codes(scan) end
+---@param options? moonbeam.options.recon_range_codes
+function mb.recon.range_codes(scan, options) end
 
 ---Vertical shifts, one number a projection, in rows: from a text file (numbers between spaces, commas or line ends; # starts a comment), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
 ---@param scan table 
@@ -1840,15 +2057,40 @@ function mb.stream.carrier(options) end
 ---@param times table 
 function mb.stream.describe(times) end
 
----The pinned bytes that a run on a device, or a list of them, takes with these options: {threads, pinned, writes, files, source, sink}.
+---@class moonbeam.options.stream_pinned_bytes
+---@field overlap? boolean read and write beside the computing
+---@field threads? integer threads in each direction
+---@field pinned? integer|string pinned host memory for both rings
+---@field writes? any false: what is computed is not carried away
+---@field files? any there are several files to write to
+---@field slot? any bytes that a piece should have room for
+---@field source? any the arrays on the host that are read, where nothing else is: pinned ones need no ring
+---@field sink? any the array on the host that is written to: a pinned one needs no ring
+---@field order? any of several devices: the number of the device that each block goes to, a list that starts again at its end
+
+---The pinned bytes that a run on a device, or a list of them, takes with these options.
 ---@param devices any 
-function mb.stream.pinned_bytes(devices) end
+---@param options? moonbeam.options.stream_pinned_bytes
+function mb.stream.pinned_bytes(devices, options) end
+
+---@class moonbeam.options.stream_run
+---@field overlap? boolean read and write beside the computing
+---@field threads? integer threads in each direction
+---@field pinned? integer|string pinned host memory for both rings
+---@field writes? any false: what is computed is not carried away
+---@field files? any there are several files to write to
+---@field slot? any bytes that a piece should have room for
+---@field source? any the arrays on the host that are read, where nothing else is: pinned ones need no ring
+---@field sink? any the array on the host that is written to: a pinned one needs no ring
+---@field order? any of several devices: the number of the device that each block goes to, a list that starts again at its end
 
 ---stream.run(devices, blocks, steps, options): works on all blocks, on one device or a list of them.
 ---@param devices any 
 ---@param blocks table 
 ---@param steps table 
-function mb.stream.run(devices, blocks, steps) end
+---@param options? moonbeam.options.stream_run
+---@return any # {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes, waits...}: seconds and bytes, sums over devices.
+function mb.stream.run(devices, blocks, steps, options) end
 
 ---What the times of a run say: {wall, read, ..., gigabytes per second of each step, idle (part of the time in which nothing was computed), bottleneck (the busiest step)}: numbers and texts, for files.
 ---@param times table 

@@ -19,6 +19,7 @@ local CALLS = {
     ["array.from_string"] = function(f) f("abcd", {1}, ZZZ) end,
     ["device.open"] = function(f) f("host", ZZZ) end,
     ["op.estimate"] = function(f) f("unary", {{"f32", 4}}, {fn = "exp"}, ZZZ) end,
+    ["op.piece"] = function(f) f("unary", {{"f32", 4}}, {fn = "exp"}, ZZZ) end,
     ["op.max_slices"] = function(f) f("unary", ZZZ) end,
     ["op.piece"] = function(f) f("unary", {{"f32", 4}}, {fn = "exp"}, ZZZ) end,
     ["op.run"] = function(f, s) f("unary", s.a, "exp", ZZZ) end,

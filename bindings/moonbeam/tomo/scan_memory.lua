@@ -3,15 +3,23 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local options_of = require "moonbeam.internal.options"
 local memory = require "moonbeam.plan.peak"
 local pipeline_plan = require "moonbeam.pipeline.plan"
+local recon_options = require "moonbeam.tomo.recon_options"
 local scan_recipe = require "moonbeam.tomo.scan_recipe"
 
 local scan_memory = {}
 
-local OWN = {"shape", "dtype", "flats", "darks", "output_dtype"}
+local OPTIONS = declared.options(
+    {"shape", "any", "{angles, rows, columns}; must be given"},
+    {"dtype", "any", "type of the frames", usual = "u16"},
+    {"flats", "any", "the number of frames without the sample", usual = "10"},
+    {"darks", "any", "the number of frames without the beam", usual = "10"},
+    {"output_dtype", "any", "how the slices are stored: \"f32\", \"f16\" or \"u16\"",
+        usual = "f32"},
+    recon_options)
 local PARTS = {"all", "projection", "sinogram"}
 local INPUT_DTYPES = {"u8", "u16", "i32", "f16", "f32", "f64"}
 
@@ -55,8 +63,8 @@ end
 -- The settings of recon.plan among these options.
 local function settings_of(options)
     local settings = {}
-    for _, name in ipairs(mb.recon.OPTIONS) do
-        settings[name] = options[name]
+    for _, entry in ipairs(recon_options) do
+        settings[entry.name] = options[entry.name]
     end
     settings.dtype, settings.available, settings.chunk = options.output_dtype, nil, nil
     settings.overlap = options.overlap ~= false
@@ -97,7 +105,7 @@ end
 
 -- The parts of a reconstruction as functions from a count to the peak, and the largest counts.
 local function parts_of(options, op)
-    options = options_of(options, op, mb.recon.OPTIONS, OWN)
+    options = declared.checked(OPTIONS, options, op)
     local scan, settings = scan_of(options, op), settings_of(options)
     local device = mb.device(options.device or mb.default_device())
     scan_recipe.check(scan, settings)

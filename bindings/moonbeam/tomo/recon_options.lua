@@ -1,0 +1,35 @@
+--- The options of mb.recon: those of the two methods, and those of a run in chunks.
+
+local declared = require "moonbeam.internal.declared"
+local methods = require "moonbeam.tomo.method"
+
+return declared.options(
+    {"device", "any", "where the work is done", usual = "host"},
+    {"available", "any", "bytes that it may take", unit = "bytes",
+        usual = "what the budget leaves"},
+    {"chunk", "any", "rows at a time", usual = "as many as fit"},
+    {"rows", "any", "{first, last} of the detector's rows, from 1", usual = "all"},
+    {"center", "any", "0-based column of the rotation axis, halfway down the detector", unit = "px",
+        usual = "what the search finds"},
+    {"axis_tilt", "any", "angle between the axis and the detector's columns; positive: further "
+        .. "right in lower rows", unit = "rad", usual = "0"},
+    {"vertical_shifts", "any", "rows to shift each projection by: one number per projection"},
+    {"flat_mode", "any", "how flats and darks are averaged: \"mean\" or \"median\"",
+        usual = "mean"},
+    {"log", "any", "false: the frames are line integrals already", usual = "true"},
+    {"overlap", "any", "read and write beside the computing, which takes a second set of chunks on "
+        .. "the device; \"auto\": where that fits", usual = "auto"},
+    {"threads", "any", "threads that read, and as many that write", usual = "by the processors"},
+    {"pinned", "any", "pinned host memory for reading and writing", unit = "bytes",
+        usual = "256 MiB; none for arrays that are pinned themselves"},
+    {"dtype", "any", "how the slices are stored: \"f32\", \"f16\" or \"u16\"", usual = "f32"},
+    {"range", "any", "{low, high}: what is stored as 0 and as the largest value",
+        usual = "from three slices"},
+    {"slices_per_file", "any", "the result's, where the volume goes to several files"},
+    {"out", "any", "the array on the host that the slices go to, where that is no result"},
+    {"quiet", "any", "no progress"},
+    declared.from("ramp_filter", "filter", "cutoff", "padding", "pad_width"),
+    declared.from("backproject", "size", "circle", "scale", "accuracy"),
+    {"method", "any", methods.options.method.doc, usual = "auto"},
+    {"mode", "any", methods.options.mode.doc, usual = "auto"},
+    {"half_acquisition", "any", methods.options.half_acquisition.doc})
