@@ -20,72 +20,73 @@ local function marginal(a, fn, axis)
     local current = a:view()
     for i = a.rank, 1, -1 do
         if i ~= axis then
-            local reduced = mb.reduce(current, fn, {axis = i})
-            current:release()
-            current = reduced
+            local outer <close> = current
+            current = mb.reduce(outer, fn, {axis = i})
         end
     end
-    local values = {}
+    local reduced <close> = current
     if not a.device.dry then
-        values = current:to_table()
-    else
-        for i = 1, a.shape[axis] do
-            values[i] = 1
-        end
+        return reduced:to_table()
     end
-    current:release()
-    return values
+    local ones = {}
+    for i = 1, a.shape[axis] do
+        ones[i] = 1
+    end
+    return ones
 end
 
+-- The f32 elements of an array as a list; none in a dry run.
+local function floats_of(a)
+    local raw, list = a.device.dry and "" or a:to_string(), {}
+    for at = 1, #raw, 4 do
+        list[#list + 1] = string.unpack("<f", raw, at)
+    end
+    return list
+end
+
+-- An f32 array divided by the sum of its elements, in place.
+local function divided(array, sum)
+    local _ <close> = on_error(function() array:release() end)
+    return mb.binary(array, "div", {scalar = sum or psf.sum(array), out = array})
+end
+
+-- An f32 array of `size` from a list of its elements, which is divided by their sum.
+local function array_of(values, size, device, sum)
+    for i, value in ipairs(values) do
+        values[i] = string.pack("<f", value)
+    end
+    return divided(mb.from_string(table.concat(values), size, {device = device}), sum)
+end
+
+-- By the names of centers: the coordinate along an axis.
 local ways = {}
 
-function ways.middle(a)
-    local center = {}
-    for i, n in ipairs(a.shape) do
-        center[i] = (n - 1) // 2
-    end
-    return center
+function ways.middle(a, axis)
+    return (a.shape[axis] - 1) // 2
 end
 
-function ways.fft(a)
-    local center = {}
-    for i, n in ipairs(a.shape) do
-        center[i] = n // 2
-    end
-    return center
+function ways.fft(a, axis)
+    return a.shape[axis] // 2
 end
 
 -- Ties: the first along each axis.
-function ways.maximum(a)
-    local center = {}
-    for axis = 1, a.rank do
-        local values, best = marginal(a, "max", axis), 1
-        for i = 2, #values do
-            if values[i] > values[best] then
-                best = i
-            end
-        end
-        center[axis] = best - 1
+function ways.maximum(a, axis)
+    local values, best = marginal(a, "max", axis), 1
+    for i = 2, #values do
+        best = values[i] > values[best] and i or best
     end
-    center.found = true
-    return center
+    return best - 1
 end
 
-function ways.mass(a)
-    local center = {}
-    for axis = 1, a.rank do
-        local values, sum, moment = marginal(a, "sum", axis), 0, 0
-        for i, value in ipairs(values) do
-            sum = sum + value
-            moment = moment + (i - 1) * value
-        end
-        if sum == 0 then
-            fail("argument", "psf.center", "center", "the PSF sums to 0 and has no center of mass")
-        end
-        center[axis] = moment / sum
+function ways.mass(a, axis)
+    local sum, moment = 0, 0
+    for i, value in ipairs(marginal(a, "sum", axis)) do
+        sum, moment = sum + value, moment + (i - 1) * value
     end
-    center.found = true
-    return center
+    if sum == 0 then
+        fail("argument", "psf.center", "center", "the PSF sums to 0 and has no center of mass")
+    end
+    return moment / sum
 end
 
 --- The center of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum", "mass"
@@ -109,7 +110,11 @@ function psf.center(a, how)
     end
     local way = ways[how] or fail("argument", "psf.center", "center",
         'center is "%s"; it is middle, fft, maximum, mass or a list of coordinates', tostring(how))
-    return way(a)
+    local center = {found = how == "maximum" or how == "mass" or nil}
+    for axis = 1, a.rank do
+        center[axis] = way(a, axis)
+    end
+    return center
 end
 
 --- The sum of all elements; 1 in a dry run. An error where it is not positive: such a PSF cannot be
@@ -137,9 +142,7 @@ local function face_values(a)
             end
             local view <close> = a:view(table.unpack(ranges))
             local face <close> = view:cast("f32")
-            local raw = a.device.dry and "" or face:to_string()
-            for at = 1, #raw, 4 do
-                local value = string.unpack("<f", raw, at)
+            for _, value in ipairs(floats_of(face)) do
                 values[#values + 1] = value == value and value or nil
             end
         end
@@ -185,9 +188,7 @@ end
 
 --- A copy, f32, that sums to 1.
 function psf.normalize(a)
-    local result = a:cast("f32")
-    local _ <close> = on_error(function() result:release() end)
-    return mb.binary(result, "div", {scalar = psf.sum(result), out = result})
+    return divided(a:cast("f32"))
 end
 
 --- The smallest box around the center, symmetric about it, that holds `energy` (default 0.99) of
@@ -339,23 +340,20 @@ local function scalar(what, size, options, limit, path, even)
         end
         return plane
     end
-    local total, rows = 0, {}
+    local total, values = 0, {}
     for z = 0, nz - 1 do
         local place = even and math.abs(z - cz) or z - cz
-        local plane, values = planes[place] or plane_at(place * options.step), {}
+        local plane = planes[place] or plane_at(place * options.step)
         planes[place] = plane
         for y = 0, ny - 1 do
             for x = 0, nx - 1 do
                 local value = plane[(y - cy) ^ 2 + (x - cx) ^ 2]
                 total = total + value
-                values[#values + 1] = string.pack("<f", value)
+                values[#values + 1] = value
             end
         end
-        rows[#rows + 1] = table.concat(values)
     end
-    local raw = mb.from_string(table.concat(rows), size, {device = options.device})
-    local _ <close> = on_error(function() raw:release() end)
-    return mb.binary(raw, "div", {scalar = total, out = raw})
+    return array_of(values, size, options.device, total)
 end
 
 --- Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centers about the
@@ -480,33 +478,17 @@ function psf.resample(a, from, to, options)
             a.elements)
     end
     local real <close> = a:cast("f32")
-    local values, outer, inner = {}, 1, 1
-    for _, n in ipairs(a.shape) do
-        inner = inner * n
-    end
-    if a.device.dry then
-        values = nil
-    else
-        local raw = real:to_string()
-        for i = 1, inner do
-            values[i] = string.unpack("<f", raw, 4 * i - 3)
-        end
-    end
-    local count = 1
+    local values, outer, inner = floats_of(real), 1, a.elements
     for i, n in ipairs(a.shape) do
         inner = inner // n
-        values = values and resample_axis(values, outer, n, inner, center[i], size[i],
-            (size[i] - 1) // 2, ratios[i])
+        values = not a.device.dry and resample_axis(values, outer, n, inner, center[i], size[i],
+            (size[i] - 1) // 2, ratios[i]) or values
         outer = outer * size[i]
-        count = count * size[i]
     end
-    local parts = {}
-    for i = 1, count do
-        parts[i] = string.pack("<f", values and values[i] or 0)
+    for i = #values + 1, outer do -- a dry run
+        values[i] = 0
     end
-    local result = mb.from_string(table.concat(parts), size, {device = a.device})
-    local _ <close> = on_error(function() result:release() end)
-    return mb.binary(result, "div", {scalar = psf.sum(result), out = result})
+    return array_of(values, size, a.device)
 end
 
 local CENTER = "middle, fft, maximum, mass or coordinates (psf.center)"
