@@ -13,7 +13,7 @@
 ** list of {size, ps, work}, and what the costs are from (nil: smoothness). */
 static int fft_choose_size(lua_State *L)
 {
-    static const char *const names[] = {"device", "axis", "explain", NULL};
+    static const char *const names[] = {"device", "axis", NULL};
     static const char *const axes[] = {"row", "column", NULL};
     int64_t n = mbl_check_integer(L, 1, "n");
     mbl_check_options(L, 2, names, "good_size");

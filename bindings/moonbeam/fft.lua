@@ -9,7 +9,7 @@ local fail = require "moonbeam.internal.fail"
 local op = require "moonbeam.op"
 
 local fft = {}
-for _, name in ipairs {"drop", "library_bytes", "limit"} do
+for _, name in ipairs {"drop", "library", "library_bytes", "limit", "work"} do
     fft[name] = core.fft[name]
 end
 
@@ -25,18 +25,13 @@ local plans_metatable = {__tostring = function(list)
     return table.concat(lines, "\n")
 end}
 
---- plans([device]): the cached plans as a list, the latest used first, of {kind, shape, batch,
+--- The plans in the cache as a list, the latest used first, of {kind, shape, batch,
 -- in_place, work_bytes, library_bytes, in_use, last_use}. The list also has `count`,
 -- `library_bytes` (what the library holds for all of them) and `limit`. Its text is a table.
 -- A work area belongs to a call, not to a plan: plans hold library_bytes only.
 function fft.plans(device)
     return setmetatable(core.fft.plans(device), plans_metatable)
 end
-
---- limit([bytes [, device]]): the limit on what the library holds for plans, such as "64M"; nil
--- where there is none, and "none" removes it. Plans that are not in use are dropped, the least
--- recently used first.
-
 
 local function explanation(n, size, list, basis, axis)
     local chosen
@@ -64,35 +59,25 @@ local function explanation(n, size, list, basis, axis)
     return table.concat(lines, "\n")
 end
 
---- good_size(n [, {device =, axis =, explain =}]): the size >= n that is best for a transform on
--- the device (default: the default device): even, with no prime factor above 7. On GPUs the one
--- with the least product of time and memory, by measured times and work areas of real rows (axis
--- "row", the default) or of an axis above them ("column"); on the host by smoothness alone. With
--- explain, also the reason as text, and the candidates: a list of {size =, ps = picoseconds per
--- point, work = 1 where a work area as large as the data is needed}.
+--- The size >= n that is best for a transform on the device: even, with no prime factor above 7.
+-- On GPUs the one with the least product of time and memory, by measured times and work areas of
+-- real rows, or of an axis above them; on the host by smoothness alone.
+-- Returns the size; with explain also the reason as text, and the candidates: a list of {size =, ps
+-- = picoseconds per point, work = 1 where a work area as large as the data is needed}.
 function fft.good_size(n, options)
-    options = options or {}
-    local size, list, basis = core.fft.choose_size(n, options)
+    local size, list, basis = core.fft.choose_size(n, {device = options.device,
+        axis = options.axis})
     if not options.explain then
         return size
     end
-    return size, explanation(n, size, list, basis, options.axis or "row"), list
+    return size, explanation(n, size, list, basis, options.axis), list
 end
 
---- good_grid(least [, {device =, given =}]): extents >= least (a list of one to three) for a real
--- transform over all axes. As good_size, but for the axes together: on GPUs one axis that needs a
--- work area needs it for everything. Extents with given[i] stay as they are.
+--- Extents >= least (a list of one to three) for a real transform over all axes: as good_size, but
+-- for the axes together. On GPUs one axis that needs a work area needs it for everything.
 function fft.good_grid(least, options)
     return core.fft.choose_grid(least, options.given or {}, {device = options.device})
 end
-
---- work(kind, dims [, {batch =, in_place =, device =}]): the bytes of the work area that a
--- transform takes, and who says so: the library, a record, or how it was derived. kind: "c2c",
--- "r2c" or "c2r"; dims: one to three extents.
-fft.work = core.fft.work
-
---- library([device]): name and version of the library that makes the transforms.
-fft.library = core.fft.library
 
 -- The axes that `given` names (default: all), as a list from 1.
 local function axes_of(what, a, given)
@@ -248,6 +233,7 @@ function fft.ifftshift(a, options)
     return shift("fft.ifftshift", a, options, -1)
 end
 
+local DEVICE = {"device", "device", "where the transform runs", usual = "the default device"}
 local AXES = {"axes", "any", "the axes, a number or a list; negative: from the end", usual = "all"}
 local NORMALIZE = {"normalize", "boolean", "divide by the number of points", default = true}
 local FORWARD = {"a: array", declared.options(AXES)}
@@ -258,8 +244,12 @@ return declared.module(fft, "fft", {
     fftn = COMPLEX, ifftn = COMPLEX, rfftn = FORWARD, fftshift = SHIFT, ifftshift = SHIFT,
     irfftn = {"a: array", declared.options(AXES, NORMALIZE,
         {"n", "count", "samples along the last axis named", usual = "the even number"})},
-    good_grid = {"least: any", declared.options(
-        {"device", "device", "where the transform runs", usual = "the default device"},
+    plans = "device: device?",
+    good_size = {"n: any", declared.options(DEVICE,
+        {"axis", "choice", "row: the last axis; column: one above it",
+            choices = {"row", "column"}, default = "row"},
+        {"explain", "boolean", "return the reason and the candidates, too"})},
+    good_grid = {"least: any", declared.options(DEVICE,
         {"given", "table", "extents with given[i] stay as they are"})},
 }, function(_, ...)
     return op.run("fft", ...)

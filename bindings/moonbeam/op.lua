@@ -24,41 +24,17 @@ end
 
 local UNIT = core.pool.round(1)
 local PATTERNS = { projection = { 1 }, sinogram = { 2 }, all = { 1, 2 } }
-local OPTIONS = {
-    pattern = true, dim = true, dims = true, dtype = true, available = true, params = true,
-    granularity = true, extent = true,
-    inputs = true, device = true,
-}
 
-local function check_options(name, options)
-    if type(options) ~= "table" then
-        fail("argument", "op.max_slices", nil,
-            "give an operator's name and a table of options")
-    end
-    for key in pairs(options) do
-        if not OPTIONS[key] then
-            fail("argument", "op.max_slices", tostring(key), "unknown option '%s'",
-                tostring(key))
-        end
-    end
-    local axes = options.dim and { options.dim } or PATTERNS[options.pattern]
-    if not axes or math.type(axes[1]) ~= "integer" or options.dim and options.pattern then
+local function axes_of(options)
+    local axes = options.dim and {options.dim} or PATTERNS[options.pattern]
+    if not axes or options.dim and options.pattern then
         fail("argument", "op.max_slices", "pattern",
             'give pattern = "projection", "sinogram" or "all", or dim = a number of an axis')
-    end
-    local last = axes[#axes]
-    if type(options.dims) ~= "table" or axes[1] < 1 or last > #options.dims + 1 then
+    elseif axes[1] < 1 or axes[#axes] > #options.dims + 1 then
         fail("argument", "op.max_slices", "dims",
             "dims are the extents of the axes that are not cut, in their order")
-    elseif options.inputs ~= nil and type(options.inputs) ~= "table" then
-        fail("argument", "op.max_slices", "inputs",
-            "inputs is a table of the other inputs, {dtype, extent, ...} by name or number")
-    elseif not options.available then
-        fail("argument", "op.max_slices", "available", "give the bytes available")
-    elseif options.extent and (math.type(options.extent) ~= "integer" or options.extent < 1) then
-        fail("argument", "op.max_slices", "extent", "extent is the number of slices of the whole")
     end
-    return axes, op.describe(name)
+    return axes
 end
 
 -- "1", "1 (where not transformed)", ...: where an operator may be cut.
@@ -92,7 +68,7 @@ end
 
 -- The first input, and the others with their extents of -1 replaced.
 local function specs_for(options, axis, count)
-    local first = { options.dtype or "f32", table.unpack(options.dims) }
+    local first = { options.dtype, table.unpack(options.dims) }
     table.insert(first, axis + 1, count)
     local inputs = { first }
     for key, spec in pairs(options.inputs or {}) do
@@ -141,27 +117,31 @@ local function arguments_for(name, options, axis, count)
     return specs_for(options, axis, piece.last - piece.first + 1), piece.params
 end
 
--- How many slices of a dimension an operator can take at a time: the number n for which its inputs
--- with n slices, its results and its scratch still fit. It is the true number: n slices run in that
--- many bytes and n + 1 do not. Rows that the operator needs beside its own are part of the n.
--- Options:
---   pattern      "projection" (axis 1), "sinogram" (axis 2), "all" (either: the smaller number), or
---   dim          the axis of the first input that is cut
---   dims         the extents of its other axes, in their order
---   dtype        of the first input (default "f32")
---   available    bytes, or "8G"
---   params       the operator's parameters
---   extent       the slices of the whole, where parameters count them (a shift for each projection,
---                a shape); n is then of the result, and what n slices need is counted with them
---   inputs       its other inputs by name or number, {dtype, extent, ...}; -1 stands for n
---   granularity  1: bare bytes are counted. Otherwise (default) what the pool really takes
---   device       whose FFT work areas count (default: the default device)
+--- How many slices an operator can take at a time: the largest n whose inputs, results and scratch
+-- fit: n slices run in that many bytes, and n + 1 do not. Rows that the operator needs beside its
+-- own are part of the n.
 -- Returns n (0: not even one), the dtype of the first result, the bytes that n slices take, for a
 -- planned device what that rests on (else nil), how many of the n a piece needs before and after
 -- its own slices (inside an array n slices give n - before - after slices of the result), and how
 -- many slices of the result are treated together: the size of a piece is a multiple of it.
-function op.max_slices(name, options)
-    local axes, descriptor = check_options(name, options)
+op.max_slices = declared("op.max_slices", {
+    {"name", "string", "an operator"},
+    options = declared.options(
+        {"pattern", "choice", "projection: axis 1 is cut; sinogram: axis 2; all: either, the "
+            .. "smaller n", choices = {"projection", "sinogram", "all"}},
+        {"dim", "count", "the axis of the first input that is cut, instead of pattern"},
+        {"dims", "table", "the extents of its other axes, in their order", required = true},
+        {"dtype", "string", "of the first input", default = "f32"},
+        {"available", "bytes", "what there is", unit = "bytes", required = true},
+        {"params", "table", "the operator's parameters"},
+        {"extent", "count", "slices of the whole, where parameters count them (a shift for each "
+            .. "projection, a shape); n is then of the result, and what n slices need is counted "
+            .. "with them", min = 1},
+        {"inputs", "table", "its other inputs by name or number, {dtype, extent, ...}; -1 is n"},
+        {"granularity", "count", "1 counts bare bytes", usual = "what the pool really takes"},
+        {"device", "device", "whose FFT work areas count", usual = "the default device"}),
+}, function(name, options)
+    local axes, descriptor = axes_of(options), op.describe(name)
     local available = core.device.bytes(options.available)
     options = setmetatable({ rows = {} }, { __index = options })
     local bare = options.granularity == 1
@@ -222,6 +202,6 @@ function op.max_slices(name, options)
     end
     local split = least[5]
     return least[1], least[2], least[3], least[4], split.before, split.after, split.packet
-end
+end)
 
 return declared.module(op, "op")

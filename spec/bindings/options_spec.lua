@@ -20,11 +20,8 @@ local CALLS = {
     ["device.open"] = function(f) f("host", ZZZ) end,
     ["op.estimate"] = function(f) f("unary", {{"f32", 4}}, {fn = "exp"}, ZZZ) end,
     ["op.piece"] = function(f) f("unary", {{"f32", 4}}, {fn = "exp"}, ZZZ) end,
-    ["op.max_slices"] = function(f) f("unary", ZZZ) end,
-    ["op.piece"] = function(f) f("unary", {{"f32", 4}}, {fn = "exp"}, ZZZ) end,
     ["op.run"] = function(f, s) f("unary", s.a, "exp", ZZZ) end,
     ["pool.trace"] = function(f) f(ZZZ) end,
-    ["fft.good_size"] = function(f) f(5, ZZZ) end, ["fft.good_grid"] = function(f) f({5}, ZZZ) end,
     ["fft.work"] = function(f) f("c2c", {8}, ZZZ) end,
     ["h5.create"] = function(f, s) f(s.path, ZZZ) end,
     ["h5.open"] = function(f, s) f(s.path, ZZZ) end,
@@ -58,7 +55,7 @@ for name in ([[array.is_array device.bytes device.cuda_problem device.default de
     pool.round pool.scope pool.smallest pool.stats pool.tag pool.tags pool.end_tag
     debug.break_guard debug.fail_nth debug.fail_step debug.pair_seconds
     debug.refuse_commits debug.refuse_pins debug.set_guards debug.steps
-    pool.reset_reach pool.trim fft.drop fft.library fft.library_bytes fft.plans fft.limit
+    pool.reset_reach pool.trim fft.drop fft.library fft.library_bytes fft.limit
     h5.scratch picture.percentiles recon.chunk recon.frames recon.slices recon.decoded
     stream.describe]]):gmatch "%S+" do
     WITHOUT[name] = true
@@ -190,7 +187,7 @@ describe("arguments that are nothing of the kind", function()
             {"", mb.op.estimate, "unary", 5}, {"", mb.op.estimate, "unary", {5}},
                 {"total must be", mb.progress.new, "x", {}},
             {"", mb.op.estimate, "unary", {{"f32", "x"}}}, {"", mb.op.estimate, 5, {}},
-            {"inputs is a table", mb.op.max_slices, "unary",
+            {"inputs is 5; give a table", mb.op.max_slices, "unary",
                 {dim = 1, dims = {4}, available = 5, inputs = 5}},
             {"image is missing", mb.tiles.convolve}, {"values is 5", mb.convolution.product, 5},
             {"element 2 of values", mb.convolution.product, {1, "x"}}, {"", mb.fft.good_grid},

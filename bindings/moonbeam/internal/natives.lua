@@ -152,24 +152,6 @@ native("op.piece(name: string, inputs: table, params: table?, options)", list(
     {"first", "count", "first row of the result", required = true},
     {"last", "count", "last row of the result", required = true},
     DEVICE))
---- How many slices an operator can take at a time: the largest n whose inputs, results and scratch
--- fit. Rows that the operator needs beside its own are part of the n.
--- Returns n (0: not even one), the dtype of the first result, the bytes that n slices take, for a
--- planned device what that rests on, how many of the n a piece needs before and after its own, and
--- how many are treated together (the packet).
-native("op.max_slices(name: string, options)", list(
-    {"pattern", "choice", "projection: axis 1 is cut; sinogram: axis 2; all: either, the smaller n",
-        choices = {"projection", "sinogram", "all"}},
-    {"dim", "count", "the axis of the first input that is cut, instead of pattern"},
-    {"dims", "extents", "the extents of its other axes, in their order"},
-    {"dtype", "string", "of the first input", default = "f32"},
-    {"available", "bytes", "what there is", unit = "bytes"},
-    {"params", "table", "the operator's parameters"},
-    {"extent", "count", "slices of the whole, where parameters count them; n is of the result"},
-    {"inputs", "table", "its other inputs by name or number, {dtype, extent, ...}; -1 is n"},
-    {"granularity", "count", "1 counts bare bytes", usual = "what the pool really takes"},
-    DEVICE))
-
 -- ---- memory ----
 
 --- Live, peak, budget, largest hole and counts of a device's pool.
@@ -243,8 +225,6 @@ native("fft.work(kind: string, dims: extents, options)", list(DEVICE,
     {"in_place", "boolean", "in the memory of its input"}))
 --- Name and version of the library that makes the transforms.
 native "fft.library(device: device?)"
---- What the plan cache holds: its plans with their sizes, count, bytes and limit.
-native "fft.plans(device: device?)"
 --- The limit on what the library holds for plans, nil if there is none. Sets it; "none" removes it.
 native "fft.limit(bytes: bytes?, device: device?)"
 --- Forgets idle plans, oldest first, but `keep` of them. Returns how many went.
