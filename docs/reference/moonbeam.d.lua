@@ -749,14 +749,20 @@ function mb.fft.fftshift(a, options) end
 ---@field device? moonbeam.device|string where the transform runs
 ---@field given? table extents with given[i] stay as they are
 
----good_grid(least [, {device =, given =}]): extents >= least (a list of one to three) for a real transform over all axes.
+---Extents >= least (a list of one to three) for a real transform over all axes: as good_size, but for the axes together.
 ---@param least any 
 ---@param options? moonbeam.options.fft_good_grid
 function mb.fft.good_grid(least, options) end
 
----good_size(n [, {device =, axis =, explain =}]): the size >= n that is best for a transform on the device (default: the default device): even, with no prime factor above 7.
+---@class moonbeam.options.fft_good_size
+---@field device? moonbeam.device|string where the transform runs
+---@field axis? "row"|"column" row: the last axis; column: one above it
+---@field explain? boolean return the reason and the candidates, too
+
+---The size >= n that is best for a transform on the device: even, with no prime factor above 7.
 ---@param n any 
----@param options any 
+---@param options? moonbeam.options.fft_good_size
+---@return any # the size; with explain also the reason as text, and the candidates: a list of {size =, ps = picoseconds per point, work = 1 where a work area as large as the data is needed}.
 function mb.fft.good_size(n, options) end
 
 ---@class moonbeam.options.fft_ifftn
@@ -800,7 +806,7 @@ function mb.fft.library_bytes(device) end
 ---@param device? moonbeam.device|string 
 function mb.fft.limit(bytes, device) end
 
----What the plan cache holds: its plans with their sizes, count, bytes and limit.
+---The plans in the cache as a list, the latest used first, of {kind, shape, batch, in_place, work_bytes, library_bytes, in_use, last_use}.
 ---@param device? moonbeam.device|string 
 function mb.fft.plans(device) end
 
@@ -1189,19 +1195,19 @@ function mb.op.list() end
 ---@class moonbeam.options.op_max_slices
 ---@field pattern? "projection"|"sinogram"|"all" projection: axis 1 is cut; sinogram: axis 2; all: either, the smaller n
 ---@field dim? integer the axis of the first input that is cut, instead of pattern
----@field dims? integer[] the extents of its other axes, in their order
+---@field dims? table the extents of its other axes, in their order
 ---@field dtype? string of the first input
 ---@field available? integer|string what there is
 ---@field params? table the operator's parameters
----@field extent? integer slices of the whole, where parameters count them; n is of the result
+---@field extent? integer slices of the whole, where parameters count them (a shift for each projection, a shape); n is then of the result, and what n slices need is counted with them
 ---@field inputs? table its other inputs by name or number, {dtype, extent, ...}; -1 is n
 ---@field granularity? integer 1 counts bare bytes
----@field device? moonbeam.device|string where the array is made
+---@field device? moonbeam.device|string whose FFT work areas count
 
----How many slices an operator can take at a time: the largest n whose inputs, results and scratch fit.
----@param name string 
+---How many slices an operator can take at a time: the largest n whose inputs, results and scratch fit: n slices run in that many bytes, and n + 1 do not.
+---@param name string an operator
 ---@param options? moonbeam.options.op_max_slices
----@return any # n (0: not even one), the dtype of the first result, the bytes that n slices take, for a planned device what that rests on, how many of the n a piece needs before and after its own, and how many are treated together (the packet).
+---@return any # n (0: not even one), the dtype of the first result, the bytes that n slices take, for a planned device what that rests on (else nil), how many of the n a piece needs before and after its own slices (inside an array n slices give n - before - after slices of the result), and how many slices of the result are treated together: the size of a piece is a multiple of it.
 function mb.op.max_slices(name, options) end
 
 ---@class moonbeam.options.op_piece
