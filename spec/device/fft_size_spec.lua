@@ -77,7 +77,7 @@ describe("fft.good_size", function()
 
     it("checks its arguments", function()
         assert.matches("at least one", (helper.failure(mb.fft.good_size, 0)))
-        assert.matches("axis is \"diagonal\"",
+        assert.matches("axis is the string 'diagonal'; it must be row or column",
             (helper.failure(mb.fft.good_size, 8, {axis = "diagonal"})))
         assert.matches("did you mean 'axis'", (helper.failure(mb.fft.good_size, 8, {axes = "row"})))
     end)
