@@ -1,29 +1,35 @@
 /*
 ** FFTs of the host: FFTW, single precision, guru64 interface. Plans are made with FFTW_ESTIMATE,
-** which does not touch the arrays, so planning needs none. FFTW's vector code requires the
-** alignment that a plan was made with: one plan is for aligned arrays; a second, made when first
-** needed, is for all others. A single 1-D transform is planned for one thread, because operators
-** run many of them from their own threads; every other transform is planned for all threads. FFTW's
-** planner is not thread-safe and is called under a lock; execution is thread-safe. An execution
-** cannot be stopped, so a large batch is executed in pieces, and the cancel flag is polled between
-** them.
+** which does not touch the arrays, so planning needs none. FFTW's planner is not thread-safe and is
+** called under a lock; execution is thread-safe. An execution cannot be stopped; the cancel flag is
+** polled between the transforms of a batch.
+**
+** What a transform gives must not depend on its place in a batch, nor on how many there are. FFTW
+** takes another way for a batch, for a number of threads, and for arrays that are not aligned. So a
+** plan is always of one transform. Small ones, and all of one axis, are planned for one thread and
+** shared out among threads; where some of a batch are not aligned, these pass through buffers that
+** are, one for each thread, in the work area. Large ones are planned for all threads and run one
+** after the other; there a batch of which some are not aligned has a plan for any alignment. An
+** array that is not aligned as a whole, a view of the middle of another, has that plan as well.
 */
 #include "device/host/host_backend.h"
 #include <fftw3.h>
 #include <omp.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define PIECE_POINTS (INT64_C(1) << 23) /* of a piece, unless one transform is larger */
-
-/* A batch in pieces of parts[0].batch transforms. parts[1] is the remainder; its batch may be 0. */
-typedef struct host_part {
-    mb_fft_desc desc;
-    fftwf_plan aligned, unaligned;
-} host_part;
+#define SMALL_POINTS 32768 /* fewer are not worth waking other threads for */
+#define BUFFER_ALIGNMENT 64
 
 typedef struct host_fft {
-    host_part parts[2];
+    mb_fft_desc one; /* transform of the batch */
+    fftwf_plan aligned, unaligned;
+    bool alone;                     /* planned for one thread */
+    bool mixed;                     /* some of a batch are aligned and some are not */
+    int threads;                    /* that have buffers */
+    uint64_t in_bytes, out_bytes;   /* of a transform: distances */
+    uint64_t in_buffer, out_buffer; /* of a thread; the second is 0 in place */
 } host_fft;
 
 static pthread_mutex_t planner_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -52,7 +58,15 @@ static fftwf_plan make_plan(const mb_fft_desc *d, unsigned flags)
     }
 }
 
-static fftwf_plan plan_locked(const mb_fft_desc *desc, unsigned flags)
+static int64_t points_of(const mb_fft_desc *desc)
+{
+    int64_t points = 1;
+    for (int i = 0; i < desc->rank; i++)
+        points *= desc->dims[i];
+    return points;
+}
+
+static fftwf_plan plan_locked(const host_fft *fft, unsigned flags)
 {
     static bool threads_ready;
     pthread_mutex_lock(&planner_lock);
@@ -60,25 +74,10 @@ static fftwf_plan plan_locked(const mb_fft_desc *desc, unsigned flags)
         fftwf_init_threads();
         threads_ready = true;
     }
-    int64_t points = desc->batch;
-    for (int i = 0; i < desc->rank; i++)
-        points *= desc->dims[i];
-    bool small = points < 32768; /* too little work for several threads */
-    fftwf_plan_with_nthreads(
-        small || (desc->rank == 1 && desc->batch == 1) ? 1 : omp_get_max_threads());
-    fftwf_plan plan = make_plan(desc, flags);
+    fftwf_plan_with_nthreads(fft->alone ? 1 : omp_get_max_threads());
+    fftwf_plan plan = make_plan(&fft->one, flags);
     pthread_mutex_unlock(&planner_lock);
     return plan;
-}
-
-/* The number of transforms in a piece. */
-static int64_t piece_of(const mb_fft_desc *desc)
-{
-    int64_t points = 1;
-    for (int i = 0; i < desc->rank; i++)
-        points *= desc->dims[i];
-    int64_t piece = points > 0 && points < PIECE_POINTS ? PIECE_POINTS / points : 1;
-    return piece < desc->batch ? piece : desc->batch;
 }
 
 void mb_host_fft_destroy(void *self, void *plan)
@@ -86,14 +85,38 @@ void mb_host_fft_destroy(void *self, void *plan)
     (void)self;
     host_fft *fft = plan;
     pthread_mutex_lock(&planner_lock);
-    for (int i = 0; i < 2; i++) {
-        if (fft->parts[i].aligned)
-            fftwf_destroy_plan(fft->parts[i].aligned);
-        if (fft->parts[i].unaligned)
-            fftwf_destroy_plan(fft->parts[i].unaligned);
-    }
+    if (fft->aligned)
+        fftwf_destroy_plan(fft->aligned);
+    if (fft->unaligned)
+        fftwf_destroy_plan(fft->unaligned);
     pthread_mutex_unlock(&planner_lock);
     free(fft);
+}
+
+/* Is an address, or a distance, a multiple of what FFTW's vector code wants? */
+static bool is_aligned(uintptr_t address)
+{
+    return fftwf_alignment_of((float *)address) == 0;
+}
+
+static uint64_t buffer_of(uint64_t bytes)
+{
+    return (bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
+}
+
+static void describe(host_fft *fft, const mb_fft_desc *desc)
+{
+    fft->one = *desc;
+    fft->one.batch = 1;
+    fft->alone = desc->rank == 1 || points_of(desc) < SMALL_POINTS;
+    fft->in_bytes = (uint64_t)desc->in_distance * (desc->kind == MB_FFT_R2C ? 4 : 8);
+    fft->out_bytes = (uint64_t)desc->out_distance * (desc->kind == MB_FFT_C2R ? 4 : 8);
+    fft->mixed = !is_aligned(fft->in_bytes) || !is_aligned(fft->out_bytes);
+    fft->threads = omp_get_max_threads();
+    if (!fft->mixed || !fft->alone)
+        return;
+    fft->in_buffer = buffer_of(fft->in_bytes);
+    fft->out_buffer = desc->in_place ? 0 : buffer_of(fft->out_bytes);
 }
 
 mb_status mb_host_fft_create(void *self, const mb_fft_desc *desc, void **plan, uint64_t *work_bytes,
@@ -102,75 +125,93 @@ mb_status mb_host_fft_create(void *self, const mb_fft_desc *desc, void **plan, u
     host_fft *fft = calloc(1, sizeof *fft);
     if (!fft)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an FFT plan");
-    const int64_t piece = piece_of(desc), batches[2] = {piece, piece > 0 ? desc->batch % piece : 0};
-    for (int i = 0; i < 2; i++) {
-        host_part *part = &fft->parts[i];
-        part->desc = *desc;
-        part->desc.batch = batches[i];
-        if (i > 0 && batches[i] == 0)
-            continue;
-        part->aligned = plan_locked(&part->desc, FFTW_ESTIMATE);
-        if (!part->aligned) {
-            mb_host_fft_destroy(self, fft);
-            return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
-                           "FFTW has no plan for a %d-D transform of %lld elements per row",
-                           desc->rank, (long long)desc->dims[desc->rank - 1]);
-        }
+    describe(fft, desc);
+    fft->aligned = plan_locked(fft, FFTW_ESTIMATE);
+    if (!fft->aligned) {
+        mb_host_fft_destroy(self, fft);
+        return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
+                       "FFTW has no plan for a %d-D transform of %lld elements per row", desc->rank,
+                       (long long)desc->dims[desc->rank - 1]);
     }
     *plan = fft;
-    *work_bytes = 0;
+    *work_bytes = mb_bytes_mul(fft->in_buffer + fft->out_buffer, (uint64_t)fft->threads);
     *library_bytes = 0;
     return MB_STATUS_OK;
 }
 
-/* The plan for arrays of any alignment; made once, by the first thread that needs it. */
-static fftwf_plan unaligned_plan(host_part *part)
+/* The plan for arrays of any alignment; made once, by whichever thread needs it first. NULL: FFTW
+** has none. */
+static fftwf_plan unaligned_plan(host_fft *fft)
 {
-    fftwf_plan plan = __atomic_load_n(&part->unaligned, __ATOMIC_ACQUIRE);
+    fftwf_plan plan = __atomic_load_n(&fft->unaligned, __ATOMIC_ACQUIRE);
     if (plan)
         return plan;
-    fftwf_plan made = plan_locked(&part->desc, FFTW_ESTIMATE | FFTW_UNALIGNED);
+    fftwf_plan made = plan_locked(fft, FFTW_ESTIMATE | FFTW_UNALIGNED);
     pthread_mutex_lock(&planner_lock);
-    if (!part->unaligned)
-        __atomic_store_n(&part->unaligned, made, __ATOMIC_RELEASE);
+    if (!fft->unaligned)
+        __atomic_store_n(&fft->unaligned, made, __ATOMIC_RELEASE);
     else if (made)
         fftwf_destroy_plan(made);
-    plan = part->unaligned;
+    plan = fft->unaligned;
     pthread_mutex_unlock(&planner_lock);
     return plan;
 }
 
-static mb_status execute(host_part *part, void *in, void *out)
+static void execute(const host_fft *fft, fftwf_plan plan, void *in, void *out)
 {
-    fftwf_plan chosen = part->aligned;
-    if (fftwf_alignment_of(in) || fftwf_alignment_of(out))
-        chosen = unaligned_plan(part);
-    if (!chosen)
-        return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
-                       "FFTW has no plan for unaligned arrays of this shape");
-    switch (part->desc.kind) {
-    case MB_FFT_R2C: fftwf_execute_dft_r2c(chosen, in, out); break;
-    case MB_FFT_C2R: fftwf_execute_dft_c2r(chosen, in, out); break;
-    default: fftwf_execute_dft(chosen, in, out); break;
+    switch (fft->one.kind) {
+    case MB_FFT_R2C: fftwf_execute_dft_r2c(plan, in, out); break;
+    case MB_FFT_C2R: fftwf_execute_dft_c2r(plan, in, out); break;
+    default: fftwf_execute_dft(plan, in, out); break;
     }
-    return MB_STATUS_OK;
+}
+
+/* A transform of a mixed batch: by the plan for aligned arrays in any case. */
+static void execute_mixed(const host_fft *fft, char *in, char *out, char *buffer)
+{
+    char *from = is_aligned((uintptr_t)in) ? in : buffer;
+    char *to = fft->one.in_place            ? from
+               : is_aligned((uintptr_t)out) ? out
+                                            : buffer + fft->in_buffer;
+    if (from != in)
+        memcpy(from, in, fft->in_bytes);
+    execute(fft, fft->aligned, from, to);
+    if (to != out)
+        memcpy(out, to, fft->out_bytes);
 }
 
 mb_status mb_host_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
                            void *work)
 {
     (void)self;
-    (void)work;
     host_fft *fft = plan;
-    const int64_t piece = fft->parts[0].desc.batch;
-    const int64_t in_floats = desc->in_distance * (desc->kind == MB_FFT_R2C ? 1 : 2),
-                  out_floats = desc->out_distance * (desc->kind == MB_FFT_C2R ? 1 : 2);
-    for (int64_t first = 0; first < desc->batch; first += piece) {
-        MB_TRY(mb_cancel_check());
-        MB_TRY(execute(&fft->parts[desc->batch - first < piece], (float *)in + first * in_floats,
-                       (float *)out + first * out_floats));
+    fftwf_plan chosen = fft->aligned;
+    const bool buffered = fft->in_buffer > 0;
+    if (!buffered && (fft->mixed || !is_aligned((uintptr_t)in) || !is_aligned((uintptr_t)out)))
+        chosen = unaligned_plan(fft);
+    if (!chosen)
+        return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
+                       "FFTW has no plan for unaligned arrays of this shape");
+    MB_TRY(mb_cancel_check());
+    /* Operators that run transforms in their own threads have a buffer for each, too. */
+    const bool inside = omp_in_parallel();
+    const int own = inside ? omp_get_thread_num() : 0;
+    const bool few = desc->batch * points_of(desc) < SMALL_POINTS;
+    const int threads = inside || few || !fft->alone ? 1 : fft->threads;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < desc->batch; i++) {
+        char *from = (char *)in + (uint64_t)i * fft->in_bytes,
+             *to = (char *)out + (uint64_t)i * fft->out_bytes;
+        const int thread = threads > 1 ? omp_get_thread_num() : own;
+        if (mb_cancelled())
+            continue;
+        if (buffered)
+            execute_mixed(fft, from, to,
+                          (char *)work + (uint64_t)thread * (fft->in_buffer + fft->out_buffer));
+        else
+            execute(fft, chosen, from, to);
     }
-    return MB_STATUS_OK;
+    return mb_cancel_check();
 }
 
 const char *mb_host_fft_version(void)

@@ -116,6 +116,10 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     if (!fused) {
         mb_fft_desc forward = mb_fft_describe(MB_FFT_R2C, 1, &padded, batch, true);
         mb_fft_desc inverse = mb_fft_describe(MB_FFT_C2R, 1, &padded, batch, true);
+        if (host) { /* the rows of two threads */
+            forward.in_distance = inverse.out_distance = mb_ramp_filter_host_pitch(padded);
+            forward.out_distance = inverse.in_distance = mb_ramp_filter_host_pitch(padded) / 2;
+        }
         mb_planner_fft(planner, &forward, "forward work", 1, 1, &work);
         mb_planner_fft(planner, &inverse, "inverse work", 2, 2, &work);
     }
