@@ -119,19 +119,25 @@ local function warn(...)
 end
 
 local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.h5"
-if not options.plan then
+local function check_outputs(name)
     local inputs = {scan = options.scan}
-    for _, name in ipairs {"vertical_shifts", "flats_path", "darks_path", "angles_path",
-        "image_key_path"} do
-        inputs[name] = options[name]
+    for _, input in ipairs {"vertical_shifts", "flats_path", "darks_path", "angles_path",
+        "image_key_path", "recipe"} do
+        inputs[input] = options[input]
     end
-    cli.output("output", output, {inputs = inputs, replace = options.overwrite,
+    for _, path in ipairs(options.steps or {}) do
+        inputs[#inputs + 1] = path
+    end
+    cli.output("output", name, {inputs = inputs, replace = options.overwrite,
         extensions = file_name.HDF5,
         what = "results are HDF5 files"})
     cli.output("preview", options.preview, {inputs = inputs, replace = options.overwrite,
         extensions = file_name.PNG})
     cli.output("center-picture", options.center_picture, {inputs = inputs,
         replace = options.overwrite, extensions = file_name.PNG})
+end
+if not (options.plan or options.recipe) then
+    check_outputs(output)
 end
 
 -- What took how long beside the reconstruction itself: {name, seconds}, in order.
@@ -171,7 +177,7 @@ local scan <close> = cli.must(opened, problem, OPTION_NAMES)
 phase("scan")
 
 if options.recipe then
-    options.device_id, options.output = device_id, output
+    options.device_id, options.output, options.check_outputs = device_id, output, check_outputs
     cli.tried(OPTION_NAMES, command.run, scan, options, say, warn)
     return
 end

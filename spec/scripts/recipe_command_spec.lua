@@ -110,6 +110,47 @@ describe("reconstruct --recipe", function()
         assert.is_true(all:sub(2 * #one + 1, 3 * #one) == one)
     end)
 
+    it("sweeps words and lists, and says what is wrong before any slice is made", function()
+        local text = '{{"crop", rows = {2, 4}}, "flat_field", "minus_log", {"fbp", center = 31.5}}'
+        recipe(text, ("--sweep fbp.x={1,10},{2,11} -o %s"):format(path("lists.h5")))
+        local _, shape = bytes "lists.h5" -- of the middle row of three, not of nine
+        assert.same({2, 64, 10}, shape)
+        local at = "/entry/reconstruction/parameters/"
+        assert.same({"{1, 10}", "{2, 11}"}, values("lists.h5", at .. "sweep_values"))
+        assert.matches("padding = ", values("lists.h5", at .. "recipe"))
+        local before = files.list(folder)
+        for sweep, pattern in pairs {
+            ["fbp.filter=hann,bad"] = "step fbp: filter is the string 'bad'",
+            ["fbp.size=32,64"] = "with 32 they are f32 of 32 x 32, with 64 f32 of 64 x 64; give",
+            ["fbp.filter=hann --preview " .. path("lists.png")] = "already exists; choose another",
+        } do
+            local message = recipe(text, ("--sweep %s -o %s"):format(sweep, path("none.h5")), 1)
+            assert.is_truthy(message:find(pattern, 1, true), message)
+            assert.is_nil(message:find("sweep  ", 1, true), message)
+        end
+        assert.matches("%-%-sweep and %-%-vertical", recipe(text,
+            "--sweep fbp.size=3,4 --vertical x=3", 2))
+        assert.matches("%-%-row and %-%-rows", recipe(text, "--row 2 --rows 1:2", 2))
+        assert.same(before, files.list(folder))
+    end)
+
+    it("never writes over what it reads, and takes the name that step save gives", function()
+        local text = '{"flat_field", {"save", file = "%s"}}'
+        local scan_bytes = files.read(path("scan.h5"))
+        assert.matches("scan.h5 is a file that is read", recipe(text:format("scan.h5"),
+            "--overwrite", 1))
+        assert.is_true(scan_bytes == files.read(path("scan.h5")))
+        assert.matches("results are HDF5 files", recipe(text:format("x.tif"), "", 2))
+        files.write(path("scan-volume.h5"), "in the way")
+        recipe(text:format("saved.h5"), "")
+        assert.is_not_nil(mb.system.stat(path("saved.h5")))
+        assert.matches("saved.h5 is a file that is read", (select(2, run(
+            ("%s --recipe %s --device host -o %s --overwrite"):format(path("scan.h5"),
+                path("saved.h5"), path("saved.h5"))))))
+        recipe(text:format("saved.h5"), "--print-recipe")
+        assert.equal("in the way", files.read(path("scan-volume.h5")))
+    end)
+
     it("makes a vertical slice without the volume", function()
         recipe(CHAIN, "-o " .. path("whole.h5") .. " --overwrite")
         recipe(CHAIN, ("--vertical x=20 -o %s"):format(path("vertical.h5")))
@@ -218,7 +259,7 @@ return {
         local before = files.list(folder)
         for arguments, pattern in pairs {
             ["--set fbp.filter=hann"] = "no step 'fbp'",
-            ["--set fourier.filtr=hann"] = "unknown option 'filtr'; did you mean 'filter'",
+            ["--set fourier.filtr=hann"] = "step fourier: unknown option 'filtr'; did you mean 'filter'",
             ["--sweep center.colum=1:2:1"] = "unknown option 'colum'; did you mean 'column'",
             ["--sweep center"] = "STEP.OPTION=FIRST:LAST:STEP",
             ["--vertical z=3"] = "x=N or y=N",

@@ -312,7 +312,9 @@ local function speak(problem, names)
     end
     local message = cli.spoken(problem.message, names)
     problem.arg = message == problem.message and problem.arg or nil -- its name has been said
-    problem.where, problem.op, problem.message = nil, nil, message
+    problem.where, problem.message = nil, message
+    -- A user knows no functions, but the steps of a recipe.
+    problem.op = problem.op and problem.op:find "^step " and problem.op or nil
 end
 
 --- The first of its arguments; where it is nil or false, the second is why, and the program ends:

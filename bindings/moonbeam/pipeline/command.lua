@@ -8,6 +8,7 @@ local chain = require "moonbeam.pipeline.chain"
 local cli = require "moonbeam.internal.cli"
 local contact_sheet = require "moonbeam.pipeline.contact_sheet"
 local fail = require "moonbeam.internal.fail"
+local output = require "moonbeam.pipeline.output"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local report = require "moonbeam.pipeline.report"
 local snapshots = require "moonbeam.pipeline.snapshots"
@@ -57,7 +58,12 @@ local function read_recipe(path)
     if not file:exists(at) then
         fail("argument", "recipe", nil, "%s holds no recipe (%s)", path, at)
     end
-    return recipe_text.parse(file:value(at), path .. at), folder, true
+    local recipe = recipe_text.parse(file:value(at), path .. at)
+    local last = recipe[#recipe]
+    if (type(last) == "table" and last[1] or last) == "save" then
+        recipe[#recipe] = nil -- that is the result's own name
+    end
+    return recipe, folder, true
 end
 
 local function set_option(recipe, text, known)
@@ -90,6 +96,27 @@ local function pipeline_of(scan, source, options, recipe, rows)
         foreign = source.foreign})
 end
 
+-- The pipelines of a sweep, all of them: what is wrong with one is said before any runs.
+local function swept(scan, source, options, path, values)
+    local list = {}
+    for i, value in ipairs(values) do
+        list[i] = pipeline_of(scan, source, options, chain.with(source.recipe, path, value,
+            source.catalog))
+    end
+    sweep.check(list, values)
+    return list
+end
+
+-- The values of a sweep as numbers, or all as text.
+local function words_of(values)
+    local words, numbers = {}, true
+    for i, value in ipairs(values) do
+        numbers = numbers and type(value) == "number"
+        words[i] = type(value) == "string" and value or recipe_text.value_text(value)
+    end
+    return numbers and values or words
+end
+
 local function run_sweep(scan, source, options, say)
     local path, text = options.sweep:match "^([^=]+)=(.*)$"
     if not path then
@@ -97,24 +124,25 @@ local function run_sweep(scan, source, options, say)
             .. "such as center.column=290:302:0.5", options.sweep)
     end
     local values = recipe_text.sweep(text)
-    local row = options.row or (scan.rows + 1) // 2
-    local stack <close> = sweep.stack(values, row, function(value)
-        return pipeline_of(scan, source, options, chain.with(source.recipe, path, value,
-            source.catalog), {row, row})
-    end, function(i, value)
-        say("sweep      %d of %d: %s = %s", i, #values, path, tostring(value))
+    local list = swept(scan, source, options, path, values)
+    local row = options.row or (list[1].chain.shape[1] + 1) // 2
+    options.preview = options.preview or options.output:gsub("%.[^./]*$", "") .. ".png"
+    options.check_outputs(options.output)
+    local stack <close> = sweep.stack(list, row, function(i)
+        say("sweep      %d of %d: %s = %s", i, #values, path, recipe_text.value_text(values[i]))
     end)
+    local words = words_of(values)
     local result <close> = mb.result.create(options.output, {shape = stack.shape,
-        dtype = stack.dtype, units = "", overwrite = options.overwrite, input = options.scan,
+        dtype = stack.dtype, units = output.units(list[1].chain), overwrite = options.overwrite,
+        input = options.scan,
         first_row = 1, title = ("%s of row %d"):format(path, row),
-        parameters = {recipe = recipe_text.text(source.recipe), sweep = path,
-            sweep_values = values, row = row}})
+        parameters = {recipe = recipe_text.text(chain.resolved(list[1].chain)), sweep = path,
+            sweep_values = words, row = row}})
     result:write(stack, 1)
     result:finish()
-    local picture = options.preview or options.output:gsub("%.[^./]*$", "") .. ".png"
-    contact_sheet.save(picture, stack, values, {overwrite = options.overwrite, name = path})
+    contact_sheet.save(options.preview, stack, words, {overwrite = options.overwrite, name = path})
     say("wrote      %s, %d slices of row %d", options.output, #values, row)
-    say("picture    %s (the sheet of %s)", picture, path)
+    say("picture    %s (the sheet of %s)", options.preview, path)
 end
 
 -- The vertical slice x = N or y = N: the recipe with that part of the slices alone.
@@ -163,6 +191,7 @@ local function run_whole(pipeline, options, say, warn)
     if last.name == "save" and not options.given.output then
         options.output = last.options.file
     end
+    options.check_outputs(options.output)
     say("%s", report.text(made))
     local shown, middle
     if options.preview then
@@ -202,6 +231,16 @@ local function check(options)
     if names[1] then
         cli.wrong("--%s does not go with --recipe: give %s", names[1]:gsub("_", "-"),
             OF_CHAIN[names[1]])
+    end
+    local first
+    for _, name in ipairs {"sweep", "vertical", "snapshots"} do
+        if options[name] and first then
+            cli.wrong("--%s and --%s make different results: give one of them", first, name)
+        end
+        first = options[name] and name or first
+    end
+    if options.row and options.rows then
+        cli.wrong("--row and --rows say both what is made: give one of them")
     end
 end
 

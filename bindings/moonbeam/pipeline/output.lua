@@ -12,15 +12,13 @@ local output = {}
 local UNITS = {attenuation = {"1/m", "1/px"}, ["line integrals"] = {"1", "1"},
     transmission = {"1", "1"}, counts = {"counts", "counts"}}
 
--- The quantity of the stored values, scaled back where a step has rescaled them.
-local function quantity_of(self)
-    local list = self.chain.steps
-    for i = #list, 1, -1 do
-        if list[i].kind.quantity ~= "scaled" then
-            return list[i].kind.quantity
-        end
+--- The unit of a chain's values, scaled back where a step has rescaled them.
+function output.units(chain_)
+    local quantity = chain_.source.kind.quantity
+    for _, step in ipairs(chain_.steps) do
+        quantity = step.kind.quantity ~= "scaled" and step.kind.quantity or quantity
     end
-    return self.chain.source.kind.quantity
+    return (UNITS[quantity] or {"", ""})[chain_.geometry.pixel_size and 1 or 2]
 end
 
 -- The sources of steps that are not the library's.
@@ -99,9 +97,8 @@ function output.run(self, options)
     local made, verdicts = run.settle(planned)
     local shape, last = output.shape(made)
     local g = last.geometry
-    local units = UNITS[quantity_of(self)] or {"", ""}
     local result <close> = mb.result.create(options.output, {shape = shape, dtype = last.dtype,
-        units = units[g.pixel_size and 1 or 2], pixel_size = g.pixel_size,
+        units = output.units(self.chain), pixel_size = g.pixel_size,
         first_row = g.first_row + last.first - 1, overwrite = options.overwrite,
         slices_per_file = options.slices_per_file, input = options.input,
         title = options.title, parameters = parameters_of(self, made)})

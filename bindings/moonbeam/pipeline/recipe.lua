@@ -395,6 +395,19 @@ function recipe.value(text)
     return text
 end
 
+-- The parts of a text between its commas, but for those inside of braces.
+local function parts_of(text)
+    local parts, depth, from = {}, 0, 1
+    for at, sign in (text .. ","):gmatch "()([{},])" do
+        depth = depth + (sign == "{" and 1 or sign == "}" and -1 or 0)
+        if sign == "," and (depth <= 0 or at > #text) then
+            local part = text:sub(from, at - 1):match "^%s*(.-)%s*$"
+            parts[#parts + 1], from = part ~= "" and part or nil, at + 1
+        end
+    end
+    return parts
+end
+
 --- The values of a sweep: "290:302:0.5" (first, last, step), or values between commas.
 function recipe.sweep(text)
     local first, last, step = text:match("^%s*([^:]+):([^:]+):([^:]+)$")
@@ -411,8 +424,8 @@ function recipe.sweep(text)
         end
         return list
     end
-    for part in text:gmatch("[^,]+") do
-        list[#list + 1] = recipe.value(part:match("^%s*(.-)%s*$"))
+    for i, part in ipairs(parts_of(text)) do
+        list[i] = recipe.value(part)
     end
     if #list == 0 or #list > recipe.LIMITS.sweep then
         fail("argument", "recipe", "sweep", "a sweep has 1 to %d values, FIRST:LAST:STEP or "
@@ -501,6 +514,11 @@ function value_text(value, depth)
         return string_text(value)
     end
     fail("argument", "recipe", nil, "a recipe cannot hold a %s", kind)
+end
+
+--- One value as a recipe has it.
+function recipe.value_text(value)
+    return value_text(value, 0)
 end
 
 -- Parts between commas in lines of at most 100 characters.

@@ -3,7 +3,8 @@ local declared = require "moonbeam.internal.declared"
 return {
     name = "save",
     summary = "Where the result goes; the end of a recipe.",
-    doc = "The program and p:run may name another file. Without this step they name it.",
+    doc = "The program and p:run may name another file. Without this step they name it. It is left "
+        .. "out where the recipe of a result runs again.",
     options = declared.options(
         {"file", "string", "the result's name, beside the recipe", path = true, required = true},
         {"slices_per_file", "count", "write the volume as files of so many slices, beside the "
