@@ -15,7 +15,7 @@ local options = cli.parse(arg, {
         default = "all",
         doc = table.concat(GROUPS, ", ")
             .. ", all of these, or ram: reconstruction from pinned host memory and back"},
-    {"device", short = "d", value = "ID", default = "host", doc = "host, cuda:0, ..."},
+    cli.changed(cli.shared.device, {default = "host"}),
     {"size", short = "n", value = "N", type = cli.up_to(1 << 20), default = 512,
         doc = "tomo, ram: detector columns = slice side"},
     {"angles", short = "a", value = "N", type = cli.up_to(1 << 20), default = 400,
@@ -34,7 +34,7 @@ local options = cli.parse(arg, {
         doc = "the Python that has them (CuPy; SciPy, scikit-image)"},
 })
 
-local device = cli.device(options.device)
+local device = cli.device(options)
 
 --- What the groups work with: `options`, `device` and the functions below.
 local bench = {options = options, device = device}

@@ -71,20 +71,12 @@ local options = cli.parse(arg, {
         .. "With --image the image may be larger than the memory of the device and of the host.",
 })
 if not options.plan then
-    local inputs = {options.image, options.psf}
-    local replace = options.overwrite
-    cli.output("output", options.output, {inputs = inputs, replace = replace,
-        extensions = file_name.IMAGES, member = true})
-    cli.output("png", options.png, {inputs = inputs, replace = replace, extensions = file_name.PNG})
-    cli.output("png-image", options.png_image, {inputs = inputs, replace = replace,
-        extensions = file_name.PNG})
+    cli.outputs(options, {options.image, options.psf}, {
+        {"output", extensions = file_name.IMAGES, member = true}, {"png"}, {"png-image"}})
 end
 
-local device = cli.device(options.device, options.budget)
+local device = cli.device(options)
 local id = device.id
-if options.host_budget and device.kind ~= "host" then
-    cli.device("host", options.host_budget)
-end
 local format_bytes = mb.device.format_bytes
 
 local function load_psf()
@@ -129,14 +121,8 @@ local function from_file_to_file()
     local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
     local settings = {boundary = boundary, normalize = options.normalize}
     local function whole(spread, on, host)
-        local image = mb.volumes.load(source, on, host)
-        local _ <close> = image
-        if not ({u8 = 1, u16 = 1, f32 = 1})[image.dtype] then
-            local stored <close> = image
-            image = stored:cast("f32")
-        end
-        local owned <close> = image
-        return mb.convolution(owned, spread, {boundary = boundary, normalize = options.normalize,
+        local image <close> = mb.volumes.load_real(source, on, host)
+        return mb.convolution(image, spread, {boundary = boundary, normalize = options.normalize,
             consume = true})
     end
     local known = mb.tiles.peaks(device, function(on, host, mirror)
@@ -164,20 +150,15 @@ local function from_file_to_file()
         and (", on the host %s (%d bytes)"):format(format_bytes(plan.host_peak), plan.host_peak)
             or ""))
     local on_host = device.kind == "host" and known or tiled and plan.host_peak or 0
-    cli.print(process_memory.text(process_memory.bound(mb.pool.stats("host").live + on_host, 0)))
+    cli.print(process_memory.bound_text(on_host))
     if options.plan then
         return
     end
     local _ <close> = process_memory.hold(device, known)
     local out <close> = mb.images.create(options.output, {shape = source.shape, dtype = "f32",
-        meta = meta,
-        overwrite = options.overwrite or false})
-    mb.collect()
-    local peak, host_peak
+        meta = meta, overwrite = options.overwrite})
     local started = mb.system.clock()
-    do
-        local host_scope <close> = device.kind ~= "host" and mb.pool.scope(mb.device("host")) or nil
-        local scope <close> = mb.pool.scope(device)
+    local peak, host_peak = process_memory.measured(device, function()
         if tiled then
             local bar = progress.new("convolving", plan.total, {unit = "tiles"})
             function settings.on_tile()
@@ -194,8 +175,7 @@ local function from_file_to_file()
             mb.volumes.store(out:volume(), result)
         end
         device:sync()
-        peak, host_peak = live + scope:finish(), host_scope and host_scope:finish()
-    end
+    end)
     out:finish()
     cli.print(("measured peak %s (%d bytes)%s, %.3g s: %s"):format(format_bytes(peak), peak,
         host_peak

@@ -119,21 +119,12 @@ if not options.plan then
     if not options.output then
         cli.wrong("the name of the result is missing; give it with -o, such as -o result.tif")
     end
-    local inputs = {options.image, options.psf, options.mask}
-    local replace = options.overwrite
-    cli.output("output", options.output, {inputs = inputs, replace = replace,
-        extensions = file_name.IMAGES, member = true})
-    cli.output("preview", options.preview, {inputs = inputs, replace = replace,
-        extensions = file_name.PNG})
-    cli.output("preview-image", options.preview_image,
-        {inputs = inputs, replace = replace, extensions = file_name.PNG})
+    cli.outputs(options, {options.image, options.psf, options.mask}, {
+        {"output", extensions = file_name.IMAGES, member = true}, {"preview"}, {"preview-image"}})
 end
 
-local device = cli.device(options.device, options.budget)
+local device = cli.device(options)
 local id = device.id
-if options.host_budget and device.kind ~= "host" then
-    cli.device("host", options.host_budget)
-end
 
 -- The volumes of a hyperstack are deconvolved one after another; `source` is the first.
 local source <close> = cli.tried({}, mb.images.open, options.image,
@@ -297,9 +288,8 @@ local one <close> = volume_of(1, 1)
 -- What the untiled way will take: the same calls on dry devices. Two iterations reach the peak of
 -- any number.
 local function whole(volume, like, on, host, changes)
-    local image <close> = mb.volumes.load(volume, on, host)
-    local real <close> = not ({u8 = 1, u16 = 1, f32 = 1})[image.dtype] and image:cast("f32") or nil
-    return run(real or image, like, with(changes))
+    local image <close> = mb.volumes.load_real(volume, on, host)
+    return run(image, like, with(changes))
 end
 local known = mb.tiles.peaks(device, function(on, host, mirror)
     local like <close> = mirror(psf)
@@ -379,7 +369,7 @@ end
 -- The pool of the host, and pinned memory: what the process takes beside itself.
 local own = plan and plan.peak or known.device
 local on_host = device.kind == "host" and own or plan and plan.host_peak or known.host or 0
-say("%s", process_memory.text(process_memory.bound(mb.pool.stats("host").live + on_host, 0)))
+say("%s", process_memory.bound_text(on_host))
 if options.plan then
     return
 end
@@ -455,12 +445,8 @@ local function deconvolve_tiled(volume, sink, label)
     return sink.least, sink.greatest
 end
 
-mb.collect()
-local before, host_before = mb.pool.stats(device).live, mb.pool.stats("host").live
-local peak, host_peak, least, greatest
-do
-    local host_scope <close> = device.kind ~= "host" and mb.pool.scope(mb.device("host")) or nil
-    local scope <close> = mb.pool.scope(device)
+local least, greatest
+local peak, host_peak = process_memory.measured(device, function()
     for frame = 1, frames do
         for channel = 1, channels do
             local volume <close> = volume_of(channel, frame)
@@ -472,9 +458,7 @@ do
             greatest = high and math.max(greatest or high, high)
         end
     end
-    peak = before + scope:finish()
-    host_peak = host_scope and host_before + host_scope:finish()
-end
+end)
 say("measured   peak %s (%d bytes)%s", format_bytes(peak), peak, host_peak and mode ~= "none"
     and (" on %s, %s (%d bytes) on the host"):format(id, format_bytes(host_peak), host_peak) or "")
 out:finish()

@@ -9,7 +9,7 @@ local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
 local method = require "moonbeam.tomo.method"
 
-local entries = method.options
+local entries, opening = method.options, declared.of(mb.scan.open).options
 
 local options = cli.parse(arg, {
     usage = "reconstruct SCAN [-o RESULT] [options]",
@@ -17,7 +17,7 @@ local options = cli.parse(arg, {
     .. "filtered back-projection.",
     {"scan", positional = true, required = true, doc = "HDF5 file, Data Exchange or NXtomo"},
     {"output", short = "o", value = "FILE", doc = "result file (default: SCAN with -volume.h5)"},
-    {"overwrite", doc = "replace an existing result and pictures"},
+    cli.shared.overwrite,
     {"plan", doc = "print chunks, bytes and peak, read no frames, write nothing"},
     {"center", short = "c", value = "X|TOP,BOTTOM|auto", default = "auto",
         doc = "0-based column of the rotation axis: halfway down the detector, or those at its "
@@ -44,10 +44,7 @@ local options = cli.parse(arg, {
     {"circle", value = "PART", type = cli.number, default = 1,
         doc = "circular mask as a part of the half-width, 0: none"},
     cli.option(entries.accuracy),
-    {"device", short = "d", value = "ID", default = "auto",
-        doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
-    {"budget", short = "b", value = "SIZE", type = cli.bytes, doc = "memory to use at most, e.g. "
-        .. "8G (default: 90 % of what is free)"},
+    cli.shared.device, cli.changed(cli.shared.budget, {short = "b"}),
     {"chunk", value = "ROWS", type = cli.count,
         doc = "rows per chunk (default: as many as fit the budget)"},
     {"output-dtype", value = "NAME", type = cli.choice("float32", "float16", "uint16"),
@@ -71,21 +68,16 @@ local options = cli.parse(arg, {
     {"angles", value = "FIRST:LAST", type = cli.pair "FIRST:LAST",
         doc = "angles of the first and the last projection, the others "
         .. "evenly between, where the file has none; needs --angle-unit"},
-    {"angle-unit", value = "UNIT", type = cli.choice("deg", "rad"),
-        doc = "unit of the angles, where the file does not say"},
+    cli.option(opening.angle_unit, {value = "UNIT", type = cli.choice("deg", "rad")}),
     {"pixel-size", value = "UM", type = cli.between(1e-7, 1e6),
         doc = "detector pixel size in micrometers, where the file does not say"},
-    {"data-path", value = "PATH", doc = "dataset with the projections"},
-    {"flats-path", value = "[FILE:]/PATH",
-        doc = "dataset with the flats, of SCAN or of another file"},
-    {"darks-path", value = "[FILE:]/PATH", doc = "dataset with the darks"},
-    {"angles-path", value = "[FILE:]/PATH", doc = "dataset with the angles"},
-    {"image-key-path", value = "[FILE:]/PATH", doc = "dataset with the image keys"},
-    {"entry", value = "PATH", doc = "the NXtomo entry, where SCAN has several"},
-    {"allow-missing", doc = "leave out frames that SCAN says it has and that were never written, "
-        .. "as of a broken-off acquisition"},
-    {"allow-external", doc =
-        "read data that SCAN refers to outside its own folder; only for files that you trust"},
+    cli.option(opening.data, {"data-path", value = "PATH"}),
+    cli.option(opening.flats, {"flats-path", value = "[FILE:]/PATH"}),
+    cli.option(opening.darks, {"darks-path", value = "[FILE:]/PATH"}),
+    cli.option(opening.angles, {"angles-path", value = "[FILE:]/PATH"}),
+    cli.option(opening.image_key, {"image-key-path", value = "[FILE:]/PATH"}),
+    cli.option(opening.entry, {value = "PATH"}),
+    cli.options(opening, {}, "allow_missing", "allow_external"),
     cli.shared.quiet, cli.shared.log, cli.shared.progress,
     command.options,
     notes = "--budget limits the pool of arrays and scratch. The process takes more: --pinned, "
@@ -128,13 +120,9 @@ local function check_outputs(name)
     for _, path in ipairs(options.steps or {}) do
         inputs[#inputs + 1] = path
     end
-    cli.output("output", name, {inputs = inputs, replace = options.overwrite,
-        extensions = file_name.HDF5,
-        what = "results are HDF5 files"})
-    cli.output("preview", options.preview, {inputs = inputs, replace = options.overwrite,
-        extensions = file_name.PNG})
-    cli.output("center-picture", options.center_picture, {inputs = inputs,
-        replace = options.overwrite, extensions = file_name.PNG})
+    cli.outputs(options, inputs, {
+        {"output", path = name, extensions = file_name.HDF5, what = "results are HDF5 files"},
+        {"preview"}, {"center-picture"}})
 end
 if not (options.plan or options.recipe) then
     check_outputs(output)
@@ -149,7 +137,7 @@ local function phase(name)
 end
 phases[1] = mb.system.age() and ("program %.2f s"):format(mb.system.age())
 
-local device_id = cli.device(options.device, options.budget).id
+local device_id = cli.device({device = options.device, budget = options.budget}).id
 
 if options.no_log and (options.flats_path or options.darks_path) then
     cli.wrong("--no-log is for line integrals, which need no flats and darks: leave --flats-path "

@@ -15,7 +15,7 @@ local cli = require "moonbeam.internal.cli"
 local options = cli.parse(arg, {
     usage = "scripts/record_fft_sizes.lua --name NAME -o FILE [options]",
     summary = "Records the work areas and times of a GPU's FFTs as a C source.",
-    {"device", short = "d", value = "ID", default = "cuda:0", doc = "the GPU"},
+    cli.changed(cli.shared.device, {default = "cuda:0"}),
     {"name", value = "NAME", default = "gpu", doc = "what the record is called: planned:NAME"},
     {"output", short = "o", value = "FILE", doc = "the C source"},
     {"all", value = "N", type = cli.count, default = 4096, doc = "every size up to this"},
@@ -29,7 +29,7 @@ local options = cli.parse(arg, {
         doc = "be one of these processes: print the codes of sizes K, K + N, ..."},
 })
 
-local device = cli.device(options.device)
+local device = cli.device(options)
 local free = device:memory()
 local DIGITS <const> = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 local POINTS <const>, COLUMNS <const> = 1 << 26, 512

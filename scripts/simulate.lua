@@ -47,9 +47,8 @@ local options = cli.parse(arg, {
     cli.shared.progress,
 })
 
-cli.output("OUT", options.out, {replace = options.overwrite, extensions = file_name.HDF5,
-    what = "scans are HDF5 files"})
-local device = cli.device(options.device)
+cli.outputs(options, {}, {{"OUT", extensions = file_name.HDF5, what = "scans are HDF5 files"}})
+local device = cli.device(options)
 local cols = options.size
 local rows = options.rows or math.max(1, cols // 4)
 local count = options.angles or math.ceil(1.5 * cols)

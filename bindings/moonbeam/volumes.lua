@@ -331,6 +331,16 @@ function volumes.load(volume, device, host)
     return all
 end
 
+--- The same as what transforms take: u8, u16 or f32; other types become f32.
+function volumes.load_real(volume, device, host)
+    local stored = volumes.load(volume, device, host)
+    if stored.dtype == "u8" or stored.dtype == "u16" or stored.dtype == "f32" then
+        return stored
+    end
+    local owned <close> = stored
+    return owned:cast("f32")
+end
+
 --- An array into a volume of its shape, slab by slab.
 function volumes.store(volume, array, host)
     each_slab({shape = array.shape, dtype = array.dtype}, function(first, extents)
@@ -355,6 +365,6 @@ return declared.module(volumes, "volumes", {
     scratch = "beside: string, shape: table, dtype: string",
         hdf5 = "file: any, dataset: any?, shape: table, dtype: string",
     map = "volume: volume, dtype: string, fn: callable", watch = "volume: volume",
-        load = "volume: volume, device: device?",
+        load = "volume: volume, device: device?", load_real = "volume: volume, device: device?",
     store = "volume: volume, array: array", complete = "file: any, array: array",
 })

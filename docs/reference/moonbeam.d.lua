@@ -1969,11 +1969,11 @@ function mb.scan.of_arrays(projections, angles, options) end
 
 ---@class moonbeam.options.scan_open
 ---@field data? string dataset with the projections
----@field flats? any dataset with the flats; false leaves them out
----@field darks? any dataset with the darks; false leaves them out
----@field angles? any dataset with the angles, or numbers: one for each projection, or {first, last}
+---@field flats? any dataset with the flats
+---@field darks? any dataset with the darks
+---@field angles? any dataset with the angles
 ---@field angle_unit? string unit of the angles, where the file does not say: deg or rad
----@field image_key? any dataset with the image keys, or a list of them
+---@field image_key? any dataset with the image keys
 ---@field pixel_size? number edge of a detector pixel
 ---@field flats_file? string a file of their own for the flats
 ---@field darks_file? string a file of their own for the darks
@@ -2518,6 +2518,11 @@ function mb.volumes.hdf5(file, dataset, shape, dtype) end
 ---@param volume table 
 ---@param device? moonbeam.device|string 
 function mb.volumes.load(volume, device) end
+
+---The same as what transforms take: u8, u16 or f32; other types become f32.
+---@param volume table 
+---@param device? moonbeam.device|string 
+function mb.volumes.load_real(volume, device) end
 
 ---A volume to be read: the blocks of another through a function that returns a new array of that dtype.
 ---@param volume table 

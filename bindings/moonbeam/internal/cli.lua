@@ -191,6 +191,11 @@ function cli.option(entry, changes)
     return option
 end
 
+--- An option with other fields, such as a short name.
+function cli.changed(option, changes)
+    return setmetatable(changes, {__index = option})
+end
+
 --- The options of these entries, by name, with the same `changes`; changes.defaults has defaults
 -- by name.
 function cli.options(entries, changes, ...)
@@ -361,9 +366,17 @@ function cli.checked(fn, ...)
     cli.stop(tostring(problem))
 end
 
---- The device of --device (nil: the default device) with the budget of --budget (bytes, or nil).
-function cli.device(id, budget)
-    return cli.checked(device, id, budget and {budget = budget} or nil)
+--- The device of --device (default: the default device) with the budget of --budget. A GPU's host
+-- gets that of --host-budget.
+function cli.device(options)
+    local function open(id, budget)
+        return cli.checked(device, id, budget and {budget = budget} or nil)
+    end
+    local opened = open(options.device, options.budget)
+    if options.host_budget and opened.kind ~= "host" then
+        open("host", options.host_budget)
+    end
+    return opened
 end
 
 -- FILE.h5:/path -> FILE.h5
@@ -443,6 +456,17 @@ local function begin_log(spec, values)
         words[i] = tostring(word)
     end
     log.write(("%s %s"):format(program, table.concat(words, " ")))
+end
+
+--- Checks the files that a run will write: a list of {name of the option, fields of cli.output};
+-- `path`, if it is not that of the option. Without extensions it is a picture. `inputs`: files that
+-- are read.
+function cli.outputs(options, inputs, list)
+    for _, item in ipairs(list) do
+        item.inputs, item.replace = inputs, options.overwrite
+        item.extensions = item.extensions or file_name.PNG
+        cli.output(item[1], item.path or options[item[1]:lower():gsub("-", "_")], item)
+    end
 end
 
 -- The declaration of a command line with the lists of options in it dissolved.

@@ -50,6 +50,24 @@ function process_memory.hold(device, bytes)
     end})
 end
 
+--- Calls fn(). Returns the most that was live on the device meanwhile, and, if that is no host, on
+-- the host.
+function process_memory.measured(device, fn)
+    local host = mb.device("host")
+    mb.collect()
+    local live, host_live = mb.pool.stats(device).live, mb.pool.stats(host).live
+    local on_host <close> = device.kind ~= "host" and mb.pool.scope(host) or nil
+    local scope <close> = mb.pool.scope(device)
+    fn()
+    return live + scope:finish(), on_host and host_live + on_host:finish()
+end
+
+--- The bound, where `on_host` bytes of the host's pool are taken beside what is live there, as a
+-- line of text.
+function process_memory.bound_text(on_host)
+    return process_memory.text(process_memory.bound(mb.pool.stats("host").live + on_host, 0))
+end
+
 --- A line of text for people: the bound, and what to do with it.
 function process_memory.text(bytes)
     local form = "process    at most %s in all; what to give a batch system, "

@@ -76,18 +76,18 @@ end
 
 --- Opens a scan: the scan, or nil and an error object.
 --
--- The options name what the file does not say, or says in an unusual place. A path may be
--- "FILE:/path", a dataset of another file, for all but `data`.
+-- The options name what the file does not say, or says in an unusual place. A dataset may be that
+-- of another file, "FILE:/path", for all but `data`. Angles may also be numbers, one for each
+-- projection or {first, last}, and image keys a list; flats = false and darks = false leave them
+-- out.
 scan.open = declared("scan.open", {
     {"path", "string", "HDF5 file, Data Exchange or NXtomo"},
     options = declared.options(
         {"data", "string", "dataset with the projections"},
-        {"flats", "any", "dataset with the flats; false leaves them out"},
-        {"darks", "any", "dataset with the darks; false leaves them out"},
-        {"angles", "any", "dataset with the angles, or numbers: one for each projection, or "
-            .. "{first, last}"},
+        {"flats", "any", "dataset with the flats"}, {"darks", "any", "dataset with the darks"},
+        {"angles", "any", "dataset with the angles"},
         {"angle_unit", "string", "unit of the angles, where the file does not say: deg or rad"},
-        {"image_key", "any", "dataset with the image keys, or a list of them"},
+        {"image_key", "any", "dataset with the image keys"},
         pixel_size.option,
         {"flats_file", "string", "a file of their own for the flats"},
         {"darks_file", "string", "a file of their own for the darks"},
