@@ -11,6 +11,7 @@ local finite = require "moonbeam.internal.finite"
 local progress = require "moonbeam.progress"
 
 local convolution = declared.of(mb.convolution.convolve).options
+local tiling = declared.of(mb.tiles.convolve).options
 local spheres = declared.of(mb.phantom.spheres).options
 local optics = declared.of(mb.psf.gibson_lanni).options
 local pictures = declared.of(mb.view.projections).options
@@ -55,7 +56,8 @@ local options = cli.parse(arg, {
     {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "always", "none"),
         doc = "overlapping tiles that fit the budget (not circular); the result is the same: auto "
             .. "(default with --image), always, none (default without)"},
-    cli.shared.tile, cli.shared.device, cli.shared.budget, cli.shared.host_budget,
+    cli.option(tiling.tile, {value = "Z,Y,X"}), cli.shared.device, cli.shared.budget,
+    cli.shared.host_budget,
     {"png", short = "p", value = "FILE", doc = "maximum projections of the result: XY, ZY, XZ"},
     {"png-image", value = "FILE", doc = "maximum projections of the image"},
     cli.shared.sz, cli.shared.log, cli.shared.progress,
@@ -120,15 +122,14 @@ local function from_file_to_file()
     local psf <close> = load_psf()
     local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
     local settings = {boundary = boundary, normalize = options.normalize}
-    local function whole(spread, on, host)
-        local image <close> = mb.volumes.load_real(source, on, host)
-        return mb.convolution(image, spread, {boundary = boundary, normalize = options.normalize,
+    local function whole()
+        local image <close> = mb.volumes.load_real(source, device)
+        return mb.convolution(image, psf, {boundary = boundary, normalize = options.normalize,
             consume = true})
     end
-    local known = mb.tiles.peaks(device, function(on, host, mirror)
-        local spread <close> = mirror(psf)
-        whole(spread, on, host):release()
-    end).device
+    local known = mb.plan.peaks(function()
+        whole():release()
+    end, {device}).peak[id]
     local tiled = options.tiles == "always" or options.tiles ~= "none" and boundary ~= "circular"
         and live + known > limit
     cli.print(("image %s %s, %s; PSF %s; boundary %s; on %s"):format(table.concat(source.shape,
@@ -145,12 +146,17 @@ local function from_file_to_file()
         cli.print(mb.tiles.table(plan))
         known = plan.peak
     end
-    cli.print(("predicted peak %s (%d bytes)%s"):format(format_bytes(live + known), live + known,
-        tiled and device.kind ~= "host"
-        and (", on the host %s (%d bytes)"):format(format_bytes(plan.host_peak), plan.host_peak)
-            or ""))
+    local pinned = tiled and plan.pinned or 0
+    local function peaks(on_device, on_host)
+        return ("peak %s (%d bytes)%s%s"):format(format_bytes(on_device), on_device,
+            on_host and (", on the host %s (%d bytes)"):format(format_bytes(on_host), on_host)
+                or "",
+            pinned > 0 and (", pinned %s (%d bytes)"):format(format_bytes(pinned), pinned) or "")
+    end
+    cli.print("predicted " .. peaks(live + known, tiled and device.kind ~= "host"
+        and plan.host_peak))
     local on_host = device.kind == "host" and known or tiled and plan.host_peak or 0
-    cli.print(process_memory.bound_text(on_host))
+    cli.print(process_memory.bound_text(on_host, pinned))
     if options.plan then
         return
     end
@@ -167,7 +173,7 @@ local function from_file_to_file()
             mb.tiles.convolve_volume(source, psf, out:volume(), settings)
             bar:finish()
         else
-            local result <close> = whole(psf, device)
+            local result <close> = whole()
             if finite.spread(result) then
                 local image <close> = mb.volumes.load(source, "host")
                 finite.fail(image, "convolve", "the image")
@@ -177,11 +183,8 @@ local function from_file_to_file()
         device:sync()
     end)
     out:finish()
-    cli.print(("measured peak %s (%d bytes)%s, %.3g s: %s"):format(format_bytes(peak), peak,
-        host_peak
-        and (", on the host %s (%d bytes)"):format(format_bytes(host_peak), host_peak)
-            or "", mb.system.clock() - started,
-        options.output))
+    cli.print(("measured %s, %.3g s: %s"):format(peaks(peak, host_peak),
+        mb.system.clock() - started, options.output))
 end
 
 if options.image then

@@ -16,6 +16,7 @@ local function background(text)
 end
 
 local rl = declared.of(mb.deconv.richardson_lucy).options
+local tiling = declared.of(mb.tiles.convolve).options
 local landweber = declared.of(mb.deconv.landweber).options
 local consensus = declared.of(mb.deconv.gradient_consensus).options
 local wiener = declared.of(mb.deconv.wiener).options
@@ -87,7 +88,7 @@ local options = cli.parse(arg, {
     {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "exact", "blended", "none"),
         default = "auto", doc = "rl by tiles: exact seams; blended, independent ones; auto: exact "
             .. "where the whole does not fit the budget"},
-    cli.shared.tile,
+    cli.option(tiling.tile, {value = "Z,Y,X"}),
     {"place", value = "WHERE", type = cli.choice("device", "host", "file"),
         doc = "exact tiles: where image, estimate and ratio are (default: the first of these that "
             .. "the budgets allow)"},
@@ -287,16 +288,14 @@ local one <close> = volume_of(1, 1)
 
 -- What the untiled way will take: the same calls on dry devices. Two iterations reach the peak of
 -- any number.
-local function whole(volume, like, on, host, changes)
-    local image <close> = mb.volumes.load_real(volume, on, host)
-    return run(image, like, with(changes))
+local function whole(volume, changes)
+    local image <close> = mb.volumes.load_real(volume, device)
+    return run(image, psf, with(changes))
 end
-local known = mb.tiles.peaks(device, function(on, host, mirror)
-    local like <close> = mirror(psf)
-    local weights <close> = settings.weights and mirror(settings.weights) or nil
-    local _ <close> = whole(one, like, on, host, {weights = weights,
+local known = mb.plan.peaks(function()
+    local _ <close> = whole(one, {
         iterations = settings.iterations and math.min(2, settings.iterations)})
-end)
+end, {device}).peak
 local voxels = 1
 for _, n in ipairs(shape) do
     voxels = voxels * n
@@ -307,8 +306,8 @@ local format_bytes = mb.device.format_bytes
 local mode, why = options.tiles, nil
 if mode == "auto" then
     mode = "none"
-    if live + known.device > limit then
-        why = ("the whole takes %s, the budget is %s"):format(format_bytes(live + known.device),
+    if live + known[id] > limit then
+        why = ("the whole takes %s, the budget is %s"):format(format_bytes(live + known[id]),
             format_bytes(limit))
         if options.method ~= "rl" then
             why = why .. ("; --method %s has no tiles"):format(options.method)
@@ -337,8 +336,8 @@ if mode == "none" then
         or taken.boundary.default}).grid
     say("grid       %s%s", table.concat(grid, " x "), why and "; " .. why or "")
     say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s",
-        format_bytes(live + known.device),
-        live + known.device, (live + known.device) / voxels, format_bytes(limit))
+        format_bytes(live + known[id]),
+        live + known[id], (live + known[id]) / voxels, format_bytes(limit))
 else
     local exact = mode == "exact"
     tile_settings = {mode = mode, center = center, boundary = options.boundary,
@@ -367,9 +366,9 @@ else
     end
 end
 -- The pool of the host, and pinned memory: what the process takes beside itself.
-local own = plan and plan.peak or known.device
-local on_host = device.kind == "host" and own or plan and plan.host_peak or known.host or 0
-say("%s", process_memory.bound_text(on_host))
+local own = plan and plan.peak or known[id]
+local on_host = device.kind == "host" and own or plan and plan.host_peak or known.host
+say("%s", process_memory.bound_text(on_host, 0))
 if options.plan then
     return
 end
@@ -398,7 +397,7 @@ end
 local function deconvolve(volume, sink, label)
     local bar = settings.iterations and progress.new(label, settings.iterations,
         {unit = "iterations", quiet = options.quiet or options.metrics})
-    local result, report = whole(volume, psf, device, nil, {on_iteration = bar
+    local result, report = whole(volume, {on_iteration = bar
         and function(k, metric)
         bar:step(1)
         tell(k, metric)

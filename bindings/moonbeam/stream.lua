@@ -166,7 +166,6 @@ function lane_methods:step(steps, overlap)
     local block, writer = self.blocks[i], self.writer
     self.at = i
     self.reader:wait()
-    local frames = self.ahead:take(i)
     if overlap then
         self:read(steps, i + 1)
     end
@@ -175,7 +174,7 @@ function lane_methods:step(steps, overlap)
     end
     self.behind:drop(i - 2) -- it has left the device
     self.timer:start()
-    local slices = steps.compute(frames, block, self.device)
+    local slices = steps.compute(self.ahead:take(i), block, self.device)
     self.timer:stop()
     self.behind.values[i] = slices
     if steps.prepare then

@@ -21,10 +21,21 @@ local on_error = require "moonbeam.internal.on_error"
 local options_of = require "moonbeam.internal.options"
 local psf_tools = require "moonbeam.psf"
 local search = require "moonbeam.tiles.search"
+local sweep = require "moonbeam.tiles.sweep"
 local volumes = require "moonbeam.volumes"
 local whole_call = require "moonbeam.internal.whole"
 
 local tiled = {}
+
+local function each(axes, fn, few)
+    for _, tile in ipairs(few and search.few(axes, 1) or search.tiles(axes)) do
+        fn(tile)
+    end
+end
+
+local function read_embeddable(volume, first, extents, device, host)
+    return volumes.real(volume:read(first, extents, device, host))
+end
 
 --- A seam metric above this is worth a warning.
 tiled.SEAM_LIMIT = 1.05
@@ -105,7 +116,7 @@ local function placed(source, settings, cut, device, host, kinds)
     local array = mb.empty(source.shape, {dtype = source.dtype, device = on})
     local copy = volumes.of_array(array)
     local guard = owned(copy)
-    local ok, problem = pcall(search.each, cut, function(tile)
+    local ok, problem = pcall(each, cut, function(tile)
         local block <close> = source:read(tile.first, tile.extents, on, host)
         copy:write(tile.first, block, host)
     end, kinds)
@@ -119,7 +130,7 @@ end
 -- The mean of a volume over its tiles; 1 in a dry run.
 local function mean_of(volume, cut, device, host, kinds)
     local total, dry = 0, device.dry
-    search.each(cut, function(tile)
+    each(cut, function(tile)
         local block <close> = volume:read(tile.first, tile.extents, device, host)
         local sum <close> = mb.reduce(block, "sum")
         dry = dry or sum.device.dry
@@ -149,7 +160,7 @@ local function ratio_tile(x, y, ratio, otf, plan, tile, settings, device, host, 
     convolution.apply(grid, otf, n)
     local part <close> = grid:view(convolution.ranges(settings.zero, tile.extents))
     do
-        local image <close> = search.read(y, tile.first, tile.extents, device, host)
+        local image <close> = read_embeddable(y, tile.first, tile.extents, device, host)
         local _, metric = mb.rl_ratio(part, image,
             {tile = true, eps = eps, metrics = settings.measure})
         add(misfit, metric)
@@ -224,7 +235,7 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
             if volume.array then
                 volume.array:fill(flat)
             else
-                search.each(two, function(tile)
+                each(two, function(tile)
                     local block <close> = mb.full(tile.extents, flat, {device = host})
                     volume:write(tile.first, block, host)
                 end, kinds)
@@ -245,12 +256,12 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
                 end
             end
             local done = told(0)
-            search.each(one, function(tile)
+            each(one, function(tile)
                 ratio_tile(x, y, ratio, otf, plan, tile, settings, device, host, eps, misfit)
                 done(tile.number, plan.total)
             end, kinds)
             done = told(plan.total)
-            search.each(two, function(tile)
+            each(two, function(tile)
                 update_tile(x, previous, ratio, otf, sums_of, plan, tile, settings, device, host,
                     sums, (k - 1) / (k + 2))
                 done(tile.number, plan.total)
@@ -278,7 +289,7 @@ local function exact(source, psf, sink, plan, settings, device, host, kinds)
     if type(sink) == "function" then
         sink = sink()
     end
-    search.each(own, function(tile)
+    each(own, function(tile)
         local from = {}
         for i, at in ipairs(tile.first) do
             from[i] = at + settings.lead[i]
@@ -301,16 +312,6 @@ local function least_one(shape)
     return most
 end
 
--- A result that the run makes itself, as an array: on a dry device, a dry array.
-local function made_by(sink, dry, on, host)
-    if type(sink) ~= "table" or not sink.make then
-        return dry(sink)
-    end
-    return function()
-        return volumes.of_array(mb.empty(sink.shape, {device = sink.on == "host" and host or on}))
-    end
-end
-
 -- Releases what a sink that is planned made.
 local function drop(sink, made)
     if type(sink) == "table" and sink.make and made and made.array then
@@ -319,22 +320,29 @@ local function drop(sink, made)
 end
 
 local function best_plan(source, psf, sink, settings, options, device, work)
-    local available, host_available = search.available(device, options.budget, options.host_budget)
-    return search.best {
-        what = WHAT, device = device, shape = work.shape,
-        kernel = work.kernel, most = work.most or least_one(work.shape), tile = options.tile,
-        available = available, host_available = host_available, advice = work.advice,
-            seconds = work.seconds,
-        peaks = function(made)
-            local peaks = search.peaks(device, function(on, host, dry)
-                local from, spread <close> = dry(source), dry(psf)
-                local _, result = work.run(from, spread, made_by(sink, dry, on, host), made,
-                    settings, on, host, true)
-                drop(sink, result)
-            end)
-            return peaks.device, peaks.host
-        end,
-    }
+    local job = {what = WHAT, devices = {device}, shape = work.shape, kernel = work.kernel,
+        most = work.most or least_one(work.shape), tile = options.tile, advice = work.advice,
+        available = search.available({device}, options.budget, options.host_budget),
+        overlaps = {false},
+        seconds = function(made)
+            return work.seconds(made), 0, 0
+        end}
+    function job.peaks(made, all)
+        local peaks = sweep.peaks({device}, function()
+            local there = sink
+            if type(sink) == "table" and sink.make then
+                there = function()
+                    return volumes.of_array(mb.empty(sink.shape, {device = device}))
+                end
+            end
+            local quiet = setmetatable({on_tile = false}, {__index = settings})
+            local _, result = work.run(source, psf, there, made, quiet, device,
+                mb.device("host"), not all)
+            drop(sink, result)
+        end)
+        sweep.note(made, {device}, peaks)
+    end
+    return search.best(job)
 end
 
 local PLACE_ADVICE = {
@@ -358,7 +366,7 @@ local function plan_exact(source, psf, sink, settings, options, device)
                 + (volumes.bytes(source) + (settings.momentum and 5 or 3) * 4 * voxels)
             return settings.iterations * (2 * made.total * search.convolution_seconds(device,
                 made.points)
-                + search.transfer_seconds(device, place, moved))
+                + search.transfer_seconds(device, place, moved, made))
         end,
     })
     plan.mode, plan.place, plan.iterations = "exact", settings.place, settings.iterations
@@ -447,7 +455,7 @@ local function blend_tile(source, psf, sink, tile, settings, device, host)
         inside[i] = first[i] - from[i]
     end
     local estimate <close> = (function()
-        local piece <close> = search.read(source, from, take, device, host)
+        local piece <close> = read_embeddable(source, from, take, device, host)
         local dense <close> = not piece.contiguous and piece:copy() or nil
         return (deconv.richardson_lucy(dense or piece, psf, settings.rl))
     end)()
@@ -510,7 +518,7 @@ end
 -- are no faces or no differences.
 function tiled.seam(volume, axes, device, host, kinds)
     local face_sum, face_count, sum, count = 0, 0, 0, 0
-    search.each(axes, function(tile)
+    each(axes, function(tile)
         local first, extents = {}, {}
         for i, at in ipairs(tile.first) do
             first[i] = at > 0 and at - 1 or 0
@@ -550,7 +558,7 @@ local function blended(source, psf, sink, plan, settings, device, host, kinds)
                     - from}
         end
     end
-    search.each(pieces, function(tile)
+    each(pieces, function(tile)
         blend_tile(source, psf, sink, tile, settings, device, host)
         if settings.on_tile and not kinds then
             settings.on_tile(1, tile.number, plan.total)
@@ -574,7 +582,7 @@ local function plan_blended(source, psf, sink, settings, options, device)
         seconds = function(made)
             return made.total * 2 * iterations * search.convolution_seconds(device, made.points)
                 + search.transfer_seconds(device, source.place,
-                    bytes * made.work + 4 * convolution.product(settings.shape))
+                    bytes * made.work + 4 * convolution.product(settings.shape), made)
         end,
     })
     settings.rl.iterations = iterations

@@ -11,6 +11,15 @@
 -- Blocks pass through arrays of the pool of `host` (default: the host), so what a run takes there
 -- is counted like everything else. On dry devices nothing is read or written: the same
 -- calls tell the memory.
+--
+-- Blocks of files of plain elements, of datasets and of arrays on the host can also travel while
+-- the device computes (moonbeam.stream). Methods for that:
+--   carries(device)                      can a carrier of the device move blocks of this volume?
+--   fetch(carrier, first, extents, device)   an array on the device that the carrier will fill
+--   incoming(block)                      what read would return, from a block that has been
+-- fetched and is there; takes ownership
+--   outgoing(part)                       a dense copy of a part with the volume's dtype
+--   carry(carrier, array, first)         queues the transfer of such a copy to the volume
 
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
@@ -40,10 +49,33 @@ function volumes.bytes(volume)
     return bytes
 end
 
+-- What all volumes have in common: they do not travel unless they say so.
+local any = {}
+any.__index = any
+
+function any.carries()
+    return false
+end
+
+function any:fetch(carrier, first, extents, device)
+    local block = mb.empty(extents, {dtype = self.dtype, device = device})
+    local _ <close> = on_error(function() block:release() end)
+    self:carry(carrier, block, first)
+    return block
+end
+
+function any.incoming(_, block)
+    return block
+end
+
+function any:outgoing(part)
+    return part:cast(self.dtype)
+end
+
 -- ---------------------------------------------------------------------------------------------
 -- Arrays
 
-local of_array = {}
+local of_array = setmetatable({}, any)
 of_array.__index = of_array
 
 function of_array:read(first, extents, device)
@@ -65,6 +97,16 @@ function of_array:write(first, part)
     mb.convert(there, self.dtype, {out = target})
 end
 
+function of_array:carries(device)
+    local own = self.array
+    return own.device ~= device and own.device.kind == "host" and own.contiguous
+end
+
+function of_array:carry(carrier, array, first)
+    local own <close> = self.array:view(ranges(first, array.shape))
+    carrier:carry(own, array)
+end
+
 function of_array.close() end
 of_array.__close = of_array.close
 
@@ -77,7 +119,7 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Files: a subclass fills a dense host block, or takes one
 
-local in_file = {}
+local in_file = setmetatable({}, any)
 in_file.__index = in_file
 
 function in_file:read(first, extents, device, host)
@@ -145,6 +187,17 @@ function raw:take(block, first)
     end
 end
 
+-- Carriers do not turn bytes around.
+function raw:carries()
+    return not self.swap
+end
+
+function raw:carry(carrier, array, first)
+    if not array.device.dry then
+        carrier:carry(self.file, array, position(self, first), self.steps)
+    end
+end
+
 --- Steps in bytes of a dense row-major array.
 function volumes.dense_steps(shape, dtype)
     local steps, step = {}, ITEM_BYTES[dtype]
@@ -203,6 +256,16 @@ function hdf5:take(block, first)
     end
 end
 
+function hdf5.carries()
+    return true
+end
+
+function hdf5:carry(carrier, array, first)
+    if not array.device.dry then
+        carrier:carry(self.dataset, array, ranges(first, array.shape))
+    end
+end
+
 --- A dataset of an open file (closed with the volume); `dataset` is nil in a dry run that creates
 -- it.
 function volumes.hdf5(file, dataset, shape, dtype)
@@ -213,12 +276,25 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Volumes that stand before another
 
-local mapped = {}
+local mapped = setmetatable({}, any)
 mapped.__index = mapped
 
 function mapped:read(first, extents, device, host)
     local block <close> = self.inner:read(first, extents, device, host)
     return self.fn(block)
+end
+
+function mapped:carries(device)
+    return self.inner:carries(device)
+end
+
+function mapped:fetch(...)
+    return self.inner:fetch(...)
+end
+
+function mapped:incoming(block)
+    local stored <close> = self.inner:incoming(block)
+    return self.fn(stored)
 end
 
 function mapped:close()
@@ -234,17 +310,34 @@ function volumes.map(volume, dtype, fn)
         mapped)
 end
 
-local watched = {}
+local watched = setmetatable({}, any)
 watched.__index = watched
 
-function watched:write(first, part, host)
+local function look(self, part)
     local low <close> = mb.reduce(part, "min")
     local high <close> = mb.reduce(part, "max")
     if not low.device.dry then
         self.least = math.min(self.least or math.huge, (low:item()))
         self.greatest = math.max(self.greatest or -math.huge, (high:item()))
     end
+end
+
+function watched:write(first, part, host)
+    look(self, part)
     self.inner:write(first, part, host)
+end
+
+function watched:carries(device)
+    return self.inner:carries(device)
+end
+
+function watched:outgoing(part)
+    look(self, part)
+    return self.inner:outgoing(part)
+end
+
+function watched:carry(...)
+    self.inner:carry(...)
 end
 
 --- A volume to be written that remembers `least` and `greatest` of what is written to it.
@@ -331,14 +424,18 @@ function volumes.load(volume, device, host)
     return all
 end
 
---- The same as what transforms take: u8, u16 or f32; other types become f32.
-function volumes.load_real(volume, device, host)
-    local stored = volumes.load(volume, device, host)
-    if stored.dtype == "u8" or stored.dtype == "u16" or stored.dtype == "f32" then
-        return stored
+--- An array as transforms take it: itself if it is u8, u16 or f32, else a copy as f32 in its place.
+function volumes.real(array)
+    if array.dtype == "u8" or array.dtype == "u16" or array.dtype == "f32" then
+        return array
     end
-    local owned <close> = stored
+    local owned <close> = array
     return owned:cast("f32")
+end
+
+--- All of a volume as transforms take it.
+function volumes.load_real(volume, device, host)
+    return volumes.real(volumes.load(volume, device, host))
 end
 
 --- An array into a volume of its shape, slab by slab.
@@ -366,5 +463,6 @@ return declared.module(volumes, "volumes", {
         hdf5 = "file: any, dataset: any?, shape: table, dtype: string",
     map = "volume: volume, dtype: string, fn: callable", watch = "volume: volume",
         load = "volume: volume, device: device?", load_real = "volume: volume, device: device?",
+    real = "array: array",
     store = "volume: volume, array: array", complete = "file: any, array: array",
 })

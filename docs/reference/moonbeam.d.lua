@@ -2263,29 +2263,76 @@ function mb.tiled_deconv.richardson_lucy_volume(source, psf, sink, options) end
 ---@param host moonbeam.device|string 
 function mb.tiled_deconv.seam(volume, axes, device, host) end
 
+---@class moonbeam.options.tiles_convolve
+---@field tile? integer[] largest extents of a tile
+---@field budget? integer|string what the tiles may take on each device
+---@field host_budget? integer|string what they may take on the host beside GPUs
+---@field device? moonbeam.device|string where the tiles are worked on
+---@field devices? table a list of devices, which take the tiles in turn
+---@field overlap? boolean read and write while computing, which takes a second set of blocks
+---@field pinned? integer|string pinned memory for reading and writing
+---@field threads? integer threads that read, and as many that write
+---@field plan? table what plan returned for the same volumes and options
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field normalize? boolean the PSF is made to sum to 1
+---@field correlate? boolean the adjoint
+---@field on_tile? function a function (number, total), called after each tile
+---@field out? moonbeam.array the array for the result
+
 ---Convolves an array tile by tile; mode "same".
 ---@param image moonbeam.array 
 ---@param psf moonbeam.array 
-function mb.tiles.convolve(image, psf) end
+---@param options? moonbeam.options.tiles_convolve
+function mb.tiles.convolve(image, psf, options) end
+
+---@class moonbeam.options.tiles_convolve_volume
+---@field tile? integer[] largest extents of a tile
+---@field budget? integer|string what the tiles may take on each device
+---@field host_budget? integer|string what they may take on the host beside GPUs
+---@field device? moonbeam.device|string where the tiles are worked on
+---@field devices? table a list of devices, which take the tiles in turn
+---@field overlap? boolean read and write while computing, which takes a second set of blocks
+---@field pinned? integer|string pinned memory for reading and writing
+---@field threads? integer threads that read, and as many that write
+---@field plan? table what plan returned for the same volumes and options
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field normalize? boolean the PSF is made to sum to 1
+---@field correlate? boolean the adjoint
+---@field on_tile? function a function (number, total), called after each tile
 
 ---Convolves a volume into another of the same extents, tile by tile; mode "same".
 ---@param source table 
 ---@param psf moonbeam.array 
 ---@param sink table 
-function mb.tiles.convolve_volume(source, psf, sink) end
+---@param options? moonbeam.options.tiles_convolve_volume
+function mb.tiles.convolve_volume(source, psf, sink, options) end
 
----Plans fn(device, host, dry): what it takes on both, {device =, host =} in bytes beyond the volumes, and the PSF, that dry has made copies of.
----@param device moonbeam.device|string 
----@param fn function 
-function mb.tiles.peaks(device, fn) end
+---@class moonbeam.options.tiles_plan
+---@field tile? integer[] largest extents of a tile
+---@field budget? integer|string what the tiles may take on each device
+---@field host_budget? integer|string what they may take on the host beside GPUs
+---@field device? moonbeam.device|string where the tiles are worked on
+---@field devices? table a list of devices, which take the tiles in turn
+---@field overlap? boolean read and write while computing, which takes a second set of blocks
+---@field pinned? integer|string pinned memory for reading and writing
+---@field threads? integer threads that read, and as many that write
+---@field plan? table what plan returned for the same volumes and options
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field normalize? boolean the PSF is made to sum to 1
+---@field correlate? boolean the adjoint
+---@field on_tile? function a function (number, total), called after each tile
 
 ---What convolve_volume would do, and the bytes: the plan, without running.
 ---@param source table 
 ---@param psf moonbeam.array 
 ---@param sink? table 
-function mb.tiles.plan(source, psf, sink) end
+---@param options? moonbeam.options.tiles_plan
+function mb.tiles.plan(source, psf, sink, options) end
 
----The table of the candidates that the search looked at, as text: tiles, block, bytes, work, seconds.
+---The table of the candidates that the search looked at, as text: tiles, block, bytes, whether reading and writing overlap with the work, voxels transformed for each of the image, seconds.
 ---@param plan table 
 function mb.tiles.table(plan) end
 
@@ -2519,7 +2566,7 @@ function mb.volumes.hdf5(file, dataset, shape, dtype) end
 ---@param device? moonbeam.device|string 
 function mb.volumes.load(volume, device) end
 
----The same as what transforms take: u8, u16 or f32; other types become f32.
+---All of a volume as transforms take it.
 ---@param volume table 
 ---@param device? moonbeam.device|string 
 function mb.volumes.load_real(volume, device) end
@@ -2542,6 +2589,10 @@ function mb.volumes.planned(shape, dtype) end
 ---Elements of a rawfile: {file, shape, dtype, offset, steps (default: dense), swap}.
 ---@param facts table 
 function mb.volumes.raw(facts) end
+
+---An array as transforms take it: itself if it is u8, u16 or f32, else a copy as f32 in its place.
+---@param array moonbeam.array 
+function mb.volumes.real(array) end
 
 ---A volume in a file without a name in the folder of `beside`; it is gone when it is closed, or with the process.
 ---@param beside string 

@@ -2,6 +2,7 @@ local cutting = require "moonbeam.tiles.search"
 local mb = require "moonbeam"
 local files = require "spec.support.files"
 local helper = require "spec.helper"
+local tiff_encoder = require "spec.support.tiff_encoder"
 local convolution, tiles = mb.convolution, mb.tiles
 
 helper.each_device(function(device, test)
@@ -66,23 +67,30 @@ helper.each_device(function(device, test)
             local image <close> = mb.tiff.read(folder .. "/i.tif", { device = device })
             local whole <close> = convolution(image, psf, { boundary = "mirror" })
             image:release()
-            for _, case in ipairs { { "npy", 0.4 }, { "tif", 0.6 }, { "h5", 0.8 } } do
+            for _, case in ipairs { { "npy", 0.4, true }, { "tif", 0.6 }, { "h5", 0.8, false } } do
                 local name, budget = folder .. "/o." .. case[1], math.floor(case[2] * bytes)
                 local source <close> = mb.images.open(folder .. "/i.tif")
                 local host_scope <close> = mb.pool.scope(mb.device "host")
                 local scope <close> = mb.pool.scope(mb.device(device))
-                local plan
+                local plan, report
                 do
                     local out <close> = mb.images.create(name,
                         { shape = shape, dtype = "f32", meta = source.meta })
-                    plan = tiles.convolve_volume(source, psf, out:volume(),
-                        { boundary = "mirror", budget = budget, host_budget = budget // 3 })
+                    plan, report = tiles.convolve_volume(source, psf, out:volume(),
+                        { boundary = "mirror", budget = budget, host_budget = budget // 3,
+                            overlap = case[3] })
                     out:finish()
                 end
                 local peak, host_peak = scope:finish(), device ~= "host" and host_scope:finish()
                     or 0
                 assert.equal(plan.peak, peak)
                 assert.equal(plan.host_peak, host_peak)
+                assert.same(plan.peaks, report.peaks)
+                assert.equal(plan.pinned, report.pinned)
+                assert.is_true(plan.pinned > 0 and report.as_planned)
+                if case[3] ~= nil then
+                    assert.equal(case[3], plan.overlap)
+                end
                 assert.is_true(peak + host_peak < bytes and plan.total > 1)
                 local got <close> = mb.images.read(name, "host")
                 helper.assert_close(whole, got, 1e-5)
@@ -91,7 +99,150 @@ helper.each_device(function(device, test)
     end)
 end)
 
+local SHAPE = { 9, 26, 31 }
+
+-- Files of an image: those that carriers move, and those that have to be turned around or decoded.
+local function write_all(folder, image)
+    local names = {}
+    for _, kind in ipairs { "npy", "h5", "tif" } do
+        names[#names + 1] = folder .. "/i." .. kind
+        mb.images.write(names[#names], image)
+    end
+    for i, options in ipairs { { order = ">" }, { method = "lzw" } } do
+        options.dtype = image.dtype
+        names[#names + 1] = ("%s/%d.tif"):format(folder, i)
+        files.write(names[#names], tiff_encoder.encode(image:to_table(), options))
+    end
+    return names
+end
+
+-- Calls run(source, sink, what) for files, mapped files and arrays, and check(result, what).
+local function everywhere(folder, names, image, run, check)
+    local kinds = { "h5", "tif", "npy" }
+    for i, name in ipairs { table.unpack(names), names[1] } do
+        local stored <close> = mb.images.open(name)
+        local source = i <= #names and stored or mb.volumes.map(stored, "f32", function(block)
+            return block:cast("f32")
+        end)
+        local result = folder .. "/o." .. kinds[i % 3 + 1]
+        do
+            local out <close> = mb.images.create(result,
+                { shape = SHAPE, dtype = "f32", overwrite = true })
+            run(source, out:volume(), name)
+            out:finish()
+        end
+        local got <close> = mb.images.read(result, "host")
+        check(got, name)
+    end
+    local result <close> = mb.zeros(SHAPE)
+    run(mb.volumes.of_array(image), mb.volumes.of_array(result), "arrays")
+    check(result, "arrays")
+end
+
 describe("tiles.convolve", function()
+    it("has the same bits wherever the volumes are, beside reading and writing or not, on any devices", function()
+        local folder = files.folder()
+        local _ <close> = setmetatable({}, { __close = function() files.remove(folder) end })
+        local image <close> = mb.random(SHAPE, { seed = 5, dtype = "u16", high = 4000 })
+        local psf <close> = mb.random({ 3, 4, 5 }, { seed = 6 })
+        local names = write_all(folder, image)
+        for _, tile in ipairs { { 5, 14, 12 }, { 9, 9, 31 } } do
+            local expected <close>, first = tiles.convolve(image, psf,
+                { boundary = "mirror", tile = tile })
+            local bits = expected:to_table()
+            assert.is_true(first.total > 2)
+            for i, devices in ipairs { { "host" }, { "host", "host:1" }, { "host:1", "host" },
+                { "host:2", "host", "host:1" }, { "host:1" } } do
+                for _, overlap in ipairs { true, i > 3 } do
+                    everywhere(folder, names, image, function(source, sink, what)
+                        what = ("%s on %s"):format(what, table.concat(devices, ", "))
+                        local plan, report = tiles.convolve_volume(source, psf, sink,
+                            { boundary = "mirror", tile = tile, devices = devices,
+                                overlap = overlap })
+                        assert.same(plan.peaks, report.peaks, what)
+                        assert.equal(plan.pinned, report.pinned, what)
+                        assert.equal(overlap and (what:find "^arrays" == nil or i > 1),
+                            plan.overlap, what)
+                    end, function(result, what)
+                        assert.same(bits, result:to_table(), what)
+                    end)
+                end
+            end
+        end
+    end)
+
+    it("plans for a GPU that is not here what its dry run takes", function()
+        local shape = { 24, 60, 64 }
+        local source, sink = mb.volumes.planned(shape, "u16"), mb.volumes.planned(shape, "f32")
+        local psf <close> = mb.psf_gaussian({ 5, 9, 9 }, 2)
+        for _, overlap in ipairs { true, false } do
+            local options = { device = "planned:h200", tile = { 12, 30, 64 }, overlap = overlap }
+            local plan = tiles.plan(source, psf, sink, options)
+            local again = mb.plan.peaks(function()
+                options.plan = nil
+                local inner, report = tiles.convolve_volume(source, psf, sink, options)
+                assert.same(plan.peaks, inner.peaks)
+                assert.same(plan.peaks, report.peaks)
+                assert.is_true(report.as_planned)
+            end, { "planned:h200" }).peak
+            assert.equal(plan.peak, again["planned:h200"])
+            assert.equal(plan.host_peak, again.host)
+            assert.equal(plan.pinned, again.pinned)
+        end
+        local arrays <close> = mb.zeros(shape)
+        local plan = tiles.plan(mb.volumes.of_array(arrays), psf, nil, { device = "planned:h200" })
+        assert.is_true(plan.peak > 0 and plan.pinned > 0 and plan.host_peak == 0)
+    end)
+
+    it("leaves nothing behind when memory runs out in any allocation", function()
+        local folder = files.folder()
+        local _ <close> = setmetatable({}, { __close = function() files.remove(folder) end })
+        local image <close> = mb.ones { 12, 13 }
+        local psf <close> = mb.ones { 3, 3 }
+        mb.npy.write(folder .. "/i.npy", image)
+        local source <close> = mb.npy.open(folder .. "/i.npy")
+        local options = { tile = { 7, 8 }, devices = { "host", "host:1" } }
+        local function run()
+            local out <close> = mb.npy.create(folder .. "/o.npy",
+                { shape = image.shape, dtype = "f32", overwrite = true })
+            tiles.convolve_volume(source, psf, out:volume(), options)
+        end
+        options.plan = tiles.plan(source, psf, mb.volumes.planned(image.shape, "f32"), options)
+        mb.collect()
+        local live, start = mb.pool.stats().live, mb.pool.stats().allocs
+        run()
+        for n = 1, mb.pool.stats().allocs - start do
+            mb.debug.fail_nth(n)
+            local ok, err = pcall(run)
+            mb.debug.fail_nth(0)
+            assert.is_false(ok)
+            assert.equal("memory", err.code)
+            assert.equal(live, mb.pool.stats().live)
+        end
+    end)
+
+    it("calls back after each tile, and says what is not finite", function()
+        local image <close> = mb.ones { 12, 13 }
+        local psf <close> = mb.ones { 3, 3 }
+        local calls = {}
+        local got <close>, plan, report = tiles.convolve(image, psf, { tile = { 4, 5 },
+            on_tile = function(number, total)
+                calls[#calls + 1] = number
+                assert.equal(9, total)
+                mb.zeros({ 100 }):release() -- the caller's memory is no part of the plan
+            end })
+        assert.same({ 1, 2, 3, 4, 5, 6, 7, 8, 9 }, calls)
+        assert.equal(got.elements, 156)
+        assert.equal(plan.peak, report.peak)
+        for _, at in ipairs { { 1, 1 }, { 12, 13 } } do
+            local bad <close> = image:copy()
+            local element <close> = bad:view({ at[1], at[1] }, { at[2], at[2] })
+            element:fill(0 / 0)
+            assert.matches("1 of %d+ values of the image's block from",
+                (helper.failure(tiles.convolve, bad, psf, { tile = { 4, 5 } })))
+        end
+    end)
+
     it("tells what it would do, and what else there is", function()
         local psf <close> = mb.psf_gaussian({ 5, 9, 9 }, 2)
         local image <close> = mb.zeros { 24, 60, 64 }
@@ -115,8 +266,9 @@ describe("tiles.convolve", function()
     it("cuts what it is told to, whole and without overlap", function()
         local seen = mb.zeros { 7, 11 }
         local _ <close> = seen
-        cutting.each(cutting.cut({ 7, 11 }, { 7, 11 }, { 3, 4 }, { -1, -2 }, { 3, 4 }),
-            function(tile)
+        local axes = cutting.cut({ 7, 11 }, { 7, 11 }, { 3, 4 }, { -1, -2 }, { 3, 4 })
+        for number, tile in ipairs(cutting.tiles(axes)) do
+            assert.equal(number, tile.number)
             local part <close> = seen:view({ tile.first[1] + 1, tile.first[1] + tile.extents[1] },
                 { tile.first[2] + 1, tile.first[2] + tile.extents[2] })
             mb.binary(part, "add", { scalar = 1, out = part })
@@ -127,7 +279,7 @@ describe("tiles.convolve", function()
                 assert.equal(math.min(n, low + tile.extents[i] + (i == 1 and 2 or 3))
                     - tile.from[i], tile.take[i])
             end
-        end)
+        end
         assert.equal(1, seen:min())
         assert.equal(1, seen:max())
     end)

@@ -14,7 +14,7 @@ local fail = require "moonbeam.internal.fail"
 local inputs_of = require "moonbeam.chunked.inputs"
 local memory = require "moonbeam.plan.peak"
 local on_error = require "moonbeam.internal.on_error"
-local pipeline_run = require "moonbeam.pipeline.run"
+local promise = require "moonbeam.plan.promise"
 local sinks = require "moonbeam.chunked.sinks"
 local stream = require "moonbeam.stream"
 
@@ -464,52 +464,6 @@ end)
 
 -- ---- running ----
 
--- The highest live bytes of the devices and the host while a function runs, by id.
-local function measured(devices, fn)
-    local scopes, peaks = {}, {}
-    local _ <close> = setmetatable({}, {__close = function()
-        for _, scope in pairs(scopes) do
-            scope:finish()
-        end
-    end})
-    for _, device in ipairs {core.device.open("host"), table.unpack(devices)} do
-        scopes[device.id] = scopes[device.id] or core.pool.scope(device)
-    end
-    fn()
-    for id, scope in pairs(scopes) do
-        peaks[id] = scope:finish()
-        scopes[id] = nil
-    end
-    return peaks
-end
-
--- What the caller's function takes that gets the blocks: the most bytes on each device.
-local function watched(job, sink)
-    local others = {}
-    local write = sink.write
-    function sink.write(...)
-        local arguments = table.pack(...)
-        for id, bytes in pairs(measured(job.devices, function()
-            write(table.unpack(arguments, 1, arguments.n))
-        end)) do
-            others[id] = math.max(others[id] or 0, bytes)
-        end
-    end
-    return others
-end
-
--- Are the measured bytes those of the plan? What `others` take comes on top.
-local function compare(plan, report, others)
-    local kept = true
-    for id, bytes in pairs(plan.peak) do
-        local peak, more = report.peak[id], others[id] or 0
-        kept = pipeline_run.check_bytes(("the work in blocks on %s"):format(id), peak, bytes,
-            peak == bytes or more > 0 and peak > bytes and peak <= bytes + more) and kept
-    end
-    return pipeline_run.check_bytes("the pinned memory of the work in blocks", report.pinned,
-        plan.pinned) and kept
-end
-
 local function run(fn, inputs, options)
     local job = job_of(fn, inputs, options)
     local plan = plan_of(job)
@@ -525,12 +479,18 @@ local function run(fn, inputs, options)
     local decoded <close> = first.prepare and first:prepare(job.axis, job.blocks) -- luacheck: ignore
     mb.collect()
     local report = {plan = plan}
-    local others = type(options.sink) == "function" and watched(job, sink) or {}
-    report.peak = measured(job.devices, function()
+    local call, others = promise.others(job.devices)
+    if type(options.sink) == "function" then
+        local write = sink.write
+        function sink.write(...)
+            call(write, ...)
+        end
+    end
+    report.peak = promise.measured(job.devices, function()
         report.times = work(job, job.devices, job.blocks, plan.overlap, sink)
     end)
     report.pinned, report.seconds = report.times.pinned, report.times.wall
-    report.as_planned = compare(plan, report, others)
+    report.as_planned = promise.compare("the work in blocks", plan, report, others)
     return sink.value, report
 end
 

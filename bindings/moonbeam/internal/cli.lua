@@ -187,6 +187,9 @@ function cli.option(entry, changes)
             option.doc = ("%s (default %s)"):format(entry.doc, entry.default)
         end
     end
+    if option.doc == entry.doc and option.default == nil and entry.usual then
+        option.doc = ("%s (default: %s)"):format(entry.doc, entry.usual)
+    end
     option.doc = (option.of and option.of .. ": " or "") .. option.doc
     return option
 end
@@ -218,8 +221,6 @@ cli.shared = {
         doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
     host_budget = {"host-budget", value = "SIZE", type = cli.bytes,
         doc = "memory of the host to use at most, beside a GPU's"},
-    tile = {"tile", value = "Z,Y,X", type = cli.extents(),
-        doc = "largest extents of a tile (default: the quickest that fit)"},
     overwrite = {"overwrite", doc = "replace an existing result and existing pictures"},
     sz = {"sz", value = "N", type = cli.count, default = 1,
         doc = "stretch of z in the pictures"},

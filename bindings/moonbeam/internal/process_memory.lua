@@ -62,10 +62,10 @@ function process_memory.measured(device, fn)
     return live + scope:finish(), on_host and host_live + on_host:finish()
 end
 
---- The bound, where `on_host` bytes of the host's pool are taken beside what is live there, as a
--- line of text.
-function process_memory.bound_text(on_host)
-    return process_memory.text(process_memory.bound(mb.pool.stats("host").live + on_host, 0))
+--- The bound, where `on_host` bytes of the host's pool are taken beside what is live there, and
+-- `pinned` bytes, as a line of text.
+function process_memory.bound_text(on_host, pinned)
+    return process_memory.text(process_memory.bound(mb.pool.stats("host").live + on_host, pinned))
 end
 
 --- A line of text for people: the bound, and what to do with it.

@@ -2,10 +2,10 @@
 
 local mb = require "moonbeam"
 local block = require "moonbeam.pipeline.block"
-local fail = require "moonbeam.internal.fail"
 local ledger = require "moonbeam.ledger"
 local plan = require "moonbeam.pipeline.plan"
 local progress = require "moonbeam.progress"
+local promise = require "moonbeam.plan.promise"
 local scan_values = require "moonbeam.scan.values"
 local store = require "moonbeam.pipeline.store"
 local unpack = require "moonbeam.internal.unpack"
@@ -14,22 +14,7 @@ local work = require "moonbeam.pipeline.work"
 
 local run = {}
 
---- Says loudly that a promise was broken: on the standard error; where MOONBEAM_STRICT is set, as
--- for the specs, as an error. Returns whether it was kept.
-function run.check_bytes(what, bytes, promised, kept)
-    if kept == nil then
-        kept = bytes == promised
-    end
-    if not kept then
-        local text = ("%s takes %d bytes, but %d were promised: this is a defect of Moonbeam, "
-            .. "please report it"):format(what, bytes, promised)
-        if os.getenv "MOONBEAM_STRICT" then
-            fail("internal", "pipeline", nil, "%s", text)
-        end
-        io.stderr:write("WARNING: ", text, "\n")
-    end
-    return kept
-end
+run.check_bytes = promise.check_bytes
 
 -- ---- measuring ----
 

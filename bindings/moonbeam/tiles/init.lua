@@ -4,9 +4,8 @@
 -- A tile of S elements along an axis needs S + k - 1 of the input (k: the PSF's extent). What lies
 -- outside the input comes from the boundary, the rest from the neighbors. All tiles share one grid
 -- and one transfer function. Input and result are volumes (moonbeam.volumes): on the device, on the
--- host or in files; only a tile and its neighborhood travel.
---
--- How to cut: moonbeam.tile_search.
+-- host or in files; only a tile and its neighborhood travel, while the tile before is worked on.
+-- The result depends on the extents of the tiles alone, not on overlap or devices.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
@@ -15,165 +14,209 @@ local convolution = require "moonbeam.convolution"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
 local on_error = require "moonbeam.internal.on_error"
-local options_of = require "moonbeam.internal.options"
 local psf_tools = require "moonbeam.psf"
 local search = require "moonbeam.tiles.search"
+local sweep = require "moonbeam.tiles.sweep"
 local volumes = require "moonbeam.volumes"
 
 local tiles = {}
 
--- ---------------------------------------------------------------------------------------------
--- Convolution
+local VOLUME = declared.options(sweep.options, convolution.options.boundary,
+    convolution.options.center, {"normalize", "boolean", "the PSF is made to sum to 1"},
+    {"correlate", "boolean", "the adjoint"},
+    {"on_tile", "callable", "a function (number, total), called after each tile"})
+local ARRAY = declared.options(VOLUME,
+    {"out", "array", "the array for the result", usual = "a new one on the image's device"})
 
-local OPTIONS = {"boundary", "center", "normalize", "correlate", "tile", "budget", "host_budget",
-    "device", "out",
-    "on_tile", "plan"}
-
--- One tile: its input in, its part of the result out.
-local function process(source, sink, otf, plan, tile, settings, device, host)
-    local grid <close> = (function()
-        local piece <close> = search.read(source, tile.from, tile.take, device, host)
-        return mb.embed(piece, plan.grid, {before = tile.before, boundary = settings.boundary})
-    end)()
-    convolution.apply(grid, otf, plan.grid[#plan.grid], settings.correlate)
-    local part <close> = grid:view(convolution.ranges(settings.below, tile.extents))
-    -- Not where results stay on a GPU: the look would wait for it, while the next tile could be
-    -- read.
-    if (device.kind == "host" or sink.place ~= device.id) and finite.spread(part) then
-        local piece <close> = search.read(source, tile.from, tile.take, device, host)
-        finite.fail(piece, "tiles.convolve",
-            ("the image's block from (%s) on"):format(table.concat(tile.from, ", ")))
-    end
-    sink:write(tile.first, part, host)
-end
-
--- All tiles, or one of every kind. The same function is planned and run.
-local function run(source, psf, sink, plan, settings, device, host, kinds)
-    local shift = {}
-    for i, below in ipairs(settings.below) do
-        shift[i] = -below
-    end
-    local otf <close> = convolution.transfer(psf, plan.grid,
-        {center = settings.center, normalize = settings.normalize})
-    search.each(search.cut(source.shape, source.shape, psf.shape, shift, plan.counts),
-        function(tile)
-        process(source, sink, otf, plan, tile, settings, device, host)
-        if settings.on_tile and not kinds then
-            settings.on_tile(tile.number, plan.total)
-        end
-    end, kinds)
-end
-
--- Checks; what does not depend on how it is cut.
-local function settings_of(shape, psf, options)
-    local boundary = options.boundary or "zero"
-    if boundary == "circular" then
-        fail("unsupported", "tiles.convolve", "boundary",
+-- What a convolution is, whatever way it is cut: the volumes, the PSF, and `below`, what a tile
+-- needs before it.
+local function job_of(what, source, psf, sink, options, usual)
+    if options.boundary == "circular" then
+        fail("unsupported", what, "boundary",
             "tiles do not wrap around: boundary is zero, reflect, mirror or replicate")
     end
     local center = psf_tools.center(psf, options.center)
-    convolution.layout(shape, psf.shape, center,
-        {boundary = boundary, correlate = options.correlate})
-    local settings = {boundary = boundary, correlate = options.correlate, center = center,
-        below = {}, most = {},
-        normalize = options.normalize or false, on_tile = options.on_tile}
+    convolution.layout(source.shape, psf.shape, center,
+        {boundary = options.boundary, correlate = options.correlate})
+    local job = {what = what, source = source, psf = psf, sink = sink, options = options,
+        center = center, devices = sweep.devices(options, usual, what), below = {}, before = {},
+        most = {}, shape = source.shape, kernel = psf.shape, tile = options.tile}
     for i, k in ipairs(psf.shape) do
         if center[i] ~= math.floor(center[i]) then
-            fail("argument", "tiles.convolve", "center",
+            fail("argument", what, "center",
                 "tiles need a center of whole numbers: a shift by phase reaches across all of them")
         end
         local above = center[i]
-        settings.below[i] = k - 1 - above
+        job.below[i] = k - 1 - above
         if options.correlate then
-            settings.below[i], above = above, settings.below[i]
+            job.below[i], above = above, job.below[i]
         end
+        job.before[i] = -job.below[i]
         -- Reflections must stay inside a tile's piece.
-        settings.most[i] = math.max(1, shape[i] // (math.max(settings.below[i], above) + 1))
+        job.most[i] = math.max(1, source.shape[i] // (math.max(job.below[i], above) + 1))
     end
-    return settings
+    return job
 end
 
-local function plan_of(source, psf, sink, settings, options, device)
-    local available, host_available = search.available(device, options.budget, options.host_budget)
-    local dense = volumes.bytes(source) + volumes.bytes(sink)
-    return search.best {
-        what = "tiles.convolve", device = device, shape = source.shape, kernel = psf.shape,
-            most = settings.most, tile = options.tile,
-        available = available, host_available = host_available,
-        seconds = function(made)
-            -- the half: the transfer function
-            return (made.total + 0.5) * search.convolution_seconds(device, made.points)
-                + search.transfer_seconds(device, source.place, dense * made.work)
-                + search.transfer_seconds(device, sink.place, volumes.bytes(sink))
-        end,
-        peaks = function(made)
-            local peaks = search.peaks(device, function(on, host, mirror)
-                local from, to, spread <close> = mirror(source), mirror(sink), mirror(psf)
-                run(from, spread, to, made, settings, on, host, true)
-            end)
-            return peaks.device, peaks.host
-        end,
-    }
+-- What each device keeps, by its id: the transfer function, and the corner of the result of the
+-- tile before, which tells whether that is finite.
+local function new_states(job, grid, devices)
+    local states = setmetatable({}, {__close = function(self)
+        for _, state in pairs(self) do
+            state.otf:release()
+            state.corner:release()
+        end
+    end})
+    local _ <close> = on_error(function() getmetatable(states).__close(states) end)
+    for _, device in ipairs(devices) do
+        local there <close> = job.psf.device ~= device and job.psf:to(device) or nil
+        local corner = mb.zeros({1}, {device = device})
+        local _ <close> = on_error(function() corner:release() end)
+        states[device.id] = {corner = corner, otf = convolution.transfer(there or job.psf, grid,
+            {center = job.center, normalize = job.options.normalize or false})}
+    end
+    return states
+end
+
+-- Raises where the tile that a device worked on last is not finite. It waits for the device, but
+-- not for what is read and written meanwhile.
+local function check_last(job, state, device)
+    local tile = state.tile
+    state.tile = nil
+    if tile and finite.spread(state.corner) then
+        local piece <close> = job.source:read(tile.from, tile.take, device)
+        finite.fail(piece, "tiles.convolve",
+            ("the image's block from (%s) on"):format(table.concat(tile.from, ", ")))
+    end
+end
+
+local function note_corner(state, part, tile)
+    local ranges = {}
+    for i = 1, part.rank do
+        ranges[i] = {1, 1}
+    end
+    local element <close> = part:view(table.unpack(ranges))
+    local corner <close> = element:reshape(1)
+    mb.convert(corner, "f32", {out = state.corner})
+    state.tile = tile
+end
+
+-- All tiles, or some: the same function is planned and run. Returns the times.
+local function run(job, devices, plan, list, on_tile)
+    local states <close> = new_states(job, plan.grid, devices)
+    local n, done = plan.grid[#plan.grid], 0
+    local times = sweep.run({devices = devices, overlap = plan.overlap,
+        pinned = job.options.pinned, threads = job.options.threads},
+        plan.grid, list, {
+            reads = {{job.source, sweep.around}}, writes = {job.sink},
+            compute = function(blocks, tile, device, give)
+                local state = states[device.id]
+                check_last(job, state, device)
+                blocks[1] = volumes.real(blocks[1])
+                local grid <close> = mb.embed(blocks[1], plan.grid,
+                    {before = tile.before, boundary = job.options.boundary})
+                blocks[1]:release()
+                convolution.apply(grid, state.otf, n, job.options.correlate)
+                local part <close> = grid:view(convolution.ranges(job.below, tile.extents))
+                -- Results that stay on a GPU are not looked at: that would wait for each tile.
+                if device.kind == "host" or job.sink.place ~= device.id then
+                    note_corner(state, part, tile)
+                end
+                give(1, part)
+            end,
+            done = on_tile and function()
+                done = done + 1
+                on_tile(done, plan.total)
+            end,
+        })
+    for _, device in ipairs(devices) do
+        check_last(job, states[device.id], device)
+    end
+    return times
+end
+
+local function plan_of(job)
+    local options, devices, source, sink = job.options, job.devices, job.source, job.sink
+    local device, count = devices[1], #devices
+    local travels = sweep.travels(devices, source, sink)
+    job.overlaps = not travels and {false} or options.overlap == nil and {true, false}
+        or {options.overlap}
+    job.available = search.available(devices, options.budget, options.host_budget)
+    function job.seconds(made)
+        -- the half: the transfer function
+        return (made.total / count + 0.5) * search.convolution_seconds(device, made.points),
+            search.transfer_seconds(device, source.place, volumes.bytes(source) * made.work,
+                made),
+            search.transfer_seconds(device, sink.place, volumes.bytes(sink), made)
+    end
+    function job.axes(made)
+        return search.cut(source.shape, source.shape, job.kernel, job.before, made.counts)
+    end
+    return sweep.plan(job, function(...)
+        run(job, ...)
+    end)
+end
+
+local function planned_and_run(job)
+    local plan = job.options.plan or plan_of(job)
+    local on_tile = job.options.on_tile
+    local list = search.tiles(search.cut(job.shape, job.shape, job.kernel, job.before,
+        plan.counts))
+    return plan, sweep.promised(job.what, job.devices, plan, function(call)
+        return {run(job, job.devices, plan, list, on_tile and function(...)
+            call(on_tile, ...)
+        end)}
+    end)
+end
+
+-- Stands for a result that is on the device already.
+local function there_already(shape, device)
+    local function nothing() end
+    return {shape = shape, dtype = "f32", place = device.id, write = nothing, carries = nothing}
 end
 
 --- What convolve_volume would do, and the bytes: the plan, without running. `sink` may be nil for a
 -- result like an array on the device that is there already.
 function tiles.plan(source, psf, sink, options)
-    options = options_of(options, "tiles.plan", OPTIONS)
-    local device = mb.device(options.device or psf.device.id)
-    sink = sink or {shape = source.shape, dtype = "f32", place = device.id, array = true}
-    return plan_of(source, psf, sink, settings_of(source.shape, psf, options), options, device)
+    local device = sweep.devices(options, psf.device, "tiles.plan")[1]
+    return plan_of(job_of("tiles.plan", source, psf, sink or there_already(source.shape, device),
+        options, psf.device))
 end
 
 --- Convolves a volume into another of the same extents, tile by tile; mode "same". Returns the
--- plan: {tile, counts, grid, total, peak, host_peak, work, seconds, candidates}: extents of a tile,
--- tiles per axis, the FFT grid, how many tiles, bytes on the device and (for a GPU) on the host
--- beside volumes that are arrays, voxels transformed for each of the image, predicted time, and
--- what else was looked at (tiles.table makes text of it).
---
--- Options: boundary ("zero", "reflect", "mirror" or "replicate"), center (whole numbers),
--- normalize, correlate as for convolution.convolve; tile, the largest extents of a tile (default:
--- the quickest that fit); budget, the bytes that tiles may take (default: what the device's budget
--- leaves), and host_budget, likewise; plan, what tiles.plan returned; device, where the tiles are
--- worked on (default: the PSF's); on_tile, a function (number, total) called after each tile.
+-- plan: {tile, counts, grid, total, peak, host_peak, peaks, pinned, overlap, work, seconds,
+-- candidates}: extents of a tile, tiles per axis, the FFT grid, how many tiles, bytes on the first
+-- device and (for a GPU) on the host beside volumes that are arrays, on all devices by their ids,
+-- and of pinned memory, whether reading and writing overlap with the work, voxels transformed for
+-- each of the image, predicted time, and what else was looked at (tiles.table makes text of it);
+-- and what was measured: {peak, peaks, pinned, times, as_planned}. What was measured is what was
+-- planned; if not, that is an error in specs and a loud warning otherwise.
 function tiles.convolve_volume(source, psf, sink, options)
-    options = options_of(options, "tiles.convolve_volume", OPTIONS)
-    local device = mb.device(options.device or psf.device.id)
-    local settings = settings_of(source.shape, psf, options)
-    local there <close> = psf.device ~= device and psf:to(device) or nil
-    local plan = options.plan or plan_of(source, there or psf, sink, settings, options, device)
-    run(source, there or psf, sink, plan, settings, device, mb.device("host"))
-    return plan
+    return planned_and_run(job_of("tiles.convolve_volume", source, psf, sink, options,
+        psf.device))
 end
 
---- Convolves an array tile by tile; mode "same". Returns the result (f32, on the image's device)
--- and the plan, see tiles.convolve_volume, whose options it takes, and out. The image may be on the
--- host and the tiles on a GPU (option device, default the image's).
+--- Convolves an array tile by tile; mode "same". Returns the result (f32, on the image's device),
+-- and the plan and what was measured, see tiles.convolve_volume. The image may be on the host and
+-- the tiles on GPUs.
 function tiles.convolve(image, psf, options)
-    options = options_of(options, "tiles.convolve", OPTIONS)
     arguments.blurred(image, psf, "tiles.convolve", options)
-    local settings = settings_of(image.shape, psf, options)
-    local device = mb.device(options.device or image.device.id)
-    local there <close> = psf.device ~= device and psf:to(device) or nil
     local result = options.out or mb.empty(image.shape, {device = image.device})
     local _ <close> = on_error(function()
         if not options.out then
             result:release()
         end
     end)
-    local source, sink = volumes.of_array(image), volumes.of_array(result)
-    local plan = plan_of(source, there or psf, sink, settings, options, device)
-    run(source, there or psf, sink, plan, settings, device, mb.device("host"))
-    return result, plan
+    local job = job_of("tiles.convolve", volumes.of_array(image), psf, volumes.of_array(result),
+        options, image.device)
+    return result, planned_and_run(job)
 end
 
 tiles.table = search.table
-tiles.peaks = search.peaks
 
 return declared.module(tiles, "tiles", {
-    plan = "source: volume, psf: array, sink: volume?",
-    convolve_volume = "source: volume, psf: array, sink: volume",
-    convolve = "image: array, psf: array",
+    plan = {"source: volume, psf: array, sink: volume?", VOLUME},
+    convolve_volume = {"source: volume, psf: array, sink: volume", VOLUME},
+    convolve = {"image: array, psf: array", ARRAY},
     table = "plan: tiling",
-    peaks = "device: device, fn: callable",
 })

@@ -7,8 +7,6 @@
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
-local memory = require "moonbeam.plan.peak"
-local volumes = require "moonbeam.volumes"
 
 local search = {}
 
@@ -30,7 +28,7 @@ local function cut_axis(out, input, count, shift, reach)
 end
 
 --- The tiles of a result of extents `out` from an input of extents `input`: a list per axis of
--- parts, for search.each. kernel: extents of the PSF; shift: where, before a tile's first element
+-- parts, for search.tiles. kernel: extents of the PSF; shift: where, before a tile's first element
 -- (negative), what it needs begins.
 function search.cut(out, input, kernel, shift, counts)
     local axes = {}
@@ -40,27 +38,11 @@ function search.cut(out, input, kernel, shift, counts)
     return axes
 end
 
--- The parts of an axis that differ in anything but where they are.
-local function kinds_of(parts)
-    local kinds, seen = {}, {}
-    for _, part in ipairs(parts) do
-        local key = ("%d %d %d"):format(part.extent, part.take, part.before)
-        if not seen[key] then
-            seen[key] = true
-            kinds[#kinds + 1] = part
-        end
-    end
-    return kinds
-end
-
---- Calls fn(tile) for every tile: {first, extents, from, take, before, number}, lists with a
--- number per axis, 0-based. With kinds = true only for one tile of every kind: as far as memory
--- goes, that is all of them.
-function search.each(axes, fn, kinds)
-    local lists, total = {}, 1
-    for i, parts in ipairs(axes) do
-        lists[i] = kinds and kinds_of(parts) or parts
-        total = total * #lists[i]
+-- A tile of every combination of parts of the axes, row by row.
+local function combined(lists)
+    local tiles, total = {}, 1
+    for _, parts in ipairs(lists) do
+        total = total * #parts
     end
     for number = 0, total - 1 do
         local rest, tile = number, {first = {}, extents = {}, from = {}, take = {}, before = {},
@@ -71,9 +53,35 @@ function search.each(axes, fn, kinds)
             tile.first[i], tile.extents[i], tile.from[i] = part.first, part.extent, part.from
             tile.take[i], tile.before[i] = part.take, part.before
         end
-        fn(tile)
+        tiles[number + 1] = tile
     end
-    return total
+    return tiles
+end
+
+--- All tiles of a cut: a list of {first, extents, from, take, before, number}, each a list with a
+-- number per axis, 0-based.
+function search.tiles(axes)
+    return combined(axes)
+end
+
+--- The tiles that take most, each `times` in a row: what their run takes is what that of all tiles
+-- takes, or a little more.
+function search.few(axes, times)
+    local largest, list = {}, {}
+    for i, parts in ipairs(axes) do
+        local take, extent = parts[1], parts[1]
+        for _, part in ipairs(parts) do
+            take = part.take > take.take and part or take
+            extent = part.extent > extent.extent and part or extent
+        end
+        largest[i] = {take, extent ~= take and extent or nil}
+    end
+    for _, tile in ipairs(combined(largest)) do
+        for _ = 1, times do
+            list[#list + 1] = tile
+        end
+    end
+    return list
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -82,10 +90,11 @@ end
 --- Rates of the cost model. Convolutions: seconds for each voxel of the grid with what surrounds
 -- the transforms, on a GPU as measured on an H200 (memory-bound), on the host for each thread and
 -- factor of two of the grid (FFTW on an EPYC); and for each tile. Bytes per second: between
--- blocks of the host and a GPU, and of files. Other machines are slower or faster as a whole; the
--- order of the candidates hardly changes.
+-- blocks of the host and a GPU, and of files, with seconds for each of their rows. `hidden`: how
+-- much of what overlaps with something longer shows nevertheless. Other machines are slower or
+-- faster as a whole; the order of the candidates hardly changes.
 search.rates = {gpu_voxel = 45e-12, host_voxel = 2.2e-9, gpu_tile = 4e-4, host_tile = 1e-4,
-    link = 12e9, file = 1.5e9}
+    link = 12e9, file = 1.5e9, row = 5e-7, hidden = 0.1}
 
 --- Seconds of one convolution on a grid of `points` on the device.
 function search.convolution_seconds(device, points)
@@ -97,9 +106,11 @@ function search.convolution_seconds(device, points)
     return rates.gpu_tile + rates.gpu_voxel * points
 end
 
---- Seconds that it takes to move bytes between a volume's place and the device.
-function search.transfer_seconds(device, place, bytes)
-    local seconds = place == "file" and bytes / search.rates.file or 0
+--- Seconds that it takes to move bytes between a volume's place and the device, in blocks of a
+-- candidate.
+function search.transfer_seconds(device, place, bytes, made)
+    local rows = made.total * made.points / made.grid[#made.grid]
+    local seconds = place == "file" and bytes / search.rates.file + rows * search.rates.row or 0
     return seconds + (place ~= device.id and device.kind ~= "host" and bytes / search.rates.link
         or 0)
 end
@@ -141,88 +152,123 @@ local function candidate_of(choice, shape)
     return made
 end
 
---- How to cut. `job`: device, shape (to be cut), kernel, most (largest numbers of tiles), tile
--- (wanted extents, or nil), available and host_available (bytes), seconds(candidate),
--- peaks(candidate) -> device bytes, host bytes, and `what`. Returns the candidate {counts, tile,
--- grid, total, points, work, seconds, peak, host_peak}, with `candidates`, the ones that were
--- looked at, quickest first. Raises a budget error where none fits.
-function search.best(job)
-    local lists, all, at = {}, {}, {}
-    for i, n in ipairs(job.shape) do
-        lists[i] = choices_of(n, job.kernel[i], job.most[i], job.tile and job.tile[i], job.device,
-            i == #job.shape and "row" or "column")
-        at[i] = 1
+-- A candidate, with reading and writing beside the work and without, as far as the job allows.
+local function add_candidate(list, job, made)
+    local work, reading, writing = job.seconds(made)
+    for _, overlap in ipairs(job.overlaps) do
+        local all, most = work + reading + writing, math.max(work, reading, writing)
+        local one = setmetatable({overlap = overlap, seconds = all}, {__index = made})
+        if overlap then -- the first tile is only read, the last one only written
+            one.seconds = most + search.rates.hidden * (all - most)
+                + (reading + writing) / made.total
+        end
+        list[#list + 1] = one
     end
-    repeat
-        local choice = {}
-        for i, list in ipairs(lists) do
-            choice[i] = list[at[i]]
-        end
-        local made = candidate_of(choice, job.shape)
-        made.seconds = job.seconds(made)
-        all[#all + 1] = made
-        local axis = #lists
-        while axis > 0 do
-            at[axis] = at[axis] + 1
-            if at[axis] <= #lists[axis] then
-                break
-            end
-            at[axis] = 1
-            axis = axis - 1
-        end
-    until axis == 0
-    table.sort(all, function(a, b)
-        if a.seconds ~= b.seconds then
-            return a.seconds < b.seconds
-        end
+end
+
+local function quicker(a, b)
+    if a.seconds ~= b.seconds then
+        return a.seconds < b.seconds
+    elseif a.points ~= b.points then
         return a.points < b.points
-    end)
-    local seen, chosen, cap, smallest = {}, nil, math.huge, nil
-    for _, made in ipairs(all) do
-        if not smallest or made.least < smallest.least then
+    end
+    return not a.overlap and b.overlap
+end
+
+-- All candidates, the quickest first.
+local function candidates_of(job)
+    local lists, all = {}, {}
+    for i, n in ipairs(job.shape) do
+        lists[i] = choices_of(n, job.kernel[i], job.most[i], job.tile and job.tile[i],
+            job.devices[1], i == #job.shape and "row" or "column")
+    end
+    local function choose(axis, choice)
+        if axis > #lists then
+            return add_candidate(all, job, candidate_of(choice, job.shape))
+        end
+        for _, each in ipairs(lists[axis]) do
+            choice[axis] = each
+            choose(axis + 1, choice)
+        end
+    end
+    choose(1, {})
+    table.sort(all, quicker)
+    return all
+end
+
+-- The device on which a candidate takes more than is available, or nil.
+local function short(job, made)
+    for _, device in ipairs(job.everywhere) do
+        if made.peaks[device.id] > job.available[device.id] then
+            return device.id
+        end
+    end
+end
+
+-- Does the candidate fit? First with a few tiles, then with all.
+local function fits(job, made)
+    for _, all in ipairs {false, true} do
+        job.peaks(made, all)
+        if short(job, made) then
+            return false
+        end
+    end
+    return true
+end
+
+local function fail_smallest(job, smallest)
+    local bytes = mb.device.format_bytes
+    job.peaks(smallest, false)
+    local id = short(job, smallest) or job.devices[1].id
+    fail("budget", job.what, "budget", "the smallest tiles (%s) take %s%s; %s are available%s",
+        table.concat(smallest.tile, " x "), bytes(smallest.peaks[id]),
+        id == job.devices[1].id and "" or " on the " .. id,
+        bytes(math.max(0, job.available[id])), job.advice or "")
+end
+
+--- How to cut. `job`: devices, shape (to be cut), kernel, most (largest numbers of tiles), tile
+-- (wanted extents, or nil), overlaps (a list of true, false or both), available (bytes by device
+-- id), seconds(candidate), which returns those of computing, reading and writing,
+-- peaks(candidate, all), which sets what it takes, and `what`. Returns the candidate {counts, tile,
+-- grid, total, points, work, overlap, seconds, peaks}, with `candidates`, the ones that were looked
+-- at, quickest first. Raises a budget error where none fits.
+function search.best(job)
+    local seen, cap, smallest = {}, {[true] = math.huge, [false] = math.huge}, nil
+    job.everywhere = {mb.device("host"), table.unpack(job.devices)}
+    local least_there = job.available[job.devices[1].id]
+    for _, made in ipairs(candidates_of(job)) do
+        if not smallest or made.least < smallest.least
+            or made.least == smallest.least and smallest.overlap then
             smallest = made
         end
         -- What is larger than one that did not fit does not fit.
-        if made.least <= job.available and made.least < cap then
-            made.peak, made.host_peak = job.peaks(made)
-            made.fits = made.peak <= job.available and made.host_peak <= (job.host_available
-                or math.huge)
+        if made.least <= least_there and made.least < cap[made.overlap] then
+            made.fits = fits(job, made)
             seen[#seen + 1] = made
             if made.fits then
-                chosen = made
-                break
+                made.candidates = seen
+                return made
             end
-            cap = made.least
+            cap[made.overlap] = made.least
         elseif #seen == 0 or seen[#seen].peak then
             seen[#seen + 1] = made
         end
     end
-    if not chosen then
-        if not smallest.peak then
-            smallest.peak, smallest.host_peak = job.peaks(smallest)
-        end
-        local bytes, short = mb.device.format_bytes, smallest.peak > job.available
-        fail("budget", job.what, "budget", "the smallest tiles (%s) take %s%s; %s are available%s",
-            table.concat(smallest.tile, " x "),
-            bytes(short and smallest.peak or smallest.host_peak), short and "" or " on the host",
-            bytes(math.max(0, short and job.available or job.host_available)), job.advice or "")
-    end
-    chosen.candidates = seen
-    return chosen
+    return fail_smallest(job, smallest)
 end
 
---- The table of the candidates that the search looked at, as text: tiles, block, bytes, work,
--- seconds.
+--- The table of the candidates that the search looked at, as text: tiles, block, bytes, whether
+-- reading and writing overlap with the work, voxels transformed for each of the image, seconds.
 function search.table(plan)
-    local rows, widths = {{"tiles", "tile", "block", "bytes", "host", "work", "predicted", ""}}, {}
-    local list, first = plan.candidates, math.max(1, #plan.candidates - 7)
+    local rows = {{"tiles", "tile", "block", "bytes", "host", "overlap", "work", "predicted", ""}}
+    local list, first, widths = plan.candidates, math.max(1, #plan.candidates - 7), {}
     for i = first, #list do
         local made = list[i]
         rows[#rows + 1] = {table.concat(made.counts, " x "), table.concat(made.tile, " x "),
             table.concat(made.grid, " x "),
             (made.peak and "" or "> ") .. mb.device.format_bytes(made.peak or made.least),
             made.host_peak and made.host_peak > 0 and mb.device.format_bytes(made.host_peak)
-            or "-", ("%.2f"):format(made.work),
+            or "-", made.overlap and "yes" or "no", ("%.2f"):format(made.work),
             ("%.3g s"):format(made.seconds), made.fits and "<- taken" or "does not fit"}
     end
     local lines = {}
@@ -244,71 +290,19 @@ function search.table(plan)
     return table.concat(lines, "\n")
 end
 
---- Plans fn(device, host, dry): what it takes on both, {device =, host =} in bytes beyond the
--- volumes, and the PSF, that dry has made copies of. A file stays itself: of a plan nothing of
--- it is moved.
-function search.peaks(device, fn)
-    device = mb.device(device)
-    local host = mb.device("host")
-    local base = {device = 0, host = 0}
-    local function run()
-        local made = {}
-        local _ <close> = setmetatable({}, {__close = function()
-            for _, array in ipairs(made) do
-                array:release()
-            end
-        end})
-        local on_device, on_host = mb.pool.stats(device).live, mb.pool.stats(host).live
-        local function dry_copy(array, on)
-            local copy = mb.empty(array.shape, {dtype = array.dtype, device = on})
-            made[#made + 1] = copy
-            base.device, base.host = mb.pool.stats(device).live - on_device,
-                mb.pool.stats(host).live - on_host
-            return copy
-        end
-        fn(device, host, function(volume)
-            if type(volume) == "userdata" then -- the PSF: there, or to be copied there
-                return volume.device == device and dry_copy(volume, device)
-                    or mb.empty(volume.shape, {dtype = volume.dtype, device = device})
-            elseif not volume.array then
-                return volume
-            end
-            local on = volume.place == device.id and device or volume.place == host.id and host
-            if not on then
-                fail("argument", "tiles.peaks", "device", "the volume is on %s, the tiles on %s",
-                    volume.place, device.id)
-            end
-            return volumes.of_array(dry_copy(volume, on))
-        end)
+--- Bytes that the budgets of the devices and of the host leave, by device id.
+function search.available(devices, budget, host_budget)
+    local available = {}
+    local function least(given, id)
+        local stats = mb.pool.stats(id)
+        local free = available[id] or stats.budget - stats.live
+        available[id] = given and math.min(mb.device.bytes(given), free) or free
     end
-    local peak = memory.peaks(run, {device}).peak
-    return {device = math.max(0, peak[device.id] - base.device),
-        host = device == host and 0 or math.max(0, peak.host - base.host)}
-end
-
---- Bytes that the budgets of the device and of the host leave.
-function search.available(device, budget, host_budget)
-    local stats, host = mb.pool.stats(device), mb.pool.stats("host")
-    local function least(given, free)
-        return given and math.min(mb.device.bytes(given), free) or free
+    for _, device in ipairs(devices) do
+        least(budget, device.id)
     end
-    local on_device = least(budget, stats.budget - stats.live)
-    if device.kind == "host" then
-        return least(host_budget, on_device), nil
-    end
-    return on_device, least(host_budget, host.budget - host.live)
-end
-
-local EMBEDDABLE = {u8 = true, u16 = true, f32 = true}
-
---- A block of a volume as embed takes it: u8, u16 or f32.
-function search.read(volume, first, extents, device, host)
-    local block = volume:read(first, extents, device, host)
-    if EMBEDDABLE[block.dtype] then
-        return block
-    end
-    local owned <close> = block
-    return owned:cast("f32")
+    least(host_budget, "host")
+    return available
 end
 
 return search

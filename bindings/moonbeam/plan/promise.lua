@@ -1,0 +1,74 @@
+-- What runs take, measured and compared with their plans.
+
+local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
+
+local promise = {}
+
+--- Says loudly that a promise was broken: on the standard error; where MOONBEAM_STRICT is set, as
+-- for the specs, as an error. Returns whether it was kept.
+function promise.check_bytes(what, bytes, promised, kept)
+    if kept == nil then
+        kept = bytes == promised
+    end
+    if not kept then
+        local text = ("%s takes %d bytes, but %d were promised: this is a defect of Moonbeam, "
+            .. "please report it"):format(what, bytes, promised)
+        if os.getenv "MOONBEAM_STRICT" then
+            fail("internal", "pipeline", nil, "%s", text)
+        end
+        io.stderr:write("WARNING: ", text, "\n")
+    end
+    return kept
+end
+
+--- The highest live bytes of the devices and of the host while fn() runs, by id, above what is live
+-- before; and what it returns.
+function promise.measured(devices, fn)
+    local scopes, peaks = {}, {}
+    local _ <close> = setmetatable({}, {__close = function()
+        for _, scope in pairs(scopes) do
+            scope:finish()
+        end
+    end})
+    for _, device in ipairs {core.device.open("host"), table.unpack(devices)} do
+        scopes[device.id] = scopes[device.id] or core.pool.scope(device)
+    end
+    local result = fn()
+    for id, scope in pairs(scopes) do
+        peaks[id] = scope:finish()
+        scopes[id] = nil
+    end
+    return peaks, result
+end
+
+--- A function that calls f(...), the caller's, during a run of a plan of which f is no part; and a
+-- table of the most bytes that such calls have taken, by device.
+function promise.others(devices)
+    local others = {}
+    return function(f, ...)
+        local arguments = table.pack(...)
+        local peaks, result = promise.measured(devices, function()
+            return f(table.unpack(arguments, 1, arguments.n))
+        end)
+        for id, bytes in pairs(peaks) do
+            others[id] = math.max(others[id] or 0, bytes)
+        end
+        return result
+    end, others
+end
+
+--- Compares a run with its plan: {peak = bytes by device id, pinned} of each; what `others` take
+-- comes on top. Returns whether both are the same.
+function promise.compare(what, plan, run, others)
+    local kept = true
+    for id, bytes in pairs(plan.peak) do
+        local peak, more = run.peak[id], others[id] or 0
+        kept = promise.check_bytes(("%s on %s"):format(what, id), peak, bytes,
+            peak == bytes or more > 0 and peak > bytes and peak <= bytes + more) and kept
+    end
+    return promise.check_bytes(("the pinned memory of %s"):format(what), run.pinned, plan.pinned)
+        and kept
+end
+
+return promise
