@@ -1,7 +1,7 @@
 /*
-** luaopen_moonbeam_core: the C half of the module, a table of sub-modules for moonbeam/init.lua.
-** May run several times in one state (busted reloads modules): metatables and registry entries are
-** found again.
+** luaopen_moonbeam_core: the C half of the module, a table of submodules for moonbeam/init.lua. It
+** may run several times in one state, because busted reloads modules: existing metatables and
+** registry entries are used again.
 */
 #define _GNU_SOURCE
 #include "lua_core.h"
@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where a stock lua has loaded core.so, the plug-in is beside core.so in an installed module, and
-** in ../../bin in the build tree. */
+/* If a stock lua has loaded core.so, the plug-in is beside core.so in an installed module, and in
+** ../../bin in the build tree. */
 static void find_plugin(void)
 {
     Dl_info facts;
@@ -27,7 +27,7 @@ static void find_plugin(void)
     char *slash = strrchr(name, '/');
     if (!slash || strcmp(slash, "/core.so") != 0 ||
         (size_t)(slash - name) + sizeof "/moonbeam_cuda.so" > sizeof name)
-        return; /* inside the interpreter, whose main has said where the plug-in is */
+        return; /* inside the interpreter, whose main has set the plug-in's place */
     strcpy(slash, "/moonbeam_cuda.so");
     const bool beside = access(name, R_OK) == 0;
     strcpy(slash, beside ? "" : tail);

@@ -1,5 +1,5 @@
 /*
-** The C half of the module, as main.c preloads it.
+** The C half of the module, which main.c preloads.
 */
 #ifndef MB_BINDINGS_LUA_CORE_H
 #define MB_BINDINGS_LUA_CORE_H

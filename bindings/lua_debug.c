@@ -1,6 +1,6 @@
 /*
-** The module table core.debug: what specs and benchmarks need to break a running program in a
-** chosen place. Functions take a device (or its id) as their last argument; without one they mean
+** The module table core.debug: what specs and benchmarks need to make a running program fail in a
+** chosen place. Functions take a device (or its id) as their last argument; without one they use
 ** the default device.
 */
 #include "call/lua_args.h"
@@ -11,7 +11,7 @@
 #include "lua_modules.h"
 #include "memory/lua_array_box.h"
 
-/* The argument `n`, of which there cannot be less than none. */
+/* The argument `n`, which must not be negative. */
 static uint64_t check_count(lua_State *L, int index)
 {
     int64_t n = mbl_check_integer(L, index, "n");
@@ -53,8 +53,8 @@ static int debug_set_guards(lua_State *L)
     return 0;
 }
 
-/* break_guard(array, after, distance): for specs: overwrites a byte of a guard of the array's
-** block. */
+/* break_guard(array, after, distance): overwrites a byte of a guard of the array's block, for
+** specs. */
 static int debug_break_guard(lua_State *L)
 {
     mb_array *array = mbl_check_array(L, 1);
@@ -65,8 +65,9 @@ static int debug_break_guard(lua_State *L)
     return 0;
 }
 
-/* pair_seconds(live, pairs [, device]): what an allocation and its release take through the C API,
-** while `live` blocks of 512 bytes to 8 KiB with holes among them are there. For scripts/bench. */
+/* pair_seconds(live, pairs [, device]): seconds that an allocation and its release take through the
+** C API, while `live` blocks of 512 bytes to 8 KiB exist with holes between them. For
+** scripts/bench. */
 static int debug_pair_seconds(lua_State *L)
 {
     int64_t live = mbl_check_integer(L, 1, "live"), pairs = mbl_check_integer(L, 2, "pairs");
@@ -96,8 +97,8 @@ static int debug_pair_seconds(lua_State *L)
     return 1;
 }
 
-/* fail_step(n [, errno]): the n-th step from now that changes a name of a file kills the process,
-** or fails with errno. */
+/* fail_step(n [, errno]): the n-th step from now on that changes the name of a file, or syncs a
+** file, kills the process, or fails with errno. */
 static int debug_fail_step(lua_State *L)
 {
     const int64_t n = mbl_check_integer(L, 1, "n");
@@ -105,7 +106,7 @@ static int debug_fail_step(lua_State *L)
     return 0;
 }
 
-/* steps(): how many of these steps there were since the process began. */
+/* steps(): the number of these steps since the process began. */
 static int debug_steps(lua_State *L)
 {
     lua_pushinteger(L, (lua_Integer)mb_target_steps());

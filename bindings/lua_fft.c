@@ -9,8 +9,8 @@
 #include "lua_modules.h"
 #include <string.h>
 
-/* choose_size(n [, {device =, axis =}]): the size >= n to take, the sizes that were compared as a
-** list of {size, ps, work}, and what the costs are from (nil: smoothness). */
+/* choose_size(n [, {device =, axis =}]): the size >= n to use, the sizes that were compared as a
+** list of {size, ps, work}, and the source of the costs (nil: smoothness). */
 static int fft_choose_size(lua_State *L)
 {
     static const char *const names[] = {"device", "axis", NULL};
@@ -52,7 +52,7 @@ static int fft_choose_size(lua_State *L)
 }
 
 /* choose_grid(least, given [, {device =}]): extents for a real transform over all axes, each >=
-** least; those that are given[i] stay. */
+** least; extents with given[i] stay as they are. */
 static int fft_choose_grid(lua_State *L)
 {
     static const char *const names[] = {"device", NULL};
@@ -85,7 +85,7 @@ static mb_fft_kind check_kind(lua_State *L, int index)
 }
 
 /* work(kind, dims [, {batch =, in_place =, device =}]): bytes of the work area of a transform, and
-** who says so. */
+** the source of that number. */
 static int fft_work(lua_State *L)
 {
     static const char *const names[] = {"batch", "in_place", "device", NULL};
@@ -115,8 +115,8 @@ static int fft_work(lua_State *L)
     return 2;
 }
 
-/* derived(device): how many work areas on a planned device were derived instead of recorded so far,
-** and how the latest was. */
+/* derived(device): how many work areas on a planned device were derived so far because they were
+** not recorded, and how the latest was derived. */
 static int fft_derived(lua_State *L)
 {
     const char *how = NULL;
@@ -125,7 +125,7 @@ static int fft_derived(lua_State *L)
     return 2;
 }
 
-/* library([device]): name and version of the library that makes the transforms. */
+/* library([device]): name and version of the library that computes the transforms. */
 static int fft_library(lua_State *L)
 {
     char text[100];
@@ -149,8 +149,8 @@ static void push_plan(lua_State *L, const mb_fft_plan *plan)
     mbl_set_integer(L, "last_use", (int64_t)plan->last_use);
 }
 
-/* plans([device]): the cached plans as a list, the latest used first; `count`, `library_bytes`
-** (what the library holds for all of them) and `limit` (nil: none) are members of the list. */
+/* plans([device]): a list of the cached plans, the latest used first, with the members `count`,
+** `library_bytes` (what the library holds for all of them) and `limit` (nil: none). */
 static int fft_plans(lua_State *L)
 {
     mb_device *device = mbl_opt_device(L, 1);
@@ -171,8 +171,8 @@ static int fft_plans(lua_State *L)
     return 1;
 }
 
-/* limit([bytes [, device]]): the limit on what the library holds for plans, nil where there is
-** none; sets it, or removes it by "none". */
+/* limit([bytes [, device]]): the limit on what the library holds for plans, or nil if there is no
+** limit. A number sets it; "none" removes it. */
 static int fft_limit(lua_State *L)
 {
     uint64_t limit;
@@ -189,7 +189,7 @@ static int fft_limit(lua_State *L)
     return 1;
 }
 
-/* drop([device [, keep]]): forgets idle plans, oldest first; returns how many went. */
+/* drop([device [, keep]]): drops idle plans, oldest first; returns how many. */
 static int fft_drop(lua_State *L)
 {
     mb_device *device = mbl_opt_device(L, 1);

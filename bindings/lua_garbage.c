@@ -1,5 +1,5 @@
 /*
-** The arrays there are and the garbage list, in Lua: core.garbage.
+** The list of all arrays and the garbage list, in Lua: core.garbage.
 */
 #include "call/lua_error.h"
 #include "call/lua_owner.h"
@@ -13,8 +13,8 @@
 #include <lauxlib.h>
 #include <stdlib.h>
 
-/* arrays(): the arrays there are, oldest first: {id, device, dtype, shape, bytes, storage, owner,
-** age, references}. */
+/* arrays(): all arrays, oldest first: {id, device, dtype, shape, bytes, storage, owner, age,
+** references}. */
 typedef struct array_row {
     const void *id;
     mb_array array;
@@ -76,14 +76,14 @@ static int garbage_arrays(lua_State *L)
     return 1;
 }
 
-/* id(array): what `arrays` calls it. */
+/* id(array): its id in `arrays`. */
 static int garbage_id(lua_State *L)
 {
     lua_pushlightuserdata(L, mbl_check_array_box(L, 1));
     return 1;
 }
 
-/* free(array): releases it. An array that was released before is an error that names both sites. */
+/* free(array): releases it. Releasing it twice is an error that names both lines. */
 static int garbage_free(lua_State *L)
 {
     const mbl_array_box *box = mbl_check_array_box(L, 1);
@@ -118,8 +118,8 @@ static int garbage_counts(lua_State *L)
     return 1;
 }
 
-/* The last finalizer of a state (made first, so finalized last): nothing of it may stay on the
-** list. */
+/* The last finalizer of a state, because its object was made first: no array of the state may stay
+** on the list. */
 static int state_ends(lua_State *L)
 {
     (void)L;
@@ -127,7 +127,7 @@ static int state_ends(lua_State *L)
     return 0;
 }
 
-/* forget(device): releases every array on the device, whoever refers to it. */
+/* forget(device): releases every array on the device, even if something refers to it. */
 static int garbage_forget(lua_State *L)
 {
     mbl_forget_device(mbl_check_device(L, 1), mbl_owner(L));

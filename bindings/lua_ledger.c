@@ -1,6 +1,6 @@
 /*
-** Recordings of the ledger (runtime/device/ledger.h) in Lua: begin, rows, finish. What can be done
-** with the rows is in moonbeam/ledger.lua.
+** Recordings of the ledger (runtime/device/ledger.h) in Lua: begin, rows, finish. What uses
+** the rows is in moonbeam/ledger.lua.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
@@ -10,7 +10,7 @@
 #include "lua_modules.h"
 #include "memory/pool_point.h"
 
-/* begin(): a pool point, then recording; returns a token for rows(). */
+/* begin(): passes a pool point and begins recording; returns a token for rows(). */
 static int ledger_begin(lua_State *L)
 {
     mbl_pool_point(L);
@@ -18,7 +18,7 @@ static int ledger_begin(lua_State *L)
     return 1;
 }
 
-/* rows(token): the rows since that begin, which must not have been finished. */
+/* rows(token): the rows since that begin(), whose recording must not have been finished. */
 static int ledger_rows(lua_State *L)
 {
     static const char *const kinds[] = {"operator", "create", "release", "collect", "pin"};

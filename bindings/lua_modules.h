@@ -1,6 +1,6 @@
 /*
-** The sub-modules of the C half. Each opener pushes the sub-module's table; luaopen_moonbeam_core
-** calls them in this order.
+** The submodules of the C half. Each opener pushes the submodule's table; luaopen_moonbeam_core
+** calls the openers in this order.
 */
 #ifndef MB_BINDINGS_LUA_MODULES_H
 #define MB_BINDINGS_LUA_MODULES_H

@@ -5,9 +5,9 @@
 **   result, ... = mb.<name>(required arguments in table order [, options])
 **
 ** Options are the optional arguments by name, and `out`: the array for the result, or a table of
-** arrays by result name. Results come back in the order of the descriptor, arrays changed in place
-** among them. All arguments are parsed and all userdata are made before the driver runs, so no
-** failure can leave a resource behind: vectors live in buffers on the Lua stack.
+** arrays by result name. The results, including arrays changed in place, are returned in the order
+** of the descriptor. All arguments are parsed and all userdata are made before the driver runs, so
+** no failure can leak a resource: vectors live in buffers on the Lua stack.
 */
 #include "lua_op.h"
 #include "call/lua_args.h"
@@ -164,7 +164,7 @@ static void set_enum(lua_State *L, const mb_op *op, const mb_op_arg *arg, int *m
                 name, list_choices(arg, list));
 }
 
-/* The elements of a 1-D array as doubles, into a buffer that stays on the stack. */
+/* Reads the elements of a 1-D array as doubles into a buffer that stays on the stack. */
 static void vector_from_array(lua_State *L, const mb_op *op, const mb_op_arg *arg,
                               mb_vector *member)
 {
@@ -176,7 +176,7 @@ static void vector_from_array(lua_State *L, const mb_op *op, const mb_op_arg *ar
             arg->name, mb_dtype_name(array->dtype), array->shape.rank);
     if (array->device->dry)
         mbl_op_fail(L, op, MB_STATUS_DRY_RUN, arg->name,
-                    "%s needs the values of an array, which has none in a dry run; give a table",
+                    "%s needs values, which an array does not have in a dry run; give a table",
                     arg->name);
     int64_t count = array->shape.dims[0];
     double *values = lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * sizeof *values, 0);
@@ -196,8 +196,8 @@ static void vector_from_array(lua_State *L, const mb_op *op, const mb_op_arg *ar
     member->count = count;
 }
 
-/* A list of lists of equally many numbers, where the argument may be one, in place of it: one
-** list, at the top. */
+/* If the argument may be a list of lists and the value at the top is one, replaces it by one flat
+** list. All inner lists must have the same length. */
 static void flatten(lua_State *L, const mb_op *op, const mb_op_arg *arg)
 {
     const int lists = lua_absindex(L, -1);
@@ -210,7 +210,7 @@ static void flatten(lua_State *L, const mb_op *op, const mb_op_arg *arg)
             each = list ? lua_rawlen(L, -1) : 0;
         if (!list || lua_rawlen(L, -1) != each)
             mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
-                        "%s[%llu] is no list of %llu numbers as the first", arg->name,
+                        "%s[%llu] is not a list of %llu numbers like the first", arg->name,
                         (unsigned long long)i + 1, (unsigned long long)each);
         for (lua_Unsigned k = 0; k < each; k++) {
             lua_rawgeti(L, -1, (lua_Integer)k + 1);
@@ -301,7 +301,7 @@ void mbl_set_param(lua_State *L, const mb_op *op, const mb_op_arg *arg, void *pa
 typedef struct op_request {
     const mb_operator *entry;
     const void *params;
-    mb_array *arrays[MB_OP_MAX_ARRAYS]; /* on entry inputs and given results, afterwards all */
+    mb_array *arrays[MB_OP_MAX_ARRAYS]; /* on entry the inputs and given results, afterwards all */
     mb_device *device;
     const char *owner;
 } op_request;
@@ -367,7 +367,7 @@ static void check_call_options(lua_State *L, const mb_op *op, int options)
     }
 }
 
-/* Finds the given result of this name on the `out` value (0: none); pushes it, or nil. */
+/* Finds the result of this name in the value at index `out` (0: no value); pushes it, or nil. */
 static mb_array *given_result(lua_State *L, const mb_op *op, const mb_op_arg *arg, int out,
                               bool first)
 {
@@ -417,13 +417,13 @@ static void check_arguments(lua_State *L, const mb_op *op, int options)
     check_call_options(L, op, options);
 }
 
-/* A call under way. The values of its arguments stay on the stack, where they anchor arrays and
-** buffers. */
+/* A call in progress. The values of its arguments stay on the stack, which keeps their arrays and
+** buffers alive. */
 typedef struct op_call {
     op_request request;
     int options;                       /* stack index of the table of options, or of nil */
     int at[MB_OP_MAX_ARRAYS];          /* stack index of an input; 0: not given */
-    mb_array **made[MB_OP_MAX_ARRAYS]; /* empty arrays for results that nobody gave */
+    mb_array **made[MB_OP_MAX_ARRAYS]; /* empty arrays for results not given */
 } op_call;
 
 static void parse_arguments(lua_State *L, op_call *c, void *params)
@@ -459,8 +459,9 @@ static mb_device *device_of(lua_State *L, const op_call *c)
     return mbl_option_device(L, c->options);
 }
 
-/* Pushes the results in the order of the descriptor: arrays that the call changes, given ones, and
-** empty ones to be filled. `out`: stack index of what is given, or 0. Returns how many they are. */
+/* Pushes the results in the order of the descriptor: arrays that the call changes, given arrays and
+** empty arrays to be filled. `out` is the stack index of the given results, or 0. Returns the
+** number of results. */
 static int push_results(lua_State *L, op_call *c, int out)
 {
     const mb_operator *entry = c->request.entry;
@@ -488,7 +489,7 @@ static int push_results(lua_State *L, op_call *c, int out)
     return count;
 }
 
-/* Hands the arrays that the driver made to the userdata on the stack, the last `results` values. */
+/* Moves the arrays that the driver made into the userdata, the last `results` stack values. */
 static void fill_results(lua_State *L, const op_call *c, int results)
 {
     uint64_t bytes = 0;

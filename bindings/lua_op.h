@@ -1,5 +1,5 @@
 /*
-** One operator call: its arguments, parsed by the descriptor.
+** One operator call, whose arguments are parsed by the descriptor.
 */
 #ifndef MB_BINDINGS_LUA_OP_H
 #define MB_BINDINGS_LUA_OP_H
@@ -12,14 +12,14 @@ static inline bool mbl_op_is_array(const mb_op_arg *arg)
     return arg->kind == MB_ARG_IN || arg->kind == MB_ARG_OUT || arg->kind == MB_ARG_INOUT;
 }
 const mb_operator *mbl_check_op(lua_State *L, int index);
-/* Fills the member of `params` from the value on the top of the stack; may push a buffer that must
-** stay on the stack while the parameters are used. */
+/* Sets the member of `params` from the value on the top of the stack. It may push a buffer, which
+** must stay on the stack while the parameters are used. */
 void mbl_set_param(lua_State *L, const mb_op *op, const mb_op_arg *arg, void *params);
 /* The index of an array argument among the operator's array arguments. */
 int mbl_op_array_index(const mb_op *op, const mb_op_arg *arg);
 _Noreturn int mbl_op_fail(lua_State *L, const mb_op *op, mb_status code, const char *arg,
                           const char *format, ...) MB_PRINTF(5, 6);
-/* Raises for the option `key`, which the operator does not have. */
+/* Raises an error for the option `key`, which the operator does not have. */
 _Noreturn int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key);
 
 #endif

@@ -1,6 +1,6 @@
 /*
-** What is known about operators without running them: descriptors as Lua tables. Help texts, the
-** reference page, completion in the REPL and the conformance spec are made from these tables.
+** The descriptors of operators as Lua tables. Help texts, the reference pages, completion in the
+** REPL and the conformance spec are made from these tables.
 */
 #include "lua_op_describe.h"
 #include "call/lua_args.h"
@@ -62,7 +62,7 @@ static void push_arg(lua_State *L, const mb_op_arg *arg)
 
 const char *const mbl_op_combines[] = {"none", "sum", "packet sum", "min", "max"};
 
-/* Does a planned GPU, hence every GPU, have a kernel for it? */
+/* Whether a planned GPU, and therefore every GPU, has a kernel for the operator. */
 static bool planned_kernel(const mb_op *op)
 {
     const mb_named_kernel *kernel = mb_planned_backend.kernels;
@@ -107,7 +107,7 @@ static int op_describe(lua_State *L)
     count = 0;
     for (const mb_op_split *split = op->split; split && split->axis >= 0; split++) {
         if (split->axis >= entry->arrays[0]->rank_max)
-            break; /* the first array never has so many axes */
+            break; /* the first array never has this many axes */
         lua_newtable(L);
         mbl_set_integer(L, "axis", split->axis + 1);
         mbl_set_string(L, "when", split->when);
@@ -133,7 +133,7 @@ static int op_list(lua_State *L)
     return 1;
 }
 
-/* supported(name, device): has the device's backend this operator? */
+/* supported(name, device): whether the device's backend has this operator. */
 static int op_supported(lua_State *L)
 {
     const mb_operator *entry = mbl_check_op(L, 1);

@@ -1,6 +1,6 @@
 /*
-** What is known about operators without running them: descriptors, and what a call would take and
-** how it can be cut.
+** Facts about operators that need no run: descriptors, what a call would take, and how a call can
+** be cut.
 */
 #ifndef MB_BINDINGS_LUA_OP_DESCRIBE_H
 #define MB_BINDINGS_LUA_OP_DESCRIBE_H

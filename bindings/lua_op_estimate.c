@@ -1,6 +1,6 @@
 /*
-** What a call of an operator would take, and how it can be cut, from arguments that need not exist:
-** arrays or their types and shapes, and parameters by name.
+** What a call of an operator would take, and how it can be cut. The arguments need not exist: an
+** input is an array or its type and shape, and parameters are given by name.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
@@ -15,7 +15,8 @@
 
 /* ---- arguments ---- */
 
-/* An array, {d1, d2, ...} (f32), {dtype, d1, ...} or {dtype =, shape =} at the top of the stack. */
+/* Reads the value at the top of the stack: an array, {d1, d2, ...} (f32), {dtype, d1, ...} or
+** {dtype =, shape =}. */
 static mb_spec check_spec(lua_State *L, const mb_op *op, const mb_op_arg *arg)
 {
     mb_spec spec = {.present = true, .dtype = MB_F32};
@@ -76,7 +77,7 @@ static void parse_inputs(lua_State *L, const mb_op *op, int inputs, mb_spec *arr
     }
 }
 
-/* Every key must be a parameter. Buffers of vectors stay on the stack. */
+/* Reads a table whose keys must be parameters. Buffers of vectors stay on the stack. */
 static void parse_params(lua_State *L, const mb_op *op, int table, void *params)
 {
     if (lua_isnil(L, table))
@@ -101,7 +102,7 @@ static void parse_params(lua_State *L, const mb_op *op, int table, void *params)
             mbl_set_param(L, op, arg, params);
 }
 
-/* given = true: all results; otherwise a list of names. */
+/* Reads the option `given`: true for all results, otherwise a list of names. */
 static void parse_given(lua_State *L, const mb_op *op, bool *given)
 {
     bool all = lua_isboolean(L, -1) && lua_toboolean(L, -1);
@@ -185,7 +186,8 @@ static void push_cut(lua_State *L, const mb_operator *entry, const mb_op_cut *cu
     lua_setfield(L, -2, "arrays");
 }
 
-/* The axes of the first array that may be cut for these arguments, with the rows beside a piece. */
+/* Pushes the axes of the first array that may be cut with these arguments, each with the rows that
+** a piece needs beside its own. */
 static void push_split(lua_State *L, const mb_operator *entry, const void *params,
                        const mb_spec *arrays, const mb_device *device)
 {
@@ -213,7 +215,7 @@ typedef struct imagined {
     mb_op_estimate estimate;
 } imagined;
 
-/* Arguments 1 to 3: name, inputs, params; their device is an option of the fourth. */
+/* Reads arguments 1 to 3: name, inputs, params. The device is an option of argument 4. */
 static void imagine(lua_State *L, const bool *given, imagined *call)
 {
     const mb_op *op = call->entry->op;
@@ -228,7 +230,7 @@ static void imagine(lua_State *L, const bool *given, imagined *call)
     mbl_check(L, status);
 }
 
-/* Options of the fourth argument. */
+/* Reads the options, argument 4, and opens the call. */
 static void open_call(lua_State *L, const char *const *names, const char *what, imagined *call)
 {
     memset(call, 0, sizeof *call);
@@ -267,7 +269,7 @@ static int op_estimate(lua_State *L)
     return 1;
 }
 
-/* The value of a parameter, as a call would be given it; nil for an absent list. */
+/* Pushes the value of a parameter as a call takes it; nil for an absent list. */
 static void push_param(lua_State *L, const mb_op_arg *arg, const void *params)
 {
     const void *member = (const char *)params + arg->offset;
@@ -307,7 +309,7 @@ static bool same_param(const mb_op_arg *arg, const void *one, const void *other)
     return u->values == v->values && u->count == v->count;
 }
 
-/* A copy of the table of parameters with what is different in a piece. */
+/* Pushes a copy of the table of parameters with the values that differ for a piece. */
 static void push_params(lua_State *L, const imagined *call, const void *own)
 {
     lua_newtable(L);

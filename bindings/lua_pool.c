@@ -1,6 +1,6 @@
 /*
 ** The pool in Lua: statistics, peak scopes, guards, consistency, live blocks. Every function takes
-** a device (or its id); without one it means the default device.
+** a device (or its id); without one it uses the default device.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
@@ -47,7 +47,7 @@ static int pool_stats(lua_State *L)
     return 1;
 }
 
-/* round(bytes): what a request of that size takes. */
+/* round(bytes): the bytes that a request of this size takes. */
 static int pool_round(lua_State *L)
 {
     uint64_t bytes = mbl_check_bytes(L, 1, "bytes");
@@ -55,15 +55,15 @@ static int pool_round(lua_State *L)
     return 1;
 }
 
-/* element_bytes(dtype): what one element takes. */
+/* element_bytes(dtype): the bytes of one element. */
 static int pool_element_bytes(lua_State *L)
 {
     lua_pushinteger(L, (lua_Integer)mb_dtype_bytes(mbl_check_dtype(L, 1, "dtype")));
     return 1;
 }
 
-/* alloc(bytes [, device or {device =, dtype =}]): a block, as an array of one axis, of u8 by
-** default. 0 bytes are legal and take no memory. */
+/* alloc(bytes [, device or {device =, dtype =}]): a block as an array of one axis, u8 by default.
+** 0 bytes are legal and take no memory. */
 static int pool_alloc(lua_State *L)
 {
     static const char *const names[] = {"device", "dtype", NULL};
@@ -126,7 +126,7 @@ static int pool_debug(lua_State *L)
     return 0;
 }
 
-/* damage([device]): damaged guards, of freed blocks and of live ones: {owner, freed, offset, bytes,
+/* damage([device]): damaged guards of freed and live blocks: {owner, freed, offset, bytes,
 ** distance, value, after}. */
 static int pool_damage(lua_State *L)
 {
@@ -149,7 +149,7 @@ static int pool_damage(lua_State *L)
     return 1;
 }
 
-/* note_pitch(array, waste): of its block's bytes, how many lie between rows. */
+/* note_pitch(array, waste): records how many bytes of its block lie between rows. */
 static int pool_note_pitch(lua_State *L)
 {
     mb_array *array = mbl_check_array(L, 1);
@@ -158,7 +158,7 @@ static int pool_note_pitch(lua_State *L)
     return 0;
 }
 
-/* check([device]): nil when the pool is sound, else what is wrong. */
+/* check([device]): nil if the pool is consistent, otherwise what is wrong. */
 static int pool_check(lua_State *L)
 {
     lua_pushstring(L, mb_pool_check(mbl_opt_device(L, 1)->pool));
@@ -166,8 +166,8 @@ static int pool_check(lua_State *L)
 }
 
 /*
-** Live blocks. The visitor must not call Lua (it may raise), so it collects into a C list that is
-** sized beforehand.
+** Live blocks. The visitor must not call Lua, which may raise an error, so it collects the blocks
+** in a C list that is allocated beforehand.
 */
 
 typedef struct block_list {
@@ -226,7 +226,7 @@ static mb_pool_event *push_events(lua_State *L, mb_device *device, uint64_t *cou
 }
 
 /* events([device]): the latest events of the trace, oldest first: {action, ns, offset, bytes, live,
-** owner, tag, thread, end, block}. `block` is the same for the events of one block. */
+** owner, tag, thread, end, block}. Events of one block have the same `block`. */
 static int pool_events(lua_State *L)
 {
     static const char *const actions[] = {"alloc", "free", "refused"};
@@ -252,9 +252,9 @@ static int pool_events(lua_State *L)
     return 1;
 }
 
-/* smallest([device]): replays the trace; returns the most that was live of what it made, the memory
-** that would have done (committed on demand, as the device does it), and the size of one fixed
-** range that would have done. */
+/* smallest([device]): replays the trace. Returns the peak bytes of the traced blocks, the memory
+** that would have been enough (committed on demand, as on the device), and the size of one fixed
+** range that would have been enough. */
 static int pool_smallest(lua_State *L)
 {
     uint64_t count, peak, memory, range;
@@ -269,7 +269,7 @@ static int pool_smallest(lua_State *L)
 }
 
 /*
-** Scopes: the highest live bytes between begin and finish, above what was live at the beginning.
+** Scopes: the peak of live bytes between begin and finish, above what was live at the beginning.
 */
 
 typedef struct scope {
@@ -299,13 +299,13 @@ static void end_scope(lua_State *L, scope *s)
     if (s->token < 0)
         return;
     lua_getiuservalue(L, 1, 1);
-    if (mbl_test_device(L, -1) == s->device) /* a closed dry device took its scopes along */
+    if (mbl_test_device(L, -1) == s->device) /* closing a dry device also ends its scopes */
         mb_pool_scope_end(s->device->pool, s->token, &s->entry, &s->peak);
     lua_pop(L, 1);
     s->token = -1;
 }
 
-/* finish(): peak above entry, and the live bytes at entry. May be called again. */
+/* finish(): the peak above entry and the live bytes at entry. May be called again. */
 static int scope_finish(lua_State *L)
 {
     scope *s = mbl_check_object(L, 1, SCOPE);

@@ -1,10 +1,10 @@
 /*
 ** Timers of queued work in Lua: userdata "moonbeam.timer". start() and stop() mark points of a
-** device's compute stream and do not wait; seconds() waits for the last of them and returns the
-** sum. Some pairs of marks may be unread at a time; the oldest is read when a new one is needed,
-** which by then has long passed where the program waits for results between.
-** The events of a dry device are NULL. A timer of these events does not touch its device: the timer
-** may outlive it.
+** device's compute stream and do not wait; seconds() waits for the last mark and returns the sum.
+** A limited number of pairs may be unread at a time. When another pair is needed, the oldest is
+** read; if the program waits for results between pairs, that pair has passed long before.
+** The events of a dry device are NULL. A timer with NULL events does not use its device, so it may
+** outlive the device.
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"

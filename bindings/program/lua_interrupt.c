@@ -4,15 +4,15 @@
 ** `mbl_call` is the one place where code runs interruptibly (scripts from main.c, statements from
 ** the REPL). The first SIGINT sets the runtime's cancel flag, so that an operator stops between
 ** chunks, and a Lua hook, so that Lua code stops at its next instruction with a "cancelled" error
-** object. SIGTERM, with which batch systems end a job, and SIGHUP do the same where they are not
-** ignored: unfinished files are removed on the way out. A second signal ends a process that does
-** not react (it may be in a long C function, such as string.rep): it removes what the exit
-** handlers would, then has its default action.
+** object. SIGTERM, by which batch systems end a job, and SIGHUP do the same unless they are
+** ignored; unfinished files are removed before the program ends. A second signal ends a process
+** that does not react (it may be in a long C function, such as string.rep): the handler removes
+** the files that the exit handlers would remove, and the signal then has its default action.
 **
-** A hook belongs to one Lua thread, so the handler must know which coroutine runs: the program
-** has its own coroutine.resume and coroutine.wrap, which say so. An error in a coroutine ends
-** there, so the stop is raised again in whoever resumed it, up to the state that mbl_call was
-** given.
+** A hook belongs to one Lua thread, so the handler must know which coroutine runs. The program
+** therefore has its own coroutine.resume and coroutine.wrap, which record it. An error in a
+** coroutine ends there, so the stop is raised again in the state that resumed the coroutine, up to
+** the state that mbl_call was given.
 */
 #define _GNU_SOURCE
 #include "program/lua_interrupt.h"
@@ -22,12 +22,12 @@
 #include <signal.h>
 #include <string.h>
 
-static lua_State *base_state; /* that of the innermost mbl_call; NULL: none runs */
+static lua_State *base_state; /* the state of the innermost mbl_call; NULL: none runs */
 static lua_State
-    *running_state; /* it, or the coroutine that runs inside: where the handler sets its hook */
-static bool fired;  /* the stop has been raised, in whichever state */
-static bool raised; /* and in base_state: it is done */
-static volatile sig_atomic_t stop_signal; /* what has stopped the last mbl_call; 0: nothing */
+    *running_state; /* base_state, or the coroutine that runs in it: gets the handler's hook */
+static bool fired;  /* the stop has been raised in some state */
+static bool raised; /* the stop has been raised in base_state, which completes it */
+static volatile sig_atomic_t stop_signal; /* the signal that stopped the last mbl_call, or 0 */
 
 static const struct {
     int number;
@@ -44,7 +44,7 @@ static void stop_hook(lua_State *L, lua_Debug *ar)
     (void)ar;
     lua_sethook(L, NULL, 0, 0);
     if (stop_signal == 0 || raised)
-        return; /* a coroutine that waited while the stop was dealt with */
+        return; /* a coroutine that was suspended while the stop was handled */
     fired = true;
     raised = L == base_state;
     for (int i = 0; i < STOP_COUNT; i++)
@@ -54,18 +54,18 @@ static void stop_hook(lua_State *L, lua_Debug *ar)
     lua_error(L);
 }
 
-/* Lua code of the state stops at its next instruction. A signal handler may do this. */
+/* Makes Lua code of the state stop at its next instruction. Safe in a signal handler. */
 static void stop_soon(lua_State *L)
 {
     lua_sethook(L, stop_hook, LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
 }
 
-/* Only what a signal handler may do. */
+/* Does only what is allowed in a signal handler. */
 static void on_interrupt(int number)
 {
     if (stop_signal != 0 && number == SIGPIPE)
-        return;             /* on the way out, too, things are printed */
-    if (stop_signal != 0) { /* the default action comes when the handler returns */
+        return;             /* the program also prints while it ends */
+    if (stop_signal != 0) { /* the default action follows when the handler returns */
         mb_target_remove_parts();
         signal(number, SIG_DFL);
         raise(number);
@@ -77,7 +77,7 @@ static void on_interrupt(int number)
         stop_soon(running_state);
 }
 
-/* Error objects and other values with a __tostring stay as they are: their one line is made for the
+/* Error objects and other values with a __tostring stay as they are: their text is one line for the
 ** user. */
 static int add_traceback(lua_State *L)
 {
@@ -132,11 +132,12 @@ int mbl_stop_signal(void)
 
 /* ---- coroutines ---- */
 
-/* Runs the coroutine with the arguments on top of L's stack. The number of results on top of L's
-** stack, or -1 and an error there. As lcorolib.c has it, but for the running state. */
+/* Runs the coroutine with the arguments on top of L's stack. Returns the number of results on top
+** of L's stack, or -1 with an error there. Same as in lcorolib.c, except that it sets
+** running_state. */
 static int resume(lua_State *L, lua_State *co, int arguments)
 {
-    const bool known = running_state == L; /* else nothing here can be interrupted */
+    const bool known = running_state == L; /* otherwise nothing here can be interrupted */
     int results = 0;
     if (!lua_checkstack(co, arguments)) {
         lua_pushliteral(L, "too many arguments to resume");
@@ -163,8 +164,8 @@ static int resume(lua_State *L, lua_State *co, int arguments)
     return results;
 }
 
-/* After a call that goes on in L: a stop that was raised in the coroutine, or came as it ended,
-** is raised here too. */
+/* After a coroutine has returned to L: a stop that was raised in the coroutine, or that arrived as
+** the coroutine ended, is raised in L too. */
 static void pass_stop_on(lua_State *L)
 {
     if (running_state == L && stop_signal != 0 && !raised)
@@ -202,7 +203,7 @@ static int wrapped(lua_State *L)
         lua_concat(L, 2);
     }
     if (L == base_state && fired)
-        raised = true; /* it is this error that goes on */
+        raised = true; /* this error continues the stop */
     return lua_error(L);
 }
 

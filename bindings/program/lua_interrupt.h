@@ -12,8 +12,8 @@
 int mbl_call(lua_State *L, int arguments, int results);
 /* The signal that stopped the last mbl_call, or 0. */
 int mbl_stop_signal(void);
-/* Has coroutine.resume and coroutine.wrap of the state tell mbl_call which coroutine runs, so
-** that it can be stopped. */
+/* Replaces coroutine.resume and coroutine.wrap of the state by versions that record which coroutine
+** runs, so that mbl_call can stop it. */
 void mbl_open_coroutines(lua_State *L);
 
 #endif

@@ -1,7 +1,6 @@
 /*
-** The program's `print`: Lua's own, but what cannot be written is an error. A reader that has gone
-** (`| head -1`) or a full disk then ends a script as any failure does: what is unfinished is
-** removed.
+** The program's `print`: like Lua's, but a failed write is an error. A closed pipe (`| head -1`) or
+** a full disk then ends a script as any failure does, and unfinished files are removed.
 */
 #include "program/lua_print.h"
 #include "call/lua_error.h"
@@ -36,12 +35,12 @@ static int print(lua_State *L)
     if (flushed && !ferror(stdout))
         return 0;
     const int cause = errno;
-    if (cause == EBADF) /* closed from the beginning: nobody wants it; the exit status tells */
+    if (cause == EBADF) /* closed from the beginning: no message, only the exit status */
         return 0;
     lost = true;
-    __fpurge(stdout); /* it is told once */
+    __fpurge(stdout); /* reported only once */
     clearerr(stdout);
-    lua_getglobal(L, "require"); /* or error objects have no metatable yet */
+    lua_getglobal(L, "require"); /* error objects need its metatable */
     lua_pushliteral(L, "moonbeam.core");
     lua_call(L, 1, 0);
     return mbl_fail(L, MB_STATUS_IO, NULL, "cannot write all of the standard output: %s",

@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_FILES 65536 /* to be open at a time: enough for anything here */
+#define MOST_FILES 65536 /* open at a time: more than any part of the program needs */
 
 /* stop_signal(): the number of the signal that stopped the last call, or nil. */
 static int system_stop_signal(lua_State *L)
@@ -48,14 +48,14 @@ static int system_call(lua_State *L)
     return lua_gettop(L);
 }
 
-/* cancelled(): has Ctrl-C been pressed? */
+/* cancelled(): whether the cancel flag is set (Ctrl-C). */
 static int system_cancelled(lua_State *L)
 {
     lua_pushboolean(L, mb_cancelled());
     return 1;
 }
 
-/* cancel([on]): sets the flag as Ctrl-C does, or clears it with false. */
+/* cancel([on]): sets the flag as Ctrl-C does; false clears it. */
 static int system_cancel(lua_State *L)
 {
     mb_cancel_set(lua_isnone(L, 1) || lua_toboolean(L, 1));
@@ -69,7 +69,7 @@ static int system_clock(lua_State *L)
     return 1;
 }
 
-/* age(): seconds since the process began, to some 10 ms; nil where the system does not tell. */
+/* age(): seconds since the process began, to about 10 ms; nil if the system does not say. */
 static int system_age(lua_State *L)
 {
     struct timespec now;
@@ -78,7 +78,7 @@ static int system_age(lua_State *L)
     const char *at = file && fgets(text, sizeof text, file) ? strrchr(text, ')') : NULL;
     if (file)
         fclose(file);
-    for (int field = 2; at && field < 22; field++) /* the second, in parentheses, is the name */
+    for (int field = 2; at && field < 22; field++) /* field 2 is the name, in parentheses */
         at = strchr(at + 1, ' ');
     if (!at)
         return 0;
@@ -88,7 +88,7 @@ static int system_age(lua_State *L)
     return 1;
 }
 
-/* sleep(seconds): returns early when a signal comes. */
+/* sleep(seconds): returns early if a signal arrives. */
 static int system_sleep(lua_State *L)
 {
     double seconds = mbl_check_number(L, 1, "seconds");
@@ -119,7 +119,7 @@ static int system_isatty(lua_State *L)
     return 1;
 }
 
-/* terminal_width([stream]): columns, or nil when it is not a terminal. */
+/* terminal_width([stream]): columns, or nil if the stream is not a terminal. */
 static int system_terminal_width(lua_State *L)
 {
     struct winsize size;
@@ -169,7 +169,7 @@ static int system_real_path(lua_State *L)
     return 1;
 }
 
-/* mkdir(name): makes a folder and those above it; true also when it is there already. */
+/* mkdir(name): makes a folder and its parents; also true if the folder exists. */
 static int system_mkdir(lua_State *L)
 {
     char part[PATH_MAX];
@@ -222,8 +222,8 @@ static int system_stat(lua_State *L)
     return 1;
 }
 
-/* space(folder): {free, total, memory}: the bytes that a user may still write to the file system of
-** a folder, those it has, and whether they are in memory (tmpfs, ramfs). Or nil and an error. */
+/* space(folder): {free, total, memory} of the folder's file system: the bytes that a user may still
+** write to it, its size, and whether it is in memory (tmpfs, ramfs). Or nil and an error. */
 static int system_space(lua_State *L)
 {
     struct statfs facts;
@@ -259,8 +259,8 @@ static int system_processors(lua_State *L)
 }
 
 /* memory_limits([root]): what the control groups and resource limits of the process allow, {most,
-** left, name}: the smallest limit, what the limits leave by now (page cache counts as left), and
-** the limit that decides that. nil where nothing limits the process. With `root`, a folder, only
+** left, name}: the smallest limit, what the limits still leave (page cache counts as left), and the
+** limit that decides `left`. Returns nil if nothing limits the process. With `root`, a folder, only
 ** the groups are read, in ROOT/proc/self/cgroup and ROOT/sys/fs/cgroup. */
 static int system_memory_limits(lua_State *L)
 {
@@ -285,7 +285,7 @@ static int system_set_home(lua_State *L)
     return 0;
 }
 
-/* folder(path): the names in a folder, or nil where there is none. */
+/* folder(path): the names in a folder, or nil if it does not exist. */
 static int system_folder(lua_State *L)
 {
     DIR *folder = opendir(mbl_check_string(L, 1, "path"));
@@ -304,8 +304,8 @@ static int system_folder(lua_State *L)
     return 1;
 }
 
-/* file_limit(): how many files the process may have open; as many as the system allows it from then
-** on. */
+/* file_limit(): raises the number of files that the process may have open as far as the system
+** allows, and returns it. */
 static int system_file_limit(lua_State *L)
 {
     struct rlimit limit;
@@ -321,8 +321,8 @@ static int system_file_limit(lua_State *L)
     return 1;
 }
 
-/* sync_files(path): has the disk take all that was written to the file system of a folder; raises
-** what went wrong with that. */
+/* sync_files(path): waits until everything written to the file system of a folder is on the disk;
+** raises an error if that fails. */
 static int system_sync_files(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");
@@ -336,7 +336,7 @@ static int system_sync_files(lua_State *L)
     return 0;
 }
 
-/* sync_folder(path): its names survive a power cut, as far as the file system can. */
+/* sync_folder(path): makes its names survive a power cut, as far as the file system can. */
 static int system_sync_folder(lua_State *L)
 {
     int fd = open(mbl_check_string(L, 1, "path"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,6 +1,6 @@
 /*
-** The moonbeam interpreter: Lua 5.4 with the module inside. The command line is that of `lua`, with
-** more options, and with commands that are run by name. The prompt itself is written in Lua
+** The moonbeam interpreter: Lua 5.4 with the module built in. Its command line is that of `lua`
+** with more options, and with commands that are run by name. The prompt is written in Lua
 ** (moonbeam/internal/repl.lua).
 */
 #include "program.h"
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* arg: the script is arg[0], what comes before it has negative indices. */
+/* Sets the global `arg`: the script is arg[0], and the words before it have negative indices. */
 static void set_arg(lua_State *L, char **argv, int argc, int script)
 {
     if (script == argc)
@@ -40,15 +40,15 @@ static void open_libraries(lua_State *L, bool environment)
     mbl_open_print(L);
     mbl_release_at_close(L);
     mbl_open_coroutines(L);
-    mbl_register_error(L); /* a script that does not load the module can be interrupted, too */
+    mbl_register_error(L); /* a script that does not load the module can be interrupted too */
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     lua_pushcfunction(L, luaopen_moonbeam_core);
     lua_setfield(L, -2, "moonbeam.core");
     lua_pop(L, 1);
 }
 
-/* The script, and what follows it: leaks, the prompt, or standard input where there is no script.
-** Returns whether all went well. */
+/* Runs the script, then the check for leaks and the prompt; without a script, standard input.
+** Returns whether everything succeeded. */
 static bool run_rest(lua_State *L, char **argv, int argc, const mbm_options *options)
 {
     const unsigned flags = options->flags;
@@ -75,7 +75,7 @@ static bool run_rest(lua_State *L, char **argv, int argc, const mbm_options *opt
     return mbm_run_prompt(L) == LUA_OK;
 }
 
-/* Returns true when all went well. */
+/* Returns true to Lua if everything succeeded. */
 static int protected_main(lua_State *L)
 {
     const int argc = (int)lua_tointeger(L, 1);
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     lua_close(L);
     mbl_garbage_drain();
     uint64_t left = mb_devices_close();
-    if (left > 0) { /* nothing refers to these blocks any more, so the script is not to blame */
+    if (left > 0) { /* nothing refers to these blocks now, so the script is not at fault */
         fprintf(stderr, "%s: the runtime itself has lost %llu blocks\n", mbm_program,
                 (unsigned long long)left);
         ok = false;

@@ -1,7 +1,7 @@
 /*
-** Where the files of the program are, the commands that it runs by name, and the text of --help.
-** There are three places: beside the program in a bundle, under the prefix of an installation, and
-** in the source tree above a program that was built there.
+** Where the program's files are, the commands that it runs by name, and the text of --help. The
+** files are in one of three places: beside the program in a bundle, under the prefix of an
+** installation, or in the source tree that the program was built in.
 */
 #define _GNU_SOURCE
 #include "program.h"
@@ -25,7 +25,7 @@ static const struct {
 };
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0] };
 
-/* Where the files may be, relative to the folder of the program. */
+/* Where the files may be, relative to the program's folder. */
 static const struct {
     const char *lua, *scripts, *plugin;
 } PLACES[] = {
@@ -37,7 +37,7 @@ static const struct {
 
 static char scripts_folder[PATH_MAX];
 
-/* The path FOLDER/PART without links and dots, or "" where there is no such file. */
+/* Sets `path` to FOLDER/PART without links and dots, or to "" if the file does not exist. */
 static void resolve(const char *folder, const char *part, char path[PATH_MAX])
 {
     char name[PATH_MAX + 64];
@@ -93,7 +93,7 @@ static const struct {
     {"MM\0*", "a TIFF", "deconvolve", " PSF -o OUT", "deconvolves it", 4},
 };
 
-/* The name; NULL, and an explanation, where there is no file, or one that is no script. */
+/* Returns the name; or NULL, after an explanation, if the file is missing or is not a script. */
 static const char *script_file(const char *name)
 {
     char head[8] = "";
@@ -107,7 +107,7 @@ static const char *script_file(const char *name)
         mbm_failure_status = MBM_STATUS_MISUSE;
         return NULL;
     }
-    /* What is read from a pipe is gone. */
+    /* Bytes read from a pipe cannot be read again. */
     if (fstat(fileno(file), &facts) == 0 && S_ISREG(facts.st_mode))
         (void)!fread(head, 1, sizeof head, file);
     fclose(file);
@@ -166,7 +166,7 @@ void mbm_print_help(void)
     for (int i = 0; i < COMMAND_COUNT; i++)
         printf("  %-13s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
     printf("  '%s COMMAND --help' shows the options of a command. A file in the current folder\n"
-           "  that is called like a command is run in its place.\n"
+           "  that has the name of a command is run instead of the command.\n"
            "\n"
            "Options:\n"
            "  -e stat       execute string 'stat'\n"

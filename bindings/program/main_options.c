@@ -1,5 +1,5 @@
 /*
-** The command line of the program: that of `lua`, with options of its own. Options are read twice:
+** The command line of the program: that of `lua`, with more options. Options are read twice:
 ** mbm_read_options checks all of them before anything runs, and main_run.c then runs the statements
 ** and libraries in their order.
 */
@@ -50,8 +50,8 @@ static bool read_switch(const char *option, unsigned *flags)
     return false;
 }
 
-/* If argv[*i] is NAME=VALUE or NAME VALUE (then *i moves on to the value): sets *value, to NULL
-** where the value is missing. */
+/* If argv[*i] is NAME=VALUE or NAME VALUE, sets *value (NULL if the value is missing) and returns
+** true. For NAME VALUE, *i moves on to the value. */
 static bool read_value(char **argv, int *i, const char *name, const char **value)
 {
     const size_t length = strlen(name);
@@ -94,7 +94,7 @@ static const char *read_option(char **argv, int *i, mbm_options *options)
             options->flags |= MBM_EXECUTE;
         return argument && !(apart && argument[0] == '-') ? NULL : needs_argument;
     }
-    return read_switch(argv[*i], &options->flags) ? NULL : "is no option";
+    return read_switch(argv[*i], &options->flags) ? NULL : "is not an option";
 }
 
 bool mbm_read_options(char **argv, mbm_options *options)

@@ -1,5 +1,5 @@
 /*
-** The program as a process: how its threads wait, its standard streams, failed writes, and crashes.
+** The program as a process: how its threads wait, its standard streams, failed writes and crashes.
 ** Everything here is set up once, by the main thread, before any Lua code runs.
 */
 #define _GNU_SOURCE
@@ -22,12 +22,12 @@ int mbm_failure_status = EXIT_FAILURE;
 /* ---- threads ---- */
 
 /*
-** OpenMP threads that wait for work sleep, unless the user says otherwise. Threads that spin take
-** the processor from other programs, and from this one where there are more threads than free
+** OpenMP threads that wait for work sleep, unless the user sets another policy. Threads that spin
+** take the processor from other programs, and from this one if there are more threads than free
 ** processors (ten times slower on a busy machine). libgomp reads the environment once, in a
-** constructor. The program contains a libgomp of its own (premake5.lua), whose constructor has no
-** priority, so this one runs before it. A shared libgomp, which a stock Lua loads with our
-** module, is ready before anything of ours runs: there the policy is the user's
+** constructor. The program contains its own libgomp (premake5.lua), whose constructor has no
+** priority, so the constructor below runs before it. A shared libgomp, which a stock Lua loads with
+** the module, is initialized before any code of the module runs; there the user sets the policy
 ** (OMP_WAIT_POLICY=passive).
 */
 static bool policy_is_ours;
@@ -38,7 +38,7 @@ __attribute__((constructor(101))) static void choose_wait_policy(void)
         policy_is_ours = setenv("OMP_WAIT_POLICY", "passive", 1) == 0;
 }
 
-/* Programs that this one starts inherit the environment that the user made. */
+/* Programs that this one starts inherit the user's environment, without our change. */
 static void restore_environment(void)
 {
     if (policy_is_ours)
@@ -47,8 +47,9 @@ static void restore_environment(void)
 
 /* ---- standard streams ---- */
 
-/* A file that is opened later must not take the number of a closed standard stream: whatever is
-** printed would go into the file. The file that stands in for a closed stream refuses writes. */
+/* A file that is opened later must not take the number of a closed standard stream, because
+** everything printed would go into the file. The file that replaces a closed stream refuses
+** writes. */
 static void occupy_standard_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -65,7 +66,7 @@ static void check_output(int status, void *unused)
     const bool flushed = fflush(stdout) == 0;
     if (flushed && !failed && !mbl_output_lost())
         return;
-    if (!mbl_output_lost()) /* else `print` has reported it */
+    if (!mbl_output_lost()) /* otherwise `print` has reported it */
         fprintf(stderr, "%s: cannot write all of the standard output: %s\n", mbm_program,
                 errno != 0 ? strerror(errno) : "an earlier write failed");
     if (status == EXIT_SUCCESS)
@@ -77,8 +78,8 @@ static void stay_alive(int number)
     (void)number;
 }
 
-/* When the reader of a pipe has gone, or a file would pass a limit (ulimit -f), the write fails.
-** That failure ends the program in order; the signal does not kill it. Handlers are used because
+/* If the reader of a pipe has exited, or a file would exceed a limit (ulimit -f), the write fails.
+** That failure ends the program cleanly; the signal does not kill it. Handlers are used because
 ** programs that this one starts do not inherit them. */
 static void outlive_failed_writes(void)
 {
@@ -92,16 +93,16 @@ static void outlive_failed_writes(void)
 /* ---- crashes ---- */
 
 #ifdef __SANITIZE_ADDRESS__
-static void watch_for_crashes(void) {} /* the sanitizer tells more */
+static void watch_for_crashes(void) {} /* the sanitizer reports more */
 #else
 static void say(const char *text)
 {
     if (write(STDERR_FILENO, text, strlen(text)) < 0)
-        return; /* nobody reads it */
+        return; /* nobody reads the message */
 }
 
-/* Does only what a signal handler may. libhdf5 crashes on some damaged files, and the message says
-** so. Any other crash goes its way: the signal has its default action again. */
+/* Does only what is allowed in a signal handler. libhdf5 crashes on some damaged files, and the
+** message says so. Any other crash gets the signal's default action. */
 static void crashed(int number)
 {
     const char *path = mb_h5_inside();
@@ -118,7 +119,7 @@ static void crashed(int number)
     _exit(EXIT_FAILURE);
 }
 
-/* The handler has a stack of its own, for the main thread's stack may be what has run out. */
+/* The handler has its own stack, because the main thread's stack may have overflowed. */
 static void watch_for_crashes(void)
 {
     static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT};

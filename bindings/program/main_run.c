@@ -1,6 +1,6 @@
 /*
 ** Running Lua code for the command line: statements, libraries, scripts, the prompt, and scripts
-** that are planned or recorded. Every function reports its own failure on the standard error.
+** that are planned or recorded. Every function reports its own failures on the standard error.
 */
 #include "program.h"
 #include "call/lua_table.h"
@@ -23,7 +23,8 @@ static bool has_code(lua_State *L, int index, mb_status status)
     return found;
 }
 
-/* The text on the top of the stack, for --log FILE (moonbeam/internal/log.lua), where that is. */
+/* Writes the text on the top of the stack to the log, if --log FILE opened one
+** (moonbeam/internal/log.lua). */
 static void log_failure(lua_State *L)
 {
     const int top = lua_gettop(L);
@@ -144,8 +145,8 @@ static int set_device(lua_State *L, const mbm_options *options)
     return status;
 }
 
-/* Statements of -e that are planned or recorded are the beginning of the script. They are kept as a
-** list in the registry, under the address of this variable. */
+/* Statements of -e that are planned or recorded run as the beginning of the script. They are kept
+** as a list in the registry, under the address of this variable. */
 static const char statements_key = 0;
 
 static void keep_statement(lua_State *L, const char *text)
@@ -217,7 +218,7 @@ int mbm_run_recorded(lua_State *L, const char *how, const char *name)
 {
     int status = push_function(L, "moonbeam.internal.script", how);
     if (status == LUA_OK) {
-        lua_pushstring(L, name); /* nil where there are only statements */
+        lua_pushstring(L, name); /* nil if there are only statements */
         lua_rawgetp(L, LUA_REGISTRYINDEX, &statements_key);
         status = lua_pcall(L, 2, 1, 0);
     }

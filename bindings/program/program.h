@@ -1,6 +1,6 @@
 /*
-** What the files of the program share: the command line, where its files are, running Lua code, and
-** what the program does for itself as a process.
+** What the files of the program share: the command line, where the program's files are, running Lua
+** code, and the setup of the process.
 */
 #ifndef MB_BINDINGS_PROGRAM_H
 #define MB_BINDINGS_PROGRAM_H
@@ -29,14 +29,14 @@ enum {
 
 typedef struct mbm_options {
     unsigned flags;
-    int script;                  /* index in argv of the script, or argc when there is none */
+    int script;                  /* index in argv of the script; argc if there is no script */
     const char *device, *budget; /* NULL: not given */
 } mbm_options;
 
-/* Sorts the options out. False when one is wrong; that has been reported. */
+/* Reads and checks the options. Returns false if one is wrong, which has been reported. */
 bool mbm_read_options(char **argv, mbm_options *options);
-/* If argv[*i] is -e or -l: its argument, to whose last piece *i moves on, and in *letter which of
-** the two. Else NULL. */
+/* If argv[*i] is -e or -l, returns its argument, moves *i to the last word of the option, and sets
+** *letter to 'e' or 'l'. Otherwise returns NULL. */
 const char *mbm_statement(char **argv, int *i, char *letter);
 /* Reports wrong use of an option, and makes 2 the exit status. */
 void mbm_misused(const char *option, const char *problem);
@@ -46,12 +46,12 @@ void mbm_print_version(void);
 ** main_commands.c: where the program's files are, its commands, and the text of --help
 */
 
-/* Finds the Lua half, the scripts and the CUDA plug-in, and adds the Lua half to package.path.
-** MOONBEAM_LUA names the Lua half where `environment` is set. */
+/* Finds the Lua half, the scripts and the CUDA plug-in, and adds the Lua half to package.path. If
+** `environment` is true, the variable MOONBEAM_LUA may name the Lua half. */
 void mbm_find_files(lua_State *L, bool environment);
-/* If `name` is that of a command and no file of that name is in the current folder: the command's
-** path, in static memory. Else `name`. NULL when `name` is neither a file nor a command though it
-** looks like a command; that has been reported. */
+/* If `name` names a command and the current folder has no file of that name, returns the command's
+** path, in static memory. Otherwise returns `name`, or NULL if `name` looks like a command but is
+** neither a file nor a command, which has been reported. */
 const char *mbm_command(const char *name);
 void mbm_print_help(void);
 
@@ -59,15 +59,14 @@ void mbm_print_help(void);
 ** main_run.c: running Lua code, with its errors reported
 */
 
-/* All of them return a status of Lua, and report a failure. */
+/* These functions return a Lua status and report failures. */
 int mbm_run_init(lua_State *L); /* LUA_INIT */
 int mbm_run_options(lua_State *L, char **argv, const mbm_options *options);
 int mbm_run_script(lua_State *L, char **argv, int script);
 int mbm_run_stdin(lua_State *L);
 int mbm_run_recorded(lua_State *L, const char *how, const char *name); /* "plan" or "ledger" */
 int mbm_run_prompt(lua_State *L);
-/* Sets the exit status to failure if something is live on a device now that the script has ended.
-*/
+/* Sets the exit status to failure if arrays are still live on a device after the script. */
 int mbm_check_leaks(lua_State *L);
 /* Prints the error on the top of the stack, if there is one. Returns `status`. */
 int mbm_report(lua_State *L, int status);
@@ -77,7 +76,7 @@ int mbm_report(lua_State *L, int status);
 */
 
 extern const char *mbm_program; /* the name for messages: argv[0] */
-extern int mbm_exit_status;     /* the status of a program that ran as it should */
+extern int mbm_exit_status;     /* the status if nothing has failed */
 extern int mbm_failure_status;  /* the status after a failure that has been reported */
 
 /* Sets up standard streams, signals and the environment. Called once, first. */

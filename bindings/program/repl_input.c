@@ -1,8 +1,8 @@
 /*
-** Reading a line at the prompt: GNU readline or libedit where one can be loaded at run time, plain
-** reading otherwise. No link-time dependency, so no licence tie and no missing library. The
-** callback interface is used, because it lets Ctrl-C abandon the line without a long jump out of
-** the library. One thread, one prompt.
+** Reading a line at the prompt: with GNU readline or libedit if one can be loaded at run time, and
+** plainly otherwise. The program does not link them, so it neither takes on their license nor needs
+** them installed. The callback interface is used because it lets Ctrl-C abandon the line without a
+** long jump out of the library. One thread, one prompt.
 */
 #define _GNU_SOURCE
 #include "lua_modules.h"
@@ -23,7 +23,7 @@
 typedef char **completion_function(const char *text, int start, int end);
 typedef char *generator_function(const char *text, int state);
 
-/* What is used of the library; NULL where it was not loaded. */
+/* The functions and variables that are used; NULL if no library was loaded. */
 static struct {
     bool tried;
     const char *name;
@@ -57,8 +57,8 @@ static void take_line(char *line)
     editor.remove();
 }
 
-/* Candidate number `state` of the completer's last answer; the table is on the top of the active
-** stack. */
+/* Returns candidate number `state` of the completer's last answer, the table on the top of the
+** active stack. */
 static char *next_candidate(const char *text, int state)
 {
     char *copy = NULL;
@@ -152,7 +152,7 @@ static bool have_editor(void)
     return editor.name != NULL;
 }
 
-/* The edited line (malloc), or NULL at the end of input or when interrupted. */
+/* Returns the edited line (malloc), or NULL at the end of input or after an interrupt. */
 static char *edit_line(lua_State *L, const char *prompt)
 {
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
@@ -173,7 +173,7 @@ static char *edit_line(lua_State *L, const char *prompt)
     return finished_line;
 }
 
-/* A line without its newline (malloc), however long, or NULL. */
+/* Returns a line of any length without its newline (malloc), or NULL. */
 static char *plain_line(const char *prompt)
 {
     char *line = NULL;

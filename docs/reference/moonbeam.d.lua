@@ -56,7 +56,7 @@ function mb.collect() end
 ---@param id? moonbeam.device|string 
 function mb.default_device(id) end
 
----The ids of the devices there are.
+---The ids of the available devices.
 function mb.devices() end
 
 ---mb.dry_run(fn, ...): the ledger that mb.ledger(fn, ...) would give, without running.
@@ -191,7 +191,7 @@ function mb.array.from_string(bytes, shape, options) end
 ---@param options? moonbeam.options.array_full
 function mb.array.full(shape, value, options) end
 
----Is the value an array?
+---Whether the value is an array.
 ---@param value any 
 function mb.array.is_array(value) end
 
@@ -269,7 +269,7 @@ function array:broadcast_to(shape) end
 ---@field scale? number factor applied to every value before the offset
 ---@field offset? number added to the (real part of the) scaled value
 
----A copy with another element type: value * scale + offset.
+---A copy with another element type; each value becomes value * scale + offset.
 ---@param dtype string 
 ---@param options? moonbeam.options.array_cast
 function array:cast(dtype, options) end
@@ -320,7 +320,7 @@ function array:min(axis) end
 ---@param axis? integer 
 function array:norm(axis) end
 
----Do two arrays share a byte?
+---Whether two arrays share a byte.
 ---@param other moonbeam.array 
 function array:overlaps(other) end
 
@@ -663,7 +663,7 @@ function mb.deconv.wiener(image, psf, options) end
 ---@param size integer|string 
 function mb.device.bytes(size) end
 
----Why there is no CUDA device, or nil if there is one.
+---Why no CUDA device is available, or nil if one is.
 function mb.device.cuda_problem() end
 
 ---The device that is used where none is named; sets it when given.
@@ -677,7 +677,7 @@ function mb.device.dry() end
 ---@param bytes integer 
 function mb.device.format_bytes(bytes) end
 
----The ids of the devices there are.
+---The ids of the available devices.
 function mb.device.list() end
 
 ---@class moonbeam.options.device_open
@@ -691,7 +691,7 @@ function mb.device.open(id, options) end
 ---The devices in use so far.
 function mb.device.opened() end
 
----The ids of devices that can be planned for without having them.
+---The ids of devices that can be planned for without being available.
 function mb.device.planned() end
 
 ---@class moonbeam.device
@@ -702,7 +702,7 @@ function mb.device.planned() end
 ---@field threads integer threads of the host
 ---@field capability integer compute capability of a GPU, such as 90
 ---@field planned boolean is it a GPU that is not here?
----@field basis string what figures of a planned device rest on
+---@field basis string the source of a planned device's figures
 local device = {}
 
 ---The limit on live bytes; sets it when given.
@@ -722,7 +722,7 @@ function device:pinned(limit) end
 ---Waits for the queued work.
 function device:sync() end
 
----Forgets idle plans, oldest first, but `keep` of them.
+---Drops idle plans, oldest first, except `keep` of them.
 ---@param device? moonbeam.device|string 
 ---@param keep? integer 
 function mb.fft.drop(device, keep) end
@@ -793,7 +793,7 @@ function mb.fft.ifftshift(a, options) end
 ---@param options? moonbeam.options.fft_irfftn
 function mb.fft.irfftn(a, options) end
 
----Name and version of the library that makes the transforms.
+---Name and version of the library that computes the transforms.
 ---@param device? moonbeam.device|string 
 function mb.fft.library(device) end
 
@@ -801,7 +801,7 @@ function mb.fft.library(device) end
 ---@param device? moonbeam.device|string 
 function mb.fft.library_bytes(device) end
 
----The limit on what the library holds for plans, nil if there is none.
+---The limit on what the library holds for plans, or nil.
 ---@param bytes? integer|string 
 ---@param device? moonbeam.device|string 
 function mb.fft.limit(bytes, device) end
@@ -823,7 +823,7 @@ function mb.fft.rfftn(a, options) end
 ---@field batch? integer transforms at a time
 ---@field in_place? boolean in the memory of its input
 
----The bytes of the work area that a transform takes, and who says so.
+---The bytes of the work area that a transform takes, and the source of that number.
 ---@param kind string 
 ---@param dims integer[] 
 ---@param options? moonbeam.options.fft_work
@@ -832,7 +832,7 @@ function mb.fft.work(kind, dims, options) end
 ---@class moonbeam.options.h5_create
 ---@field overwrite? boolean replace an existing file
 
----A new HDF5 file, which gets its name by `file:finish()`.
+---A new HDF5 file.
 ---@param path string 
 ---@param options? moonbeam.options.h5_create
 function mb.h5.create(path, options) end
@@ -846,7 +846,7 @@ function h5_dataset:close() end
 ---Indices of axis 1 that were never written, a list of {first, last}, and why.
 function h5_dataset:missing() end
 
----Where the bytes of a contiguous dataset are in its file, once they are moved without libhdf5: {offset, bytes}; else nil.
+---Where the bytes of a contiguous dataset are in its file, {offset, bytes}, if they are moved without libhdf5; otherwise nil.
 function h5_dataset:place() end
 
 ---@class moonbeam.options.h5_dataset_read
@@ -873,7 +873,7 @@ function h5_dataset:write(array, ...) end
 ---@param options? moonbeam.options.h5_open
 function mb.h5.open(path, options) end
 
----A file without a name, which is gone when it is closed.
+---A file without a name, which is deleted when it is closed.
 ---@param folder string 
 function mb.h5.scratch(folder) end
 
@@ -889,7 +889,7 @@ function h5:attribute(path, name) end
 ---@param path string 
 function h5:attributes(path) end
 
----Closes the file; what was created and not finished leaves nothing.
+---Closes the file.
 function h5:close() end
 
 ---@class moonbeam.options.h5_create_dataset
@@ -921,7 +921,7 @@ function h5:create_virtual(path, options) end
 ---@param path string 
 function h5:dataset(path) end
 
----Is there an object of that path?
+---Whether the file has an object of that path.
 ---@param path string 
 function h5:exists(path) end
 
@@ -961,7 +961,7 @@ function h5:make_folder() end
 ---@param ... any 
 function h5:read(path, ...) end
 
----Has libhdf5 close a created file until more than bytes of its datasets is written to it.
+---Makes libhdf5 close a created file until something other than the bytes of its datasets is written; those bytes go to known places in the file.
 function h5:rest() end
 
 ---Sets an attribute of an object.
@@ -1075,7 +1075,7 @@ function mb.ledger.observe(fn) end
 ---@param fn function 
 function mb.ledger.record(fn) end
 
----Calls fn(...), whose dry runs know the values that `observe` found.
+---Calls fn(...) with dry runs that know the values that `observe` found.
 ---@param finds table 
 ---@param fn function 
 ---@param ... any 
@@ -1216,7 +1216,7 @@ function mb.op.max_slices(name, options) end
 ---@field last? integer last row of the result
 ---@field device? moonbeam.device|string where the array is made
 
----A piece of a call: what is needed for rows first to last of the first result, where the call is cut along an axis of its first array.
+---A piece of a call: what is needed for rows first to last of the first result, if the call is cut along an axis of its first array.
 ---@param name string 
 ---@param inputs table 
 ---@param params? table 
@@ -1228,7 +1228,7 @@ function mb.op.piece(name, inputs, params, options) end
 ---@param ... any 
 function mb.op.run(name, ...) end
 
----Does a device have this operator?
+---Whether a device has this operator.
 ---@param name string 
 ---@param device? moonbeam.device|string 
 function mb.op.supported(name, device) end
@@ -1402,7 +1402,7 @@ function mb.pool.ceil_1d(bytes) end
 ---@param height integer 
 function mb.pool.ceil_2d(width_bytes, height) end
 
----nil if the pool is sound, else what is wrong.
+---nil if the pool is consistent, otherwise what is wrong.
 ---@param device? moonbeam.device|string 
 function mb.pool.check(device) end
 
@@ -1418,11 +1418,11 @@ function mb.pool.damage(device) end
 ---@param device? moonbeam.device|string 
 function mb.pool.debug(on, device) end
 
----What one element of a type takes.
+---The bytes of one element of a type.
 ---@param dtype string 
 function mb.pool.element_bytes(dtype) end
 
----Ends the innermost tag, or the innermost one of that name with those inside it.
+---Ends the innermost tag, or the innermost tag of that name and all tags inside it.
 ---@param name? string 
 function mb.pool.end_tag(name) end
 
@@ -1453,7 +1453,7 @@ function mb.pool.peak(fn, device, ...) end
 ---@param device? moonbeam.device|string 
 function mb.pool.reset_reach(device) end
 
----What a request of that size takes: whole units of 512 bytes.
+---The bytes that a request of this size takes: whole units of 512 bytes.
 ---@param bytes integer|string 
 function mb.pool.round(bytes) end
 
@@ -1466,9 +1466,9 @@ function mb.pool.scope(device) end
 ---@return any # the leak report, releases what is still live (its arrays then say so) and gives all memory back. The pool can be used and activated again; nothing of the past reappears.
 function mb.pool.shutdown(device) end
 
----Replays the trace: the memory that would have done.
+---Replays the trace: the memory that would have been enough.
 ---@param device? moonbeam.device|string 
----@return any # the most that was live, the memory that would have done (committed on demand), and the size of one fixed range that would have done.
+---@return any # the peak of live bytes, the memory that would have been enough (committed on demand), and the size of one fixed range that would have been enough.
 function mb.pool.smallest(device) end
 
 ---Live, peak, budget, largest hole and counts of a device's pool.
@@ -1479,7 +1479,7 @@ function mb.pool.stats(device) end
 ---@param name string 
 function mb.pool.tag(name) end
 
----The names of the tags in force, outermost first.
+---The names of the open tags, outermost first.
 function mb.pool.tags() end
 
 ---@class moonbeam.options.pool_trace
@@ -2102,10 +2102,10 @@ function mb.stream.run(devices, blocks, steps, options) end
 ---@param times table 
 function mb.stream.summary(times) end
 
----Seconds since the process began, to about 10 ms; nil if the system does not tell.
+---Seconds since the process began, to about 10 ms; nil if the system does not say.
 function mb.system.age() end
 
----Calls fn(...) as pcall does, interruptible and with tracebacks.
+---Calls fn(...) as pcall does, but interruptible and with tracebacks.
 ---@param fn function 
 ---@param ... any 
 function mb.system.call(fn, ...) end
@@ -2114,7 +2114,7 @@ function mb.system.call(fn, ...) end
 ---@param on? boolean 
 function mb.system.cancel(on) end
 
----Has Ctrl-C been pressed?
+---Whether Ctrl-C has been pressed.
 function mb.system.cancelled() end
 
 ---Seconds of a clock that never goes back.
@@ -2126,14 +2126,14 @@ function mb.system.cwd() end
 ---How many files the process may have open; raises the limit as far as the system allows.
 function mb.system.file_limit() end
 
----The names in a folder, or nil if there is none.
+---The names in a folder, or nil if it does not exist.
 ---@param path string 
 function mb.system.folder(path) end
 
 ---The name of the machine.
 function mb.system.hostname() end
 
----Is a stream ("stdin", "stdout", "stderr") a terminal?
+---Whether a stream ("stdin", "stdout", "stderr") is a terminal.
 ---@param stream? string 
 function mb.system.isatty(stream) end
 
@@ -2141,7 +2141,7 @@ function mb.system.isatty(stream) end
 ---@param root? string 
 function mb.system.memory_limits(root) end
 
----Makes a folder and those above it; true also if it is there already.
+---Makes a folder and its parents; also true if the folder exists.
 ---@param name string 
 function mb.system.mkdir(name) end
 
@@ -2166,7 +2166,7 @@ function mb.system.set_home(folder) end
 ---@param seconds number 
 function mb.system.sleep(seconds) end
 
----The file system of a folder: {free, total, memory}: the bytes that may still be written to it, those that it has, and whether they are in memory (tmpfs).
+---The file system of a folder, {free, total, memory}: the bytes that may still be written to it, its size, and whether it is in memory (tmpfs).
 ---@param folder string 
 function mb.system.space(folder) end
 
@@ -2177,7 +2177,7 @@ function mb.system.stat(name) end
 ---The number of the signal that stopped the last call, or nil.
 function mb.system.stop_signal() end
 
----Waits until the disk has all that was written to the file system of a folder.
+---Waits until everything written to the file system of a folder is on the disk.
 ---@param path string 
 function mb.system.sync_files(path) end
 
@@ -2185,7 +2185,7 @@ function mb.system.sync_files(path) end
 ---@param path string 
 function mb.system.sync_folder(path) end
 
----Columns of a terminal, or nil if the stream is none.
+---Columns of a terminal, or nil if the stream is not a terminal.
 ---@param stream? string 
 function mb.system.terminal_width(stream) end
 

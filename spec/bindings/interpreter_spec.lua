@@ -111,11 +111,11 @@ describe("the command line", function()
 
     it("refuses wrong use with status 2 and one line", function()
         for arguments, problem in pairs {
-            ["-x"] = "'-x' is no option",
-            ["-vv"] = "'-vv' is no option",
-            ["-Ex"] = "'-Ex' is no option",
-            ["-hx"] = "'-hx' is no option",
-            ["--foo"] = "'--foo' is no option",
+            ["-x"] = "'-x' is not an option",
+            ["-vv"] = "'-vv' is not an option",
+            ["-Ex"] = "'-Ex' is not an option",
+            ["-hx"] = "'-hx' is not an option",
+            ["--foo"] = "'--foo' is not an option",
             ["-e"] = "'-e' needs an argument",
             ["-l"] = "'-l' needs an argument",
             ["--device"] = "'--device' needs an argument",

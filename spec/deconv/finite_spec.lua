@@ -77,7 +77,7 @@ describe("an image with values that are not finite", function()
 
     it("but not one with huge values, of which it is said that they are", function()
         image:fill(3e38)
-        assert.matches("the values of the image are finite, but too large for f32",
+        assert.matches("the values of the image are finite but too large for f32",
             message(function()
             mb.deconv.wiener(image, psf)
         end), 1, true)

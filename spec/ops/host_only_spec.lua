@@ -39,7 +39,7 @@ describe("an operator without CUDA kernel", function()
             descriptor.host_only = true
             return descriptor
         end
-        assert.matches("\nRuns on the host alone: it has no CUDA kernel.\n",
+        assert.matches("\nRuns only on the host: it has no CUDA kernel.\n",
             help.text("box_filter"), 1, true)
     end)
 

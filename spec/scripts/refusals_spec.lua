@@ -126,7 +126,7 @@ describe("commands refuse", function()
         refuses(1, "is a folder", "reconstruct.lua", "%s -o %s -d host", path "scan.h5",
             path "folder.h5")
         assert(os.remove(path "folder.h5"))
-        refuses(2, "is no file name", "reconstruct.lua", "%s -o '' -d host", path "scan.h5")
+        refuses(2, "is not a file name", "reconstruct.lua", "%s -o '' -d host", path "scan.h5")
         assert.is_nil(mb.system.stat(path "v.h5"))
     end)
 

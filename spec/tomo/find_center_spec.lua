@@ -82,7 +82,7 @@ describe("tomo.find_center", function()
                 bad:fill(value)
                 local words = value ~= value and "2 of 192 values of " .. (frame == 1 and "first"
                     or "opposite") .. " are not finite"
-                    or "finite, but too large"
+                    or "finite but too large"
                 local problem = select(2, pcall(mb.tomo.find_center, p, angles))
                 assert.matches(words, problem.message, 1, true)
                 assert.equal("argument", problem.code)

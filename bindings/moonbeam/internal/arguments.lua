@@ -1,6 +1,6 @@
---- Checks of what functions written in Lua are given, in the words of the operators: the error
--- names the function, the argument, what it is and what it must be. Declarations
--- (declared.lua) use them.
+--- Checks of the arguments of functions written in Lua, with the operators' messages: the error
+-- names the function, the argument, its value and what it must be. Declarations (declared.lua) use
+-- these checks.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -31,7 +31,7 @@ function arguments.array(value, op, arg, least, most, layout)
     end
 end
 
---- Whether a number lies in a range {min, max} or, without its ends, {above, below}.
+--- Whether a number lies in a range: {min, max}, or {above, below} with the ends excluded.
 function arguments.within(value, range)
     local low, high = range.min or -math.huge, range.max or math.huge
     return type(value) == "number" and value >= low and value <= high
@@ -39,7 +39,7 @@ function arguments.within(value, range)
         and not (range.below and (value >= range.below or value == -math.huge))
 end
 
---- The words for this range after "a number": " between 0 and 2", ", 0 or more".
+--- The text of this range after "a number": " between 0 and 2", ", 0 or more".
 function arguments.range_text(range)
     local low, high = range.above or range.min, range.below or range.max
     if low and high and high < math.huge then
@@ -49,7 +49,7 @@ function arguments.range_text(range)
     return low and (range.above and " above %g" or ", %g or more"):format(low) or ""
 end
 
---- `value`, where it is given, must be a number of this range.
+--- `value`, if given, must be a number in this range.
 function arguments.number(value, op, arg, range)
     if value ~= nil and not arguments.within(value, range) then
         fail("argument", op, arg, "%s is %s; it must be a number%s", arg, described(value),
@@ -64,7 +64,7 @@ function arguments.required(value, op, arg, what)
     end
 end
 
---- `value`, where it is given, must be a whole number from `low` to `high`.
+--- `value`, if given, must be a whole number from `low` to `high`.
 function arguments.count(value, op, arg, low, high)
     if value ~= nil and not (type(value) == "number" and math.tointeger(value) and value >= low
         and value <= high) then
@@ -74,7 +74,7 @@ function arguments.count(value, op, arg, low, high)
     end
 end
 
---- `value`, where it is given, must be one of the names.
+--- `value`, if given, must be one of the names.
 function arguments.name(value, op, arg, names)
     for _, name in ipairs(names) do
         if value == nil or value == name then
@@ -85,8 +85,8 @@ function arguments.name(value, op, arg, names)
         table.concat(names, ", ", 1, #names - 1), names[#names])
 end
 
---- `value` must be a list of finite numbers, `count` of them where that is given; `what` says what
--- each is for.
+--- `value` must be a list of finite numbers, of length `count` if that is given. `what` says what
+-- each number is for.
 function arguments.list(value, op, arg, what, count)
     if type(value) ~= "table" then
         fail("argument", op, arg, "%s is %s; give a table of numbers, %s", arg, described(value),
@@ -103,9 +103,9 @@ function arguments.list(value, op, arg, what, count)
     end
 end
 
---- `value` must be angles in radians, a table or an array of one axis, `count` of them where that
--- is given. What the operators say of them (a span of more than two turns is taken for degrees)
--- is said before anything has run.
+--- `value` must be angles in radians: a table or an array of one axis, of length `count` if that is
+-- given. The operators' checks of angles (a span of more than two turns is taken for degrees) are
+-- made here, before anything runs.
 function arguments.angles(value, op, arg, count)
     local is_array = debug.getmetatable(value) == array_metatable
     if is_array then
@@ -117,7 +117,7 @@ function arguments.angles(value, op, arg, count)
     end
     local n = count or is_array and value.shape[1] or #value
     if n == 0 or is_array and value.device.dry then
-        return -- the operators say what they miss
+        return -- the operators say what is missing
     end
     local ok, problem = pcall(core.op.estimate, "backproject", {{"f32", n, 1}}, {angles = value})
     if not ok then
@@ -128,8 +128,8 @@ function arguments.angles(value, op, arg, count)
     end
 end
 
---- An image and its point spread function, of one to three axes each, and the options that say how
--- a transform is made.
+--- Checks an image and its point spread function, of one to three axes each, and the options of the
+-- transform.
 function arguments.blurred(image, psf, op, options)
     arguments.array(image, op, "image", 1, 3, "an image (z, y, x), (y, x) or (x)")
     arguments.array(psf, op, "psf", 1, 3, "a point spread function of as many axes as the image")
@@ -141,7 +141,7 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Signatures of public functions
 
--- A test of tables that have these fields, of these types.
+-- A test for tables that have these fields, of these types.
 local function with(fields)
     return function(value)
         if type(value) ~= "table" then
@@ -166,7 +166,7 @@ local function named(value)
     return (debug.getmetatable(value) or {}).__name
 end
 
--- What an argument may be: a test, and what the error says to give.
+-- Kinds of arguments: a test, and what the error tells the user to give.
 local KINDS = {
     angles = {function(value)
         return type(value) == "table" or type(value) == "number"
@@ -215,7 +215,7 @@ local KINDS = {
     "a volume (mb.volumes.of_array, mb.images.open)"},
 }
 
--- Checks of kinds that look at more fields of an entry than its kind: (value, op, entry).
+-- Checks of kinds that use more fields of an entry than its kind: (value, op, entry).
 local CHECKS = {
     array = function(value, op, entry)
         arguments.array(value, op, entry.name, entry.rank[1], entry.rank[2], entry.doc)
@@ -234,7 +234,7 @@ local CHECKS = {
     end,
 }
 
---- Raises unless `value` is what the entry of a declaration says (declared.lua).
+--- Raises an error unless `value` is what the entry of a declaration requires (declared.lua).
 function arguments.entry(entry, value, op)
     if value == nil and entry.optional then
         return
@@ -247,21 +247,21 @@ function arguments.entry(entry, value, op)
     end
 end
 
--- By the function that stands before it: the one that was written.
+-- The wrapped function, by its wrapper.
 local originals = setmetatable({}, {__mode = "k"})
 
---- Notes that `public` stands before f; returns it.
+--- Records that `public` wraps f; returns `public`.
 function arguments.stands_before(public, f)
     originals[public] = f
     return public
 end
 
---- The function that this one stands directly before, or itself.
+--- The function that this one wraps directly, or the function itself.
 function arguments.behind(f)
     return originals[f] or f
 end
 
---- The function that was written, behind all that stand before it.
+--- The innermost function, inside all wrappers.
 function arguments.original(f)
     while originals[f] do
         f = originals[f]

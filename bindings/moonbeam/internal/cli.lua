@@ -1,5 +1,5 @@
---- Command lines of the commands: one table declares the options; parsing, --help and the error
--- texts come from it.
+--- Command lines of the commands: one table declares the options, and parsing, --help and the error
+-- messages come from it.
 --
 --   local options = cli.parse(arg, {
 --       usage = "reconstruct SCAN [options]", summary = "...",
@@ -7,9 +7,9 @@
 --       {"rows", short = "r", value = "A:B", type = cli.range, doc = "..."},
 --   })
 --
--- A type is a function from text to a value, or nil and what is wrong. An option without `value` is
--- a switch; one with `many` may be given several times, its value is a list. `options.given` has
--- the names of those that were given.
+-- A type is a function that turns text into a value, or returns nil and what the text must be. An
+-- option without `value` is a switch. An option with `many` may be given several times; its value
+-- is a list. `options.given` has the names of the options that were given.
 
 local core = require "moonbeam.core"
 local device = require "moonbeam.device"
@@ -36,7 +36,7 @@ function cli.number(text)
     return value
 end
 
---- A type for numbers of a range {min, max} or, without its ends, {above, below}.
+--- A type for numbers in a range: {min, max}, or {above, below} with the ends excluded.
 function cli.bounded(range)
     return function(text)
         local value = cli.number(text)
@@ -47,12 +47,12 @@ function cli.bounded(range)
     end
 end
 
---- A type for numbers between two others.
+--- A type for numbers between `low` and `high`.
 function cli.between(low, high)
     return cli.bounded {above = low, below = high}
 end
 
---- A type for values of another type that are `low` or more. `words` say so in messages.
+--- A type for values of another type that are at least `low`. `words` is its text in messages.
 function cli.at_least(low, of, words)
     return function(text)
         local value = of(text)
@@ -86,7 +86,7 @@ function cli.up_to(most)
     end
 end
 
---- A type for so many extents, by default any number of them: "64,256,256" -> {64, 256, 256}.
+--- A type for a list of `axes` extents (default: any number): "64,256,256" -> {64, 256, 256}.
 function cli.extents(axes)
     return function(text)
         local list, words = {}, 0
@@ -114,7 +114,7 @@ function cli.numbers(text)
     return list
 end
 
---- A type for two numbers, which `form` names: "LOW:HIGH" takes "0:1.5" -> {0, 1.5}.
+--- A type for two numbers, named by `form`: for "LOW:HIGH", "0:1.5" -> {0, 1.5}.
 function cli.pair(form)
     return function(text)
         local first, last = text:match("^([^:]+):([^:]+)$")
@@ -126,7 +126,7 @@ function cli.pair(form)
     end
 end
 
---- "a:b" -> {a, b}; 1-based and inclusive; "a" alone is one row; an end left out is nil.
+--- "a:b" -> {a, b}, 1-based and inclusive. "a" alone is one row. An omitted end is nil.
 function cli.range(text)
     local first, last = text:match("^(%-?%d*):(%-?%d*)$")
     if not first then
@@ -152,7 +152,7 @@ function cli.choice(...)
     end
 end
 
--- By the kind of a declaration's entry: the type of its option, and the form of its value.
+-- The type of an option and the form of its value, by the kind of the declaration's entry.
 local OF_KIND = {
     count = {cli.count, "N"}, float = {cli.number, "X"}, number = {nil, "X"},
     int = {cli.at_least(0, cli.whole, "a whole number, 0 or more"), "N"},
@@ -160,10 +160,10 @@ local OF_KIND = {
     list = {cli.numbers, "X,..."}, extents = {cli.extents(), "N,..."}, any = {nil, "VALUE"},
 }
 
---- An option of a command line from the entry of a declaration (internal/declared.lua): name, type,
--- default and text are those of the entry, unless `changes` has others. With a default of false the
--- function fills the default in. `of` says in the text what the option belongs to. A boolean is a
--- switch.
+--- An option of a command line from the entry of a declaration (internal/declared.lua). Name, type,
+-- default and text are those of the entry, unless `changes` overrides them. With the default false,
+-- the called function fills in its own default. `of` says in the text what the option belongs to. A
+-- boolean is a switch.
 function cli.option(entry, changes)
     local kind, form = table.unpack(OF_KIND[entry.kind] or {})
     local option = {(entry.name:gsub("_", "-")), value = form, type = kind, doc = entry.doc,
@@ -194,13 +194,13 @@ function cli.option(entry, changes)
     return option
 end
 
---- An option with other fields, such as a short name.
+--- A copy of an option with some fields changed, such as a short name.
 function cli.changed(option, changes)
     return setmetatable(changes, {__index = option})
 end
 
---- The options of these entries, by name, with the same `changes`; changes.defaults has defaults
--- by name.
+--- Options from the entries with these names, with the same `changes`; changes.defaults has
+-- defaults by name.
 function cli.options(entries, changes, ...)
     local list = {}
     for i, name in ipairs {...} do
@@ -225,10 +225,10 @@ cli.shared = {
     sz = {"sz", value = "N", type = cli.count, default = 1,
         doc = "stretch of z in the pictures"},
     quiet = {"quiet", short = "q", doc = "no progress, only warnings and errors"},
-    log = {"log", value = "FILE", doc = "append what is told, with times, to FILE as well"},
+    log = {"log", value = "FILE", doc = "also append all messages, with times, to FILE"},
     progress = {"progress", value = "FORM", type = cli.choice("bar", "line", "json", "none"),
         doc = "how progress is shown on the standard error (default: a bar on a terminal, lines "
-            .. "elsewhere); json: an object a line, for programs"},
+            .. "elsewhere); json: one object per line, for programs"},
 }
 
 local function nearest(name, spec)
@@ -271,7 +271,7 @@ end
 -- The program's own name, for its messages; set by `parse`.
 local program = "moonbeam"
 
---- As print, but what a file or a name holds cannot steer the terminal.
+--- Like print, but text from a file or a name cannot control the terminal.
 function cli.print(...)
     local words = table.pack(...)
     for i = 1, words.n do
@@ -281,14 +281,14 @@ function cli.print(...)
     log.write(table.concat(words, "\t"))
 end
 
---- One line on stderr, with line ends spelled out: a file cannot add lines of its own.
+--- Writes one line on stderr. Newlines are escaped, so text from a file cannot add lines.
 function cli.tell(line)
     line = core.error.printable(line)
     io.stderr:write(line, "\n")
     log.write(line)
 end
 
---- Ends the program with a line on stderr and this status, 1 by default.
+--- Ends the program with a line on stderr and this status (default 1).
 function cli.stop(message, status)
     cli.tell(("%s: %s"):format(program, message))
     os.exit(status or 1, true)
@@ -299,8 +299,8 @@ function cli.wrong(format, ...)
     cli.stop(("%s (--help lists the options)"):format(format:format(...)), 2)
 end
 
---- Text of a library function as a shell user understands it: "the option NAME" and "the option
--- NAME = VALUE" become what `names` has for NAME, or for "NAME = VALUE".
+--- A message of a library function in the terms of the command line: "the option NAME" and "the
+-- option NAME = VALUE" become what `names` has for NAME or for "NAME = VALUE".
 function cli.spoken(text, names)
     text = text:gsub("the option ([%w_]+) = (%w+)", function(name, value)
         local option = names[name]
@@ -309,22 +309,23 @@ function cli.spoken(text, names)
     return (text:gsub("the option ([%w_]+)", names))
 end
 
--- An error object in those words. A line of the command helps nobody who gave it a file. What
--- ends the program with a status of its own, Ctrl-C, is raised again.
+-- An error object with its message in these terms. The source line is removed, because a line of
+-- the command does not help its user. An error that ends the program with a special status (Ctrl-C)
+-- is raised again.
 local function speak(problem, names)
     if problem.code == "cancelled" then
         problem.where = nil
         error(problem, 0)
     end
     local message = cli.spoken(problem.message, names)
-    problem.arg = message == problem.message and problem.arg or nil -- its name has been said
+    problem.arg = message == problem.message and problem.arg or nil -- the message names it
     problem.where, problem.message = nil, message
-    -- A user knows no functions, but the steps of a recipe.
+    -- Users do not know function names, but they know the steps of a recipe.
     problem.op = problem.op and problem.op:find "^step " and problem.op or nil
 end
 
---- The first of its arguments; where it is nil or false, the second is why, and the program ends:
--- for what `open` returns. `names`, if given, are those of cli.spoken.
+--- Returns `value`. If it is nil or false, the program ends with `problem`: for the results of
+-- `open`. `names`, if given, are those of cli.spoken.
 function cli.must(value, problem, names)
     if not value then
         if type(problem) == "table" then
@@ -335,7 +336,7 @@ function cli.must(value, problem, names)
     return value
 end
 
---- What fn(...) returns; an error ends the program with its text, as cli.spoken has it.
+--- Returns what fn(...) returns. An error ends the program with its text after cli.spoken.
 function cli.tried(names, fn, ...)
     local results = table.pack(pcall(fn, ...))
     if not results[1] then
@@ -349,8 +350,8 @@ function cli.tried(names, fn, ...)
     return table.unpack(results, 2, results.n)
 end
 
---- fn(...), whose arguments come from the command line: where it finds one that is out of range,
--- that is wrong use.
+--- Returns what fn(...) returns. Its arguments come from the command line, so an argument error is
+-- wrong use.
 function cli.checked(fn, ...)
     local results = table.pack(pcall(fn, ...))
     if results[1] then
@@ -367,8 +368,8 @@ function cli.checked(fn, ...)
     cli.stop(tostring(problem))
 end
 
---- The device of --device (default: the default device) with the budget of --budget. A GPU's host
--- gets that of --host-budget.
+--- The device of --device (default: the default device) with the budget of --budget. Beside a GPU,
+-- the host device gets the budget of --host-budget.
 function cli.device(options)
     local function open(id, budget)
         return cli.checked(device, id, budget and {budget = budget} or nil)
@@ -385,18 +386,18 @@ local function file_of(name)
     return (name:gsub("^(.+):/.*$", "%1"))
 end
 
-local outputs = {} -- the option by the file that it has this run write
+local outputs = {} -- options by the file that they name as output
 
--- Device and inode of a file that is read: FILE, or the file of FILE:/PATH.
+-- Device and inode of an input file: FILE, or the file of FILE:/PATH.
 local function facts_of_input(name)
     return core.system.stat(name) or core.system.stat(file_of(name))
 end
 
---- Checks a file to be written before anything else is done, so that work is not lost on a wrong
--- name, and no input by its own result. Creates nothing. `name` is that of the option (or OUT, an
--- argument), `path` may be nil. Options: inputs, a list of files that are read; replace = true: an
--- existing file may be replaced; extensions, what the name may end in (moonbeam.file_name); what,
--- what is written; member = true: FILE.h5:/PATH names a dataset.
+--- Checks an output file before anything else is done, so that a wrong name does not cost work and
+-- a result does not overwrite an input. Creates nothing. `name` is the option's name (or OUT, an
+-- argument), and `path` may be nil. Options: inputs (a list of files that are read), replace (an
+-- existing file may be replaced), extensions (what the name may end in, internal/file_name.lua),
+-- what (what is written), member (FILE.h5:/PATH names a dataset).
 function cli.output(name, path, options)
     if not path or core.dry.on() then
         return
@@ -404,7 +405,7 @@ function cli.output(name, path, options)
     local file = options.member and path:match("^(.+%.%w+):/.*$") or path
     name = name:match("^%l") and "--" .. name or name
     if file == "" then
-        cli.wrong("%s \"\" is no file name", name)
+        cli.wrong("%s \"\" is not a file name", name)
     end
     local problem = options.extensions and file_name.problem(file, options.extensions, options.what)
     if problem then
@@ -437,7 +438,7 @@ function cli.output(name, path, options)
     end
 end
 
--- Obeys --log and --progress, where the recipe has them.
+-- Applies --log and --progress, if they are given.
 local function begin_log(spec, values)
     local has = {}
     for _, option in ipairs(spec) do
@@ -459,9 +460,9 @@ local function begin_log(spec, values)
     log.write(("%s %s"):format(program, table.concat(words, " ")))
 end
 
---- Checks the files that a run will write: a list of {name of the option, fields of cli.output};
--- `path`, if it is not that of the option. Without extensions it is a picture. `inputs`: files that
--- are read.
+--- Checks the files that a run will write, a list of {name of the option, fields of cli.output}.
+-- The field `path` overrides the option's value, and an entry without extensions is a picture.
+-- `inputs` are the files that are read.
 function cli.outputs(options, inputs, list)
     for _, item in ipairs(list) do
         item.inputs, item.replace = inputs, options.overwrite
@@ -470,7 +471,7 @@ function cli.outputs(options, inputs, list)
     end
 end
 
--- The declaration of a command line with the lists of options in it dissolved.
+-- The declaration of a command line with the lists of options in it flattened.
 local function flat(spec)
     local all = {usage = spec.usage, summary = spec.summary, notes = spec.notes}
     for _, item in ipairs(spec) do

@@ -1,5 +1,5 @@
---- Cells, a list of rows of texts, as lines of aligned columns, two spaces apart. `right(i)` tells
--- whether column i is aligned to the right; without it none is.
+--- Formats cells, a list of rows of texts, as lines of aligned columns, two spaces apart.
+-- `right(i)` tells whether column i is aligned to the right (default: no column).
 
 return function(cells, right)
     local widths, lines = {}, {}

@@ -1,5 +1,5 @@
---- Declarations of public functions: what a function is given, once, for the check of its calls,
--- for help and the reference pages, and for command lines.
+--- Declarations of public functions. The arguments and options are declared once: for the checks of
+-- calls, for help and the reference pages, and for command lines.
 --
 --   --- Filtered back-projection of line integrals.
 --   -- More prose: what is returned, errors, formulas.
@@ -13,9 +13,9 @@
 --
 -- An entry is {name, kind, doc}; its fields are those of an operator's argument: min, max, unit,
 -- choices, default, required. A "?" after the kind of an argument means that it may be left out.
--- `usual` says in words what an option that is not given does; `default` is a value, which the
--- function gets. The prose stays in the comment above the declaration. The operator itself checks
--- the options that come from its descriptor.
+-- `usual` describes in words what happens if an option is not given; `default` is a value, which
+-- the function gets. The prose stays in the comment above the declaration. The operator itself
+-- checks the options that come from its descriptor.
 
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
@@ -24,7 +24,7 @@ local strict = require "moonbeam.internal.strict"
 
 local declared = {}
 
--- Declarations by public function, and by the full names of methods that have no function here.
+-- Declarations by public function, and by full name for methods without a Lua function.
 local by_function, by_name = setmetatable({}, {__mode = "k"}), {}
 
 local function entry_of(given)
@@ -38,7 +38,7 @@ local function entry_of(given)
     return entry
 end
 
---- Options of an operator, from its descriptor: those named, or all. One that is given as {name,
+--- Options of an operator from its descriptor: the named ones, or all. An option given as {name,
 -- field = value} has these fields instead of the operator's.
 function declared.from(operator, ...)
     local by_name_of, all, list = {}, {}, {}
@@ -61,8 +61,8 @@ function declared.from(operator, ...)
     return list
 end
 
---- A list of options from entries and other lists; entries also by name. Of two entries of one
--- name the first one counts.
+--- A list of options from entries and other lists, with the entries also by name. If two entries
+-- have the same name, the first is used.
 function declared.options(...)
     local list = {}
     local function add(entry)
@@ -86,7 +86,7 @@ function declared.options(...)
     return list
 end
 
---- A list without these names.
+--- A copy of a list without these names.
 function declared.without(list, ...)
     local left, kept = {}, {}
     for _, name in ipairs {...} do
@@ -98,8 +98,8 @@ function declared.without(list, ...)
     return declared.options(kept)
 end
 
---- The values given for the options of a list that are this operator's; without an operator, for
--- all of them. A new table.
+--- A new table of the given values of a list's options: those of this operator, or all without an
+-- operator.
 function declared.part(list, given, operator)
     local values = {}
     for _, entry in ipairs(list) do
@@ -110,8 +110,8 @@ function declared.part(list, given, operator)
     return values
 end
 
---- The options that a call of `name` gave, checked, with the defaults of those that it did not
--- give: a new table.
+--- A new table of the options of a call of `name`: the given ones, checked, and the defaults of the
+-- others.
 function declared.checked(list, given, name)
     if given == nil then
         given = {}
@@ -137,7 +137,7 @@ function declared.checked(list, given, name)
     return values
 end
 
--- What stands before f: checks its arguments and completes its options.
+-- The wrapper of f: checks the arguments and completes the options.
 local function checking(name, args, f)
     local count = #args + (args.options and 1 or 0)
     return arguments.stands_before(function(...)
@@ -155,7 +155,7 @@ local function checking(name, args, f)
     end, f)
 end
 
--- `level`: of the function that stands in the file of the declaration.
+-- `level` is the stack level of the function in the file of the declaration.
 local function declaration_of(name, args, level)
     local info = debug.getinfo(level or 3, "Sl")
     local declaration = {name = name, options = args.options, source = info.source,
@@ -166,8 +166,8 @@ local function declaration_of(name, args, level)
     return declaration
 end
 
--- Arguments from one line of text: "path: string, ...: any, options", and the options. Without a
--- kind an argument is any value.
+-- Arguments from one line of text, "path: string, ...: any, options", and the options. An argument
+-- without a kind may be any value.
 local function parsed(text, options)
     local args = {options = options}
     for arg, kind in text:gmatch("([%w_.]+):? ?([%w?]*)") do
@@ -183,13 +183,13 @@ local function named(text, options)
     return name, by_name[name]
 end
 
---- Declares a function or method for help and the reference alone:
+--- Declares a function or method only for help and the reference:
 -- native("h5:read(path: string, ...: any, options)", options).
 function declared.native(text, options)
     named(text, options)
 end
 
---- Declares a method as `native` does; returns f behind the check of what follows self.
+--- Declares a method as `native` does; returns f wrapped by a check of the arguments after self.
 function declared.method(text, options, f)
     local name, declaration = named(text, options)
     local args = {entry_of {"self", "any"}, table.unpack(declaration)}
@@ -197,10 +197,9 @@ function declared.method(text, options, f)
     return checking(name, args, f)
 end
 
---- The public module, with functions of it declared: signatures = {fn = "image: array, options"},
--- or {fn = {"image: array, options", list of options}}. Their prose is the comments above them.
--- `call`: what a call of the module does, as the metamethod of that name. An unknown name in the
--- module is an error.
+--- Returns the public module with its functions declared: signatures = {fn = "image: array,
+-- options"}, or {fn = {"image: array, options", list of options}}. Their prose is the comments
+-- above them. `call` is the module's __call metamethod. An unknown name in the module is an error.
 function declared.module(module, name, signatures, call)
     for key, signature in pairs(signatures or {}) do
         local text, options = signature, nil
@@ -212,8 +211,8 @@ function declared.module(module, name, signatures, call)
     return strict.module(setmetatable(module, {__call = call}), "mb." .. name)
 end
 
---- The declaration of a public function, or of a name; nil where there is none. A list of
--- arguments with the fields name, options, and where the declaration stands: source and line.
+--- The declaration of a public function or of a name, or nil. It is a list of arguments with the
+-- fields name, options, and the place of the declaration: source and line.
 function declared.of(f)
     local found = by_function[f] or by_name[f]
     local behind = arguments.behind(f)
@@ -231,8 +230,8 @@ function declared.natives()
 end
 
 return setmetatable(declared, {
-    -- declared(name, arguments, f): f behind the check of its arguments. A function in C, which
-    -- checks them itself, stays as it is.
+    -- declared(name, arguments, f): f wrapped by the check of its arguments. A C function, which
+    -- checks its arguments itself, stays as it is.
     __call = function(_, name, args, f)
         args = type(args) == "string" and parsed(args) or args
         local declaration = declaration_of(name, args)

@@ -1,6 +1,6 @@
---- What is known of the public surface, for help, the reference pages and the editor: operators
+--- The documentation of the public interface, for help, the reference pages and editors: operators
 -- from their descriptors, functions and methods from their declarations (declared.lua) and the
--- comments above these.
+-- comments above the declarations.
 
 local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
@@ -10,13 +10,13 @@ local natives = require "moonbeam.internal.natives"
 
 local documentation = {}
 
---- What calling an operator may raise: the driver checks all of them alike.
+--- The errors of a call of an operator; the driver checks all operators in the same way.
 documentation.ERRORS = "Errors: argument (an unknown name, a value out of its range or not "
     .. "finite), "
     .. "dtype, shape (extents that do not agree), device (arrays of several devices), budget "
     .. "(mb.op.estimate says before what is needed)."
 
--- ---- words of entries ----
+-- ---- texts of entries ----
 
 --- The default of an argument or option, as text.
 function documentation.default_text(arg)
@@ -83,7 +83,8 @@ local function lines_of(source)
     return files[name] or {}
 end
 
--- The comment that ends above a line, as paragraphs. Returns, Errors and Reference begin one.
+-- The comment that ends above a line, as paragraphs. Returns, Errors and Reference begin a
+-- paragraph.
 local function comment_above(source, line)
     local lines, first = lines_of(source), line
     while (lines[first - 1] or ""):match("^%s*%-%-") do
@@ -114,7 +115,7 @@ local function parameters(f)
     return list
 end
 
---- "sino, angles [, options]" of a list of arguments.
+--- The text of a list of arguments in a call: "sino, angles [, options]".
 local function call_text(args)
     local text, open = "", 0
     for _, arg in ipairs(args) do
@@ -133,8 +134,8 @@ local function call_text(args)
     return text .. (open == 1 and "]" or "")
 end
 
---- What is known of a function, or of a declared name: {name, call, paragraphs, summary, args,
--- options, source, line}; nil where nothing is said of it. `name`: how it was asked for.
+--- The record of a function or of a declared name: {name, call, paragraphs, summary, args, options,
+-- source, line}, or nil if it is not documented. `name` is the name that the user asked for.
 function documentation.of(f, name)
     local declaration = declared.of(f) or declared.of(name)
     local info = type(f) == "function" and debug.getinfo(arguments.original(f), "S")
@@ -173,7 +174,7 @@ end
 local STRIDES = {contiguous = "must be dense", rows = "need a dense last axis",
     any = "may be any views"}
 
--- How an operator may be cut. Axes that are cut alike are named together: "axes 1 to 3".
+-- How an operator may be cut. Axes that are cut in the same way are named together: "axes 1 to 3".
 local function split_text(descriptor)
     if descriptor.uncut then
         return ("Cannot be cut: %s."):format(descriptor.uncut)
@@ -203,7 +204,7 @@ local function split_text(descriptor)
     return ("Can be cut along %s."):format(table.concat(parts, "; "))
 end
 
---- What is known of an operator: as of a function, and `results`.
+--- The record of an operator: the fields of a function's record, and `results`.
 function documentation.operator(name)
     local d = op.describe(name)
     local args, options, results = {}, {}, {}
@@ -235,7 +236,7 @@ function documentation.operator(name)
     end
     record.notes = {("Arrays %s. %s"):format(STRIDES[d.strides], split_text(d))}
     record.notes[#record.notes + 1] = d.host_only
-        and "Runs on the host alone: it has no CUDA kernel." or nil
+        and "Runs only on the host: it has no CUDA kernel." or nil
     record.notes[#record.notes + 1] = #d.alias > 0
         and ("out may be %s."):format(table.concat(d.alias, " or ")) or nil
     record.notes[#record.notes + 1] = documentation.ERRORS
@@ -266,7 +267,7 @@ documentation.TOPICS = {
     tomography = {"phantom", "recon", "scan", "tomo"},
 }
 
---- The topic of a module; nil for one that has none yet.
+--- The topic of a module, or nil if it has no topic yet.
 function documentation.topic_of(name)
     for topic, modules_of in pairs(documentation.TOPICS) do
         for _, module in ipairs(modules_of) do
@@ -290,7 +291,7 @@ documentation.sorted_keys = sorted_keys
 --- Names of the public modules, sorted.
 documentation.modules = modules.names
 
---- What a module's file says of it: its first comment, as paragraphs.
+--- The first comment of a module's file, as paragraphs.
 function documentation.module_text(name)
     local file = package.searchpath("moonbeam." .. name, package.path)
     if not file then
@@ -304,8 +305,8 @@ function documentation.module_text(name)
     return comment_above(source, line)
 end
 
---- The functions and methods of a module, sorted: records, and `missing`, the names of those of
--- which nothing is said.
+--- The records of a module's functions and methods, sorted, and `missing`, the names of functions
+-- without documentation.
 function documentation.members(name)
     local module, list, seen = require("moonbeam." .. name), {missing = {}}, {}
     local function add(full, f)
@@ -334,7 +335,7 @@ end
 --- Properties of userdata by type: lists of entries.
 documentation.fields = natives.fields
 
--- What is said of a function that two modules have by the name of one of them.
+-- The record of a function that two modules share, under the name in one of them.
 local function alias_of(f, key)
     for _, name in ipairs {"array", "device"} do
         for member, function_of in pairs(require("moonbeam." .. name)) do
@@ -347,7 +348,7 @@ local function alias_of(f, key)
     end
 end
 
---- The functions of the module itself that are no operators, sorted: records.
+--- The records of the functions of `mb` itself that are not operators, sorted.
 function documentation.root()
     local mb, list, missing = require "moonbeam", {}, {}
     for _, key in ipairs(sorted_keys(mb)) do
@@ -365,7 +366,7 @@ function documentation.root()
     return list, missing
 end
 
---- The names of public functions and methods of which nothing is said, sorted.
+--- The names of public functions and methods without documentation, sorted.
 function documentation.missing()
     local _, list = documentation.root()
     for _, name in ipairs(documentation.modules()) do

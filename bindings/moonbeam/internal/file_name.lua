@@ -1,18 +1,17 @@
--- What names of files say about their format: a file is never written under a name that promises
--- another one.
+-- Formats by file name: a file is never written under the name of another format.
 
 local fail = require "moonbeam.internal.fail"
 
 local file_name = {}
 
---- The extensions that a format is written under, the usual one first.
+--- The extensions of a format, the usual one first.
 file_name.HDF5 = {"h5", "hdf5", "hdf", "nxs", "nx"}
 file_name.TIFF = {"tif", "tiff"}
 file_name.NPY = {"npy"}
 file_name.PNG = {"png"}
 file_name.IMAGES = {"tif", "tiff", "npy", "h5", "hdf5"}
 
--- Names of other formats, which readers go by: no HDF5 file of any kind is written under them.
+-- Extensions by which readers recognize other formats. No HDF5 file is written under them.
 local FOREIGN = {tif = 1, tiff = 1, npy = 1, npz = 1, zarr = 1, png = 1, jpg = 1, jpeg = 1,
     gif = 1, bmp = 1, pdf = 1, mrc = 1,
     raw = 1, vol = 1, txt = 1, csv = 1, zip = 1, edf = 1, cbf = 1}
@@ -23,8 +22,8 @@ function file_name.extension(path)
     return extension and extension:lower()
 end
 
---- nil where the name ends in one of these extensions; else what is wrong with it. what: "results
--- are HDF5 files".
+--- nil if the name ends in one of these extensions, otherwise what is wrong with it. `what` is a
+-- reason such as "results are HDF5 files".
 function file_name.problem(path, extensions, what)
     local own = file_name.extension(path)
     for _, extension in ipairs(extensions) do
@@ -36,7 +35,7 @@ function file_name.problem(path, extensions, what)
     return ("'%s' must end in %s%s"):format(path, names, what and ": " .. what or "")
 end
 
---- Raises where the name does not end in one of these extensions.
+--- Raises an error if the name does not end in one of these extensions.
 function file_name.check(path, extensions, what, op)
     if type(path) ~= "string" then
         fail("argument", op, "path", "a file name must be a string, not a %s", type(path))
@@ -47,7 +46,7 @@ function file_name.check(path, extensions, what, op)
     end
 end
 
---- Raises where an HDF5 file would have the name of another format.
+--- Raises an error if an HDF5 file would have the name of another format.
 function file_name.check_hdf5(path, op)
     if type(path) == "string" and (path == "-" or FOREIGN[file_name.extension(path)]) then
         fail("argument", op, "path",

@@ -1,6 +1,6 @@
---- Values that are not finite (NaN, infinite). A transform spreads one of them over its whole
--- result, without a word; so what goes from image to image by transforms looks for them where that
--- costs nothing, and says how many there are, and where.
+--- Values that are not finite (NaN, infinite). A transform spreads such a value over its whole
+-- result without an error. Functions that transform images therefore look for these values where
+-- that costs nothing, and the error says how many there are, and where.
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
@@ -8,7 +8,7 @@ local fail = require "moonbeam.internal.fail"
 local finite = {}
 
 local LARGEST = 3.4028234663852886e38
-local SLOW = 1 << 22 -- values that are not looked at one by one
+local SLOW = 1 << 22 -- so many values are not checked one by one
 
 local function is_number(value)
     return value == value and math.abs(value) < math.huge
@@ -29,8 +29,8 @@ local function count_of(image)
     return count, first
 end
 
--- The same of a small image without any memory of the pool; nil of a large one, which would take
--- long.
+-- The same for a small image, without memory of the pool. Returns nil for a large image, which
+-- would take long.
 local function count_by_values(image)
     if image.elements > SLOW then
         return nil
@@ -50,17 +50,17 @@ local function count_by_values(image)
     return count, first
 end
 
---- Raises: `image`, an argument of `op` that `name` tells in words, or a part of it, has values
--- that are not finite, or so large that their sum is not.
+--- Raises the error that `image` has values that are not finite, or so large that their sum is not.
+-- `image` is an argument of `op`, or a part of one; `name` is what the message calls it.
 function finite.fail(image, op, name)
-    -- Counting takes memory for a plane, which there may not be.
+    -- Counting takes memory for a plane, which may not be available.
     local counted, count, first = pcall(count_of, image)
     if not counted then
         count, first = count_by_values(image)
         counted = count ~= nil
     end
     if counted and count == 0 then
-        fail("argument", op, nil, "the values of %s are finite, but too large for f32: scale them",
+        fail("argument", op, nil, "the values of %s are finite but too large for f32: scale them",
             name)
     end
     fail("argument", op, nil, "%s of %s are not finite (NaN or infinite%s), and would make the "
@@ -71,15 +71,15 @@ function finite.fail(image, op, name)
             and ("; the first in plane %d"):format(first) or "")
 end
 
---- Checks the sum or mean of `image`: raises where it is no number.
+--- Checks the sum or mean of `image`: raises an error if it is not finite.
 function finite.check_sum(sum, image, op, name)
     if not is_number(sum) then
         finite.fail(image, op, name)
     end
 end
 
---- Has an image that was not finite been spread over `result`, which transforms have made of it?
--- One element tells. It waits for the device.
+--- Whether transforms have spread values that are not finite over `result`. One element is enough
+-- to know. Waits for the device.
 function finite.spread(result)
     local first = {}
     for i = 1, result.rank do

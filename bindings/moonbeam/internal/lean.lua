@@ -1,36 +1,38 @@
 --- An axis that leans in the plane of the detector.
 --
 -- `axis_tilt` (rad) is the angle between the axis and the detector's columns, in its plane: the
--- axis stands at `center` in the middle of the detector's height and tan(axis_tilt) columns
--- further right for each row further down, like a backslash. Every row is reconstructed about its
--- own column. That is the lean's shear; the rows of the object stay level, so that d columns from
--- the axis a slice is d sin(axis_tilt) rows off. Where that matters, turn the projections first.
+-- axis is at column `center` in the middle of the detector's height and moves tan(axis_tilt)
+-- columns to the right for each row further down, like a backslash. Every row is reconstructed
+-- about its own column. That corrects the shear of the lean. The rows of the object stay level, so
+-- a slice is d sin(axis_tilt) rows off at d columns from the axis. If that matters, rotate the
+-- projections first.
 
 local fail = require "moonbeam.internal.fail"
 
 local lean = {}
 
--- Columns a row, 0 for an upright axis.
+-- Columns per row, 0 for an upright axis.
 function lean.of(settings)
     local tilt = settings.axis_tilt or 0
     if tilt ~= 0 and settings.half_acquisition then
         fail("argument", "recon", "axis_tilt",
-            "half acquisition weighs all rows about one axis: it does not go with axis_tilt")
+            "half acquisition weights all rows about one axis: it does not go with axis_tilt")
     elseif tilt ~= tilt or math.abs(tilt) >= math.pi / 4 then
         fail("argument", "recon", "axis_tilt",
-            "axis_tilt is %g rad; it must be less than pi / 4 either way", tilt)
+            "axis_tilt is %g rad; it must be between -pi / 4 and pi / 4", tilt)
     end
     return math.tan(tilt)
 end
 
--- Columns that the axis of a row, or of the middle between some, is right of `center`.
+-- By how many columns the axis of a row, or of the middle of some rows, is to the right of
+-- `center`.
 function lean.at(scan, row, settings)
     return lean.of(settings) * (row - (scan.rows + 1) / 2)
 end
 
--- The shifts that a chunk needs for a leaning axis: those of its slices and, since a vertically
--- shifted projection shows its rows elsewhere, those of the projections; nil where there are
--- none.
+-- The shifts that a chunk needs for a leaning axis: those of its slices, and those of the
+-- projections, because a vertically shifted projection shows its rows elsewhere. nil if the axis is
+-- upright.
 function lean.shifts(scan, first, last, settings)
     local slope, of_slices, of_angles = lean.of(settings), nil, nil
     if slope ~= 0 then

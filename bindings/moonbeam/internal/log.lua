@@ -1,16 +1,16 @@
--- What a program tells its user, for a file too (--log FILE), and the form of its progress
--- (--progress FORM). Both are of the whole program: queues run one job in one process.
+-- The log file of a program's messages (--log FILE) and the form of its progress (--progress FORM).
+-- Both belong to the whole program, because a batch queue runs one job in one process.
 
 local core = require "moonbeam.core"
 
 local log = {}
 
---- How progress is shown: "bar", "line", "json" or "none"; nil: as it suits the standard error.
+--- How progress is shown: "bar", "line", "json" or "none"; nil: by the kind of the standard error.
 log.progress = nil
 
 local file
 
--- Every line with the time; several processes may append to one file.
+-- Writes every line with the time. Several processes may append to one file.
 local function write_lines(text)
     local now = os.date "!%Y-%m-%dT%H:%M:%S+00:00"
     local lines = {}
@@ -21,7 +21,7 @@ local function write_lines(text)
     file:flush()
 end
 
---- Appends what is told from now on to a file. Returns true, or nil and why not.
+--- Appends all messages from now on to a file. Returns true, or nil and the reason.
 function log.open(path)
     local opened, problem = io.open(path, "a")
     if not opened then
@@ -29,18 +29,18 @@ function log.open(path)
     end
     log.close()
     file = opened
-    log.at_exit = setmetatable({}, {__gc = log.close}) -- the last words of a program that ends
+    log.at_exit = setmetatable({}, {__gc = log.close}) -- written when the program ends
     return true
 end
 
---- Writes a text to the log, where there is one.
+--- Writes a text to the log, if there is a log.
 function log.write(text)
     if file then
         write_lines(text)
     end
 end
 
---- Closes the log. Any number of times.
+--- Closes the log. May be called again.
 function log.close()
     if file then
         write_lines "end of the program"

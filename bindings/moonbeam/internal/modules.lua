@@ -1,5 +1,5 @@
---- The public modules: the files and the folders with an init.lua beside the module's first file,
--- and two that are C alone.
+--- The public modules: the files, and the folders with an init.lua, beside the module's init.lua,
+-- and two modules that are written only in C.
 
 local core = require "moonbeam.core"
 

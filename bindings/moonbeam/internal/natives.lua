@@ -1,5 +1,5 @@
---- What is said of functions and methods that are written in C, or made by a loop in Lua: for help
--- and the reference pages. These functions check their arguments themselves.
+--- The documentation of functions and methods that are written in C, or made by a loop in Lua, for
+-- help and the reference pages. These functions check their arguments themselves.
 --
 -- native("module.function(name: kind, name: kind?)", options); a method is "type:name". Kinds are
 -- those of declared.lua.
@@ -38,7 +38,7 @@ native("array.arange(first: number?, last: number, step: number?, options)", NEW
 native("array.linspace(first: number, last: number, n: count, options)", NEW)
 --- An array from its raw elements, last axis fastest.
 native("array.from_string(bytes: string, shape: extents, options)", NEW)
---- Is the value an array?
+--- Whether the value is an array.
 native "array.is_array(value: any)"
 
 -- ---- arrays: methods ----
@@ -59,7 +59,7 @@ native "array:reshape(shape: extents)"
 native "array:broadcast_to(shape: extents)"
 --- A view of the same bytes as other elements, along a dense last axis: pairs of f32 as c64.
 native "array:reinterpret(dtype: string)"
---- Do two arrays share a byte?
+--- Whether two arrays share a byte.
 native "array:overlaps(other: array)"
 --- One element as a number, a complex one as two numbers. Waits for the device.
 native "array:item(index: count, ...)"
@@ -75,12 +75,12 @@ native "array:copy()"
 native "array:dense()"
 --- A dense copy on a device, also if the array is there already.
 native "array:to(device: device)"
---- A copy with another element type: value * scale + offset.
+--- A copy with another element type; each value becomes value * scale + offset.
 native("array:cast(dtype: string, options)", declared.from("convert"))
 --- Sets every element, in place. Returns the array.
 native "array:fill(value: number, imag: number?)"
 --- Views along axis 1, for a loop: `for i, slice in a:slices() do`. A view is released when the
--- loop goes on; `slice:view()` keeps one.
+-- loop continues; `slice:view()` keeps one.
 native "array:slices()"
 for _, fn in ipairs {"sum", "min", "max", "mean", "norm"} do
     --- Reduces all elements to a number, or one axis: an f64 array without that axis.
@@ -95,23 +95,23 @@ end
 
 --- Opens a device: "host", "cuda:0", "planned:h200" (a GPU that is not here: dry runs and plans
 -- only), "host:1" (another device on the host, with a pool of its own) or "auto" (the chosen
--- default, else the first GPU, else the host).
+-- default, otherwise the first GPU, otherwise the host).
 native("device(id: string, options)", list {"budget", "bytes", "limit on live bytes",
     unit = "bytes", usual = "90 % of what is free"})
 --- Opens a device by its id, as `mb.device`, without "auto".
 native("device.open(id: string, options)", list {"budget", "bytes", "limit on live bytes",
     unit = "bytes", usual = "90 % of what is free"})
---- The ids of the devices there are.
+--- The ids of the available devices.
 native "device.list()"
 --- The devices in use so far.
 native "device.opened()"
---- The ids of devices that can be planned for without having them.
+--- The ids of devices that can be planned for without being available.
 native "device.planned()"
 --- The device that is used where none is named; sets it when given.
 native "device.default(id: device?)"
 --- Is a dry run going on?
 native "device.dry()"
---- Why there is no CUDA device, or nil if there is one.
+--- Why no CUDA device is available, or nil if one is.
 native "device.cuda_problem()"
 --- A size as a number: "8G" is 8e9 bytes, "8Gi" is 8 * 2^30.
 native "device.bytes(size: bytes)"
@@ -137,16 +137,16 @@ native "op.describe(name: string)"
 --- What a call of an operator would take: results, scratch and peak bytes. Nothing runs.
 -- `inputs` are arrays or {dtype, extent, ...}.
 native("op.estimate(name: string, inputs: table, params: table?, options)", list(DEVICE))
---- Does a device have this operator?
+--- Whether a device has this operator.
 native "op.supported(name: string, device: device?)"
 --- Runs an operator by its name; `mb.<name>(...)` is the same.
 native "op.run(name: string, ...)"
---- A piece of a call: what is needed for rows first to last of the first result, where the call is
--- cut along an axis of its first array. Nothing runs. The result is a table: first, last (the rows
--- of the arrays that are cut), arrays (by name, the axis along which each is cut; others are whole
--- for every piece), params (of the call on the piece), skip (rows of its result before the first
--- that was asked for), packet (rows that are treated together), result_axis, and combine, where the
--- result lacks the axis: how it comes from those of the pieces.
+--- A piece of a call: what is needed for rows first to last of the first result, if the call is cut
+-- along an axis of its first array. Nothing runs. The result is a table: first, last (the rows of
+-- the arrays that are cut), arrays (by name, the axis along which each is cut; other arrays are
+-- whole for every piece), params (of the call on the piece), skip (rows of its result before the
+-- first requested row), packet (rows that are treated together), result_axis, and combine, if the
+-- result lacks the axis: how it is made from the results of the pieces.
 native("op.piece(name: string, inputs: table, params: table?, options)", list(
     {"axis", "count", "the axis of the first array that is cut", required = true},
     {"first", "count", "first row of the result", required = true},
@@ -156,9 +156,9 @@ native("op.piece(name: string, inputs: table, params: table?, options)", list(
 
 --- Live, peak, budget, largest hole and counts of a device's pool.
 native "pool.stats(device: device?)"
---- What a request of that size takes: whole units of 512 bytes.
+--- The bytes that a request of this size takes: whole units of 512 bytes.
 native "pool.round(bytes: bytes)"
---- What one element of a type takes.
+--- The bytes of one element of a type.
 native "pool.element_bytes(dtype: string)"
 --- A block by hand, as an array of one axis. 0 bytes are legal and take no memory.
 native("pool.alloc(bytes: bytes, options)", list(DTYPE, DEVICE))
@@ -168,7 +168,7 @@ native "pool.reset_reach(device: device?)"
 native "pool.trim(device: device?)"
 --- Guard words around blocks, and patterns in new and freed ones.
 native "pool.debug(on: boolean, device: device?)"
---- nil if the pool is sound, else what is wrong.
+--- nil if the pool is consistent, otherwise what is wrong.
 native "pool.check(device: device?)"
 --- Live blocks in address order, with the lines that made them.
 -- Returns a list of {offset, bytes, requested, pitch_waste, sequence, age (s), end, thread, owner,
@@ -177,18 +177,18 @@ native "pool.blocks(device: device?)"
 --- The latest events of the trace, oldest first.
 -- Returns a list of {action, ns, offset, bytes, live, owner, tag, thread, end, block}.
 native "pool.events(device: device?)"
---- Replays the trace: the memory that would have done.
--- Returns the most that was live, the memory that would have done (committed on demand), and the
--- size of one fixed range that would have done.
+--- Replays the trace: the memory that would have been enough.
+-- Returns the peak of live bytes, the memory that would have been enough (committed on demand), and
+-- the size of one fixed range that would have been enough.
 native "pool.smallest(device: device?)"
 --- Measures from here on: `scope:finish()` returns the peak above entry and what was live at entry.
 native "pool.scope(device: device?)"
 --- Names what the next blocks are for, until the returned value is closed:
 -- `local _ <close> = mb.pool.tag("x")`.
 native "pool.tag(name: string)"
---- The names of the tags in force, outermost first.
+--- The names of the open tags, outermost first.
 native "pool.tags()"
---- Ends the innermost tag, or the innermost one of that name with those inside it.
+--- Ends the innermost tag, or the innermost tag of that name and all tags inside it.
 native "pool.end_tag(name: string?)"
 --- Frees what Lua no longer refers to. `mb.collect` is the same.
 native "pool.collect()"
@@ -219,15 +219,15 @@ native "debug.steps()"
 
 --- Complex Fourier transform over the last axes: the operator `fft`.
 native("fft(a: array, options)", declared.from("fft"))
---- The bytes of the work area that a transform takes, and who says so.
+--- The bytes of the work area that a transform takes, and the source of that number.
 native("fft.work(kind: string, dims: extents, options)", list(DEVICE,
     {"batch", "count", "transforms at a time", default = 1},
     {"in_place", "boolean", "in the memory of its input"}))
---- Name and version of the library that makes the transforms.
+--- Name and version of the library that computes the transforms.
 native "fft.library(device: device?)"
---- The limit on what the library holds for plans, nil if there is none. Sets it; "none" removes it.
+--- The limit on what the library holds for plans, or nil. Sets it when given; "none" removes it.
 native "fft.limit(bytes: bytes?, device: device?)"
---- Forgets idle plans, oldest first, but `keep` of them. Returns how many went.
+--- Drops idle plans, oldest first, except `keep` of them. Returns how many were dropped.
 native "fft.drop(device: device?, keep: count?)"
 --- Bytes that the library holds for plans.
 native "fft.library_bytes(device: device?)"
@@ -240,7 +240,7 @@ native "plan(fn: callable, ...)"
 native "ledger.dry_run(fn: callable, ...)"
 --- Is a dry run going on?
 native "ledger.dry()"
---- Calls fn(...), whose dry runs know the values that `observe` found.
+--- Calls fn(...) with dry runs that know the values that `observe` found.
 native "ledger.replay(finds: table, fn: callable, ...)"
 --- A carrier by itself: threads that move blocks between files and arrays.
 native "stream.carrier(options: table)"
@@ -254,26 +254,27 @@ native("h5.open(path: string, options)", list(
     {"mode", "choice", "r: read; r+: also write", choices = {"r", "r+"}, default = "r"},
     {"allow_external", "boolean", "read data that the file refers to outside its own folder"},
     {"allow_missing", "boolean", "read data with parts that were never written"}))
---- A file without a name, which is gone when it is closed.
+--- A file without a name, which is deleted when it is closed.
 native "h5.scratch(folder: string)"
---- A new HDF5 file, which gets its name by `file:finish()`.
+--- A new HDF5 file. `file:finish()` gives it its name.
 native("h5.create(path: string, options)",
     list {"overwrite", "boolean", "replace an existing file"})
 --- Makes the folder of slices beside a created file. Returns its path.
 native "h5:make_folder()"
---- Has libhdf5 close a created file until more than bytes of its datasets is written to it. These
--- go to known places meanwhile. Returns whether it is closed: not with a compressed dataset.
+--- Makes libhdf5 close a created file until something other than the bytes of its datasets is
+-- written; those bytes go to known places in the file. Returns whether the file is closed: not if
+-- it has a compressed dataset.
 native "h5:rest()"
 --- Completes a created file and gives it its name; `marker` is the path of its completion time.
 native("h5:finish(marker: string?, options)", list(
     {"sync", "boolean", "wait for the disk", default = true},
     {"hold", "boolean", "keep what the file replaced until close; returns its name"}))
---- Closes the file; what was created and not finished leaves nothing.
+--- Closes the file. A created file that was not finished is deleted.
 native "h5:close()"
 --- All objects below a path: a list of {path, kind, shape, dtype, stored, chunks, filters, ...}.
 native("h5:walk(path: string?, options)",
     list {"attributes", "boolean", "also the attributes"})
---- Is there an object of that path?
+--- Whether the file has an object of that path.
 native "h5:exists(path: string)"
 --- Makes a group, and those above it, with an NX_class.
 native "h5:group(path: string, nxclass: string?)"
@@ -317,8 +318,8 @@ native("h5.dataset:read(...: any, options)", list(STORED, DEVICE,
 native "h5.dataset:write(array: array, ...: any)"
 --- Indices of axis 1 that were never written, a list of {first, last}, and why.
 native "h5.dataset:missing()"
---- Where the bytes of a contiguous dataset are in its file, once they are moved without libhdf5:
--- {offset, bytes}; else nil.
+--- Where the bytes of a contiguous dataset are in its file, {offset, bytes}, if they are moved
+-- without libhdf5; otherwise nil.
 native "h5.dataset:place()"
 --- Closes the dataset.
 native "h5.dataset:close()"
@@ -338,13 +339,13 @@ native "picture.percentiles(array: array, percentiles: list)"
 
 -- ---- the system ----
 
---- Seconds since the process began, to about 10 ms; nil if the system does not tell.
+--- Seconds since the process began, to about 10 ms; nil if the system does not say.
 native "system.age()"
---- Calls fn(...) as pcall does, interruptible and with tracebacks.
+--- Calls fn(...) as pcall does, but interruptible and with tracebacks.
 native "system.call(fn: callable, ...)"
 --- Sets the flag that Ctrl-C sets, or clears it with false.
 native "system.cancel(on: boolean?)"
---- Has Ctrl-C been pressed?
+--- Whether Ctrl-C has been pressed.
 native "system.cancelled()"
 --- Seconds of a clock that never goes back.
 native "system.clock()"
@@ -352,16 +353,16 @@ native "system.clock()"
 native "system.cwd()"
 --- How many files the process may have open; raises the limit as far as the system allows.
 native "system.file_limit()"
---- The names in a folder, or nil if there is none.
+--- The names in a folder, or nil if it does not exist.
 native "system.folder(path: string)"
 --- The name of the machine.
 native "system.hostname()"
---- Is a stream ("stdin", "stdout", "stderr") a terminal?
+--- Whether a stream ("stdin", "stdout", "stderr") is a terminal.
 native "system.isatty(stream: string?)"
 --- What control groups and resource limits allow the process: {most, left, name}, nil if nothing
 -- limits it.
 native "system.memory_limits(root: string?)"
---- Makes a folder and those above it; true also if it is there already.
+--- Makes a folder and its parents; also true if the folder exists.
 native "system.mkdir(name: string)"
 --- The number of the process.
 native "system.pid()"
@@ -375,18 +376,18 @@ native "system.real_path(name: string)"
 native "system.set_home(folder: string)"
 --- Sleeps; returns early if a signal comes.
 native "system.sleep(seconds: number)"
---- The file system of a folder: {free, total, memory}: the bytes that may still be written to it,
--- those that it has, and whether they are in memory (tmpfs). Or nil and an error.
+--- The file system of a folder, {free, total, memory}: the bytes that may still be written to it,
+-- its size, and whether it is in memory (tmpfs). Or nil and an error.
 native "system.space(folder: string)"
 --- What a file is: {kind, bytes, modified, device, inode}, or nil and an error.
 native "system.stat(name: string)"
 --- The number of the signal that stopped the last call, or nil.
 native "system.stop_signal()"
---- Waits until the disk has all that was written to the file system of a folder.
+--- Waits until everything written to the file system of a folder is on the disk.
 native "system.sync_files(path: string)"
 --- Makes the names in a folder survive a power cut, as far as the file system can.
 native "system.sync_folder(path: string)"
---- Columns of a terminal, or nil if the stream is none.
+--- Columns of a terminal, or nil if the stream is not a terminal.
 native "system.terminal_width(stream: string?)"
 
 -- ---- the module itself ----
@@ -416,5 +417,5 @@ return {fields = {
         {"threads", "count", "threads of the host"},
         {"capability", "count", "compute capability of a GPU, such as 90"},
         {"planned", "boolean", "is it a GPU that is not here?"},
-        {"basis", "string", "what figures of a planned device rest on"}),
+        {"basis", "string", "the source of a planned device's figures"}),
 }}

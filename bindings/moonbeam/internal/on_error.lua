@@ -1,4 +1,4 @@
---- Undoes what a function has begun, if it ends by an error: local _ <close> = on_error(function()
+--- Undoes what a function has begun if it ends by an error: local _ <close> = on_error(function()
 -- file:close() end).
 
 return function(undo)

@@ -4,7 +4,7 @@
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 
---- options_of(given, "tomo.fbp", {names...}, {more names...}) -> given, or an empty table when nil.
+--- options_of(given, "tomo.fbp", {names...}, {more names...}) -> given, or an empty table for nil.
 return function(given, what, ...)
     if given == nil then
         return {}

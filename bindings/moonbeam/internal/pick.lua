@@ -1,4 +1,4 @@
---- Part of an option table, to be handed on: pick(options, {names...}) -> a new table.
+--- Part of an option table, to pass on: pick(options, {names...}) -> a new table.
 
 return function(options, names)
     local picked = {}

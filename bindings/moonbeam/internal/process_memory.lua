@@ -1,10 +1,9 @@
---- What the process takes in all, beside the pools: what a batch system's memory limit must leave
--- room for.
+--- The memory of the whole process, which a batch system's limit must allow.
 --
--- A pool never commits more than its budget, but for parts of pages at the edges of its holes. So
--- the process takes the budget of the host's pool, pinned memory, what it has now (program,
--- libraries, the context of a GPU, Lua tables), and what reading and writing files need: a bound,
--- not a figure to the byte.
+-- A pool never commits more than its budget, except for parts of pages at the edges of its holes.
+-- So the process takes the budget of the host's pool, pinned memory, what it has now (program,
+-- libraries, the context of a GPU, Lua tables), and what reading and writing files need. The sum is
+-- a bound, not exact to the byte.
 
 local mb = require "moonbeam"
 
@@ -14,22 +13,21 @@ local process_memory = {}
 -- holes.
 process_memory.OTHER = 48 << 20
 
--- A field of /proc/self/status, in bytes; nil where the system has none.
+-- A field of /proc/self/status in bytes, or nil if the system does not have it.
 local function status_field(name)
     local file <close> = io.open("/proc/self/status")
     local kilobytes = file and file:read("a"):match("\n" .. name .. ":%s*(%d+) kB")
     return kilobytes and math.tointeger(kilobytes) * 1024
 end
 
---- The bytes that the process has now, and the most that it has had so far. 0 where the system
--- does not say.
+--- The resident bytes of the process now, and their peak so far. 0 if the system does not say.
 function process_memory.resident()
     return status_field("VmRSS") or 0, status_field("VmHWM") or 0
 end
 
 --- A bound for the resident bytes of the process: `pool` bytes of the host's pool (its budget, or
--- a peak that is made its budget), `pinned` bytes of pinned host memory, and `buffers`, what else
--- the work is known to take.
+-- a peak that becomes its budget), `pinned` bytes of pinned host memory, and `buffers`, other known
+-- bytes of the work.
 function process_memory.bound(pool, pinned, buffers)
     local now = process_memory.resident()
     local committed = mb.pool.stats("host").committed
@@ -37,9 +35,9 @@ function process_memory.bound(pool, pinned, buffers)
         or 0) + process_memory.OTHER
 end
 
---- Makes `bytes` more than what is live the budget of a device, if that is the host and its
--- budget is larger, until the returned value is closed: a plan is exact, so the work needs no
--- more, and the process does not take more than its bound.
+--- Lowers the budget of the host device to `bytes` above what is live, if it is larger, until the
+-- returned value is closed. A plan is exact, so the work needs no more, and the process stays
+-- within its bound. Does nothing for other devices.
 function process_memory.hold(device, bytes)
     local before = device:budget()
     if device.kind == "host" then

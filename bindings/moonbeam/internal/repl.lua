@@ -1,6 +1,6 @@
--- The prompt: reads lines, runs them, shows what comes back. An expression needs no `return`;
--- unfinished statements go on in the next line. Reading and writing can be replaced, so that specs
--- drive it. The module is there as the global `mb`, help as `help`.
+-- The prompt: reads lines, runs them, and shows their results. An expression needs no `return`, and
+-- unfinished statements continue in the next line. Specs replace reading and writing. The module is
+-- the global `mb`, and help is the global `help`.
 
 local columns = require "moonbeam.internal.columns"
 local declared = require "moonbeam.internal.declared"
@@ -48,8 +48,8 @@ local function corner_lines(values, more_columns)
     return lines
 end
 
--- "f32 3 x 5 x 16, 960 B, host" and the corner of the last two axes at the first index of the rest.
--- Only the corner is read from the device.
+-- "f32 3 x 5 x 16, 960 B, host" and the corner of the last two axes at the first index of the other
+-- axes. Only the corner is read from the device.
 function repl.array_text(a)
     if a.released then
         return tostring(a)
@@ -94,7 +94,7 @@ end
 
 local value_text
 
--- {1, 2, name = "x"}: short tables in one line, long ones cut.
+-- {1, 2, name = "x"}: short tables in one line, long tables shortened.
 local function table_text(t, depth)
     local meta = debug.getmetatable(t)
     if meta and meta.__tostring then
@@ -157,10 +157,10 @@ function repl.show(value)
     return value_text(value, 0)
 end
 
--- Compiles a line: as an expression, else as a statement. Returns the function; or nil, the
+-- Compiles a line as an expression, or otherwise as a statement. Returns the function; or nil, the
 -- message, and whether more lines may complete it.
 function repl.compile(text, env)
-    -- A variable that is closed makes the call no tail call, which would leave errors no line.
+    -- With a to-be-closed variable the call is not a tail call, in which errors would have no line.
     local f = load("local _STATEMENT <close> = nil return " .. text .. ";", "=stdin", "t", env)
     if f then
         return f
@@ -198,7 +198,7 @@ local function string_keys(t, only_functions)
     return keys
 end
 
--- The members of a value: methods after a colon, everything after a dot.
+-- The members of a value: only methods after a colon, everything after a dot.
 local function members(value, colon)
     if type(value) == "userdata" then
         local names = {}
@@ -228,7 +228,7 @@ local function members(value, colon)
     return {}
 end
 
--- Follows "mb.tomo" from the environment, without calling anything but the module's lazy loading.
+-- The value of "mb.tomo" in the environment. Calls nothing except the module's lazy loading.
 local function resolve(path, env)
     local value = env
     for part in path:gmatch("[^.:]+") do
@@ -250,7 +250,7 @@ local function resolve(path, env)
     return value
 end
 
--- The operator whose option table is being written at the end of the text, if there is one.
+-- The operator whose option table is open at the end of the text, or nil.
 local function open_call(text)
     local depth, position = 0, nil
     for i = #text, 1, -1 do
@@ -351,8 +351,8 @@ local function prompt_text(env, name, default)
     return tostring(prompt)
 end
 
--- "1.2 GiB/8 GiB> ": live bytes and budget of the default device, once it is in use; before them
--- the open tags, innermost last: "[filter, inner] 1.2 GiB/8 GiB> ".
+-- "1.2 GiB/8 GiB> ": live bytes and budget of the default device, once it is in use. Open tags come
+-- first, innermost last: "[filter, inner] 1.2 GiB/8 GiB> ".
 local function memory_prompt()
     local tags = table.concat(core.tag.open(), ", ")
     tags = tags ~= "" and ("[%s] "):format(tags) or ""
@@ -367,9 +367,9 @@ local function memory_prompt()
     return tags .. "> "
 end
 
--- Watches the pools during a statement. The function that is returned gives a line for each device
--- on which something was allocated or freed: the change of live bytes, and the highest above those
--- before.
+-- Watches the pools during a statement. The returned function gives a line for each device on which
+-- something was allocated or freed: the change of live bytes, and their peak above the value before
+-- the statement.
 local function watch_memory()
     local before = {}
     for _, device in ipairs(core.device.opened()) do
@@ -394,8 +394,8 @@ local function watch_memory()
     end
 end
 
--- Reads one complete statement. Returns the function and the text, or nil at the end of input;
--- false and a message when it does not compile; false alone when Ctrl-C dropped it.
+-- Reads one complete statement. Returns the function and the text; nil at the end of input; false
+-- and a message if it does not compile; only false if Ctrl-C dropped it.
 local function read_statement(reader, env)
     local text
     while true do
@@ -423,7 +423,7 @@ local function read_statement(reader, env)
     end
 end
 
--- A budget error of the statement says with which budget the whole of it runs.
+-- Makes a budget error of the statement say with which budget the whole statement runs.
 local function explain(err, text, env)
     whole.explain(err, function()
         local again = repl.compile(text, sandbox(env))
@@ -493,7 +493,7 @@ function repl.run(options)
             end
             local signal = core.system.stop_signal()
             if signal and signal ~= INTERRUPT then
-                os.exit(128 + signal, true) -- somebody wants the program to end, not the statement
+                os.exit(128 + signal, true) -- SIGTERM and SIGHUP end the program, not the statement
             end
         else
             write_error(text and text .. "\n" or "\n")
@@ -507,7 +507,7 @@ return declared.module(repl, "repl", {
         complete = "word: string, before: string?, env: table?",
     run = {"", declared.options(
         {"read", "callable", "(prompt) -> line, or nil at the end, or nil and \"interrupted\""},
-        {"write", "callable", "gets what is shown", usual = "the standard output"},
+        {"write", "callable", "gets the output", usual = "the standard output"},
         {"write_error", "callable", "gets errors", usual = "the standard error"},
         {"env", "table", "the globals"})},
 })

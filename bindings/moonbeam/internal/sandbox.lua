@@ -1,16 +1,16 @@
---- Names for a statement that is run a second time, to plan it: what it does to variables and
--- tables must end with it.
+--- An environment for a statement that is run a second time, to plan it. Its changes of variables
+-- and tables must not remain.
 --
--- sandbox(env) -> names of their own: assignments stay among them, tables are copies, values of
--- the module and functions of Lua and the module are themselves. Anything else, of which nobody
--- knows what it does, is an error when it is used.
+-- sandbox(env) -> a new environment: assignments stay in it, tables are copies, and values of the
+-- module and functions of Lua and of the module are the originals. Any other value has unknown
+-- effects, so using it is an error.
 
 local fail = require "moonbeam.internal.fail"
 
 local home = debug.getinfo(1, "S").source:match("^(@.*)sandbox%.lua$")
 
 local function refuse()
-    fail("unsupported", "sandbox", nil, "this cannot be done again")
+    fail("unsupported", "sandbox", nil, "this cannot be repeated")
 end
 
 local function is_known(f)
@@ -20,7 +20,7 @@ end
 
 local copied
 
--- A copy of the table and of what is in it.
+-- A deep copy of the table.
 local function copy_of(t, copies)
     local copy = {}
     copies[t] = copy

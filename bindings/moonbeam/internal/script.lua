@@ -1,8 +1,8 @@
---- Whole scripts, planned, recorded or looked at when they end: what `moonbeam --plan script.lua`,
--- `moonbeam --ledger script.lua` and `moonbeam --leaks script.lua` run.
+--- Whole scripts that are planned, recorded or checked for leaks: what `moonbeam --plan
+-- script.lua`, `moonbeam --ledger script.lua` and `moonbeam --leaks script.lua` run.
 --
--- A planned script runs as it is, in a dry run: it reads its arguments and the shapes in its files,
--- prints nothing and changes no file. os.exit ends it, not the program.
+-- A planned script runs unchanged in a dry run: it reads its arguments and the shapes in its files,
+-- prints nothing and changes no file. os.exit ends the script, not the program.
 
 local core = require "moonbeam.core"
 local ledger = require "moonbeam.ledger"
@@ -10,7 +10,7 @@ local pool = require "moonbeam.pool"
 
 local script = {}
 
--- Rows of a plan that are printed; the peak's is among them in any case.
+-- The most rows of a plan that are printed. The row of the peak is always printed.
 local ROWS = 60
 
 local exit_metatable = {__name = "moonbeam.exit", __tostring = function(self)
@@ -29,7 +29,7 @@ end
 
 local function nothing() end
 
--- Replaces members of tables until the returned value is closed.
+-- Replaces fields of tables until the returned value is closed.
 local function replaced(changes)
     local old = {}
     for i, change in ipairs(changes) do
@@ -80,8 +80,7 @@ local function copy(t)
     return result
 end
 
--- The statements and then the script (either may be missing) as functions, or nil and what is
--- wrong with them.
+-- The statements and then the script (either may be missing) as functions, or nil and the error.
 local function load_all(name, statements, globals)
     local chunks = {}
     for i, text in ipairs(statements or {}) do
@@ -101,8 +100,8 @@ local function load_all(name, statements, globals)
     return chunks
 end
 
--- Runs the script once under `how` (ledger.record or ledger.dry_run). Returns its exit status, the
--- ledger and the error. An error is printed; it leaves what was recorded out.
+-- Runs the script once by `how` (ledger.record or ledger.dry_run). Returns its exit status, the
+-- ledger and the error. An error is printed, and there is no ledger.
 local function run(name, statements, how, changes)
     local globals = setmetatable({}, {__index = _G})
     globals._G = globals
@@ -138,8 +137,8 @@ local function run(name, statements, how, changes)
     return status, made
 end
 
---- Prints what the script would take, or the statements, a list of texts, and then the script.
--- Returns the exit status: the script's own, 1 after an error.
+--- Prints the plan of the statements (a list of texts) and then the script; either may be missing.
+-- Returns the exit status: the script's own, or 1 after an error.
 function script.plan(name, statements)
     local status, made = run(name, statements, ledger.dry_run, quiet_changes())
     if made and (status == 0 or #made > 0) then
@@ -148,10 +147,10 @@ function script.plan(name, statements)
     return status
 end
 
---- Plans the script, runs it, and prints both side by side, unless it fails. Where the run has
--- found what the plan could only bound (the rotation axis), the script is planned once more with
--- what was found: that plan must be equal, and the first one must not be exceeded. Returns the
--- script's exit status, or 1 when they differ.
+--- Plans the script, runs it, and prints both side by side, unless it fails. If the run has found a
+-- value that the plan could only bound (the rotation axis), the script is planned again with that
+-- value: the run must equal that plan and must not exceed the first one. Returns the script's exit
+-- status, or 1 if they differ.
 function script.ledger(name, statements)
     local seed = table.pack(math.randomseed())
     local status, predicted = run(name, statements, ledger.dry_run, quiet_changes())
@@ -183,9 +182,9 @@ function script.ledger(name, statements)
     return status
 end
 
---- After a script: true when arrays are still live on a device (what nobody refers to is collected
--- first, so they are held by globals, modules or the runtime), or guards were damaged. Says so on
--- the standard error.
+--- After a script: returns true if arrays are still live on a device or guards were damaged, and
+-- reports it on the standard error. Unreferenced arrays are collected first, so the live arrays are
+-- held by globals, modules or the runtime.
 function script.leaks()
     local found = false
     for _, device in ipairs(core.device.opened()) do

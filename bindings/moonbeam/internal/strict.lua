@@ -1,17 +1,17 @@
---- Names that do not exist: an error that says which one is nearest.
+--- Errors for names that do not exist, with the nearest name.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 
 local strict = {}
 
---- "; did you mean 'x'?" where one of these names is near, else "".
+--- "; did you mean 'x'?" if one of these names is near, otherwise "".
 function strict.suggestion(name, names)
     local nearest = core.error.nearest(tostring(name), names)
     return nearest and ("; did you mean '%s'?"):format(nearest) or ""
 end
 
---- The names in a table, in no order.
+--- The names in a table, in no particular order.
 function strict.names(t)
     local names = {}
     for key in pairs(t) do
@@ -20,8 +20,8 @@ function strict.names(t)
     return names
 end
 
---- The module, in which an unknown name is from now on an error; rawget still gives nil. `title`
--- is what the error calls it. A metatable that looks up names by itself stays as it is.
+--- Makes an unknown name in the module an error, and returns the module; rawget still gives nil.
+-- `title` is what the error calls it. A metatable that looks up names by itself stays as it is.
 function strict.module(module, title)
     local metatable = getmetatable(module) or {}
     metatable.__index = metatable.__index or function(_, name)

@@ -1,4 +1,4 @@
---- Words that users of other programs bring, and what is ours or nearest. For mb.help.
+--- Terms of other programs, and the equivalent or nearest function here. For mb.help.
 
 return {
     afterburner = "How the result is smoothed or sharpened: mb.gaussian_filter, mb.binary.",
@@ -9,8 +9,8 @@ return {
     convolve = "mb.convolution(image, psf) convolves by FFT; mb.tiles.convolve does it in tiles.",
     cor = "The center of rotation: mb.tomo.find_center, the option center.",
     deconvolve = "mb.deconv.richardson_lucy, landweber, wiener and tikhonov.",
-    dezinger = "There is no operator against zingers; mb.flat_field mends what is not finite, and "
-        .. "mb.adaptive_threshold finds what is above its neighborhood.",
+    dezinger = "There is no operator that removes zingers; mb.flat_field replaces values that are "
+        .. "not finite, and mb.adaptive_threshold finds what is above its neighborhood.",
     empty_cache = "mb.pool.trim gives memory back, mb.fft.drop drops idle FFT plans.",
     estimate = "mb.op.estimate tells what an operator takes, mb.plan.peak a function, mb.dry_run "
         .. "all its steps.",

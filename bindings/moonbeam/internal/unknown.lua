@@ -1,7 +1,7 @@
 --- The value of an element in a dry run, where arrays have no data. It can be printed ("?"), put
--- into texts, and it scales arrays; whatever else is done with it (arithmetic, a comparison by
--- size, an index) is an error that says how to supply a bound. One thing cannot be noticed: that
--- it equals a number (==) is just false.
+-- into texts, and used to scale arrays. Any other use (arithmetic, a comparison by size, an index)
+-- is an error that says how to supply a bound. One use cannot be detected: a test whether it equals
+-- a number (==) is false.
 
 local core = require "moonbeam.core"
 
@@ -22,15 +22,15 @@ for _, name in ipairs {"add", "sub", "mul", "div", "mod", "pow", "unm", "idiv", 
     metatable["__" .. name] = refuse
 end
 
--- Two, so that comparing them is noticed; they are handed out in turn.
+-- Two values, handed out in turn, so that comparing them is detected.
 core.unknown.set(setmetatable({}, metatable), setmetatable({}, metatable))
 
---- Is it one?
+--- Whether a value is unknown.
 function unknown.is(value)
     return debug.getmetatable(value) == metatable
 end
 
--- As string.format, but that unknown values show as "?" wherever they stand.
+-- Like string.format, but every unknown value is shown as "?".
 local function tolerant(format, text, ...)
     local arguments, found, number = table.pack(...), false, 0
     for i = 1, arguments.n do
@@ -47,7 +47,7 @@ local function tolerant(format, text, ...)
     return format(text, table.unpack(arguments, 1, arguments.n))
 end
 
---- Until the returned value is closed, string.format takes unknown values.
+--- Makes string.format accept unknown values until the returned value is closed.
 function unknown.formatted()
     local format = string.format
     string.format = function(...) -- luacheck: ignore
@@ -58,8 +58,8 @@ function unknown.formatted()
     end})
 end
 
---- The error of a function of Lua's that got an unknown value, as one that says what to do; any
--- other as it is.
+--- Turns the error of a Lua function that got an unknown value into an error that says what to do.
+-- Any other error stays as it is.
 function unknown.explained(err)
     if type(err) ~= "string" or not err:find("moonbeam.internal.unknown", 1, true) then
         return err

@@ -1,8 +1,8 @@
---- Compressed frames, decoded once: where a scan stores whole frames compressed and is wanted by
--- blocks of rows, every block would decode all frames again. So they are decoded first, by as many
--- threads as there are processors, into a temporary file without compression, from which rows are
--- read at any rate. The file is in the folder that TMPDIR names (default /tmp) and has no name, so
--- it is gone when the unpacked scan is closed, and with the process, however that ends.
+--- Decodes compressed frames once. If a scan stores whole compressed frames and is read in blocks
+-- of rows, every block would decode all frames again. So the frames are decoded first, by as many
+-- threads as there are processors, into an uncompressed temporary file, from which rows are read.
+-- The file is in the folder that TMPDIR names (default /tmp) and has no name. It is therefore
+-- deleted when the unpacked scan is closed, or when the process ends for any reason.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -13,8 +13,8 @@ local unpack = {}
 local BLOCK_BYTES = 64 << 20
 local PINNED = 512 << 20 -- for both rings, at most
 
---- Would reading these ranges of rows ({{first, last}, ...} in order) decode a stored chunk more
--- than once?
+--- Whether reading these ranges of rows ({{first, last}, ...} in order) would decode a stored chunk
+-- more than once.
 function unpack.needed(scan, ranges)
     local rows = scan.chunk_rows
     for i = 2, rows and #ranges or 0 do
@@ -25,13 +25,13 @@ function unpack.needed(scan, ranges)
     return false
 end
 
--- Bytes of a whole frame as stored in an array.
+-- Bytes of a whole frame in an array.
 local function frame_bytes(scan)
     return scan.rows * scan.cols * core.op.estimate("convert", {{scan.dtype, 1}},
         {dtype = scan.dtype}).results[1].bytes
 end
 
--- The scan with its frames in another dataset, which took some seconds.
+-- A copy of the scan with its frames in another dataset, which took `seconds` to make.
 local function with_data(scan, dataset, file, seconds)
     local source = function(known)
         return known and known.dataset == scan.data and {dataset = dataset, runs = known.runs,
@@ -57,8 +57,8 @@ local function blocks_of(scan, bytes, available)
     return list
 end
 
---- The scan with rows `first` to `last` of its frames decoded, which took `unpack_seconds`; to be
--- closed (<close>). Frames pass through blocks of memory of the host device.
+--- Returns the scan with rows `first` to `last` of its frames decoded; its field `unpack_seconds`
+-- is the time that took. The caller closes it (<close>). Frames pass through blocks of host memory.
 function unpack.scan(scan, first, last)
     local host = core.device.open("host")
     local stats = core.pool.stats(host)
@@ -89,7 +89,7 @@ function unpack.scan(scan, first, last)
             end,
         }, {threads = threads, pinned = 4 * threads * slot, slot = slot})
         if file then
-            file:rest() -- they are read at their places, without libhdf5
+            file:rest() -- frames are read at their places, without libhdf5
         end
         return with_data(scan, dataset or scan.data, file, times.wall)
     end)
@@ -107,7 +107,7 @@ function unpack.scan(scan, first, last)
     return result
 end
 
---- That, where reading these ranges of rows needs it; else nil.
+--- The result of unpack.scan if reading these ranges of rows needs it, otherwise nil.
 function unpack.if_needed(scan, ranges)
     if unpack.needed(scan, ranges) then
         return unpack.scan(scan, ranges[1][1], ranges[#ranges][2])

@@ -1,12 +1,11 @@
---- Budget errors of a whole call. The request that fails first is seldom the largest: what it
--- needs is not what the call needs. A public function of the library that a budget error leaves
--- is therefore planned, in the state that it has left and with the arguments that it got, and the
--- error says with which budget it runs: it does with that one, and with 512 bytes less it does
--- not.
+--- Budget errors of a whole call. The request that fails first is seldom the largest, so what it
+-- needs is not what the call needs. If a public function of the library raises a budget error, the
+-- call is therefore planned, in the state after the error and with the same arguments, and the
+-- error states the budget with which the call runs. With 512 bytes less it does not run.
 --
--- It costs a call nothing but a small table, until it fails. Where the call cannot be repeated
--- (an argument is a function, which may do anything, or an array that is gone by now), the error
--- keeps what it says of the request.
+-- A call that succeeds costs only a small table more. If the call cannot be repeated (an argument
+-- is a function, which may do anything, or an array that has been released), the error still
+-- describes the request.
 
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
@@ -16,16 +15,16 @@ local whole = {}
 
 local UNIT = core.pool.round(1)
 
--- How deep arguments are looked through.
+-- How deep tables in arguments are searched.
 local DEPTH = 4
 
--- Coroutines in which a public function runs: inner ones are part of the outermost.
+-- Coroutines in which a public function runs. Inner calls are part of the outermost call.
 local active = setmetatable({}, {__mode = "k"})
 
 local end_dry_run = setmetatable({}, {__close = core.dry.finish})
 
--- Runs run() without doing it, in so much room beyond what is live on the device (nil: whatever
--- it takes). Returns what was live before and the most that was; nil when it does not fit.
+-- Dry-runs run() with `room` bytes beyond what is live on the device (nil: no limit). Returns the
+-- live bytes before it and their peak, or nil if it does not fit.
 local function planned(run, device, room)
     core.dry.begin({device}, room, true)
     local _ <close> = end_dry_run
@@ -38,15 +37,15 @@ local function planned(run, device, room)
     end
 end
 
---- The least budget of the device with which run() runs, found by planning it; nil where that
--- cannot be told.
+--- The least budget of the device with which run() runs, found by planning it, or nil if that
+-- cannot be determined.
 function whole.least_budget(run, device)
     local live, peak = planned(run, device)
-    local low = core.pool.stats(device).budget // UNIT * UNIT -- does not do
+    local low = core.pool.stats(device).budget // UNIT * UNIT -- not enough
     if not peak then
         return nil
     end
-    -- What is done may depend on the budget.
+    -- What the call does may depend on the budget.
     local _, high = planned(run, device, peak - live)
     if not high or high <= low then
         return nil
@@ -65,7 +64,7 @@ function whole.least_budget(run, device)
     return high
 end
 
--- Can the value be given to the call again?
+-- Whether the value can be passed to the call again.
 local function repeatable(value, depth)
     if debug.getmetatable(value) == core.array.metatable then
         return not value.released
@@ -82,8 +81,8 @@ local function repeatable(value, depth)
     return true
 end
 
---- Makes the budget error say with which budget run() runs; `what` is what that is. Leaves it as
--- it is where that cannot be told.
+--- Adds to the budget error the budget with which run() runs; `what` names run() in the message.
+-- The error stays as it is if that budget cannot be determined.
 function whole.explain(err, run, what)
     if type(err) ~= "table" or err.code ~= "budget" or not err.enough or not err.device
         or core.dry.planning() then
@@ -125,8 +124,8 @@ local function wrapped(f, name)
     end, f)
 end
 
---- The module, with every function of it replaced by one whose budget errors are of the whole
--- call. `signatures` and `called`: the last two of declared.module.
+--- The module with each of its functions replaced by one whose budget errors describe the whole
+-- call. `signatures` and `called` are the last two arguments of declared.module.
 function whole.module(module, name, signatures, called)
     declared.module(module, name, signatures, called)
     for key, f in pairs(module) do

@@ -54,7 +54,7 @@ local function shifts_of(options, rows)
             .. "one per row of the sinograms; it is a %s%s", rows, type(shifts),
             type(shifts) == "table" and " of " .. #shifts or "")
     elseif options.half_acquisition then
-        fail("argument", "tomo.fbp", "slice_shifts", "half_acquisition weighs all rows about one "
+        fail("argument", "tomo.fbp", "slice_shifts", "half_acquisition weights all rows about one "
             .. "axis: it does not go with slice_shifts")
     end
     return shifts

@@ -64,8 +64,8 @@ describe("pad", function()
         assert.same({ { 3, 1, 1 }, { 3, 2, 2 }, { 3, 2, 2 } }, filled:to_table())
         local a <close> = mb.array(square)
         for pattern, value in pairs { ["value has 3 numbers"] = { 1, 2, 3 },
-            ["value%[2%] is no list of 2 numbers"] = { { 1, 2 }, { 3 } },
-            ["value%[2%] is no list"] = { { 1, 2 }, 3 },
+            ["value%[2%] is not a list of 2 numbers"] = { { 1, 2 }, { 3 } },
+            ["value%[2%] is not a list"] = { { 1, 2 }, 3 },
             ["value%[3%] is a string"] = { 1, 2, "3" } } do
             local text, err = helper.failure(mb.pad, a, { before = 1, value = value })
             assert.matches(pattern, text)
