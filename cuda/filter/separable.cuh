@@ -269,11 +269,9 @@ static mb_status mb_separable_launch(const mb_op_call *call, const mb_separable_
                 source, weights + p.table, store);
         MB_LAUNCHED("mb_separable_weigh");
     } else {
-        /* Starting a segment costs its window: long ones for large windows. */
-        const int64_t size = p.before + 1 + p.after, least = p.inner == 1 ? 1024 : 64,
-                      segment = 2 * size > least ? 2 * size : least;
+        const int64_t segment = mb_separable_segment(p.before + 1 + p.after, p.last);
         const int64_t parts = (p.n + segment - 1) / segment;
-        if (p.inner == 1) {
+        if (p.last) {
             mb_separable_scan<<<mb_blocks(call, 32 * lines * parts, MB_THREADS), MB_THREADS, 0,
                                 stream>>>(source, segment, store);
             MB_LAUNCHED("mb_separable_scan");

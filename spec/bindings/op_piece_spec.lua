@@ -6,8 +6,8 @@ local helper = require "spec.helper"
 describe("op.piece", function()
     it("gives the rows beside a piece, within the array", function()
         local function rows(first, last, mode)
-            local piece = mb.op.piece("box_filter", {{50, 20}}, {size = {7, 1}, mode = mode},
-                {axis = 1, first = first, last = last})
+            local piece = mb.op.piece("gaussian_filter", {{50, 20}}, {sigma = {0.75, 0},
+                mode = mode}, {axis = 1, first = first, last = last})
             return {piece.first, piece.last, piece.skip}
         end
         assert.same({8, 23, 3}, rows(11, 20))

@@ -31,6 +31,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 2, 20011}}, params = {fn = 'norm', axis = 2}}",
     "{inputs = {{'f32', 20011, 3}}, params = {fn = 'sum', axis = 1}}",
     "{inputs = {{'f32', 4, 3, 5}}, params = {fn = 'min'}}",
+    "{inputs = {{'f32', 9, 2, 65}}, params = {fn = 'mean', axis = 1}}",
     NULL};
 
 /* Along an axis that is reduced, minima and maxima are combined, and the sums of the blocks that
@@ -119,7 +120,8 @@ static inline void join(int fn, mb_reduce_cell *a, double re, double im)
     }
 }
 
-/* Four chains, so that additions overlap; their order is fixed. */
+/* Four chains, so that additions overlap; their order is fixed, and that of reduce_strip, because
+** the layout of an array and its other extents decide which of the two works on an output. */
 #define SUM(type, term_re, term_im)                                                                \
     do {                                                                                           \
         const type *first = from;                                                                  \
@@ -219,6 +221,33 @@ static void reduce_across(mb_dtype dtype, int fn, const void *from, int64_t n,
     }
 }
 
+/* The cell that four chains come to. */
+static mb_reduce_cell join_chains(int fn, const mb_reduce_cell *chains, int64_t pitch)
+{
+    mb_reduce_cell cell = neutral(fn);
+    if (fn == MB_REDUCE_MIN || fn == MB_REDUCE_MAX) {
+        for (int j = 0; j < 4; j++)
+            join(fn, &cell, chains[j * pitch].re, 0);
+        return cell;
+    }
+    cell.re += (chains[0].re + chains[pitch].re) + (chains[2 * pitch].re + chains[3 * pitch].re);
+    cell.im += (chains[0].im + chains[pitch].im) + (chains[2 * pitch].im + chains[3 * pitch].im);
+    return cell;
+}
+
+/* Blocks of `count` outputs that lie side by side: `length` lines of elements, `bytes` apart. */
+static void reduce_strip(mb_dtype dtype, int fn, const char *from, int64_t bytes, int64_t length,
+                         int64_t count, mb_reduce_cell *cells)
+{
+    mb_reduce_cell chains[4 * STRIP];
+    for (int i = 0; i < 4 * STRIP; i++)
+        chains[i] = neutral(fn);
+    for (int64_t k = 0; k < length; k++)
+        reduce_across(dtype, fn, from + k * bytes, count, chains + k % 4 * STRIP);
+    for (int64_t i = 0; i < count; i++)
+        cells[i] = join_chains(fn, chains + i, STRIP);
+}
+
 typedef struct reduction {
     const mb_array *a;
     int fn;
@@ -316,14 +345,10 @@ static void reduce_outputs(const mb_op_call *call, const reduction *r, int axis,
     int64_t bytes = (int64_t)mb_dtype_bytes(r->a->dtype);
     if (count == 1)
         cells[0] = reduce_block(r, base, start, length);
-    else {
-        for (int64_t i = 0; i < count; i++)
-            cells[i] = neutral(r->fn);
-        for (int64_t k = start; k < start + length; k++)
-            reduce_across(r->a->dtype, r->fn,
-                          (const char *)r->a->data + (base + k * r->strides[0]) * bytes, count,
-                          cells);
-    }
+    else
+        reduce_strip(r->a->dtype, r->fn,
+                     (const char *)r->a->data + (base + start * r->strides[0]) * bytes,
+                     r->strides[0] * bytes, length, count, cells);
     for (int64_t i = 0; i < count; i++)
         if (r->blocks > 1)
             partials[(first + i) * r->blocks + block] = cells[i];

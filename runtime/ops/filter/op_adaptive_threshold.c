@@ -29,7 +29,9 @@ static const char *const samples[] = {
     "foreground = 255}}",
     "{inputs = {{'f32', 6, 13, 17}}, params = {size = {3, 5, 9}, method = 'mean', mode = 'edge', "
     "invert = true}}",
-    "{inputs = {{'f32', 2, 1, 2, 9, 2, 11}}, params = {size = {3, 5}, axes = {4, 6}}}", NULL};
+    "{inputs = {{'f32', 2, 1, 2, 9, 2, 11}}, params = {size = {3, 5}, axes = {4, 6}}}",
+    "{inputs = {{'f32', 3, 140, 5}}, params = {size = {1, 7, 3}, method = 'mean'}}",
+    NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -44,16 +46,22 @@ static mb_status infer(const void *params, mb_spec *arrays)
     return MB_STATUS_OK;
 }
 
-static int64_t reach(const mb_adaptive_threshold_params *p, int axis, int rank)
+static int64_t window(const mb_adaptive_threshold_params *p, int axis, int rank)
 {
     double size = mb_separable_number(&p->size, &p->axes, axis, rank, 1);
     return p->method == MB_ADAPTIVE_THRESHOLD_MEAN
-               ? (int64_t)size / 2
-               : mb_separable_radius(mb_adaptive_threshold_sigma(size),
-                                     MB_ADAPTIVE_THRESHOLD_TRUNCATE);
+               ? (int64_t)size
+               : 2 * mb_separable_radius(mb_adaptive_threshold_sigma(size),
+                                         MB_ADAPTIVE_THRESHOLD_TRUNCATE) +
+                     1;
 }
 
-MB_SEPARABLE_SPLIT(mb_adaptive_threshold_params, reach);
+static bool means(const mb_adaptive_threshold_params *p)
+{
+    return p->method == MB_ADAPTIVE_THRESHOLD_MEAN;
+}
+
+MB_SEPARABLE_SPLIT(mb_adaptive_threshold_params, window, means);
 
 static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {

@@ -20,7 +20,11 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 5, 19, 37}}, params = {size = {3, 4, 7}}}",
     "{inputs = {{'u16', 3, 40, 33}}, params = {size = {5, 8}, axes = {2, -1}, mode = 'wrap'}}",
     "{inputs = {{'u8', 300}}, params = {size = 9, mode = 'constant', value = 3.5}}",
-    "{inputs = {{'f32', 2, 1, 2, 9, 2, 11}}, params = {size = {3, 5}, axes = {4, 6}}}", NULL};
+    "{inputs = {{'f32', 2, 1, 2, 9, 2, 11}}, params = {size = {3, 5}, axes = {4, 6}}}",
+    "{inputs = {{'f32', 140, 3, 5}}, params = {size = {7, 1, 3}}}",
+    "{inputs = {{'f32', 2, 200, 7}}, params = {size = {40, 1}, axes = {2, 3}, mode = 'edge'}}",
+    "{inputs = {{'f32', 3, 2100}}, params = {size = {2, 9}, mode = 'reflect'}}",
+    NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -32,12 +36,18 @@ static mb_status infer(const void *params, mb_spec *arrays)
     return MB_STATUS_OK;
 }
 
-static int64_t reach(const mb_box_filter_params *p, int axis, int rank)
+static int64_t window(const mb_box_filter_params *p, int axis, int rank)
 {
-    return (int64_t)mb_separable_number(&p->size, &p->axes, axis, rank, 1) / 2;
+    return (int64_t)mb_separable_number(&p->size, &p->axes, axis, rank, 1);
 }
 
-MB_SEPARABLE_SPLIT(mb_box_filter_params, reach);
+static bool means(const mb_box_filter_params *p)
+{
+    (void)p;
+    return true;
+}
+
+MB_SEPARABLE_SPLIT(mb_box_filter_params, window, means);
 
 static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {

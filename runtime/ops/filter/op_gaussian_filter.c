@@ -32,13 +32,19 @@ static mb_status infer(const void *params, mb_spec *arrays)
     return MB_STATUS_OK;
 }
 
-static int64_t reach(const mb_gaussian_filter_params *p, int axis, int rank)
+static int64_t window(const mb_gaussian_filter_params *p, int axis, int rank)
 {
-    return mb_separable_radius(mb_separable_number(&p->sigma, &p->axes, axis, rank, 0),
-                               p->truncate);
+    const double sigma = mb_separable_number(&p->sigma, &p->axes, axis, rank, 0);
+    return 2 * mb_separable_radius(sigma, p->truncate) + 1;
 }
 
-MB_SEPARABLE_SPLIT(mb_gaussian_filter_params, reach);
+static bool means(const mb_gaussian_filter_params *p)
+{
+    (void)p;
+    return false;
+}
+
+MB_SEPARABLE_SPLIT(mb_gaussian_filter_params, window, means);
 
 static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {

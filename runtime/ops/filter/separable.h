@@ -5,7 +5,9 @@
 ** A pass sees an array as (outer, n, inner), n along its axis: element (o, i, c) becomes the
 ** mean, or the weighted sum with a sampled Gaussian, of elements i - before ... i + after of its
 ** line. What lies beyond a line comes from mb_pad_source, so boundaries are those of `pad`.
-** Between passes values are f32. Inputs and results may have any row strides
+** Between passes values are f32. Means are running sums, which begin afresh every
+** mb_separable_segment elements of a line: such a segment is what a mean depends on, besides its
+** window, and so the packet of an axis that is cut. Inputs and results may have any row strides
 ** (mb_separable_lines); scratch is dense.
 **
 ** Memory. Host: a pass reads MB_SEPARABLE_LINES whole lines into a thread's own buffer and writes
@@ -30,6 +32,7 @@ extern "C" {
 
 typedef struct mb_separable_pass {
     int axis;
+    bool last; /* of the array's axes */
     int64_t outer, n, inner;
     int64_t before, after;
     double sigma;  /* 0: the mean */
@@ -165,6 +168,7 @@ static inline void mb_separable_add(mb_separable *s, const mb_shape *shape, int 
 {
     mb_separable_pass *p = &s->pass[s->count++];
     p->axis = axis;
+    p->last = axis == shape->rank - 1;
     p->outer = p->inner = 1;
     for (int i = 0; i < shape->rank; i++)
         *(i < axis   ? &p->outer
@@ -197,6 +201,14 @@ static inline void mb_separable_add_box(mb_separable *s, const mb_shape *shape, 
         mb_separable_add(s, shape, axis, size / 2, size - 1 - size / 2, 0);
 }
 
+/* Elements of a line after which the sum of a window of `size` begins afresh. That costs the window:
+** long ones for large windows. Along the last axis a GPU's warp takes 32 elements at a time. */
+MB_BOTH static inline int64_t mb_separable_segment(int64_t size, bool last)
+{
+    const int64_t least = last ? 1024 : 64;
+    return 2 * size > least ? 2 * size : least;
+}
+
 /* The radius of scipy.ndimage.gaussian_filter. */
 static inline int64_t mb_separable_radius(double sigma, double truncate)
 {
@@ -227,23 +239,35 @@ static inline float mb_separable_weight(const mb_separable_pass *p, double sum, 
     return (float)(exp(-0.5 * (double)k * (double)k / (p->sigma * p->sigma)) / sum);
 }
 
-/* The rows of a piece, `reach` rows beside those of the result: all of them where values come from
-** the other end. */
-static inline mb_rows mb_separable_needs(int mode, int64_t n, int64_t reach, mb_rows rows)
+/* The rows of a piece: `reach` rows beside those of the result, from the beginning of a packet on;
+** all of them where values come from the other end. */
+static inline mb_rows mb_separable_needs(int mode, int64_t n, int64_t reach, int64_t packet,
+                                         mb_rows rows)
 {
-    const int64_t far = mode == MB_PAD_WRAP && reach > 0 ? n : reach;
-    return (mb_rows){rows.first - far, rows.end + far};
+    if (mode == MB_PAD_WRAP && reach > 0)
+        return (mb_rows){rows.first - n, rows.end + n};
+    return (mb_rows){rows.first - (reach + packet - 1) / packet * packet, rows.end + reach};
 }
 
-/* `reach` is int64_t (*)(const params *, int axis, int rank), the larger side of the window. */
-#define MB_SEPARABLE_SPLIT(type, reach)                                                            \
+/* How a filter may be cut. `window`: int64_t (*)(const params *, int axis, int rank), the extent of
+** its window; `means`: bool (*)(const params *), whether it is a mean. */
+#define MB_SEPARABLE_SPLIT(type, window, means)                                                    \
+    static int64_t packet(const void *params, const mb_spec *arrays, int axis,                     \
+                          const mb_device *device)                                                 \
+    {                                                                                              \
+        const int rank = arrays[0].shape.rank;                                                     \
+        const int64_t size = window(params, axis, rank);                                           \
+        (void)device;                                                                              \
+        return means(params) && size > 1 ? mb_separable_segment(size, axis == rank - 1) : 1;       \
+    }                                                                                              \
     static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)        \
     {                                                                                              \
         const type *p = params;                                                                    \
         const mb_shape *shape = &arrays[0].shape;                                                  \
-        return mb_separable_needs(p->mode, shape->dims[axis], reach(p, axis, shape->rank), rows);  \
+        return mb_separable_needs(p->mode, shape->dims[axis], window(p, axis, shape->rank) / 2,    \
+                                  packet(params, arrays, axis, NULL), rows);                       \
     }                                                                                              \
-    static const mb_op_split split[] = MB_SPLIT_AXES(.needs = needs)
+    static const mb_op_split split[] = MB_SPLIT_AXES(.needs = needs, .packet = packet)
 
 #ifdef __cplusplus
 }

@@ -144,6 +144,15 @@ static void slide(const float *restrict row, int64_t size, int64_t count, double
     }
 }
 
+/* The sums of a window that has not its last row yet. */
+static void begin_sums(const float *row, int64_t size, double *sums)
+{
+    memset(sums, 0, LINES * sizeof *sums);
+    for (int64_t i = 0; i < size - 1; i++)
+        for (int c = 0; c < LINES; c++)
+            sums[c] += (double)row[i * LINES + c];
+}
+
 /* Where the lines of a group begin in an array; the last group repeats its first line. */
 static void line_bases(const mb_separable_pass *p, const mb_separable_lines *lines, int64_t first,
                        int count, int64_t base[LINES])
@@ -159,14 +168,15 @@ static void line_bases(const mb_separable_pass *p, const mb_separable_lines *lin
 static void filter_lines(const mb_separable_pass *p, const float *weights, const float *buffer,
                          const int64_t base[LINES], int64_t step, int lines, float *to)
 {
-    double sums[LINES] = {0};
+    double sums[LINES];
     float out[BLOCK * LINES];
     int64_t size = p->before + 1 + p->after;
-    for (int64_t i = 0; p->sigma <= 0 && i < size - 1; i++)
-        for (int c = 0; c < LINES; c++)
-            sums[c] += (double)buffer[i * LINES + c];
-    for (int64_t i = 0; i < p->n; i += BLOCK) {
-        int64_t count = p->n - i < BLOCK ? p->n - i : BLOCK;
+    const int64_t segment = p->sigma > 0 ? p->n : mb_separable_segment(size, p->last);
+    for (int64_t i = 0, count; i < p->n; i += count) {
+        const int64_t left = segment - i % segment, most = left < BLOCK ? left : BLOCK;
+        count = p->n - i < most ? p->n - i : most;
+        if (p->sigma <= 0 && left == segment)
+            begin_sums(buffer + i * LINES, size, sums);
         if (p->sigma > 0)
             weigh(buffer + (p->before + i) * LINES, weights, p->before, count * LINES, out);
         else

@@ -32,6 +32,30 @@ helper.each_device(function(device, test)
             end
         end)
 
+        -- Running sums of such values depend on where they began.
+        test("gives packets of rows that do not depend on the rows before them", function()
+            local powers <close> = mb.random({ 400, 3 }, { seed = 3, low = -40, high = 40,
+                device = device })
+            local a <close> = mb.unary(powers, "exp")
+            local params = { size = { 9, 1 } }
+            local whole <close> = mb.box_filter(a, params.size)
+            local compared = 0
+            for first = 1, 400, 64 do
+                local last = math.min(first + 63, 400)
+                local piece = mb.op.piece("box_filter", { a }, params,
+                    { axis = 1, first = first, last = last, device = device })
+                assert.equal(64, piece.packet)
+                local part <close> = a:view({ piece.first, piece.last }, mb.all):copy()
+                local b <close> = mb.box_filter(part, params.size)
+                local rows <close> = b:view({ piece.skip + 1, piece.skip + last - first + 1 },
+                    mb.all)
+                local expected <close> = whole:view({ first, last }, mb.all)
+                assert.is_true(expected:to_string() == rows:to_string(), "rows from " .. first)
+                compared = compared + 1
+            end
+            assert.equal(7, compared)
+        end)
+
         test("filters long axes of every place, in windows larger than they are", function()
             for _, shape in ipairs { { 300, 3, 5 }, { 3, 300, 5 }, { 3, 5, 300 }, { 2, 40, 1 } } do
                 local a <close> = mb.random(shape, { seed = 2, device = device })
