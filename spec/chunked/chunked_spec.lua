@@ -65,6 +65,62 @@ helper.each_device(function(device, test)
             end)
         end
 
+        -- name, params, axis, further inputs, block: rows whose parameters are their own, results of
+        -- another extent or without the axis, inputs that are cut elsewhere or not at all.
+        local CASES = {
+            {"crop", {before = {3, 2, 0}, after = {1, 0, 5}}, 1, {}, 4},
+            {"pad", {before = {9, 0, 1}, after = 3, mode = "edge"}, 1, {}, 4},
+            {"pad", {shape = {40, 18, 33}, where = "center"}, 1, {}, 3},
+            {"roll", {shift = {5, 0, 2}}, 1, {}, 4},
+            {"embed", {size = {30, 20, 36}, before = {4, 1, 0}}, 2, {}, 3},
+            {"binary", {fn = "mul"}, 2, {b = {18, 1}}, 5},
+            {"binary", {fn = "add"}, 1, {b = {18, 33}}, 5},
+            {"reduce", {fn = "mean", axis = 1}, 2, {}, 4},
+            {"reduce", {fn = "max", axis = 1}, 1, {}, 4},
+            {"maximum_projection", {axis = 3}, 2, {}, 4},
+            {"flat_field", {}, 1, {darks = {2, 18, 33}, flats = {3, 18, 33}}, 4},
+            {"flat_field", {}, 2, {darks = {2, 18, 33}, flats = {3, 18, 33}}, 4},
+            {"rfft", {}, 2, {}, 4},
+        }
+
+        for number, case in ipairs(CASES) do
+            local name, params, axis, others, count = table.unpack(case)
+            test(("gives %s of pieces, to the bit (%d)"):format(name, number), function()
+                local args = mb.op.describe(name).args
+                local inputs, own, group = {[args[1].name] = values}, {}, {}
+                local _ <close> = setmetatable(group, {__close = function()
+                    for _, array in ipairs(group) do
+                        array:release()
+                    end
+                end})
+                for key, shape in pairs(others) do
+                    inputs[key] = mb.random(shape, {seed = #key, device = "host"})
+                    own[key] = inputs[key]:to(device)
+                    table.move({inputs[key], own[key]}, 1, 2, #group + 1, group)
+                end
+                for key, value in pairs(params) do
+                    own[key] = value
+                end
+                local input <close> = values:to(device)
+                local required = {}
+                for _, a in ipairs(args) do
+                    if a.required and a.kind ~= "in" then
+                        required[#required + 1], own[a.name] = own[a.name], nil
+                    end
+                end
+                required[#required + 1] = own
+                local results = table.pack(mb.op.run(name, input, table.unpack(required)))
+                local first = results[1]
+                table.move(results, 1, results.n, #group + 1, group)
+                local got <close>, report = chunked(name, inputs, {params = params, axis = axis,
+                    block = count})
+                assert.same(first.shape, got.shape)
+                assert.is_true(first:to_string() == got:to_string())
+                assert.is_true(report.plan.blocks > 1)
+                kept(report)
+            end)
+        end
+
         test("takes as many rows as fit the budget", function()
             for axis = 1, 3 do
                 local before = 0
