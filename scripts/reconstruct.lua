@@ -59,7 +59,7 @@ local options = cli.parse(arg, {
     {"no-overlap", doc = "read, compute and write one after the other: half the memory, slower"},
     {"threads", value = "N", type = cli.up_to(64), doc = "threads that read, and as many that "
         .. "write (default: by the processors)"},
-    {"pinned", value = "SIZE", type = cli.at_least(1 << 20, cli.bytes, "a size of 1Mi or more"),
+    {"pinned", value = "SIZE", type = cli.bytes_from(1 << 20),
         doc = "pinned host memory for reading and writing (default: 256 MiB)"},
     {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean",
         doc = "how flats and darks are averaged"},

@@ -4,6 +4,7 @@
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local largest = require "moonbeam.internal.largest"
 
 local op = {
     list = core.op.list,
@@ -171,28 +172,13 @@ op.max_slices = declared("op.max_slices", {
                 options.params, { device = options.device })
             options.rows[axis] = split_along(known, descriptor, axis).rows
         end
-        local bytes, dtype, basis, split = need(axis, 1)
-        if bytes > available then
-            return { 0, dtype, 0, basis, split }
-        end
         -- Its first input alone bounds the number of slices.
         local per_slice = spec_bytes(specs_for(options, axis, 1)[1])
-        local high = per_slice > 0 and available // per_slice + 1 or 1 << 31
-        if options.extent then
-            high = options.rows[axis] + 1
-        end
-        local low = 1
-        while high - low > 1 do
-            local middle = (low + high) // 2
-            if need(axis, middle) <= available then
-                low = middle
-            else
-                high = middle
-            end
-        end
+        local limit = options.rows[axis] or per_slice > 0 and available // per_slice or 1 << 31
+        local count = largest(limit, function(n) return need(axis, n) <= available end)
         -- What lies beside a piece may depend on the number.
-        bytes, dtype, basis, split = need(axis, low)
-        return { low, dtype, bytes, basis, split }
+        local bytes, dtype, basis, split = need(axis, math.max(1, count))
+        return {count, dtype, count > 0 and bytes or 0, basis, split}
     end
 
     local least

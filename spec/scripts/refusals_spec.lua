@@ -68,7 +68,7 @@ describe("commands refuse", function()
         -- there could be
         refuses(1, "no device cuda:31", "reconstruct.lua", "%s --device cuda:31",
             scripts["reconstruct.lua"])
-        refuses(2, '%-%-pinned: "1" is not a size of 1Mi or more', "reconstruct.lua",
+        refuses(2, '%-%-pinned: "1" is not a size of 1 MiB or more', "reconstruct.lua",
             "%s --pinned 1", scripts["reconstruct.lua"])
         for _, option in ipairs { "--method wiener --lambda", "--method tikhonov --lambda",
             "--total-variation", "--tolerance" } do

@@ -11,6 +11,7 @@
 -- option without `value` is a switch. An option with `many` may be given several times; its value
 -- is a list. `options.given` has the names of the options that were given.
 
+local columns = require "moonbeam.internal.columns"
 local core = require "moonbeam.core"
 local device = require "moonbeam.device"
 local arguments = require "moonbeam.internal.arguments"
@@ -26,6 +27,15 @@ function cli.bytes(text)
         return nil, "a size such as 8G, 512Mi or 1000000"
     end
     return bytes
+end
+
+--- A type for sizes of so many bytes or more.
+function cli.bytes_from(low)
+    return function(text)
+        local bytes = cli.bytes(text)
+        return bytes and bytes >= low and bytes or nil,
+            ("a size of %s or more"):format(core.device.format_bytes(low))
+    end
 end
 
 function cli.number(text)
@@ -52,38 +62,23 @@ function cli.between(low, high)
     return cli.bounded {above = low, below = high}
 end
 
---- A type for values of another type that are at least `low`. `words` is its text in messages.
-function cli.at_least(low, of, words)
+-- A type for whole numbers.
+local function whole(low, high)
     return function(text)
-        local value = of(text)
-        if not value or value < low then
-            return nil, words
+        local value = math.tointeger(tonumber(text))
+        if not value or value < low or value > (high or value) then
+            return nil, "a whole number" .. (high and (" from %d to %d"):format(low, high)
+                or (", %d or more"):format(low))
         end
         return value
     end
 end
 
-function cli.whole(text)
-    return math.tointeger(tonumber(text))
-end
-
-function cli.count(text)
-    local value = math.tointeger(tonumber(text))
-    if not value or value < 1 then
-        return nil, "a whole number, 1 or more"
-    end
-    return value
-end
+cli.count = whole(1)
 
 --- A type for whole numbers from 1 to `most`.
 function cli.up_to(most)
-    return function(text)
-        local value = cli.count(text)
-        if not value or value > most then
-            return nil, ("a whole number from 1 to %d"):format(most)
-        end
-        return value
-    end
+    return whole(1, most)
 end
 
 --- A type for a list of `axes` extents (default: any number): "64,256,256" -> {64, 256, 256}.
@@ -155,8 +150,7 @@ end
 -- The type of an option and the form of its value, by the kind of the declaration's entry.
 local OF_KIND = {
     count = {cli.count, "N"}, float = {cli.number, "X"}, number = {nil, "X"},
-    int = {cli.at_least(0, cli.whole, "a whole number, 0 or more"), "N"},
-        bytes = {cli.bytes, "SIZE"}, string = {nil, "TEXT"},
+    int = {whole(0), "N"}, bytes = {cli.bytes, "SIZE"}, string = {nil, "TEXT"},
     list = {cli.numbers, "X,..."}, extents = {cli.extents(), "N,..."}, any = {nil, "VALUE"},
 }
 
@@ -231,16 +225,6 @@ cli.shared = {
             .. "elsewhere); json: one object per line, for programs"},
 }
 
-local function nearest(name, spec)
-    local names = {}
-    for _, option in ipairs(spec) do
-        if not option.positional then
-            names[#names + 1] = option[1]
-        end
-    end
-    return core.error.nearest(name, names)
-end
-
 local function default_text(value)
     return type(value) == "table" and table.concat(value, ",") or tostring(value)
 end
@@ -248,19 +232,16 @@ end
 --- The text of --help.
 function cli.help(spec)
     local lines = {"usage: moonbeam " .. spec.usage, "", spec.summary, ""}
-    local rows, width = {}, 0
-    for _, option in ipairs(spec) do
-        local left = option.positional and option[1]:upper()
+    local cells = {}
+    for i, option in ipairs(spec) do
+        local name = option.positional and option[1]:upper()
             or (option.short and "-" .. option.short .. ", " or "") .. "--" .. option[1]
                 .. (option.value and " " .. option.value or "")
-        rows[#rows + 1] = {left, option.doc .. (option.default ~= nil
+        cells[i] = {"  " .. name, option.doc .. (option.default ~= nil
             and (" (default %s)"):format(default_text(option.default)) or "")}
-        width = math.max(width, #left)
     end
-    rows[#rows + 1] = {"-h, --help", "this text"}
-    for _, row in ipairs(rows) do
-        lines[#lines + 1] = ("  %-" .. width .. "s  %s"):format(row[1], row[2])
-    end
+    cells[#cells + 1] = {"  -h, --help", "this text"}
+    table.move(columns(cells), 1, #cells, #lines + 1, lines)
     if spec.notes then
         lines[#lines + 1] = ""
         lines[#lines + 1] = spec.notes
@@ -532,7 +513,11 @@ function cli.parse(words, spec)
             and not (tonumber(word) and not by_name[name]) then
             local option = by_name[name]
             if not option then
-                local near = nearest(name:gsub("^%-+", ""), spec)
+                local names = {}
+                for _, known in ipairs(spec) do
+                    names[#names + 1] = not known.positional and known[1] or nil
+                end
+                local near = core.error.nearest(name:gsub("^%-+", ""), names)
                 cli.wrong("unknown option %s%s", name, near
                     and ("; did you mean --%s?"):format(near) or "")
             end

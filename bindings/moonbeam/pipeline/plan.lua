@@ -8,6 +8,7 @@
 local mb = require "moonbeam"
 local block = require "moonbeam.pipeline.block"
 local fail = require "moonbeam.internal.fail"
+local largest = require "moonbeam.internal.largest"
 local memory = require "moonbeam.plan.peak"
 local scan_values = require "moonbeam.scan.values"
 local sections = require "moonbeam.pipeline.sections"
@@ -221,22 +222,12 @@ local function fits(peaks, available)
 end
 
 -- The most rows up to `limit`, in whole packets, whose peaks are within what is available; or 0.
-local function largest(job, section, limit, available)
+local function most_that_fit(job, section, limit, available)
     local packet = math.min(sections.packet(section), limit)
-    local function does(n)
+    return packet * largest(limit // packet, function(n)
         section.count = n * packet
         return fits(section_peaks(job, section, n * packet, job.values), available)
-    end
-    local low, high, n = 0, limit // packet + 1, 1
-    while high - low > 1 do
-        if does(n) then
-            low = n
-        else
-            high = n
-        end
-        n = high > limit // packet and math.min(2 * n, limit // packet) or (low + high) // 2
-    end
-    return low * packet
+    end)
 end
 
 -- The most rows at a time that fit, or 0: as asked, or whole packets, or all.
@@ -251,7 +242,7 @@ local function rows_that_fit(job, section, available)
             return 0
         end
     end
-    return largest(job, section, most_rows(job, section), available)
+    return most_that_fit(job, section, most_rows(job, section), available)
 end
 
 -- Even blocks: the same number of them, but none much smaller than the others; whole packets.

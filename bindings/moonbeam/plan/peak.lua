@@ -10,6 +10,7 @@
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local largest = require "moonbeam.internal.largest"
 local unknown = require "moonbeam.internal.unknown"
 
 local plan = {}
@@ -168,42 +169,16 @@ plan.max_count = declared("plan.max_count", {
     end
     local limit = options.limit // granularity
 
-    local function peak_of(n)
+    local problem
+    local count, peak = largest(limit, function(n)
         local made, err = dry_run(fn, {device}, available, n * granularity)
         if not made and not is_budget_error(err) then
             error(err, 0)
         end
-        return made and made.peak[device.id], err
-    end
-
-    -- Bracket by doubling, then bisect: fits(low), not fits(high).
-    local low, low_peak, high = 0, 0, nil
-    local n = 1
-    while not high do
-        local peak, err = peak_of(n)
-        if not peak then
-            if n == 1 then
-                return 0, err
-            end
-            high = n
-        else
-            low, low_peak = n, peak
-            if n == limit then
-                return n * granularity, peak
-            end
-            n = math.min(2 * n, limit)
-        end
-    end
-    while high - low > 1 do
-        local middle = (low + high) // 2
-        local peak = peak_of(middle)
-        if peak then
-            low, low_peak = middle, peak
-        else
-            high = middle
-        end
-    end
-    return low * granularity, low_peak
+        problem = err
+        return made and made.peak[device.id]
+    end)
+    return count * granularity, peak or problem
 end)
 
 --- The largest number of slices that fits: the largest n for which fn(make_input(n, device),

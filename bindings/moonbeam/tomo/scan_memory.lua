@@ -5,6 +5,7 @@ local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local largest = require "moonbeam.internal.largest"
 local memory = require "moonbeam.plan.peak"
 local pipeline_plan = require "moonbeam.pipeline.plan"
 local recon_options = require "moonbeam.tomo.recon_options"
@@ -151,23 +152,6 @@ function scan_memory.required(count, options)
     return peaks
 end
 
--- The largest count up to `limit` whose peak is within the available bytes, and its peak; 0 where
--- there is none.
-local function largest(peak_of, limit, available)
-    local low, low_peak, high = 0, 0, limit + 1
-    local n = 1
-    while high - low > 1 do
-        local peak = peak_of(n)
-        if peak <= available then
-            low, low_peak = n, peak
-        else
-            high = n
-        end
-        n = high > limit and math.min(2 * n, limit) or (low + high) // 2
-    end
-    return low, low_peak
-end
-
 --- mb.plan.max_chunk(options): the largest counts for which those parts fit: {all = rows,
 -- projection = frames, sinogram = rows}, at most what the scan has; and their peaks, each with
 -- `basis` on a planned device. Options as for required_memory, and available (bytes or "8G";
@@ -181,7 +165,11 @@ function scan_memory.max_chunk(options)
     end
     local counts, peaks = {basis = device.basis}, {basis = device.basis}
     for _, part in ipairs(PARTS) do
-        counts[part], peaks[part] = largest(parts[part], limits[part], available)
+        counts[part], peaks[part] = largest(limits[part], function(n)
+            local peak = parts[part](n)
+            return peak <= available and peak
+        end)
+        peaks[part] = peaks[part] or 0
     end
     return counts, peaks
 end
