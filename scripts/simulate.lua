@@ -145,17 +145,16 @@ else
         keys[i] = i <= options.darks and 2 or i <= options.darks + options.flats and 1 or 0
         all[i] = degrees[i - options.darks - options.flats] or 0
     end
-    file:group("/entry", "NXentry")
+    for _, group in ipairs {"/entry NXentry", "/entry/instrument NXinstrument",
+        "/entry/instrument/detector NXdetector", "/entry/sample NXsample", "/entry/data NXdata"} do
+        file:group(group:match "%S+", group:match "%S+$")
+    end
     file:set_attribute("/", "NX_class", "NXroot")
     file:set_attribute("/", "default", "entry")
     file:set_attribute("/entry", "default", "data")
-    file:write("/entry/definition", "NXtomo")
-    file:group("/entry/instrument", "NXinstrument")
-    file:group("/entry/instrument/detector", "NXdetector")
-    file:group("/entry/sample", "NXsample")
-    file:group("/entry/data", "NXdata")
     file:set_attribute("/entry/data", "signal", "data")
     file:set_attribute("/entry/data", "axes", {"rotation_angle", ".", "."})
+    file:write("/entry/definition", "NXtomo")
     file:write("/entry/sample/name", "Shepp-Logan phantom, simulated")
     file:write("/entry/sample/rotation_angle", mb.array(all, {dtype = "f64"}),
         {attributes = {units = "degree"}})
@@ -165,11 +164,11 @@ else
             {attributes = {units = "m"}})
     end
     local dataset = file:create_dataset("/entry/instrument/detector/data",
-        {shape = {total, rows, cols}, dtype = dtype,
-        attributes = {interpretation = "image"}})
-    file:link("/entry/instrument/detector/data", "/entry/data/data")
-    file:link("/entry/sample/rotation_angle", "/entry/data/rotation_angle")
-    file:link("/entry/instrument/detector/image_key", "/entry/data/image_key")
+        {shape = {total, rows, cols}, dtype = dtype, attributes = {interpretation = "image"}})
+    for _, path in ipairs {"instrument/detector/data", "sample/rotation_angle",
+        "instrument/detector/image_key"} do
+        file:link("/entry/" .. path, "/entry/data/" .. path:match "[^/]+$")
+    end
     for name, before in pairs {darks = 0, flats = options.darks,
         data = options.darks + options.flats} do
         writers[name] = function(array, first)

@@ -90,9 +90,7 @@ function phantom.spheres(size, options)
     local flatten, subsamples = options.flatten, options.subsamples
     if radius[1] <= 0 then
         fail("argument", "phantom.spheres", "radius", "radius must be above 0")
-    elseif flatten <= 0 then
-        fail("argument", "phantom.spheres", "flatten", "flatten must be above 0")
-    elseif not (margin >= 0 and 2 * margin <= math.min(nz, narrow) - 1) then
+    elseif 2 * margin > math.min(nz, narrow) - 1 then
         fail("argument", "phantom.spheres", "margin", "margin is %g; the volume leaves 0 to %g",
             margin, (math.min(nz, narrow) - 1) / 2)
     end
@@ -104,8 +102,7 @@ function phantom.spheres(size, options)
     for i = 1, options.count do
         local r = between(radius[1], radius[2])
         local s = {density = between(density[1], density[2]), radius = r, height = r * flatten,
-            center = {
-            between(margin, nz - 1 - margin), between(margin, ny - 1 - margin),
+            center = {between(margin, nz - 1 - margin), between(margin, ny - 1 - margin),
                 between(margin, nx - 1 - margin)}}
         list[i] = s
         -- The operator's coordinates: from the middle, rows and slices upwards.
@@ -132,11 +129,11 @@ return whole_call.module(phantom, "phantom", {
         {"radius", "any", "{least, greatest} or one number", unit = "px",
             usual = "2 and 8 % of the smaller of ny and nx"},
         {"flatten", "number", "height over width: below 1 if planes are further apart than pixels",
-            default = 1},
+            above = 0, default = 1},
         {"density", "any", "{least, greatest} or one number; added where spheres overlap",
             default = 100},
         {"margin", "number", "how far centers stay from the faces; 0: some spheres are cut",
-            unit = "px", default = 0},
+            unit = "px", min = 0, default = 0},
         {"background", "number", "added everywhere", default = 0},
         {"seed", "count", "spheres of one seed are the same", default = 1},
         {"subsamples", "count", "points per voxel edge", default = 4},

@@ -4,6 +4,7 @@ local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
+local on_error = require "moonbeam.internal.on_error"
 
 local view = {}
 
@@ -69,14 +70,9 @@ function view.save(path, array, options)
         low, high = view.window(source, options.percentiles)
     end
     local window = ("black %.6g, white %.6g"):format(low, high)
-    core.picture.write_png(path, source, {
-        bits = options.bits,
-        low = low,
-        high = high,
-        gamma = options.gamma,
-        text = options.legend and options.legend .. "; " .. window or window,
-        overwrite = options.overwrite,
-    })
+    core.picture.write_png(path, source, { bits = options.bits, low = low, high = high,
+        gamma = options.gamma, overwrite = options.overwrite,
+        text = options.legend and options.legend .. "; " .. window or window })
     return low, high
 end
 
@@ -95,22 +91,12 @@ function view.projections(path, volume, options)
     end
     local nz, ny, nx = table.unpack(volume.shape)
     local sxy, sz, gap = options.sxy, options.sz, options.gap
-    for name, factor in pairs { sxy = sxy, sz = sz } do
-        if math.type(factor) ~= "integer" or factor < 1 then
-            fail("argument", "view.projections", name, "%s is a whole number, 1 or more", name)
-        end
-    end
     local height, width = ny * sxy + gap + nz * sz, nx * sxy + gap + nz * sz
     local xy <close> = core.op.run("reduce", volume, "max", { axis = 1 })
     local xz <close> = core.op.run("reduce", volume, "max", { axis = 2 })
     local zy <close> = core.op.run("reduce", volume, "max", { axis = 3 })
     local canvas = core.array.zeros({ height, width }, { device = "host" })
-    local guard = setmetatable({}, { __close = function(_, err)
-        if err ~= nil or path then
-            canvas:release()
-        end
-    end })
-    local _ <close> = guard
+    local _ <close> = on_error(function() canvas:release() end)
     -- Every element of `image` (rows, columns) becomes a block of fy x fx.
     local function paste(image, top, left, fy, fx)
         local here <close> = core.array.transfer(image, "host")
@@ -133,15 +119,14 @@ function view.projections(path, volume, options)
     if not path then
         return canvas
     end
-    return view.save(path, canvas, { range = options.range, percentiles = options.percentiles,
-        bits = options.bits,
-        gamma = options.gamma, legend = options.legend, overwrite = options.overwrite })
+    local picture <close> = canvas
+    return view.save(path, picture, declared.part(SAVE, options))
 end
 
 return declared.module(view, "view", {
     window = "array: array", save = {"path: any, array: array", SAVE},
     projections = {"path: any?, volume: array", declared.options(
-        {"sxy", "any", "whole factor that stretches the plane", default = 1},
-        {"sz", "any", "whole factor that stretches the axis", default = 1},
+        {"sxy", "count", "factor that stretches the plane", min = 1, default = 1},
+        {"sz", "count", "factor that stretches the axis", min = 1, default = 1},
         {"gap", "count", "between the parts", unit = "px", default = 4}, SAVE)},
 })

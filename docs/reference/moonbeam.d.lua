@@ -2502,8 +2502,8 @@ function mb.tomo.reconstruct(sino, angles, options) end
 function mb.tomo.wrapped(angles) end
 
 ---@class moonbeam.options.view_projections
----@field sxy? any whole factor that stretches the plane
----@field sz? any whole factor that stretches the axis
+---@field sxy? integer factor that stretches the plane
+---@field sz? integer factor that stretches the axis
 ---@field gap? integer between the parts
 ---@field range? any {black, white}
 ---@field percentiles? any of the finite values, {black, white}

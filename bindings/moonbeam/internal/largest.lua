@@ -1,6 +1,6 @@
---- The largest n from 1 to `limit` that fits, found by doubling and then by bisection; 0 if not even
--- 1 does. `fits(n)` returns what is told of an n that fits (a peak, true); that of the largest is
--- returned with it.
+--- The largest n from 1 to `limit` that fits, found by doubling and then by bisection; 0 if not
+-- even 1 does. `fits(n)` returns what is told of an n that fits (a peak, true); what is told of the
+-- largest is returned with it.
 
 return function(limit, fits)
     local low, told, high, n = 0, nil, limit + 1, 1

@@ -200,18 +200,13 @@ end
 
 -- The members of a value: only methods after a colon, everything after a dot.
 local function members(value, colon)
-    if type(value) == "userdata" then
-        local names = {}
-        if is_array(value) then
-            names = string_keys(core.array.methods)
-            if not colon then
-                table.move(core.array.properties, 1, #core.array.properties, #names + 1, names)
-            end
-            return names
-        end
+    if is_array(value) then
+        local names, properties = string_keys(core.array.methods), core.array.properties
+        return colon and names or table.move(properties, 1, #properties, #names + 1, names)
+    elseif type(value) == "userdata" then
         local meta = debug.getmetatable(value) or {}
         local index = meta.methods or meta.__index
-        return type(index) == "table" and string_keys(index) or names
+        return type(index) == "table" and string_keys(index) or {}
     elseif type(value) == "string" then
         return string_keys(string, true)
     elseif type(value) == "table" then
@@ -385,9 +380,8 @@ local function watch_memory()
             local peak = old.scope and old.scope:finish() or stats.live_peak
             local change = stats.live - old.live
             if stats.allocs ~= old.allocs or change ~= 0 then
-                lines[#lines + 1] = ("-- %s: %s%s, peak +%s\n"):format(device.id, change < 0
-                    and "-" or "+",
-                    bytes(math.abs(change)), bytes(peak))
+                lines[#lines + 1] = ("-- %s: %s%s, peak +%s\n"):format(device.id,
+                    change < 0 and "-" or "+", bytes(math.abs(change)), bytes(peak))
             end
         end
         return table.concat(lines)
@@ -408,17 +402,11 @@ local function read_statement(reader, env)
             end
             return nil
         end
-        if not text then
-            line = line:gsub("^=", "return ")
-        end
-        text = text and text .. "\n" .. line or line
+        text = text and text .. "\n" .. line or line:gsub("^=", "return ")
         local f, message, more = repl.compile(text, env)
         if not more then
             reader.remember(text)
-            if f then
-                return f, text
-            end
-            return false, message
+            return f or false, f and text or message
         end
     end
 end

@@ -17,6 +17,7 @@
 
 local mb = require "moonbeam"
 local finite = require "moonbeam.internal.finite"
+local on_error = require "moonbeam.internal.on_error"
 
 local axis_register = {}
 
@@ -41,11 +42,10 @@ local function table_of(array)
     return mb.bound({}, array.to_table, array)
 end
 
-local function prefix_sums(values, power)
-    local sums, sum = {[0] = 0}, 0
+local function prefix_sums(values)
+    local sums = {[0] = 0}
     for i, value in ipairs(values) do
-        sum = sum + value ^ power
-        sums[i] = sum
+        sums[i] = sums[i - 1] + value
     end
     return sums
 end
@@ -109,11 +109,7 @@ function methods.add(register, first, opposite)
     tally(register, "first", a)
     tally(register, "opposite", b)
     local product = spectrum(register, a)
-    local _ <close> = setmetatable({}, {__close = function(_, err)
-        if err ~= nil then
-            product:release()
-        end
-    end})
+    local _ <close> = on_error(function() product:release() end)
     local other <close> = spectrum(register, b)
     mb.binary(product, "mul", {b = other, out = product})
     if register.product then
@@ -130,7 +126,7 @@ local function curve_of(register, cross)
     local width, count = register.seen, register.rows * register.pairs
     local squares, sums = {}, {}
     for name, columns in pairs(register.columns) do
-        squares[name], sums[name] = prefix_sums(columns.squares, 1), prefix_sums(columns.sums, 1)
+        squares[name], sums[name] = prefix_sums(columns.squares), prefix_sums(columns.sums)
     end
     local variance, residual = {}, {}
     local least = CONTRAST * (squares.first[width] + squares.opposite[width]) / (width * count)

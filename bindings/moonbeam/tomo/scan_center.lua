@@ -11,7 +11,7 @@ local axis_moments = require "moonbeam.tomo.axis_moments"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local center = require "moonbeam.tomo.center"
 local fail = require "moonbeam.internal.fail"
-local lean = require "moonbeam.internal.lean"
+local lean = require "moonbeam.tomo.lean"
 local scan_frames = require "moonbeam.tomo.scan_frames"
 
 local scan_center = {}

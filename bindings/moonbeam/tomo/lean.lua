@@ -30,22 +30,4 @@ function lean.at(scan, row, settings)
     return lean.of(settings) * (row - (scan.rows + 1) / 2)
 end
 
--- The shifts that a chunk needs for a leaning axis: those of its slices, and those of the
--- projections, because a vertically shifted projection shows its rows elsewhere. nil if the axis is
--- upright.
-function lean.shifts(scan, first, last, settings)
-    local slope, of_slices, of_angles = lean.of(settings), nil, nil
-    if slope ~= 0 then
-        of_slices = {}
-        for row = first, last do
-            of_slices[#of_slices + 1] = lean.at(scan, row, settings)
-        end
-        for i, shift in ipairs(settings.vertical_shifts or {}) do
-            of_angles = of_angles or {}
-            of_angles[i] = slope * shift
-        end
-    end
-    return of_slices, of_angles
-end
-
 return lean
