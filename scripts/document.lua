@@ -30,9 +30,8 @@ local function add_table(add, title, entries, with_default)
     if #(entries or {}) == 0 then
         return
     end
-    add("")
-    add(("| %s | type | %smeaning |"):format(title, with_default and "default | " or ""))
-    add(with_default and "|---|---|---|---|" or "|---|---|---|")
+    add("", ("| %s | type | %smeaning |"):format(title, with_default and "default | " or ""),
+        with_default and "|---|---|---|---|" or "|---|---|---|")
     for _, entry in ipairs(entries) do
         local default = with_default and cell(entry.array and "not given"
             or documentation.default_text(entry)) .. " | " or ""
@@ -42,35 +41,32 @@ local function add_table(add, title, entries, with_default)
 end
 
 local function add_record(add, record)
-    add("")
-    add("## " .. record.name)
-    add("")
-    add("    " .. record.call)
+    add("", "## " .. record.name, "", "    " .. record.call)
     for _, paragraph in ipairs(record.paragraphs) do
-        add("")
-        add(paragraph)
+        add("", paragraph)
     end
     local described = record.args[1] and record.args[1].doc
     add_table(add, "argument", described and record.args or nil)
     add_table(add, "option", record.options, true)
     add_table(add, "result", record.results)
     for _, note in ipairs(record.notes or {}) do
-        add("")
-        add(note)
+        add("", note)
+    end
+end
+
+-- A list of lines, and the function that adds to it.
+local function lines_and_adder()
+    local lines = {}
+    return lines, function(...)
+        table.move({...}, 1, select("#", ...), #lines + 1, lines)
     end
 end
 
 local function page(title, paragraphs, records)
-    local lines = {}
-    local function add(line)
-        lines[#lines + 1] = line
-    end
-    add("# " .. title)
-    add("")
-    add(NOTE)
+    local lines, add = lines_and_adder()
+    add("# " .. title, "", NOTE)
     for _, paragraph in ipairs(paragraphs) do
-        add("")
-        add(paragraph)
+        add("", paragraph)
     end
     add("")
     for _, record in ipairs(records) do
@@ -137,8 +133,7 @@ local function annotate(add, record, name)
     for _ = 1, #(record.results or {}) do
         add("---@return moonbeam.array")
     end
-    add(("function %s(%s) end"):format(name, table.concat(parameters, ", ")))
-    add("")
+    add(("function %s(%s) end"):format(name, table.concat(parameters, ", ")), "")
 end
 
 -- Methods as those of a class, functions as those of their module.
@@ -151,10 +146,8 @@ local function annotated_name(name)
 end
 
 local function annotations(modules, root)
-    local lines = {"---@meta moonbeam", "-- Written by scripts/document.lua from the sources.", ""}
-    local function add(line)
-        lines[#lines + 1] = line
-    end
+    local lines, add = lines_and_adder()
+    add("---@meta moonbeam", "-- Written by scripts/document.lua from the sources.", "")
     local classes = {}
     local function class_of(name)
         local type_name = name:match("^([%w_.]+):")
@@ -164,13 +157,10 @@ local function annotations(modules, root)
             for _, field in ipairs(documentation.fields[type_name] or {}) do
                 add(("---@field %s %s %s"):format(field.name, lua_type(field), field.doc))
             end
-            add(("local %s = {}"):format(type_name:gsub("%.", "_")))
-            add("")
+            add(("local %s = {}"):format(type_name:gsub("%.", "_")), "")
         end
     end
-    add("---@class moonbeam")
-    add("local mb = {}")
-    add("")
+    add("---@class moonbeam", "local mb = {}", "")
     for _, name in ipairs(sorted_keys(modules)) do
         add(("mb.%s = {}"):format(name))
     end

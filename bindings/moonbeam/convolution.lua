@@ -74,27 +74,21 @@ convolution.layout = declared("convolution.layout", {
         -- center found from values.
         local spill = (center.found or center[i] ~= c) and 1 or 0
         local beyond = (center.found and k - 1 or math.max(below, above)) + spill
-        local least
+        local least, before, first, extent = n, 0, 0, n
         if mode == "full" then
-            layout.before[i], layout.first[i], layout.shape[i] = above, 0, n + k - 1
-            least = n + k - 1
+            least, before, extent = n + k - 1, above, n + k - 1
         elseif mode == "valid" then
             if k > n then
                 fail("shape", "convolve", "psf",
                     'mode "valid" needs an image as large as the PSF; axis %d: %d and %d', i, n, k)
             end
-            layout.before[i], layout.first[i], layout.shape[i] = 0, below, n - k + 1
-            least = n
-        elseif boundary == "circular" then
-            layout.before[i], layout.first[i], layout.shape[i] = 0, 0, n
-            least = n
+            first, extent = below, n - k + 1
         elseif boundary == "zero" then
-            layout.before[i], layout.first[i], layout.shape[i] = 0, 0, n
             least = n + beyond
-        else
-            layout.before[i], layout.first[i], layout.shape[i] = below + spill, below + spill, n
-            least = n + k - 1 + 2 * spill
+        elseif boundary ~= "circular" then
+            least, before, first = n + k - 1 + 2 * spill, below + spill, below + spill
         end
+        layout.before[i], layout.first[i], layout.shape[i] = before, first, extent
         local circular = mode == "same" and boundary == "circular"
         local size = options.size and options.size[i]
         if size and (size < least or circular and size ~= n) then

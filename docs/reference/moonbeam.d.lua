@@ -1956,6 +1956,39 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@param options? moonbeam.options.result_create
 function mb.result.create(path, options) end
 
+---@class moonbeam.result
+local result = {}
+
+---Queues the writing of slices by a carrier (mb.stream).
+---@param carrier any 
+---@param array moonbeam.array 
+---@param z_first any 
+function result:carry(carrier, array, z_first) end
+
+---Closes the file.
+function result:close() end
+
+---Completes the file: verifies it, and gives it its name.
+function result:finish() end
+
+---Adds to the parameters of the reconstruction, such as what was found on the way: a table as `provenance` takes it.
+---@param values table 
+function result:parameters(values) end
+
+---Adds to the provenance block: a table of numbers, strings, lists and tables of them.
+---@param values table 
+function result:provenance(values) end
+
+---Says what the stored integers mean: value = stored * scale + offset.
+---@param scale number 
+---@param offset number 
+function result:scaling(scale, offset) end
+
+---Writes slices: an array (z, y, x), or (y, x) for one, from slice z_first (1-based) on.
+---@param array moonbeam.array 
+---@param z_first any 
+function result:write(array, z_first) end
+
 ---@class moonbeam.options.scan_of_arrays
 ---@field flats? moonbeam.array (frame, row, column)
 ---@field darks? moonbeam.array (frame, row, column)

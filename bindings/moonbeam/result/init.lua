@@ -280,7 +280,8 @@ local function mark(self, first, last)
 end
 
 --- Writes slices: an array (z, y, x), or (y, x) for one, from slice z_first (1-based) on.
-function methods:write(array, z_first)
+methods.write = declared.method("result:write(array: array, z_first: any)",
+    nil, function(self, array, z_first)
     local first, last = take(self, array, z_first, "result:write")
     if self.parts then
         local slices <close> = #array.shape == 2 and array:reshape(1, table.unpack(array.shape))
@@ -290,7 +291,7 @@ function methods:write(array, z_first)
         self.volume:write(array, { first, last })
     end
     mark(self, first, last)
-end
+end)
 
 --- Makes ready for the writing of slices z_first ... z_last, which is worth its while before carry.
 function methods:prepare(z_first, z_last)
@@ -299,9 +300,10 @@ function methods:prepare(z_first, z_last)
     end
 end
 
---- The same by a carrier (mb.stream): queues the writing. The array may be released after the
+--- Queues the writing of slices by a carrier (mb.stream). The array may be released after the
 -- carrier's wait, and the result finished after its finish.
-function methods:carry(carrier, array, z_first)
+methods.carry = declared.method("result:carry(carrier: any, array: array, z_first: any)",
+    nil, function(self, carrier, array, z_first)
     local first, last = take(self, array, z_first, "result:carry")
     if self.parts then
         self.parts:write(array, first, last, carrier)
@@ -309,14 +311,15 @@ function methods:carry(carrier, array, z_first)
         carrier:carry(self.volume, array, { first, last })
     end
     mark(self, first, last)
-end
+end)
 
---- Says what the stored integers mean: value = stored * scale + offset. Before the first slice is
--- written. Attributes as CF has them, in the files of a volume in several files too; and the fields
--- of NeXus, where value = (stored + data_offset) * data_scaling_factor.
-function methods:scaling(scale, offset)
+--- Says what the stored integers mean: value = stored * scale + offset. It has to be called before
+-- the first slice is written. The file gets the attributes of CF, and the fields of NeXus, where
+-- value = (stored + data_offset) * data_scaling_factor.
+methods.scaling = declared.method("result:scaling(scale: number, offset: number)",
+    nil, function(self, scale, offset)
     for name, value in pairs { scale = scale, offset = offset } do
-        if type(value) ~= "number" or value ~= value or math.abs(value) == math.huge then
+        if value ~= value or math.abs(value) == math.huge then
             fail("argument", "result:scaling", name, "%s is %s; it must be a finite number", name,
                 tostring(value))
         end
@@ -335,27 +338,25 @@ function methods:scaling(scale, offset)
     if self.parts then
         self.parts.attributes = attributes
     end
+end)
+
+-- A method that adds a table to a group.
+local function adding(name, group)
+    return function(self, values)
+        notes.check(values, "result:" .. name)
+        notes.write_table(self.notes, group, values)
+    end
 end
 
 --- Adds to the parameters of the reconstruction, such as what was found on the way: a table as
 -- `provenance` takes it.
-function methods:parameters(values)
-    if type(values) ~= "table" then
-        fail("argument", "result:parameters", nil, "parameters must be a table")
-    end
-    notes.check(values, "result:parameters")
-    notes.write_table(self.notes, "/entry/reconstruction/parameters", values)
-end
+methods.parameters = declared.method("result:parameters(values: table)", nil,
+    adding("parameters", "/entry/reconstruction/parameters"))
 
 --- Adds to the provenance block: a table of numbers, strings, lists and tables of them.
 -- Predicted and measured peaks, times and counters go here, before finish().
-function methods:provenance(values)
-    if type(values) ~= "table" then
-        fail("argument", "result:provenance", nil, "provenance must be a table")
-    end
-    notes.check(values, "result:provenance")
-    notes.write_table(self.notes, "/entry/provenance", values)
-end
+methods.provenance = declared.method("result:provenance(values: table)", nil,
+    adding("provenance", "/entry/provenance"))
 
 --- Where the volume's bytes go: a list of {path (of the file, which has no name of its own yet),
 -- offset and bytes (of its slices, dense), first and last (slice)}; nil where only libhdf5 knows.
@@ -371,7 +372,7 @@ function methods:skeleton()
 end
 
 --- Completes the file: verifies it, and gives it its name. Returns the name.
-function methods:finish()
+methods.finish = declared.method("result:finish()", nil, function(self)
     if self.missing > 0 then
         local first = 1
         while self.written[first] do
@@ -390,15 +391,15 @@ function methods:finish()
     self.notes:write_kept()
     result_parts.publish(self.file, self.path)
     return self.path
-end
+end)
 
---- Closes; what was not finished is removed. Any number of times.
-function methods:close()
+--- Closes the file. A result that was not finished is removed. A second call does nothing.
+methods.close = declared.method("result:close()", nil, function(self)
     if self.parts then
         self.parts:close()
     end
     self.file:close()
-end
+end)
 
 metatable.__index = methods
 metatable.__close = methods.close

@@ -54,15 +54,17 @@ end
 
 -- ---- garbage ----
 
+local function refuse(facts, format, ...)
+    fail(facts.code, facts.op, "angles", format .. " " .. REMEDY, ...)
+end
+
 local function check_magnitude(degrees, facts)
     for i, angle in ipairs(degrees) do
         if angle ~= angle or math.abs(angle) == math.huge then
-            fail(facts.code, facts.op, "angles", "angle %d is not a finite number: %s", i,
-                REMEDY)
+            refuse(facts, "angle %d is not a finite number:", i)
         elseif math.abs(angle) > MOST then
-            fail(facts.code, facts.op, "angles",
-                "angle %d is %g degrees, which is beyond what a scan can reach: %s", i, angle,
-                REMEDY)
+            refuse(facts, "angle %d is %g degrees, which is beyond what a scan can reach:", i,
+                angle)
         end
     end
 end
@@ -77,13 +79,11 @@ local function check_repeats(values, counts, total, facts)
         end
     end
     if most == total then
-        fail(facts.code, facts.op, "angles",
-            "all %d angles are %s degrees; were they never written? %s", total, number(where),
-            REMEDY)
+        refuse(facts, "all %d angles are %s degrees; were they never written?", total,
+            number(where))
     elseif most >= 4 and most >= total / 4 and most > 4 * median(counts) then
-        fail(facts.code, facts.op, "angles",
-            "%d of %d angles are %s degrees; were they not all written? %s", most, total,
-            number(where), REMEDY)
+        refuse(facts, "%d of %d angles are %s degrees; were they not all written?", most, total,
+            number(where))
     end
 end
 
@@ -97,10 +97,8 @@ local function check_wild(degrees, list, facts)
     local reach = 360 + 4 * (high - low)
     for i, angle in ipairs(degrees) do
         if angle < low - reach or angle > high + reach then
-            fail(facts.code, facts.op, "angles",
-                "angle %d is %s degrees, far from the others (half of them are between %s and "
-                .. "%s): %s",
-                i, number(angle), number(low), number(high), REMEDY)
+            refuse(facts, "angle %d is %s degrees, far from the others (half of them are between "
+                .. "%s and %s):", i, number(angle), number(low), number(high))
         end
     end
 end

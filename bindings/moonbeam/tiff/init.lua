@@ -170,47 +170,38 @@ local function head_of(pages, rows, columns, format, meta, text)
     local data_at = (text_at + #text + 15) // 16 * 16
     local parts = {big and "II+\0" .. string.pack("<I2I2I8", 8, 0, 16) or "II*\0"
         .. string.pack("<I4", 8)}
-    local function entry(tag, kind, count, value)
-        local room = big and 8 or 4
-        local inline = string.pack(kind == 3 and "<I2" or kind == 4 and "<I4" or word, value)
-        parts[#parts + 1] = string.pack("<I2I2", tag, kind) .. string.pack(word, count) .. inline
-            .. ("\0"):rep(room - #inline)
+    -- An entry of one value, or with the place of several; a text stands in the entry as it is.
+    local function entry(tag, kind, value, count)
+        local inline = type(value) == "string" and value
+            or string.pack(kind == 3 and "<I2" or kind == 4 and "<I4" or word, value)
+        parts[#parts + 1] = string.pack("<I2I2", tag, kind) .. string.pack(word, count or 1)
+            .. inline .. ("\0"):rep((big and 8 or 4) - #inline)
     end
+    local resolution = meta.resolution or {x = {0, 1}, y = {0, 1}}
+    local x = string.pack("<I4I4", table.unpack(resolution.x))
+    local y = string.pack("<I4I4", table.unpack(resolution.y))
     local long = big and 16 or 4
     for i = 1, directories do
         parts[#parts + 1] = string.pack(big and "<I8" or "<I2", entry_count)
-        entry(256, 4, 1, columns)
-        entry(257, 4, 1, rows)
-        entry(258, 3, 1, format[1])
-        entry(259, 3, 1, 1)
-        entry(262, 3, 1, 1)
-        entry(270, 2, #text, text_at)
-        entry(273, long, 1, data_at + (i - 1) * page)
-        entry(277, 3, 1, 1)
-        entry(278, 4, 1, rows)
-        entry(279, long, 1, page)
-        if meta.resolution then
-            entry(282, 5, 1, rational_at)
-            entry(283, 5, 1, rational_at + 8)
-            entry(296, 3, 1, meta.resolution.unit)
+        entry(256, 4, columns)
+        entry(257, 4, rows)
+        entry(258, 3, format[1])
+        entry(259, 3, 1)
+        entry(262, 3, 1)
+        entry(270, 2, text_at, #text)
+        entry(273, long, data_at + (i - 1) * page)
+        entry(277, 3, 1)
+        entry(278, 4, rows)
+        entry(279, long, page)
+        if meta.resolution then -- in a BigTIFF a rational stands in the entry itself
+            entry(282, 5, big and x or rational_at)
+            entry(283, 5, big and y or rational_at + 8)
+            entry(296, 3, resolution.unit)
         end
-        entry(339, 3, 1, format[2])
+        entry(339, 3, format[2])
         parts[#parts + 1] = string.pack(word, i < directories and start + i * directory_bytes or 0)
     end
-    local x, y = {0, 1}, {0, 1}
-    if meta.resolution then
-        x, y = meta.resolution.x, meta.resolution.y
-        -- In a BigTIFF a rational stands in the entry itself.
-        if big then
-            local values = {[282] = string.pack("<I4I4", x[1], x[2]),
-                [283] = string.pack("<I4I4", y[1], y[2])}
-            for i, part in ipairs(parts) do
-                local tag = #part == 20 and string.unpack("<I2", part)
-                parts[i] = tag and values[tag] and part:sub(1, 12) .. values[tag] or part
-            end
-        end
-    end
-    parts[#parts + 1] = string.pack("<I4I4I4I4", x[1], x[2], y[1], y[2])
+    parts[#parts + 1] = x .. y
     parts[#parts + 1] = text .. ("\0"):rep(data_at - text_at - #text)
     return table.concat(parts), data_at, page
 end
