@@ -267,9 +267,18 @@ else
     flags { "Symbols" } -- without it 4.3 strips what it links
 end
 
+local started -- the project that was started last: {name =, dir =}
+
+local function remove_output(name, target)
+    os.remove(target .. "/lib" .. name .. ".a")
+    os.remove(target .. "/" .. name)
+    os.remove(target .. "/" .. name .. ".so")
+end
+
 -- Starts a project: kind, where its output goes, its flags, and what else decides its content.
 -- `flags_list` is used by both generations; `dir` is the output folder under the root.
 local function start_project(name, project_kind, dir, files_list, flags_list)
+    started = { name = name, dir = dir }
     project(name)
     kind(project_kind)
     language "C"
@@ -282,12 +291,13 @@ local function start_project(name, project_kind, dir, files_list, flags_list)
         select_config(config)
         objdir((premake5 and "!" or "") .. objects)
         targetdir(target)
+        local own = name == "moonbeam_cuda" and {} or compile_flags[config]
+        buildoptions(own)
 
         if generating then
             -- Make knows the age of files, not the flags they were compiled with nor which
             -- members an archive should have: start afresh when either changes.
-            local flags_text = table.concat(flags_list, "\n") .. "\n"
-                .. table.concat(name == "moonbeam_cuda" and {} or compile_flags[config], "\n")
+            local flags_text = table.concat(flags_list, "\n") .. "\n" .. table.concat(own, "\n")
                 .. "\n" .. (name == "moonbeam_cuda" and nvcc or "") .. "\n"
             local stamp = objects .. ".flags"
             if read_file(stamp) ~= flags_text then
@@ -295,9 +305,7 @@ local function start_project(name, project_kind, dir, files_list, flags_list)
                 write_if_changed(stamp, flags_text)
             end
             if write_if_changed(objects .. ".files", table.concat(files_list, "\n") .. "\n") then
-                os.remove(target .. "/lib" .. name .. ".a")
-                os.remove(target .. "/" .. name)
-                os.remove(target .. "/" .. name .. ".so")
+                remove_output(name, target)
             end
             os.mkdir(objects)
             os.mkdir(target)
@@ -306,10 +314,21 @@ local function start_project(name, project_kind, dir, files_list, flags_list)
     select_config(nil)
 end
 
-local function per_config(setter, by_config)
+-- How the project that was started last is linked. Make does not know the age of this either.
+local function link_with(libraries, options)
+    local name = started.name
+    links(libraries)
+    linkoptions(options)
     for _, config in ipairs(configurations_of_build) do
+        local own = name == "moonbeam_cuda" and {} or link_flags[config]
+        local text = table.concat(libraries, "\n") .. "\n" .. table.concat(options, "\n") .. "\n"
+            .. table.concat(own, "\n") .. "\n"
         select_config(config)
-        setter(by_config[config])
+        linkoptions(own)
+        if generating and write_if_changed("build/obj/" .. config .. "/" .. name .. ".link", text)
+        then
+            remove_output(name, output_root(config) .. "/" .. started.dir)
+        end
     end
     select_config(nil)
 end
@@ -336,7 +355,6 @@ local own_openmp = archive_of("gomp") ~= "gomp" and archive_of("fftw3f_omp") ~= 
 
 start_project("runtime", "StaticLib", "lib", runtime_files, c_flags)
 includedirs { "runtime", "build/gen", hdf5_include }
-per_config(buildoptions, compile_flags)
 
 -- ---------------------------------------------------------------------------------------------
 -- moonbeam: the interpreter. Lua is inside, with its whole API exported, so that C modules such
@@ -344,13 +362,10 @@ per_config(buildoptions, compile_flags)
 
 start_project("moonbeam", "ConsoleApp", "bin", binding_files, c_flags)
 includedirs { "runtime", "bindings", "build/gen", hdf5_include, lua_include }
-links(own_openmp)
-linkoptions {
+link_with(own_openmp, {
     "-fopenmp", "-Wl,-E", "-Wl,--as-needed", "-Wl,--exclude-libs,libgomp.a:libfftw3f_omp.a",
     "-Wl,--whole-archive " .. lua_archive .. " -Wl,--no-whole-archive",
-}
-per_config(buildoptions, compile_flags)
-per_config(linkoptions, link_flags)
+})
 
 -- ---------------------------------------------------------------------------------------------
 -- status_test, pool_test, op_test and h5_hostile: what specs of the error record, the pool,
@@ -360,10 +375,7 @@ for _, source in ipairs({ "spec/core/status_test.c", "spec/memory/pool_test.c",
     "spec/ops/op_test.c", "spec/files/h5/h5_hostile.c" }) do
     start_project(base_name(source), "ConsoleApp", "bin", { source }, c_flags)
     includedirs { "runtime", hdf5_include }
-    links(shared_openmp)
-    linkoptions { "-fopenmp", "-Wl,--as-needed" }
-    per_config(buildoptions, compile_flags)
-    per_config(linkoptions, link_flags)
+    link_with(shared_openmp, { "-fopenmp", "-Wl,--as-needed" })
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -375,12 +387,9 @@ targetprefix ""
 targetname "core"
 targetextension ".so"
 includedirs { "runtime", "bindings", "build/gen", hdf5_include, lua_include }
-links(shared_openmp)
-linkoptions {
+link_with(shared_openmp, {
     "-fopenmp", "-Wl,--as-needed", "-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL",
-}
-per_config(buildoptions, compile_flags)
-per_config(linkoptions, link_flags)
+})
 
 -- ---------------------------------------------------------------------------------------------
 -- libmoonbeam: the C API (runtime/moonbeam.h) as a shared library. It exports the API alone: what
@@ -391,13 +400,10 @@ targetprefix ""
 targetname "libmoonbeam"
 targetextension ".so"
 includedirs { "runtime" }
-links(shared_openmp)
-linkoptions {
+link_with(shared_openmp, {
     "-fopenmp", "-Wl,--as-needed", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-Wl,--exclude-libs,ALL",
     "-Wl,-soname,libmoonbeam.so",
-}
-per_config(buildoptions, compile_flags)
-per_config(linkoptions, link_flags)
+})
 
 -- ---------------------------------------------------------------------------------------------
 -- moonbeam_cuda: the CUDA backend, a plug-in beside the program. Compiled by nvcc, but linked by
@@ -411,8 +417,8 @@ if nvcc then
     targetextension ".so"
     includedirs { "runtime", "cuda", "build/gen" }
     libdirs { cuda_libdir }
-    links { "cudart_static", "rt", "pthread", "dl", "m" }
-    linkoptions { "-Wl,--as-needed", "-Wl,-z,defs", "-Wl,--exclude-libs,ALL" }
+    link_with({ "cudart_static", "rt", "pthread", "dl", "m" },
+        { "-Wl,--as-needed", "-Wl,-z,defs", "-Wl,--exclude-libs,ALL" })
 
     if premake5 then
         filter { "files:**.cu" }
