@@ -7,6 +7,7 @@
 -- layout, raw (are the data as they were read?), geometry, device, step, and mended and clipped:
 -- arrays of three counts that a step leaves. It owns its arrays.
 
+local fail = require "moonbeam.internal.fail"
 local scan_frames = require "moonbeam.tomo.scan_frames"
 
 local block = {}
@@ -27,6 +28,9 @@ end
 
 --- Puts other data in the place of its own, which are released.
 function methods:replace(array)
+    if type(array) ~= "userdata" then
+        fail("argument", "block:replace", "array", "array is a %s; give an array", type(array))
+    end
     local before = self.data
     self.data = array
     if before and before ~= array then
@@ -78,6 +82,10 @@ function methods:trim(first, last)
     local low, high = self.rows[1], self.rows[2]
     if first == low and last == high then
         return
+    elseif first < low or last > high then
+        fail("argument", self.step and "step " .. self.step.label or "pipeline", nil, "it leaves "
+            .. "%s %d to %d, of which %d to %d are needed: its function needs must ask for more",
+            self.cut, low, high, first, last)
     end
     local from, to = first - low + 1, last - low + 1
     self.data = trimmed(self.data, block.axis(self.cut, self.layout), from, to)
@@ -107,7 +115,7 @@ function methods:release()
     for _, name in ipairs(ARRAYS) do
         local array = self[name]
         self[name] = nil
-        if array then
+        if type(array) == "userdata" then -- and nothing that a step has put there
             array:release()
         end
     end

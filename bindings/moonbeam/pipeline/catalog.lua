@@ -8,6 +8,7 @@ local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local kinds = require "moonbeam.pipeline.kinds"
+local own_step = require "moonbeam.pipeline.own_step"
 local step_options = require "moonbeam.pipeline.step_options"
 
 local catalog = {}
@@ -22,7 +23,7 @@ local FIELDS = {name = "string", summary = "string", doc = "string", reference =
     cuts = "table function", check = "function", shape = "function", geometry = "function",
     needs = "function", packet = "function", absorbs = "table", run = "function",
     measure = "function", bounds = "function", gives_value = "string", known = "function",
-    uses = "table", deciding = "function", ways = "function", reduce = "function table",
+    uses = "table", deciding = "function", ways = "function", reduce = "table",
     combine = "function", last = "boolean", selects = "function", prepare = "function",
     measuring = "function", reducing = "function", plain = "function", scaling = "function"}
 
@@ -88,6 +89,11 @@ local function check_options(def, where)
         elseif entry.name == "preset" then
             wrong(def, where, "an option cannot have the name 'preset'")
         end
+        local problem = entry.default ~= nil and entry.default ~= "auto"
+            and step_options.problem(entry, entry.default)
+        if problem then
+            wrong(def, where, "the default of an option: %s", problem)
+        end
     end
     for preset, values in pairs(def.presets or {}) do
         for name, value in pairs(values) do
@@ -121,8 +127,19 @@ local function checked(given, where)
         wrong(def, where, "run is missing; give the function that does the work")
     elseif not def.takes then
         wrong(def, where, "takes is missing; give {quantity = ..., layout = ...}")
+    elseif def.measure and not def.bounds then
+        wrong(def, where, "bounds is missing; give a function that returns {low, high}, between "
+            .. "which measure finds its value")
+    end
+    for _, field in ipairs(def.reduce and {"start", "add", "finish"} or {}) do
+        if type(def.reduce[field]) ~= "function" then
+            wrong(def, where, "reduce.%s is missing; give functions start, add and finish", field)
+        end
     end
     def.options = def.options or {}
+    if #def.options == 0 and next(def.options) then
+        wrong(def, where, "options is no list; give {{name, kind, text, field = value}, ...}")
+    end
     if #def.options > 0 and not def.options[def.options[1].name or ""] then
         local ok, options = pcall(declared.options, table.unpack(def.options))
         if not ok then
@@ -182,7 +199,7 @@ function methods:add(definitions, source)
         elseif self:library(def.name) then
             wrong(def, where, "the library has a step of this name; rename yours")
         end
-        self.defs[def.name], self.own[def.name] = def, record
+        self.defs[def.name], self.own[def.name] = own_step.guard(def), record
         record.names[#record.names + 1] = def.name
     end
     self.sources[#self.sources + 1] = record
