@@ -166,6 +166,7 @@ phase("scan")
 
 if options.recipe then
     options.device_id, options.output, options.check_outputs = device_id, output, check_outputs
+    OPTION_NAMES.log, OPTION_NAMES["log = false"] = "--input", '--input "line integrals"'
     cli.tried(OPTION_NAMES, command.run, scan, options, say, warn)
     return
 end

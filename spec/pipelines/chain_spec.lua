@@ -240,7 +240,7 @@ local REFUSED = {
     {SLICES .. ", {'save', file = 'a/../../b.h5'}", "step save: file is 'a/../../b.h5'; paths in a "
         .. "recipe do not lead out"},
     -- a definition with a mistake
-    {"'breaks'", "step breaks: its definition fails:", "attempt to index a nil value"},
+    {"'breaks'", "step breaks: its function shape fails:", "attempt to index a nil value"},
 }
 
 local GOOD = { -- recipe, quantity, layout, shape, dtype; `scan`

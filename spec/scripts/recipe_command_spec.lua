@@ -206,6 +206,35 @@ return {
         assert.matches("there is no step 'double'.*%-%-steps", text)
     end)
 
+    it("finds the axis in a part of the detector as in the whole, in its columns and rows", function()
+        must(path("lean.h5") .. " --size 64 --rows 24 --angles 90 --axis-tilt 5 --quiet",
+            "simulate.lua")
+        for part, rows in pairs {["rows = {1, 6}"] = "row 3", ["rows = {19, 24}"] = "row 21",
+            ["columns = {6, 60}"] = "rows 11 to 13"} do
+            local status, text = run(("%s --recipe %s --device host -o %s --overwrite"):format(
+                path("lean.h5"), path("part.lua"), path("part.h5")), nil, files.write(
+                path("part.lua"), ([[{"flat_field", {"tilt", angle = %.17g}, {"crop", %s},
+                    "minus_log", "center", "fbp"}]]):format(math.rad(5), part)))
+            assert.equal(0, status, text)
+            local column, pairs_, slices = text:match(
+                "center +([%d.]+), found %(%d+ pairs [%a ]+ give ([%d.]+).* of " .. rows
+                .. " give ([%d.]+)")
+            assert.near(31.5, tonumber(column), 0.3, text)
+            assert.near(31.5, tonumber(pairs_), 0.3, text)
+            assert.near(31.5, tonumber(slices), 3, text)
+        end
+    end)
+
+    it("searches the axis of scans of few columns, and names the step that gives it", function()
+        for columns = 1, 3 do
+            local text = recipe(([[{"flat_field", {"crop", columns = {30, %d}}, "minus_log", "center",
+                "fbp"}]]):format(29 + columns), "--overwrite -o " .. path("narrow.h5"))
+            assert.matches("give %-%-set center.column=X", text)
+            local found = values("narrow.h5", "/entry/provenance/values/center")
+            assert.is_true(found >= 29 and found <= 28 + columns, found)
+        end
+    end)
+
     it("says in which unit rescaled values are, and how they are scaled", function()
         recipe([[{"flat_field", "minus_log", {"fbp", center = 31.5},
             {"rescale", dtype = "uint8", range = {0, 255}}}]], "-o " .. path("scaled.h5"))
@@ -214,6 +243,23 @@ return {
         assert.equal("1/m", attributes.units)
         assert.equal("float", math.type(attributes.add_offset))
         assert.equal(1.0, attributes.scale_factor)
+    end)
+
+    it("names the options that go with a recipe where a scan has no flats", function()
+        do
+            local counts <close> = mb.ones({4, 2, 8}, {dtype = "u16"})
+            local darks <close> = mb.zeros({1, 2, 8}, {dtype = "u16"})
+            local file <close> = mb.h5.create(path("darks.h5"))
+            file:write("/exchange/data", counts)
+            file:write("/exchange/data_dark", darks)
+            file:write("/exchange/theta", {0, 45, 90, 135}, {attributes = {units = "deg"}})
+            file:finish()
+        end
+        files.write(path("lines.lua"), '{"flat_field"}')
+        local status, text = run(("%s --recipe %s --device host -o %s"):format(path("darks.h5"),
+            path("lines.lua"), path("none.h5")))
+        assert.equal(1, status)
+        assert.matches('or give %-%-input "line integrals" if the frames', text)
     end)
 
     it("checks the free disk space before a frame is read", function()

@@ -177,7 +177,9 @@ local function tell_values(done, say, warn)
             or type(value) == "table" and ("%.6g to %.6g"):format(value[1], value[2]) or "?",
             verdict.verdict and (", %s (%s)"):format(verdict.verdict, verdict.how or "") or "")
         if verdict.remedy then
-            warn("%s", verdict.remedy)
+            warn("%s", (verdict.remedy:gsub("%-%-center (%d)", "--set center.column=%1")
+                :gsub("%-%-center", "--set center.column=X")
+                :gsub("%-%-half%-acquisition", "the step half_acquisition")))
         end
     end
     for _, text in ipairs(done.warnings) do

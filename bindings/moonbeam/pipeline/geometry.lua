@@ -58,6 +58,11 @@ function geometry.column(g, element)
     return element * g.column_step + (g.column_step - 1) / 2 + g.first_column - 1
 end
 
+--- The row of the data, from 1, at which a row of the scan, from 1, stands.
+function geometry.row_element(g, row)
+    return (row - g.first_row - (g.row_step - 1) / 2) / g.row_step + 1
+end
+
 --- The elements {first, last}, from 1, of a range of the scan's rows, columns or the like that
 -- begins at `start` with `step` pixels an element and has `count` elements in a scan of `total`;
 -- nil and the reason where it lies outside or cuts an element.

@@ -122,14 +122,18 @@ end
 
 -- ---- run ----
 
--- Raises where a step has left other data than it says.
-local function check_data(name, block, step)
+-- Raises where a step has left other data than it says. A measuring step sees some frames alone,
+-- `frames` of them.
+local function check_data(name, block, step, frames)
     local data, uses = block.data, step.def.uses or {}
     if type(data) ~= "userdata" or not pcall(function() return data.shape[1] end) then
         wrong(name, "run leaves no array in block.data; put one there by block:replace(array)")
     end
     local axis, first, last = block_axis(block.cut, step.kind.layout), block.rows[1], block.rows[2]
     local expected = {table.unpack(step.shape)}
+    if step.kind.layout == "frames" and frames ~= step.shape_before[1] then
+        expected[1] = step.shape[1] == step.shape_before[1] and frames or data.shape[1]
+    end
     expected[axis] = last - first + 1
     local found = table.concat(data.shape, " x ")
     -- Where values that were measured decide, step.shape is the largest one.
@@ -158,8 +162,9 @@ function own_step.guard(def)
     local run, measure = def.run, def.measure
     if run then
         def.run = function(block, ...)
+            local frames = block.data.shape[1]
             called(name, "run", run, block, ...)
-            check_data(name, block, block.step)
+            check_data(name, block, block.step, frames)
         end
     end
     if measure then

@@ -1,6 +1,7 @@
 --- What a measuring step sees: rows or frames of the data, taken through the steps before it.
 
 local mb = require "moonbeam"
+local geometry_of = require "moonbeam.pipeline.geometry"
 local work = require "moonbeam.pipeline.work"
 
 local view = {}
@@ -70,8 +71,15 @@ function methods:as_scan()
     function scan.chain(rows, frames)
         return self:data(rows, frames)
     end
-    return scan, {device = self.device, rows = self.rows,
-        log = self.quantity == "transmission"}
+    scan.middle_row = geometry_of.row_element(geometry, (geometry.rows + 1) / 2)
+    scan.place = {column_of = function(element)
+        return geometry_of.column(geometry, element)
+    end, row_of = function(row)
+        return geometry.first_row + (row - 1) * geometry.row_step
+    end}
+    return scan, {device = self.device, rows = self.rows, log = self.quantity == "transmission",
+        axis_tilt = geometry.lean ~= 0
+            and math.atan(geometry.lean * geometry.row_step / geometry.column_step) or nil}
 end
 
 return view

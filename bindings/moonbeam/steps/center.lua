@@ -29,8 +29,12 @@ return {
     end,
     bounds = function(options, _, step)
         local g = step.geometry_before
-        return options.column and {options.column, options.column}
-            or scan_center.bounds({cols = g.cols}, {half_acquisition = g.half_acquisition})
+        if options.column then
+            return {options.column, options.column}
+        end
+        local bounds = scan_center.bounds({cols = step.shape_before[3]},
+            {half_acquisition = g.half_acquisition})
+        return {geometry.column(g, bounds[1]), geometry.column(g, bounds[2])}
     end,
     measuring = function(options)
         return not options.column
@@ -40,6 +44,6 @@ return {
         local scan, settings = view:as_scan()
         local column, how, details = scan_center.find(scan, settings)
         details.how = how
-        return scan.chain and geometry.column(view.geometry, column) or column, details
+        return column, details
     end,
 }

@@ -20,6 +20,7 @@ local scan_center = {}
 -- found.
 scan_center.HALF_OVERLAP = 0.05
 
+local LEAST_COLS = 4 -- fewer cannot be registered
 local MOST_ROWS = 256 -- of opposite frames
 local MOST_BAND = 8 -- rows of trial slices
 -- Trial slices are judged without the finest detail, which is noise.
@@ -32,7 +33,8 @@ end
 
 -- Public as mb.recon.center_bounds.
 function scan_center.bounds(scan, options)
-    local reach = (scan.cols - math.max(2, math.floor(min_overlap(options) * scan.cols))) / 2
+    local reach = math.max(0, scan.cols - math.max(2, math.floor(min_overlap(options)
+        * scan.cols))) / 2
     local middle = (scan.cols - 1) / 2
     return {math.max(0, middle - reach), math.min(scan.cols - 1, middle + reach)}
 end
@@ -68,7 +70,7 @@ end
 -- taken to half the height of the detector.
 local function registered(scan, device, rows, options)
     local groups, first, last = axis_pairs.groups(scan.angles, scan.cols)
-    if not groups then
+    if not groups or scan.cols < LEAST_COLS then
         return nil
     end
     local references <close> = scan_frames.references(scan, device, rows)
@@ -181,6 +183,17 @@ function remedies.differ(found, others, _, name)
         others[name])
 end
 
+-- Columns and rows of a part of a detector, as `place` (column_of, row_of) has them in the whole.
+local function put_in_scan(place, found, others, band)
+    for list, names in pairs {[found or {}] = {"column", "beyond", "other"},
+        [others] = {"slices", "mass"}} do
+        for _, name in ipairs(names) do
+            list[name] = list[name] and place.column_of(list[name])
+        end
+    end
+    return band and {place.row_of(band[1]), place.row_of(band[2])}
+end
+
 -- How the axis was found, in words.
 local function words_of(found, others, band)
     local words = {}
@@ -233,10 +246,14 @@ function scan_center.find(scan, options)
         fail("argument", "recon.find_center", "center",
             "no two projections are half a turn apart; give the center")
     end
+    column = bounded(column, scan, options)
+    if scan.place then
+        column = scan.place.column_of(column)
+        band = put_in_scan(scan.place, found, others, band)
+    end
     local words = words_of(found, others, band)
     local turn = axis_pairs.is_turn(scan.angles) and not options.half_acquisition
     local remedy = remedies[verdict] and remedies[verdict](found, others, turn, name) or nil
-    column = bounded(column, scan, options)
     found = found or {}
     return column, words, {column = column, verdict = verdict, remedy = remedy, pair = found.column,
         residual = found.residual, uncertainty = found.uncertainty, slices = others.slices,
