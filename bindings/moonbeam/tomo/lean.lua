@@ -25,9 +25,9 @@ function lean.of(settings)
 end
 
 -- By how many columns the axis of a row, or of the middle of some rows, is to the right of
--- `center`.
+-- `center`. A part of a detector has `middle_row`: where the middle of the whole one is.
 function lean.at(scan, row, settings)
-    return lean.of(settings) * (row - (scan.rows + 1) / 2)
+    return lean.of(settings) * (row - (scan.middle_row or (scan.rows + 1) / 2))
 end
 
 return lean
