@@ -1310,8 +1310,42 @@ function mb.picture.write_png(path, array, options) end
 ---@return any # a pipeline: p:plan(), p:run(), p:slices(), p:print().
 function mb.pipeline.new(scan, recipe, options) end
 
----mb.plan.max_chunk(options): the largest counts for which those parts fit: {all = rows, projection = frames, sinogram = rows}, at most what the scan has; and their peaks, each with `basis` on a planned device.
----@param options any 
+---@class moonbeam.options.plan_max_chunk
+---@field shape? integer[] {angles, rows, columns}
+---@field dtype? "u8"|"u16"|"i32"|"f16"|"f32"|"f64" type of the frames
+---@field flats? integer the number of frames without the sample
+---@field darks? integer the number of frames without the beam
+---@field output_dtype? any how the slices are stored: "f32", "f16" or "u16"
+---@field device? any where the work is done
+---@field available? any bytes that it may take
+---@field chunk? any rows at a time
+---@field rows? any {first, last} of the detector's rows, from 1
+---@field center? any 0-based column of the rotation axis, halfway down the detector
+---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field log? any false: the frames are line integrals already
+---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
+---@field threads? any threads that read, and as many that write
+---@field pinned? any pinned host memory for reading and writing
+---@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field slices_per_file? any the result's, where the volume goes to several files
+---@field out? any the array on the host that the slices go to, where that is no result
+---@field quiet? any no progress
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+
+---The largest counts for which those parts fit: {all = rows, projection = frames, sinogram = rows}, at most what the scan has; and their peaks, each with `basis` on a planned device.
+---@param options? moonbeam.options.plan_max_chunk
 function mb.plan.max_chunk(options) end
 
 ---@class moonbeam.options.plan_max_count
@@ -1345,9 +1379,43 @@ function mb.plan.peak(fn, device) end
 ---@return any # {peak =, live =, reach =, results =, basis =} as plan.peak, but peak, live and reach are tables by device: {["cuda:0"] = 4096, host = 512}. peak.pinned is that of pinned host memory.
 function mb.plan.peaks(fn, devices) end
 
----mb.plan.required_memory(count, options): the peaks of a reconstruction, in bytes: {all, projection, sinogram}, and on a planned device `basis`: what they rest on.
----@param count any 
----@param options any 
+---@class moonbeam.options.plan_required_memory
+---@field shape? integer[] {angles, rows, columns}
+---@field dtype? "u8"|"u16"|"i32"|"f16"|"f32"|"f64" type of the frames
+---@field flats? integer the number of frames without the sample
+---@field darks? integer the number of frames without the beam
+---@field output_dtype? any how the slices are stored: "f32", "f16" or "u16"
+---@field device? any where the work is done
+---@field available? any bytes that it may take
+---@field chunk? any rows at a time
+---@field rows? any {first, last} of the detector's rows, from 1
+---@field center? any 0-based column of the rotation axis, halfway down the detector
+---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field log? any false: the frames are line integrals already
+---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
+---@field threads? any threads that read, and as many that write
+---@field pinned? any pinned host memory for reading and writing
+---@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field slices_per_file? any the result's, where the volume goes to several files
+---@field out? any the array on the host that the slices go to, where that is no result
+---@field quiet? any no progress
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+
+---The peaks of a reconstruction, in bytes: {all, projection, sinogram}, and on a planned device `basis`: what they rest on.
+---@param count integer rows or frames at a time
+---@param options? moonbeam.options.plan_required_memory
 function mb.plan.required_memory(count, options) end
 
 ---Lines that add up to what the system or driver reports as used on the device: live (arrays, scratch, FFT work areas), idle (the pool's other committed memory), fft_plans (the library's own), library (the backend's context and modules), other (everything else: other processes; on the host also this program); used is their sum, total what there is.

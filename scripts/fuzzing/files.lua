@@ -4,6 +4,7 @@
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local mutate = require "scripts.fuzzing.mutate"
+local read = require("scripts.fuzzing.report").read
 
 local files = {}
 
@@ -13,16 +14,6 @@ local SANITIZER_STATUS = 77  -- what the sanitizers end with, see scripts/fuzz
 local function write(path, text)
     local file <close> = assert(io.open(path, "wb"))
     assert(file:write(text))
-end
-
-local function read(path)
-    local file = io.open(path, "rb")
-    if not file then
-        return ""
-    end
-    local text = file:read("a")
-    file:close()
-    return text
 end
 
 -- Runs campaign.program with these arguments, for campaign.seconds at most. Returns {how =
@@ -127,25 +118,22 @@ local function facts_of(campaign, kind, path)
     return chunk and chunk(), result
 end
 
--- Is the volume that of the undamaged scan? nil where there is none.
-local function is_right(campaign, seed)
-    local opened = mb.h5.open(campaign.folder .. "/result.h5")
-    if not opened then
-        return nil
-    end
-    local file <close> = opened
-    local volume <close> = file:read("/entry/data/data", {device = "host"})
-    return volume:sum() == seed.sum
+-- The sum of the volume that a run has written, nil if there is none.
+local function sum_of(campaign)
+    local file <close> = mb.h5.open(campaign.folder .. "/result.h5")
+    local volume <close> = file and file:read("/entry/data/data", {device = "host"})
+    return volume and volume:sum()
 end
 
 -- What an accepted scan became: the word of the report, and the facts that changed.
 local function judge_scan(campaign, seed, path, result)
-    local facts, right = facts_of(campaign, "scan", path), is_right(campaign, seed)
+    local facts, sum = facts_of(campaign, "scan", path), sum_of(campaign)
+    local right = sum == seed.sum
     local names = facts and changed(facts, seed.facts) or {}
     if #names > 0 then
         return warnings_and_lines(result.err) > 0 and "accepted, changed and said so"
             or "accepted, changed in silence", names
-    elseif right == nil then
+    elseif not sum then
         return "accepted, without a result"
     elseif not facts and not right then
         return "accepted, not read again"
@@ -153,23 +141,23 @@ local function judge_scan(campaign, seed, path, result)
     return right and "accepted, right" or "accepted, other pixels"
 end
 
-local RECIPE = "scripts/reconstruct.lua"
+-- Reconstructs a scan; `...` are further words of the command line.
+local function reconstruct(campaign, path, ...)
+    return run(campaign, "scripts/reconstruct.lua", path, "--center", "7.5", "--device", "host",
+        ...)
+end
 
 -- The two runs of a scan: planned, and for real.
 local function try_scan(campaign, seed, path)
-    local planned = run(campaign, RECIPE, path, "--plan", "--center", "7.5",
-        "--device", "host")
-    local result_path = campaign.folder .. "/result.h5"
-    local result = run(campaign, RECIPE, path, "-o", result_path, "--center", "7.5", "-q",
-        "--device", "host")
+    local planned = reconstruct(campaign, path, "--plan")
+    local result = reconstruct(campaign, path, "-o", campaign.folder .. "/result.h5", "-q")
     local first, second, names = verdict(campaign, planned), verdict(campaign, result), nil
     if second == "accepted" then
         second, names = judge_scan(campaign, seed, path, result)
     end
     local left = clean(campaign, result.code == 0 and "result.h5" or nil)
     return {{run = "plan", verdict = first, result = planned},
-        {run = "real", verdict = second, result = result, names = names,
-        left = left}}
+        {run = "real", verdict = second, result = result, names = names, left = left}}
 end
 
 local function try_image(campaign, seed, path)
@@ -193,14 +181,11 @@ function files.prepare(campaign, seeds)
         seed.facts = facts or error(("the undamaged %s is refused: %s"):format(seed.name,
             result.err), 0)
         if seed.kind == "scan" then
-            local made = run(campaign, RECIPE, path, "-o", campaign.folder .. "/result.h5",
-                "--center", "7.5", "-q", "--device", "host")
+            local made = reconstruct(campaign, path, "-o", campaign.folder .. "/result.h5", "-q")
             if made.code ~= 0 then
                 error(("the undamaged %s fails: %s"):format(seed.name, made.err), 0)
             end
-            local file <close> = assert(mb.h5.open(campaign.folder .. "/result.h5"))
-            local volume <close> = file:read("/entry/data/data", {device = "host"})
-            seed.sum = volume:sum()
+            seed.sum = assert(sum_of(campaign))
         end
         clean(campaign)
         os.remove(path)

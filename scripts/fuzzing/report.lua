@@ -1,5 +1,7 @@
 --- Counts of the fuzzer: by campaign and by how runs ended, and the table that is printed.
 
+local sorted_keys = require("moonbeam.internal.documentation").sorted_keys
+
 local report = {}
 
 -- Ends of a run of which each breaks a promise.
@@ -59,23 +61,25 @@ function report.file(tallies, kind, seed, entry)
     return bad
 end
 
-local function text_of(path)
-    local file <close> = io.open(path, "r")
+--- The bytes of a file, or "" if there is none.
+function report.read(path)
+    local file <close> = io.open(path, "rb")
     return file and file:read("a") or ""
 end
 
 --- Counts a batch of calls: `how` is measure's line; the files are its output, its errors and the
 -- number of its last call.
 function report.operators(tallies, how, out, err, log)
-    local status, chunk = (how or ""):match("^exit 0 "), load(text_of(out), "=operators", "t", {})
+    local status = (how or ""):match("^exit 0 ")
+    local chunk = load(report.read(out), "=operators", "t", {})
     local counts = status and chunk and chunk()
-    for line in text_of(err):gmatch("[^\n]+") do
+    for line in report.read(err):gmatch("[^\n]+") do
         report.complain("operators, %s", line)
     end
     if not counts then
         local word = (how or ""):find("^hang") and "hang" or (how or ""):find("^exit 77 ")
             and "sanitizer" or "crash"
-        report.complain("operators, call %s: %s (%s)", (text_of(log):gsub("%s", "")), word, how)
+        report.complain("operators, call %s: %s (%s)", (report.read(log):gsub("%s", "")), word, how)
         return add(tallies, "operators", word)
     end
     for word, number in pairs(counts) do
@@ -117,15 +121,6 @@ function report.merge(paths)
             math.max(sum.kib, tallies.kib)
     end
     return sum
-end
-
-local function sorted_keys(list)
-    local keys = {}
-    for key in pairs(list) do
-        keys[#keys + 1] = key
-    end
-    table.sort(keys)
-    return keys
 end
 
 --- Prints the counts; what breaks a promise is marked. Returns whether nothing did.

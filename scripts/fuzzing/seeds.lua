@@ -6,14 +6,10 @@
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
+local read = require("scripts.fuzzing.report").read
 local tiff_encoder = require "spec.support.tiff_encoder"
 
 local seeds = {}
-
-local function read(path)
-    local file <close> = assert(io.open(path, "rb"))
-    return file:read("a")
-end
 
 local function run(...)
     local words = {}

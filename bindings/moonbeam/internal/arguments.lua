@@ -57,13 +57,6 @@ function arguments.number(value, op, arg, range)
     end
 end
 
---- `value` must be given.
-function arguments.required(value, op, arg, what)
-    if value == nil then
-        fail("argument", op, arg, "%s is missing; give %s", arg, what)
-    end
-end
-
 --- `value`, if given, must be a whole number from `low` to `high`.
 function arguments.count(value, op, arg, low, high)
     if value ~= nil and not (type(value) == "number" and math.tointeger(value) and value >= low

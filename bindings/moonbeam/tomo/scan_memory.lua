@@ -14,32 +14,28 @@ local scan_recipe = require "moonbeam.tomo.scan_recipe"
 local scan_memory = {}
 
 local OPTIONS = declared.options(
-    {"shape", "any", "{angles, rows, columns}; must be given"},
-    {"dtype", "any", "type of the frames", usual = "u16"},
-    {"flats", "any", "the number of frames without the sample", usual = "10"},
-    {"darks", "any", "the number of frames without the beam", usual = "10"},
+    {"shape", "extents", "{angles, rows, columns}", required = true},
+    {"dtype", "choice", "type of the frames", default = "u16",
+        choices = {"u8", "u16", "i32", "f16", "f32", "f64"}},
+    {"flats", "count", "the number of frames without the sample", default = 10},
+    {"darks", "count", "the number of frames without the beam", default = 10},
     {"output_dtype", "any", "how the slices are stored: \"f32\", \"f16\" or \"u16\"",
         usual = "f32"},
     recon_options)
 local PARTS = {"all", "projection", "sinogram"}
-local INPUT_DTYPES = {"u8", "u16", "i32", "f16", "f32", "f64"}
 
 -- A scan of which only the shape is known.
 local function scan_of(options, op)
-    local shape = options.shape
-    if type(shape) ~= "table" or #shape ~= 3 then
+    local shape, dtype = options.shape, options.dtype
+    if #shape ~= 3 then
         fail("argument", op, "shape", "shape must be {angles, rows, columns}")
     end
     for i, name in ipairs {"angles", "rows", "columns"} do
         arguments.count(shape[i], op, "shape: the number of " .. name, 1, 1 << 31)
     end
-    arguments.count(options.flats, op, "flats", 0, 1 << 31)
-    arguments.count(options.darks, op, "darks", 0, 1 << 31)
-    local dtype = options.dtype or "u16"
-    arguments.name(dtype, op, "dtype", INPUT_DTYPES)
     local stored = {dtype = dtype}
     local scan = {n_angles = shape[1], rows = shape[2], cols = shape[3], dtype = dtype,
-        data = stored, angles = {}, n_flats = options.flats or 10, n_darks = options.darks or 10,
+        data = stored, angles = {}, n_flats = options.flats, n_darks = options.darks,
         flat_source = {dataset = stored}, dark_source = {dataset = stored}}
     for i = 1, shape[1] do
         scan.angles[i] = (i - 1) * (options.half_acquisition and 2 or 1) * math.pi / shape[1]
@@ -49,10 +45,10 @@ local function scan_of(options, op)
             {dtype = read.dtype or dtype, device = read.device}) or nil
     end
     function scan.darks(_, rows, read)
-        return frames(options.darks or 10, rows, read)
+        return frames(options.darks, rows, read)
     end
     function scan.flats(_, rows, read)
-        return frames(options.flats or 10, rows, read)
+        return frames(options.flats, rows, read)
     end
     function scan:projections(rows, read)
         local range = read.angles or {1, self.n_angles}
@@ -106,7 +102,6 @@ end
 
 -- The parts of a reconstruction as functions from a count to the peak, and the largest counts.
 local function parts_of(options, op)
-    options = declared.checked(OPTIONS, options, op)
     local scan, settings = scan_of(options, op), settings_of(options)
     local device = mb.device(options.device or mb.default_device())
     scan_recipe.check(scan, settings)
@@ -131,38 +126,34 @@ local function parts_of(options, op)
         sinogram = scan.rows}, device
 end
 
---- mb.plan.required_memory(count, options): the peaks of a reconstruction, in bytes: {all,
--- projection, sinogram}, and on a planned device `basis`: what they rest on.
+--- The peaks of a reconstruction, in bytes: {all, projection, sinogram}, and on a planned device
+-- `basis`: what they rest on.
 --
 -- `all` is the whole run of a scan in chunks of `count` rows: what recon.plan says with that
 -- chunk. `projection` is the projection-wise part (flat field, logarithm) for `count` whole
 -- frames, `sinogram` the sinogram-wise part (filtering, back-projection) for `count` rows.
 -- Without a `center` they hold for every axis that the search may return, and the search is part
--- of `all`. Options: shape = {angles, rows, columns}, dtype of the frames (default "u16"), flats
--- and darks (numbers of frames, default 10, 0: none), output_dtype (the `dtype` of recon.plan),
--- and the others of recon.plan. Errors: argument (an unknown option, a value out of range).
-function scan_memory.required(count, options)
+-- of `all`. The options are those of recon.plan, whose `dtype` is output_dtype here, and what a
+-- scan would tell.
+-- Errors: argument (an unknown option, a value out of range).
+scan_memory.required = declared("plan.required_memory", {
+    {"count", "count", "rows or frames at a time", min = 1, max = 1 << 31}, options = OPTIONS,
+}, function(count, options)
     local parts, limits, device = parts_of(options, "plan.required_memory")
-    arguments.required(count, "plan.required_memory", "count", "rows or frames at a time")
-    arguments.count(count, "plan.required_memory", "count", 1, 1 << 31)
     local peaks = {basis = device.basis}
     for _, part in ipairs(PARTS) do
         peaks[part] = parts[part](part == "all" and math.min(count, limits.all) or count)
     end
     return peaks
-end
+end)
 
---- mb.plan.max_chunk(options): the largest counts for which those parts fit: {all = rows,
--- projection = frames, sinogram = rows}, at most what the scan has; and their peaks, each with
--- `basis` on a planned device. Options as for required_memory, and available (bytes or "8G";
--- default: what the budget leaves).
-function scan_memory.max_chunk(options)
+--- The largest counts for which those parts fit: {all = rows, projection = frames, sinogram =
+-- rows}, at most what the scan has; and their peaks, each with `basis` on a planned device.
+scan_memory.max_chunk = declared("plan.max_chunk", {options = OPTIONS}, function(options)
     local parts, limits, device = parts_of(options, "plan.max_chunk")
+    local stats = mb.pool.stats(device)
     local available = options.available and mb.device.bytes(options.available)
-    if not available then
-        local stats = mb.pool.stats(device)
-        available = stats.budget - stats.live
-    end
+        or stats.budget - stats.live
     local counts, peaks = {basis = device.basis}, {basis = device.basis}
     for _, part in ipairs(PARTS) do
         counts[part], peaks[part] = largest(limits[part], function(n)
@@ -172,6 +163,6 @@ function scan_memory.max_chunk(options)
         peaks[part] = peaks[part] or 0
     end
     return counts, peaks
-end
+end)
 
 return scan_memory
