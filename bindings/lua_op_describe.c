@@ -60,7 +60,7 @@ static void push_arg(lua_State *L, const mb_op_arg *arg)
         mbl_set_number(L, "default", arg->initial);
 }
 
-const char *const mbl_op_combines[] = {"none", "sum", "packet sum", "min", "max"};
+const char *const mbl_op_combines[] = {"none", "sum", "min", "max"};
 
 /* Whether a planned GPU, and therefore every GPU, has a kernel for the operator. */
 static bool planned_kernel(const mb_op *op)

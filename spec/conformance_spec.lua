@@ -529,7 +529,6 @@ local JOIN = {
     min = function(a, b) return (not a or b < a or b ~= b) and b or a end,
     max = function(a, b) return (not a or b > a or b ~= b) and b or a end,
 }
-JOIN["packet sum"] = JOIN.sum
 
 -- Rows low to high of the result: a piece by itself. The results that it has a part of must be that
 -- part, to the bit; the others are joined in `joined`. Returns the bytes that were compared.
@@ -580,15 +579,12 @@ local function compare_pieces(descriptor, sample, device, split, size, inputs, w
     return pieces, bytes
 end
 
--- Sizes of pieces in packets. Sums of numbers that are not whole are those of packets.
-local function sizes_of(split)
-    return split.combine == "packet sum" and not split.result_axis and { 1 } or { 1, 2, 7 }
-end
+local PACKETS = { 1, 2, 7 } -- of a piece
 
 -- What must be compared along an axis: pieces, and bytes of the results that have the axis.
 local function expected_of(split, whole)
     local pieces, bytes = 0, 0
-    for _, packets in ipairs(sizes_of(split)) do
+    for _, packets in ipairs(PACKETS) do
         local size = packets * split.packet
         pieces = pieces + (split.rows + size - 1) // size
         for name, array in pairs(whole) do
@@ -611,7 +607,7 @@ local function check_pieces(descriptor, sample, device, proper)
     end)
     for _, split in ipairs(splits) do
         local pieces, bytes = 0, 0
-        for _, packets in ipairs(sizes_of(split)) do
+        for _, packets in ipairs(PACKETS) do
             local size = packets * split.packet
             local some, compared = compare_pieces(descriptor, sample, device, split, size, inputs,
                 whole)

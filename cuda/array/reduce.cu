@@ -4,8 +4,9 @@
 **
 ** The elements of one output are cut into blocks of MB_REDUCE_BLOCK (op_reduce.h); a thread block
 ** folds one of them into a cell, and a second launch folds the cells. Where one block is enough its
-** cell is the result. Many short reductions along an axis that is not the dense one take a thread
-** each instead, so that neighbors read neighboring elements.
+** cell is the result. Reductions along an axis that is not the last, and short ones, take a thread
+** each instead, so that neighbors read neighboring elements. The order of additions differs, so that
+** neither strides nor the number of outputs may decide.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/array/op_reduce.h"
@@ -17,6 +18,7 @@ struct axes {
 
 struct reduction {
     int fn;
+    int axis; /* that is reduced; -1: all */
     bool complex_result;
     axes inner; /* what one output sums over, in row-major order */
     axes outer; /* the axes that stay, with the strides of the input */
@@ -176,8 +178,8 @@ static mb_status run(const mb_op_call *call, const reduction &r)
     const T *from = (const T *)call->arrays[MB_REDUCE_A]->data;
     double *to = (double *)call->arrays[MB_REDUCE_RESULT]->data;
     mb_reduce_cell *partials = (mb_reduce_cell *)call->slots[MB_REDUCE_PARTIALS];
-    const bool apart = r.inner.rank == 1 && r.inner.strides[0] != 1;
-    if (r.blocks <= 1 && r.inner.rank == 1 && r.outputs >= 4096 && (apart || r.length <= 32)) {
+    const int last = call->arrays[MB_REDUCE_A]->shape.rank - 1;
+    if (r.blocks <= 1 && r.axis >= 0 && (r.axis < last || r.length <= 32)) {
         reduce_threads<T>
             <<<mb_blocks(call, r.outputs, MB_THREADS), MB_THREADS, 0, stream>>>(from, to, r);
         MB_LAUNCHED("reduce_threads");
@@ -200,6 +202,7 @@ extern "C" mb_status mb_cuda_reduce(const mb_op_call *call)
     const int axis = mb_reduce_axis(params, a->shape.rank);
     reduction r = {};
     r.fn = params->fn;
+    r.axis = axis;
     r.complex_result = result->dtype == MB_C128;
     r.length = mb_reduce_length(params, &a->shape);
     r.blocks = mb_reduce_blocks(r.length);

@@ -7,6 +7,14 @@
 #include "shared/cuda_complex.cuh"
 #include "shared/cuda_launch.cuh"
 
+/* One rounding of one product in every instance of the kernel: left to itself a compiler may fuse
+** either product with the sum. */
+__device__ static __forceinline__ float2 mb_spectrum_product(float2 x, float2 y)
+{
+    return make_float2(__fmaf_rn(x.x, y.x, -__fmul_rn(x.y, y.y)),
+                       __fmaf_rn(x.x, y.y, __fmul_rn(x.y, y.x)));
+}
+
 template <bool BATCH>
 __global__ static void __launch_bounds__(MB_THREADS)
     mb_multiply_spectrum_kernel(float2 *a, const float2 *b, int64_t count, int64_t period,
@@ -27,7 +35,8 @@ __global__ static void __launch_bounds__(MB_THREADS)
         for (int k = 0; k < MB_BATCH; k++) {
             int64_t i = first + k * MB_THREADS;
             if (i < count)
-                a[i] = mb_complex_mul(x[k], make_float2(y[k].x * scale, y[k].y * scale * sign));
+                a[i] =
+                    mb_spectrum_product(x[k], make_float2(y[k].x * scale, y[k].y * scale * sign));
         }
     }
 }

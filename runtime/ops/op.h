@@ -64,8 +64,7 @@ typedef enum mb_op_strides {
 /* How a result that lacks the axis comes from those of the pieces. */
 typedef enum mb_op_combine {
     MB_COMBINE_NONE,
-    MB_COMBINE_SUM,        /* of whole numbers: exact, whatever the pieces */
-    MB_COMBINE_PACKET_SUM, /* from 0, packet after packet; a piece is one packet */
+    MB_COMBINE_SUM, /* of whole numbers: exact, whatever the pieces */
     MB_COMBINE_MIN,
     MB_COMBINE_MAX /* a NaN wins in both */
 } mb_op_combine;

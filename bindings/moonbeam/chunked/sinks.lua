@@ -93,7 +93,7 @@ local function to_nothing(value)
     return {value = value, write = function() end}
 end
 
-local COMBINED = {sum = "add", ["packet sum"] = "add", min = "min", max = "max"}
+local COMBINED = {sum = "add", min = "min", max = "max"}
 
 -- One small array from those of all blocks, in their order, on the host.
 local function combined(known)

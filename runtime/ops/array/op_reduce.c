@@ -29,13 +29,15 @@ static const char *const samples[] = {
     "{inputs = {{'u16', 3, 5, 17}}, params = {fn = 'max', axis = 2}}",
     "{inputs = {{'c64', 5, 13}}, params = {fn = 'mean', axis = -1}}",
     "{inputs = {{'f32', 2, 20011}}, params = {fn = 'norm', axis = 2}}",
-    "{inputs = {{'f32', 20011, 3}}, params = {fn = 'sum', axis = 1}}",
+    "{inputs = {{'u16', 20011, 3}}, params = {fn = 'sum', axis = 1}}",
+    "{inputs = {{'u8', 5, 9}}, params = {fn = 'sum'}}",
+    "{inputs = {{'f32', 20, 5000}}, params = {fn = 'sum', axis = 1}}",
     "{inputs = {{'f32', 4, 3, 5}}, params = {fn = 'min'}}",
     "{inputs = {{'f32', 9, 2, 65}}, params = {fn = 'mean', axis = 1}}",
     NULL};
 
-/* Along an axis that is reduced, minima and maxima are combined, and the sums of the blocks that
-** the order of additions rests on. */
+/* Along an axis that is reduced, minima and maxima are combined, and sums of whole numbers, which
+** are exact. */
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {
     const mb_reduce_params *p = params;
@@ -47,24 +49,15 @@ static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
     cut->axes[MB_REDUCE_RESULT] = -1;
     cut->combine = p->fn == MB_REDUCE_MIN   ? MB_COMBINE_MIN
                    : p->fn == MB_REDUCE_MAX ? MB_COMBINE_MAX
-                                            : MB_COMBINE_PACKET_SUM;
+                                            : MB_COMBINE_SUM;
     return p->fn == MB_REDUCE_MIN || p->fn == MB_REDUCE_MAX ||
-           (p->fn == MB_REDUCE_SUM && reduced >= 0);
-}
-
-static int64_t packet(const void *params, const mb_spec *arrays, int axis, const mb_device *device)
-{
-    const mb_reduce_params *p = params;
-    (void)device;
-    return p->fn == MB_REDUCE_SUM && mb_reduce_axis(p, arrays[MB_REDUCE_A].shape.rank) == axis
-               ? MB_REDUCE_BLOCK
-               : 1;
+           (p->fn == MB_REDUCE_SUM && mb_dtype_kind(arrays[MB_REDUCE_A].dtype) == MB_CLASS_INT);
 }
 
 static const mb_op_split split[] =
     MB_SPLIT_AXES(.when =
-                      "the axis is not reduced, or the function is min, max, or sum along one axis",
-                  .adapt = adapt, .packet = packet);
+                      "the axis is not reduced, or the function is min, max, or sum of integers",
+                  .adapt = adapt);
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
