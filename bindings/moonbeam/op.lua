@@ -121,10 +121,11 @@ end
 --- How many slices an operator can take at a time: the largest n whose inputs, results and scratch
 -- fit: n slices run in that many bytes, and n + 1 do not. Rows that the operator needs beside its
 -- own are part of the n.
--- Returns n (0: not even one), the dtype of the first result, the bytes that n slices take, for a
--- planned device what that rests on (else nil), how many of the n a piece needs before and after
--- its own slices (inside an array n slices give n - before - after slices of the result), and how
--- many slices of the result are treated together: the size of a piece is a multiple of it.
+-- Returns n (0: not even one), the dtype of the first result, the bytes that n slices take, the
+-- basis of that number for a planned device (otherwise nil), how many of the n a piece needs
+-- before and after its own slices (inside an array, n slices give n - before - after slices of the
+-- result), and how many slices of the result are treated together: the size of a piece is a
+-- multiple of that number.
 op.max_slices = declared("op.max_slices", {
     {"name", "string", "an operator"},
     options = declared.options(

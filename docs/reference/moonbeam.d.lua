@@ -1207,7 +1207,7 @@ function mb.op.list() end
 ---How many slices an operator can take at a time: the largest n whose inputs, results and scratch fit: n slices run in that many bytes, and n + 1 do not.
 ---@param name string an operator
 ---@param options? moonbeam.options.op_max_slices
----@return any # n (0: not even one), the dtype of the first result, the bytes that n slices take, for a planned device what that rests on (else nil), how many of the n a piece needs before and after its own slices (inside an array n slices give n - before - after slices of the result), and how many slices of the result are treated together: the size of a piece is a multiple of it.
+---@return any # n (0: not even one), the dtype of the first result, the bytes that n slices take, the basis of that number for a planned device (otherwise nil), how many of the n a piece needs before and after its own slices (inside an array, n slices give n - before - after slices of the result), and how many slices of the result are treated together: the size of a piece is a multiple of that number.
 function mb.op.max_slices(name, options) end
 
 ---@class moonbeam.options.op_piece
@@ -1290,22 +1290,22 @@ function mb.picture.write_png(path, array, options) end
 
 ---@class moonbeam.options.pipeline_new
 ---@field devices? any where the work is done: a device or a list of them
----@field budget? integer|string what every device may take
+---@field budget? integer|string the limit for each device
 ---@field host_budget? integer|string what stores between sections may take of host memory
 ---@field scratch? string the folder for stores that do not fit there
 ---@field rows? table rows of the result, {first, last}
 ---@field block? integer rows at a time
----@field overlap? any read and write beside the computing; "auto" where that fits
+---@field overlap? any read and write while computing; "auto": if that fits
 ---@field threads? integer threads that read, and as many that write
 ---@field pinned? integer|string pinned host memory for reading and writing
----@field order? number[] the number of the device for each block; starts again at its end
----@field input? string what the values are where the scan does not tell: transmission or line integrals
----@field steps? any files with steps of one's own, or a list of definitions
+---@field order? number[] the number of the device for each block; the list repeats
+---@field input? string what the values are if the scan does not say: transmission or line integrals
+---@field steps? any files with the user's own steps, or a list of definitions
 ---@field quiet? boolean no progress
 
 ---Binds a recipe to a scan and to devices.
----@param scan table what mb.scan.open or mb.scan.of_arrays gave
----@param recipe any the steps, or the name of a file with them
+---@param scan table the result of mb.scan.open or mb.scan.of_arrays
+---@param recipe any the steps, or the name of a file that contains them
 ---@param options? moonbeam.options.pipeline_new
 ---@return any # a pipeline: p:plan(), p:run(), p:slices(), p:print().
 function mb.pipeline.new(scan, recipe, options) end

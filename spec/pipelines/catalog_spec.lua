@@ -68,11 +68,11 @@ describe("a catalog of steps", function()
     end)
 
     it("names the file and the step in what is wrong with it", function()
-        refused("'" .. folder .. "/no.lua' is no file of steps", {folder .. "/no.lua"})
-        refused("'" .. folder .. "' is no file of steps", {folder})
-        refused("the file of steps is no Lua: " .. folder .. "/bad.lua:1:",
+        refused("'" .. folder .. "/no.lua' is not a file of steps", {folder .. "/no.lua"})
+        refused("'" .. folder .. "' is not a file of steps", {folder})
+        refused("the file of steps is not Lua: " .. folder .. "/bad.lua:1:",
             {written("bad.lua", "return {")})
-        refused("the file of steps is no Lua", {written("code.lua", string.dump(function() end))})
+        refused("the file of steps is not Lua", {written("code.lua", string.dump(function() end))})
         refused("returns a nil; a file of steps returns one definition, or a list",
             {written("none.lua", "local x = 1")})
         refused("the file of steps fails: " .. folder .. "/bad.lua:1: no", {written("bad.lua", "error 'no'")})
@@ -104,7 +104,7 @@ describe("a catalog of steps", function()
             .. "'slices'?", {gives = {layout = "slice"}})
         wrong("option 'size' has the kind 'integer'; there are any, bool",
             {options = {{"size", "integer", "doc"}}})
-        wrong("an option is {name, kind, text, field = value}; this is none", {options = {{1, 2}}})
+        wrong("an option is {name, kind, text, field = value}, not ", {options = {{1, 2}}})
         wrong("an option cannot have the name 'preset'", {options = {{"preset", "string", "doc"}}})
         wrong("preset 'a': there is no option 'sise'", {options = {{"size", "count", "doc"}},
             presets = {a = {sise = 3}}})

@@ -71,56 +71,56 @@ local REFUSED = {
     {"'flat_feld'", "pipeline: there is no step 'flat_feld'; did you mean 'flat_field'?"},
     {"'os.execute'", "pipeline: there is no step 'os.execute'"},
     {"'../steps/fbp'", "pipeline: there is no step '../steps/fbp'"},
-    {"'qqqqqqqqqqqq'", "there are breaks, center, crop", "steps of your own come from --steps FILE.lua"},
+    {"'qqqqqqqqqqqq'", "the steps are breaks, center, crop", "steps of your own come from --steps FILE.lua"},
     -- what the scan starts with
     {"'minus_log'", "pipeline: the scan has no flats and no darks", "give input = \"transmission\" "
         .. "or input = \"line integrals\"", scan = BARE},
-    {"'flat_field'", "pipeline: input is \"counts\", and the scan has no flats and no darks",
+    {"'flat_field'", "pipeline: input is \"counts\", but the scan has no flats and no darks",
         scan = {n_flats = 0, n_darks = 0, input = "counts"}},
     {"'flat_field'", "pipeline: input is \"transmision\"", "did you mean \"transmission\"?",
         scan = {input = "transmision"}},
-    {"'flat_field'", "step flat_field: it takes counts, and the data are line integrals as input = "
-        .. "\"line integrals\" says; leave it out", scan = LINES},
-    {"'minus_log'", "step minus_log: it takes transmission, and the data are line integrals",
-        "leave it out, or say what the scan's values are: input = \"transmission\"", scan = LINES},
+    {"'flat_field'", "step flat_field: it takes counts, but the data are line integrals as input = "
+        .. "\"line integrals\" says; remove it", scan = LINES},
+    {"'minus_log'", "step minus_log: it takes transmission, but the data are line integrals",
+        "remove it, or say what the scan's values are: input = \"transmission\"", scan = LINES},
     -- kinds
-    {HEAD .. "'minus_log'", "step minus_log#2: it takes transmission, and the data are line "
-        .. "integrals since step minus_log; step minus_log has done it already: leave one of the "
-        .. "two out"},
-    {"'flat_field', 'flat_field'", "step flat_field#2: it takes counts, and the data are "
-        .. "transmission since step flat_field", "step flat_field has done it already"},
-    {"'minus_log'", "step minus_log: it takes transmission, and the data are counts as the scan "
+    {HEAD .. "'minus_log'", "step minus_log#2: it takes transmission, but the data are line "
+        .. "integrals since step minus_log; step minus_log has already done it; remove one of the "
+        .. "two"},
+    {"'flat_field', 'flat_field'", "step flat_field#2: it takes counts, but the data are "
+        .. "transmission since step flat_field", "step flat_field has already done it"},
+    {"'minus_log'", "step minus_log: it takes transmission, but the data are counts as the scan "
         .. "has flats or darks; put \"flat_field\" before it"},
-    {"{'fbp', center = 40}", "step fbp: it takes line integrals or phase, and the data are counts",
+    {"{'fbp', center = 40}", "step fbp: it takes line integrals or phase, but the data are counts",
         "put \"flat_field\" and \"minus_log\" before it"},
-    {"'flat_field', {'fbp', center = 40}", "step fbp: it takes line integrals or phase, and the "
+    {"'flat_field', {'fbp', center = 40}", "step fbp: it takes line integrals or phase, but the "
         .. "data are transmission since step flat_field; put \"minus_log\" before it"},
     {HEAD .. "{'paganin', energy = 25e3, distance = 0.05}", "step paganin: it takes transmission, "
-        .. "and the data are line integrals since step minus_log; move it before step minus_log"},
+        .. "but the data are line integrals since step minus_log; move it before step minus_log"},
     {"'flat_field', {'paganin', energy = 25e3, distance = 0.05}, 'minus_log'", "step minus_log: it "
-        .. "takes transmission, and the data are line integrals since step paganin; move it before "
+        .. "takes transmission, but the data are line integrals since step paganin; move it before "
         .. "step paganin"},
-    {"{'paganin', energy = 25e3, distance = 0.05}", "step paganin: it takes transmission, and the "
+    {"{'paganin', energy = 25e3, distance = 0.05}", "step paganin: it takes transmission, but the "
         .. "data are counts", "put \"flat_field\" before it"},
-    {"'flat_field', 'stripes'", "step stripes: it takes line integrals, and the data are "
+    {"'flat_field', 'stripes'", "step stripes: it takes line integrals, but the data are "
         .. "transmission since step flat_field; put \"minus_log\" before it"},
-    {SLICES .. ", 'stripes'", "step stripes: it takes frames, and the data are slices since step "
+    {SLICES .. ", 'stripes'", "step stripes: it takes frames, but the data are slices since step "
         .. "fbp; move it before step fbp"},
-    {SLICES .. ", 'center'", "step center#2: step center finds the center already"},
-    {HEAD .. "{'fbp', center = 40}, 'center'", "step center: it takes frames, and the data are "
+    {SLICES .. ", 'center'", "step center#2: step center already finds the center"},
+    {HEAD .. "{'fbp', center = 40}, 'center'", "step center: it takes frames, but the data are "
         .. "slices since step fbp; move it before step fbp"},
-    {SLICES .. ", 'fourier'", "step fourier: it takes frames, and the data are slices since step "
+    {SLICES .. ", 'fourier'", "step fourier: it takes frames, but the data are slices since step "
         .. "fbp; move it before step fbp"},
-    {SLICES .. ", {'crop', rows = {1, 2}}", "step crop: it takes frames, and the data are slices "
+    {SLICES .. ", {'crop', rows = {1, 2}}", "step crop: it takes frames, but the data are slices "
         .. "since step fbp; move it before step fbp"},
-    {HEAD .. "'rings'", "step rings: it takes slices, and the data are frames as the scan has "
+    {HEAD .. "'rings'", "step rings: it takes slices, but the data are frames as the scan has "
         .. "them; put \"fbp\" before it"},
     {HEAD .. "{'rescale', dtype = 'uint8', range = {0, 1}}, {'fbp', center = 40}",
-        "step fbp: it takes line integrals or phase, and the data are scaled since step rescale; "
+        "step fbp: it takes line integrals or phase, but the data are scaled since step rescale; "
         .. "move it before step rescale"},
     {SLICES .. ", {'rescale', dtype = 'uint8', range = {0, 1}}, "
         .. "{'rescale', dtype = 'uint8', range = {0, 1}}",
-        "step rescale#2: step rescale finds the range already; leave one of the two out"},
+        "step rescale#2: step rescale already finds the range; remove one of the two"},
     {HEAD .. "'dezinger'", "step dezinger: it takes counts or transmission", "move it before step "
         .. "minus_log"},
     {"'flat_field', {'vertical_shift', shifts = {1}}", "step vertical_shift: it takes line "
@@ -131,10 +131,10 @@ local REFUSED = {
     {HEAD .. "'fbp'", "step fbp: center is not known; put \"center\" before it, or give center = "
         .. "..., the rotation axis: 0-based column of the scan"},
     {HEAD .. "'fourier', 'center'", "step fourier: center is not known; put \"center\" before it"},
-    {HEAD .. "'center', {'fbp', center = 40}", "step fbp: center = 40 is given, and step center "
-        .. "finds it too; leave one of the two out"},
-    {"'flat_field', 'center', {'center', column = 3}", "step center#2: step center finds the "
-        .. "center already; leave one of the two out"},
+    {HEAD .. "'center', {'fbp', center = 40}", "step fbp: center = 40 is given, but step center "
+        .. "finds it too; remove one of the two"},
+    {"'flat_field', 'center', {'center', column = 3}", "step center#2: step center already finds the "
+        .. "center; remove one of the two"},
     {HEAD .. "{'fbp', center = 96}", "step fbp: center is 96; the detector has columns 0 to 95"},
     {"'flat_field', {'center', column = -1}", "step center: column is -1; the detector has columns "
         .. "0 to 95"},
@@ -145,7 +145,7 @@ local REFUSED = {
         .. "0.785398 (rad); is it in degrees? 5 degrees are 0.0872665 rad"},
     {"{'select', angles = {0, 90}}", "step select: angles is {0, 90}; its element 2 is 90; it must "
         .. "be a number from -12.5664 to 12.5664 (rad); is it in degrees? 90 degrees are 1.5708"},
-    {"{'select', angles = {4, 10}}", "step select: no projection is left: the angles of the scan "
+    {"{'select', angles = {4, 10}}", "step select: no projections remain: the angles of the scan "
         .. "are 0 to 3.12414 rad; is it in degrees? {4, 10} degrees are {0.0698132, 0.174533} rad"},
     {"'flat_field', {'paganin', energy = 25, distance = 0.05}", "step paganin: energy is 25; it "
         .. "must be a number from 1000 to 1e+06 (eV); is it in keV? 25 keV are 25000 eV"},
@@ -161,7 +161,7 @@ local REFUSED = {
     {SLICES:gsub("'fbp'", "{'fbp', cutoff = 2}"), "step fbp: cutoff is 2; it must be a number from "
         .. "1e-06 to 1 (Nyquist frequency)"},
     {SLICES:gsub("'fbp'", "{'fbp', circle = 0.001}"), "step fbp: circle is 0.001, less than a "
-        .. "pixel", "0 leaves the mask out"},
+        .. "pixel", "0 turns the mask off"},
     {SLICES:gsub("'fbp'", "{'fbp', x = {0, 10}}"), "step fbp: x is {0, 10}; rows, columns and "
         .. "frames count from 1; give {first, last}"},
     {SLICES:gsub("'fbp'", "{'fbp', x = {50, 97}}"), "step fbp: x is {50, 97}; the slices have 96 "
@@ -202,13 +202,13 @@ local REFUSED = {
     {"'half_acquisition'", "step half_acquisition: half acquisition needs a whole turn; the angles "
         .. "cover 179 degrees"},
     {"'half_acquisition', {'tilt', angle = 0.01}", "step tilt: it does not go with step "
-        .. "half_acquisition", "leave one of the two out", scan = WHOLE},
+        .. "half_acquisition", "remove one of the two", scan = WHOLE},
     {"'flat_field', 'center', 'half_acquisition'", "step half_acquisition: the search for the axis "
-        .. "must know of it; move it before step center", scan = WHOLE},
-    {"'half_acquisition', " .. HEAD .. "'center', 'fourier'", "step fourier: it does no half "
-        .. "acquisition; take step fbp instead", scan = WHOLE},
-    {"{'tilt', angle = 0.01}, " .. HEAD .. "'center', 'fourier'", "step fourier: it does no axis "
-        .. "that leans (step tilt); take step fbp instead"},
+        .. "must know about it; move it before step center", scan = WHOLE},
+    {"'half_acquisition', " .. HEAD .. "'center', 'fourier'", "step fourier: it does not support half "
+        .. "acquisition; use step fbp instead", scan = WHOLE},
+    {"{'tilt', angle = 0.01}, " .. HEAD .. "'center', 'fourier'", "step fourier: it does not support a "
+        .. "leaning axis (step tilt); use step fbp instead"},
     {"{'tilt', angle = 0.01}, {'tilt', angle = 0.01}", "step tilt#2: the axis leans already"},
     -- the end
     {SLICES .. ", {'rescale', dtype = 'uint8'}", "step rescale: uint8 needs a range: give range = "
@@ -220,25 +220,25 @@ local REFUSED = {
     {SLICES .. ", {'rescale', dtype = 'uint8', percentiles = {1, 101}}", "step rescale: "
         .. "percentiles is {1, 101}; its element 2 is 101; it must be a number from 0 to 100 (%)"},
     {SLICES .. ", {'rescale', dtype = 'uint8', range = {0, 1}, sample = 3}", "step rescale: range "
-        .. "and sample both say what the range is; leave one out"},
+        .. "and sample both give the range; remove one"},
     {SLICES .. ", {'save', file = 'a.h5'}, {'rescale', dtype = 'uint8', range = {0, 1}}",
-        "step rescale: it stands behind step save, which is the end of a recipe; move save to the "
+        "step rescale: it comes after step save, which must be the last step; move save to the "
         .. "end"},
     {SLICES .. ", {'save', file = 'a\\nb'}", "step save: file is the string 'a", "give a text of "
         .. "printable characters"},
     {SLICES .. ", 'save'", "step save: file is missing; give file = ..., the result's name"},
     -- paths
     {HEAD .. "{'vertical_shift', shifts = '../shifts.txt'}", "step vertical_shift: shifts is "
-        .. "'../shifts.txt'; paths in a recipe do not lead out of its folder by '..'"},
+        .. "'../shifts.txt'; paths in a recipe must not leave its folder with '..'"},
     {HEAD .. "{'vertical_shift', shifts = '/etc/passwd'}", "step vertical_shift: shifts is "
         .. "'/etc/passwd'; paths in a recipe are relative to it"},
     {HEAD .. "{'vertical_shift', shifts = '~/s.txt'}", "step vertical_shift: shifts is '~/s.txt'; "
         .. "paths in a recipe are relative to it"},
     {HEAD .. "{'vertical_shift', shifts = 's.h5:/x'}", "step vertical_shift: shifts is the file "
-        .. "'s.h5:/x', and the recipe comes from a result: its paths are not followed",
+        .. "'s.h5:/x', but the recipe is from a result, so its paths are not followed",
         "--trust-paths", options = {foreign = true}},
     {SLICES .. ", {'save', file = 'a/../../b.h5'}", "step save: file is 'a/../../b.h5'; paths in a "
-        .. "recipe do not lead out"},
+        .. "recipe must not leave"},
     -- a definition with a mistake
     {"'breaks'", "step breaks: its function shape fails:", "attempt to index a nil value"},
 }
@@ -340,8 +340,8 @@ describe("chain.bind", function()
         refused("recipe is a string", "fbp")
         refused("entry 1: a step is a name", {7})
         refused("entry 2: a step begins with its name", {"flat_field", {}})
-        refused("'fbp' stands outside a step", {"flat_field", fbp = true})
-        refused("the options of step 'fbp' have names", {{"fbp", "hann"}})
+        refused("'fbp' is outside a step", {"flat_field", fbp = true})
+        refused("the options of step 'fbp' must have names", {{"fbp", "hann"}})
     end)
 
     it("numbers the steps of one name, and says what comes to each and what leaves it", function()
@@ -561,7 +561,7 @@ describe("a recipe that is changed", function()
         refused("step fbp: unknown option 'filtr'; did you mean 'filter'?", "fbp.filtr", "hann")
         refused("the recipe has no step 'fpb'; did you mean 'fbp'?", "fpb.filter", "hann")
         refused("the recipe has no step 'gaussian#3'", "gaussian#3.sigma", 1)
-        refused("'fbp' names no option of a step; write step.option, such as fbp.filter", "fbp", 1)
+        refused("'fbp' does not name an option of a step; write step.option, such as fbp.filter", "fbp", 1)
         refused("step fbp: filter is the string 'x'; give ram-lak", "fbp.filter", "x")
         refused("step fbp: cutoff is the string 'half'; it must be a number", "fbp.cutoff", "half")
     end)

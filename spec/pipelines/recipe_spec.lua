@@ -37,45 +37,45 @@ long]], c = [=[]]]=], ["for"] = true, off = false},
 
     -- What is refused: text, place, and a part of the message.
     local WRONG = {
-        {"os.execute('touch x')", "r.lua:1:1: 'os.execute' stands here", "never run"},
+        {"os.execute('touch x')", "r.lua:1:1: expected one list of steps, { ... }, got 'os.execute'", "never run"},
         {"{os.execute('touch x')}", "r.lua:1:2:", "a recipe is data and is never run"},
-        {"{{'a', f = function() end}}", "r.lua:1:12:", "'function' cannot stand here"},
-        {"{{'a', n = math.pi}}", "r.lua:1:12:", "'math' cannot stand here; write the value itself"},
+        {"{{'a', f = function() end}}", "r.lua:1:12:", "'function' is not allowed here"},
+        {"{{'a', n = math.pi}}", "r.lua:1:12:", "'math' is not allowed here; write the value itself"},
         {"{{'a', n = 1 + 2}}", "r.lua:1:14:", "'+' computes something; write the result"},
         {"{{'a', n = 1 .. 2}}", "r.lua:1:14:", "'.' computes something"},
-        {"{{'a', n = (1)}}", "r.lua:1:12:", "'(' cannot stand here; give a string, a number"},
-        {"{{'a', n = hann}}", "r.lua:1:12:", "a string stands between quotes: \"hann\""},
-        {"{{'a', n = nil}}", "r.lua:1:12:", "nil is no value; leave the option out"},
-        {"{\n  {'a', n = 1, n = 2}\n}", "r.lua:2:16:", "'n' is given twice; leave one out"},
+        {"{{'a', n = (1)}}", "r.lua:1:12:", "'(' is not allowed here; give a string, a number"},
+        {"{{'a', n = hann}}", "r.lua:1:12:", "write a string in quotes: \"hann\""},
+        {"{{'a', n = nil}}", "r.lua:1:12:", "nil is not a value; omit the option"},
+        {"{\n  {'a', n = 1, n = 2}\n}", "r.lua:2:16:", "'n' is given twice; remove one"},
         {"{{'a', [1] = 2}}", "r.lua:1:8:", "names of options are strings"},
-        {"{{'a', ['n' = 2}}", "r.lua:1:13:", "'=' stands here instead of ]"},
-        {"{{'a', ['n'] 2}}", "r.lua:1:14:", "'2' stands here instead of ="},
-        {"{'a' 'b'}", "r.lua:1:6:", "stands here instead of , or }"},
+        {"{{'a', ['n' = 2}}", "r.lua:1:13:", "expected ], got '='"},
+        {"{{'a', ['n'] 2}}", "r.lua:1:14:", "expected =, got '2'"},
+        {"{'a' 'b'}", "r.lua:1:6:", "expected , or }, got "},
         {"{'a', 'b'", "r.lua:1:1:", "this { has no }"},
-        {"{'a\n'}", "r.lua:1:2:", "this string has no end in its line; close it by '"},
-        {"{'\\q'}", "r.lua:1:3:", "'q' after a backslash is no escape"},
-        {"{'\\300'}", "r.lua:1:3:", "is no escape"},
-        {"{'\\u{110000}'}", "r.lua:1:3:", "is no escape"},
+        {"{'a\n'}", "r.lua:1:2:", "this string has no end in its line; close it with '"},
+        {"{'\\q'}", "r.lua:1:3:", "'q' after a backslash is not an escape"},
+        {"{'\\300'}", "r.lua:1:3:", "is not an escape"},
+        {"{'\\u{110000}'}", "r.lua:1:3:", "is not an escape"},
         {"{'\\xff'}", "r.lua:1:2:", "not UTF-8 text; its escapes make other bytes"},
         {"{'a\\0'}", "r.lua:1:2:", "not UTF-8 text"},
-        {"{[[a}", "r.lua:1:2:", "this string has no end; close it by ]]"},
-        {"{--[==[ a ]]}", "r.lua:1:2:", "this comment has no end; close it by ]==]"},
+        {"{[[a}", "r.lua:1:2:", "this string has no end; close it with ]]"},
+        {"{--[==[ a ]]}", "r.lua:1:2:", "this comment has no end; close it with ]==]"},
         {"{{'a', n = 1e999}}", "r.lua:1:12:", "larger than any number"},
         {"{{'a', n = 1e}}", "r.lua:1:12:", "'1e' is not a number"},
         {"{{'a', n = 0x11111111111111111}}", "r.lua:1:12:", "is not a number"},
         {"{{'a', n = 1..2}}", "r.lua:1:12:", "'1..2' is not a number"},
         {"{{'a', n = 12px}}", "r.lua:1:12:", "'12px' is not a number"},
         {"{{'a', n = " .. ("9"):rep(65) .. "}}", "r.lua:1:12:", "65 characters; 64 is the most"},
-        {"{} {}", "r.lua:1:4:", "'{' stands behind the end of the recipe"},
-        {"", "r.lua:1:1:", "the end of the text stands here; a recipe is one list of steps"},
+        {"{} {}", "r.lua:1:4:", "'{' follows the end of the recipe"},
+        {"", "r.lua:1:1:", "expected one list of steps, { ... }, got the end of the text"},
         {"{1}", "r.lua:1:2:", "a step is a name or {name, option = value}, not the number 1"},
         {"{true}", "r.lua:1:2:", "not the boolean true"},
         {"{{n = 1}}", "r.lua:1:2:", "a step begins with its name"},
-        {"{'a',\n {'b', {1, 2}}}", "r.lua:2:2:", "the options of step 'b' have names"},
-        {"{fbp = {filter = 'hann'}}", "r.lua:1:1:", "'fbp' stands outside a step"},
-        {"{'a\0b'}", "r.lua:1:4:", "a byte 0 stands here; a recipe is text"},
+        {"{'a',\n {'b', {1, 2}}}", "r.lua:2:2:", "the options of step 'b' must have names"},
+        {"{fbp = {filter = 'hann'}}", "r.lua:1:1:", "'fbp' is outside a step"},
+        {"{'a\0b'}", "r.lua:1:4:", "this is a zero byte; a recipe is text"},
         {"{'a', -- caf\xe9\n}", "r.lua:1:13:", "not UTF-8 text; save the recipe as UTF-8"},
-        {"{'\u{e9}\u{e9}' 1}", "r.lua:1:7:", "'1' stands here instead of , or }"},
+        {"{'\u{e9}\u{e9}' 1}", "r.lua:1:7:", "expected , or }, got '1'"},
     }
     for _, case in ipairs(WRONG) do
         it("refuses " .. case[1]:sub(1, 40):gsub("[^ -~]", "?"), function()
@@ -90,12 +90,12 @@ long]], c = [=[]]]=], ["for"] = true, off = false},
 
     it("stops at the depth that steps need, and at too many values", function()
         assert.is_table(recipe.parse("{{'a', n = " .. ("{"):rep(6) .. ("}"):rep(6) .. "}}"))
-        assert.matches("tables stand inside tables more than 8 deep",
+        assert.matches("tables are nested more than 8 deep",
             message("{{'a', n = " .. ("{"):rep(7) .. ("}"):rep(7) .. "}}"))
         assert.is_table(recipe.parse("{{'a', n = {" .. ("1,"):rep(99990) .. "}}}"))
-        assert.matches("more than 100000 values; long lists belong into a file",
+        assert.matches("more than 100000 values; put long lists into a file",
             message("{{'a', n = {" .. ("1,"):rep(100000) .. "}}}"))
-        assert.matches("r.lua has 1048577 bytes; a recipe has 1048576 at most",
+        assert.matches("r.lua has 1048577 bytes; a recipe has at most 1048576",
             message("{'fbp'} --" .. (" "):rep(1048567)))
         assert.same({"fbp"}, recipe.parse("{'fbp'} --" .. (" "):rep(1048566)))
         assert.matches("this string has 4097 bytes; 4096 is the most",
@@ -109,7 +109,7 @@ long]], c = [=[]]]=], ["for"] = true, off = false},
 end)
 
 describe("a hostile recipe", function()
-    -- Refused within seconds of the processor and a few MiB, whatever stands in it.
+    -- Refused within seconds of the processor and a few MiB, whatever it contains.
     local HOSTILE = {
         ["100 MB of braces"] = function() return ("{"):rep(100 << 20) end,
         ["a mebibyte of braces"] = function() return ("{"):rep(1 << 20) end,
@@ -200,7 +200,7 @@ describe("recipe.read", function()
         file:seek("set", 1 << 36)
         file:write "x"
         file:flush()
-        assert.matches("has 68719476737 bytes; a recipe has 1048576 at most",
+        assert.matches("has 68719476737 bytes; a recipe has at most 1048576",
             (helper.failure(recipe.read, name)))
     end)
 end)

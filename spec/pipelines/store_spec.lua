@@ -179,7 +179,7 @@ describe("a store", function()
         assert.matches("No such file", message {shape = {1000}, host_budget = 10,
             scratch = folder .. "/none"})
         if mb.system.space("/dev/shm") and mb.system.space("/dev/shm").memory then
-            assert.matches("'/dev/shm' is in memory itself", message {shape = {1000},
+            assert.matches("'/dev/shm' is itself in memory", message {shape = {1000},
                 host_budget = 10, scratch = "/dev/shm"})
         end
         local made <close> = store.open {shape = {3, 4}, host_budget = "1Mi"}

@@ -1,11 +1,11 @@
---- What travels through the steps of a pipeline: the data of some rows or frames on a device, with
--- what is known of them.
+--- The block that the steps of a pipeline work on: the data of some rows or frames on a device, and
+-- facts about them.
 --
--- A block has data (frames: angle, row, column; slices: row, y, x), flats and darks (of counts),
--- cut ("rows" or "frames"), rows (the first and last of its own rows, or frames where it is cut
--- along these, in the numbering of the step's input), frames (the first and last projection),
--- layout, raw (are the data as they were read?), geometry, device, step, and mended and clipped:
--- arrays of three counts that a step leaves. It owns its arrays.
+-- A block has data (frames: angle, row, column; slices: row, y, x), flats and darks (for counts),
+-- cut ("rows" or "frames"), rows (its first and last row, or its first and last frame if it is cut
+-- along frames, numbered as in the step's input), frames (the first and last projection), layout,
+-- raw (whether the data are as they were read), geometry, device, step, and mended and clipped:
+-- arrays of three counts that a step sets. It owns its arrays.
 
 local fail = require "moonbeam.internal.fail"
 local scan_frames = require "moonbeam.tomo.scan_frames"
@@ -26,7 +26,7 @@ function block.axis(cut, layout)
     return cut == "rows" and layout == "frames" and 2 or 1
 end
 
---- Puts other data in the place of its own, which are released.
+--- Replaces its data by an array and releases the old data.
 function methods:replace(array)
     if type(array) ~= "userdata" then
         fail("argument", "block:replace", "array", "array is a %s; give an array", type(array))
@@ -38,7 +38,7 @@ function methods:replace(array)
     end
 end
 
---- Gives the data to the caller, who owns them then.
+--- Returns the data, which the caller owns from then on.
 function methods:hand_over()
     local data = self.data
     self.data = nil
@@ -55,7 +55,8 @@ function methods:drop_references()
     end
 end
 
---- Part of the data along the axis of the cut: a view, to be closed. Rows as of `self.rows`.
+--- Part of the data along the axis of the cut: a view, which the caller closes. Rows are numbered
+-- as in `self.rows`.
 function methods:part(first, last)
     local ranges = {}
     for i = 1, self.data.rank do
@@ -77,7 +78,7 @@ local function trimmed(array, axis, first, last)
     return view
 end
 
---- Keeps these rows alone.
+--- Keeps only these rows.
 function methods:trim(first, last)
     local low, high = self.rows[1], self.rows[2]
     if first == low and last == high then
@@ -97,8 +98,8 @@ function methods:trim(first, last)
     self.rows = {first, last}
 end
 
---- Makes float32 of data as they were read: counts as they are; of other values what is not finite
--- becomes `open`, the value of a beam that nothing attenuates.
+--- Converts data as they were read to float32. Counts stay as they are. Other values that are not
+-- finite become `open`, the value of an unattenuated beam.
 function methods:finite(open)
     if self.raw then
         self.raw = false
@@ -110,7 +111,7 @@ function methods:finite(open)
     end
 end
 
---- Releases all that it has.
+--- Releases all its arrays.
 function methods:release()
     for _, name in ipairs(ARRAYS) do
         local array = self[name]

@@ -1,4 +1,4 @@
---- A pipeline: a chain that is bound to devices, with its plan. mb.pipeline makes them.
+--- A pipeline: a chain that is bound to devices, with its plan. mb.pipeline makes it.
 
 local mb = require "moonbeam"
 local chain = require "moonbeam.pipeline.chain"
@@ -27,12 +27,12 @@ local function devices_of(given)
         seen[list[i].id] = true
     end
     if #list == 0 then
-        fail("argument", "pipeline", "devices", "devices is an empty list; name one, as \"host\"")
+        fail("argument", "pipeline", "devices", "devices is an empty list; give one, such as host")
     end
     return list
 end
 
--- Raises where the rows of the result, {first, last}, are none of it.
+-- Raises an error if {first, last} are not rows of the result.
 local function check_rows(rows, shape)
     if rows and not (rows[1] >= 1 and rows[1] <= rows[2] and rows[2] <= shape[1]) then
         fail("argument", "pipeline", "rows", "rows are %d to %d; the result has 1 to %d", rows[1],
@@ -54,9 +54,9 @@ function bound.new(scan, recipe, options, binding)
         pinned = options.pinned, order = options.order, quiet = options.quiet}}, metatable)
 end
 
---- What it will take: {sections, peaks (by device), peak, at_most, exact, pinned, scratch}; printed
--- it says so in words. The same table each time.
--- Errors: budget (the least blocks do not fit; the message says what would do).
+--- What a run will take: {sections, peaks (by device), peak, at_most, exact, pinned, scratch}. As
+-- text it is the plan in words. Every call returns the same table.
+-- Errors: budget (the smallest blocks do not fit; the message says which budget is enough).
 function methods:plan()
     if not self.made then
         local made = plan.make(plan.job(self.chain, self.devices, self.options))
@@ -65,13 +65,14 @@ function methods:plan()
     return self.made
 end
 
---- The pipeline with other options, such as {rows = {1, 2}}.
+--- The same pipeline with changed options, such as {rows = {1, 2}}.
 function methods:part(changes)
     return setmetatable({scan = self.scan, chain = self.chain, devices = self.devices,
         options = setmetatable(changes, {__index = self.options})}, metatable)
 end
 
---- The whole chain for some rows, {first, last}: an array on the host, to be closed.
+--- The result of the whole chain for the rows {first, last}: an array on the host, which the caller
+-- closes.
 function methods:slices(rows)
     check_rows(rows, self.chain.shape)
     local before = self:part {rows = rows}
@@ -82,9 +83,9 @@ function methods:slices(rows)
     return out, run.execute(part:plan(), {out = out, quiet = true})
 end
 
---- Runs it: into a file, {output = "fossil.h5", overwrite, slices_per_file, each} (without output:
--- the one that step save names), or through a
--- function (block, first), which is done with a block of the result when it returns.
+--- Runs the pipeline: into a file, {output = "fossil.h5", overwrite, slices_per_file, each}
+-- (default output: the file that step save names), or through a function(block, first), which is
+-- called with each block of the result and must not use it after it returns.
 -- Returns the report: {seconds, peaks, as_planned, values, verdicts, warnings, sections, ...}.
 function methods:run(options)
     if type(options) == "function" then

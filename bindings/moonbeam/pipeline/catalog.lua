@@ -1,8 +1,8 @@
 --- The steps that a recipe may name: definitions by name.
 --
--- Those of the library are the files of the folder steps. Steps of one's own are code: they come
--- from files that the user names, or from the script, and are recorded with source and hash. A
--- file returns one definition or a list of them.
+-- The library's steps are the files of the folder steps. A user's own steps are code: they come
+-- from files that the user names, or from the script, and are recorded with their source and hash.
+-- A file returns one definition or a list of definitions.
 
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
@@ -107,7 +107,7 @@ local function check_options(def, where)
     end
 end
 
--- A copy of a definition, checked and with all fields that others rely on.
+-- A checked copy of a definition, with all fields that other modules rely on.
 local function checked(given, where)
     if type(given) ~= "table" then
         fail("argument", "pipeline", "steps", "%s returns a %s; a file of steps returns one "
@@ -143,7 +143,7 @@ local function checked(given, where)
     if #def.options > 0 and not def.options[def.options[1].name or ""] then
         local ok, options = pcall(declared.options, table.unpack(def.options))
         if not ok then
-            wrong(def, where, "an option is {name, kind, text, field = value}; this is none: %s",
+            wrong(def, where, "an option is {name, kind, text, field = value}, not %s",
                 tostring(options))
         end
         def.options = options
@@ -157,8 +157,8 @@ end
 
 -- ---- files ----
 
--- FNV-1a of 64 bits: tells whether a file is the one that was recorded. It is no protection
--- against someone who wants two files to look the same.
+-- FNV-1a with 64 bits: tells whether a file is the one that was recorded. It does not protect
+-- against someone who makes two files with the same hash.
 local function hash_of(text)
     local hash = 0xcbf29ce484222325
     for i = 1, #text do
@@ -171,9 +171,9 @@ local function text_of(path)
     local facts = type(path) == "string" and core.system.stat(path)
     local name = core.error.printable(tostring(path))
     if not facts or facts.kind ~= "file" then
-        fail("io", "pipeline", "steps", "'%s' is no file of steps", name)
+        fail("io", "pipeline", "steps", "'%s' is not a file of steps", name)
     elseif facts.bytes > MOST_BYTES then
-        fail("io", "pipeline", "steps", "'%s' has %d bytes; a file of steps has %d at most", name,
+        fail("io", "pipeline", "steps", "'%s' has %d bytes; a file of steps has at most %d", name,
             facts.bytes, MOST_BYTES)
     end
     local file <close>, problem = io.open(path, "rb")
@@ -185,7 +185,7 @@ local function is_list(value)
     return type(value) == "table" and value.name == nil and #value > 0
 end
 
---- Adds a definition, or a list of them, of the script or of a file: {path, text}.
+--- Adds a definition or a list of definitions. `source` is {path, text} if they are from a file.
 function methods:add(definitions, source)
     local where = source and source.path or "the script"
     local record = {path = source and source.path, text = source and source.text, names = {},
@@ -206,12 +206,12 @@ function methods:add(definitions, source)
     return self
 end
 
---- Adds the steps of a file, which is run: Lua code that returns one definition or a list.
+--- Adds the steps of a file, by running it: Lua code that returns one definition or a list.
 function methods:load(path)
     local text = text_of(path)
     local chunk, problem = load(text, "@" .. path, "t")
     if not chunk then
-        fail("argument", "pipeline", "steps", "the file of steps is no Lua: %s",
+        fail("argument", "pipeline", "steps", "the file of steps is not Lua: %s",
             core.error.printable(problem))
     end
     local ok, made = pcall(chunk)
@@ -222,7 +222,7 @@ function methods:load(path)
     return self:add(made, {path = path, text = text})
 end
 
--- The definition of a step of the library, or nil.
+-- The definition of a step in the library, or nil.
 function methods:library(name)
     if not self.defs[name] and type(name) == "string" and name:find "^%l[%w_]*$"
         and package.searchpath("moonbeam.steps." .. name, package.path) then
@@ -251,21 +251,21 @@ function methods:names()
     return names
 end
 
---- The definition of a step, by its name. Errors: argument, with the nearest name.
+--- The definition of the step with this name. Errors: argument, with the nearest name.
 function methods:find(name)
     local def = self.own[name] and self.defs[name] or self:library(name)
     if not def then
         local near = core.error.nearest(name, self:names())
         fail("argument", "pipeline", "recipe", "there is no step '%s'%s",
             core.error.printable(name), near and ("; did you mean '%s'?"):format(near)
-                or "; there are " .. table.concat(self:names(), ", ")
+                or "; the steps are " .. table.concat(self:names(), ", ")
                     .. "; steps of your own come from --steps FILE.lua")
     end
     return def
 end
 
---- The steps of a recipe that are not the library's: their sources, {path, text, hash, names}
--- each, for the result.
+--- The sources of a recipe's steps that are not in the library, {path, text, hash, names} each, for
+-- the result.
 function methods:recorded(list)
     local records, seen = {}, {}
     for _, entry in ipairs(list) do
@@ -277,7 +277,7 @@ function methods:recorded(list)
     return records
 end
 
---- A catalog of the library's steps and those of `files` (paths) and `steps` (definitions).
+--- A catalog of the library's steps and of those in `files` (paths) and `steps` (definitions).
 function catalog.new(files, steps)
     local self = setmetatable({defs = {}, own = {}, sources = {}}, metatable)
     for _, path in ipairs(files or {}) do
@@ -289,7 +289,7 @@ function catalog.new(files, steps)
     return self
 end
 
---- The hash of a text as it is recorded.
+--- The hash of a text, as it is recorded.
 catalog.hash = hash_of
 
 return catalog

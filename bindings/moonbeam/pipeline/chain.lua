@@ -1,21 +1,21 @@
---- Binds a recipe to definitions and to what it starts from. Nothing is read and nothing runs: a
--- chain that makes no sense is refused here, with the step's label and what to do.
+--- Binds a recipe to definitions and to its source. Nothing is read and nothing runs. A chain that
+-- makes no sense is refused here, with the step's label and what to do.
 --
 --   chain.bind(recipe, source, options) -> {steps, source, shape, geometry, kind, dtype, recipe}
 --
 -- A step has name, label ("median", "median#2"), def, options (complete), given (as written),
 -- takes and gives (kinds: {quantity, layout}), kind_before and kind, shape_before and shape,
--- geometry_before and geometry, dtype_before and dtype, cast (the data are to be converted to
--- f32 before it), values (names of values that it uses and that earlier steps measure: {center =
--- label}). Where the shape after a step depends on such a value, it is the largest one.
+-- geometry_before and geometry, dtype_before and dtype, cast ("f32" if the data must be converted
+-- before it), and values (the values that it uses and that earlier steps measure: {center =
+-- label}). If the shape after a step depends on a measured value, it is the largest possible shape.
 --
--- What a definition may say beside the fields of any step: `known(options)`, the value of a
--- measuring step that its options give already; `last`, nothing comes after it; `selects(options,
--- geometry)`, the projections that it keeps, as a list of indices; `prepare(options, geometry,
--- source)`, the options with what small files hold that they name; takes.dtypes, what its `run`
--- takes beside f32 ("any": all); gives.dtype, f32 unless it says so, or "same". `needs` gets the
--- axis along which data are cut, "rows" or "frames", as its last argument, and `check` the
--- earlier steps.
+-- Besides the fields of any step, a definition may have: `known(options)`, the value of a measuring
+-- step if its options give it; `last`, no step follows it; `selects(options, geometry)`, the
+-- projections that it keeps, as a list of indices; `prepare(options, geometry, source)`, the
+-- options with the contents of the small files that they name; takes.dtypes, the types that its
+-- `run` takes besides f32 ("any": all types); gives.dtype, the type of its result (default f32) or
+-- "same". `needs` gets the axis along which data are cut, "rows" or "frames", as its last argument,
+-- and `check` gets the earlier steps.
 
 local core = require "moonbeam.core"
 local catalog = require "moonbeam.pipeline.catalog"
@@ -32,8 +32,8 @@ local OPTIONS = {"catalog", "folder", "foreign", "trust_paths"}
 
 -- ---- sources ----
 
---- What a chain starts with: the projections of a scan. `options.input` says what their values
--- are where the scan has neither flats nor darks, or overrides that.
+--- The source of a chain: the projections of a scan. `options.input` says what their values are if
+-- the scan has neither flats nor darks, or overrides what the scan says.
 function chain.source_of(scan, options)
     return {shape = {scan.n_angles, scan.rows, scan.cols}, dtype = scan.dtype, scan = scan,
         kind = {quantity = kinds.of_scan(scan, options and options.input), layout = "frames"},
@@ -49,7 +49,7 @@ local function value_of(field, ...)
     return field
 end
 
--- Calls a function of a definition; an error of it names the step.
+-- Calls a function of a definition; its errors name the step.
 local function called(step, f, ...)
     local result = table.pack(pcall(f, ...))
     if result[1] then
@@ -64,7 +64,7 @@ local function called(step, f, ...)
         core.error.printable(tostring(problem)))
 end
 
--- The values that a step uses: by name, the label of the step that measures it.
+-- The values that a step uses: the label of the step that measures each, by the value's name.
 local function values_of(steps, step)
     local values = {}
     for _, name in ipairs(step.def.uses or {}) do
@@ -73,8 +73,8 @@ local function values_of(steps, step)
             maker = before.def.gives_value == name and before or maker
         end
         if maker and step.options[name] ~= nil then
-            fail("argument", "step " .. step.label, name, "%s = %s is given, and step %s finds it "
-                .. "too; leave one of the two out", name, tostring(step.options[name]), maker.label)
+            fail("argument", "step " .. step.label, name, "%s = %s is given, but step %s finds it "
+                .. "too; remove one of the two", name, tostring(step.options[name]), maker.label)
         elseif not maker and step.options[name] == nil then
             fail("argument", "step " .. step.label, name, "%s is not known; put \"%s\" before it, "
                 .. "or give %s = ...%s", name, name, name, step.def.options[name]
@@ -88,13 +88,13 @@ end
 local function check_order(steps, step)
     local before = steps[#steps]
     if before and before.def.last then
-        fail("argument", "step " .. step.label, nil, "it stands behind step %s, which is the end "
-            .. "of a recipe; move %s to the end", before.label, before.label)
+        fail("argument", "step " .. step.label, nil, "it comes after step %s, which must be the "
+            .. "last step; move %s to the end", before.label, before.label)
     end
     for _, other in ipairs(steps) do
         if step.def.gives_value and other.def.gives_value == step.def.gives_value then
-            fail("argument", "step " .. step.label, nil, "step %s finds the %s already; leave one "
-                .. "of the two out", other.label, step.def.gives_value)
+            fail("argument", "step " .. step.label, nil, "step %s already finds the %s; remove one "
+                .. "of the two", other.label, step.def.gives_value)
         end
     end
 end
@@ -106,8 +106,8 @@ local function set_dtypes(step, state)
     step.dtype = given == "same" and (step.cast or state.dtype) or given
 end
 
--- Completes a step by what comes to it: `state` is {shape, geometry, kind, dtype}, which becomes
--- what leaves it.
+-- Completes a step from its input. `state`, {shape, geometry, kind, dtype}, describes the step's
+-- input on entry and its output on return.
 local function connect(steps, step, state, source)
     local def, options = step.def, step.options
     step.takes = called(step, value_of, def.takes, options)
@@ -149,7 +149,7 @@ local function check_recipe(recipe)
     end
     for key in pairs(recipe) do
         if math.type(key) ~= "integer" or key < 1 or key > #recipe then
-            fail("argument", "pipeline", "recipe", "'%s' stands outside a step; a recipe is a "
+            fail("argument", "pipeline", "recipe", "'%s' is outside a step; a recipe is a "
                 .. "list: {\"%s\", ...}", core.error.printable(tostring(key)),
                 core.error.printable(tostring(key)))
         end
@@ -175,9 +175,10 @@ local function named(recipe, known)
     return steps
 end
 
---- Binds a recipe to a source (chain.source_of): the chain. Options: catalog (pipeline/catalog.lua;
--- default: the library's steps), folder (that of the recipe, for its paths), foreign (it comes
--- from a result, so its paths are not followed), trust_paths. Errors: argument, shape.
+--- Binds a recipe to a source (chain.source_of) and returns the chain. Options: catalog
+-- (pipeline/catalog.lua; default: the library's steps), folder (the recipe's folder, for its
+-- paths), foreign (the recipe is from a result, so its paths are not followed), trust_paths.
+-- Errors: argument, shape.
 function chain.bind(recipe, source, options)
     options = options_of(options, "pipeline", OPTIONS)
     check_recipe(recipe)
@@ -196,7 +197,7 @@ function chain.bind(recipe, source, options)
         recorded = known:recorded(recipe)}
 end
 
--- ---- recipes that are changed ----
+-- ---- changed recipes ----
 
 --- The recipe of a chain with every default resolved.
 function chain.resolved(bound)
@@ -211,15 +212,15 @@ function chain.resolved(bound)
     return list
 end
 
---- Which entry of a recipe, and which option of it, "fbp.filter" or "median#2.size" means: the
--- index, the option's name, and its declaration. Errors: argument, with the nearest name.
+--- The entry and option of a recipe that "fbp.filter" or "median#2.size" names: the entry's index,
+-- the option's name, and its declaration. Errors: argument, with the nearest name.
 function chain.target(recipe, path, known)
     check_recipe(recipe)
     known = known or catalog.new()
     local label, option = tostring(path):match "^([%w_]+#?%d*)%.([%w_]+)$"
     if not label then
-        fail("argument", "pipeline", nil, "'%s' names no option of a step; write step.option, "
-            .. "such as fbp.filter", core.error.printable(tostring(path)))
+        fail("argument", "pipeline", nil, "'%s' does not name an option of a step; write "
+            .. "step.option, such as fbp.filter", core.error.printable(tostring(path)))
     end
     local labels = {}
     for i, step in ipairs(named(recipe, known)) do
@@ -234,7 +235,7 @@ function chain.target(recipe, path, known)
             or "; it has " .. table.concat(labels, ", "))
 end
 
---- A copy of a recipe in which one option has another value: ("fbp.filter", "hann").
+--- A copy of a recipe with another value of one option: ("fbp.filter", "hann").
 function chain.with(recipe, path, value, known)
     local index, option, entry = chain.target(recipe, path, known)
     local problem = step_options.problem(entry, value)

@@ -1,5 +1,4 @@
---- What the command line does with a recipe: `moonbeam reconstruct SCAN --recipe FILE` and the
--- options that go with it.
+--- Recipes on the command line: `moonbeam reconstruct SCAN --recipe FILE` and its options.
 
 local mb = require "moonbeam"
 local bound = require "moonbeam.pipeline.bound"
@@ -19,7 +18,7 @@ local command = {}
 --- The options of the command line that go with a recipe.
 command.options = {
     {"recipe", value = "FILE", doc = "the steps to run, in a file or inside an earlier result"},
-    {"steps", value = "FILE", many = true, doc = "Lua file with steps of your own; it is run"},
+    {"steps", value = "FILE", many = true, doc = "Lua file with your own steps; it is run"},
     {"set", value = "STEP.OPTION=VALUE", many = true, doc = "another value for an option of the "
         .. "recipe, such as fbp.filter=hann"},
     {"sweep", value = "STEP.OPTION=FIRST:LAST:STEP|A,B,...", doc = "one row with an option at "
@@ -29,14 +28,14 @@ command.options = {
     {"vertical", value = "x=N|y=N", doc = "the vertical slice at a column or row of the slices, "
         .. "without the volume"},
     {"snapshots", value = "FOLDER", doc = "pictures of the middle row or frame after every step"},
-    {"print-recipe", doc = "print the recipe with every default, and end"},
-    {"slurm", doc = "with --plan: print the lines for the head of a Slurm script"},
+    {"print-recipe", doc = "print the recipe with every default and exit"},
+    {"slurm", doc = "with --plan: print the #SBATCH lines of a Slurm script"},
     {"input", value = "KIND", doc = "what the values are where SCAN has no flats: transmission, "
         .. "\"line integrals\""},
     {"scratch", value = "FOLDER", doc = "for data between steps that do not fit --host-budget"},
     {"host-budget", value = "SIZE", type = cli.bytes,
         doc = "host memory for data between steps (default: what is free)"},
-    {"trust-paths", doc = "follow the paths in a recipe that comes from a result"},
+    {"trust-paths", doc = "follow the paths in a recipe from a result file"},
 }
 
 -- The entries of a recipe, its folder, and whether it comes from a result.
@@ -56,7 +55,7 @@ local function read_recipe(path)
     local file <close> = assert(mb.h5.open(path))
     local at <const> = "/entry/reconstruction/parameters/recipe"
     if not file:exists(at) then
-        fail("argument", "recipe", nil, "%s holds no recipe (%s)", path, at)
+        fail("argument", "recipe", nil, "%s does not contain a recipe (%s)", path, at)
     end
     local recipe = recipe_text.parse(file:value(at), path .. at)
     local last = recipe[#recipe]
@@ -75,7 +74,7 @@ local function set_option(recipe, text, known)
     return chain.with(recipe, path, recipe_text.value(value), known)
 end
 
--- What a command line makes: {recipe, catalog, folder, foreign}.
+-- The source that a command line describes: {recipe, catalog, folder, foreign}.
 local function source_of(options)
     local recipe, folder, foreign = read_recipe(options.recipe)
     local known = catalog.new(options.steps)
@@ -86,7 +85,7 @@ local function source_of(options)
         foreign = foreign and not options.trust_paths}
 end
 
--- The pipeline of a recipe with the options of the command line, for these rows.
+-- The pipeline of a recipe for these rows, with the options of the command line.
 local function pipeline_of(scan, source, options, recipe, rows)
     return bound.new(scan, recipe or source.recipe, {devices = {options.device_id},
         host_budget = options.host_budget, scratch = options.scratch, rows = rows or options.rows,
@@ -145,7 +144,7 @@ local function run_sweep(scan, source, options, say)
     say("picture    %s (the sheet of %s)", options.preview, path)
 end
 
--- The vertical slice x = N or y = N: the recipe with that part of the slices alone.
+-- The vertical slice x = N or y = N: runs the recipe with only that part of the slices.
 local function vertical(scan, source, options, say)
     local axis, text = options.vertical:match "^([xy])=(%d+)$"
     if not axis then
@@ -214,7 +213,7 @@ local function run_whole(pipeline, options, say, warn)
     say("wrote      %s", options.output)
 end
 
--- Options of the fixed chain, which a recipe has in its steps.
+-- Options of the fixed chain, and what replaces them with a recipe.
 local OF_CHAIN = {center = "--set center.column=X", center_picture = "the step center",
     axis_tilt = "the step tilt", filter = "--set fbp.filter=NAME", cutoff = "--set fbp.cutoff=X",
     padding = "--set fbp.padding=NAME", pad_width = "--set fbp.pad_width=N",
@@ -231,7 +230,7 @@ local function check(options)
     end
     table.sort(names)
     if names[1] then
-        cli.wrong("--%s does not go with --recipe: give %s", names[1]:gsub("_", "-"),
+        cli.wrong("--%s cannot be used with --recipe; use %s", names[1]:gsub("_", "-"),
             OF_CHAIN[names[1]])
     end
     local first
@@ -246,7 +245,7 @@ local function check(options)
     end
 end
 
---- Does what the options ask for. `say` and `warn` are the caller's ways to tell.
+--- Does what the options ask for. `say` and `warn` print the caller's messages.
 function command.run(scan, options, say, warn)
     check(options)
     local source = source_of(options)

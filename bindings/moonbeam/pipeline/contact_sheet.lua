@@ -8,7 +8,7 @@ local MOST_SIDE <const> = 4096 -- pixels
 local LEAST_SLICE <const> = 96
 local GAP <const> = 4
 
--- Letters of 3 x 5 points, a row a digit: its bits from left to right.
+-- Letters of 3 x 5 points. Each digit is a row; its bits are the points from left to right.
 local LETTERS = {["0"] = "75557", ["1"] = "26227", ["2"] = "71747", ["3"] = "71717",
     ["4"] = "55711", ["5"] = "74717", ["6"] = "74757", ["7"] = "71222", ["8"] = "75757",
     ["9"] = "75717", ["-"] = "00700", ["+"] = "02720", ["."] = "00002", ["e"] = "75746",
@@ -38,7 +38,7 @@ local function lines_of(text, size)
     return lines
 end
 
--- A slice as rows of gray bytes, `step` pixels left out between two, in the window {low, high}.
+-- A slice as rows of gray bytes in the window {low, high}, using every `step`-th pixel.
 local function gray_rows(slice, step, window)
     local values, rows = slice:to_table(), {}
     local scale = 255 / math.max(window[2] - window[1], 1e-30)
@@ -69,9 +69,9 @@ local function value_text(value)
     return type(value) == "number" and ("%.6g"):format(value) or tostring(value)
 end
 
---- Writes the sheet of a stack (value, y, x) on the host as a PNG. `values`: what is written on
--- each. Slices are thinned out so that the sheet has at most 4096 pixels a side. Options:
--- overwrite, name (of what the values are, for the legend).
+--- Writes the sheet of a stack (value, y, x) on the host as a PNG. `values` are written on the
+-- slices. Pixels are skipped so that the sheet has at most 4096 pixels per side. Options:
+-- overwrite, name (of the option with these values, for the legend).
 function contact_sheet.save(path, stack, values, options)
     local count, ny, nx = table.unpack(stack.shape)
     local across = math.ceil(math.sqrt(count * ny / nx))

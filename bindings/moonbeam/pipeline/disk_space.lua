@@ -1,4 +1,4 @@
--- Is there room on the disks for the files that a run will write?
+-- Checks that the disks have room for the files that a run will write.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -7,7 +7,7 @@ local disk_space = {}
 
 local UNITS = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"}
 
---- A number of bytes for people.
+--- A number of bytes as text for people.
 function disk_space.text(bytes)
     local unit = 1
     while bytes >= 1024 and unit < #UNITS do
@@ -16,12 +16,12 @@ function disk_space.text(bytes)
     return (unit == 1 and "%d %s" or "%.2f %s"):format(bytes, UNITS[unit])
 end
 
---- The folder that a file lies in.
+--- The folder of a file.
 function disk_space.folder_of(path)
     return path:match("^(.*)/") and (path:match("^(.+)/") or "/") or "."
 end
 
---- The facts of the file system of a folder: {free, total, memory, device}.
+--- Facts about the file system of a folder: {free, total, memory, device}.
 function disk_space.facts(folder, op, arg)
     local space, err = core.system.space(folder)
     local facts = space and core.system.stat(folder)
@@ -33,9 +33,9 @@ function disk_space.facts(folder, op, arg)
     return space
 end
 
---- Raises where files do not fit their disks. `files`: {{folder =, bytes =, what = "the result
--- 'x.h5'"}, ...}; those on the same disk are added up. A file that is replaced stays until the new
--- one is complete, so its bytes are not free.
+--- Raises an error if files do not fit on their disks. `files`: {{folder =, bytes =, what = "the
+-- result 'x.h5'"}, ...}; files on the same disk are added up. A file that is replaced stays until
+-- the new file is complete, so its bytes are not free.
 function disk_space.check(files, op)
     local disks, list = {}, {}
     for _, file in ipairs(files) do

@@ -1,12 +1,12 @@
---- Where data come from: the geometry that travels with them through a chain. A geometry is never
--- changed; `with` makes a changed copy.
+--- The geometry of data in a chain: where in the scan they come from. A geometry is never changed;
+-- `with` makes a changed copy.
 --
--- Fields: angles (rad) and frames (the scan's projection numbers), one each per projection;
+-- Fields: angles (rad) and frames (the scan's projection numbers), one of each per projection;
 -- first_row, first_column: the scan's row and column, from 1, of the first element; row_step,
 -- column_step: detector pixels per element; rows, cols, projections: how many the scan has;
 -- first_y, first_x: the pixel of the whole slice, from 1, of the first element; pixel_size (m) of
--- an element, or nil; turn: "half" or "whole"; half_acquisition; lean: columns per row by which the
--- axis leans; vertical_shifts: by how many rows of the scan each projection of the scan was
+-- an element, or nil; turn: "half" or "whole"; half_acquisition; lean: the slope of the axis in
+-- columns per row; vertical_shifts: by how many rows of the scan each projection of the scan was
 -- shifted, or nil.
 
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
@@ -26,7 +26,7 @@ function geometry.of_scan(scan)
         turn = axis_pairs.is_turn(scan.angles) and "whole" or "half"}
 end
 
---- A copy with these fields; false takes one away.
+--- A copy with these fields changed; false removes a field.
 function geometry.with(old, changes)
     local new = {}
     for name, value in pairs(old) do
@@ -38,34 +38,34 @@ function geometry.with(old, changes)
     return new
 end
 
---- Raises where one of the earlier steps finds the axis: for steps that the search must know of.
+--- Raises an error if an earlier step finds the axis: for steps that the search must know about.
 function geometry.before_center(steps)
     for _, step in ipairs(steps) do
         if step.def.gives_value == "center" then
-            fail("argument", nil, nil, "the search for the axis must know of it; move it before "
+            fail("argument", nil, nil, "the search for the axis must know about it; move it before "
                 .. "step %s", step.label)
         end
     end
 end
 
---- The element, 0-based, at which a column of the scan, 0-based, stands.
+--- The element, 0-based, of a column of the scan, 0-based.
 function geometry.element(g, column)
     return (column - (g.first_column - 1) - (g.column_step - 1) / 2) / g.column_step
 end
 
---- The column of the scan, 0-based, at which an element, 0-based, stands.
+--- The column of the scan, 0-based, of an element, 0-based.
 function geometry.column(g, element)
     return element * g.column_step + (g.column_step - 1) / 2 + g.first_column - 1
 end
 
---- The row of the data, from 1, at which a row of the scan, from 1, stands.
+--- The row of the data, from 1, of a row of the scan, from 1.
 function geometry.row_element(g, row)
     return (row - g.first_row - (g.row_step - 1) / 2) / g.row_step + 1
 end
 
---- The elements {first, last}, from 1, of a range of the scan's rows, columns or the like that
--- begins at `start` with `step` pixels an element and has `count` elements in a scan of `total`;
--- nil and the reason where it lies outside or cuts an element.
+--- The elements {first, last}, from 1, of a range of the scan's rows or columns. The data begin at
+-- `start`, have `step` pixels per element and `count` elements; `total` is that of the scan.
+-- Returns nil and the reason if the range is outside the data or cuts an element.
 function geometry.elements(range, start, step, count, total)
     local first = range[1] < 0 and range[1] + total + 1 or range[1]
     local last = range[2] < 0 and range[2] + total + 1 or range[2]

@@ -1,7 +1,7 @@
---- Any chain of methods on a scan, in blocks that fit, with the memory known before.
+--- Runs any chain of methods on a scan in blocks that fit the memory, which is known beforehand.
 --
--- A recipe, a list of steps with options, is bound to a scan and to devices: a pipeline. Its plan
--- says what every section takes, to the byte, before a frame is read.
+-- A recipe is a list of steps with options. Bound to a scan and to devices, it is a pipeline. The
+-- pipeline's plan says what every section takes, to the byte, before a frame is read.
 
 local bound = require "moonbeam.pipeline.bound"
 local catalog = require "moonbeam.pipeline.catalog"
@@ -12,33 +12,33 @@ local pipeline = {}
 
 local OPTIONS = declared.options(
     {"devices", "any", "where the work is done: a device or a list of them", usual = "host"},
-    {"budget", "bytes", "what every device may take", unit = "bytes",
+    {"budget", "bytes", "the limit for each device", unit = "bytes",
         usual = "what its budget leaves"},
     {"host_budget", "bytes", "what stores between sections may take of host memory",
         unit = "bytes", usual = "what the host's budget leaves"},
     {"scratch", "string", "the folder for stores that do not fit there"},
     {"rows", "range", "rows of the result, {first, last}", usual = "all"},
     {"block", "count", "rows at a time", min = 1, usual = "as many as fit"},
-    {"overlap", "any", "read and write beside the computing; \"auto\" where that fits",
+    {"overlap", "any", "read and write while computing; \"auto\": if that fits",
         usual = "auto"},
     {"threads", "count", "threads that read, and as many that write", min = 1, max = 64},
     {"pinned", "bytes", "pinned host memory for reading and writing", unit = "bytes"},
-    {"order", "list", "the number of the device for each block; starts again at its end",
-        usual = "one after the other"},
-    {"input", "string", "what the values are where the scan does not tell: transmission or line "
+    {"order", "list", "the number of the device for each block; the list repeats",
+        usual = "the devices in turn"},
+    {"input", "string", "what the values are if the scan does not say: transmission or line "
         .. "integrals"},
-    {"steps", "any", "files with steps of one's own, or a list of definitions"},
+    {"steps", "any", "files with the user's own steps, or a list of definitions"},
     {"quiet", "boolean", "no progress"})
 
 --- Binds a recipe to a scan and to devices.
 --
--- Nothing is read. `recipe` is a list of steps as {"flat_field", "minus_log", {"center"}, {"fbp",
--- filter = "hann"}}, or the name of a file that holds one.
+-- Nothing is read. `recipe` is a list of steps such as {"flat_field", "minus_log", {"center"},
+-- {"fbp", filter = "hann"}}, or the name of a file that contains one.
 -- Returns a pipeline: p:plan(), p:run(), p:slices(), p:print().
 -- Errors: argument (a chain that makes no sense; the message names the step).
 pipeline.new = declared("pipeline.new", {
-    {"scan", "scan", "what mb.scan.open or mb.scan.of_arrays gave"},
-    {"recipe", "any", "the steps, or the name of a file with them"},
+    {"scan", "scan", "the result of mb.scan.open or mb.scan.of_arrays"},
+    {"recipe", "any", "the steps, or the name of a file that contains them"},
     options = OPTIONS,
 }, function(scan, recipe, options)
     local own, files = options.steps or {}, {}

@@ -1,5 +1,5 @@
---- Kinds of data in a chain: a quantity and a layout. Which kind a step takes and gives, and what
--- to do where they do not fit.
+--- Kinds of data in a chain: a quantity and a layout. Checks that a step takes the kind that it
+-- gets, and says what to do if it does not.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -17,7 +17,7 @@ local function list_of(wanted)
     return type(wanted) == "table" and wanted or {wanted}
 end
 
---- Whether a value is among those wanted: a name, a list, or "any".
+--- Whether a value is one of the wanted values: a name, a list, or "any".
 function kinds.accepts(wanted, value)
     for _, name in ipairs(list_of(wanted or "any")) do
         if name == "any" or name == value then
@@ -39,7 +39,7 @@ local function words(wanted)
     return table.concat(list, ", ", 1, #list - 1) .. " or " .. list[#list]
 end
 
--- What makes one quantity, or layout, of another.
+-- The steps that turn one quantity, or layout, into another.
 local WAYS = {
     counts = {transmission = {"flat_field"}, ["line integrals"] = {"flat_field", "minus_log"}},
     transmission = {["line integrals"] = {"minus_log"}},
@@ -54,7 +54,7 @@ local function quoted(names)
     return table.concat(list, " and ")
 end
 
--- The remedy that puts steps before this one: nil where none is known.
+-- The remedy that puts steps before this one, or nil if no steps are known.
 local function forward(have, wanted)
     for _, name in ipairs(list_of(wanted)) do
         local way = WAYS[have] and WAYS[have][name]
@@ -64,8 +64,8 @@ local function forward(have, wanted)
     end
 end
 
--- The earlier steps: the last one before which the data were as wanted, the one that made them
--- what they are in the part that does not fit ("quantity" or "layout"), and one of the same name
+-- Searches the earlier steps. Finds the last step before which the data were as wanted, the step
+-- that gave them the part that does not fit ("quantity" or "layout"), and a step of the same name
 -- that changed them.
 local function history(steps, takes, kind, part, name)
     local found = {}
@@ -91,32 +91,32 @@ local function history(steps, takes, kind, part, name)
     return found
 end
 
--- How a recipe can be put right in which a step does not fit.
+-- How to correct a recipe in which a step does not fit.
 local function remedy(found, part, have, wanted)
     if found.twin then
-        return ("step %s has done it already: leave one of the two out"):format(found.twin.label)
+        return ("step %s has already done it; remove one of the two"):format(found.twin.label)
     elseif found.before then
         return ("move it before step %s"):format(found.before.label)
     elseif forward(have, wanted) then
         return forward(have, wanted)
     elseif found.maker then
-        return ("leave it out, or leave out step %s"):format(found.maker.label)
+        return ("remove it, or remove step %s"):format(found.maker.label)
     elseif part == "layout" then
-        return "leave it out"
+        return "remove it"
     end
-    return ("leave it out, or say what the scan's values are: input = \"%s\""):format(
+    return ("remove it, or say what the scan's values are: input = \"%s\""):format(
         list_of(wanted)[1])
 end
 
---- Raises unless a step of this label takes data of this kind, which the steps before it made.
--- The message says how the recipe can be put right.
+--- Raises an error unless the step with this label takes data of this kind, which the earlier steps
+-- made. The message says how to correct the recipe.
 function kinds.check(steps, label, name, takes, kind)
     if fits(takes, kind) then
         return
     end
     local part = kinds.accepts(takes.layout, kind.layout) and "quantity" or "layout"
     local found = history(steps, takes, kind, part, name)
-    fail("argument", "step " .. label, nil, "it takes %s, and the data are %s %s; %s",
+    fail("argument", "step " .. label, nil, "it takes %s, but the data are %s %s; %s",
         words(takes[part]), kind[part], found.since,
         remedy(found, part, kind[part], takes[part]))
 end
@@ -129,7 +129,7 @@ function kinds.after(gives, kind)
     }
 end
 
---- The quantity that a scan starts with: counts where it has flats or darks, else `input`.
+--- The quantity of a scan's data: counts if it has flats or darks, otherwise `input`.
 function kinds.of_scan(scan, input)
     local references = (scan.n_flats or 0) + (scan.n_darks or 0)
     if input == nil and references > 0 then
@@ -138,7 +138,7 @@ function kinds.of_scan(scan, input)
         fail("argument", "pipeline", "input", "the scan has no flats and no darks, so its values "
             .. "may be anything; give input = \"transmission\" or input = \"line integrals\"")
     elseif input == "counts" and references == 0 then
-        fail("argument", "pipeline", "input", "input is \"counts\", and the scan has no flats and "
+        fail("argument", "pipeline", "input", "input is \"counts\", but the scan has no flats and "
             .. "no darks; name them, or give input = \"transmission\" or \"line integrals\"")
     end
     for _, name in ipairs {"counts", "transmission", "line integrals"} do

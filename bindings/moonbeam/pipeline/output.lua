@@ -1,4 +1,4 @@
---- Running a pipeline into a result file, with all that tells how it was made.
+--- Runs a pipeline into a result file that also records how it was made.
 
 local mb = require "moonbeam"
 local chain = require "moonbeam.pipeline.chain"
@@ -12,7 +12,7 @@ local output = {}
 local UNITS = {attenuation = {"1/m", "1/px"}, ["line integrals"] = {"1", "1"},
     transmission = {"1", "1"}, counts = {"counts", "counts"}}
 
---- The unit of a chain's values, scaled back where a step has rescaled them.
+--- The unit of a chain's values, before a rescaling step.
 function output.units(chain_)
     local quantity = chain_.source.kind.quantity
     for _, step in ipairs(chain_.steps) do
@@ -21,7 +21,7 @@ function output.units(chain_)
     return (UNITS[quantity] or {"", ""})[chain_.geometry.pixel_size and 1 or 2]
 end
 
--- The sources of steps that are not the library's.
+-- The sources of steps that are not in the library.
 local function own_steps(self)
     local list = {}
     for i, record in ipairs(self.chain.recorded) do
@@ -31,7 +31,7 @@ local function own_steps(self)
     return next(list) and list or nil
 end
 
--- What a measured value tells of itself, for the result: {name_field = value}.
+-- Facts about the measured values, for the result: {name_field = value}.
 local function verdict_values(verdicts, values)
     local list = {}
     for name, verdict in pairs(verdicts) do
@@ -59,7 +59,7 @@ local function parameters_of(self, made)
         own_steps = own_steps(self), rows = ("%d:%d"):format(last.first, last.last)}
 end
 
--- How the stored values are scaled, where a step has rescaled them: {scale, offset}.
+-- The scaling of the stored values if a step has rescaled them: {scale, offset}.
 local function scaling_of(self, values)
     local scaling
     for _, step in ipairs(self.chain.steps) do
@@ -68,8 +68,8 @@ local function scaling_of(self, values)
     return scaling
 end
 
---- The shape of the result of a settled plan, and its last section: that of the values that were
--- measured, where the chain knows only the largest.
+--- The shape of the result of a settled plan, and its last section. The shape follows from the
+-- measured values; the chain knows only the largest possible shape.
 function output.shape(made)
     local last = made.sections[#made.sections]
     local shape = table.move(last.source.shape, 1, #last.source.shape, 1, {})
@@ -88,7 +88,7 @@ function output.shape(made)
 end
 
 --- Runs a pipeline (init.lua) into a file. Options: output, overwrite, slices_per_file, each, input
--- (the scan's file), title. Returns the report of run.execute. Nothing is left where it fails.
+-- (the scan's file), title. Returns the report of run.execute. A failed run leaves no file.
 function output.run(self, options)
     local planned = self:plan()
     store.check_disks(planned.job.places, {{folder = disk_space.folder_of(options.output),
@@ -109,7 +109,7 @@ function output.run(self, options)
     end
     local scaling = scaling_of(self, report.values)
     if scaling then
-        result:scaling(scaling[1] + 0.0, scaling[2] + 0.0) -- of one type, as CF wants them
+        result:scaling(scaling[1] + 0.0, scaling[2] + 0.0) -- of one type, as CF requires
     end
     local steps = {}
     for i, section in ipairs(report.sections) do

@@ -1,23 +1,23 @@
 --- Recipes as text: a list of steps with options, data only.
 --
--- The parser knows tables, strings, numbers, booleans and comments of Lua, and nothing else. It
--- never runs what it reads, so a recipe from a stranger does no harm. Text, depth, entries,
--- strings and numbers have limits; time and memory grow with the length of the text alone. Errors
--- name the file, the line and the column.
+-- The parser knows Lua's tables, strings, numbers, booleans and comments, and nothing else. It
+-- never runs what it reads, so a recipe from a stranger does no harm. Text, depth, entries, strings
+-- and numbers have limits; time and memory grow only with the length of the text. Errors name the
+-- file, the line and the column.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 
 local recipe = {}
 
---- The limits: bytes of the text, tables inside tables, values in all, bytes of one string,
--- characters of one number, values of a sweep.
+--- The limits: bytes of the text, depth of nested tables, number of values, bytes of a string,
+-- characters of a number, values of a sweep.
 recipe.LIMITS = {bytes = 1 << 20, depth = 8, values = 100000, string = 4096, number = 64,
     sweep = 10000}
 
--- ---- where ----
+-- ---- places in the text ----
 
--- Line and column, in characters, of a byte of the text.
+-- The line and column (in characters) of a byte of the text.
 local function place_of(text, position)
     local line, start = 1, 1
     while true do
@@ -36,7 +36,7 @@ local function refuse(s, position, format, ...)
     fail("argument", "recipe", nil, "%s:%d:%d: %s", s.where, line, column, format:format(...))
 end
 
--- What stands at a place, for a message.
+-- The text at a position, for a message.
 local function shown(s, position)
     local word = s.text:match("^[%w_.]+", position) or s.text:match("^[%g\128-\255]", position)
     if not word then
@@ -49,7 +49,7 @@ end
 
 -- ---- words ----
 
--- To the next character that is neither space nor comment.
+-- Moves to the next character that is neither space nor comment.
 local function skip(s)
     local text, position = s.text, s.position
     while true do
@@ -61,7 +61,7 @@ local function skip(s)
         if level then
             local _, ending = text:find("]" .. level .. "]", position + 4 + #level, true)
             if not ending then
-                refuse(s, position, "this comment has no end; close it by ]%s]", level)
+                refuse(s, position, "this comment has no end; close it with ]%s]", level)
             end
             position = ending + 1
         else
@@ -75,7 +75,7 @@ end
 local ESCAPES = {a = "\a", b = "\b", f = "\f", n = "\n", r = "\r", t = "\t", v = "\v",
     ["\\"] = "\\", ['"'] = '"', ["'"] = "'", ["\n"] = "\n"}
 
--- The character that an escape means, and the position behind it.
+-- The character of an escape sequence, and the position after it.
 local function escape(s, position)
     local text = s.text
     local letter = text:sub(position + 1, position + 1)
@@ -96,7 +96,7 @@ local function escape(s, position)
     if decimal and tonumber(decimal) <= 255 then
         return string.char(tonumber(decimal)), position + 1 + #decimal
     end
-    refuse(s, position, "%s after a backslash is no escape; write \\\\ for a backslash",
+    refuse(s, position, "%s after a backslash is not an escape; write \\\\ for a backslash",
         shown(s, position + 1))
 end
 
@@ -117,7 +117,7 @@ local function quoted_string(s)
         local stop = text:find("[\\\n" .. quote .. "]", position)
         local character = stop and text:sub(stop, stop)
         if not stop or character == "\n" then
-            refuse(s, start, "this string has no end in its line; close it by %s", quote)
+            refuse(s, start, "this string has no end in its line; close it with %s", quote)
         end
         parts[#parts + 1] = text:sub(position, stop - 1)
         if character == quote then
@@ -133,7 +133,7 @@ local function long_string(s, level)
     local from = start + 2 + #level
     local stop, ending = s.text:find("]" .. level .. "]", from, true)
     if not stop then
-        refuse(s, start, "this string has no end; close it by ]%s]", level)
+        refuse(s, start, "this string has no end; close it with ]%s]", level)
     end
     s.position = ending + 1
     return checked_string(s, start, (s.text:sub(from, stop - 1):gsub("^\r?\n", "")))
@@ -173,12 +173,12 @@ local function word(s)
         s.position = start + #name
         return WORDS[name]
     elseif name == "nil" then
-        refuse(s, start, "nil is no value; leave the option out")
+        refuse(s, start, "nil is not a value; omit the option")
     elseif name == "function" or after ~= "" then
-        refuse(s, start, "%s: '%s' cannot stand here; write the value itself", DATA_ONLY, name)
+        refuse(s, start, "%s: '%s' is not allowed here; write the value itself", DATA_ONLY, name)
     end
     name = #name > 40 and name:sub(1, 40) .. "..." or name
-    refuse(s, start, "'%s' is no value; a string stands between quotes: \"%s\"", name, name)
+    refuse(s, start, "'%s' is not a value; write a string in quotes: \"%s\"", name, name)
 end
 
 local any_value
@@ -198,15 +198,15 @@ local function key(s)
         s.position = start + 1
         skip(s)
         if not s.text:find("^[\"']", s.position) then
-            refuse(s, start, "names of options are strings; a list has no [ ]")
+            refuse(s, start, "names of options are strings; omit [ ] in a list")
         end
         name = quoted_string(s)
         if s.text:sub(skip(s), s.position) ~= "]" then
-            refuse(s, s.position, "%s stands here instead of ]", shown(s, s.position))
+            refuse(s, s.position, "expected ], got %s", shown(s, s.position))
         end
         s.position = s.position + 1
         if s.text:sub(skip(s), s.position) ~= "=" then
-            refuse(s, s.position, "%s stands here instead of =", shown(s, s.position))
+            refuse(s, s.position, "expected =, got %s", shown(s, s.position))
         end
         s.position = s.position + 1
         return name
@@ -223,7 +223,7 @@ local function separator(s, opened)
         refuse(s, s.position, "%s: '%s' computes something; write the result", DATA_ONLY,
             character)
     elseif character ~= "}" then
-        refuse(s, s.position, "%s stands here instead of , or }", shown(s, s.position))
+        refuse(s, s.position, "expected , or }, got %s", shown(s, s.position))
     end
 end
 
@@ -231,14 +231,14 @@ local function table_of(s)
     local opened, values, places = s.position, {}, {}
     s.depth = s.depth + 1
     if s.depth > recipe.LIMITS.depth then
-        refuse(s, opened, "tables stand inside tables more than %d deep", recipe.LIMITS.depth)
+        refuse(s, opened, "tables are nested more than %d deep", recipe.LIMITS.depth)
     end
     s.position = opened + 1
     while s.text:sub(skip(s), s.position) ~= "}" do
         local start = s.position
         local name = key(s)
         if name and values[name] ~= nil then
-            refuse(s, start, "'%s' is given twice; leave one out", name)
+            refuse(s, start, "'%s' is given twice; remove one", name)
         end
         skip(s)
         local value, inner = any_value(s)
@@ -256,7 +256,7 @@ end
 function any_value(s)
     s.values = s.values + 1
     if s.values > recipe.LIMITS.values then
-        refuse(s, s.position, "there are more than %d values; long lists belong into a file",
+        refuse(s, s.position, "there are more than %d values; put long lists into a file",
             recipe.LIMITS.values)
     end
     local character = s.text:sub(s.position, s.position)
@@ -273,13 +273,14 @@ function any_value(s)
     if level then
         return long_string(s, level)
     end
-    refuse(s, s.position, "%s cannot stand here; give a string, a number, true, false or a table",
+    refuse(s, s.position, "%s is not allowed here; give a string, a number, true, false or a table",
         shown(s, s.position))
 end
 
 -- ---- recipes ----
 
---- What is wrong with an entry of a recipe, or nil: it is a name, or {name, option = value, ...}.
+--- What is wrong with an entry of a recipe, or nil. An entry is a name or {name, option = value,
+-- ...}.
 function recipe.problem(entry)
     if type(entry) == "string" then
         return nil
@@ -291,7 +292,7 @@ function recipe.problem(entry)
     end
     for name in pairs(entry) do
         if name ~= 1 and type(name) ~= "string" then
-            return ("the options of step '%s' have names: {\"%s\", name = value}"):format(
+            return ("the options of step '%s' must have names: {\"%s\", name = value}"):format(
                 core.error.printable(entry[1]), core.error.printable(entry[1]))
         end
     end
@@ -304,12 +305,12 @@ local function start(text, where)
     local s = {text = text, where = core.error.printable(where or "recipe"), position = 1,
         depth = 0, values = 0}
     if #text > recipe.LIMITS.bytes then
-        fail("argument", "recipe", nil, "%s has %d bytes; a recipe has %d at most", s.where, #text,
+        fail("argument", "recipe", nil, "%s has %d bytes; a recipe has at most %d", s.where, #text,
             recipe.LIMITS.bytes)
     end
     local zero = text:find("\0", 1, true)
     if zero then
-        refuse(s, zero, "a byte 0 stands here; a recipe is text")
+        refuse(s, zero, "this is a zero byte; a recipe is text")
     end
     local _, wrong = utf8.len(text)
     if wrong then
@@ -331,7 +332,7 @@ function recipe.parse(text, where)
     end
     local opened = s.position
     if text:sub(opened, opened) ~= "{" then
-        refuse(s, opened, "%s stands here; a recipe is one list of steps, { ... }, and is never "
+        refuse(s, opened, "expected one list of steps, { ... }, got %s; a recipe is never "
             .. "run", shown(s, opened))
     end
     local list, places = table_of(s)
@@ -339,11 +340,11 @@ function recipe.parse(text, where)
         s.position = s.position + 1
     end
     if skip(s) <= #text then
-        refuse(s, s.position, "%s stands behind the end of the recipe", shown(s, s.position))
+        refuse(s, s.position, "%s follows the end of the recipe", shown(s, s.position))
     end
     local name = next(list, #list > 0 and #list or nil)
     if name then
-        refuse(s, opened, "'%s' stands outside a step; a recipe is a list: {\"%s\", ...}",
+        refuse(s, opened, "'%s' is outside a step; a recipe is a list: {\"%s\", ...}",
             core.error.printable(tostring(name)), core.error.printable(tostring(name)))
     end
     for i, entry in ipairs(list) do
@@ -368,7 +369,7 @@ function recipe.read(path)
     elseif facts.kind ~= "file" then
         fail("io", "recipe", "path", "'%s' is not an ordinary file", name)
     elseif facts.bytes > recipe.LIMITS.bytes then
-        fail("argument", "recipe", "path", "'%s' has %d bytes; a recipe has %d at most", name,
+        fail("argument", "recipe", "path", "'%s' has %d bytes; a recipe has at most %d", name,
             facts.bytes, recipe.LIMITS.bytes)
     end
     local file <close>, problem = io.open(path, "rb")
@@ -379,7 +380,7 @@ function recipe.read(path)
     return recipe.parse(text, path), text
 end
 
---- One value as an option of a command line gives it: as in a recipe, or else the text itself.
+--- A value given on the command line: parsed as in a recipe, or otherwise the text itself.
 function recipe.value(text)
     local s = start(text, "value")
     local ok, value = pcall(function()
@@ -408,7 +409,7 @@ local function parts_of(text)
     return parts
 end
 
---- The values of a sweep: "290:302:0.5" (first, last, step), or values between commas.
+--- The values of a sweep: "290:302:0.5" (first, last, step), or values separated by commas.
 function recipe.sweep(text)
     local first, last, step = text:match("^%s*([^:]+):([^:]+):([^:]+)$")
     local list = {}
@@ -429,7 +430,7 @@ function recipe.sweep(text)
     end
     if #list == 0 or #list > recipe.LIMITS.sweep then
         fail("argument", "recipe", "sweep", "a sweep has 1 to %d values, FIRST:LAST:STEP or "
-            .. "between commas; '%s' has %d", recipe.LIMITS.sweep, text, #list)
+            .. "separated by commas; '%s' has %d", recipe.LIMITS.sweep, text, #list)
     end
     return list
 end
@@ -484,10 +485,10 @@ local function sorted_names(t)
     return names
 end
 
--- The members of a table as text: list, then named ones by name.
+-- The members of a table as texts: the list, then the named members, sorted.
 local function members_text(t, depth)
     if depth > recipe.LIMITS.depth then
-        fail("argument", "recipe", nil, "tables stand inside tables more than %d deep",
+        fail("argument", "recipe", nil, "tables are nested more than %d deep",
             recipe.LIMITS.depth)
     end
     local parts = {}
@@ -521,7 +522,7 @@ function recipe.value_text(value)
     return value_text(value, 0)
 end
 
--- Parts between commas in lines of at most 100 characters.
+-- Parts separated by commas, in lines of at most 100 characters.
 local function filled(parts, indent)
     local lines, line = {}, ""
     for i, part in ipairs(parts) do
@@ -536,7 +537,7 @@ local function filled(parts, indent)
     return table.concat(lines, "\n" .. indent)
 end
 
---- A recipe as text, one step after the other, that `parse` reads back as the same list.
+--- A recipe as text, one entry per step, that `parse` reads back as the same list.
 function recipe.text(list)
     local lines = {}
     for i, entry in ipairs(list) do

@@ -1,4 +1,4 @@
---- What the steps that make slices have in common: fbp and fourier.
+--- The common part of the steps that make slices: fbp and fourier.
 
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
@@ -10,8 +10,8 @@ local tomo_fbp = require "moonbeam.tomo.fbp"
 
 local reconstruction = {}
 
---- Options of both. Defaults are those of the program: objects larger than the field of view are
--- usual, and so is a little noise.
+--- Options of both steps. The defaults are those of the program, because objects larger than the
+-- field of view and a little noise are usual.
 reconstruction.options = declared.options(
     {"center", "number", "the rotation axis: 0-based column of the scan", unit = "px",
         usual = "what step center finds"},
@@ -25,14 +25,13 @@ reconstruction.options = declared.options(
         {"scale", doc = "factor on the sum over angles",
             usual = "pi / angles, per meter where the pixel size is known"}, "accuracy"))
 
--- Half acquisition: the width of the whole field of view for an axis at this element.
+-- The width of the whole field of view in a half acquisition with the axis at this element.
 local function extended(cols, element)
     return mb.op.estimate("half_acquisition_weight", {{"f32", cols}},
         {center = math.max(0, math.min(cols - 1, element)), extend = true}).results[1].shape[1]
 end
 
--- The columns that a sinogram has when it is back-projected: the most for any axis that may be
--- found.
+-- The columns of a sinogram when it is back-projected: the most for any axis that may be found.
 local function width(options, shape, g)
     local cols = shape[3]
     if not g.half_acquisition then
@@ -53,7 +52,7 @@ local function whole(options, shape, g)
     return size, size
 end
 
--- The part of the slice, {y0, y1, x0, x1}, 0-based, ends excluded; nil: all.
+-- The part of the slice, {y0, y1, x0, x1}, 0-based with the ends excluded, or nil for all of it.
 local function roi_of(options, ny, nx)
     if not (options.x or options.y) then
         return nil
@@ -84,8 +83,8 @@ local function check(options, shape, g)
     tomo_fbp.check_pad_width(options.pad_width, shape[3])
     local ny, nx = whole(options, shape, g)
     if options.circle > 0 and options.circle * math.min(ny, nx) < 1 then
-        fail("argument", nil, "circle", "circle is %g, less than a pixel, which leaves nothing; 0 "
-            .. "leaves the mask out", options.circle)
+        fail("argument", nil, "circle", "circle is %g, less than a pixel, so nothing remains; 0 "
+            .. "turns the mask off", options.circle)
     end
     local roi = roi_of(options, ny, nx)
     if roi then
@@ -104,15 +103,15 @@ local function geometry_after(options, g)
         and options.y[1] or 1})
 end
 
--- The factor on the sum over angles: attenuation per meter where the pixel size is known. Over a
--- whole turn every ray is seen twice, but not in a half acquisition.
+-- The factor on the sum over angles, for attenuation per meter if the pixel size is known. Every
+-- ray is measured twice over a whole turn, except in a half acquisition.
 local function scale_of(options, g)
     return options.scale or g.pixel_size
         and (g.half_acquisition and 2 or 1) * math.pi / #g.angles / g.pixel_size or nil
 end
 
--- For an axis that leans: the shifts of slices, of rows first .. last of the data, and of
--- projections that were shifted along it.
+-- The shifts for a leaning axis: of slices (rows first to last of the data), and of projections
+-- that were shifted along the axis.
 local function lean_shifts(g, rows)
     if g.lean == 0 then
         return nil
@@ -151,7 +150,7 @@ local function run(block, options, values, method)
     block:replace((mb.tomo.reconstruct(sinograms, g.angles, own)))
 end
 
--- The slices that the operator makes together, as its descriptor says.
+-- The number of slices that the operator makes together, from its descriptor.
 local function packet(operator)
     return function(options, step, device)
         local shape, g = step.shape_before, step.geometry_before
@@ -166,7 +165,7 @@ local function packet(operator)
     end
 end
 
---- Completes a definition of a step that makes slices by the method of its name.
+--- Completes the definition of a step that makes slices by the method with its name.
 function reconstruction.step(def)
     local own = def.check
     def.takes = {quantity = {"line integrals", "phase"}, layout = "frames"}

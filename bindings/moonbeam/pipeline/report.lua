@@ -46,13 +46,13 @@ local function section_lines(made, section, lines)
     end
 end
 
---- A bound for the resident bytes of the whole process; nil where a device is not here.
+--- A bound for the resident bytes of the whole process; nil if a device is a planned one.
 function report.process(made)
     local job, scan = made.job, made.job.chain.source.scan
     local pool = 0
     for _, device in ipairs(job.devices) do
         if device.planned then
-            return nil -- what is on another machine is not known here
+            return nil -- the process on another machine is not known
         end
         pool = pool + (device.kind == "host" and made.at_most_of[device.id] or 0)
     end
@@ -90,7 +90,7 @@ function report.text(made)
     return table.concat(lines, "\n")
 end
 
---- Lines for the head of a Slurm script: memory, processors, GPUs.
+--- The #SBATCH lines of a Slurm script: memory, processors, GPUs.
 function report.slurm(made)
     local process, gpus = report.process(made), 0
     for _, device in ipairs(made.job.devices) do

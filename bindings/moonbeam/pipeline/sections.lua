@@ -1,7 +1,8 @@
 --- The sections of a pipeline: steps that run one after the other on the same blocks.
 --
--- A section ends where the next step cannot be cut as the steps before it are, and before a step
--- that needs a value of all data (a reduction). Between two sections the data rest in a store.
+-- A section ends if the next step cannot be cut in the same way as the steps before it, and before
+-- a step that needs a value of all data (a reduction). Between two sections the data are in a
+-- store.
 
 local block = require "moonbeam.pipeline.block"
 
@@ -29,7 +30,7 @@ local function new_section(number, source)
         geometry = source.geometry}
 end
 
--- The section that goes on with what this one has stored.
+-- The section that continues with the data that this one has stored.
 local function following(section)
     section.stored = true
     return new_section(section.number + 1, {section = section.number, shape = section.shape,
@@ -42,7 +43,7 @@ local function both(a, b)
     return (set.rows or set.frames) and set or nil
 end
 
--- Has the step something to measure before it runs, or anything to sum over all data?
+-- Whether the step must measure something before it runs, or sum over all data.
 local function measures(step)
     return step.def.measure and (not step.def.measuring or step.def.measuring(step.options, step))
 end
@@ -61,7 +62,7 @@ local function add(section, step, device)
     section.layout, section.kind = step.kind.layout, step.kind.quantity
 end
 
---- The sections of a chain (chain.lua), a list. `device` is one of those it will run on.
+--- The list of the sections of a chain (chain.lua). `device` is one of the devices of the run.
 function sections.of(chain, device)
     local source = chain.source
     local section = new_section(1, {scan = source.scan, shape = source.shape, dtype = source.dtype,
@@ -71,7 +72,7 @@ function sections.of(chain, device)
         section = following(section)
         list[#list + 1] = section
     end
-    -- A value is measured where it is needed: in the section of the next step, before that.
+    -- A value is measured where it is needed: in the section of the next step, before that step.
     local waiting = {}
     local function place_measures()
         for _, step in ipairs(waiting) do
@@ -115,8 +116,8 @@ function sections.of(chain, device)
     return list
 end
 
---- The rows of its result that a section must make so that the later ones can make those of
--- theirs: sets `first` and `last` of each. `rows`: those of the last one, {first, last}.
+--- Sets `first` and `last` of each section: the rows of its result that the later sections need.
+-- `rows`, {first, last}, are those of the last section.
 function sections.require(list, rows, ranges_of)
     for i = #list, 1, -1 do
         local section, later = list[i], list[i + 1]
@@ -131,7 +132,7 @@ function sections.require(list, rows, ranges_of)
     end
 end
 
---- The least number of rows whose blocks are whole packets of every step.
+--- The smallest number of rows for which a block is whole packets of every step.
 function sections.packet(section)
     local common = 1
     for _, packet in ipairs(section.packets) do

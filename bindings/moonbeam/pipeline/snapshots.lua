@@ -1,5 +1,5 @@
---- Pictures of what every step of a pipeline makes: of one row, or of one frame where frames are
--- whole.
+--- Pictures of the data after every step of a pipeline: of one row, or of one frame if the section
+-- works on whole frames.
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
@@ -17,13 +17,13 @@ local function picture_of(block)
     return data:view((shape[1] + 1) // 2, mb.all, mb.all)
 end
 
---- Writes PNGs into a folder, which is made where it is missing: 01-flat_field.png and so on, of
--- one row (default: the middle one) of the result. The pictures take memory beside the plan.
+--- Writes PNGs of one row of the result (default: the middle row) into a folder: 01-flat_field.png
+-- and so on. A missing folder is made. The pictures take memory that the plan does not count.
 -- Options: row, overwrite.
 function snapshots.save(pipeline, folder, options)
     local facts = mb.system.stat(folder)
     if facts and facts.kind ~= "folder" then
-        fail("io", "pipeline", "snapshots", "'%s' is there and is no folder", folder)
+        fail("io", "pipeline", "snapshots", "'%s' exists and is not a folder", folder)
     elseif not facts then
         mb.system.mkdir(folder)
     end

@@ -1,10 +1,10 @@
---- The options of a step of a recipe: what was written, checked by the step's declarations before
--- anything runs, and completed by presets and defaults.
+--- The options of a step in a recipe. They are checked by the step's declarations before anything
+-- runs, and completed by presets and defaults.
 --
--- The entries are those of public functions (declared.lua) and of operators. Two kinds are of
--- recipes alone: "range", {first, last}, whole numbers from 1, or negative ones from the end;
--- "pair", {low, high}, two numbers of which the second is the larger one. An entry with `path` is
--- a file name: relative to the recipe, inside its folder.
+-- The entries are those of public functions (declared.lua) and of operators. Only recipes have two
+-- more kinds: "range", {first, last}, whole numbers from 1, or negative numbers from the end; and
+-- "pair", {low, high}, two numbers in ascending order. An entry with `path` is a file name,
+-- relative to the recipe and inside its folder.
 
 local core = require "moonbeam.core"
 local arguments = require "moonbeam.internal.arguments"
@@ -26,7 +26,7 @@ local function described(value)
         or type(value) == "boolean" and tostring(value) or "a " .. type(value)
 end
 
--- What a value out of range may have been meant as, by the unit of the option.
+-- Guesses at the meaning of a value out of range, by the unit of the option.
 local HINTS = {
     rad = function(value, entry)
         local meant = math.rad(value)
@@ -45,7 +45,7 @@ local HINTS = {
 
 local TURNS = {min = -4 * math.pi, max = 4 * math.pi}
 
--- The range of an entry: what it declares, or what its unit makes plausible.
+-- The range of an entry: the declared range, or the plausible range of its unit.
 local function range_of(entry)
     if entry.min or entry.max or entry.above or entry.below then
         return entry
@@ -156,8 +156,8 @@ function step_options.kinds()
     return names
 end
 
---- What is wrong with a value of an option, as a sentence; nil where nothing is. `also` of an
--- entry names a second kind that a value may be of.
+--- What is wrong with a value of an option, as a sentence, or nil. The field `also` of an entry
+-- names a second kind that the value may have.
 function step_options.problem(entry, value)
     local check = PROBLEMS[entry.kind]
     local problem = check and check(entry, value)
@@ -172,12 +172,12 @@ end
 
 -- ---- paths ----
 
--- What is wrong with a file name in a recipe; nil where nothing is.
+-- What is wrong with a file name in a recipe, or nil.
 local function path_problem(entry, value, rules)
     local file = value:match("^(.+):/") or value
     if rules.foreign and not rules.trust_paths then
-        return ("%s is the file '%s', and the recipe comes from a result: its paths are not "
-            .. "followed; give the option on the command line, or trust them by --trust-paths")
+        return ("%s is the file '%s', but the recipe is from a result, so its paths are not "
+            .. "followed; give the option on the command line, or trust them with --trust-paths")
             :format(entry.name, core.error.printable(value))
     elseif entry.dataset and value:find "^/" and not core.system.stat(value) then
         return nil -- a dataset of the scan
@@ -187,7 +187,7 @@ local function path_problem(entry, value, rules)
     end
     for part in file:gmatch "[^/]+" do
         if part == ".." then
-            return ("%s is '%s'; paths in a recipe do not lead out of its folder by '..'"):format(
+            return ("%s is '%s'; paths in a recipe must not leave its folder with '..'"):format(
                 entry.name, core.error.printable(value))
         end
     end
@@ -230,7 +230,7 @@ local function unknown_option(def, name, op)
             or "; the step has no options")
 end
 
--- The values of a preset, by its name.
+-- The values of the preset with this name.
 local function preset_of(def, name, op)
     local preset = def.presets and def.presets[name]
     if name ~= nil and not preset then
@@ -247,7 +247,7 @@ local function preset_of(def, name, op)
     return preset or {}
 end
 
---- The entry of an option of a definition; raises where there is none.
+--- The entry of an option of a definition; raises an error if it does not exist.
 function step_options.entry(def, name, op)
     return def.options[name] or unknown_option(def, name, op)
 end
@@ -280,7 +280,7 @@ function step_options.resolved(def, given, op, rules)
             if entry.required then
                 fail("argument", op, entry.name, "%s is missing; give %s = ..., %s%s", entry.name,
                     entry.name, entry.doc, entry.unit and (" (%s)"):format(entry.unit) or "")
-            elseif not (default == "auto" and not entry.choices) then -- the operator finds it
+            elseif not (default == "auto" and not entry.choices) then -- the operator chooses it
                 values[entry.name] = copied(default)
             end
         end

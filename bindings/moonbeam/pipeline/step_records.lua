@@ -1,21 +1,21 @@
---- What is known of the steps of the library, for help and the reference: records as those of
--- functions (documentation.lua), from the definitions alone.
+--- The documentation of the library's steps, for help and the reference: records like those of
+-- functions (documentation.lua), made from the definitions.
 
 local catalog = require "moonbeam.pipeline.catalog"
 
 local step_records = {}
 
---- What steps are, as paragraphs.
+--- What steps are, in paragraphs.
 step_records.TEXT = {
     "A recipe is a list of steps: `{\"flat_field\", \"minus_log\", \"center\", {\"fbp\", filter = "
         .. "\"hann\"}}`. A step is a name, or a table of its name and its options. "
-        .. "`moonbeam reconstruct SCAN --recipe FILE` and `mb.pipeline(scan, recipe)` run it.",
+        .. "`moonbeam reconstruct SCAN --recipe FILE` and `mb.pipeline(scan, recipe)` run recipes.",
     "Data have a quantity (counts, transmission, line integrals, phase, attenuation, scaled, "
         .. "labels, intensity, weights) and a layout: frames (angle, row, column), slices (row, y, "
         .. "x) or an image. Each step says what it takes and gives, and a recipe in which steps do "
         .. "not fit together is refused before a frame is read. Rows, columns and projections are "
-        .. "those of the scan, counted from 1, whatever was cropped before; the column of the "
-        .. "rotation axis is counted from 0.",
+        .. "those of the scan, counted from 1, even after a crop; the column of the rotation axis "
+        .. "is counted from 0.",
 }
 
 local function words(value)
@@ -37,7 +37,7 @@ local function first_of(value)
     return type(value) == "table" and value[1] or value
 end
 
--- What a step gives, in words, where its options are the defaults.
+-- What a step with default options gives, in words.
 local function gives_text(def)
     local gives = def.gives
     if type(gives) == "function" then
@@ -93,7 +93,7 @@ local function record_of(def)
             or ("\"%s\""):format(def.name), paragraphs = paragraphs, notes = notes_of(def)}
 end
 
---- The record of a step. Errors: argument, with the nearest name.
+--- The record of the step with this name. Errors: argument, with the nearest name.
 function step_records.of(name)
     return record_of(catalog.new():find(name))
 end

@@ -1,10 +1,10 @@
--- Where data rest between two sections: an array in host memory where that fits, else a file
--- without a name in the scratch folder, which is gone when it is closed or with the process.
+-- Holds data between two sections: in an array in host memory if that fits, otherwise in a file
+-- without a name in the scratch folder, which is deleted when it is closed or the process ends.
 --
--- What a store takes is known before (`store.plan`) and taken when it is opened: memory is touched,
--- disk space is reserved where the file system can do that. After that nothing can be refused. A
--- store is written and read in blocks by carriers (runtime/stream/carrier.h), along any axis:
--- frames that are read by rows are sinograms.
+-- What a store takes is planned (`store.plan`) and taken when the store is opened: memory is
+-- touched, and disk space is reserved if the file system can do that. After that nothing can be
+-- refused. A store is written and read in blocks by carriers (runtime/stream/carrier.h), along any
+-- axis: frames that are read by rows are sinograms.
 
 local core = require "moonbeam.core"
 local disk_space = require "moonbeam.pipeline.disk_space"
@@ -17,7 +17,7 @@ local metatable = {__name = "moonbeam.store", __index = methods}
 
 local NAMES = {"shape", "dtype", "host_budget", "scratch", "pinned", "what"}
 
--- What a carrier takes.
+-- The most axes that a carrier can move.
 local MOST_AXES <const> = 3
 
 local function check_shape(shape, op)
@@ -40,34 +40,34 @@ local function bytes_of(shape, dtype)
     return bytes
 end
 
--- What the budget of the host leaves.
+-- The bytes that the host's budget leaves.
 local function left_on_host()
     local stats = core.pool.stats("host")
     return stats.budget - stats.live
 end
 
--- Raises where the scratch folder does not do.
+-- Raises an error if the scratch folder is not suitable.
 local function check_scratch(options, bytes, budget, op)
     local what = options.what or "a store between two sections"
     local left = disk_space.text(math.max(0, budget))
     if not options.scratch then
-        fail("budget", op, "host_budget", "%s needs %s; %s of host memory are left for it: give "
+        fail("budget", op, "host_budget", "%s needs %s; %s of host memory is left for it: give "
             .. "more (host_budget), or a folder for scratch files (scratch)", what,
             disk_space.text(bytes), left)
     elseif disk_space.facts(options.scratch, op, "scratch").memory then
-        fail("budget", op, "scratch", "%s needs %s; %s of host memory are left for it, and '%s' is "
-            .. "in memory itself (tmpfs): give more (host_budget), or a scratch folder on a disk",
+        fail("budget", op, "scratch", "%s needs %s; %s of host memory is left for it, and '%s' is "
+            .. "itself in memory (tmpfs): give more (host_budget), or a scratch folder on a disk",
             what, disk_space.text(bytes), left, options.scratch)
     end
 end
 
---- What a store will take: {place = "memory" or "file", shape, dtype, bytes (of the elements),
--- host_bytes (of the host's pool), pinned_bytes (of pinned memory, instead), disk_bytes, scratch,
--- what}, exact. Options: shape (one to three extents), dtype (default f32), host_budget (bytes that
--- it may take; default: what the budget of the host leaves), scratch (the folder of its file where
--- that is not enough), pinned (true or a device: memory that moves to that device without a ring),
--- what (its name in messages). A scratch folder in memory (tmpfs) is refused: it would take what is
--- not there. Takes nothing.
+--- What a store will take, exactly: {place = "memory" or "file", shape, dtype, bytes (of the
+-- elements), host_bytes (of the host's pool) or pinned_bytes (of pinned memory), disk_bytes,
+-- scratch, what}. Options: shape (one to three extents), dtype (default f32), host_budget (bytes
+-- that the store may take; default: what the host's budget leaves), scratch (the folder of its file
+-- if that is not enough), pinned (true or a device: memory that moves to that device without a
+-- ring), what (its name in messages). A scratch folder in memory (tmpfs) is refused, because it
+-- would take the memory that is missing. Takes nothing.
 function store.plan(options)
     local op <const> = "store.plan"
     options = options_of(options, op, NAMES)
@@ -90,8 +90,8 @@ function store.plan(options)
     return plan
 end
 
---- Raises where the disks have no room for the files of stores, `places` (plans by any key), and
--- for `others` beside them, {folder, bytes, what} each. Takes nothing.
+--- Raises an error if the disks lack room for the files of the stores in `places` (plans by any
+-- key) and for `others`, {folder, bytes, what} each. Takes nothing.
 function store.check_disks(places, others, op)
     if core.dry.on() then
         return
@@ -126,8 +126,9 @@ local function open_file(plan)
     return file
 end
 
---- Opens a store by its plan (or by the options of store.plan): takes its memory and touches it, or
--- reserves its file. In a dry run memory is counted, and there is no file. Close it (<close>).
+--- Opens a store from its plan (or from the options of store.plan): takes its memory and touches
+-- it, or reserves its file. In a dry run memory is counted, and there is no file. The caller closes
+-- the store (<close>).
 -- Errors: budget; io (the scratch folder, a full disk).
 function store.open(plan)
     if not plan.place then
@@ -145,7 +146,7 @@ function store.open(plan)
     return setmetatable(self, metatable)
 end
 
--- The ranges of all axes as {first, last}; `given` may leave out axes, or have mb.all.
+-- The ranges of all axes as {first, last}. `given` may omit axes or contain mb.all.
 local function ranges_of(self, given, op)
     local ranges = {}
     for axis, extent in ipairs(self.shape) do
@@ -179,7 +180,8 @@ local function check_array(self, array, ranges, op)
     end
 end
 
--- Moves a block between the store and an array; without a carrier at once, the array on the host.
+-- Moves a block between the store and an array. Without a carrier the array must be on the host,
+-- and the block is moved at once.
 local function move(self, carrier, array, ranges, writing)
     if self.array then
         local own <close> = self.array:view(table.unpack(ranges))
@@ -208,8 +210,9 @@ local function move(self, carrier, array, ranges, writing)
     end
 end
 
---- Writes an array as elements `first` to `last` along `axis` (default 1). The carrier queues it:
--- the array may be released after the carrier's wait, and the store read after its finish.
+--- Writes an array as elements `first` to `last` along `axis` (default 1). The carrier queues the
+-- write: the array may be released after carrier:wait, and the store may be read after
+-- carrier:finish.
 -- Errors: shape, argument; io by the carrier.
 function methods:write(carrier, array, first, last, axis)
     local ranges = ranges_of(self, {[axis or 1] = {first, last}}, "store:write")
@@ -219,7 +222,7 @@ function methods:write(carrier, array, first, last, axis)
 end
 
 --- Reads a block into an array: `ranges` has {first, last} or mb.all for each axis (default: all).
--- The carrier queues it.
+-- The carrier queues the read.
 function methods:read(carrier, array, ranges)
     ranges = ranges_of(self, ranges or {}, "store:read")
     check_array(self, array, ranges, "store:read")
@@ -227,7 +230,7 @@ function methods:read(carrier, array, ranges)
     self.read_bytes = self.read_bytes + array.bytes
 end
 
---- Gives memory and disk space back. Any number of times. No carrier may be at it still.
+--- Frees memory and disk space. May be called again. No carrier may still use the store.
 function methods:close()
     if self.array then
         self.array:release()

@@ -1,5 +1,5 @@
---- A recipe with one option at several values, on one row: a stack of slices, one for each value,
--- and a contact sheet of them.
+--- Runs a recipe with several values of one option, on one row: a stack with a slice for each
+-- value, and a contact sheet of the slices.
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"

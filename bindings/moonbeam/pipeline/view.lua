@@ -1,4 +1,4 @@
---- What a measuring step sees: rows or frames of the data, taken through the steps before it.
+--- The data that a measuring step reads: rows or frames after the steps before it.
 
 local mb = require "moonbeam"
 local geometry_of = require "moonbeam.pipeline.geometry"
@@ -9,9 +9,9 @@ local methods = {}
 methods.__index = methods
 
 --- A view of a section's data after its first `before` steps. Fields: shape, layout, quantity,
--- geometry, device, values (what was measured before), rows ({first, last}: those that the result
--- needs), and, where the steps before are known to it, `scan` and `settings`, from which
--- scan_center and scan_values read by themselves.
+-- geometry, device, values (measured before), and rows ({first, last}: the rows that the result
+-- needs). If the search for the axis knows the steps before, the fields `scan` and `settings` let
+-- scan_center and scan_values read the scan themselves.
 function view.of(section, before, device, values)
     local last = section.steps[before]
     local source = section.source
@@ -24,8 +24,8 @@ function view.of(section, before, device, values)
     return self
 end
 
---- The data of these rows ({first, last}), and of these frames alone where they are given; to be
--- closed. Of a section that is cut along frames all rows are worked on.
+--- The data of these rows ({first, last}), and of only these frames if they are given; the caller
+-- closes them. In a section that is cut along frames, the steps work on all rows.
 function methods:data(rows, frames)
     local section = self.section
     if section.cut == "rows" then
@@ -39,8 +39,8 @@ function methods:data(rows, frames)
     return part:copy()
 end
 
--- The settings by which scan_center.lua reads the scan by itself, where the steps before are no
--- more than it knows; else nil.
+-- The settings with which scan_center.lua reads the scan itself, if it knows all steps before;
+-- otherwise nil.
 local function plain_settings(self)
     local source, settings = self.section.source, {device = self.device}
     if not source.scan then
@@ -57,8 +57,8 @@ local function plain_settings(self)
     return settings
 end
 
---- The data as a scan, and the settings by which a search reads it: the scan itself where the
--- steps before are those that the search knows, else one whose frames are `self:data`.
+--- The data as a scan, and the settings with which a search reads it: the scan itself if the search
+-- knows the steps before, otherwise a scan whose frames come from `self:data`.
 function methods:as_scan()
     local settings = plain_settings(self)
     local geometry = self.geometry

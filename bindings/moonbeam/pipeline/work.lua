@@ -1,10 +1,9 @@
---- The work of a section of a pipeline on blocks, as it is run and as it is planned: reading, the
--- steps, writing.
+--- The work of a pipeline's section on blocks, both run and planned: reading, the steps, writing.
 --
 -- A section is {cut = "rows" or "frames", steps, measures, source = {scan =} or {section = n,
 -- shape, dtype, layout, geometry, kind}, shape (of its result), dtype, layout}; sections.lua makes
--- them. What rows a step needs for rows of its result it tells itself (`needs`); here they are
--- composed backwards, so that data are read once.
+-- them. Each step's `needs` tells which rows it needs for rows of its result; here these are
+-- composed from the last step to the first, so that data are read once.
 
 local mb = require "moonbeam"
 local block = require "moonbeam.pipeline.block"
@@ -14,7 +13,7 @@ local stream = require "moonbeam.stream"
 
 local work = {}
 
--- The value of a beam that nothing attenuates, by the quantity; nil for counts.
+-- The value of an unattenuated beam, by quantity; nil for counts.
 local OPEN = {transmission = 1, ["line integrals"] = 0, phase = 0}
 
 -- ---- ranges ----
@@ -24,9 +23,9 @@ local function extent_of(shape, cut, layout)
     return shape[block.axis(cut, layout)]
 end
 
---- What each of the first `count` steps of a section (nil: all) needs for these rows of the result:
--- {{from = {first, last}, to = {first, last}}, ..., read = {first, last}, result = {first, last}}.
--- Steps work on whole packets, counted from their first row.
+--- The rows that each of the first `count` steps of a section (nil: all) needs for rows of the
+-- result: {{from = {first, last}, to = {first, last}}, ..., read = {first, last}, result = {first,
+-- last}}. Steps work on whole packets, counted from their first row.
 function work.ranges(section, first, last, count)
     local ranges = {result = {first, last}}
     for k = count or #section.steps, 1, -1 do
@@ -49,7 +48,7 @@ function work.ranges(section, first, last, count)
     return ranges
 end
 
---- Blocks of `count` rows, from first to last: a list of {first, last}.
+--- A list of blocks {first, last} of `count` rows each, for the rows first to last.
 function work.blocks(first, last, count)
     local list = {}
     for from = first, last, count do
@@ -67,7 +66,7 @@ function work.reads(section, blocks)
     return list
 end
 
--- The extents of all steps of a block, in words.
+-- The extents of all steps of a block, as text.
 local function kind_of(section, rows)
     local ranges = work.ranges(section, rows[1], rows[2])
     local words = {rows[2] - rows[1]}
@@ -78,8 +77,8 @@ local function kind_of(section, rows)
     return table.concat(words, " ")
 end
 
---- Fewer blocks that take as much: of a run of blocks whose steps have as many rows each, four a
--- device are enough, because no more than three are on a device at a time.
+--- Fewer blocks that take the same memory. Of consecutive blocks whose steps have equal numbers of
+-- rows, four per device are enough, because at most three are on a device at a time.
 function work.shortened(section, blocks, devices)
     local list, same, before = {}, 0, nil
     for _, rows in ipairs(blocks) do
@@ -95,13 +94,13 @@ end
 
 -- ---- reading ----
 
--- A view of the whole of an array, which can be released by itself.
+-- A view of a whole array, which can be released separately.
 local function shared(array)
     return array and array:view()
 end
 
--- A block of a scan: rows of all frames, or all rows of frames; `frames` {first, last}: of these
--- alone. `known`: the references of whole frames, where they have been read.
+-- A block of a scan: rows of all frames, or all rows of some frames. With `frames`, {first, last},
+-- only of these frames. `known` are the references of whole frames, if they have been read.
 local function read_scan(section, device, rows, options)
     local scan, whole = section.source.scan, section.cut == "frames"
     local own, known = whole and {1, scan.rows} or rows, options.references
@@ -140,7 +139,7 @@ local function read_store(section, device, rows, options)
         or nil}
 end
 
--- The projections of the source that become these, {first, last}, after the first `count` steps.
+-- The projections of the source that become {first, last} after the first `count` steps.
 local function source_frames(section, frames, count)
     for k = count or #section.steps, 1, -1 do
         local step = section.steps[k]
@@ -152,9 +151,9 @@ local function source_frames(section, frames, count)
     return frames
 end
 
---- Queues the reading of what is needed for these rows of the result, {first, last}. Options:
--- carrier (without one it is there at once), frames ({first, last}: these alone), count (of the
--- steps that it will go through; nil: all), references.
+--- Queues the reading of the data that rows {first, last} of the result need. Options: carrier
+-- (without one the data are read at once), frames ({first, last}: only these), count (the number of
+-- steps that the block will pass; nil: all), references.
 function work.read(section, device, rows, options)
     options = options or {}
     local ranges = work.ranges(section, rows[1], rows[2], options.count)
@@ -184,9 +183,9 @@ local function tally(made, sums)
     end
 end
 
---- Takes a block through the first `count` steps of its section (nil: all). `values`: what was
--- measured; `sums`: tallies on the device; `seen(step, block)` looks at the data after each step.
--- Returns the data; the block is gone.
+--- Runs the first `count` steps of a section (nil: all) on a block. `values` are the measured
+-- values, `sums` are tallies on the device, and `seen(step, block)` is called after each step.
+-- Returns the data and releases the block.
 function work.compute(section, made, values, sums, seen, count)
     local _ <close> = made
     for k = 1, count or #section.steps do
@@ -217,7 +216,7 @@ function work.compute(section, made, values, sums, seen, count)
     return made.data:copy()
 end
 
--- What is kept for each device while a section runs: its tallies, and the sums of reductions.
+-- The state of each device while a section runs: its tallies, and the sums of reductions.
 local function new_states(section, devices)
     local states = setmetatable({}, {__close = function(self)
         for _, state in pairs(self) do
@@ -258,9 +257,10 @@ local function total(states, name, dry)
     return totals
 end
 
---- The whole work of a section on some blocks. `ends` are {prepare, write, done} of stream.run and
--- its options writes, files, sink; `settings`: overlap, threads, pinned, order, seen. Returns the
--- tallies as tables {mended, clipped}, and the times. What reductions found is in them.
+--- The whole work of a section on some blocks. `ends` has the steps prepare, write and done of
+-- stream.run and its options writes, files and sink; `settings` has overlap, threads, pinned, order
+-- and seen. Returns the tallies as {mended, clipped}, two tables, and the times. Each reduction
+-- gets its `result`.
 function work.run(section, devices, blocks, values, ends, settings)
     local states <close> = new_states(section, devices)
     local times = stream.run(devices, blocks, {

@@ -5,14 +5,15 @@ local scan_center = require "moonbeam.tomo.scan_center"
 
 return {
     name = "center",
-    summary = "The column of the rotation axis: given, or found by opposite projections.",
+    summary = "The column of the rotation axis: given, or found from opposite projections.",
     doc = "Opposite projections are registered, and the column is checked by centers of mass and "
-        .. "trial slices. The verdict of the search (found, differ, edge, ambiguous, flat) stands "
-        .. "in the result. The axis of a scan that leans is the one at half the detector's height.",
+        .. "trial slices. The verdict of the search (found, differ, edge, ambiguous, flat) is "
+        .. "stored in the result. The column of a leaning axis is that at half the height of the "
+        .. "detector.",
     options = declared.options(
         {"method", "choice", "auto: by opposite projections, checked by centers of mass and trial "
             .. "slices", choices = {"auto"}, default = "auto"},
-        {"column", "number", "0-based column of the scan, if it is known; nothing is searched",
+        {"column", "number", "0-based column of the scan, if it is known; skips the search",
             unit = "px"}),
     takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"},
     gives = {quantity = "same", layout = "same", dtype = "same"},
@@ -39,7 +40,7 @@ return {
     measuring = function(options)
         return not options.column
     end,
-    -- The verdict is what scan_center.lua tells: {verdict, remedy, pair, slices, ..., how}.
+    -- The verdict is that of scan_center.lua: {verdict, remedy, pair, slices, ..., how}.
     measure = function(view)
         local scan, settings = view:as_scan()
         local column, how, details = scan_center.find(scan, settings)

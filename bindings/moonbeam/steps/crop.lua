@@ -3,7 +3,7 @@ local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
 
--- The elements {first, last} of the rows, or columns, that are kept; nil and the reason.
+-- The elements {first, last} of the rows or columns that are kept, or nil and the reason.
 local function kept(options, name, shape, g)
     local axis = name == "rows" and 2 or 3
     local count = shape[axis]
@@ -15,7 +15,7 @@ local function kept(options, name, shape, g)
         is_row and g.row_step or g.column_step, count, is_row and g.rows or g.cols)
 end
 
--- Rows first to last and these columns of frames; the array itself where that is all.
+-- Rows first to last and these columns of frames; the array itself if that is all of it.
 local function part_of(frames, first, last, columns)
     local shape = frames.shape
     if first == 1 and last == shape[2] and columns[1] == 1 and columns[2] == shape[3] then
@@ -28,8 +28,8 @@ end
 return {
     name = "crop",
     summary = "Keeps a part of the detector: some rows, some columns.",
-    doc = "Rows and columns are those of the scan, whatever was cropped before. Steps behind it "
-        .. "see nothing of what is left out.",
+    doc = "Rows and columns are those of the scan, even after an earlier crop. Later steps do not "
+        .. "see the rest of the detector.",
     options = declared.options(
         {"rows", "range", "{first, last} of the scan, from 1; negative numbers count from the end",
             usual = "all"},

@@ -5,9 +5,9 @@ return reconstruction.step {
     name = "fbp",
     summary = "Slices by filtered back-projection.",
     doc = "Takes less memory than the direct Fourier method, and smooths fine detail and noise a "
-        .. "little. It alone does half acquisitions and axes that lean. The slices are "
-        .. "attenuation per meter where the pixel size is known, else per pixel.",
-    -- The window is what other packages differ in.
+        .. "little. Only this step supports half acquisitions and leaning axes. The slices are "
+        .. "attenuation per meter if the pixel size is known, otherwise per pixel.",
+    -- Other packages differ in the window.
     presets = {nabu = {filter = "ram-lak"}, algotom = {filter = "hann"}},
     reference = "A. C. Kak, M. Slaney, Principles of Computerized Tomographic Imaging (1988), ch. "
         .. "3.3",

@@ -5,8 +5,9 @@ return {
     name = "flat_field",
     summary = "Counts to transmission: what the beam and the dark frames would have been is taken "
         .. "out.",
-    doc = "Divides each projection, less the mean dark frame, by the mean flat frame, less the "
-        .. "mean dark frame. Values that are not finite become no attenuation.",
+    doc = "Subtracts the mean dark frame from each projection and from the mean flat frame, and "
+        .. "divides the projection by the flat frame. Values that are not finite become 1, no "
+        .. "attenuation.",
     reference = "(data - dark) / (flat - dark)",
     options = declared.options(
         {"mode", "choice", "how flats and darks are averaged", choices = {"mean", "median"},

@@ -5,18 +5,18 @@ local reconstruction = require "moonbeam.pipeline.reconstruction"
 return reconstruction.step {
     name = "fourier",
     summary = "Slices by the direct Fourier method: sharp and fast.",
-    doc = "Keeps the highest frequencies, and with them more of the noise than filtered "
-        .. "back-projection. Slices are made in pairs. The slices are attenuation per meter where "
-        .. "the pixel size is known, else per pixel.",
+    doc = "Keeps the highest frequencies, and with them more noise than filtered back-projection. "
+        .. "Slices are made in pairs. The slices are attenuation per meter if the pixel size is "
+        .. "known, otherwise per pixel.",
     reference = "mb.fourier_reconstruct",
     options = declared.options(reconstruction.options,
         declared.from("fourier_reconstruct", "weights", "pairs")),
     check = function(options, shape, g)
         if g.half_acquisition then
-            fail("argument", nil, nil, "it does no half acquisition; take step fbp instead")
+            fail("argument", nil, nil, "it does not support half acquisition; use step fbp instead")
         elseif g.lean ~= 0 then
-            fail("argument", nil, nil, "it does no axis that leans (step tilt); take step fbp "
-                .. "instead")
+            fail("argument", nil, nil, "it does not support a leaning axis (step tilt); use step "
+                .. "fbp instead")
         elseif type(options.weights) == "table" and #options.weights ~= shape[1] then
             fail("shape", nil, "weights", "weights has %d numbers; there are %d projections: give "
                 .. "one for each", #options.weights, shape[1])

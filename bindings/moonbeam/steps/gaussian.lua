@@ -2,7 +2,7 @@ local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 
--- Standard deviations and the axes that they belong to, by how many numbers are given.
+-- The standard deviations and their axes, which depend on how many numbers are given.
 local function axes_of(options)
     local sigma = options.sigma
     sigma = type(sigma) == "number" and {sigma, sigma} or sigma
@@ -21,7 +21,7 @@ local function axis_of(step, cut)
     return cut == "rows" and step.kind_before.layout == "frames" and 2 or 1
 end
 
--- How much is needed before and after, by the operator.
+-- How many rows the operator needs before and after.
 local function reach_of(step, cut)
     local sigma, own = parameters(step.options)
     own.sigma = sigma
@@ -36,9 +36,9 @@ end
 
 return {
     name = "gaussian",
-    summary = "Smooths frames or slices by a Gaussian.",
-    doc = "Along rows and columns of each frame, or along y and x of each slice; with three "
-        .. "numbers also from slice to slice.",
+    summary = "Smooths frames or slices with a Gaussian.",
+    doc = "Smooths along the rows and columns of each frame, or along y and x of each slice; with "
+        .. "three numbers, also from slice to slice.",
     reference = "mb.gaussian_filter",
     options = declared.options(
         {"sigma", "vector", "standard deviation: one number, {row, column} of frames, {y, x} or "

@@ -5,10 +5,10 @@ local geometry = require "moonbeam.pipeline.geometry"
 return {
     name = "half_acquisition",
     summary = "A whole turn with the axis near an edge of the detector: a field of view of up to "
-        .. "twice its width.",
-    doc = "Says how the scan was made: the search for the axis goes nearer to the edges, and step "
-        .. "fbp weights the columns that are seen twice and makes slices of the whole field of "
-        .. "view. It stands before step center.",
+        .. "twice the detector's width.",
+    doc = "Declares how the scan was made: the search for the axis goes nearer to the edges, and "
+        .. "step fbp weights the columns that are measured twice and makes slices of the whole "
+        .. "field of view. Place it before step center.",
     reference = "G. Wang, Med. Phys. 29 (2002) 1634",
     options = declared.options(),
     takes = {quantity = "any", layout = "frames", dtypes = "any"},
@@ -22,10 +22,10 @@ return {
         end
         if (most - least) * shape[1] < 2 * math.pi * 0.95 * (shape[1] - 1) then
             fail("argument", nil, nil, "half acquisition needs a whole turn; the angles cover "
-                .. "%.0f degrees: leave it out", math.deg(most - least))
+                .. "%.0f degrees: remove it", math.deg(most - least))
         elseif g.lean ~= 0 then
-            fail("argument", nil, nil, "half acquisition weighs all rows about one axis: it does "
-                .. "not go with step tilt; leave one of the two out")
+            fail("argument", nil, nil, "half acquisition weights all rows about one axis: it does "
+                .. "not go with step tilt; remove one of the two")
         end
     end,
     geometry = function(_, g)

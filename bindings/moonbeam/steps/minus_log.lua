@@ -3,8 +3,8 @@ local declared = require "moonbeam.internal.declared"
 
 return {
     name = "minus_log",
-    summary = "Transmission to line integrals: -ln, by the law of Lambert and Beer.",
-    doc = "Values below min and above max are taken as these.",
+    summary = "Transmission to line integrals: -ln, by the Beer-Lambert law.",
+    doc = "Values below min are set to min, and values above max to max.",
     reference = "-ln(a)",
     options = declared.options(declared.from("minus_log", "min", "max")),
     takes = {quantity = "transmission", layout = "frames"},

@@ -14,7 +14,7 @@ local sums = {__index = {release = function(self)
     end
 end}}
 
--- The counts of all devices as a table of numbers; nil in a dry run, which has none.
+-- The counts of all devices as a table of numbers; nil in a dry run, which does not count.
 local function total_of(list)
     local total
     for _, state in ipairs(list) do
@@ -31,7 +31,7 @@ local function total_of(list)
     return total
 end
 
--- Percentiles of all values, by two passes of the operator histogram: see statistics.lua.
+-- Percentiles of all values, by two passes of the operator histogram (see statistics.lua).
 local percentiles = {passes = 2}
 
 function percentiles.start()
@@ -39,7 +39,7 @@ function percentiles.start()
 end
 
 function percentiles.add(state, data, _, pass, found)
-    -- A plan made after both passes has the range in `found`: any prefixes take as much.
+    -- A plan made after both passes has the range in `found`: all prefixes take the same memory.
     local prefix = pass == 2 and (found and found.prefixes or {0, 0, 0, 0}) or nil
     local made = mb.histogram(data, {bits = pass == 1 and "high" or "low", prefix = prefix,
         into = state.counts})
@@ -64,10 +64,10 @@ end
 
 return {
     name = "rescale",
-    summary = "Stores values as another type, scaled from a range.",
+    summary = "Converts values to another type, scaled from a range.",
     doc = "The lower end of the range becomes 0. The upper end becomes the largest code of uint8 "
         .. "and uint16, and 1 in float16 and float32. The result says how values are scaled. "
-        .. "Percentiles are those of all values, and cost a second pass; sample takes the range "
+        .. "Percentiles are those of all values and need a second pass; sample takes the range "
         .. "from a few rows instead. float16 and float32 without a range are not scaled.",
     options = declared.options(
         {"dtype", "choice", "type of the stored values",
@@ -76,7 +76,7 @@ return {
         {"range", "pair", "{low, high}: the values that become 0 and the largest code"},
         {"percentiles", "pair", "{low, high}: the range as percentiles of all values, such as "
             .. "{0.1, 99.9}", min = 0, max = 100, unit = "%"},
-        {"sample", "count", "take the range from so many rows, and a quarter more on both sides",
+        {"sample", "count", "take the range from this many rows, plus a quarter on both sides",
             min = 1, max = 1000}),
     takes = {quantity = {"transmission", "line integrals", "phase", "attenuation", "intensity",
         "weights"}, layout = "any"},
@@ -89,21 +89,21 @@ return {
             ways[#ways + 1] = options[name] and name or nil
         end
         if #ways > 1 then
-            fail("argument", nil, ways[2], "%s and %s both say what the range is; leave one out",
+            fail("argument", nil, ways[2], "%s and %s both give the range; remove one",
                 ways[1], ways[2])
         elseif #ways == 0 and WHOLE[DTYPES[options.dtype]] then
             fail("argument", nil, "range", "%s needs a range: give range = {low, high}, "
                 .. "percentiles = {0.1, 99.9} or sample = 3", options.dtype)
         end
     end,
-    -- The range {low, high}, where the options give it.
+    -- The range {low, high}, if the options give it.
     known = function(options)
         return options.dtype ~= "uint16" and options.range
             or not (options.range or options.percentiles or options.sample) and {0, 1} or nil
     end,
     gives_value = "range",
     bounds = function()
-        return {{0, 1}} -- what is stored takes as much for any range
+        return {{0, 1}} -- the stored values take the same memory for any range
     end,
     measuring = function(options)
         return options.sample or options.range and options.dtype == "uint16"
@@ -119,7 +119,7 @@ return {
     reducing = function(options)
         return options.percentiles
     end,
-    -- What 1 of the stored values is, and what 0 is.
+    -- The value of one stored step, and the value that is stored as 0.
     scaling = function(options, values)
         local range = values.range or options.range or {0, 1}
         local top = options.dtype == "uint8" and 255 or options.dtype == "uint16" and 65535 or 1

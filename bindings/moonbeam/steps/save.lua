@@ -2,13 +2,15 @@ local declared = require "moonbeam.internal.declared"
 
 return {
     name = "save",
-    summary = "Where the result goes; the end of a recipe.",
-    doc = "The program and p:run may name another file. Without this step they name it. It is left "
-        .. "out where the recipe of a result runs again.",
+    summary = "Names the result file; the last step of a recipe.",
+    doc = "The program and p:run may name another file. Without this step they must name one. The "
+        .. "step is omitted if the recipe of a result runs again.",
     options = declared.options(
-        {"file", "string", "the result's name, beside the recipe", path = true, required = true},
-        {"slices_per_file", "count", "write the volume as files of so many slices, beside the "
-            .. "result, which shows them as one", min = 1, max = 1 << 20, usual = "one file"}),
+        {"file", "string", "the result's name, relative to the recipe", path = true,
+            required = true},
+        {"slices_per_file", "count", "write the volume as files of this many slices, beside the "
+            .. "result, which shows them as one volume", min = 1, max = 1 << 20,
+            usual = "one file"}),
     takes = {quantity = "any", layout = "any", dtypes = "any"},
     gives = {quantity = "same", layout = "same", dtype = "same"},
     last = true,

@@ -5,9 +5,9 @@ local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
 local on_error = require "moonbeam.internal.on_error"
 
-local TOLERANCE <const> = 1e-9 -- rad, of the ends of a range
+local TOLERANCE <const> = 1e-9 -- rad, at the ends of a range
 
--- {first, last} of the scan's projections, without negative numbers.
+-- {first, last} of the scan's projections, with negative numbers resolved.
 local function frames_of(options, g)
     local range = options.frames or {1, g.projections}
     local function from_start(n)
@@ -47,7 +47,7 @@ local function check_nothing(options, g)
     local degrees = range and math.rad(range[1]) <= most and math.rad(range[2]) >= least
         and ("; is it in degrees? {%g, %g} degrees are {%.6g, %.6g} rad"):format(range[1], range[2],
             math.rad(range[1]), math.rad(range[2])) or ""
-    fail("argument", nil, range and "angles", "no projection is left: the angles of the scan are "
+    fail("argument", nil, range and "angles", "no projections remain: the angles of the scan are "
         .. "%.6g to %.6g rad%s", least, most, degrees)
 end
 
@@ -59,13 +59,13 @@ local function picked(list, indices)
     return part
 end
 
--- The same for a step, which is asked for every block.
+-- The same for a step, cached because every block asks for it.
 local function kept_by(step)
     step.kept = step.kept or selected(step.options, step.geometry_before)
     return step.kept
 end
 
--- Runs {from, to, count} of projections that are neighbors in the data and in the result.
+-- Runs {from, to, count} of projections that are adjacent in the data and in the result.
 local function runs_of(indices, first, last, start)
     local runs, at = {}, 0
     for i = first, last do
@@ -80,7 +80,7 @@ local function runs_of(indices, first, last, start)
     return runs
 end
 
--- The projections of `data`, whose first one is `start`, that are kept: `first` to `last` of them.
+-- Kept projections `first` to `last`, copied from `data`, whose first projection is `start`.
 local function copied(data, indices, first, last, start)
     local shape = data.shape
     local result = mb.empty({last - first + 1, shape[2], shape[3]}, {dtype = data.dtype,
@@ -94,7 +94,7 @@ local function copied(data, indices, first, last, start)
     return result
 end
 
--- The first and the last of the kept projections between two of all; nil where none is.
+-- The first and last kept projections between two projections of all, or nil.
 local function between(indices, low, high)
     local first, last
     for i, index in ipairs(indices) do
@@ -109,15 +109,15 @@ return {
     name = "select",
     summary = "Keeps some projections: a range of angles or of numbers, every k-th, all but the "
         .. "bad ones.",
-    doc = "Projections are numbered as in the scan, from 1, whatever was left out before. What is "
-        .. "given together holds together: every counts those that frames and angles leave, and "
-        .. "bad ones are left out of these.",
+    doc = "Projections are numbered as in the scan, from 1, even after an earlier selection. "
+        .. "Options combine: every counts the projections that frames and angles keep, and bad "
+        .. "projections are then removed.",
     options = declared.options(
         {"angles", "pair", "{low, high}: projections between these angles, ends included",
             unit = "rad", usual = "all"},
         {"frames", "range", "{first, last} of the scan's projections; negative numbers count from "
             .. "the end", usual = "all"},
-        {"every", "count", "keep the first of every so many", min = 1, max = 1 << 20,
+        {"every", "count", "keep the first of every group of this many", min = 1, max = 1 << 20,
             default = 1},
         {"bad", "list", "numbers of projections to leave out", whole = true, min = 1,
             usual = "none"}),

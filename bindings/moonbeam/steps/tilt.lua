@@ -5,10 +5,10 @@ local geometry = require "moonbeam.pipeline.geometry"
 return {
     name = "tilt",
     summary = "The axis leans in the plane of the detector.",
-    doc = "The axis stands at its column in the middle of the detector's height, and tan(angle) "
-        .. "columns further right for each row further down. Every row is reconstructed about its "
-        .. "own column by step fbp. That is the lean's shear; the rows of the object stay level. "
-        .. "It stands before step center.",
+    doc = "The column of the axis is given or found at the middle of the detector's height. It "
+        .. "moves tan(angle) columns to the right for each row further down. Step fbp reconstructs "
+        .. "every row about its own column. That corrects the shear of the lean; the rows of the "
+        .. "object stay level. Place it before step center.",
     options = declared.options(
         {"angle", "number", "between the axis and the detector's columns; positive: further right "
             .. "in lower rows, like a backslash", unit = "rad", above = -math.pi / 4,
@@ -19,11 +19,11 @@ return {
     check = function(_, _, g, _, before)
         geometry.before_center(before)
         if g.half_acquisition then
-            fail("argument", nil, nil, "it does not go with step half_acquisition, which weighs "
-                .. "all rows about one axis; leave one of the two out")
+            fail("argument", nil, nil, "it does not go with step half_acquisition, which weights "
+                .. "all rows about one axis; remove one of the two")
         elseif g.lean ~= 0 then
-            fail("argument", nil, nil, "the axis leans already, by an earlier step tilt; leave "
-                .. "one of the two out")
+            fail("argument", nil, nil, "the axis leans already, by an earlier step tilt; remove "
+                .. "one of the two")
         end
     end,
     geometry = function(options, g)

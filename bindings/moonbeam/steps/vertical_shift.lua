@@ -4,7 +4,7 @@ local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
 local vertical_shifts = require "moonbeam.tomo.vertical_shifts"
 
--- The shifts of these projections, in rows of the data; all of them, or first .. last.
+-- The shifts of all projections, or of first to last, in rows of the data.
 local function own_shifts(options, g, first, last)
     local shifts = {}
     for i = first or 1, last or #g.frames do
@@ -24,10 +24,10 @@ end
 
 return {
     name = "vertical_shift",
-    summary = "Shifts each projection by its own number of rows, as a sample stage that drifts or "
-        .. "a helical scan needs it.",
+    summary = "Shifts each projection by its own number of rows, for a drifting sample stage or a "
+        .. "helical scan.",
     doc = "Row r of the result is row r + shift of the projection, interpolated linearly between "
-        .. "rows. Beyond the detector there is open beam.",
+        .. "rows. Beyond the detector the beam is unattenuated.",
     options = declared.options(
         {"shifts", "list", "one number per projection of the scan; or a text file, a dataset of "
             .. "the scan (\"/path\"), or FILE:/path", unit = "rows", also = "string", path = true,
@@ -44,16 +44,16 @@ return {
     end,
     check = function(options, _, g)
         if type(options.shifts) == "string" then
-            fail("argument", nil, "shifts", "shifts is the file '%s', and there is no scan yet "
-                .. "that tells how many it needs", options.shifts)
+            fail("argument", nil, "shifts", "shifts is the file '%s', but without a scan the "
+                .. "number of shifts is not known", options.shifts)
         elseif #options.shifts ~= g.projections then
             fail("shape", nil, "shifts", "shifts has %d numbers; the scan has %d projections: "
                 .. "give one for each", #options.shifts, g.projections)
         end
         for i, shift in ipairs(options.shifts) do
             if math.abs(shift) > g.rows then
-                fail("argument", nil, "shifts", "shift %d is %g; it lies within the detector's "
-                    .. "%d rows either way", i, shift, g.rows)
+                fail("argument", nil, "shifts", "shift %d is %g; it must be within the detector's "
+                    .. "%d rows, up or down", i, shift, g.rows)
             end
         end
     end,
@@ -65,7 +65,7 @@ return {
             return first, last
         end
         local reach = step.reach or reach_of(options, step.geometry_before)
-        step.reach = reach -- asked for with every block
+        step.reach = reach -- used for every block
         return first + reach[1], last + reach[2]
     end,
     plain = function(options, settings)
