@@ -1,6 +1,6 @@
---- Reconstruction of a whole scan by the fixed chain: flat field, logarithm, shifts, the rotation
--- axis, one of the two methods, and how the slices are stored. Each function is a thin call of the
--- pipeline that its options mean (tomo/scan_recipe.lua); `mb.pipeline` runs any other chain.
+--- Reconstructs a whole scan by the fixed chain: flat field, logarithm, shifts, the rotation axis,
+-- one of the two methods, and the storage of slices. Each function is a thin call of the pipeline
+-- that its options describe (tomo/scan_recipe.lua); `mb.pipeline` runs any other chain.
 
 local mb = require "moonbeam"
 local ledger = require "moonbeam.ledger"
@@ -23,18 +23,18 @@ local work = require "moonbeam.pipeline.work"
 local recon = {}
 
 local FOUND = declared.options(
-    {"center", "any", "the axis, where it is known", unit = "px"},
+    {"center", "any", "the axis, if it is known", unit = "px"},
     {"how", "any", "how it was found, in words"},
-    {"details", "any", "what recon.find_center tells of it"})
+    {"details", "any", "the third result of recon.find_center"})
 
 local WITH_FRAMES = declared.options(OPTIONS,
     {"flats", "any", "frames without the sample (frame, row, column)"},
     {"darks", "any", "frames without the beam (frame, row, column)"})
 
---- The options of recon.plan and its kin, declared.
+--- The declared options of recon.plan and related functions.
 recon.OPTIONS = OPTIONS
 
--- The section that makes slices of float32, and the values it needs.
+-- The section that makes float32 slices, and the values that it needs.
 local function slices_section(scan, device, settings)
     local own = setmetatable({dtype = "f32", rows = false, device = false}, {__index = settings})
     own.rows = nil
@@ -44,17 +44,17 @@ local function slices_section(scan, device, settings)
     return section, job.values
 end
 
---- Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need
--- more than its own): the input of `recon.slices`. Without a carrier it is there at once.
+--- Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need more
+-- rows): the input of `recon.slices`. Without a carrier it is read at once.
 function recon.frames(scan, device, first, last, settings, carrier)
     local section = slices_section(scan, mb.device(device), settings)
     return work.read(section, mb.device(device), {first, last}, {carrier = carrier})
 end
 
 --- `recon.slices(scan, frames, first, last, settings)`: the slices of a chunk of rows from its
--- frames, which it releases: normalizes, shifts and reconstructs them (settings as of
--- `recon.plan`, whose method and mode are what counts; without them those of `tomo.reconstruct`).
--- Returns the slices (z, y, x) on the device and the counts of mended values (of all rows read).
+-- frames, which it normalizes, shifts, reconstructs and releases. The settings are those of
+-- `recon.plan`; their method and mode are used, by default those of `tomo.reconstruct`.
+-- Returns the slices (z, y, x) on the device and the counts of mended values (in all rows read).
 function recon.slices(scan, frames, _, _, settings)
     local section, values = slices_section(scan, frames.device, settings)
     local sums = scan_frames.sums(frames.device)
@@ -67,7 +67,7 @@ function recon.slices(scan, frames, _, _, settings)
     return slices, sums.mended
 end
 
---- One chunk of rows, read and reconstructed: `recon.chunk(scan, device, first, last, settings)`.
+--- Reads and reconstructs one chunk of rows: `recon.chunk(scan, device, first, last, settings)`.
 function recon.chunk(scan, device, first, last, settings)
     return recon.slices(scan, recon.frames(scan, device, first, last, settings), first, last,
         settings)
@@ -75,11 +75,11 @@ end
 
 recon.read_shifts = vertical_shifts.read
 
---- Looks at a few frames of a scan before anything is made of them: {kind = "flats",
--- "transmission" or "line integrals", text, warnings}. Raises where a volume would be made of
--- nothing: counts without flats, values that are all not finite, all saturated, or all one number
--- in float32. The options rows, log and device count. A scan is looked at once; find_center and
--- run do so where nobody did.
+--- Checks the values of a few frames before a scan is reconstructed: {kind = "flats",
+-- "transmission" or "line integrals", text, warnings}. Raises an error if the volume would be
+-- meaningless: counts without flats, or values that are all not finite, all saturated, or all one
+-- number in float32. Uses the options rows, log and device. A scan is checked once; find_center and
+-- run check it if that has not been done.
 function recon.check_values(scan, options)
     return scan_values.check(scan, options)
 end
@@ -89,41 +89,44 @@ function recon.expected_values(scan, options)
     return scan_values.kind(scan, options)
 end
 
---- Rotation axis of a scan: registration of opposite projections, checked by other ways.
+--- Finds the rotation axis of a scan by registering opposite projections, and checks it in other
+-- ways.
 --
 -- Half a turn has opposite projections at its two ends, a whole turn everywhere. They decide.
 -- Centers of mass, or trial slices of a few rows, are the check. They move the axis only within
--- what opposite projections leave open (center.decide), or tell alone where no projections are
+-- what opposite projections leave open (center.decide), and decide alone if no projections are
 -- opposite. Reads a few frames and a band of rows (see scan_center.lua). A half acquisition has no
--- trial slices. The axis of a scan with an `axis_tilt` is the one at half the detector's height.
+-- trial slices. With an `axis_tilt`, the result is the column of the axis at half the detector's
+-- height.
 -- Returns the 0-based column, a line of text that says how it was found, and a table: verdict
 -- ("found"; "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns
--- match; "flat": opposite projections have nothing in common; "mass": there are none, centers of
--- mass tell; "slices": trial slices alone tell), remedy (a sentence, where the verdict asks for
--- one), pair, mass and slices (the column of each way), residual (0: opposite projections match;
--- about 1: they have nothing in common), uncertainty (px), curve (of residuals over columns).
+-- match; "flat": opposite projections have nothing in common; "mass": there are no opposite
+-- projections, and centers of mass decide; "slices": only trial slices decide), remedy (a sentence,
+-- if the verdict needs one), pair, mass and slices (the column of each way), residual (0: opposite
+-- projections match; about 1: they have nothing in common), uncertainty (px), curve (of residuals
+-- over columns).
 function recon.find_center(scan, options)
     scan_values.check(scan, options)
     return scan_center.find(scan, options)
 end
 
---- The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns its
--- axis, whatever the frames of this scan hold (options as there). Reads nothing.
+--- The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns the axis
+-- for any frames of this scan (same options). Reads nothing.
 function recon.center_bounds(scan, options)
     return scan_center.bounds(scan, options)
 end
 
---- Writes a PNG of how well opposite projections match over the columns of the axis, from the
--- table that `recon.find_center` returned. Red is the axis, blue the axis by trial slices.
+--- Writes a PNG of how well opposite projections match for each column of the axis, from the table
+-- that `recon.find_center` returned. Red is the axis, blue the axis from trial slices.
 -- Errors: argument (a scan without opposite projections), io.
 function recon.center_picture(path, details)
     scan_center.picture(path, details)
 end
 
---- Range {low, high} for storing a scan's slices as `options.dtype`: "u16", the range of three
--- slices, at a quarter, half and three quarters of the height (the middle alone may be empty), and
--- a quarter more on both sides; "f16", {0, the power of two that brings them to half floats}, 1
--- where they fit as they are. The options as of recon.run, with the center.
+--- The range {low, high} for storing a scan's slices as `options.dtype`. For "u16" it is the range
+-- of three slices, at a quarter, half and three quarters of the height (the middle one may be
+-- empty), plus a quarter on both sides. For "f16" it is {0, the power of two that scales them to
+-- half floats}, 1 if they fit unscaled. The options are those of recon.run, with the center.
 function recon.find_range(scan, options)
     local device = mb.device(options.device or "host")
     local section, values = slices_section(scan, device, options)
@@ -131,15 +134,15 @@ function recon.find_range(scan, options)
     return value_range.find(view.of(section, #section.steps, device, values), options.dtype)
 end
 
---- How many of the 65536 codes of u16 the slices use when they are stored by `options.range`;
+--- How many of the 65536 codes of u16 the slices use when they are stored with `options.range`;
 -- fewer than one is an error.
 function recon.range_codes(scan, options)
     return value_range.codes(recon.find_range(scan, options), options.range, "recon.range_codes")
 end
 
---- The scan with its compressed frames decoded (see unpack.lua), to be closed (<close>), where the
--- chunks of `plan`, and before them the search for the axis if there is one (`searched`), would
--- decode them more than once; else as it is. `plan` nil: all rows of the options.
+--- Returns the scan with its compressed frames decoded (see unpack.lua), which the caller closes
+-- (<close>), if the chunks of `plan` and a preceding search for the axis (`searched`) would decode
+-- them more than once; otherwise the scan itself. Without `plan`, all rows of the options are read.
 function recon.decoded(scan, options, plan, searched)
     options = declared.checked(OPTIONS, options, "recon.decoded")
     local rows = options.rows or {1, scan.rows}
@@ -148,24 +151,24 @@ function recon.decoded(scan, options, plan, searched)
         ranges = work.reads(plan.made.sections[1], plan.made.sections[1].blocks)
     end
     if searched then
-        table.insert(ranges, 1, ranges[1]) -- it goes through the frames as well
+        table.insert(ranges, 1, ranges[1]) -- the search also reads the frames
     end
     return unpack.if_needed(scan, ranges)
         or setmetatable({}, {__index = scan, __close = function() end})
 end
 
 --- What a reconstruction will take: method, chunk height, number of chunks, bytes. Reads nothing.
--- Options as `recon.run`. The method follows from the scan and the options alone (see
--- `tomo.reconstruct`); `mode` becomes the faster one that fits with one row at least, as long as
--- the values stay the same. Without a `center` the plan is an upper bound (exact = false): it
--- holds for every axis that the search may return, and counts the search (search_peak) and, where
--- `dtype` needs a `range`, finding that (range_peak). `recon.settle` makes it exact. `overlap`
--- (reading and writing beside the computing, which takes a second set of chunks on the device)
--- "auto" becomes true where that fits with one row at least. `dtype` "f16" or "u16" stores the
--- slices as that, `range` = {low, high} being its low and high (see op quantize);
--- `slices_per_file` is the result's; `out` is the array on the host that the slices go to, where
--- that is no result. `pinned` is the pinned host memory that it may take (none for arrays that
--- are pinned themselves), `threads` how many threads read, and how many write. Returns {rows =
+-- The options are those of `recon.run`. The method follows only from the scan and the options (see
+-- `tomo.reconstruct`). `mode` becomes the faster mode that fits with at least one row, provided
+-- that the values stay the same. Without a `center` the plan is an upper bound (exact = false): it
+-- holds for every axis that the search may return, and includes the search (search_peak) and, if
+-- `dtype` needs a `range`, the search for it (range_peak). `recon.settle` makes it exact. `overlap`
+-- (reading and writing while computing, which takes a second set of chunks on the device): "auto"
+-- becomes true if that fits with at least one row. `dtype` "f16" or "u16" stores the slices as that
+-- type, scaled by `range` = {low, high} (see op quantize). `slices_per_file` is that of the result.
+-- `out` is a host array for the slices instead of a result. `pinned` is the pinned host memory that
+-- the run may take (pinned arrays need none), and `threads` is the number of threads that read, and
+-- of threads that write. Returns {rows =
 -- {first, last}, method, mode, reason, chunk, chunks, peak (of everything), run_peak,
 -- search_peak, range_peak, exact, at_most, worst_axis, process (a bound for the resident bytes of
 -- the whole process, if the host's budget is no more than at_most; nil for a device that is not
@@ -174,12 +177,11 @@ function recon.plan(scan, options)
     return scan_recipe.plan(scan, options)
 end
 
---- The exact plan, once what a plan without `center` leaves open is known: the same method and
--- chunks, `peak` to the byte, never more than `at_most`, the peak of the plan before. Looks for
--- the axis unless the plan has it or `found.center` gives it, and for the range of the values
--- where one is needed; `codes` of the plan is how many codes of u16 the range that was given
--- leaves (see recon.range_codes). Returns the plan, and how the axis was found: what find_center
--- says, {center, how, details}.
+--- Makes a plan without `center` exact: the same method and chunks, with a `peak` that is exact to
+-- the byte and never more than `at_most`, the peak of the earlier plan. Searches for the axis
+-- unless the plan has it or `found.center` gives it, and for the range of the values if one is
+-- needed. The plan's `codes` is how many codes of u16 a given range leaves (see recon.range_codes).
+-- Returns the plan, and the results of find_center, {center, how, details}.
 function recon.settle(scan, plan, found)
     found = declared.checked(FOUND, found, "recon.settle")
     if not plan.exact then
@@ -187,7 +189,7 @@ function recon.settle(scan, plan, found)
             local center, how, details = recon.find_center(scan, plan.settings)
             found = {center = center, how = how, details = details}
         end
-        -- A dry run has no frames to find it in: it goes on with the axis that takes most.
+        -- A dry run has no frames to search: it continues with the axis that takes the most memory.
         plan = scan_recipe.settle(scan, plan, ledger.found(plan.worst_axis, found.center))
         pipeline_run.check_bytes("the plan for the axis that was found", plan.peak, plan.at_most,
             plan.peak <= plan.at_most)
@@ -213,7 +215,7 @@ function recon.describe(plan)
             plan.volume[3], plan.dtype, bytes(plan.volume_bytes)),
         ("method     %s"):format(plan.reason),
         ("chunks     %d of %d rows%s"):format(plan.chunks, plan.chunk, plan.overlap
-            and ", reading and writing beside" or ""),
+            and ", reading and writing while computing" or ""),
         ("peak       %s%s (%d bytes) of %s available%s"):format(plan.exact and "" or "at most ",
             bytes(plan.peak), plan.peak, bytes(plan.available),
             plan.exact and "" or ", whatever axis is found"),
@@ -232,21 +234,21 @@ function recon.describe(plan)
     return table.concat(lines, "\n")
 end
 
---- `recon.check_bytes(what, bytes, promised)`: says loudly, on the standard error, that a promise
--- was broken. Where the environment has MOONBEAM_STRICT, as in specs, that is an error. Returns
--- whether the promise was kept.
+--- `recon.check_bytes(what, bytes, promised)`: warns on the standard error if `bytes` differ
+-- from `promised`. With MOONBEAM_STRICT in the environment, as in specs, that is an error. Returns
+-- whether both are equal.
 recon.check_bytes = pipeline_run.check_bytes
 
---- Runs a plan; one that is not exact is settled first. `sink` gets the slices: a result
--- (mb.result) or the plan's `out` (left out here), either written to while the next chunk is
--- computed, or a function (slices, z), z counting from 1, which is done with the slices when it
--- returns. `each`, a function like that, sees the slices before. Memory that these functions take
--- comes on top of the plan. Measured bytes that are not those of the plan are an error in specs,
--- and a loud warning otherwise (check_bytes). Returns {seconds, peak, pinned (both measured),
--- as_planned (were they those of the plan?), plan, counts = {nonfinite, clamped, nonpositive},
+--- Runs a plan; a plan that is not exact is settled first. `sink` gets the slices. It is a result
+-- (mb.result) or omitted for the plan's `out`, both of which are written to while the next chunk is
+-- computed; or a function(slices, z), z counting from 1, which must not use the slices after it
+-- returns. `each` is a function like that, called before the sink. Memory that these functions take
+-- is added to the plan. Measured bytes that differ from the plan are an error in specs and a
+-- prominent warning otherwise (check_bytes). Returns {seconds, peak, pinned (both measured),
+-- as_planned (whether both were as planned), plan, counts = {nonfinite, clamped, nonpositive},
 -- clipped = {below, above, NaN} of the values stored as another type than f32, times (see
--- stream.describe), warnings: what was lost}. Raises where all was: nothing finite, no beam,
--- everything clipped.
+-- stream.describe), warnings: what was lost}. Raises an error if everything was lost: nothing
+-- finite, no beam, everything clipped.
 function recon.run(scan, plan, sink, each)
     scan_values.check(scan, plan.settings)
     plan = recon.settle(scan, plan)
@@ -260,15 +262,15 @@ function recon.run(scan, plan, sink, each)
         as_planned = done.as_planned, warnings = done.warnings}
 end
 
---- Reconstructs projections that are in host memory into a volume in host memory, in chunks of rows
--- that fit the device, moved there and back while it computes.
+--- Reconstructs projections in host memory into a volume in host memory, in chunks of rows that fit
+-- the device and are moved there and back while it computes.
 --
--- `projections` (angle, row, column), as the detector gave them, `angles` in radians; options:
--- `flats` and `darks` (frame, row, column), `out` (default: a new array), and those of recon.plan.
--- Without a `center` it is looked for. Arrays in pinned memory (mb.empty(shape, {pinned = device}))
--- move at the rate of the link; others are copied through a ring. The volume is that of the whole
--- computed at once, to the bit, whatever the chunks. Returns the volume (z, y, x) and the report of
--- recon.run, with the plan.
+-- `projections` (angle, row, column) are as the detector gave them, and `angles` are in radians.
+-- Options: `flats` and `darks` (frame, row, column), `out` (default: a new array), and those of
+-- recon.plan. Without a `center` the axis is searched. Arrays in pinned memory (mb.empty(shape,
+-- {pinned = device})) move at the rate of the link; other arrays are copied through a ring. For any
+-- chunks, the volume equals that computed at once, to the bit. Returns the volume (z, y, x) and the
+-- report of recon.run, with the plan.
 function recon.reconstruct(projections, angles, options)
     options = declared.checked(WITH_FRAMES, options, "recon.reconstruct")
     local settings = {}
@@ -281,7 +283,7 @@ function recon.reconstruct(projections, angles, options)
     settings.flats, settings.darks = nil, nil
     scan_values.check(scan, settings)
     if settings.half_acquisition and not settings.size and not settings.center then
-        -- it makes the width of the volume
+        -- the axis determines the width of the volume
         settings.center = recon.settle(scan, recon.plan(scan, settings)).settings.center
     end
     local made
@@ -300,7 +302,7 @@ function recon.reconstruct(projections, angles, options)
     return settings.out, report
 end
 
--- What functions take before their options.
+-- The arguments of functions before their options.
 return whole_call.module(recon, "recon", {
     frames = "scan: scan, device: device, first: count, last: count, settings: table",
     slices = "scan: scan, frames: table, first: count, last: count, settings: table",

@@ -1,11 +1,11 @@
---- Work in blocks with reading and writing beside it: while the device computes one block, threads
--- read and upload the next one and download and write the one before. What is read and written are
--- files, or arrays on the host.
+--- Works on blocks while reading and writing: while the device computes one block, threads read and
+-- upload the next block and download and write the previous one. The data are in files or in arrays
+-- on the host.
 --
--- One carrier reads, one writes (runtime/stream/carrier.h); each has threads and, unless it moves
--- pinned arrays, a ring of pinned host memory. Two blocks of input and two of output are on the
--- device at a time. With `overlap = false` there is one of each, and every step waits for the one
--- before; what is computed is the same.
+-- One carrier reads and another writes (runtime/stream/carrier.h). Each has threads and, unless it
+-- moves pinned arrays, a ring of pinned host memory. Two blocks of input and two of output are on
+-- the device at a time. With `overlap = false` there is one of each, and every step waits for the
+-- previous one; the results are the same.
 
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
@@ -14,26 +14,26 @@ local on_error = require "moonbeam.internal.on_error"
 local stream = {}
 
 local OPTIONS = declared.options(
-    {"overlap", "boolean", "read and write beside the computing", default = true},
+    {"overlap", "boolean", "read and write while computing", default = true},
     {"threads", "count", "threads in each direction", min = 1, max = 64,
-        usual = "by the processors"},
+        usual = "chosen by the number of processors"},
     {"pinned", "bytes", "pinned host memory for both rings", unit = "bytes", usual = "256 MiB"},
-    {"writes", "any", "false: what is computed is not carried away", usual = "true"},
+    {"writes", "any", "false: results are not moved off the device", usual = "true"},
     {"files", "any", "there are several files to write to"},
-    {"slot", "any", "bytes that a piece should have room for", unit = "bytes"},
-    {"source", "any", "the arrays on the host that are read, where nothing else is: pinned ones "
+    {"slot", "any", "bytes that a slot of the ring must have room for", unit = "bytes"},
+    {"source", "any", "the host arrays that are read, if nothing else is read; pinned arrays "
         .. "need no ring"},
-    {"sink", "any", "the array on the host that is written to: a pinned one needs no ring"},
-    {"order", "any", "of several devices: the number of the device that each block goes to, a "
-        .. "list that starts again at its end", usual = "one after the other"})
+    {"sink", "any", "the host array that is written to; a pinned array needs no ring"},
+    {"order", "any", "for several devices: the number of the device that each block goes to, a "
+        .. "list that repeats", usual = "the devices in turn"})
 
---- A carrier by itself (bindings/files/lua_carrier.c).
+--- Opens a single carrier (bindings/files/lua_carrier.c).
 stream.carrier = core.carrier.open
 
---- Pinned host memory, for both rings together, unless told otherwise.
+--- The default bytes of pinned host memory for both rings together.
 stream.PINNED = 256 << 20
 
--- Devices as a list of opened ones, from one or a list.
+-- A list of opened devices, from one device or a list.
 local function list_of(devices)
     local list = {}
     for i, device in ipairs(type(devices) == "table" and devices or {devices}) do
@@ -42,8 +42,9 @@ local function list_of(devices)
     return list
 end
 
--- Threads that read and that write. Both are copies, which a few processors do; one file takes
--- bytes from one writer at a time, and more than a few only stand in each other's way there.
+-- The numbers of threads that read and that write. Both copy memory, for which a few processors are
+-- enough. One file takes bytes from one writer at a time, so more than a few writers only hinder
+-- each other.
 local function threads_of(device, options)
     if options.threads then
         return options.threads, options.threads
@@ -56,7 +57,7 @@ local function threads_of(device, options)
         math.max(2, math.min(many and 16 or 4, processors))
 end
 
--- Do arrays on the host go to and from the device without a ring?
+-- Whether arrays on the host are moved to and from the device without a ring.
 local function direct(device, arrays)
     for _, array in ipairs(arrays or {}) do
         if not core.carrier.direct(device, array) then
@@ -80,7 +81,7 @@ local function rings(device, options)
             slot = options.slot, writing = true} or nil
 end
 
---- The pinned bytes that a run on a device, or a list of them, takes with these options.
+--- The pinned bytes that a run on a device, or on a list of devices, takes with these options.
 function stream.pinned_bytes(devices, options)
     options = options or {}
     local total = 0
@@ -92,7 +93,7 @@ function stream.pinned_bytes(devices, options)
     return total
 end
 
--- Values by the number of their block, released when they are dropped and all at the end.
+-- Values by the number of their block. A value is released when it is dropped; the rest at the end.
 local holder = {}
 holder.__index = holder
 function holder:__close()
@@ -119,7 +120,7 @@ end
 
 -- ---- lanes ----
 
--- A lane is one device with its reader, its writer, and the blocks that are on their way there.
+-- A lane is one device with its reader, its writer, and the blocks in progress on it.
 local lane_methods = {}
 lane_methods.__index = lane_methods
 
@@ -160,7 +161,7 @@ function lane_methods:read(steps, n)
     end
 end
 
--- Takes the lane one block further.
+-- Advances the lane by one block.
 function lane_methods:step(steps, overlap)
     local i = self.at + 1
     local block, writer = self.blocks[i], self.writer
@@ -180,7 +181,7 @@ function lane_methods:step(steps, overlap)
     if steps.prepare then
         steps.prepare(block)
     end
-    steps.write(slices, block, writer) -- queued behind the block before, which is on its way
+    steps.write(slices, block, writer) -- queued after the previous block, which is still moving
     self.marks[i] = writer and writer:mark()
     if not overlap then
         if writer then
@@ -194,7 +195,7 @@ function lane_methods:step(steps, overlap)
     end
 end
 
--- Waits until everything has left the device. Returns seconds of computing.
+-- Waits until everything has left the device. Returns the seconds of computing.
 function lane_methods:finish()
     local computed = self.timer:seconds()
     if self.writer then
@@ -212,8 +213,8 @@ local close_lanes = {__close = function(lanes)
     end
 end}
 
--- The blocks of every lane: block i goes to lane i mod n, or where `order` says, a list of numbers
--- of devices that starts again at its end.
+-- The blocks of every lane: block i goes to lane i mod n, or to the device in `order`, a list of
+-- numbers of devices that repeats.
 local function lanes_of(devices, blocks, options)
     local lanes, turns = setmetatable({}, close_lanes), {}
     local _ <close> = on_error(function() close_lanes.__close(lanes) end)
@@ -230,7 +231,7 @@ local function lanes_of(devices, blocks, options)
     return lanes, turns
 end
 
--- Sums over lanes of what their carriers count.
+-- The sums over all lanes of their carriers' counts.
 local function times_of(lanes, computed, overlap, began)
     local times = {compute = computed, overlap = overlap, read = 0, upload = 0, download = 0,
         write = 0, wait_read = 0, wait_write = 0, read_bytes = 0, write_bytes = 0, raw_bytes = 0,
@@ -254,16 +255,16 @@ local function times_of(lanes, computed, overlap, began)
 end
 
 --- stream.run(devices, blocks, steps, options): works on all blocks, on one device or a list of
--- them. For every block, in order on its device,
+-- devices. For every block, in order on its device:
 --   frames = steps.read(block, carrier, device)     makes arrays and queues their reading; frames
 --                                            has a method release
 --   slices = steps.compute(frames, block, device)   queues the work and releases frames; slices is
 --                                            an array or has a method release
---   steps.prepare(block)                     (optional) what can be done for its writing while the
---                                            block before it is written
---   steps.write(slices, block, carrier)      queues the writing (carrier is nil where
---                                            options.writes is false)
---   steps.done(block)                        (optional) after that
+--   steps.prepare(block)                     (optional) prepares its writing while the previous
+--                                            block is written
+--   steps.write(slices, block, carrier)      queues the writing (carrier is nil if options.writes
+--                                            is false)
+--   steps.done(block)                        (optional) called after steps.write
 -- Returns {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes,
 -- waits...}: seconds and bytes, sums over devices.
 function stream.run(devices, blocks, steps, options)
@@ -285,17 +286,17 @@ function stream.run(devices, blocks, steps, options)
     return times_of(lanes, computed, overlap, began)
 end
 
--- Steps in the order of the data: name in the times, what it is called, the bytes that it moves.
+-- Steps in the order of the data: the name in the times, the name for people, the bytes moved.
 local STEPS = {{"read", "reading", "read_bytes"}, {"upload", "the upload", "read_bytes"},
     {"compute", "computing"},
     {"download", "the download", "write_bytes"}, {"write", "writing", "write_bytes"}}
 
--- Below this part of the time no step is what holds the others up.
+-- If every step is busy for less than this part of the time, there is no bottleneck.
 local BUSY = 0.5
 
---- What the times of a run say: {wall, read, ..., gigabytes per second of each step, idle (part of
--- the time in which nothing was computed), bottleneck (the busiest step)}: numbers and texts, for
--- files.
+--- A summary of the times of a run: {wall, read, ..., gigabytes per second of each step, idle (part
+-- of the time in which nothing was computed), bottleneck (the busiest step)}. Its numbers and texts
+-- are stored in files.
 function stream.summary(times)
     local summary = {wall_seconds = times.wall,
         idle_part = math.max(0, 1 - times.compute / times.wall), overlap = times.overlap,
@@ -323,7 +324,7 @@ end
 function stream.describe(times)
     local s = stream.summary(times)
     local lines = {("time       %.3f s%s; bottleneck: %s"):format(s.wall_seconds,
-        s.overlap and "" or " one step after the other",
+        s.overlap and "" or " without overlap",
         s.bottleneck)}
     for _, step in ipairs(STEPS) do
         local name = step[1]
@@ -333,7 +334,7 @@ function stream.describe(times)
             rate and ("  %6.2f GB/s"):format(rate) or ("  idle %.0f %%"):format(100 * s.idle_part))
     end
     if times.unpack then
-        lines[#lines + 1] = ("  %.3f s before that to decode the frames"):format(times.unpack)
+        lines[#lines + 1] = ("  %.3f s before the run to decode the frames"):format(times.unpack)
     end
     if times.raw_bytes < times.read_bytes + times.write_bytes then
         local form = "  %.0f %% of the bytes went through libhdf5, by one thread at a time"

@@ -389,26 +389,26 @@ function array:view(range, ...) end
 ---@class moonbeam.options.chunked_plan
 ---@field axis? integer the axis along which the inputs are cut
 ---@field params? table the parameters of an operator, by name
----@field needs? function of a function: needs(first, last) returns the first and the last row of input for these rows of the result; beyond the array's ends there is nothing
----@field halo? any of a function: rows of input that are needed before and after those of the result, a number or {before, after}
+---@field needs? function for a function: needs(first, last) returns the first and the last row of input for these rows of the result; it may exceed the ends of the inputs
+---@field halo? any for a function: rows of input that are needed before and after those of the result, a number or {before, after}
 ---@field packet? integer rows that are treated together: blocks are whole packets
----@field rows? integer of a function: rows of the result
----@field result_axis? integer of a function: the axis of the result that has these rows
----@field whole? table names or numbers of inputs that every block gets whole
----@field combine? "sum"|"min"|"max" the results of blocks become one, of the same shape
+---@field rows? integer for a function: rows of the result
+---@field result_axis? integer for a function: the axis of the result that has these rows
+---@field whole? table names or numbers of inputs that are not cut
+---@field combine? "sum"|"min"|"max" how the results of blocks become one, of the same shape
 ---@field devices? table a list of devices, which take the blocks in turn
----@field budget? integer|string what the blocks may take on each device
+---@field budget? integer|string the limit for the blocks on each device
 ---@field block? integer rows of a block
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks
 ---@field pinned? integer|string pinned memory for reading and writing
 ---@field threads? integer threads that read, and as many that write
 ---@field sink? any where the result goes: an array on the host, an HDF5 dataset, a result (mb.result) or a function(block, first, last)
 
----What `mb.chunked` will take, without reading or computing anything (arguments as there).
+---What `mb.chunked` will take with these arguments.
 ---@param fn any an operator, or a function of a block
----@param inputs any what it is applied to
+---@param inputs any the arrays, datasets and scans that it is applied to
 ---@param options? moonbeam.options.chunked_plan
----@return any # {block (rows), blocks, packet, overlap, peak = bytes by device id, the host included, pinned, result = {shape, dtype, axis}, sink_bytes (of the new array for the result, where there is no sink), basis (what the figures of a planned device rest on)}.
+---@return any # {block (rows), blocks, packet, overlap, peak = bytes by device id, the host included, pinned, result = {shape, dtype, axis}, sink_bytes (of the new array for the result if there is no sink), basis (the source of a planned device's figures)}.
 function mb.chunked.plan(fn, inputs, options) end
 
 ---Grid := H grid (or its adjoint), in the grid's own memory.
@@ -1723,17 +1723,17 @@ function mb.psf.sum(a) end
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
----The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns its axis, whatever the frames of this scan hold (options as there).
+---The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns the axis for any frames of this scan (same options).
 ---@param scan table 
 ---@param options? moonbeam.options.recon_center_bounds
 function mb.recon.center_bounds(scan, options) end
 
----Writes a PNG of how well opposite projections match over the columns of the axis, from the table that `recon.find_center` returned.
+---Writes a PNG of how well opposite projections match for each column of the axis, from the table that `recon.find_center` returned.
 ---@param path string 
 ---@param details table 
 function mb.recon.center_picture(path, details) end
 
----Says loudly that a promise was broken: on the standard error; where MOONBEAM_STRICT is set, as for the specs, as an error.
+---Warns on the standard error if `bytes` differ from `promised` (or if `kept` is given and false).
 ---@param what string 
 ---@param bytes integer 
 ---@param promised integer 
@@ -1769,12 +1769,12 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
----Looks at a few frames of a scan before anything is made of them: {kind = "flats", "transmission" or "line integrals", text, warnings}.
+---Checks the values of a few frames before a scan is reconstructed: {kind = "flats", "transmission" or "line integrals", text, warnings}.
 ---@param scan table 
 ---@param options? moonbeam.options.recon_check_values
 function mb.recon.check_values(scan, options) end
 
----One chunk of rows, read and reconstructed: `recon.chunk(scan, device, first, last, settings)`.
+---Reads and reconstructs one chunk of rows: `recon.chunk(scan, device, first, last, settings)`.
 ---@param scan table 
 ---@param device moonbeam.device|string 
 ---@param first integer 
@@ -1782,8 +1782,9 @@ function mb.recon.check_values(scan, options) end
 ---@param settings table 
 function mb.recon.chunk(scan, device, first, last, settings) end
 
----The scan with its compressed frames decoded (see unpack.lua), to be closed (<close>), where the chunks of `plan`, and before them the search for the axis if there is one (`searched`), would decode them more than once; else as it is.
+---Returns the scan with its compressed frames decoded (see unpack.lua), which the caller closes (<close>), if the chunks of `plan` and a preceding search for the axis (`searched`) would decode them more than once; otherwise the scan itself.
 ---@param scan table 
+---@return any # the scan with its compressed frames decoded (see unpack.lua), which the caller closes (<close>), if the chunks of `plan` and a preceding search for the axis (`searched`) would decode them more than once; otherwise the scan itself. Without `plan`, all rows of the options are read.
 function mb.recon.decoded(scan) end
 
 ---Text of a plan, for people.
@@ -1855,10 +1856,10 @@ function mb.recon.expected_values(scan, options) end
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
----Rotation axis of a scan: registration of opposite projections, checked by other ways.
+---Finds the rotation axis of a scan by registering opposite projections, and checks it in other ways.
 ---@param scan table 
 ---@param options? moonbeam.options.recon_find_center
----@return any # the 0-based column, a line of text that says how it was found, and a table: verdict ("found"; "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns match; "flat": opposite projections have nothing in common; "mass": there are none, centers of mass tell; "slices": trial slices alone tell), remedy (a sentence, where the verdict asks for one), pair, mass and slices (the column of each way), residual (0: opposite projections match; about 1: they have nothing in common), uncertainty (px), curve (of residuals over columns).
+---@return any # the 0-based column, a line of text that says how it was found, and a table: verdict ("found"; "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns match; "flat": opposite projections have nothing in common; "mass": there are no opposite projections, and centers of mass decide; "slices": only trial slices decide), remedy (a sentence, if the verdict needs one), pair, mass and slices (the column of each way), residual (0: opposite projections match; about 1: they have nothing in common), uncertainty (px), curve (of residuals over columns).
 function mb.recon.find_center(scan, options) end
 
 ---@class moonbeam.options.recon_find_range
@@ -1891,12 +1892,12 @@ function mb.recon.find_center(scan, options) end
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
----Range {low, high} for storing a scan's slices as `options.dtype`: "u16", the range of three slices, at a quarter, half and three quarters of the height (the middle alone may be empty), and a quarter more on both sides; "f16", {0, the power of two that brings them to half floats}, 1 where they fit as they are.
+---The range {low, high} for storing a scan's slices as `options.dtype`.
 ---@param scan table 
 ---@param options? moonbeam.options.recon_find_range
 function mb.recon.find_range(scan, options) end
 
----Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need more than its own): the input of `recon.slices`.
+---Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need more rows): the input of `recon.slices`.
 ---@param scan table 
 ---@param device moonbeam.device|string 
 ---@param first integer 
@@ -1969,7 +1970,7 @@ function mb.recon.plan(scan, options) end
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
----How many of the 65536 codes of u16 the slices use when they are stored by `options.range`; fewer than one is an error.
+---How many of the 65536 codes of u16 the slices use when they are stored with `options.range`; fewer than one is an error.
 ---@param scan table 
 ---@param options? moonbeam.options.recon_range_codes
 function mb.recon.range_codes(scan, options) end
@@ -1978,29 +1979,30 @@ function mb.recon.range_codes(scan, options) end
 ---@param scan table 
 function mb.recon.read_shifts(scan) end
 
----Reconstructs projections that are in host memory into a volume in host memory, in chunks of rows that fit the device, moved there and back while it computes.
+---Reconstructs projections in host memory into a volume in host memory, in chunks of rows that fit the device and are moved there and back while it computes.
 ---@param projections any 
 ---@param angles any 
 ---@param options any 
 function mb.recon.reconstruct(projections, angles, options) end
 
----Runs a plan; one that is not exact is settled first.
+---Runs a plan; a plan that is not exact is settled first.
 ---@param scan table 
 ---@param plan table 
 function mb.recon.run(scan, plan) end
 
----The exact plan, once what a plan without `center` leaves open is known: the same method and chunks, `peak` to the byte, never more than `at_most`, the peak of the plan before.
+---Makes a plan without `center` exact: the same method and chunks, with a `peak` that is exact to the byte and never more than `at_most`, the peak of the earlier plan.
 ---@param scan table 
 ---@param plan table 
+---@return any # the plan, and the results of find_center, {center, how, details}.
 function mb.recon.settle(scan, plan) end
 
----`recon.slices(scan, frames, first, last, settings)`: the slices of a chunk of rows from its frames, which it releases: normalizes, shifts and reconstructs them (settings as of `recon.plan`, whose method and mode are what counts; without them those of `tomo.reconstruct`).
+---`recon.slices(scan, frames, first, last, settings)`: the slices of a chunk of rows from its frames, which it normalizes, shifts, reconstructs and releases.
 ---@param scan table 
 ---@param frames table 
 ---@param first integer 
 ---@param last integer 
 ---@param settings table 
----@return any # the slices (z, y, x) on the device and the counts of mended values (of all rows read).
+---@return any # the slices (z, y, x) on the device and the counts of mended values (in all rows read).
 function mb.recon.slices(scan, frames, first, last, settings) end
 
 ---@class moonbeam.options.result_create
@@ -2165,33 +2167,33 @@ function mb.stream.carrier(options) end
 function mb.stream.describe(times) end
 
 ---@class moonbeam.options.stream_pinned_bytes
----@field overlap? boolean read and write beside the computing
+---@field overlap? boolean read and write while computing
 ---@field threads? integer threads in each direction
 ---@field pinned? integer|string pinned host memory for both rings
----@field writes? any false: what is computed is not carried away
+---@field writes? any false: results are not moved off the device
 ---@field files? any there are several files to write to
----@field slot? any bytes that a piece should have room for
----@field source? any the arrays on the host that are read, where nothing else is: pinned ones need no ring
----@field sink? any the array on the host that is written to: a pinned one needs no ring
----@field order? any of several devices: the number of the device that each block goes to, a list that starts again at its end
+---@field slot? any bytes that a slot of the ring must have room for
+---@field source? any the host arrays that are read, if nothing else is read; pinned arrays need no ring
+---@field sink? any the host array that is written to; a pinned array needs no ring
+---@field order? any for several devices: the number of the device that each block goes to, a list that repeats
 
----The pinned bytes that a run on a device, or a list of them, takes with these options.
+---The pinned bytes that a run on a device, or on a list of devices, takes with these options.
 ---@param devices any 
 ---@param options? moonbeam.options.stream_pinned_bytes
 function mb.stream.pinned_bytes(devices, options) end
 
 ---@class moonbeam.options.stream_run
----@field overlap? boolean read and write beside the computing
+---@field overlap? boolean read and write while computing
 ---@field threads? integer threads in each direction
 ---@field pinned? integer|string pinned host memory for both rings
----@field writes? any false: what is computed is not carried away
+---@field writes? any false: results are not moved off the device
 ---@field files? any there are several files to write to
----@field slot? any bytes that a piece should have room for
----@field source? any the arrays on the host that are read, where nothing else is: pinned ones need no ring
----@field sink? any the array on the host that is written to: a pinned one needs no ring
----@field order? any of several devices: the number of the device that each block goes to, a list that starts again at its end
+---@field slot? any bytes that a slot of the ring must have room for
+---@field source? any the host arrays that are read, if nothing else is read; pinned arrays need no ring
+---@field sink? any the host array that is written to; a pinned array needs no ring
+---@field order? any for several devices: the number of the device that each block goes to, a list that repeats
 
----stream.run(devices, blocks, steps, options): works on all blocks, on one device or a list of them.
+---stream.run(devices, blocks, steps, options): works on all blocks, on one device or a list of devices.
 ---@param devices any 
 ---@param blocks table 
 ---@param steps table 
@@ -2199,7 +2201,7 @@ function mb.stream.pinned_bytes(devices, options) end
 ---@return any # {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes, waits...}: seconds and bytes, sums over devices.
 function mb.stream.run(devices, blocks, steps, options) end
 
----What the times of a run say: {wall, read, ..., gigabytes per second of each step, idle (part of the time in which nothing was computed), bottleneck (the busiest step)}: numbers and texts, for files.
+---A summary of the times of a run: {wall, read, ..., gigabytes per second of each step, idle (part of the time in which nothing was computed), bottleneck (the busiest step)}.
 ---@param times table 
 function mb.stream.summary(times) end
 

@@ -65,8 +65,8 @@ helper.each_device(function(device, test)
             end)
         end
 
-        -- name, params, axis, further inputs, block: rows whose parameters are their own, results of
-        -- another extent or without the axis, inputs that are cut elsewhere or not at all.
+        -- name, params, axis, further inputs, block: rows whose parameters are their own, results
+        -- of another extent or without the axis, inputs that are cut elsewhere or not at all.
         local CASES = {
             {"crop", {before = {3, 2, 0}, after = {1, 0, 5}}, 1, {}, 4},
             {"pad", {before = {9, 0, 1}, after = 3, mode = "edge"}, 1, {}, 4},
@@ -169,7 +169,7 @@ helper.each_device(function(device, test)
                     {params = {sigma = 1}, budget = least - 512})
                 assert.equal("budget", err.code)
                 assert.matches(("blocks of 1 row along axis 1 take %d bytes on %s without overlap, "
-                    .. "and there are %d: give that much"):format(least, device, least - 512), text,
+                    .. "but %d are available: give that many"):format(least, device, least - 512), text,
                     1, true)
             end)
 
@@ -427,12 +427,12 @@ describe("chunked", function()
         refused("axis is 5", same, a, {axis = 5})
         refused("there is no input 'c'", same, {a = a}, {whole = {"c"}})
         refused("all inputs are whole", same, {a = a}, {whole = {"a"}})
-        refused("block is 5 rows; it must be whole packets of 2", same, a, {block = 5, packet = 2})
+        refused("block is 5 rows; it must be a multiple of the packet, 2", same, a, {block = 5, packet = 2})
         refused("halo is a whole number", same, a, {halo = -1})
         refused("must return the first and the last row", same, a, {needs = function()
             return 3
         end})
-        refused("need rows of input that are not there", same, a, {needs = function()
+        refused("need rows of input that do not exist", same, a, {needs = function()
             return 8, 9
         end})
         refused("must return an array, not a nil", function() end, a)
@@ -440,7 +440,7 @@ describe("chunked", function()
             .. "for each of the 4", function()
                 return mb.zeros {3, 7, 8}
             end, a, {block = 2, halo = 2})
-        refused("the array is 5 x 7 x 8, and the result is 6 x 7 x 8", same, a, {sink = b})
+        refused("the array is 5 x 7 x 8, but the result is 6 x 7 x 8", same, a, {sink = b})
         refused("sink is a string", same, a, {sink = "out.h5"})
         local name = os.tmpname() .. ".h5"
         local result <close> = mb.result.create(name, {shape = {6, 7, 8}})

@@ -316,7 +316,7 @@ return {
             assert.is_truthy(text:find(pattern, 1, true), text)
         end
         local text = recipe(CHAIN, "--filter hann -o " .. path("none.h5"), 2)
-        assert.matches("%-%-filter does not go with %-%-recipe", text)
+        assert.matches("%-%-filter cannot be used with %-%-recipe", text)
         text = recipe("{os.execute 'touch hacked'}", "-o " .. path("none.h5"), 1)
         assert.matches("recipe.lua:1:", text)
         assert.same(before, files.list(folder))

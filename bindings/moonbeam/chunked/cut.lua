@@ -1,5 +1,5 @@
--- How the work is cut: which rows of the inputs some rows of the result need, how many rows are
--- treated together, and the call for a block. For operators that follows from their descriptors,
+-- How the work is cut: which rows of the inputs are needed for rows of the result, how many rows
+-- are treated together, and the call for a block. For operators this follows from the descriptor,
 -- for functions from the options.
 
 local core = require "moonbeam.core"
@@ -10,7 +10,7 @@ local cut = {}
 
 local OP <const> = "chunked"
 
---- The name of an operator, given by its name or as its function; nil for any other function.
+--- The name of an operator that is given by name or as its function; nil for any other function.
 function cut.operator_name(fn)
     return type(fn) == "string" and fn or op.names[fn]
 end
@@ -38,12 +38,12 @@ local function split_along(name, known, axis)
         end
         axes[#axes + 1] = split.axis
     end
-    fail("unsupported", OP, "axis", #axes == 0 and "%s cannot be cut: call it for the whole"
+    fail("unsupported", OP, "axis", #axes == 0 and "%s cannot be cut: call it on the whole arrays"
         or "%s cannot be cut along axis %d of these arguments; it can along %s", name, axis,
         table.concat(axes, ", "))
 end
 
--- Arguments in the order of a call: required ones by position, the others by name.
+-- The arguments of a call: required arguments by position, the others by name.
 local function arguments_of(name, blocks, params)
     local positional, named, input = {}, {}, 0
     for _, arg in ipairs(core.op.describe(name).args) do
@@ -64,9 +64,9 @@ local function arguments_of(name, blocks, params)
     return table.unpack(positional)
 end
 
---- An operator that is cut along an axis: {rows (of the result), result_axis, packet, combine,
--- shape and dtype (of the result), needs(first, last), call(blocks, block), skip(block): rows of a
--- block's result before those that are asked for}. Inputs learn along which axes they are cut.
+--- The cut of an operator along an axis: {rows (of the result), result_axis, packet, combine, shape
+-- and dtype (of the result), needs(first, last), call(blocks, block), skip(block): rows of a
+-- block's result before the requested rows}. Sets along which axis each input is cut.
 function cut.of_operator(name, given, options, device)
     local axis, params, specs = options.axis, options.params or {}, specs_of(given)
     local known = op.estimate(name, specs, params, {device = device})
@@ -129,7 +129,8 @@ local function halo_of(halo)
     end
 end
 
---- A function of blocks, as of_operator. Shape and dtype of the result are not known yet.
+--- The cut of a function of blocks, as in of_operator. Shape and dtype of the result are not known
+-- yet.
 function cut.of_function(fn, options)
     local needs = options.needs or options.halo and halo_of(options.halo)
     return {result_axis = options.result_axis or options.axis, packet = options.packet,

@@ -1,10 +1,9 @@
---- An operator or a function applied in blocks that fit a budget, to arrays, HDF5 datasets and
--- scans.
+--- Applies an operator or a function to arrays, HDF5 datasets and scans in blocks that fit a
+-- budget.
 --
 -- The inputs are cut along an axis, with the neighbors that the work needs. While the device
--- computes a block, threads read the next one and write the one before. A block has as many rows as
--- fit the budget; what it takes is planned before anything is read, and the run takes that, to the
--- byte.
+-- computes a block, threads read the next one and write the previous one. A block has as many rows
+-- as fit the budget. Its memory is planned before anything is read, and the run takes exactly that.
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
@@ -24,36 +23,36 @@ local OP <const> = "chunked"
 
 local OPTIONS = declared.options(
     {"axis", "count", "the axis along which the inputs are cut", min = 1, max = 3,
-        usual = "1; of a scan 2, its rows"},
+        usual = "1; for a scan 2, its rows"},
     {"params", "table", "the parameters of an operator, by name"},
-    {"needs", "callable", "of a function: needs(first, last) returns the first and the last row "
-        .. "of input for these rows of the result; beyond the array's ends there is nothing",
+    {"needs", "callable", "for a function: needs(first, last) returns the first and the last row "
+        .. "of input for these rows of the result; it may exceed the ends of the inputs",
         usual = "the same rows"},
-    {"halo", "any", "of a function: rows of input that are needed before and after those of the "
+    {"halo", "any", "for a function: rows of input that are needed before and after those of the "
         .. "result, a number or {before, after}", default = 0},
     {"packet", "count", "rows that are treated together: blocks are whole packets", min = 1,
         default = 1},
-    {"rows", "count", "of a function: rows of the result", min = 1,
+    {"rows", "count", "for a function: rows of the result", min = 1,
         usual = "as many as the inputs have"},
-    {"result_axis", "count", "of a function: the axis of the result that has these rows", min = 1,
+    {"result_axis", "count", "for a function: the axis of the result that has these rows", min = 1,
         max = 3, usual = "axis"},
-    {"whole", "table", "names or numbers of inputs that every block gets whole"},
-    {"combine", "choice", "the results of blocks become one, of the same shape",
+    {"whole", "table", "names or numbers of inputs that are not cut"},
+    {"combine", "choice", "how the results of blocks become one, of the same shape",
         choices = {"sum", "min", "max"}, usual = "they are rows of the result"},
     {"devices", "table", "a list of devices, which take the blocks in turn",
         usual = "the default device"},
-    {"budget", "bytes", "what the blocks may take on each device", unit = "bytes",
+    {"budget", "bytes", "the limit for the blocks on each device", unit = "bytes",
         usual = "what the device's budget leaves"},
     {"block", "count", "rows of a block", min = 1, usual = "the most that fit the budget"},
     {"overlap", "boolean", "read and write while computing, which takes a second set of blocks",
-        usual = "where one packet fits that way"},
+        usual = "true if one packet fits that way"},
     {"pinned", "bytes", "pinned memory for reading and writing", unit = "bytes",
         default = stream.PINNED},
     {"threads", "count", "threads that read, and as many that write", min = 1, max = 64},
     {"sink", "any", "where the result goes: an array on the host, an HDF5 dataset, a result "
         .. "(mb.result) or a function(block, first, last)", usual = "a new array on the host"})
 
--- ---- what is to be done ----
+-- ---- the job ----
 
 local function devices_of(options)
     local list = {}
@@ -66,7 +65,7 @@ local function devices_of(options)
     return list
 end
 
--- Inputs that are cut have the same rows.
+-- Inputs that are cut must have the same number of rows.
 local function check_rows(given, axis)
     local first
     for _, source in ipairs(given.list) do
@@ -77,8 +76,8 @@ local function check_rows(given, axis)
                 fail("argument", OP, "axis", "axis is %d; %s has %d axes", axis, source.name,
                     #source.shape)
             elseif rows ~= first.shape[first.axis or axis] then
-                fail("shape", OP, source.name, "%s has %d rows along axis %d, %s has %d: name it "
-                    .. "in whole if every block needs all of it", source.name, rows, axis,
+                fail("shape", OP, source.name, "%s has %d rows along axis %d, but %s has %d: name "
+                    .. "it in whole if every block needs all of it", source.name, rows, axis,
                     first.name, first.shape[first.axis or axis])
             end
         end
@@ -112,8 +111,8 @@ local function block_of(job, first, last)
     local low, high = job.how.needs(first, last)
     low, high = math.max(1, low), math.min(job.input_rows, high)
     if low > high then
-        fail("argument", OP, "needs", "rows %d to %d of the result need rows of input that are "
-            .. "not there; the inputs have %d", first, last, job.input_rows)
+        fail("argument", OP, "needs", "rows %d to %d of the result need rows of input that do "
+            .. "not exist; the inputs have %d", first, last, job.input_rows)
     end
     return {first = first, last = last, input = {low, high}, rows = job.rows}
 end
@@ -126,8 +125,8 @@ local function blocks_of(job, count)
     return list
 end
 
--- Blocks for the search of their size: the first, some in the middle and the last, because no more
--- than three are on a device at a time. The plan of the size that is found has all.
+-- The number of blocks that are planned in the search for their size: the first, some in the middle
+-- and the last, because at most three are on a device at a time. The final plan has all blocks.
 local SOME <const> = 6
 
 local function some_blocks(job, count)
@@ -160,7 +159,7 @@ local function new_group()
     return setmetatable({values = {}}, group)
 end
 
--- What stays on a device for all blocks: inputs that are not cut, and what sources share.
+-- What stays on a device for all blocks: inputs that are not cut, and data that blocks share.
 local function hold(job, device)
     local held = new_group()
     local _ <close> = on_error(function() held:release() end)
@@ -187,8 +186,8 @@ local function is_array(value)
     return debug.getmetatable(value) == core.array.metatable
 end
 
--- The rows of the block among those that the work has returned: an array on the device, dense, and
--- what is to be released with it.
+-- The block's rows of the result that the work has returned: a dense array on the device, and what
+-- must be released with it.
 local function trimmed(job, block, result)
     local axis, shape = job.how.result_axis, result.shape
     local asked, have = block.last - block.first + 1, block.input[2] - block.input[1] + 1
@@ -216,7 +215,7 @@ local function trimmed(job, block, result)
     return view:copy()
 end
 
--- What is written of a block, and what is released after that.
+-- The result of a block that is written, and what is released afterwards.
 local slices_metatable = {__index = {release = function(slices)
     slices.array:release()
     if slices.parent then
@@ -245,7 +244,7 @@ local function compute(job, frames, block, device)
     if not is_array(result) then
         fail("argument", OP, "fn", "the function must return an array, not a %s", type(result))
     end
-    for key, value in pairs(values) do -- what was worked on in place stays
+    for key, value in pairs(values) do -- an input changed in place is the result
         if value == result then
             values[key] = nil
         elseif not is_array(value) and value.data == result then
@@ -254,7 +253,7 @@ local function compute(job, frames, block, device)
     end
     local _ <close> = on_error(function() result:release() end)
     if result.device ~= device then
-        fail("device", OP, "fn", "the result is on %s, and its block on %s", result.device.id,
+        fail("device", OP, "fn", "the result is on %s, but its block is on %s", result.device.id,
             device.id)
     end
     if job.how.combine ~= "none" then
@@ -270,7 +269,7 @@ end
 
 -- ---- all blocks ----
 
--- The arrays on the host that blocks are read from, where nothing else is read.
+-- The host arrays that blocks are read from, if nothing else is read.
 local function source_arrays(job)
     local arrays = {}
     for _, source in ipairs(job.given.list) do
@@ -282,7 +281,7 @@ local function source_arrays(job)
     return arrays
 end
 
--- Works on blocks, as it is run and as it is planned. `sink` nil: nothing is written.
+-- Works on blocks, both run and planned. Without a `sink` nothing is written.
 local function work(job, devices, blocks, overlap, sink)
     local options = job.options
     local held <close> = new_group()
@@ -311,7 +310,7 @@ local function work(job, devices, blocks, overlap, sink)
         source = source_arrays(job), sink = job.sink_array})
 end
 
--- The same without doing it. Partial results are combined as in the run, what others get is not.
+-- The same in a dry run. Partial results are combined as in the run; other results are not kept.
 local function plan_work(job, devices, blocks, overlap)
     local sink = job.how.combine ~= "none" and sinks.of(nil, {combine = job.how.combine}) or nil
     work(job, devices, blocks, overlap, sink)
@@ -322,7 +321,7 @@ end
 
 -- ---- planning ----
 
--- Shape and dtype of the whole result; of a function, from a dry run of one block.
+-- Shape and dtype of the whole result; for a function, from a dry run of one block.
 local function result_of(job)
     local how = job.how
     local known = {axis = how.result_axis, combine = how.combine, shape = how.shape,
@@ -347,7 +346,7 @@ local function result_of(job)
     return known
 end
 
--- The most rows of a block that fit a device.
+-- The most rows of a block that fit on a device.
 local function most_rows(job, device, overlap)
     local packet = job.how.packet
     local available = job.options.budget
@@ -361,14 +360,14 @@ local function most_rows(job, device, overlap)
         limit = (job.rows + packet - 1) // packet * packet})
 end
 
--- Not even one packet fits: an error that says what it takes.
+-- Raises the error that not even one packet fits; it says what a packet takes.
 local function too_small(job, device)
     local packet = job.how.packet
     local least = memory.peak(function(planned)
         plan_work(job, {planned}, some_blocks(job, packet), job.options.overlap or false)
     end, device).peak
     fail("budget", OP, "budget", "blocks of %d row%s along axis %d take %d bytes on %s "
-        .. "%s overlap, and there are %s: give that much, or cut along another axis", packet,
+        .. "%s overlap, but %s are available: give that many, or cut along another axis", packet,
         packet > 1 and "s" or "", job.axis, least, device.id,
         job.options.overlap and "with" or "without",
         job.options.budget and ("%d"):format(core.device.bytes(job.options.budget)) or "fewer")
@@ -407,8 +406,8 @@ local function plan_of(job)
     return plan
 end
 
--- What all blocks take. Returns whether that is within the budget: blocks that the search has left
--- out may need more rows than those that it has seen.
+-- Measures what all blocks take. Returns whether that is within the budget: blocks that the search
+-- has skipped may need more rows than the blocks that it has planned.
 local function measure(job, plan)
     local options, fits = job.options, true
     job.blocks = blocks_of(job, plan.block)
@@ -425,11 +424,11 @@ local function measure(job, plan)
     return fits
 end
 
--- The rest of a plan, once the sink is there.
+-- Completes a plan when the sink exists.
 local function complete(job, plan)
     local packet = plan.packet
     if job.options.block and job.options.block % packet ~= 0 then
-        fail("argument", OP, "block", "block is %d rows; it must be whole packets of %d",
+        fail("argument", OP, "block", "block is %d rows; it must be a multiple of the packet, %d",
             job.options.block, packet)
     end
     choose(job, plan)
@@ -441,20 +440,20 @@ local function complete(job, plan)
     return plan
 end
 
---- What `mb.chunked` will take, without reading or computing anything (arguments as there).
+--- What `mb.chunked` will take with these arguments. Reads and computes nothing.
 --
 -- Returns {block (rows), blocks, packet, overlap, peak = bytes by device id, the host included,
--- pinned, result = {shape, dtype, axis}, sink_bytes (of the new array for the result, where there
--- is no sink), basis (what the figures of a planned device rest on)}.
--- Errors: as of mb.chunked.
+-- pinned, result = {shape, dtype, axis}, sink_bytes (of the new array for the result if there is no
+-- sink), basis (the source of a planned device's figures)}.
+-- Errors: those of mb.chunked.
 chunked.plan = declared("chunked.plan", {
     {"fn", "any", "an operator, or a function of a block"},
-    {"inputs", "any", "what it is applied to"},
+    {"inputs", "any", "the arrays, datasets and scans that it is applied to"},
     options = OPTIONS,
 }, function(fn, inputs, options)
     local job = job_of(fn, inputs, options)
     local plan = plan_of(job)
-    -- The array for the result is not there yet: one in its place, and its bytes are kept free.
+    -- The array for the result does not exist yet: another stands in, and its bytes are kept free.
     local stand_in <close> = core.array.empty({1}, {device = "host"})
     local sink = plan.sink_bytes and {array = stand_in} or sinks.of(options.sink, plan.result)
     job.sink_array, job.files = sink.array, sink.files
@@ -498,20 +497,20 @@ end
 -- fit a budget.
 --
 -- fn is an operator's name ("median") or the operator (mb.median), or a function(block, part) that
--- returns an array: the rows part.first to part.last of the result, or one row for each row of its
--- block, rows part.input[1] to part.input[2] of the inputs, of which those asked for are kept. It
--- runs the operators on block.device. inputs is an array, a dataset, a scan, or a table of them; of
--- a table the function gets a table with the same keys. A block of a scan is {data, flats, darks,
--- angles, rows}. Blocks are released when the function has returned.
+-- returns an array: rows part.first to part.last of the result, or one row for each row of its
+-- block, rows part.input[1] to part.input[2] of the inputs; then only the requested rows are kept.
+-- The function runs operators on block.device. inputs is an array, a dataset, a scan, or a table of
+-- these; for a table, the function gets a table with the same keys. A block of a scan is {data,
+-- flats, darks, angles, rows}. Blocks are released when the function has returned.
 --
--- All inputs are cut along `axis` but those that `whole` names. Beyond the ends of the inputs there
--- are no neighbors: there the work's own rule for edges holds.
--- Returns the result (the sink; nil where that is a function) and a report: {peak = bytes by device
--- id, pinned, seconds, times (see stream.describe), plan (see chunked.plan), as_planned}. A peak
--- that is not that of the plan is an error in specs and a loud warning otherwise; what a function
--- as sink takes comes on top.
--- Errors: argument, shape; unsupported (an operator that cannot be cut there); budget (not even
--- one packet fits); those of fn and of the files.
+-- All inputs are cut along `axis` except those that `whole` names. Beyond the ends of the inputs
+-- there are no neighbors, so the function's own rule for edges applies.
+-- Returns the result (the sink, or nil if the sink is a function) and a report: {peak = bytes by
+-- device id, pinned, seconds, times (see stream.describe), plan (see chunked.plan), as_planned}. A
+-- peak that differs from the plan is an error in specs and a prominent warning otherwise; what a
+-- function as sink takes is added to the plan.
+-- Errors: argument, shape; unsupported (an operator that cannot be cut along this axis); budget
+-- (not even one packet fits); those of fn and of the files.
 declared.native("chunked(fn: any, inputs: any, options)", OPTIONS)
 
 return declared.module(chunked, "chunked", nil, function(_, fn, inputs, options)

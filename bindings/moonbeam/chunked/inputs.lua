@@ -1,5 +1,5 @@
--- What `mb.chunked` reads: arrays, HDF5 datasets and scans, each as a source of blocks along an
--- axis, or as a whole that every block gets.
+-- The inputs of `mb.chunked`: arrays, HDF5 datasets and scans. Each is a source of blocks along an
+-- axis, or is given whole to every block.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -11,14 +11,14 @@ local inputs = {}
 
 local OP <const> = "chunked"
 
--- What a carrier takes.
+-- The most axes that a carrier can move.
 local MOST_AXES <const> = 3
 
 local function class_of(value)
     return (debug.getmetatable(value) or {}).__name
 end
 
--- Ranges of all axes but one, of which it is {first, last}.
+-- The ranges of all axes: {first, last} for `axis`, everything for the others.
 local function ranges_along(rank, axis, first, last)
     local ranges = {}
     for i = 1, rank do
@@ -33,7 +33,7 @@ local function shape_of_part(shape, axis, count)
     return part
 end
 
--- An array that `carry(array)` fills; gone if that fails.
+-- An array that `carry(array)` fills; it is released if that fails.
 local function filled(shape, dtype, device, carry)
     local array = core.array.empty(shape, {dtype = dtype, device = device})
     local _ <close> = on_error(function() array:release() end)
@@ -46,7 +46,7 @@ end
 local of_array = {}
 of_array.__index = of_array
 
--- Host memory that a carrier moves: dense along the last axis, forward along the others.
+-- Whether a carrier can move this host array: dense along the last axis, forward along the others.
 local function movable(array)
     local strides = array.strides
     for axis, stride in ipairs(strides) do
@@ -92,7 +92,7 @@ end
 
 -- ---- scans ----
 
--- A block of a scan: projections, flats and darks of some rows, or of some projections.
+-- A block of a scan: projections, flats and darks of some rows, or some projections.
 local block_metatable = {__index = {release = function(block)
     for _, name in ipairs {"data", "flats", "darks"} do
         if block[name] then
@@ -131,7 +131,7 @@ function of_scan:read(axis, first, last, device, carrier, held)
     return block
 end
 
--- Has the frames decoded once, where the blocks would do that more than once.
+-- Decodes the frames once, if the blocks would decode them more than once.
 function of_scan:prepare(axis, blocks)
     local ranges = {}
     for i, block in ipairs(blocks) do
@@ -144,10 +144,10 @@ function of_scan:prepare(axis, blocks)
     return decoded or nil
 end
 
--- ---- which of them ----
+-- ---- choosing the source ----
 
---- The source of a value: {name, shape, dtype, host (is it an array in host memory?)}, or an error.
--- `name` is what messages call it.
+--- The source of a value: {name, shape, dtype, host (whether it is an array in host memory)}, or an
+-- error. `name` is what messages call it.
 function inputs.of(value, name)
     local class, source = class_of(value), nil
     if class == "moonbeam.array" then
@@ -171,8 +171,8 @@ function inputs.of(value, name)
     return source
 end
 
---- All inputs: {list = sources in their order, by = sources by name or number, single = is it one
--- alone?}. `given` is one input or a table of them; `whole` lists those that are not cut.
+--- All inputs: {list = sources in order, by = sources by name or number, single = whether there is
+-- only one}. `given` is one input or a table of inputs; `whole` lists those that are not cut.
 function inputs.all(given, whole)
     local by, names = {}, {}
     local single = type(given) ~= "table" or class_of(given) == "moonbeam.scan"

@@ -1,8 +1,9 @@
--- Where the result of `mb.chunked` goes, block after block: an array in host memory, an HDF5
--- dataset, a result (mb.result) or a function; or, where blocks are combined, one small array.
+-- The destinations of the result of `mb.chunked`, which is written block by block: an array in host
+-- memory, an HDF5 dataset, a result (mb.result) or a function. If blocks are combined, the result
+-- is one small array.
 --
--- A sink has write(slices, first, last, carrier), value (what the caller gets) and, where they
--- apply, array (for the carrier), files (are there several?), prepare and drop.
+-- A sink has write(slices, first, last, carrier) and value (what the caller gets). Some also have
+-- array (for the carrier), files (whether there are several), prepare and drop.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -30,7 +31,7 @@ end
 
 local function check_shape(shape, known, what)
     if not same_shape(shape, known.shape) then
-        fail("shape", OP, "sink", "%s is %s, and the result is %s", what, text_of(shape),
+        fail("shape", OP, "sink", "%s is %s, but the result is %s", what, text_of(shape),
             text_of(known.shape))
     end
 end
@@ -48,7 +49,7 @@ local function to_array(array, known)
         fail("argument", OP, "sink", "the array for the result must be on the host, not on %s",
             array.device.id)
     elseif array.dtype ~= known.dtype then
-        fail("argument", OP, "sink", "the array is %s, and the result is %s", array.dtype,
+        fail("argument", OP, "sink", "the array is %s, but the result is %s", array.dtype,
             known.dtype)
     end
     check_shape(array.shape, known, "the array")
@@ -70,8 +71,8 @@ end
 local function to_result(result, known)
     check_shape(result.shape, known, "the result's volume")
     if known.axis ~= 1 then
-        fail("argument", OP, "sink", "a result takes slices, blocks along axis 1 of what is "
-            .. "computed, not along axis %d", known.axis)
+        fail("argument", OP, "sink", "a result takes slices, blocks along axis 1 of the computed "
+            .. "array, not along axis %d", known.axis)
     end
     return {value = result, files = result.parts ~= nil,
         prepare = function(_, first, last)
@@ -88,14 +89,14 @@ local function to_function(fn)
     end}
 end
 
--- What an HDF5 file gives in a dry run: nothing is written.
+-- The sink for an HDF5 file in a dry run: nothing is written.
 local function to_nothing(value)
     return {value = value, write = function() end}
 end
 
 local COMBINED = {sum = "add", min = "min", max = "max"}
 
--- One small array from those of all blocks, in their order, on the host.
+-- Combines the small arrays of all blocks, in order, into one on the host.
 local function combined(known)
     local how = COMBINED[known.combine]
     if not how then
@@ -120,12 +121,12 @@ local function combined(known)
     return sink
 end
 
---- The sink for a result that is known: {shape, dtype, axis, combine}. `sink`: what the caller
--- gave, nil for a new array on the host; gives it a method drop, for when all was in vain.
+--- The sink for a known result: {shape, dtype, axis, combine}. `sink` is what the caller gave; nil
+-- means a new array on the host, whose sink has a method drop for a failed run.
 function sinks.of(sink, known)
     if known.combine ~= "none" then
         if sink ~= nil and type(sink) ~= "function" then
-            fail("argument", OP, "sink", "a combined result is returned: it needs no sink")
+            fail("argument", OP, "sink", "a combined result is returned, so it takes no sink")
         end
         return combined(known)
     end

@@ -27,7 +27,7 @@ local function section_lines(made, section, lines)
         lines[#lines + 1] = ("  sums up  all values for %s"):format(labels(section.reduced))
     end
     lines[#lines + 1] = ("  blocks   %d of %d %s%s"):format(math.ceil(total / section.count),
-        section.count, what, section.overlap and ", reading and writing beside" or "")
+        section.count, what, section.overlap and ", reading and writing while computing" or "")
     lines[#lines + 1] = ("  moves    %s in, %s out"):format(
         mb.device.format_bytes(section.read_bytes), mb.device.format_bytes(section.write_bytes))
     if section.reason then

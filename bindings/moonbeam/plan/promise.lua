@@ -5,8 +5,9 @@ local fail = require "moonbeam.internal.fail"
 
 local promise = {}
 
---- Says loudly that a promise was broken: on the standard error; where MOONBEAM_STRICT is set, as
--- for the specs, as an error. Returns whether it was kept.
+--- Warns on the standard error if `bytes` differ from `promised` (or if `kept` is given and false).
+-- With MOONBEAM_STRICT in the environment, as in specs, that is an error. Returns whether the
+-- promise was kept.
 function promise.check_bytes(what, bytes, promised, kept)
     if kept == nil then
         kept = bytes == promised
@@ -22,8 +23,8 @@ function promise.check_bytes(what, bytes, promised, kept)
     return kept
 end
 
---- The highest live bytes of the devices and of the host while fn() runs, by id, above what is live
--- before; and what it returns.
+--- Returns the peak of live bytes of the devices and the host while fn() runs, by id, above what
+-- was live before, and the result of fn().
 function promise.measured(devices, fn)
     local scopes, peaks = {}, {}
     local _ <close> = setmetatable({}, {__close = function()
@@ -42,8 +43,8 @@ function promise.measured(devices, fn)
     return peaks, result
 end
 
---- A function that calls f(...), the caller's, during a run of a plan of which f is no part; and a
--- table of the most bytes that such calls have taken, by device.
+--- Returns a function that calls the caller's f(...) during a run whose plan does not include f,
+-- and a table of the most bytes that these calls have taken, by device.
 function promise.others(devices)
     local others = {}
     return function(f, ...)
@@ -58,8 +59,8 @@ function promise.others(devices)
     end, others
 end
 
---- Compares a run with its plan: {peak = bytes by device id, pinned} of each; what `others` take
--- comes on top. Returns whether both are the same.
+--- Compares a run with its plan, {peak = bytes by device id, pinned} each. The run may exceed the
+-- plan by what `others` take. Returns whether both are the same.
 function promise.compare(what, plan, run, others)
     local kept = true
     for id, bytes in pairs(plan.peak) do
