@@ -5,11 +5,11 @@
 **   u = offset[a] + x cosine[a] - y sine[a]   detector coordinate of pixel (x, y) of the full slice
 **   image(z, y, x) = scale * sum over a of lerp(sinogram[z, a, .], u), zero outside the detector
 **
-** Packed layout [slices / C][angle][guard + bins + guard] of 16-byte packets, C = 8 halves or 4
-** floats: one load brings the same bin of C slices, and any detector window is contiguous. The zero
-** guard bins make a clamped index enough for every coordinate outside the detector. Split packets
-** are halves in two planes a group, [slices / 8][high, low][angle][guard + bins + guard]: high plus
-** low is the value to 22 bits.
+** Packets are 16 bytes here, not the packets of slices that a call is cut into. Packed layout
+** [slices / C][angle][guard + bins + guard], C = 8 halves or 4 floats: one load brings the same bin
+** of C slices, and any detector window is contiguous. The zero guard bins make a clamped index
+** enough for every coordinate outside the detector. Split packets are halves in two planes a group,
+** [slices / 8][high, low][angle][guard + bins + guard]: high plus low is the value to 22 bits.
 ** Coordinates are made relative to a tile in double and are small in single precision, so their
 ** error (about 2e-6 bins) does not grow with the image.
 */
@@ -20,17 +20,20 @@
 #include "ops/tomography/op_backproject.h"
 
 #define BP_GUARD MB_BACKPROJECT_CUDA_GUARD
+/* Angles whose sum is a sum of its own in single precision: rounding grows with a sum's length. */
+#define BP_SUM 64
 
-enum bp_format { BP_UNPACKED, BP_FLOATS, BP_HALVES, BP_SPLIT };
+enum bp_format { BP_FLOATS, BP_HALVES, BP_SPLIT }; /* of packets of one bin of a group */
 
 struct bp_job {
     mb_parallel_geometry geometry;
     const mb_parallel_angle *angles;
     const uint4 *packets;
-    const float2 *half_scale; /* {factor applied when packing, its inverse}; halves and split */
-    int64_t plane;            /* packets from one group of slices to the next */
-    int64_t low_plane;        /* split: packets from a group's high plane to its low one; else 0 */
-    int row;                  /* packets of one angle: bins + 2 * BP_GUARD */
+    /* Of every slice {factor applied when packing, its inverse}; halves and split. */
+    const float2 *half_scale;
+    int64_t plane;     /* packets from one group of slices to the next */
+    int64_t low_plane; /* split: packets from a group's high plane to its low one; else 0 */
+    int row;           /* packets of one line, its guards included */
     int n_angles, bins;
     int slices;   /* of this piece */
     int groups;   /* of its packets */
@@ -69,16 +72,14 @@ __device__ static inline double bp_coordinate(const bp_job &job, const mb_parall
            (double)(job.geometry.y0 + y0) * t.sine;
 }
 
-__device__ static inline void bp_store(const bp_job &job, int z, int y, int x, float value)
+/* A pixel of a slice that the job has. */
+__device__ static inline void bp_finish(const bp_job &job, int z, int y, int x, bool masked,
+                                        float value)
 {
-    if (z < job.slices)
-        job.image[z * job.stride_z + y * job.stride_y + x] = value;
-}
-
-/* What bp_store has left there; of slices that the job has. */
-__device__ static inline float bp_load(const bp_job &job, int z, int y, int x)
-{
-    return job.image[z * job.stride_z + y * job.stride_y + x];
+    float *pixel = job.image + z * job.stride_z + y * job.stride_y + x;
+    if (job.begun)
+        value += *pixel;
+    *pixel = masked ? job.outside : value;
 }
 
 /* ---- packing ---- */
@@ -89,14 +90,13 @@ struct bp_source { /* sinogram rows: (slice, angle, bin) with a dense last axis 
     int slices, n_angles, bins;
 };
 
-/* Largest finite magnitude, as the bits of a float: for values >= 0 those order as the values do,
-** so that the result of the atomics does not depend on their order. */
+/* Largest finite magnitude of each slice, as the bits of a float: for values >= 0 those order as the
+** values do, so that the result of the atomics does not depend on their order. Grid: rows, slices. */
 __global__ void __launch_bounds__(MB_THREADS) bp_largest(bp_source src, unsigned *bits)
 {
     float most = 0;
-    for (int64_t row = blockIdx.x; row < (int64_t)src.slices * src.n_angles; row += gridDim.x) {
-        const int64_t z = row / src.n_angles, a = row % src.n_angles;
-        const float *line = src.data + z * src.stride_z + a * src.stride_a;
+    for (int a = blockIdx.x; a < src.n_angles; a += gridDim.x) {
+        const float *line = src.data + blockIdx.y * src.stride_z + a * src.stride_a;
         for (int first = threadIdx.x; first < src.bins; first += MB_THREADS * MB_BATCH) {
             float v[MB_BATCH];
 #pragma unroll
@@ -109,19 +109,22 @@ __global__ void __launch_bounds__(MB_THREADS) bp_largest(bp_source src, unsigned
     }
     most = mb_block_fold(most, mb_fold_max());
     if (threadIdx.x == 0 && most > 0)
-        atomicMax(bits, __float_as_uint(most));
+        atomicMax(bits + blockIdx.y, __float_as_uint(most));
 }
 
-/* The power of two that brings the largest magnitude into [2^13, 2^14): differences of two bins
-** stay finite in a half, and values 2^-27 of the largest are still normal numbers. */
-__global__ void bp_choose_scale(const unsigned *bits, float2 *half_scale)
+/* The power of two that brings a slice's largest magnitude into [2^13, 2^14): differences of two
+** bins stay finite in a half, and values 2^-27 of the largest are still normal numbers. */
+__global__ void bp_choose_scale(const unsigned *bits, float2 *half_scale, int slices)
 {
-    float most = __uint_as_float(*bits);
+    const int z = blockIdx.x * blockDim.x + threadIdx.x;
+    if (z >= slices)
+        return;
+    const float most = __uint_as_float(bits[z]);
     int exponent = 0;
     if (most > 0)
         frexpf(most, &exponent); /* most = m 2^exponent, 0.5 <= m < 1 */
-    int shift = most > 0 ? max(-120, min(120, 14 - exponent)) : 0;
-    *half_scale = make_float2(ldexpf(1.0f, shift), ldexpf(1.0f, -shift));
+    const int shift = most > 0 ? max(-120, min(120, 14 - exponent)) : 0;
+    half_scale[z] = make_float2(ldexpf(1.0f, shift), ldexpf(1.0f, -shift));
 }
 
 __device__ static inline uint4 bp_pack_halves(const float *v)
@@ -135,24 +138,29 @@ __device__ static inline uint4 bp_pack_halves(const float *v)
 
 /* Grid: packets of an angle, angles, groups. */
 template <bp_format FORMAT>
-__global__ void __launch_bounds__(128) bp_pack(bp_source src, uint4 *packets, int64_t plane,
-                                               int64_t low_plane, const float2 *half_scale)
+__global__ void __launch_bounds__(128)
+    bp_pack(bp_source src, uint4 *packets, const __grid_constant__ bp_job job)
 {
     constexpr int C = FORMAT == BP_FLOATS ? 4 : 8;
-    const int row = src.bins + 2 * BP_GUARD;
-    const int p = blockIdx.x * blockDim.x + threadIdx.x, b = p - BP_GUARD, group = blockIdx.z;
-    const float factor = FORMAT == BP_FLOATS ? 1.0f : half_scale->x;
+    const int row = job.row, group = blockIdx.z;
+    const int p = blockIdx.x * blockDim.x + threadIdx.x, b = p - BP_GUARD;
     if (p >= row)
         return;
+    float factor[C];
+#pragma unroll
+    for (int k = 0; k < C; k++)
+        factor[k] = FORMAT != BP_FLOATS && group * C + k < src.slices
+                        ? job.half_scale[group * C + k].x
+                        : 1.0f;
     for (int a = blockIdx.y; a < src.n_angles; a += gridDim.y) {
         float v[8];
 #pragma unroll
         for (int k = 0; k < C; k++) {
             int z = group * C + k;
             bool inside = b >= 0 && b < src.bins && z < src.slices;
-            v[k] = inside ? src.data[z * src.stride_z + a * src.stride_a + b] * factor : 0.0f;
+            v[k] = inside ? src.data[z * src.stride_z + a * src.stride_a + b] * factor[k] : 0.0f;
         }
-        uint4 *to = packets + group * plane + (int64_t)a * row + p;
+        uint4 *to = packets + group * job.plane + (int64_t)a * row + p;
         if (FORMAT == BP_FLOATS) {
             *to = make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
                              __float_as_uint(v[3]));
@@ -163,7 +171,7 @@ __global__ void __launch_bounds__(128) bp_pack(bp_source src, uint4 *packets, in
 #pragma unroll
             for (int k = 0; k < C; k++)
                 v[k] -= __half2float(__float2half_rn(v[k]));
-            to[low_plane] = bp_pack_halves(v);
+            to[job.low_plane] = bp_pack_halves(v);
         }
     }
 }

@@ -16,7 +16,7 @@
 **
 ** The tensor cores truncate their sums, which shrinks them by some 1e-8 an angle. So the exact
 ** kernel moves them into ordinary registers every FLUSH angles; the fast one, which has none left,
-** adds them to the image every BP_LONG angles.
+** gets MB_BACKPROJECT_CUDA_LONG angles at most.
 **
 ** A bin that is not finite spoils up to 7 pixels on either side of its line, not just the two bins'
 ** width that it would in ordinary arithmetic: its weight of zero does not silence it.
@@ -26,7 +26,7 @@
 
 #include "tomography/backproject_stream.cuh"
 
-#define BP_LONG 2048
+#define BP_BLOCK 64 /* slices of a full block */
 
 /* S slices; NSX sub-tiles a warp; WX x WY warps; AS and NST: stages wanted (see bp_stage_sizes); at
 ** least MINB blocks a multiprocessor; SPLIT: the exact kernel. PIPE: fetch the fragments of the
@@ -114,7 +114,7 @@ __device__ static inline void bp_mma_block(const bp_stream_args &p)
         return;
     s.group = block * CH;
     s.angles = p.job.n_angles;
-    s.bins = p.job.bins;
+    s.ends = p.job.row - 2 * BP_GUARD;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     const int sx = (warp % shape::WX) * NSX * 4, sy = (warp / shape::WX) * 4;
     const int px = (lane >> 2) & 3, py = lane >> 4; /* and py + 2 */
@@ -192,29 +192,28 @@ __device__ static inline void bp_mma_block(const bp_stream_args &p)
                 }
         }
     }
-    const float scale = p.job.scale * p.job.half_scale->y;
+    float scale[2 * CH]; /* all loaded before the first store waits for one */
 #pragma unroll
-    for (int k = 0; k < NSX; k++)
+    for (int l = 0; l < 2 * CH; l++) {
+        const int z = block * shape::S + l / 2 * 8 + (lane & 3) * 2 + l % 2;
+        scale[l] = p.job.scale * p.job.half_scale[min(z, p.job.slices - 1)].y;
+    }
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const int x = s.x0 + sx + 4 * k + px, y = s.y0 + sy + py + 2 * h;
-            if (x >= p.job.nx || y >= p.job.ny)
-                continue;
-            const bool masked = bp_masked(p.job, x, y);
+    for (int i = 0; i < 2 * NSX; i++) {
+        const int x = s.x0 + sx + 4 * (i / 2) + px, y = s.y0 + sy + py + 2 * (i % 2);
+        if (x >= p.job.nx || y >= p.job.ny)
+            continue;
+        const bool masked = bp_masked(p.job, x, y);
 #pragma unroll
-            for (int c = 0; c < CH; c++)
-#pragma unroll
-                for (int i = 0; i < 2; i++) {
-                    const int z = block * shape::S + c * 8 + (lane & 3) * 2 + i;
-                    float v = acc[k][c][2 * h + i];
-                    if (FLUSH)
-                        v += sum[FLUSH ? k : 0][c][2 * h + i];
-                    v *= scale;
-                    if (p.job.begun && z < p.job.slices)
-                        v += bp_load(p.job, z, y, x);
-                    bp_store(p.job, z, y, x, masked ? p.job.outside : v);
-                }
+        for (int l = 0; l < 2 * CH; l++) {
+            const int z = block * shape::S + l / 2 * 8 + (lane & 3) * 2 + l % 2;
+            float v = acc[i / 2][l / 2][2 * (i % 2) + l % 2];
+            if (FLUSH)
+                v += sum[FLUSH ? i / 2 : 0][l / 2][2 * (i % 2) + l % 2];
+            if (z < p.job.slices)
+                bp_finish(p.job, z, y, x, masked, v * scale[l]);
         }
+    }
 }
 #endif
 
@@ -236,44 +235,30 @@ static mb_status bp_mma_launch(const bp_job &job, cudaStream_t stream)
         bp_mma_kernel<shape>, threads, job, stream);
 }
 
-/* Half packets: blocks of 64 slices, or one smaller block. The shapes are the fastest found on an
-** H200 (2048^2 x 1500 angles): 21, 19, 13.7 and 10.3 ms for 64, 48, 32 and 16 slices. */
+/* Blocks of 64 slices, or one smaller block. All are of one tile, so that they give the same bits;
+** the rest is the fastest found on an H200. */
 template <class way>
-static mb_status bp_mma_fast_launch(const bp_job &job, cudaStream_t stream)
+static mb_status bp_mma_fast(const bp_job &job, cudaStream_t stream)
 {
     if (job.slices > 48)
         return bp_mma_launch<bp_mma_shape<way, 64, 4, 2, 4, 8, 4, 1, false>>(job, stream);
     if (job.slices > 32)
-        return bp_mma_launch<bp_mma_shape<way, 48, 8, 1, 8, 8, 3, 1, false>>(job, stream);
+        return bp_mma_launch<bp_mma_shape<way, 48, 4, 2, 4, 8, 4, 1, false>>(job, stream);
     if (job.slices > 16)
-        return bp_mma_launch<bp_mma_shape<way, 32, 8, 1, 8, 8, 4, 1, false>>(job, stream);
-    return bp_mma_launch<bp_mma_shape<way, 16, 8, 1, 8, 8, 4, 2, false>>(job, stream);
+        return bp_mma_launch<bp_mma_shape<way, 32, 4, 2, 4, 8, 4, 2, false>>(job, stream);
+    return bp_mma_launch<bp_mma_shape<way, 16, 4, 2, 4, 16, 3, 2, false>>(job, stream);
 }
 
-template <class way>
-static mb_status bp_mma_fast(bp_job job, cudaStream_t stream)
-{
-    for (int left = job.n_angles; left > 0; left -= BP_LONG) {
-        job.n_angles = left < BP_LONG ? left : BP_LONG;
-        MB_TRY(bp_mma_fast_launch<way>(job, stream));
-        job.angles += BP_LONG;
-        job.packets += (int64_t)BP_LONG * job.row;
-        job.begun = true;
-    }
-    return MB_STATUS_OK;
-}
-
-/* Split packets, the same: 55, 44, 31 and 21 ms. */
 template <class way>
 static mb_status bp_mma_exact(const bp_job &job, cudaStream_t stream)
 {
     if (job.slices > 48)
         return bp_mma_launch<bp_mma_shape<way, 64, 2, 2, 4, 8, 3, 1, true>>(job, stream);
     if (job.slices > 32)
-        return bp_mma_launch<bp_mma_shape<way, 48, 2, 4, 2, 4, 4, 1, true>>(job, stream);
+        return bp_mma_launch<bp_mma_shape<way, 48, 2, 2, 4, 8, 3, 1, true>>(job, stream);
     if (job.slices > 16)
-        return bp_mma_launch<bp_mma_shape<way, 32, 4, 2, 4, 8, 3, 1, true>>(job, stream);
-    return bp_mma_launch<bp_mma_shape<way, 16, 4, 2, 4, 8, 3, 2, true>>(job, stream);
+        return bp_mma_launch<bp_mma_shape<way, 32, 2, 2, 4, 8, 3, 2, true>>(job, stream);
+    return bp_mma_launch<bp_mma_shape<way, 16, 2, 2, 4, 16, 3, 2, true>>(job, stream);
 }
 
 #endif

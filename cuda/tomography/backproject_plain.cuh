@@ -1,6 +1,6 @@
 /*
 ** Back-projection by plain loads. bp_plain reads packets and is the path of devices before compute
-** capability 8.0: a thread owns one pixel and L groups of C slices. bp_single reads one slice
+** capability 8.0: a thread owns one pixel and L groups of C slices. bp_unpacked reads one slice
 ** of the sinogram as it is, on any device: a thread owns four pixels. In both a warp covers 8 x 4
 ** pixels and a block is 16 wide, so that neighboring threads read neighboring bins. In both the
 ** sums of 64 angles are summed: the rounding of a long sum grows with its length.
@@ -62,13 +62,16 @@ __global__ void __launch_bounds__(256) bp_plain(bp_job job, int first_group)
     }
     if (x >= job.nx || y >= job.ny)
         return;
-    const float scale = HALF ? job.scale * job.half_scale->y : job.scale;
     const bool masked = bp_masked(job, x, y);
 #pragma unroll
     for (int l = 0; l < L; l++)
 #pragma unroll
-        for (int k = 0; k < C; k++)
-            bp_store(job, (group + l) * C + k, y, x, masked ? job.outside : sum[l][k] * scale);
+        for (int k = 0; k < C; k++) {
+            const int z = (group + l) * C + k;
+            if (z < job.slices)
+                bp_finish(job, z, y, x, masked,
+                          sum[l][k] * (HALF ? job.scale * job.half_scale[z].y : job.scale));
+        }
 }
 
 template <bool HALF>
@@ -87,16 +90,16 @@ static mb_status bp_plain_run(const bp_job &job, cudaStream_t stream)
 }
 
 /* Several pixels a thread keep enough loads in flight. */
-#define BP_SINGLE_PIXELS 4
+#define BP_UNPACKED_PIXELS 4
 
-__global__ void __launch_bounds__(256) bp_single(bp_job job, const float *sino, int64_t stride_a)
+__global__ void __launch_bounds__(256) bp_unpacked(bp_job job, const float *sino, int64_t stride_a)
 {
     __shared__ float4 table[BP_PLAIN_ANGLES];
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const int px = (warp & 1) * 8 + (lane & 7), py = (warp >> 1) * 4 + (lane >> 3);
-    const int height = BP_PLAIN_TILE * BP_SINGLE_PIXELS;
+    const int height = BP_PLAIN_TILE * BP_UNPACKED_PIXELS;
     const int x0 = blockIdx.x * BP_PLAIN_TILE, y0 = blockIdx.y * height, x = x0 + px;
-    float sum[BP_SINGLE_PIXELS] = {};
+    float sum[BP_UNPACKED_PIXELS] = {};
     const bool skip = bp_tile_masked(job, x0, y0, BP_PLAIN_TILE, height);
     for (int a0 = 0; a0 < job.n_angles && !skip; a0 += BP_PLAIN_ANGLES) {
         const int count = min(BP_PLAIN_ANGLES, job.n_angles - a0);
@@ -105,12 +108,12 @@ __global__ void __launch_bounds__(256) bp_single(bp_job job, const float *sino, 
             table[threadIdx.x] = bp_table_entry(job, a0 + threadIdx.x, x0, y0);
         __syncthreads();
         const float *line = sino + a0 * stride_a;
-        float part[BP_SINGLE_PIXELS] = {};
+        float part[BP_UNPACKED_PIXELS] = {};
         for (int k = 0; k < count; k++, line += stride_a) {
             float4 t = table[k];
             float first = fmaf((float)px, t.x, fmaf((float)py, t.y, t.z));
 #pragma unroll
-            for (int p = 0; p < BP_SINGLE_PIXELS; p++) {
+            for (int p = 0; p < BP_UNPACKED_PIXELS; p++) {
                 float u = fmaf((float)(BP_PLAIN_TILE * p), t.y, first), r = floorf(u), f = u - r;
                 int i = (int)r + __float_as_int(t.w);
                 float a = i >= 0 && i < job.bins ? __ldg(line + i) : 0.0f;
@@ -119,24 +122,24 @@ __global__ void __launch_bounds__(256) bp_single(bp_job job, const float *sino, 
             }
         }
 #pragma unroll
-        for (int p = 0; p < BP_SINGLE_PIXELS; p++)
+        for (int p = 0; p < BP_UNPACKED_PIXELS; p++)
             sum[p] += part[p];
     }
 #pragma unroll
-    for (int p = 0; p < BP_SINGLE_PIXELS; p++) {
+    for (int p = 0; p < BP_UNPACKED_PIXELS; p++) {
         int y = y0 + py + BP_PLAIN_TILE * p;
         if (x < job.nx && y < job.ny)
-            bp_store(job, 0, y, x, bp_masked(job, x, y) ? job.outside : sum[p] * job.scale);
+            bp_finish(job, 0, y, x, bp_masked(job, x, y), sum[p] * job.scale);
     }
 }
 
-static mb_status bp_single_run(const bp_job &job, const float *sino, int64_t stride_a,
-                               cudaStream_t stream)
+static mb_status bp_unpacked_run(const bp_job &job, const float *sino, int64_t stride_a,
+                                 cudaStream_t stream)
 {
-    const int height = BP_PLAIN_TILE * BP_SINGLE_PIXELS;
+    const int height = BP_PLAIN_TILE * BP_UNPACKED_PIXELS;
     const dim3 grid((job.nx + BP_PLAIN_TILE - 1) / BP_PLAIN_TILE, (job.ny + height - 1) / height);
-    bp_single<<<grid, 256, 0, stream>>>(job, sino, stride_a);
-    MB_LAUNCHED("bp_single");
+    bp_unpacked<<<grid, 256, 0, stream>>>(job, sino, stride_a);
+    MB_LAUNCHED("bp_unpacked");
     return MB_STATUS_OK;
 }
 

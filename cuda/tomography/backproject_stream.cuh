@@ -1,5 +1,5 @@
 /*
-** The pipeline under the staged and the tensor-core back-projectors: detector windows on their way
+** The pipeline under the back-projectors of packed slices: detector windows on their way
 ** into shared memory.
 **
 ** A block owns a tile of TX x TY pixels and CH groups of slices. Per angle the tile sees a window
@@ -27,6 +27,11 @@
 
 /* Tiles are visited in squares of this many pixels: blocks in flight share windows in L2. */
 #define BP_SUPER 256
+/* Where interpolation is linear in the coordinate itself (backproject_single.cuh), packets of an
+** angle form two lines: bins count from the nearest odd multiple of BP_ORIGIN in the first, from
+** the nearest even one in the second, and a window takes the line in which it lies between two even
+** multiples, or two odd ones. */
+#define BP_ORIGIN 64
 /* 1.5 * 2^23: adding it rounds to an integer held in the low bits. */
 #define BP_MAGIC 12582912.0f
 #define BP_MAGIC_BITS 0x4B400000u
@@ -73,9 +78,11 @@ constexpr int bp_round_bins(int bins, int rows)
     return (bins + step - 1) / step * step;
 }
 
-/* The window of one angle: CH groups of PLANES planes of NB bins. LEAD: bins before the one under
-** the tile's first pixel; SPAN: bins in all beyond the tile's diagonal. */
-template <int TX, int TY, int LEAD_, int SPAN, int CH, int PLANES_>
+/* The window of one angle: CH groups of PLANES planes of NB packets of BINS bins. LEAD: bins before
+** the one under the tile's first pixel; SPAN: bins in all beyond the tile's diagonal. COUNTED: by
+** BP_ORIGIN. */
+template <int TX, int TY, int LEAD_, int SPAN, int CH, int PLANES_, int BINS_ = 1,
+          bool COUNTED_ = false>
 struct bp_window_sizes {
     enum {
         WIDTH = TX,
@@ -83,8 +90,12 @@ struct bp_window_sizes {
         LEAD = LEAD_,
         GROUPS = CH,
         PLANES = PLANES_,
+        BINS = BINS_,
+        COUNTED = COUNTED_,
+        LINES = COUNTED ? 2 : 1, /* of an angle */
         ROWS = CH * PLANES,
-        NB = bp_round_bins(bp_ceil_hypot(TX - 1, TY - 1) + SPAN, ROWS),
+        WIDE = bp_ceil_hypot(TX - 1, TY - 1) + SPAN, /* bins that are wanted */
+        NB = bp_round_bins((WIDE + 2 * (BINS - 1)) / BINS, ROWS),
         SLOT = NB * 16,
         GROUP = SLOT * PLANES,
         ANGLE = GROUP * CH
@@ -203,17 +214,17 @@ __device__ static inline float4 bp_shared_load_float(uint32_t at)
     return v;
 }
 
-__device__ static inline void bp_shared_store(uint32_t at, float x, float y, float z)
+__device__ static inline void bp_shared_store(uint32_t at, float x, float y, float z, float w)
 {
-    asm volatile("st.shared.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(at), "f"(x), "f"(y), "f"(z),
-                 "f"(0.0f)
+    asm volatile("st.shared.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(at), "f"(x), "f"(y), "f"(z), "f"(w)
                  : "memory");
 }
 
 template <class size, class way>
 struct bp_stream {
     uint32_t data, table, full, empty;
-    int x0, y0, group, angles, bins;
+    int x0, y0, group, angles;
+    int ends; /* packets of a line without its guards */
 
     __device__ void init(int consumers)
     {
@@ -233,54 +244,72 @@ struct bp_stream {
         __syncthreads();
     }
 
+    /* The first packet of an angle's window, and its line; writes the table's entry: cosine, minus
+    ** sine, the tile's first pixel in bins of its window. COUNTED: the pixel from the middle of the
+    ** bin that the line counts from, and how many bytes that bin lies behind the window's first. */
+    __device__ int place(const mb_parallel_angle &t, double u, int angle, uint32_t entry, int *line)
+    {
+        const double left = fmin(0.0, (size::WIDTH - 1) * t.cosine);
+        const double above = fmin(0.0, -(size::HEIGHT - 1) * t.sine);
+        const double first = floor(u + (left + above)) - size::LEAD;
+        double packet = first;
+        if constexpr (!size::COUNTED) {
+            *line = angle;
+            bp_shared_store(entry, (float)t.cosine, (float)-t.sine, (float)(u - first), 0.0f);
+        } else {
+            const double half = floor(first * (1.0 / BP_ORIGIN)), origin = (half + 1) * BP_ORIGIN;
+            packet = floor(first * (1.0 / size::BINS));
+            *line = 2 * angle + (half != 2 * floor(0.5 * half));
+            bp_shared_store(
+                entry, (float)t.cosine, (float)-t.sine, (float)(u - origin - 0.5),
+                __int_as_float((int)(origin - size::BINS * packet) * (16 / size::BINS)));
+        }
+        /* A window wholly outside the detector is all zeros wherever it starts. */
+        return (int)fmin(fmax(packet, -(double)(size::NB + 8)), (double)(ends + 8));
+    }
+
     /* By one whole warp: waits until the stage is free, then queues AS windows and writes their
-    ** table entries: cosine, minus sine, the tile's first pixel in bins of its window. */
+    ** table entries. */
     __device__ void fill(const bp_stream_args &p, int it)
     {
         const int a0 = it * size::AS, st = it % size::NST, lane = threadIdx.x & 31;
         if (a0 >= angles)
             return;
         bp_barrier_wait(empty + 8 * st, ((it / size::NST) & 1) ^ 1);
-        int start = 0;
+        int start = 0, line = 0;
         if (lane < size::AS) {
             mb_parallel_angle t = {0.0, 1.0, 0.0}; /* padding: a window of zeros, any direction */
             if (a0 + lane < angles)
                 t = p.job.angles[a0 + lane];
-            double u = bp_coordinate(p.job, t, x0, y0);
-            double left = fmin(0.0, (size::WIDTH - 1) * t.cosine);
-            double above = fmin(0.0, -(size::HEIGHT - 1) * t.sine);
-            double first = floor(u + (left + above)) - size::LEAD;
-            /* A window wholly outside the detector is all zeros wherever it starts. */
-            start = (int)fmin(fmax(first, -(double)(size::NB + 8)), (double)(bins + 8));
-            bp_shared_store(table + (st * size::AS + lane) * 16, (float)t.cosine, (float)-t.sine,
-                            (float)(u - first));
+            start = place(t, bp_coordinate(p.job, t, x0, y0), a0 + lane,
+                          table + (st * size::AS + lane) * 16, &line);
         }
         if constexpr (way::MAP) {
             if (lane == 0)
                 bp_barrier_expect(full + 8 * st, size::STAGE);
             if (lane < size::AS)
                 bp_tensor_copy(data + st * size::STAGE + lane * size::ANGLE, &p.map,
-                               (BP_GUARD + start) * 4, a0 + lane, group, full + 8 * st);
+                               (BP_GUARD + start) * 4, line, group, full + 8 * st);
             if (lane)
                 bp_barrier_arrive(full + 8 * st);
         } else {
-            copy_by_lanes(p.job, a0, start, data + st * size::STAGE);
+            copy_by_lanes(p.job, a0, start, line, data + st * size::STAGE);
             bp_barrier_arrive_copied(full + 8 * st);
             bp_barrier_arrive(full + 8 * st); /* the table is written */
         }
         __syncwarp();
     }
 
-    /* Windows that begin at bin `start` of this lane's angle; zeros for padding angles. */
-    __device__ void copy_by_lanes(const bp_job &job, int a0, int start, uint32_t to)
+    /* Windows that begin at packet `start` of this lane's line; zeros for padding angles. */
+    __device__ void copy_by_lanes(const bp_job &job, int a0, int start, int line, uint32_t to)
     {
         const int lane = threadIdx.x & 31;
-        const int angle = min(a0 + lane, angles - 1);
-        const int line = angle * job.row + BP_GUARD; /* bp_way has seen that it fits */
+        const bool real = a0 + lane < angles;
+        line = (real ? line : 0) * job.row + BP_GUARD; /* it fits: see bp_way_of */
         int first[size::AS], lines[size::AS];
 #pragma unroll
         for (int j = 0; j < size::AS; j++) {
-            first[j] = __shfl_sync(~0u, a0 + lane < angles ? start : bins, j);
+            first[j] = __shfl_sync(~0u, real ? start : ends, j);
             lines[j] = __shfl_sync(~0u, line, j);
         }
 #pragma unroll 1
@@ -292,7 +321,7 @@ struct bp_stream {
 #pragma unroll
             for (int j = 0; j < size::AS; j++)
                 bp_lane_copy(to + j * size::ANGLE + i * 16,
-                             from + (lines[j] + max(-BP_GUARD, min(bins, first[j] + bin))));
+                             from + (lines[j] + max(-BP_GUARD, min(ends, first[j] + bin))));
         }
     }
 
@@ -337,7 +366,8 @@ static bp_way bp_way_of(const mb_op_call *call, const bp_job &job)
     if (facts->compute_capability >= 90 && (int64_t)job.row * 4 < 0x7fff0000 &&
         job.plane < (INT64_C(1) << 34) && mb_cuda_driver_function("cuTensorMapEncodeTiled") != NULL)
         return BP_BY_MAPS;
-    if (facts->compute_capability < 80 || (int64_t)job.n_angles * job.row > INT32_MAX)
+    /* The packets of a plane, which lanes count in 32 bits, are within op_backproject.h's limits. */
+    if (facts->compute_capability < 80)
         return BP_BY_LOADS;
     return facts->block_shared_bytes < bp_lanes_deep::ROOM - 1024 ? BP_BY_LANES : BP_BY_LANES_DEEP;
 }
@@ -350,8 +380,8 @@ static mb_status bp_encode_map(const bp_job &job, CUtensorMap *map)
         (bp_encode_function)mb_cuda_driver_function("cuTensorMapEncodeTiled");
     /* Of one plane: any stride that is legal. */
     const cuuint64_t low = job.low_plane ? job.low_plane : job.plane;
-    const cuuint64_t dims[4] = {(cuuint64_t)job.row * 4, (cuuint64_t)job.n_angles, size::PLANES,
-                                (cuuint64_t)job.groups};
+    const cuuint64_t dims[4] = {(cuuint64_t)job.row * 4, (cuuint64_t)job.n_angles * size::LINES,
+                                size::PLANES, (cuuint64_t)job.groups};
     const cuuint64_t strides[3] = {(cuuint64_t)job.row * 16, low * 16, (cuuint64_t)job.plane * 16};
     const cuuint32_t box[4] = {size::NB * 4, 1, size::PLANES, size::GROUPS}, step[4] = {1, 1, 1, 1};
     CUresult result =

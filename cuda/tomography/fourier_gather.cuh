@@ -22,6 +22,7 @@ struct fourier_job {
     float2 *cells;    /* [pair][G][G] */
     int n, half;      /* samples of a ray, half of them */
     bool leave_empty; /* cells that no sample reaches are not written */
+    bool lone;        /* of rows cell_y < 0 only the first is needed (op_fourier_reconstruct.h) */
 };
 
 /* Tiles in super-tiles of 8 x 8, so that thread blocks in flight share samples in the L2 cache. A
@@ -190,6 +191,12 @@ __device__ static inline bool fourier_is_empty(const mb_gridding &g, int cell_x,
     return fourier_radius2(g, cell_x, cell_y) >= g.outer * g.outer;
 }
 
+/* Is this block of cells one of those that nobody needs? */
+__device__ static inline bool fourier_is_spare(const fourier_job &job, int cell_y)
+{
+    return job.lone && cell_y < 0 && cell_y != -job.g.grid / 2;
+}
+
 __device__ static inline float2 *fourier_at(const fourier_job &job, int pair, int cell_x,
                                             int cell_y)
 {
@@ -206,7 +213,7 @@ __device__ static inline void fourier_center(const fourier_job &job, int at, int
     const int cell_x = (at % side - side / 2 + middle) * B - half,
               cell_y = (at / side - side / 2 + middle) * B - half;
     if (at >= side * side || cell_x < -half || cell_x >= half || cell_y < -half || cell_y >= half ||
-        !fourier_is_center(job.g, cell_x, cell_y))
+        fourier_is_spare(job, cell_y) || !fourier_is_center(job.g, cell_x, cell_y))
         return; /* the whole warp */
     float sums[B * B][2 * P] = {};
     fourier_cells_by_warp<P, DEGREE, B>(job, cell_x, cell_y, lane, sums);
@@ -247,7 +254,8 @@ __global__ void __launch_bounds__(256, 2)
     const int ty = sy * FOURIER_SUPER + inner / FOURIER_SUPER;
     const int cell_x = tx * FOURIER_TILE + ((warp & 1) * 8 + (lane & 7)) * B - half;
     const int cell_y = ty * FOURIER_TILE + ((warp >> 1) * 4 + (lane >> 3)) * B - half;
-    if (cell_x >= half || cell_y >= half || fourier_is_center(job.g, cell_x, cell_y) ||
+    if (cell_x >= half || cell_y >= half || fourier_is_spare(job, cell_y) ||
+        fourier_is_center(job.g, cell_x, cell_y) ||
         (job.leave_empty && fourier_is_empty(job.g, cell_x, cell_y)))
         return;
     float sums[B * B][2 * P] = {};

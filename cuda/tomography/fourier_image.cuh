@@ -4,7 +4,8 @@
 ** that no sample reaches are not read.
 ** The grid is [pair][x][y], y fastest (the gridder is given rays with x and y exchanged): the first
 ** kernel reads along y, and writes [pair][line][x] through shared memory; the second reads along x
-** and writes slices, with the window's transform divided out and the pair taken apart.
+** and writes slices, with the window's transform divided out and the pair taken apart. Of a slice
+** without a partner only the lines x >= 0 and the first exist, and two of its lines are a pair.
 ** G = m T, T threads a transform: fourier_block.cuh.
 */
 #ifndef MB_CUDA_FOURIER_IMAGE_CUH
@@ -24,6 +25,7 @@ struct fourier_image_job {
     int grid, kept; /* kept = G / T */
     float reach;    /* of the samples in the grid, cells */
     float scale, outside;
+    bool lone;
     fourier_rows to;
 };
 
@@ -41,7 +43,8 @@ __global__ void __launch_bounds__(T *fourier_columns<T>::W)
     constexpr int W = fourier_columns<T>::W, H = FOURIER_HELD;
     constexpr int LAST = R::C > 1 ? R::C : R::B, Q = H / LAST;
     const int t = threadIdx.x % T, w = threadIdx.x / T, grid = job.grid, half = grid / 2;
-    const int room = fourier_room(grid), x0 = blockIdx.x * W, x = x0 + w;
+    const int from_x = job.lone && blockIdx.x > 0 ? half - W : 0;
+    const int room = fourier_room(grid), x0 = from_x + blockIdx.x * W, x = x0 + w;
     const int64_t pair = blockIdx.y, high = job.g.y1 - job.g.y0;
     float2 *shared = fourier_shared + w * room;
     const float2 *from = job.cells + (pair * grid + x) * grid;
@@ -100,34 +103,69 @@ __device__ static inline void fourier_chord(const mb_parallel_geometry &g, int64
         --*xb;
 }
 
-template <int T>
+/* What the pixels of a line are multiplied by, and which of them are made. */
+struct fourier_line {
+    float factor;
+    int ys, xa, xb;
+
+    __device__ fourier_line(const fourier_image_job &job, int i)
+    {
+        ys = i - (int)(job.g.y1 - job.g.y0) / 2;
+        factor = job.scale * job.deapodise[ys < 0 ? -ys : ys];
+        fourier_chord(job.g, job.g.y0 + i, &xa, &xb);
+        xa -= (int)job.g.x0;
+        xb -= (int)job.g.x0;
+    }
+
+    /* Pixel x, xs from the middle. */
+    __device__ float weight(int xs, float deapodise) const
+    {
+        const float w = factor * deapodise;
+        return (xs + ys) & 1 ? -w : w;
+    }
+
+    __device__ bool has(int x) const { return x >= xa && x < xb; }
+};
+
+/* A line of a pair of slices; LONE: lines 2 i and 2 i + 1 of a slice without a partner. */
+template <int T, bool LONE>
 __global__ void __launch_bounds__(T, T >= 1024 ? 1 : FOURIER_ALONG_THREADS / (T > 64 ? T : 64))
     fourier_along_x(const __grid_constant__ fourier_image_job job)
 {
     extern __shared__ float2 fourier_shared[];
     using R = fourier_radices<T>;
     constexpr int H = FOURIER_HELD, LAST = R::C > 1 ? R::C : R::B, Q = H / LAST;
-    const int t = threadIdx.x, i = blockIdx.x, grid = job.grid;
+    const int t = threadIdx.x, grid = job.grid, i = LONE ? 2 * blockIdx.x : blockIdx.x;
     const int high = (int)(job.g.y1 - job.g.y0), wide = (int)(job.g.x1 - job.g.x0);
     const int64_t pair = blockIdx.y;
-    const bool odd_too = 2 * pair + 1 < job.to.slices;
-    const float2 *from = job.lines + (pair * high + i) * grid;
+    const bool two = LONE ? i + 1 < high : 2 * pair + 1 < job.to.slices;
+    const float2 *from = job.lines + (pair * high + i) * grid, *next = two ? from + grid : from;
     float2 v[H];
     if (2 * pair >= job.to.slices)
         return;
 #pragma unroll
-    for (int e = 0; e < H; e++)
-        v[e] = e < job.kept ? __ldcs(from + t + T * e) : make_float2(0, 0);
+    for (int e = 0; e < H; e++) {
+        int x = t + T * e;
+        v[e] = make_float2(0, 0);
+        if (e >= job.kept)
+            continue;
+        if (!LONE) {
+            v[e] = __ldcs(from + x);
+        } else { /* at -x the conjugate of x */
+            const float sign = x > 0 && x < grid / 2 ? -1.0f : 1.0f;
+            x = x > 0 && x < grid / 2 ? grid - x : x;
+            const float2 a = __ldcs(from + x), b = __ldcs(next + x);
+            v[e] = make_float2(a.x - sign * b.y, sign * a.y + b.x);
+        }
+    }
     fourier_first<T, 1>(v, t, job.kept, fourier_shared);
     fourier_passes<T, 1, false>(v, t, job.kept, grid, fourier_shared, 0);
-    const int step = grid / LAST, hx = wide / 2, ys = i - high / 2;
-    const float factor = job.scale * job.deapodise[ys < 0 ? -ys : ys];
-    int xa, xb;
-    fourier_chord(job.g, job.g.y0 + i, &xa, &xb);
-    xa -= (int)job.g.x0;
-    xb -= (int)job.g.x0;
+    const int step = grid / LAST, hx = wide / 2;
+    const fourier_line line(job, i), second = LONE && two ? fourier_line(job, i + 1) : line;
     float *even = (float *)row_of(job.to, 2 * pair, i);
-    float *odd = (float *)row_of(job.to, odd_too ? 2 * pair + 1 : 2 * pair, i);
+    float *odd = !two   ? even
+                 : LONE ? (float *)row_of(job.to, 2 * pair, i + 1)
+                        : (float *)row_of(job.to, 2 * pair + 1, i);
 #pragma unroll
     for (int k = 0; k < Q; k++) {
         const int b = t + T * k;
@@ -138,12 +176,13 @@ __global__ void __launch_bounds__(T, T >= 1024 ? 1 : FOURIER_ALONG_THREADS / (T 
             const int f = b + r * step, xs = 2 * f < grid ? f : f - grid, x = xs + hx;
             if (x < 0 || x >= wide)
                 continue;
-            float weight = factor * job.deapodise[xs < 0 ? -xs : xs];
-            weight = (xs + ys) & 1 ? -weight : weight;
-            const bool inside = x >= xa && x < xb;
-            even[x] = inside ? v[k + Q * r].x * weight : job.outside;
-            if (odd_too)
-                odd[x] = inside ? v[k + Q * r].y * weight : job.outside;
+            const float deapodise = job.deapodise[xs < 0 ? -xs : xs];
+            const float weight = line.weight(xs, deapodise);
+            even[x] = line.has(x) ? v[k + Q * r].x * weight : job.outside;
+            if (two)
+                odd[x] = (LONE ? second : line).has(x)
+                             ? v[k + Q * r].y * (LONE ? second.weight(xs, deapodise) : weight)
+                             : job.outside;
         }
     }
 }
@@ -155,12 +194,14 @@ static mb_status fourier_image_as(const fourier_image_job &job, int64_t pairs, c
     const int bytes = fourier_room(job.grid) * (int)sizeof(float2);
     const cudaFuncAttribute limit = cudaFuncAttributeMaxDynamicSharedMemorySize;
     MB_CUDA(cudaFuncSetAttribute(fourier_along_y<T>, limit, W * bytes));
-    MB_CUDA(cudaFuncSetAttribute(fourier_along_x<T>, limit, bytes));
+    const auto along_x = job.lone ? fourier_along_x<T, true> : fourier_along_x<T, false>;
+    MB_CUDA(cudaFuncSetAttribute(along_x, limit, bytes));
+    const int64_t high = job.g.y1 - job.g.y0, columns = job.lone ? job.grid / 2 + W : job.grid;
     fourier_along_y<T>
-        <<<dim3((unsigned)(job.grid / W), (unsigned)pairs), T * W, W * bytes, stream>>>(job);
+        <<<dim3((unsigned)(columns / W), (unsigned)pairs), T * W, W * bytes, stream>>>(job);
     MB_LAUNCHED("fourier_along_y");
-    fourier_along_x<T>
-        <<<dim3((unsigned)(job.g.y1 - job.g.y0), (unsigned)pairs), T, bytes, stream>>>(job);
+    along_x<<<dim3((unsigned)(job.lone ? (high + 1) / 2 : high), (unsigned)pairs), T, bytes,
+              stream>>>(job);
     MB_LAUNCHED("fourier_along_x");
     return MB_STATUS_OK;
 }

@@ -6,6 +6,7 @@
 ** two real ones, and no separate pass to pair them.
 */
 #include "tomography/fourier_image.cuh"
+#include "tomography/fourier_tables.cuh"
 #include "tomography/ramp_table.cuh"
 
 /* ramp_filter's table in the lower half -> the response for differenced rows. */
@@ -165,34 +166,6 @@ static fourier_rows rows_from(const mb_array *array, int64_t first, int64_t slic
     return rows;
 }
 
-/* Tables are made on the host: sorting and a few thousand sines cost less than they would as
-** kernels. */
-static mb_status upload_tables(const mb_op_call *call, const mb_fourier_reconstruct_params *p,
-                               const mb_parallel_geometry *g, const mb_gridding *gridding,
-                               bool exchange)
-{
-    const int64_t side = mb_fourier_side(g);
-    const size_t bytes[] = {(size_t)g->angles * sizeof(mb_fourier_angle),
-                            (size_t)g->angles * sizeof(mb_gridding_ray),
-                            (size_t)(gridding->buckets + 1) * 4, (size_t)(side / 2 + 1) * 4};
-    const int slots[] = {MB_FOURIER_ANGLES, MB_FOURIER_RAYS, MB_FOURIER_STARTS,
-                         MB_FOURIER_DEAPODISE};
-    char *table = (char *)malloc(bytes[0] + bytes[1] + bytes[2] + bytes[3]), *at = table;
-    if (!table)
-        return mb_cuda_core->fail(MB_STATUS_MEMORY, NULL,
-                                  "out of host memory for the tables of %lld angles",
-                                  (long long)g->angles);
-    mb_fourier_tables(p, g, gridding, exchange, (mb_fourier_angle *)table,
-                      (mb_gridding_ray *)(table + bytes[0]),
-                      (int32_t *)(table + bytes[0] + bytes[1]),
-                      (float *)(table + bytes[0] + bytes[1] + bytes[2]));
-    mb_status status = MB_STATUS_OK;
-    for (int i = 0; i < 4 && status == MB_STATUS_OK; at += bytes[i++])
-        status = mb_upload(call, call->slots[slots[i]], at, bytes[i]);
-    free(table);
-    return status;
-}
-
 static mb_status response(const mb_op_call *call, const mb_fourier_reconstruct_params *p,
                           int64_t padded)
 {
@@ -204,9 +177,14 @@ static mb_status response(const mb_op_call *call, const mb_fourier_reconstruct_p
     return MB_STATUS_OK;
 }
 
-static mb_status transform(const mb_op_call *call, int fft, void *data)
+/* Of `pairs` pairs, each `points` from the last, one at a time. */
+static mb_status transform(const mb_op_call *call, int fft, float2 *data, int64_t pairs,
+                           int64_t points)
 {
-    return mb_cuda_transform(call, fft, data, data, MB_FOURIER_WORK + fft);
+    for (int64_t q = 0; q < pairs; q++)
+        MB_TRY(mb_cuda_transform(call, fft, data + q * points, data + q * points,
+                                 MB_FOURIER_WORK + fft));
+    return MB_STATUS_OK;
 }
 
 template <int T>
@@ -263,7 +241,7 @@ static mb_status order(const mb_op_call *call, int64_t angles, int64_t n)
     return MB_STATUS_OK;
 }
 
-/* Steps 1 to 4, each over the whole batch. */
+/* Steps 1 to 4, each over the whole batch but for the transforms. */
 static mb_status samples_apart(const mb_op_call *call, const mb_fourier_reconstruct_params *p,
                                const mb_parallel_geometry *g, const mb_fourier_layout *l,
                                int64_t first, int64_t lanes)
@@ -277,14 +255,14 @@ static mb_status samples_apart(const mb_op_call *call, const mb_fourier_reconstr
         rows_from(call->arrays[MB_FOURIER_SINO], first, g->rows), count, g->angles, g->cols, rows,
         padded, (float)mb_fourier_keep(p, padded), p->padding == MB_RAMP_PAD_EDGE);
     MB_LAUNCHED("fourier_pad");
-    MB_TRY(transform(call, MB_FOURIER_FORWARD, rows));
+    MB_TRY(transform(call, MB_FOURIER_FORWARD, rows, lanes, g->angles * padded));
     fourier_multiply<<<blocks, MB_THREADS, 0, stream>>>(
         rows, count, padded, (const float *)call->slots[MB_FOURIER_RESPONSE]);
     MB_LAUNCHED("fourier_multiply");
-    MB_TRY(transform(call, MB_FOURIER_BACKWARD, rows));
+    MB_TRY(transform(call, MB_FOURIER_BACKWARD, rows, lanes, g->angles * padded));
     fourier_extend<<<blocks, MB_THREADS, 0, stream>>>(rows, count, padded, g->cols, spectra, n);
     MB_LAUNCHED("fourier_extend");
-    MB_TRY(transform(call, MB_FOURIER_SAMPLE, spectra));
+    MB_TRY(transform(call, MB_FOURIER_SAMPLE, spectra, lanes, g->angles * n));
     return lanes > 1 ? lanes > 2
                            ? lanes > 4 ? order<8>(call, g->angles, n) : order<4>(call, g->angles, n)
                            : order<2>(call, g->angles, n)
@@ -305,7 +283,7 @@ static mb_status gather(const mb_op_call *call, const fourier_job &job, int64_t 
 static mb_status image_by_library(const mb_op_call *call, const mb_fourier_layout *l,
                                   const fourier_image_job &job, int64_t lanes)
 {
-    MB_TRY(transform(call, l->image, (void *)job.cells));
+    MB_TRY(transform(call, l->image, (float2 *)job.cells, lanes, l->grid * l->grid));
     fourier_crop<<<mb_blocks(call, lanes * (job.g.y1 - job.g.y0), 1), MB_THREADS, 0,
                    mb_stream(call)>>>(job.cells, lanes, job.grid, job.deapodise, job.g, job.scale,
                                       job.outside, job.to);
@@ -345,18 +323,23 @@ extern "C" mb_status mb_cuda_fourier_reconstruct(const mb_op_call *call)
     image.kept = l.own ? (int)(l.grid / l.threads) : 0;
     image.scale = (float)(g.scale / (double)l.samples);
     image.outside = (float)p->circle_value;
-    MB_TRY(upload_tables(call, p, &g, &gridding, l.own));
     MB_TRY(response(call, p, l.padded));
-    for (int64_t first = 0; first < g.rows; first += 2 * l.pairs) {
+    MB_TRY(fourier_make_tables(call, p, &g, &gridding, l.own));
+    const int64_t paired = mb_fourier_lone(&l, g.rows) ? g.rows - 1 : g.rows;
+    mb_parallel_geometry part = g; /* its rows: up to the last of this batch's kind */
+    for (int64_t first = 0, end; first < g.rows; first = end < part.rows ? end : part.rows) {
         if (mb_cuda_core->cancelled())
             return MB_STATUS_CANCELLED;
-        const int64_t lanes = mb_fourier_lanes(g.rows, first, l.pairs);
-        MB_TRY(l.fused ? samples_fused(call, p, &g, &l, first, lanes)
-                       : samples_apart(call, p, &g, &l, first, lanes));
+        job.lone = image.lone = first == paired;
+        part.rows = job.lone ? g.rows : paired;
+        const int64_t lanes = job.lone ? 1 : mb_fourier_lanes(part.rows, first, l.pairs);
+        MB_TRY(l.fused ? samples_fused(call, p, &part, &l, first, lanes)
+                       : samples_apart(call, p, &part, &l, first, lanes));
         MB_TRY(gather(call, job, lanes));
-        image.to = rows_from(result, first, g.rows);
+        image.to = rows_from(result, first, part.rows);
         MB_TRY(l.own ? fourier_image(image, lanes, mb_stream(call))
                      : image_by_library(call, &l, image, lanes));
+        end = first + 2 * lanes;
     }
     return MB_STATUS_OK;
 }

@@ -208,7 +208,7 @@ static mb_status by_library(const mb_op_call *call, int64_t count, int64_t width
     const mb_ramp_filter_params *params = (const mb_ramp_filter_params *)call->params;
     const ramp_rows from = rows_of(call->arrays[MB_RAMP_FILTER_SINO]),
                     to = rows_of(call->arrays[MB_RAMP_FILTER_RESULT]);
-    const int64_t batch = mb_ramp_filter_batch(count, padded), points = padded / 2 + 1;
+    const int64_t batch = mb_ramp_filter_batch(padded), points = padded / 2 + 1;
     const float *response = (const float *)call->slots[MB_RAMP_FILTER_RESPONSE];
     float *rows = (float *)call->slots[MB_RAMP_FILTER_ROWS];
     cudaStream_t stream = mb_stream(call);

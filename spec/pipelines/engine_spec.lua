@@ -144,7 +144,7 @@ helper.each_device(function(device, test)
 
         test("fits the budget that it is given, and says what the least is", function()
             local _ <close> = open_scan()
-            local recipe = {"flat_field", "smooth_frames", "minus_log", {"fbp", center = 15.5}}
+            local recipe = {"flat_field", "smooth_frames", "minus_log", {"fourier", center = 15.5}}
             local whole, report = volume(recipe)
             local tried = 0
             for part = 1, 6 do

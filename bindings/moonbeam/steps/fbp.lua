@@ -1,3 +1,4 @@
+local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local reconstruction = require "moonbeam.pipeline.reconstruction"
 
@@ -14,4 +15,11 @@ return reconstruction.step {
     options = declared.options(reconstruction.options,
         {"mode", "choice", "in_place needs less memory than fast and is slower; auto: fast if it "
             .. "fits", choices = {"auto", "fast", "in_place"}, default = "auto"}),
+    -- Of the smallest slices: those of larger ones divide it.
+    packet = function(_, step, device)
+        local angles, rows, cols = table.unpack(step.shape_before)
+        return mb.op.piece("backproject", {{"f32", rows, angles, cols}},
+            {angles = step.geometry_before.angles, size = {1, 1}},
+            {axis = 1, first = 1, last = 1, device = device}).packet
+    end,
 }

@@ -194,8 +194,7 @@ local function filtered_copy(job, part, count, start)
     return filtered
 end
 
--- Slices from filtered sinograms, `count` at a time. One alone is back-projected without being
--- packed first.
+-- Slices from filtered sinograms, `count` at a time. One alone takes the least scratch.
 local function backproject_in_groups(job, filtered, slices, first_row, count)
     local options = declared.part(fbp.options, job.back)
     local rows = filtered.rank == 3 and filtered.shape[1] or 1
@@ -331,7 +330,7 @@ end
 -- slice_shifts: the filter moves the rows by their trigonometric polynomial (see ramp_filter). It
 -- costs no memory on a GPU and next to no time. It does not go with half_acquisition. Mode
 -- "in_place" filters batches of detector rows and back-projects a few slices at a time, or one
--- slice, unpacked and exact. With `consume` the peak is sinogram + slices + one small batch
+-- slice, exactly. With `consume` the peak is sinogram + slices + one small batch
 -- (BATCH_BYTES above, or what one slice needs). Without `consume` it is one copy of a slice's
 -- sinogram more. Mode "auto" looks at the budget of the sinogram's device. half_acquisition: the
 -- slices cover the whole field of view, E = floor(2a) + 1 pixels for an axis a columns from the far

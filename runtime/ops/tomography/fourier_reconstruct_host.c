@@ -8,6 +8,7 @@
 #include "ops/tomography/fourier_reconstruct_host.h"
 #include "core/multiversion.h"
 #include <omp.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct job {
@@ -26,6 +27,39 @@ typedef struct job {
     double keep;
     float *polar, *cells;
 } job;
+
+static int by_turn(const void *a, const void *b)
+{
+    const mb_gridding_ray *p = a, *q = b;
+    if (p->turn != q->turn)
+        return p->turn < q->turn ? -1 : 1;
+    return p->angle < q->angle ? -1 : 1;
+}
+
+/* The tables of the slots ANGLES, RAYS, STARTS and DEAPODISE. */
+static void make_tables(const job *j)
+{
+    const mb_fourier_reconstruct_params *p = j->p;
+    mb_fourier_angle *angles = j->call->slots[MB_FOURIER_ANGLES];
+    mb_gridding_ray *rays = j->call->slots[MB_FOURIER_RAYS];
+    int32_t *starts = j->call->slots[MB_FOURIER_STARTS];
+    float *deapodise = j->call->slots[MB_FOURIER_DEAPODISE];
+    int64_t ray = 0;
+    for (int64_t a = 0; a < j->g.angles; a++) {
+        const double t = p->angles.values[a];
+        angles[a] = mb_fourier_angle_of(&j->g, t, p->shifts.count ? p->shifts.values[a] : 0.0,
+                                        p->weights.count ? p->weights.values[a] : 1.0);
+        rays[a] = mb_fourier_ray_of(&j->gridding, false, t, (int32_t)a);
+    }
+    qsort(rays, (size_t)j->g.angles, sizeof *rays, by_turn);
+    for (int b = 0; b <= j->gridding.buckets; b++) {
+        while (ray < j->g.angles && rays[ray].turn < mb_fourier_bucket(&j->gridding, b))
+            ray++;
+        starts[b] = (int32_t)(b == j->gridding.buckets ? j->g.angles : ray);
+    }
+    for (int64_t x = 0; x <= mb_fourier_side(&j->g) / 2; x++)
+        deapodise[x] = (float)mb_gridding_deapodise(&j->gridding, x);
+}
 
 /* Slice `z` of the sinogram at angle a; NULL past the last slice. */
 static const float *sino_row(const job *j, int64_t z, int64_t a)
@@ -440,9 +474,7 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
         return mb_fail(MB_STATUS_ARGUMENT, "angles", "angles is missing: %lld numbers are needed",
                        (long long)g.angles);
     j.gridding = mb_fourier_gridding(p->accuracy, &g, j.samples, j.grid);
-    mb_fourier_tables(p, &g, &j.gridding, false, call->slots[MB_FOURIER_ANGLES],
-                      call->slots[MB_FOURIER_RAYS], call->slots[MB_FOURIER_STARTS],
-                      call->slots[MB_FOURIER_DEAPODISE]);
+    make_tables(&j);
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
     for (int64_t k = 0; k <= j.padded / 2; k++)
         mb_fourier_response(mb_ramp_filter_response(p->filter, p->cutoff, 1.0, j.padded, k), j.keep,

@@ -21,13 +21,14 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
     {.name = NULL}};
 
-/* Slices that a packed group of the GPU holds; the host's do not touch each other. */
+/* The host's slices do not touch each other. */
 static int64_t packet(const void *params, const mb_spec *arrays, int axis, const mb_device *device)
 {
-    (void)params;
-    (void)arrays;
+    const mb_parallel_geometry g =
+        mb_backproject_geometry(params, &arrays[MB_BACKPROJECT_SINO].shape);
     (void)axis;
-    return device->facts.compute_capability > 0 ? 8 : 1;
+    return device->facts.compute_capability > 0 ? mb_backproject_cuda_packet(&g, &device->facts)
+                                                : 1;
 }
 
 static const mb_op_split split[] = MB_SPLIT_STACK(packet);
@@ -79,9 +80,8 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
                         0, 0);
         mb_planner_slot(planner, "range", 0, 0, 0);
     } else {
-        mb_backproject_packing packing = mb_backproject_cuda_packing(p->accuracy, &g);
-        mb_planner_slot(planner, "packed",
-                        mb_bytes_mul(packing.group_bytes, (uint64_t)packing.batch), 0, 0);
+        mb_backproject_packing packing = mb_backproject_cuda_packing(p->accuracy, &g, facts);
+        mb_planner_slot(planner, "packed", packing.bytes, 0, 0);
         mb_planner_slot(planner, "tiles", 0, 0, 0);
         mb_planner_slot(planner, "range", packing.range_bytes, 0, 0);
     }
@@ -90,18 +90,20 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 const mb_op mb_op_backproject = {
     .name = "backproject",
     .summary = "Parallel-beam back-projection with linear interpolation.",
-    .doc = "Pixel (y, x) of the ny x nx slice lies at X = x - (nx-1)/2 and Y = (ny-1)/2 - y; row 0 "
-           "is on top. At angle t the pixel reads the detector at u = X cos t + Y sin t + center + "
-           "shift (the convention of ASTRA and scikit-image) by linear interpolation. Samples "
-           "outside the detector are 0. The result is scale times the sum over angles, in float32. "
-           "A slice does not depend on the other slices of the call.\n"
-           "The relative L2 error against double precision is 2e-6 for exact. For fast on a GPU it "
-           "is up to 1e-4 for filtered projections of a phantom and 4e-4 for white noise. fast is "
-           "the same as exact on the host, with fewer than 640 angles, and for up to 4 slices. "
-           "exact takes 2.6 times as long.\n"
-           "With scale = 1 this operator is the exact adjoint of project. Filtered back-projection "
-           "is ramp_filter followed by backproject with its default scale, which gives densities "
-           "per pixel for angles that cover 180 degrees evenly.",
+    .doc =
+        "Pixel (y, x) of the ny x nx slice lies at X = x - (nx-1)/2 and Y = (ny-1)/2 - y; row 0 "
+        "is on top. At angle t the pixel reads the detector at u = X cos t + Y sin t + center + "
+        "shift (the convention of ASTRA and scikit-image) by linear interpolation. Samples "
+        "outside the detector are 0. The result is scale times the sum over angles, in float32. "
+        "On a GPU slices are computed in packets of 16 (fewer where they are very large), counted "
+        "from the first, and how a slice is rounded depends on how many slices its packet has.\n"
+        "The relative L2 error against double precision is 2e-6 for exact. For fast on a GPU it "
+        "is up to 1e-4 for filtered projections of a phantom and 4e-4 for white noise. fast is "
+        "the same as exact on the host, with fewer than 640 angles, and for a packet of one slice. "
+        "exact takes 2.6 times as long.\n"
+        "With scale = 1 this operator is the exact adjoint of project. Filtered back-projection "
+        "is ramp_filter followed by backproject with its default scale, which gives densities "
+        "per pixel for angles that cover 180 degrees evenly.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",
     .category = "tomography",
     .args = args,

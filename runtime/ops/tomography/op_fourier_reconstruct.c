@@ -109,7 +109,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     mb_planner_slot(planner, "cells", product(pairs, cells, cells, 8), 5, l.own ? 6 : 7);
     mb_planner_slot(planner, "lines", product(pairs, l.own ? high : 0, cells, 8), 6, 7);
     if (!l.fused) {
-        const int64_t batch = host ? 1 : l.pairs * g.angles;
+        const int64_t batch = host ? 1 : g.angles;
         mb_fft_desc forward = mb_fft_describe(MB_FFT_C2C_FORWARD, 1, &l.padded, batch, true);
         mb_fft_desc backward = mb_fft_describe(MB_FFT_C2C_INVERSE, 1, &l.padded, batch, true);
         mb_fft_desc sample = mb_fft_describe(MB_FFT_C2C_FORWARD, 1, &l.samples, batch, true);
@@ -119,8 +119,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     }
     if (!l.own) {
         const int64_t plane[] = {l.grid, l.grid};
-        mb_fft_desc image =
-            mb_fft_describe(MB_FFT_C2C_INVERSE, host ? 1 : 2, plane, host ? 1 : l.pairs, true);
+        mb_fft_desc image = mb_fft_describe(MB_FFT_C2C_INVERSE, host ? 1 : 2, plane, 1, true);
         mb_planner_fft(planner, &image, "grid work", host ? 5 : 6, host ? 7 : 6, &work);
     }
 }

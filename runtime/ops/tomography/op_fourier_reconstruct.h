@@ -26,8 +26,11 @@
 ** to 4 are one kernel where P is a power of two that it takes (`fused`), otherwise each goes over
 ** the whole batch; steps 6 and 7 are a kernel along y and one along x, on a grid [pair][x][y] and
 ** lines [pair][y][x], where G is a size that they take (`own`). All of them need a block's shared
-** memory for their rows or columns. The last batch may have fewer pairs: the host grids so many,
-** CUDA mb_fourier_lanes, and its transforms run over rubbish nobody reads.
+** memory for their rows or columns. Other transforms are the library's, one pair at a time. The
+** last batch may have fewer pairs: the host grids so many, CUDA mb_fourier_lanes.
+** A pair does not depend on the others of the call: two slices are a packet. A last slice without a
+** partner is real, so that its grid at -k is the conjugate of that at k: where `own`, CUDA makes
+** half of the grid, one of (x, -y) and (-x, y), and transforms two lines of the slice as a pair.
 */
 #ifndef MB_OPS_OP_FOURIER_RECONSTRUCT_H
 #define MB_OPS_OP_FOURIER_RECONSTRUCT_H
@@ -35,7 +38,6 @@
 #include "ops/tomography/fourier_gridding.h"
 #include "ops/tomography/op_ramp_filter.h"
 #include "ops/tomography/parallel_image.h"
-#include <stdlib.h>
 
 typedef enum mb_fourier_accuracy { MB_FOURIER_FAST, MB_FOURIER_EXACT } mb_fourier_accuracy;
 
@@ -123,7 +125,7 @@ static inline int64_t mb_fourier_side(const mb_parallel_geometry *g)
 }
 
 /* Distance from the axis of the farthest pixel that is made. */
-static inline double mb_fourier_radius(const mb_parallel_geometry *g)
+MB_BOTH static inline double mb_fourier_radius(const mb_parallel_geometry *g)
 {
     double x = 0.5 * (double)(g->nx - 1), y = 0.5 * (double)(g->ny - 1);
     double dx = fmax(fabs((double)g->x0 - x), fabs((double)(g->x1 - 1) - x)),
@@ -134,7 +136,7 @@ static inline double mb_fourier_radius(const mb_parallel_geometry *g)
 }
 
 /* Does the row of an axis at `axis` meet the image at all? */
-static inline int mb_fourier_meets(const mb_parallel_geometry *g, double axis)
+MB_BOTH static inline int mb_fourier_meets(const mb_parallel_geometry *g, double axis)
 {
     double radius = mb_fourier_radius(g);
     return axis + radius > -1.0 && axis - radius < (double)g->cols;
@@ -248,6 +250,12 @@ static inline mb_fourier_layout mb_fourier_layout_of(const mb_fourier_reconstruc
     return l;
 }
 
+/* Is the last slice of so many made by itself? */
+static inline bool mb_fourier_lone(const mb_fourier_layout *l, int64_t rows)
+{
+    return l->own && rows % 2 == 1;
+}
+
 static inline void mb_fourier_batch(const mb_fourier_reconstruct_params *p,
                                     const mb_parallel_geometry *g, const mb_device_facts *facts,
                                     mb_fourier_layout *l)
@@ -257,7 +265,8 @@ static inline void mb_fourier_batch(const mb_fourier_reconstruct_params *p,
     const uint64_t row = (uint64_t)(cuda && !l->fused ? l->padded + 2 * l->samples : l->samples);
     const uint64_t lines = (uint64_t)(l->own ? l->grid + g->y1 - g->y0 : l->grid);
     const uint64_t pair_bytes = 8 * ((uint64_t)g->angles * row + (uint64_t)l->grid * lines);
-    l->pairs = mb_fourier_pairs(g->rows, p->pairs, pair_bytes,
+    const int64_t rows = mb_fourier_lone(l, g->rows) ? g->rows - 1 : g->rows;
+    l->pairs = mb_fourier_pairs(rows, p->pairs, pair_bytes,
                                 cuda ? facts->total_bytes / 8 : MB_FOURIER_HOST_BYTES);
 }
 
@@ -286,12 +295,42 @@ static inline int64_t mb_fourier_lanes(int64_t rows, int64_t first, int64_t pair
 }
 
 /* c_a of the head comment. */
-static inline double mb_fourier_axis(const mb_parallel_geometry *g, double angle_rad,
-                                     double shift_px)
+MB_BOTH static inline double mb_fourier_axis(const mb_parallel_geometry *g, double angle_rad,
+                                             double shift_px)
 {
     const int64_t x = g->x0 + (g->x1 - g->x0) / 2, y = g->y0 + (g->y1 - g->y0) / 2;
     double hx = (double)x - 0.5 * (double)(g->nx - 1), hy = (double)y - 0.5 * (double)(g->ny - 1);
     return g->center + shift_px + hx * cos(angle_rad) - hy * sin(angle_rad);
+}
+
+MB_BOTH static inline mb_fourier_angle
+mb_fourier_angle_of(const mb_parallel_geometry *g, double angle_rad, double shift_px, double weight)
+{
+    mb_fourier_angle a;
+    a.axis = mb_fourier_axis(g, angle_rad, shift_px);
+    a.weight = mb_fourier_meets(g, g->center + shift_px) ? weight : 0.0;
+    return a;
+}
+
+/* The grid's y runs down: the ray of angle t points along (cos t, -sin t), at -t. CUDA exchanges x
+** and y of the grid. */
+MB_BOTH static inline double mb_fourier_ray_turn(bool exchange, double angle_rad)
+{
+    return mb_gridding_turn(exchange ? angle_rad + 0.5 * MB_GRIDDING_PI : -angle_rad);
+}
+
+MB_BOTH static inline mb_gridding_ray mb_fourier_ray_of(const mb_gridding *gridding, bool exchange,
+                                                        double angle_rad, int32_t angle)
+{
+    const double x = cos(angle_rad), y = -sin(angle_rad);
+    return mb_gridding_ray_at(gridding, exchange ? y : x, exchange ? x : y,
+                              mb_fourier_ray_turn(exchange, angle_rad), angle);
+}
+
+/* Where bucket b of directions begins. */
+MB_BOTH static inline float mb_fourier_bucket(const mb_gridding *gridding, int b)
+{
+    return (float)(b * MB_GRIDDING_PI / gridding->buckets);
 }
 
 /* Turns of sample k: k * axis / N, less whole turns. */
@@ -299,45 +338,6 @@ MB_BOTH static inline double mb_fourier_turns(double axis, int64_t k, int64_t sa
 {
     double turns = (double)k * axis / (double)samples;
     return turns - rint(turns);
-}
-
-static inline int mb_fourier_order(const void *a, const void *b)
-{
-    const mb_gridding_ray *p = (const mb_gridding_ray *)a, *q = (const mb_gridding_ray *)b;
-    if (p->turn != q->turn)
-        return p->turn < q->turn ? -1 : 1;
-    return p->angle < q->angle ? -1 : 1;
-}
-
-/* The tables of the slots ANGLES, RAYS, STARTS and DEAPODISE, in host memory; `exchange`: x and y
-** of the grid. */
-static inline void mb_fourier_tables(const mb_fourier_reconstruct_params *p,
-                                     const mb_parallel_geometry *g, const mb_gridding *gridding,
-                                     bool exchange, mb_fourier_angle *angles, mb_gridding_ray *rays,
-                                     int32_t *starts, float *deapodise)
-{
-    int64_t side = mb_fourier_side(g), ray = 0;
-    for (int64_t a = 0; a < g->angles; a++) {
-        double t = p->angles.values[a], shift = p->shifts.count ? p->shifts.values[a] : 0.0;
-        double weight = p->weights.count ? p->weights.values[a] : 1.0;
-        angles[a].axis = mb_fourier_axis(g, t, shift);
-        angles[a].weight = mb_fourier_meets(g, g->center + shift) ? weight : 0.0;
-        /* The grid's y runs down: the ray points along (cos t, -sin t), at -t. */
-        rays[a] =
-            exchange
-                ? mb_gridding_ray_at(gridding, -sin(t), cos(t),
-                                     mb_gridding_turn(t + 0.5 * MB_GRIDDING_PI), (int32_t)a)
-                : mb_gridding_ray_at(gridding, cos(t), -sin(t), mb_gridding_turn(-t), (int32_t)a);
-    }
-    qsort(rays, (size_t)g->angles, sizeof *rays, mb_fourier_order);
-    for (int b = 0; b <= gridding->buckets; b++) {
-        float edge = (float)(b * MB_GRIDDING_PI / gridding->buckets);
-        while (ray < g->angles && rays[ray].turn < edge)
-            ray++;
-        starts[b] = (int32_t)(b == gridding->buckets ? g->angles : ray);
-    }
-    for (int64_t x = 0; x <= side / 2; x++)
-        deapodise[x] = (float)mb_gridding_deapodise(gridding, x);
 }
 
 #endif

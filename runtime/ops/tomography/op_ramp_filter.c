@@ -101,9 +101,8 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     const mb_device_facts *facts = &planner->device->facts;
     bool host = facts->compute_capability == 0;
     int64_t width = shape->dims[shape->rank - 1], padded = mb_ramp_filter_padded(p, width);
-    int64_t rows = (int64_t)mb_shape_elements(shape) / width;
     bool fused = mb_ramp_filter_fused(facts, padded);
-    int64_t batch = host ? 1 : mb_ramp_filter_batch(rows, padded);
+    int64_t batch = host ? 1 : mb_ramp_filter_batch(padded);
     uint64_t row_bytes = 4 * (uint64_t)(host ? mb_ramp_filter_host_pitch(padded) : padded + 2);
     uint64_t held = fused ? 0 : (uint64_t)(host ? facts->threads : batch);
     int work;

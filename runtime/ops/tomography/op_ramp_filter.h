@@ -5,8 +5,9 @@
 ** P = mb_ramp_filter_padded, left = (P - width) / 2. A padded row holds P reals in a pitch of P + 2
 ** (in-place R2C and C2R). Host: FFT batch 1, one row per thread at a pitch of
 ** mb_ramp_filter_host_pitch floats. CUDA, where mb_ramp_filter_fused: one kernel, no FFT, nothing
-** but the response. Otherwise FFT batch = mb_ramp_filter_batch rows, dense rows of P + 2 floats;
-** the last batch may transform rows that hold rubbish, nobody reads them. The response table has P
+** but the response. Otherwise FFT batch = mb_ramp_filter_batch rows, dense rows of P + 2 floats. The
+** batch depends on P alone, so that a row's result does not depend on how many there are; the last
+** one may transform rows that hold rubbish, nobody reads them. The response table has P
 ** / 2 + 1 floats, real, and includes scale and 1/P (transforms are not normalized): entry k =
 ** mb_ramp_filter_response(filter, cutoff, scale, P, k); half of that where fused
 ** (cuda/tomography/ramp_row.cuh). slice_shifts: bin k of a row of slice z is multiplied by the
@@ -53,7 +54,9 @@ enum {
     MB_RAMP_FILTER_INVERSE_WORK
 };
 
-#define MB_RAMP_FILTER_CUDA_BYTES (256u << 20)
+/* They stay in the second-level cache from step to step. */
+#define MB_RAMP_FILTER_CUDA_BYTES (16u << 20)
+#define MB_RAMP_FILTER_CUDA_ROWS 4096
 
 /* Padded length: pad_width, or the power of two >= 2 * width (at least 4). */
 static inline int64_t mb_ramp_filter_padded(const mb_ramp_filter_params *params, int64_t width)
@@ -94,15 +97,11 @@ static inline int64_t mb_ramp_filter_host_pitch(int64_t padded)
     return (padded + 2 + 15) / 16 * 16;
 }
 
-/* CUDA: padded rows per FFT batch. `rows` = number of detector rows in the whole call, >= 1. */
-static inline int64_t mb_ramp_filter_batch(int64_t rows, int64_t padded)
+/* CUDA: padded rows per FFT batch. */
+static inline int64_t mb_ramp_filter_batch(int64_t padded)
 {
-    int64_t most = (int64_t)MB_RAMP_FILTER_CUDA_BYTES / ((padded + 2) * 4);
-    int64_t batches;
-    if (most < 1)
-        most = 1;
-    batches = (rows + most - 1) / most; /* equal batches rather than one small last one */
-    return batches > 0 ? (rows + batches - 1) / batches : 1;
+    const int64_t most = (int64_t)MB_RAMP_FILTER_CUDA_BYTES / ((padded + 2) * 4);
+    return most < 1 ? 1 : most < MB_RAMP_FILTER_CUDA_ROWS ? most : MB_RAMP_FILTER_CUDA_ROWS;
 }
 
 /* CUDA: does one kernel take the rows? P / 2 complex numbers, a power of two, 16 for each of the
