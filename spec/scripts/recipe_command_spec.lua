@@ -235,6 +235,38 @@ return {
         end
     end)
 
+    it("stores the slices of a half acquisition as wide as the axis that was found makes them",
+        function()
+        must(path("half.h5") .. " --size 48 --rows 4 --angles 96 --span 360 --center 40 --quiet",
+            "simulate.lua")
+        local chain, tail = '"flat_field", %s "minus_log", "half_acquisition", "center", "fbp"', {}
+        for name, text in pairs {plain = "{%s}", coded =
+            '{%s, {"rescale", dtype = "float32", percentiles = {0, 100}}}'} do
+            files.write(path("half.lua"), text:format(chain:format ""))
+            must(("%s --recipe %s --device host -o %s"):format(path("half.h5"), path("half.lua"),
+                path(name .. ".h5")))
+            tail[name] = {bytes(name .. ".h5")}
+        end
+        assert.same(tail.plain[2], tail.coded[2])
+        assert.is_true(tail.plain[2][3] > 70 and tail.plain[2][3] < 90)
+        local file <close> = assert(mb.h5.open(path("coded.h5")))
+        local scaling = file:attributes "/entry/data/data"
+        local at = 4 * (tail.plain[2][3] ^ 2 // 2 | 0) + 1
+        assert.near(string.unpack("f", tail.plain[1], at), string.unpack("f", tail.coded[1], at)
+            * scaling.scale_factor + scaling.add_offset, 1e-6 * scaling.scale_factor)
+        -- behind a section of frames the axis is found when the result is there
+        files.write(path("own.lua"), [[return {name = "frames_alone", summary = "S.",
+            takes = {quantity = "any", layout = "frames"}, cuts = {"frames"},
+            run = function() end}]])
+        files.write(path("half.lua"), ("{%s}"):format(chain:format '"frames_alone",'))
+        local all = ("%s --recipe %s --steps %s --device host -o %s "):format(path("half.h5"),
+            path("half.lua"), path("own.lua"), path("later.h5"))
+        local status, text = run(all)
+        assert.equal(1, status)
+        assert.matches("depends on the axis, which is not known before section 2; give", text)
+        must(all .. "--set fbp.size=80")
+    end)
+
     it("says in which unit rescaled values are, and how they are scaled", function()
         recipe([[{"flat_field", "minus_log", {"fbp", center = 31.5},
             {"rescale", dtype = "uint8", range = {0, 255}}}]], "-o " .. path("scaled.h5"))

@@ -2,6 +2,9 @@
 
 local mb = require "moonbeam"
 local chain = require "moonbeam.pipeline.chain"
+local fail = require "moonbeam.internal.fail"
+local geometry = require "moonbeam.pipeline.geometry"
+local plan = require "moonbeam.pipeline.plan"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local disk_space = require "moonbeam.pipeline.disk_space"
 local run = require "moonbeam.pipeline.run"
@@ -68,21 +71,33 @@ local function scaling_of(self, values)
     return scaling
 end
 
+-- Raises where the slices of a half acquisition have no shape yet, because their axis is found in
+-- a later section than the first: the result is made before.
+local function check_known(made)
+    local values = made.job.values
+    if not made.job.measured.center or values.center then
+        return
+    end
+    for _, section in ipairs(made.sections) do
+        local g, width = section.source.geometry, section.source.shape[3]
+        local other = setmetatable({center = geometry.column(g, (width - 1) / 2 + 2)},
+            {__index = values}) -- beside the middle
+        if section.source.layout == "frames" and section.geometry.half_acquisition
+            and table.concat(plan.shape_of(section, other), " ")
+            ~= table.concat(plan.shape_of(section, values), " ") then
+            fail("argument", "pipeline:run", nil, "the size of the slices depends on the axis, "
+                .. "which is not known before section %d; give step center its column, or the "
+                .. "step that makes slices its size", section.number)
+        end
+    end
+end
+
 --- The shape of the result of a settled plan, and its last section. The shape follows from the
 -- measured values; the chain knows only the largest possible shape.
 function output.shape(made)
+    check_known(made)
     local last = made.sections[#made.sections]
-    local shape = table.move(last.source.shape, 1, #last.source.shape, 1, {})
-    for _, step in ipairs(last.steps) do
-        local own = {}
-        for _, name in ipairs(step.def.uses or {}) do
-            own[name] = made.job.values[name]
-        end
-        if step.def.shape then
-            shape = step.def.shape(setmetatable(own, {__index = step.options}), shape,
-                step.geometry_before)
-        end
-    end
+    local shape = plan.shape_of(last, made.job.values)
     shape[last.axis] = last.last - last.first + 1
     return shape, last
 end

@@ -516,6 +516,50 @@ function plan.stream_options(job, section)
         sink = final and options.out or nil}
 end
 
+--- The shape of the data after the steps of a section, with the values that are known; a value
+-- that is not leaves the largest one.
+function plan.shape_of(section, known)
+    local shape = table.move(section.source.shape, 1, #section.source.shape, 1, {})
+    for _, step in ipairs(section.steps) do
+        local own = {}
+        for _, name in ipairs(step.def.uses or {}) do
+            own[name] = known[name]
+        end
+        if step.def.shape then
+            shape = step.def.shape(setmetatable(own, {__index = step.options}), shape,
+                step.geometry_before)
+        end
+    end
+    return shape
+end
+
+-- A store of another shape, where it was planned to be.
+local function resized(place, shape)
+    return store.plan {shape = shape, dtype = place.dtype, what = place.what,
+        scratch = place.scratch, host_budget = place.scratch and 0 or place.host_bytes}
+end
+
+-- Shapes of sections and of stores between them, where measured values decide them: the axis of a
+-- half acquisition makes the width of its slices.
+local function settle_shapes(job)
+    local before
+    for _, section in ipairs(job.sections) do
+        if before then
+            section.source = setmetatable({shape = before.shape}, {__index = section.source})
+        end
+        local shape = plan.shape_of(section, job.values)
+        before = nil
+        if table.concat(shape, " ") ~= table.concat(section.shape, " ") then
+            section.shape, before = shape, section
+            local place = job.places[section.number]
+            if place then
+                job.places = setmetatable({}, {__index = job.places})
+                job.places[section.number] = resized(place, shape)
+            end
+        end
+    end
+end
+
 --- Plan B of one section, when its values are known: makes job.values theirs.
 function plan.settle(made, values)
     local settled = {}
@@ -530,6 +574,7 @@ function plan.settle(made, values)
         settled.sections[i] = setmetatable({}, {__index = section})
     end
     job.sections = settled.sections
+    settle_shapes(job)
     for _, section in ipairs(settled.sections) do
         settle_section(job, section, job.values)
     end
