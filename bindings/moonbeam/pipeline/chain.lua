@@ -19,16 +19,19 @@
 
 local core = require "moonbeam.core"
 local catalog = require "moonbeam.pipeline.catalog"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
 local kinds = require "moonbeam.pipeline.kinds"
-local options_of = require "moonbeam.internal.options"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local step_options = require "moonbeam.pipeline.step_options"
 
 local chain = {}
 
-local OPTIONS = {"catalog", "folder", "foreign", "trust_paths"}
+local OPTIONS = declared.options({"catalog", "table", "the known steps"},
+    {"folder", "string", "where relative paths begin"},
+    {"foreign", "boolean", "the recipe comes from a result: its paths are not followed"},
+    {"trust_paths", "boolean", "follow them nevertheless"})
 
 -- ---- sources ----
 
@@ -180,7 +183,7 @@ end
 -- paths), foreign (the recipe is from a result, so its paths are not followed), trust_paths.
 -- Errors: argument, shape.
 function chain.bind(recipe, source, options)
-    options = options_of(options, "pipeline", OPTIONS)
+    options = declared.checked(OPTIONS, options, "pipeline")
     check_recipe(recipe)
     local known = options.catalog or catalog.new()
     local steps = named(recipe, known)

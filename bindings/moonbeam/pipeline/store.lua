@@ -8,14 +8,19 @@
 
 local core = require "moonbeam.core"
 local disk_space = require "moonbeam.pipeline.disk_space"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local options_of = require "moonbeam.internal.options"
 
 local store = {}
 local methods = {}
 local metatable = {__name = "moonbeam.store", __index = methods}
 
-local NAMES = {"shape", "dtype", "host_budget", "scratch", "pinned", "what"}
+local OPTIONS = declared.options({"shape", "any", "one to three extents"},
+    {"dtype", "string", "element type", default = "f32"},
+    {"host_budget", "bytes", "that it may take", usual = "what the budget of the host leaves"},
+    {"scratch", "string", "the folder of its file, if that is not enough"},
+    {"pinned", "any", "true or a device: memory that moves to that device without a ring"},
+    {"what", "string", "its name in messages", default = "a store between two sections"})
 
 -- The most axes that a carrier can move.
 local MOST_AXES <const> = 3
@@ -48,7 +53,7 @@ end
 
 -- Raises an error if the scratch folder is not suitable.
 local function check_scratch(options, bytes, budget, op)
-    local what = options.what or "a store between two sections"
+    local what = options.what
     local left = disk_space.text(math.max(0, budget))
     if not options.scratch then
         fail("budget", op, "host_budget", "%s needs %s; %s of host memory is left for it: give "
@@ -63,22 +68,18 @@ end
 
 --- What a store will take, exactly: {place = "memory" or "file", shape, dtype, bytes (of the
 -- elements), host_bytes (of the host's pool) or pinned_bytes (of pinned memory), disk_bytes,
--- scratch, what}. Options: shape (one to three extents), dtype (default f32), host_budget (bytes
--- that the store may take; default: what the host's budget leaves), scratch (the folder of its file
--- if that is not enough), pinned (true or a device: memory that moves to that device without a
--- ring), what (its name in messages). A scratch folder in memory (tmpfs) is refused, because it
--- would take the memory that is missing. Takes nothing.
+-- scratch, what}. A scratch folder in memory (tmpfs) is refused, because it would take the memory
+-- that is missing. Takes nothing.
 function store.plan(options)
     local op <const> = "store.plan"
-    options = options_of(options, op, NAMES)
+    options = declared.checked(OPTIONS, options, op)
     check_shape(options.shape, op)
-    local dtype = options.dtype or "f32"
-    local bytes = bytes_of(options.shape, dtype)
+    local dtype, bytes = options.dtype, bytes_of(options.shape, options.dtype)
     local budget = options.host_budget and core.device.bytes(options.host_budget)
         or left_on_host()
     local plan = {shape = table.move(options.shape, 1, #options.shape, 1, {}), dtype = dtype,
         bytes = bytes, host_bytes = 0, pinned_bytes = 0, disk_bytes = 0,
-        what = options.what or "a store between two sections"}
+        what = options.what}
     local taken = options.pinned and bytes or core.pool.round(bytes)
     if taken <= budget then
         plan.place, plan.pinned = "memory", options.pinned
