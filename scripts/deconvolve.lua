@@ -16,7 +16,7 @@ local function background(text)
 end
 
 local rl = declared.of(mb.deconv.richardson_lucy).options
-local tiling = declared.of(mb.tiles.convolve).options
+local tiling = declared.of(mb.tiled_deconv.richardson_lucy_volume).options
 local landweber = declared.of(mb.deconv.landweber).options
 local consensus = declared.of(mb.deconv.gradient_consensus).options
 local wiener = declared.of(mb.deconv.wiener).options
@@ -89,9 +89,7 @@ local options = cli.parse(arg, {
         default = "auto", doc = "rl by tiles: exact seams; blended, independent ones; auto: exact "
             .. "where the whole does not fit the budget"},
     cli.option(tiling.tile, {value = "Z,Y,X"}),
-    {"place", value = "WHERE", type = cli.choice("device", "host", "file"),
-        doc = "exact tiles: where image, estimate and ratio are (default: the first of these that "
-            .. "the budgets allow)"},
+    cli.option(tiling.place, {value = "WHERE", of = "exact tiles"}),
     cli.shared.device, cli.shared.budget, cli.shared.host_budget,
     {"preview", short = "p", value = "FILE",
         doc = "PNG: maximum projections XY, ZY, XZ of the result"},
@@ -340,14 +338,10 @@ if mode == "none" then
         live + known[id], (live + known[id]) / voxels, format_bytes(limit))
 else
     local exact = mode == "exact"
-    tile_settings = {mode = mode, center = center, boundary = options.boundary,
-        iterations = settings.iterations,
-        tile = options.tile, device = id, place = exact and options.place or nil,
+    tile_settings = declared.part(tiling, with {mode = mode, tile = options.tile, device = id,
+        place = options.place, metrics = exact and options.metrics or false,
         scratch = exact and (options.output or options.image):gsub(":/.*$", "") or nil,
-        metrics = exact and options.metrics or nil, tolerance = exact and options.tolerance or nil,
-        acceleration = options.acceleration,
-        total_variation = not exact and options.total_variation or nil,
-        spacing = not exact and settings.spacing or nil}
+        spacing = exact and false or nil})
     local planned = mb.volumes.planned(shape, options.dtype)
     plan = mb.tiled_deconv.plan(one, psf,
         exact and mb.volumes.watch(planned) or planned, tile_settings)
@@ -364,11 +358,14 @@ else
     if device.kind ~= "host" then
         say("host       peak %s (%d bytes)", format_bytes(plan.host_peak), plan.host_peak)
     end
+    if plan.pinned > 0 then
+        say("pinned     %s (%d bytes)", format_bytes(plan.pinned), plan.pinned)
+    end
 end
 -- The pool of the host, and pinned memory: what the process takes beside itself.
 local own = plan and plan.peak or known[id]
 local on_host = device.kind == "host" and own or plan and plan.host_peak or known.host
-say("%s", process_memory.bound_text(on_host, 0))
+say("%s", process_memory.bound_text(on_host, plan and plan.pinned or 0))
 if options.plan then
     return
 end
@@ -417,19 +414,15 @@ local function deconvolve_tiled(volume, sink, label)
     local steps = mode == "exact" and 2 * plan.total * settings.iterations or plan.total
     local bar = progress.new(label, steps,
         {unit = "tiles", quiet = options.quiet or options.metrics})
-    local changes = {}
-    for key, value in pairs(tile_settings) do
-        changes[key] = value
-    end
-    changes.plan = plan
-    function changes.on_tile()
+    tile_settings.plan = plan
+    function tile_settings.on_tile()
         bar:step(1)
     end
     if mode == "exact" then
-        changes.on_iteration = tell
+        tile_settings.on_iteration = tell
         sink = mb.volumes.watch(sink)
     end
-    local report = mb.tiled_deconv.richardson_lucy_volume(volume, psf, sink, changes)
+    local report = mb.tiled_deconv.richardson_lucy_volume(volume, psf, sink, tile_settings)
     device:sync()
     bar:finish()
     tell_end(report)

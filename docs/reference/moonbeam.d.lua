@@ -2339,27 +2339,114 @@ function mb.tiff.read(name, options) end
 ---@param options? moonbeam.options.tiff_write
 function mb.tiff.write(name, array, options) end
 
----How a deconvolution would be done and what it would take, without running: {mode, place, tile, counts, grid, total, peak, host_peak, work, seconds, candidates}.
+---@class moonbeam.options.tiled_deconv_plan
+---@field mode? "exact"|"blended" exact seams, or blended independent tiles
+---@field tile? integer[] largest extents of a tile
+---@field budget? integer|string what the tiles may take on each device
+---@field host_budget? integer|string what they may take on the host beside GPUs
+---@field device? moonbeam.device|string where the tiles are worked on
+---@field devices? table a list of devices, which take the tiles in turn
+---@field overlap? boolean read and write while computing, which takes a second set of blocks
+---@field pinned? integer|string pinned memory for reading and writing
+---@field threads? integer threads that read, and as many that write
+---@field plan? table what plan returned for the same volumes and options
+---@field iterations? integer how many at most
+---@field acceleration? "none"|"heavy_ball"|"biggs_andrews" momentum; heavy_ball takes one array more, biggs_andrews two
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field normalize? boolean the PSF is made to sum to 1
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field eps? number least blurred value to divide by
+---@field floor? number voxels whose normalizer is at most this were not seen and become min
+---@field min? number lower bound
+---@field metrics? boolean record the metrics of every iteration
+---@field on_iteration? function a function (k, metric or nil): return false to stop
+---@field tolerance? number stop when the relative change falls below
+---@field place? "device"|"host"|"file" where image, estimate and ratio are
+---@field scratch? string the name of a file beside which scratch files may go
+---@field total_variation? number weight of that regularization, such as 0.002 to 0.01
+---@field spacing? any distance of voxels along the axes, for total_variation
+---@field margin? integer elements around a tile that are worked on with it, at least
+---@field on_tile? function a function (iteration, number, total)
+
+---How a deconvolution would be done and what it would take, without running: {mode, place, tile, counts, grid, total, overlap, peak, host_peak, peaks, pinned, work, seconds, candidates}, see tiles.convolve_volume.
 ---@param source table 
 ---@param psf moonbeam.array 
 ---@param sink? table 
----@param options? table 
+---@param options? moonbeam.options.tiled_deconv_plan
 function mb.tiled_deconv.plan(source, psf, sink, options) end
+
+---@class moonbeam.options.tiled_deconv_richardson_lucy
+---@field mode? "exact"|"blended" exact seams, or blended independent tiles
+---@field tile? integer[] largest extents of a tile
+---@field budget? integer|string what the tiles may take on each device
+---@field host_budget? integer|string what they may take on the host beside GPUs
+---@field device? moonbeam.device|string where the tiles are worked on
+---@field devices? table a list of devices, which take the tiles in turn
+---@field overlap? boolean read and write while computing, which takes a second set of blocks
+---@field pinned? integer|string pinned memory for reading and writing
+---@field threads? integer threads that read, and as many that write
+---@field plan? table what plan returned for the same volumes and options
+---@field iterations? integer how many at most
+---@field acceleration? "none"|"heavy_ball"|"biggs_andrews" momentum; heavy_ball takes one array more, biggs_andrews two
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field normalize? boolean the PSF is made to sum to 1
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field eps? number least blurred value to divide by
+---@field floor? number voxels whose normalizer is at most this were not seen and become min
+---@field min? number lower bound
+---@field metrics? boolean record the metrics of every iteration
+---@field on_iteration? function a function (k, metric or nil): return false to stop
+---@field tolerance? number stop when the relative change falls below
+---@field place? "device"|"host"|"file" where image, estimate and ratio are
+---@field scratch? string the name of a file beside which scratch files may go
+---@field total_variation? number weight of that regularization, such as 0.002 to 0.01
+---@field spacing? any distance of voxels along the axes, for total_variation
+---@field margin? integer elements around a tile that are worked on with it, at least
+---@field on_tile? function a function (iteration, number, total)
 
 ---Deconvolves an array by tiles.
 ---@param image moonbeam.array 
 ---@param psf moonbeam.array 
----@param options? table 
+---@param options? moonbeam.options.tiled_deconv_richardson_lucy
 function mb.tiled_deconv.richardson_lucy(image, psf, options) end
+
+---@class moonbeam.options.tiled_deconv_richardson_lucy_volume
+---@field mode? "exact"|"blended" exact seams, or blended independent tiles
+---@field tile? integer[] largest extents of a tile
+---@field budget? integer|string what the tiles may take on each device
+---@field host_budget? integer|string what they may take on the host beside GPUs
+---@field device? moonbeam.device|string where the tiles are worked on
+---@field devices? table a list of devices, which take the tiles in turn
+---@field overlap? boolean read and write while computing, which takes a second set of blocks
+---@field pinned? integer|string pinned memory for reading and writing
+---@field threads? integer threads that read, and as many that write
+---@field plan? table what plan returned for the same volumes and options
+---@field iterations? integer how many at most
+---@field acceleration? "none"|"heavy_ball"|"biggs_andrews" momentum; heavy_ball takes one array more, biggs_andrews two
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field normalize? boolean the PSF is made to sum to 1
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field eps? number least blurred value to divide by
+---@field floor? number voxels whose normalizer is at most this were not seen and become min
+---@field min? number lower bound
+---@field metrics? boolean record the metrics of every iteration
+---@field on_iteration? function a function (k, metric or nil): return false to stop
+---@field tolerance? number stop when the relative change falls below
+---@field place? "device"|"host"|"file" where image, estimate and ratio are
+---@field scratch? string the name of a file beside which scratch files may go
+---@field total_variation? number weight of that regularization, such as 0.002 to 0.01
+---@field spacing? any distance of voxels along the axes, for total_variation
+---@field margin? integer elements around a tile that are worked on with it, at least
+---@field on_tile? function a function (iteration, number, total)
 
 ---Deconvolves a volume into another of the same extents (moonbeam.volumes).
 ---@param source table 
 ---@param psf moonbeam.array 
 ---@param sink table 
----@param options? table 
+---@param options? moonbeam.options.tiled_deconv_richardson_lucy_volume
 function mb.tiled_deconv.richardson_lucy_volume(source, psf, sink, options) end
 
----The seam metric of a volume cut by `axes` (tile_search.cut): mean |difference| of neighbors across tile faces over that of neighbors within tiles.
+---The seam metric of a volume cut by `axes` (moonbeam.tiles.search): mean |difference| of neighbors across tile faces over that of neighbors within tiles.
 ---@param volume table 
 ---@param axes table 
 ---@param device moonbeam.device|string 

@@ -250,6 +250,87 @@ describe("tiled_deconv", function()
         assert.equal(plan.host_peak, host_peak - mb.pool.ceil_1d(got.bytes))
     end)
 
+    it("has the same bits at every place, beside reading and writing or not, on any devices", function()
+        local folder = files.folder()
+        local _ <close> = setmetatable({}, { __close = function() files.remove(folder) end })
+        local shape = { 9, 20, 22 }
+        local image <close> = measured(shape, "host", "u16")
+        local psf <close> = crooked({ 3, 4, 5 }, "host")
+        mb.npy.write(folder .. "/i.npy", image)
+        local function check(options, bits, metrics, seam)
+            local what = ("%s, %s, %s, %s"):format(options.mode, options.place,
+                table.concat(options.devices, " "), options.overlap)
+            local stored <close> = mb.npy.open(folder .. "/i.npy")
+            local result <close> = mb.zeros(shape)
+            for _, source in ipairs { stored, volumes.of_array(image) } do
+                local report, plan
+                do
+                    local out <close> = mb.images.create(folder .. "/o.h5",
+                        { shape = shape, dtype = "f32", overwrite = true })
+                    local sink = source == stored and out:volume() or volumes.of_array(result)
+                    report, plan = tiled.richardson_lucy_volume(source, psf, sink, options)
+                    if source == stored then
+                        out:finish()
+                    end
+                end
+                local read <close> = source == stored and mb.images.read(folder .. "/o.h5", "host")
+                    or nil
+                assert.same(bits, (read or result):to_table(), what)
+                assert.same(metrics, report.metrics, what)
+                assert.equal(seam, report.seam, what)
+                assert.same(plan.peaks, report.peaks, what)
+                assert.equal(plan.pinned, report.pinned, what)
+                assert.is_true(report.as_planned)
+                if source == stored then
+                    assert.equal(options.overlap, plan.overlap, what)
+                end
+            end
+        end
+        for _, options in ipairs { { metrics = true, acceleration = "heavy_ball" }, {},
+            { mode = "blended" } } do
+            options.iterations, options.tile = 3, { 5, 9, 12 }
+            local expected <close>, report, plan = tiled.richardson_lucy(image, psf, options)
+            local bits, metrics, seam = expected:to_table(), report.metrics, report.seam
+            assert.is_true(plan.total > 3)
+            options.scratch = folder .. "/scratch"
+            for _, devices in ipairs { { "host" }, { "host:1", "host" }, { "host", "host:1" },
+                { "host:1", "host:2", "host" } } do
+                local places = options.mode and { false } or { #devices > 1 and "host" or "device",
+                    "file" }
+                for _, place in ipairs(places) do
+                    for _, overlap in ipairs { true, false } do
+                        options.devices, options.overlap = devices, overlap
+                        options.place = place or nil
+                        check(options, bits, metrics, seam)
+                    end
+                end
+            end
+        end
+    end)
+
+    it("plans for a GPU that is not here what its dry run takes", function()
+        local shape = { 20, 60, 64 }
+        local source, sink = volumes.planned(shape, "u16"), volumes.planned(shape, "f32")
+        local psf <close> = crooked({ 3, 5, 4 }, "host")
+        local scratch = os.tmpname()
+        for _, options in ipairs { { place = "device" }, { place = "host", metrics = true },
+            { place = "file", acceleration = "heavy_ball" }, { mode = "blended" } } do
+            options.device, options.tile, options.iterations = "planned:h200", { 10, 30, 64 }, 4
+            options.scratch = scratch
+            local plan = tiled.plan(source, psf, sink, options)
+            local again = mb.plan.peaks(function()
+                local report = tiled.richardson_lucy_volume(source, psf, sink, options)
+                assert.same(plan.peaks, report.peaks)
+                assert.equal(plan.pinned, report.pinned)
+                assert.is_true(report.as_planned)
+            end, { "planned:h200" }).peak
+            assert.equal(plan.peak, again["planned:h200"])
+            assert.equal(plan.host_peak, again.host)
+            assert.is_true(plan.pinned > 0)
+        end
+        os.remove(scratch)
+    end)
+
     it("measures seams: 1 without any, more where faces show", function()
         local smooth <close> = mb.random({ 12, 20, 24 }, { seed = 3 })
         local axes = cutting.cut({ 12, 20, 24 }, { 12, 20, 24 }, { 1, 1, 1 }, { 0, 0, 0 },
@@ -310,6 +391,8 @@ describe("tiled_deconv", function()
             (helper.failure(tiled.richardson_lucy, image, psf, { iteration = 3 })))
         assert.matches("needs scratch",
             (helper.failure(tiled.richardson_lucy, image, psf, { place = "file" })))
+        assert.matches("for one device, not for 2", (helper.failure(tiled.richardson_lucy, image,
+            psf, { place = "device", devices = { "host", "host:1" } })))
         local line <close> = mb.ones { 3 }
         assert.matches("axes", (helper.failure(tiled.richardson_lucy, image, line)))
     end)
@@ -319,6 +402,7 @@ describe("tiled_deconv", function()
         local psf <close> = mb.ones { 3, 3 }
         for _, options in ipairs { { iterations = 1, metrics = true, tile = { 7, 8 } },
             { iterations = 1, tile = { 7, 8 }, place = "file", scratch = os.tmpname() },
+            { iterations = 1, tile = { 7, 8 }, devices = { "host", "host:1" }, metrics = true },
             { iterations = 1, mode = "blended", tile = { 7, 8 } } } do
             mb.collect()
             local live = mb.pool.stats().live

@@ -181,8 +181,8 @@ function cli.option(entry, changes)
             option.doc = ("%s (default %s)"):format(entry.doc, entry.default)
         end
     end
-    if option.doc == entry.doc and option.default == nil and entry.usual then
-        option.doc = ("%s (default: %s)"):format(entry.doc, entry.usual)
+    if option.default == nil and entry.usual and not (changes or {}).doc then
+        option.doc = ("%s (default: %s)"):format(option.doc, entry.usual)
     end
     option.doc = (option.of and option.of .. ": " or "") .. option.doc
     return option

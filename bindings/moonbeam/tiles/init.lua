@@ -58,69 +58,51 @@ local function job_of(what, source, psf, sink, options, usual)
     return job
 end
 
--- What each device keeps, by its id: the transfer function, and the corner of the result of the
--- tile before, which tells whether that is finite.
-local function new_states(job, grid, devices)
-    local states = setmetatable({}, {__close = function(self)
-        for _, state in pairs(self) do
-            state.otf:release()
-            state.corner:release()
-        end
-    end})
-    local _ <close> = on_error(function() getmetatable(states).__close(states) end)
-    for _, device in ipairs(devices) do
-        local there <close> = job.psf.device ~= device and job.psf:to(device) or nil
-        local corner = mb.zeros({1}, {device = device})
-        local _ <close> = on_error(function() corner:release() end)
-        states[device.id] = {corner = corner, otf = convolution.transfer(there or job.psf, grid,
-            {center = job.center, normalize = job.options.normalize or false})}
-    end
-    return states
-end
-
--- Raises where the tile that a device worked on last is not finite. It waits for the device, but
--- not for what is read and written meanwhile.
-local function check_last(job, state, device)
-    local tile = state.tile
-    state.tile = nil
-    if tile and finite.spread(state.corner) then
-        local piece <close> = job.source:read(tile.from, tile.take, device)
+-- Raises where a result with this corner is not finite. It waits for the device, but not for what
+-- is read and written meanwhile.
+local function check(job, corner, tile)
+    if tile and finite.spread(corner) then
+        local piece <close> = job.source:read(tile.from, tile.take, corner.device)
         finite.fail(piece, "tiles.convolve",
             ("the image's block from (%s) on"):format(table.concat(tile.from, ", ")))
     end
 end
 
-local function note_corner(state, part, tile)
+local function note_corner(corner, part)
     local ranges = {}
     for i = 1, part.rank do
         ranges[i] = {1, 1}
     end
     local element <close> = part:view(table.unpack(ranges))
-    local corner <close> = element:reshape(1)
-    mb.convert(corner, "f32", {out = state.corner})
-    state.tile = tile
+    local only <close> = element:reshape(1)
+    mb.convert(only, "f32", {out = corner})
 end
 
--- All tiles, or some: the same function is planned and run. Returns the times.
-local function run(job, devices, plan, list, on_tile)
-    local states <close> = new_states(job, plan.grid, devices)
-    local n, done = plan.grid[#plan.grid], 0
-    local times = sweep.run({devices = devices, overlap = plan.overlap,
-        pinned = job.options.pinned, threads = job.options.threads},
-        plan.grid, list, {
+-- All tiles, or some: the same function is planned and run. Returns the times, a list of one.
+local function run(job, devices, plan, tiles_of, on_tile)
+    local options, n, done, last = job.options, plan.grid[#plan.grid], 0, {}
+    local states <close> = sweep.states(devices, job.psf, function(state, device, psf)
+        state.corner = mb.zeros({1}, {device = device})
+        state.otf = convolution.transfer(psf, plan.grid,
+            {center = job.center, normalize = options.normalize or false})
+    end)
+    local times = sweep.run({devices = devices, overlap = plan.overlap, pinned = options.pinned,
+        threads = options.threads}, plan.grid,
+        tiles_of(search.cut(job.shape, job.shape, job.kernel, job.before, plan.counts)), {
             reads = {{job.source, sweep.around}}, writes = {job.sink},
             compute = function(blocks, tile, device, give)
                 local state = states[device.id]
-                check_last(job, state, device)
+                check(job, state.corner, last[device.id])
                 blocks[1] = volumes.real(blocks[1])
                 local grid <close> = mb.embed(blocks[1], plan.grid,
-                    {before = tile.before, boundary = job.options.boundary})
+                    {before = tile.before, boundary = options.boundary})
                 blocks[1]:release()
-                convolution.apply(grid, state.otf, n, job.options.correlate)
+                convolution.apply(grid, state.otf, n, options.correlate)
                 local part <close> = grid:view(convolution.ranges(job.below, tile.extents))
                 -- Results that stay on a GPU are not looked at: that would wait for each tile.
                 if device.kind == "host" or job.sink.place ~= device.id then
-                    note_corner(state, part, tile)
+                    note_corner(state.corner, part)
+                    last[device.id] = tile
                 end
                 give(1, part)
             end,
@@ -129,18 +111,16 @@ local function run(job, devices, plan, list, on_tile)
                 on_tile(done, plan.total)
             end,
         })
-    for _, device in ipairs(devices) do
-        check_last(job, states[device.id], device)
+    for id, state in pairs(states) do
+        check(job, state.corner, last[id])
     end
-    return times
+    return {times}
 end
 
 local function plan_of(job)
     local options, devices, source, sink = job.options, job.devices, job.source, job.sink
     local device, count = devices[1], #devices
-    local travels = sweep.travels(devices, source, sink)
-    job.overlaps = not travels and {false} or options.overlap == nil and {true, false}
-        or {options.overlap}
+    sweep.set_overlaps(job, sweep.travels(devices, source, sink))
     job.available = search.available(devices, options.budget, options.host_budget)
     function job.seconds(made)
         -- the half: the transfer function
@@ -149,23 +129,17 @@ local function plan_of(job)
                 made),
             search.transfer_seconds(device, sink.place, volumes.bytes(sink), made)
     end
-    function job.axes(made)
-        return search.cut(source.shape, source.shape, job.kernel, job.before, made.counts)
-    end
     return sweep.plan(job, function(...)
-        run(job, ...)
+        return run(job, ...)
     end)
 end
 
 local function planned_and_run(job)
-    local plan = job.options.plan or plan_of(job)
-    local on_tile = job.options.on_tile
-    local list = search.tiles(search.cut(job.shape, job.shape, job.kernel, job.before,
-        plan.counts))
+    local plan, on_tile = job.options.plan or plan_of(job), job.options.on_tile
     return plan, sweep.promised(job.what, job.devices, plan, function(call)
-        return {run(job, job.devices, plan, list, on_tile and function(...)
+        return run(job, job.devices, plan, search.tiles, on_tile and function(...)
             call(on_tile, ...)
-        end)}
+        end)
     end)
 end
 

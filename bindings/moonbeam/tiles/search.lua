@@ -172,7 +172,7 @@ local function quicker(a, b)
     elseif a.points ~= b.points then
         return a.points < b.points
     end
-    return not a.overlap and b.overlap
+    return a.overlap and not b.overlap
 end
 
 -- All candidates, the quickest first.

@@ -55,6 +55,64 @@ function group:release()
 end
 group.__close = group.release
 
+--- What each device keeps during sweeps, to be closed: tables of arrays by the device's id, which
+-- make(state, device, psf) fills; the PSF, if there is one, is on the device.
+function sweep.states(devices, psf, make)
+    local states = setmetatable({}, group)
+    local _ <close> = on_error(function() states:release() end)
+    for _, device in ipairs(devices) do
+        local there <close> = psf and psf.device ~= device and psf:to(device) or nil
+        states[device.id] = setmetatable({}, group)
+        make(states[device.id], device, there or psf)
+    end
+    return states
+end
+
+-- Numbers that tiles give: for each device an array of doubles with a row for each tile. They are
+-- added on the host in the order of the tiles, so that sums do not depend on the devices.
+local tally = {}
+tally.__index = tally
+tally.__close = function(self)
+    self.rows:release()
+end
+
+--- A tally of `width` numbers of each of `total` tiles, to be closed.
+function sweep.tally(devices, total, width)
+    return setmetatable({width = width, rows = sweep.states(devices, nil, function(state, device)
+        state[1] = mb.zeros({total, width}, {dtype = "f64", device = device})
+    end)}, tally)
+end
+
+--- Takes the numbers of a tile, an array, and releases it.
+function tally:put(device, tile, numbers)
+    local _ <close> = numbers
+    local from <close> = numbers:reshape(self.width)
+    local row <close> = self.rows[device.id][1]:view(tile.number)
+    mb.convert(from, "f64", {out = row})
+end
+
+--- The numbers by tile, a list of lists, and their sums; nil in a dry run.
+function tally:read()
+    local tiles, sums = {}, {}
+    for _, state in pairs(self.rows) do
+        if state[1].device.dry then
+            return nil
+        end
+        for number, row in ipairs(state[1]:to_table()) do
+            tiles[number] = tiles[number] or {}
+            for i, value in ipairs(row) do
+                tiles[number][i] = (tiles[number][i] or 0) + value -- 0 where others worked on it
+            end
+        end
+    end
+    for _, row in ipairs(tiles) do
+        for i, value in ipairs(row) do
+            sums[i] = (sums[i] or 0) + value
+        end
+    end
+    return tiles, sums
+end
+
 --- What is read of a volume for a tile: what the tile needs of it, or the tile itself.
 function sweep.around(tile)
     return tile.from, tile.take
@@ -84,6 +142,13 @@ end
 --- Does anything travel between the volumes and the devices?
 function sweep.travels(devices, ...)
     return (travelers({...}, devices))
+end
+
+--- Sets which of overlap and no overlap a search looks at: job.overlaps. `travels`: does anything
+-- travel at all?
+function sweep.set_overlaps(job, travels)
+    local wanted = job.options.overlap
+    job.overlaps = not travels and {false} or wanted == nil and {true, false} or {wanted}
 end
 
 -- The pinned memory of a sweep on grids of these extents: a few blocks, and room for a row in every
@@ -125,11 +190,11 @@ local function compute(each, blocks, tile, device)
     end
     local parts = setmetatable({}, group)
     local _ <close> = on_error(function() parts:release() end)
-    each.compute(blocks, tile, device, function(i, part, whole)
+    each.compute(blocks, tile, device, function(i, part, changed)
         local volume = each.writes[i]
         if volume:carries(device) then
-            parts[i] = whole and part:view() or volume:outgoing(part)
-        else
+            parts[i] = changed and part:view() or volume:outgoing(part)
+        elseif not changed then
             volume:write(tile.first, part)
         end
     end)
@@ -138,9 +203,10 @@ end
 
 --- Goes through tiles. `each`: reads, a list of {volume, sweep.around or sweep.own}; writes, a list
 -- of volumes, at the tiles' own places; compute(blocks, tile, device, give), which gets what was
--- read, may release it, and calls give(i, part) with what goes to the i-th volume (give(i, part,
--- true) with a dense array of the volume's dtype that nobody changes any more); done(tile).
--- `settings`: devices, overlap, pinned, threads. Returns the times of stream.run.
+-- read, may release it, and calls give(i, part) with what goes to the i-th volume, or give(i,
+-- block, true) with what was read of it and has been changed in place; done(tile). each.writer is
+-- the carrier that moves what was given last. `settings`: devices, overlap, pinned, threads.
+-- Returns the times of stream.run.
 function sweep.run(settings, grid, tiles, each)
     local reading = {}
     for i, read in ipairs(each.reads) do
@@ -156,6 +222,7 @@ function sweep.run(settings, grid, tiles, each)
             return compute(each, blocks, tile, device)
         end,
         write = function(parts, tile, carrier)
+            each.writer = carrier
             for i, volume in ipairs(each.writes) do
                 if parts[i] then
                     volume:carry(carrier, parts[i], tile.first)
@@ -170,47 +237,44 @@ end
 
 -- ---- plans and promises ----
 
---- Plans fn(devices): bytes by device id, the host included, and `pinned`.
-function sweep.peaks(devices, fn)
-    return memory.peaks(function(...)
-        fn({table.unpack({...}, 1, #devices)})
-    end, devices).peak
+-- The pinned memory of sweeps, which come one after the other.
+local function pinned_by(times)
+    local pinned = 0
+    for _, each in ipairs(times) do
+        pinned = math.max(pinned, each.pinned)
+    end
+    return pinned
 end
 
---- Sets what a plan takes: peaks (by device id), peak (of the first device), host_peak (beside it)
--- and pinned.
-function sweep.note(plan, devices, peaks)
-    plan.pinned, peaks.pinned = peaks.pinned, nil
-    plan.peaks, plan.peak = peaks, peaks[devices[1].id]
-    plan.host_peak = devices[1].kind == "host" and 0 or peaks.host
-end
-
---- Chooses how to cut (search.best) by planning run(devices, candidate, tiles), where `tiles` are a
--- few of all at first, and all of the candidate that is taken. job.axes(candidate) cuts.
+--- Chooses how to cut (search.best) by planning run(devices, candidate, tiles_of), which returns
+-- the times of its sweeps. tiles_of(axes) gives a few tiles at first, and all of the candidate that
+-- is taken. Returns it with peaks (by device id, the host included), peak (of the first device),
+-- host_peak (beside it) and pinned.
 function sweep.plan(job, run)
     function job.peaks(made, all)
-        local axes = job.axes(made)
-        local tiles = all and search.tiles(axes) or search.few(axes, 3 * #job.devices)
-        sweep.note(made, job.devices, sweep.peaks(job.devices, function(devices)
-            run(devices, made, tiles)
-        end))
+        made.peaks = memory.peaks(function(...)
+            local devices = {table.unpack({...}, 1, #job.devices)}
+            made.pinned = pinned_by(run(devices, made, all and search.tiles or function(axes)
+                return search.few(axes, 3 * #devices)
+            end))
+        end, job.devices).peak
+        made.peaks.pinned = nil
+        made.peak = made.peaks[job.devices[1].id]
+        made.host_peak = job.devices[1].kind == "host" and 0 or made.peaks.host
     end
     return search.best(job)
 end
 
 --- Runs fn(call) and compares what it takes with the plan; call(f, ...) is for functions of the
--- caller, which are no part of it. fn returns a list of the times of its sweeps. Returns {peak (of
--- the first device), peaks, pinned, times, as_planned}.
+-- caller, which are no part of it. fn returns the times of its sweeps. Returns {peak (of the first
+-- device), peaks, pinned, times, as_planned}.
 function sweep.promised(what, devices, plan, fn)
     mb.collect()
     local call, others = promise.others(devices)
     local peaks, times = promise.measured(devices, function()
         return fn(call)
     end)
-    local pinned = 0
-    for _, each in ipairs(times) do
-        pinned = math.max(pinned, each.pinned)
-    end
+    local pinned = pinned_by(times)
     return {peak = peaks[devices[1].id], peaks = peaks, pinned = pinned, times = times,
         as_planned = promise.compare(what, {peak = plan.peaks, pinned = plan.pinned},
             {peak = peaks, pinned = pinned}, others)}

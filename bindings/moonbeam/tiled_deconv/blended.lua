@@ -1,0 +1,218 @@
+-- Deconvolution by independent tiles: every tile with a margin is deconvolved by itself and laid
+-- over its neighbors with ramps, cosines about the faces between them. How well the seams are
+-- hidden is measured.
+
+local mb = require "moonbeam"
+local convolution = require "moonbeam.convolution"
+local deconv = require "moonbeam.deconv"
+local search = require "moonbeam.tiles.search"
+local sweep = require "moonbeam.tiles.sweep"
+local volumes = require "moonbeam.volumes"
+
+local blended = {}
+
+-- ---- one tile ----
+
+-- Factors along one axis for the elements first ... first + n - 1 of an axis of `whole`; the tile's
+-- own part is low ... high - 1.
+local function ramp_of(first, n, low, high, ramp, whole, device)
+    local values = {}
+    for j = 1, n do
+        local at, factor = first + j - 1, 1
+        if low > 0 and at < low + ramp then
+            factor = 0.5 - 0.5 * math.cos(math.pi * (at - (low - ramp) + 0.5) / (2 * ramp))
+        elseif high < whole and at >= high - ramp then
+            factor = 0.5 + 0.5 * math.cos(math.pi * (at - (high - ramp) + 0.5) / (2 * ramp))
+        end
+        values[j] = string.pack("<f", factor)
+    end
+    return mb.from_string(table.concat(values), {n}, {device = device})
+end
+
+-- Multiplies a part of an estimate, which begins at tile.first, with the ramps of its tile.
+local function fade(part, tile, job)
+    for i, n in ipairs(job.shape) do
+        local line <close> = ramp_of(tile.first[i], tile.extents[i], tile.low[i], tile.high[i],
+            job.ramp[i], n, part.device)
+        local shape = {}
+        for axis = 1, part.rank do
+            shape[axis] = axis == i and tile.extents[i] or 1
+        end
+        local factors <close> = line:reshape(table.unpack(shape))
+        mb.binary(part, "mul", {b = factors, out = part})
+    end
+end
+
+-- The tiles of axes that are cut: first and extents are those of a tile with its ramps, from and
+-- take with its margins, low and high (behind the last) without either.
+local function with_ramps(list, job)
+    local tiles = {}
+    for number, own in ipairs(list) do
+        local tile = {number = number, low = own.first, high = {}, from = {}, take = {},
+            first = {}, extents = {}, inside = {}}
+        for i, n in ipairs(job.shape) do
+            local low, high = own.first[i], own.first[i] + own.extents[i]
+            tile.high[i] = high
+            tile.from[i] = math.max(0, low - job.margin[i])
+            tile.take[i] = math.min(n, high + job.margin[i]) - tile.from[i]
+            tile.first[i] = low > 0 and low - job.ramp[i] or 0
+            tile.extents[i] = (high < n and high + job.ramp[i] or n) - tile.first[i]
+            tile.inside[i] = tile.first[i] - tile.from[i]
+        end
+        tiles[number] = tile
+    end
+    return tiles
+end
+
+-- Adds parts of estimates to the sink, in the order of the tiles: what other devices add is waited
+-- for.
+local function compute(job, states, each, settings)
+    return function(blocks, tile, device, give)
+        blocks[1] = volumes.real(blocks[1])
+        local dense <close> = not blocks[1].contiguous and blocks[1]:copy() or nil
+        local estimate <close> = deconv.richardson_lucy(dense or blocks[1],
+            states[device.id].psf, settings)
+        local part <close> = estimate:view(convolution.ranges(tile.inside, tile.extents))
+        fade(part, tile, job)
+        if each.writer then
+            each.writer:finish()
+        end
+        local sink = each.writes[1]
+        local there <close> = sink:read(tile.first, tile.extents, device)
+        if sink.array and sink.array.device == device then
+            mb.binary(there, "add", {b = part, out = there})
+        else
+            mb.binary(part, "add", {b = there, out = part})
+            give(1, part)
+        end
+    end
+end
+
+-- ---- seams ----
+
+-- Sums of |differences| between neighbors along an axis of a block, in its first plane pair and in
+-- all others, with counts.
+local function differences(block, axis, face)
+    local shape, low, high = block.shape, {}, {}
+    local at_face, count = 0, 1
+    for i, n in ipairs(shape) do
+        low[i], high[i] = {1, i == axis and n - 1 or n}, {i == axis and 2 or 1, n}
+        count = count * (i == axis and n - 1 or n)
+    end
+    if shape[axis] < 2 then
+        return 0, 0, 0, 0
+    end
+    local a <close> = block:view(table.unpack(low))
+    local b <close> = block:view(table.unpack(high))
+    local d <close> = mb.binary(b, "sub", {b = a})
+    mb.unary(d, "abs", {out = d})
+    local function sum(array)
+        local reduced <close> = mb.reduce(array, "sum")
+        return reduced.device.dry and 0 or reduced:item()
+    end
+    local total, face_count = sum(d), 0
+    if face then
+        local ranges = {}
+        for i, n in ipairs(d.shape) do
+            ranges[i] = {1, i == axis and 1 or n}
+        end
+        local plane <close> = d:view(table.unpack(ranges))
+        at_face, face_count = sum(plane), count // d.shape[axis]
+    end
+    return at_face, face_count, total - at_face, count - face_count
+end
+
+--- The seam metric of a volume in tiles: mean |difference| of neighbors across tile faces over that
+-- of neighbors within tiles; nil where there are no faces or no differences.
+function blended.seam(volume, tiles, device, host)
+    local face_sum, face_count, sum, count = 0, 0, 0, 0
+    for _, tile in ipairs(tiles) do
+        local first, extents = {}, {}
+        for i, at in ipairs(tile.first) do
+            first[i] = at > 0 and at - 1 or 0
+            extents[i] = tile.first[i] + tile.extents[i] - first[i]
+        end
+        local block <close> = volume:read(first, extents, device, host)
+        for axis = 1, #extents do
+            local a, b, c, d = differences(block, axis, tile.first[axis] > 0)
+            face_sum, face_count, sum, count = face_sum + a, face_count + b, sum + c, count + d
+        end
+    end
+    if face_count == 0 or count == 0 or sum == 0 then
+        return nil
+    end
+    return (face_sum / face_count) / (sum / count)
+end
+
+-- ---- all tiles ----
+
+--- Deconvolves: planned and run. Returns the report, the times of the sweeps, and the sink (which
+-- may be a function that makes it).
+function blended.run(job, devices, plan, tiles_of, call)
+    local options, number = job.options, 0
+    local sink = type(job.sink) == "function" and job.sink() or job.sink
+    if sink.array then
+        sink.array:fill(0)
+    end
+    local settings = {}
+    for name, value in pairs(job.settings) do
+        settings[name] = value
+    end
+    settings.iterations = call and options.iterations or math.min(2, options.iterations)
+    local own = tiles_of(search.cut(job.shape, job.shape, job.psf.shape, job.margin, plan.counts))
+    local states <close> = sweep.states(devices, job.psf, function(state, _, psf)
+        state.psf = psf:view()
+    end)
+    local each = {reads = {{job.source, sweep.around}}, writes = {sink}}
+    each.compute = compute(job, states, each, settings)
+    each.done = call and options.on_tile and function()
+        number = number + 1
+        call(options.on_tile, 1, number, plan.total)
+    end
+    local times = sweep.run({devices = devices, overlap = plan.overlap, pinned = options.pinned,
+        threads = options.threads}, plan.grid, with_ramps(own, job), each)
+    return {iterations = options.iterations, metrics = {},
+        seam = blended.seam(sink, own, devices[1])}, {times}, sink
+end
+
+--- What does not depend on how the image is cut: adds to a job {what, source, psf, sink, options,
+-- devices}.
+function blended.prepare(job)
+    local options = job.options
+    job.margin, job.ramp, job.most, job.kernel, job.settings = {}, {}, {}, {}, {}
+    for _, name in ipairs {"center", "normalize", "eps", "floor", "min", "acceleration",
+        "total_variation", "spacing", "boundary"} do
+        job.settings[name] = options[name]
+    end
+    for i, k in ipairs(job.psf.shape) do
+        job.ramp[i] = math.max(1, (k + 3) // 4)
+        job.margin[i] = math.max((k + 1) // 2 + job.ramp[i], options.margin or 0)
+        -- A tile is not shorter than its two ramps.
+        job.most[i] = math.max(1, job.source.shape[i] // (2 * job.ramp[i]))
+        job.kernel[i] = k + 2 * job.margin[i] -- tile, both margins, and the boundary's k - 1
+    end
+    job.shape = job.source.shape
+end
+
+function blended.plan(job)
+    local device, options, source = job.devices[1], job.options, job.source
+    sweep.set_overlaps(job, sweep.travels(job.devices, source,
+        type(job.sink) == "table" and job.sink or nil))
+    function job.seconds(made)
+        return made.total * 2 * options.iterations
+            * search.convolution_seconds(device, made.points) / #job.devices,
+            search.transfer_seconds(device, source.place, volumes.bytes(source) * made.work, made),
+            search.transfer_seconds(device, source.place, 4 * convolution.product(job.shape), made)
+    end
+    local plan = sweep.plan(job, function(devices, made, tiles_of)
+        local _, times, sink = blended.run(job, devices, made, tiles_of)
+        if sink ~= job.sink then
+            sink.array:release()
+        end
+        return times
+    end)
+    plan.mode, plan.iterations = "blended", options.iterations
+    return plan
+end
+
+return blended

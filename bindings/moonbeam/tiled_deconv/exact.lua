@@ -1,0 +1,352 @@
+-- Richardson-Lucy by tiles with exact seams: every iteration is two sweeps of tiles with a barrier
+-- between. Sweep 1 writes ratio = y / (h * x), sweep 2 makes x := x (h' * ratio) / n.
+--
+-- Image, estimate and ratio (and for momentum the estimate before) are volumes at one place: on the
+-- device, on the host or in files. The estimate reaches `lead` elements beyond the image's start.
+
+local mb = require "moonbeam"
+local convolution = require "moonbeam.convolution"
+local fail = require "moonbeam.internal.fail"
+local finite = require "moonbeam.internal.finite"
+local grids = require "moonbeam.deconv.deconv_grid"
+local on_error = require "moonbeam.internal.on_error"
+local psf_tools = require "moonbeam.psf"
+local search = require "moonbeam.tiles.search"
+local sweep = require "moonbeam.tiles.sweep"
+local volumes = require "moonbeam.volumes"
+
+local exact = {}
+
+local WHAT <const> = "tiled_deconv"
+
+-- ---- one run ----
+
+-- Closes a volume that was made here, arrays as well.
+local function drop(volume)
+    if volume.array then
+        volume.array:release()
+    end
+    volume:close()
+end
+
+local function owned(volume)
+    return volume and setmetatable({}, {__close = function() drop(volume) end})
+end
+
+-- A run: {job, devices, plan, home (the device or host that has the arrays), own, one and two (the
+-- tiles of the image, and those of the sweeps), times}.
+local runs = {}
+runs.__index = runs
+
+local function new_run(job, devices, plan, tiles_of)
+    local shape, estimate, kernel = job.source.shape, job.estimate, job.psf.shape
+    local function tiles(out, input, shift)
+        return tiles_of(search.cut(out, input, kernel, shift, plan.counts))
+    end
+    return setmetatable({job = job, devices = devices, plan = plan, times = {},
+        home = plan.place == "device" and devices[1] or mb.device "host",
+        own = tiles(shape, shape, job.zero), one = tiles(shape, estimate, job.zero),
+        two = tiles(estimate, shape, job.back)}, runs)
+end
+
+function runs:sweep(devices, tiles, each)
+    local options = self.job.options
+    self.times[#self.times + 1] = sweep.run({devices = devices, overlap = self.plan.overlap,
+        pinned = options.pinned, threads = options.threads}, self.plan.grid, tiles, each)
+end
+
+-- Copies what is read for each tile of the image to a volume.
+function runs:copy(read, sink, device)
+    self:sweep({device}, self.own, {reads = {read}, writes = {sink},
+        compute = function(blocks, _, _, give)
+            give(1, blocks[1])
+        end})
+end
+
+-- A new volume at the place of the plan.
+function runs:volume(shape, dtype)
+    if self.plan.place == "file" then
+        return volumes.scratch(self.job.options.scratch, shape, dtype or "f32")
+    end
+    return volumes.of_array(mb.empty(shape, {dtype = dtype, device = self.home}))
+end
+
+-- The image where the sweeps want it, and a copy that was made for that, or nil.
+function runs:placed(source)
+    if self.plan.place == "file" or source.array and source.array.device == self.home then
+        return source
+    end
+    local copy = self:volume(source.shape, source.dtype)
+    local _ <close> = on_error(function() drop(copy) end)
+    self:copy({source, sweep.own}, copy, self.home)
+    return copy, copy
+end
+
+-- The mean of the image over its tiles; 1 in a dry run.
+function runs:mean(y)
+    local sums <close> = sweep.tally(self.devices, self.plan.total, 1)
+    self:sweep(self.devices, self.own, {reads = {{y, sweep.own}}, writes = {},
+        compute = function(blocks, tile, device)
+            sums:put(device, tile, mb.reduce(blocks[1], "sum"))
+        end})
+    local by_tile, total = sums:read()
+    for i, tile in ipairs(by_tile and self.own or {}) do
+        local sum = by_tile[i][1]
+        if sum ~= sum or math.abs(sum) == math.huge then
+            local block <close> = y:read(tile.first, tile.extents, self.devices[1])
+            finite.check_sum(sum, block, WHAT,
+                ("the image's block from (%s) on"):format(table.concat(tile.first, ", ")))
+        end
+    end
+    return total and total[1] / convolution.product(y.shape) or 1
+end
+
+function runs:fill(list, value)
+    for _, volume in ipairs(list) do
+        if volume.array then
+            volume.array:fill(value)
+        end
+    end
+    if not list[1].array then
+        local host = mb.device "host"
+        self:sweep({host}, self.two, {reads = {}, writes = list,
+            compute = function(_, tile, _, give)
+                local block <close> = mb.full(tile.extents, value, {device = host})
+                for i in ipairs(list) do
+                    give(i, block)
+                end
+            end})
+    end
+end
+
+-- Sweep 1: the ratio at the image's elements from the estimate around them.
+function runs:ratio(x, y, ratio, states, eps, misfit, done)
+    local grid_of, n = self.plan.grid, self.plan.grid[#self.plan.grid]
+    self:sweep(self.devices, self.one, {
+        reads = {{x, sweep.around}, {y, sweep.own}}, writes = {ratio}, done = done,
+        compute = function(blocks, tile, device, give)
+            local grid <close> = mb.embed(blocks[1], grid_of, {before = tile.before})
+            blocks[1]:release()
+            convolution.apply(grid, states[device.id].otf, n)
+            local part <close> = grid:view(convolution.ranges(self.job.zero, tile.extents))
+            blocks[2] = volumes.real(blocks[2])
+            local _, metric = mb.rl_ratio(part, blocks[2],
+                {tile = true, eps = eps, metrics = misfit ~= nil})
+            blocks[2]:release()
+            if misfit then
+                misfit:put(device, tile, metric)
+            end
+            give(1, part)
+        end})
+end
+
+-- Momentum for a tile: the estimate `here` goes on along its last step, and `spare`, of its shape,
+-- becomes what it was, the next `before`.
+local function extrapolate(here, before, spare, alpha, least)
+    mb.convert(here, "f32", {out = spare})
+    mb.binary(spare, "sub", {b = before, out = before})
+    mb.binary(before, "mul", {scalar = alpha, out = before})
+    mb.binary(here, "add", {b = before, out = here})
+    mb.binary(here, "max", {scalar = least, out = here})
+end
+
+-- Sweep 2: the estimate from the ratio around it.
+function runs:update(x, previous, ratio, states, sums, alpha, done)
+    local job, grid_of, n = self.job, self.plan.grid, self.plan.grid[#self.plan.grid]
+    local options = job.options
+    self:sweep(self.devices, self.two, {
+        reads = {{ratio, sweep.around}, {x, sweep.own}, previous and {previous, sweep.own}},
+        writes = {x, previous}, done = done,
+        compute = function(blocks, tile, device, give)
+            local state, first = states[device.id], {}
+            local grid <close> = mb.embed(blocks[1], grid_of, {before = tile.before})
+            blocks[1]:release()
+            convolution.apply(grid, state.otf, n, true)
+            local part <close> = grid:view(convolution.ranges(job.last, tile.extents))
+            for i, at in ipairs(tile.first) do
+                first[i] = at - job.lead[i]
+            end
+            local _, _, metric = mb.rl_update(blocks[2], part,
+                {table = state.table, first = first, window = job.source.shape,
+                center = job.center, floor = options.floor, min = options.min,
+                    metrics = sums ~= nil})
+            if sums then
+                sums:put(device, tile, metric)
+            end
+            if previous then
+                extrapolate(blocks[2], blocks[3], part, alpha, options.min)
+                give(2, part)
+            end
+            give(1, blocks[2], true)
+        end})
+end
+
+-- The numbers of an iteration, from the tallies; nil in a dry run.
+local function metric_of(misfit, sums)
+    local _, first = misfit:read()
+    local _, change = sums:read()
+    return first and {divergence = first[1], blurred = first[2], flux = change[1],
+        change = change[3] > 0 and math.sqrt(change[2] / change[3]) or 0}
+end
+
+-- The iterations. `call` is there unless this is a plan, for which one is enough.
+function runs:iterate(x, previous, report, call)
+    local job, plan, options = self.job, self.plan, self.job.options
+    local states <close> = sweep.states(self.devices, job.psf, function(state, _, psf)
+        state.otf = convolution.transfer(psf, plan.grid,
+            {center = job.last, normalize = options.normalize})
+        state.table = mb.summed_area(psf,
+            {scale = not options.normalize and 1 or 1 / psf_tools.sum(psf)})
+    end)
+    local y, copy = self:placed(job.source)
+    local _ <close> = owned(copy)
+    local mean = self:mean(y)
+    self:fill({x, previous}, math.max(mean, options.min))
+    local eps = options.eps or math.max(1e-6 * mean, 1e-30)
+    local ratio = self:volume(job.source.shape)
+    local _ <close> = owned(ratio)
+    local measure = options.metrics or options.tolerance ~= nil
+    local misfit <close> = measure and sweep.tally(self.devices, plan.total, 2) or nil
+    local sums <close> = measure and sweep.tally(self.devices, plan.total, 3) or nil
+    local ending = {on_iteration = call and options.on_iteration and function(...)
+        return call(options.on_iteration, ...)
+    end, tolerance = options.tolerance}
+    for k = 1, call and options.iterations or math.min(1, options.iterations) do
+        local number = 0
+        local done = call and options.on_tile and function()
+            number = number + 1
+            call(options.on_tile, k, number, 2 * plan.total)
+        end
+        self:ratio(x, y, ratio, states, eps, misfit, done)
+        self:update(x, previous, ratio, states, sums, (k - 1) / (k + 2), done)
+        if grids.is_last({report = report, dry = self.devices[1].dry}, ending, k,
+            measure and metric_of(misfit, sums) or nil) then
+            break
+        end
+    end
+end
+
+--- Deconvolves: planned and run. Returns the report, the times of the sweeps, and the sink (which
+-- may be a function that makes it when there is room).
+function exact.run(job, devices, plan, tiles_of, call)
+    local run = new_run(job, devices, plan, tiles_of)
+    local report, sink = {iterations = 0, metrics = {}}, job.sink
+    local x = run:volume(job.estimate)
+    local _ <close> = owned(x)
+    local previous = job.options.acceleration == "heavy_ball" and run:volume(job.estimate) or nil
+    local _ <close> = owned(previous)
+    run:iterate(x, previous, report, call)
+    -- Transfer function, image and ratio have made room.
+    sink = type(sink) == "function" and sink() or sink
+    local final = previous or x -- with momentum x has gone ahead
+    run:copy({final, function(tile)
+        local from = {}
+        for i, at in ipairs(tile.first) do
+            from[i] = at + job.lead[i]
+        end
+        return from, tile.extents
+    end}, sink, final.array and run.home or mb.device "host")
+    return report, run.times, sink
+end
+
+-- ---- planning ----
+
+--- What does not depend on how the image is cut: adds to a job {what, source, psf, sink, options,
+-- devices}.
+function exact.prepare(job)
+    local options, source, psf = job.options, job.source, job.psf
+    if options.boundary ~= "zero" then
+        fail("unsupported", WHAT, "boundary",
+            'tiles with exact seams look beyond the edges: boundary is zero, not "%s"',
+            options.boundary)
+    elseif options.acceleration == "biggs_andrews" then
+        fail("unsupported", WHAT, "acceleration",
+            'tiles with exact seams have acceleration none or heavy_ball, not "%s"',
+            options.acceleration)
+    elseif #psf.shape ~= #source.shape then
+        fail("shape", WHAT, "psf", "the PSF has %d axes, the image %d", #psf.shape, #source.shape)
+    end
+    local given = psf_tools.center(psf, options.center)
+    for _, name in ipairs {"estimate", "center", "lead", "last", "back", "zero"} do
+        job[name] = {}
+    end
+    for i, k in ipairs(psf.shape) do
+        job.center[i] = math.floor(given[i] + 0.5)
+        job.lead[i] = k - 1 - job.center[i]
+        job.estimate[i] = source.shape[i] + k - 1
+        job.last[i], job.back[i], job.zero[i] = k - 1, 1 - k, 0
+    end
+    job.shape = job.estimate -- the larger of what is cut
+end
+
+local ADVICE = {
+    device = "; the image, the estimate and the ratio stay on the device: "
+        .. 'place = "host" or "file" leaves it to the tiles',
+    host = "; the image, the estimate and the ratio stay on the host: "
+        .. 'place = "file" leaves it to the tiles',
+}
+
+-- The plan with everything at one place.
+local function plan_at(job, place)
+    local device, options, count = job.devices[1], job.options, #job.devices
+    local voxels, source = 4 * convolution.product(job.estimate), volumes.bytes(job.source)
+    local id = place == "device" and device.id or place
+    local more = options.acceleration == "heavy_ball" and 1 or 0
+    sweep.set_overlaps(job, place == "file" or count > 1 or id ~= device.id or sweep.travels(
+        job.devices, job.source, type(job.sink) == "table" and job.sink or nil))
+    job.advice = ADVICE[place]
+    function job.seconds(made)
+        local function seconds(bytes)
+            return options.iterations * search.transfer_seconds(device, id, bytes, made)
+        end
+        return options.iterations * 2 * made.total
+            * search.convolution_seconds(device, made.points) / count,
+            seconds(voxels * made.work + source + (1 + more) * voxels),
+            seconds((2 + more) * voxels)
+    end
+    local plan = sweep.plan(job, function(devices, made, tiles_of)
+        made.place = place
+        local _, times, sink = exact.run(job, devices, made, tiles_of)
+        if sink ~= job.sink then
+            sink.array:release()
+        end
+        return times
+    end)
+    plan.mode, plan.iterations = "exact", options.iterations
+    return plan
+end
+
+--- The plan at the first place, in the order of their speed, that the budgets allow.
+function exact.plan(job)
+    local options, device = job.options, job.devices[1]
+    local several = #job.devices > 1
+    local places = options.place and {options.place} or several and {"host"}
+        or device.kind == "host" and {"device"} or {"device", "host"}
+    if not options.place and options.scratch then
+        places[#places + 1] = "file"
+    end
+    local tried, problem = {}, nil
+    for _, place in ipairs(places) do
+        if place == "file" and not options.scratch then
+            fail("argument", WHAT, "scratch",
+                'place = "file" needs scratch, a file name beside which the scratch files go')
+        elseif place == "device" and several then
+            fail("argument", WHAT, "place", 'place = "device" is for one device, not for %d: give '
+                .. '"host" or "file"', #job.devices)
+        end
+        local ok, plan = pcall(plan_at, job, place)
+        if ok then
+            plan.why = #tried > 0
+                and ("the budget does not hold them on the %s"):format(table.concat(tried,
+                " nor the ")) or nil
+            return plan
+        elseif type(plan) ~= "table" or plan.code ~= "budget" then
+            error(plan, 0)
+        end
+        tried[#tried + 1] = place == "device" and device.kind == "host" and "host" or place
+        problem = plan
+    end
+    error(problem, 0)
+end
+
+return exact

@@ -1,0 +1,151 @@
+--- Richardson-Lucy for images that do not fit as a whole: by tiles, with exact seams, or
+-- independent and blended.
+--
+-- Exact: every iteration is two sweeps of tiles with a barrier between. Sweep 1 writes ratio = y /
+-- (h * x), sweep 2 makes x := x (h' * ratio) / n. The result is that of deconv.richardson_lucy with
+-- boundary "zero", to rounding: the estimate lives on the image's extents and k - 1 beyond, where
+-- the image can tell. Resident are image, estimate and ratio: 12 bytes per voxel (10 for u16), and
+-- the tiles; or they are on the host, or in files. Momentum takes 4 more, the estimate before.
+--
+-- Blended: every tile with a margin is deconvolved by itself and laid over its neighbors with
+-- cosine ramps. That is quicker out of core (a tile is read once, whatever the iterations) and
+-- takes every option of richardson_lucy, but what iterations carry further than the margin is lost.
+-- How well the seams are hidden is measured.
+--
+-- Tiles are read and written while others are worked on (moonbeam.stream). The result depends on
+-- their extents alone, not on overlap, place or devices.
+
+local mb = require "moonbeam"
+local blended = require "moonbeam.tiled_deconv.blended"
+local declared = require "moonbeam.internal.declared"
+local deconv = require "moonbeam.deconv"
+local exact = require "moonbeam.tiled_deconv.exact"
+local fail = require "moonbeam.internal.fail"
+local on_error = require "moonbeam.internal.on_error"
+local search = require "moonbeam.tiles.search"
+local sweep = require "moonbeam.tiles.sweep"
+local volumes = require "moonbeam.volumes"
+local whole_call = require "moonbeam.internal.whole"
+
+local tiled = {}
+
+--- A seam metric above this is worth a warning.
+tiled.SEAM_LIMIT = 1.05
+
+local WHAT <const> = "tiled_deconv"
+
+local rl = declared.of(deconv.richardson_lucy).options
+
+-- Options of one mode only.
+local ONLY = {
+    exact = declared.options(rl.metrics, rl.on_iteration, rl.tolerance,
+        {"place", "choice", "where image, estimate and ratio are",
+            choices = {"device", "host", "file"}, usual = "the first of these that the budgets "
+                .. "allow"},
+        {"scratch", "string", "the name of a file beside which scratch files may go"}),
+    blended = declared.options(rl.total_variation, rl.spacing,
+        {"margin", "count", "elements around a tile that are worked on with it, at least",
+            usual = "three quarters of the PSF"}),
+}
+local OPTIONS = declared.options({"mode", "choice", "exact seams, or blended independent tiles",
+    choices = {"exact", "blended"}, default = "exact"}, sweep.options, rl.iterations,
+    rl.acceleration, rl.center, rl.normalize, rl.boundary, rl.eps, rl.floor, rl.min, ONLY.exact,
+    ONLY.blended, {"on_tile", "callable", "a function (iteration, number, total)"})
+
+-- A job, what the modes plan and run: {what, source, psf, sink, options, devices, ...}.
+local function job_of(what, source, psf, sink, options, usual)
+    local mode = options.mode
+    for _, entry in ipairs(ONLY[mode == "exact" and "blended" or "exact"]) do
+        local value = options[entry.name]
+        if value ~= nil and value ~= false and entry.name ~= "scratch" then
+            fail("unsupported", WHAT, entry.name, "%s is not for mode %s", entry.name, mode)
+        end
+    end
+    local job = {what = WHAT, source = source, psf = psf, sink = sink, options = options,
+        devices = sweep.devices(options, usual, what), kernel = psf.shape, tile = options.tile}
+    job.way = mode == "exact" and exact or blended
+    job.way.prepare(job)
+    job.most = job.most or job.shape
+    job.available = search.available(job.devices, options.budget, options.host_budget)
+    local plan = options.plan or job.way.plan(job)
+    if plan.mode ~= mode then
+        fail("argument", WHAT, "plan", "the plan is for mode %s", tostring(plan.mode))
+    end
+    return job, plan
+end
+
+-- Runs a planned job. Returns the report, with what was measured: {..., peak, peaks, pinned, times,
+-- as_planned}.
+local function run(job, plan)
+    local report
+    local measured = sweep.promised(WHAT, job.devices, plan, function(call)
+        local made, times = job.way.run(job, job.devices, plan, search.tiles, call)
+        report = made
+        return times
+    end)
+    for name, value in pairs(measured) do
+        report[name] = value
+    end
+    return report
+end
+
+-- A function that makes an array for the result on a device, as a volume.
+local function maker(shape, device)
+    return function()
+        return volumes.of_array(mb.empty(shape, {device = device}))
+    end
+end
+
+--- The seam metric of a volume cut by `axes` (moonbeam.tiles.search): mean |difference| of
+-- neighbors across tile faces over that of neighbors within tiles. 1 where nothing shows; nil where
+-- there are no faces or no differences.
+function tiled.seam(volume, axes, device, host)
+    return blended.seam(volume, search.tiles(axes), device, host)
+end
+
+--- How a deconvolution would be done and what it would take, without running: {mode, place, tile,
+-- counts, grid, total, overlap, peak, host_peak, peaks, pinned, work, seconds, candidates}, see
+-- tiles.convolve_volume. `sink` nil: the result becomes an array on the device. See
+-- richardson_lucy_volume.
+function tiled.plan(source, psf, sink, options)
+    local device = sweep.devices(options, psf.device, "tiled_deconv.plan")[1]
+    return (select(2, job_of("tiled_deconv.plan", source, psf, sink or maker(source.shape, device),
+        options, psf.device)))
+end
+
+--- Deconvolves a volume into another of the same extents (moonbeam.volumes). Returns the report of
+-- deconv.richardson_lucy, with `seam`, the seam metric, in mode blended, and what was measured:
+-- peak, peaks, pinned, times, as_planned (see tiles.convolve_volume); and the plan (tiled.plan).
+--
+-- Mode exact has boundary "zero" and acceleration "none" or "heavy_ball".
+function tiled.richardson_lucy_volume(source, psf, sink, options)
+    local job, plan = job_of("tiled_deconv.richardson_lucy_volume", source, psf, sink, options,
+        psf.device)
+    return run(job, plan), plan
+end
+
+--- Deconvolves an array by tiles. Returns the estimate (f32, on the device), the report and the
+-- plan. Options as for richardson_lucy_volume.
+function tiled.richardson_lucy(image, psf, options)
+    local device = sweep.devices(options, image.device, "tiled_deconv.richardson_lucy")[1]
+    local make, result = maker(image.shape, device), nil
+    local job, plan = job_of("tiled_deconv.richardson_lucy", volumes.of_array(image), psf,
+        function()
+            result = make()
+            return result
+        end, options, image.device)
+    local _ <close> = on_error(function()
+        if result then
+            result.array:release()
+        end
+    end)
+    local report = run(job, plan)
+    return result.array, report, plan
+end
+
+return whole_call.module(tiled, "tiled_deconv", {
+    seam = "volume: volume, axes: table, device: device, host: device",
+    plan = {"source: volume, psf: array, sink: volume?", OPTIONS},
+    richardson_lucy_volume = {"source: volume, psf: array, sink: volume", OPTIONS},
+    richardson_lucy = {"image: array, psf: array", OPTIONS},
+})
