@@ -236,29 +236,32 @@ static mb_status bp_mma_launch(const bp_job &job, cudaStream_t stream)
 }
 
 /* Blocks of 64 slices, or one smaller block. All are of one tile, so that they give the same bits;
-** the rest is the fastest found on an H200. */
+** the rest is the fastest found on an H200. Stages copied by lanes have less room. */
 template <class way>
 static mb_status bp_mma_fast(const bp_job &job, cudaStream_t stream)
 {
+    constexpr bool M = way::MAP;
     if (job.slices > 48)
         return bp_mma_launch<bp_mma_shape<way, 64, 4, 2, 4, 8, 4, 1, false>>(job, stream);
     if (job.slices > 32)
         return bp_mma_launch<bp_mma_shape<way, 48, 4, 2, 4, 8, 4, 1, false>>(job, stream);
     if (job.slices > 16)
-        return bp_mma_launch<bp_mma_shape<way, 32, 4, 2, 4, 8, 4, 2, false>>(job, stream);
-    return bp_mma_launch<bp_mma_shape<way, 16, 4, 2, 4, 16, 3, 2, false>>(job, stream);
+        return bp_mma_launch<bp_mma_shape<way, 32, 4, 2, 4, 8, 4, M ? 2 : 1, false>>(job, stream);
+    return bp_mma_launch<bp_mma_shape<way, 16, 4, 2, 4, M ? 16 : 8, M ? 3 : 4, 2, false>>(job,
+                                                                                          stream);
 }
 
 template <class way>
 static mb_status bp_mma_exact(const bp_job &job, cudaStream_t stream)
 {
+    constexpr bool M = way::MAP;
     if (job.slices > 48)
         return bp_mma_launch<bp_mma_shape<way, 64, 2, 2, 4, 8, 3, 1, true>>(job, stream);
     if (job.slices > 32)
         return bp_mma_launch<bp_mma_shape<way, 48, 2, 2, 4, 8, 3, 1, true>>(job, stream);
     if (job.slices > 16)
-        return bp_mma_launch<bp_mma_shape<way, 32, 2, 2, 4, 8, 3, 2, true>>(job, stream);
-    return bp_mma_launch<bp_mma_shape<way, 16, 2, 2, 4, 16, 3, 2, true>>(job, stream);
+        return bp_mma_launch<bp_mma_shape<way, 32, 2, 2, 4, 8, 3, M ? 2 : 1, true>>(job, stream);
+    return bp_mma_launch<bp_mma_shape<way, 16, 2, 2, 4, M ? 16 : 8, 3, 2, true>>(job, stream);
 }
 
 #endif

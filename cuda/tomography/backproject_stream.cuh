@@ -244,22 +244,22 @@ struct bp_stream {
         __syncthreads();
     }
 
-    /* The first packet of an angle's window, and its line; writes the table's entry: cosine, minus
-    ** sine, the tile's first pixel in bins of its window. COUNTED: the pixel from the middle of the
-    ** bin that the line counts from, and how many bytes that bin lies behind the window's first. */
-    __device__ int place(const mb_parallel_angle &t, double u, int angle, uint32_t entry, int *line)
+    /* The first packet of a window whose tile's first pixel lies at u. Writes the table's entry:
+    ** cosine, minus sine, that pixel in bins of the window. COUNTED: which line of its angle it is;
+    ** the pixel from the middle of the bin that the line counts from, and how many bytes that bin
+    ** lies behind the window's first. */
+    __device__ int place(const mb_parallel_angle &t, double u, uint32_t entry, int *second)
     {
         const double left = fmin(0.0, (size::WIDTH - 1) * t.cosine);
         const double above = fmin(0.0, -(size::HEIGHT - 1) * t.sine);
         const double first = floor(u + (left + above)) - size::LEAD;
         double packet = first;
         if constexpr (!size::COUNTED) {
-            *line = angle;
             bp_shared_store(entry, (float)t.cosine, (float)-t.sine, (float)(u - first), 0.0f);
         } else {
             const double half = floor(first * (1.0 / BP_ORIGIN)), origin = (half + 1) * BP_ORIGIN;
             packet = floor(first * (1.0 / size::BINS));
-            *line = 2 * angle + (half != 2 * floor(0.5 * half));
+            *second = half != 2 * floor(0.5 * half);
             bp_shared_store(
                 entry, (float)t.cosine, (float)-t.sine, (float)(u - origin - 0.5),
                 __int_as_float((int)(origin - size::BINS * packet) * (16 / size::BINS)));
@@ -276,24 +276,25 @@ struct bp_stream {
         if (a0 >= angles)
             return;
         bp_barrier_wait(empty + 8 * st, ((it / size::NST) & 1) ^ 1);
-        int start = 0, line = 0;
+        int start = 0, second = 0;
         if (lane < size::AS) {
             mb_parallel_angle t = {0.0, 1.0, 0.0}; /* padding: a window of zeros, any direction */
             if (a0 + lane < angles)
                 t = p.job.angles[a0 + lane];
-            start = place(t, bp_coordinate(p.job, t, x0, y0), a0 + lane,
-                          table + (st * size::AS + lane) * 16, &line);
+            start = place(t, bp_coordinate(p.job, t, x0, y0), table + (st * size::AS + lane) * 16,
+                          &second);
         }
         if constexpr (way::MAP) {
             if (lane == 0)
                 bp_barrier_expect(full + 8 * st, size::STAGE);
             if (lane < size::AS)
                 bp_tensor_copy(data + st * size::STAGE + lane * size::ANGLE, &p.map,
-                               (BP_GUARD + start) * 4, line, group, full + 8 * st);
+                               (BP_GUARD + start) * 4, size::LINES * (a0 + lane) + second, group,
+                               full + 8 * st);
             if (lane)
                 bp_barrier_arrive(full + 8 * st);
         } else {
-            copy_by_lanes(p.job, a0, start, line, data + st * size::STAGE);
+            copy_by_lanes(p.job, a0, start, second, data + st * size::STAGE);
             bp_barrier_arrive_copied(full + 8 * st);
             bp_barrier_arrive(full + 8 * st); /* the table is written */
         }
@@ -301,15 +302,15 @@ struct bp_stream {
     }
 
     /* Windows that begin at packet `start` of this lane's line; zeros for padding angles. */
-    __device__ void copy_by_lanes(const bp_job &job, int a0, int start, int line, uint32_t to)
+    __device__ void copy_by_lanes(const bp_job &job, int a0, int start, int second, uint32_t to)
     {
         const int lane = threadIdx.x & 31;
-        const bool real = a0 + lane < angles;
-        line = (real ? line : 0) * job.row + BP_GUARD; /* it fits: see bp_way_of */
+        const int angle = min(a0 + lane, angles - 1);
+        const int line = (size::LINES * angle + second) * job.row + BP_GUARD; /* see bp_way_of */
         int first[size::AS], lines[size::AS];
 #pragma unroll
         for (int j = 0; j < size::AS; j++) {
-            first[j] = __shfl_sync(~0u, real ? start : ends, j);
+            first[j] = __shfl_sync(~0u, a0 + lane < angles ? start : ends, j);
             lines[j] = __shfl_sync(~0u, line, j);
         }
 #pragma unroll 1
