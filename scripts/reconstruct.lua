@@ -324,6 +324,8 @@ local report = mb.recon.run(source, plan, result, function(slices, z)
     end
 end)
 
+plan = report.plan -- as it ran
+
 local nonfinite, clamped, nonpositive = table.unpack(report.counts)
 local below, above, nan = table.unpack(report.clipped)
 for _, text in ipairs(report.warnings) do

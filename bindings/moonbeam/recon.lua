@@ -247,8 +247,9 @@ recon.check_bytes = pipeline_run.check_bytes
 -- prominent warning otherwise (check_bytes). Returns {seconds, peak, pinned (both measured),
 -- as_planned (whether both were as planned), plan, counts = {nonfinite, clamped, nonpositive},
 -- clipped = {below, above, NaN} of the values stored as another type than f32, times (see
--- stream.describe), warnings: what was lost}. Raises an error if everything was lost: nothing
--- finite, no beam, everything clipped.
+-- stream.describe), replanned (sections that ran in smaller chunks because memory was refused
+-- before the first chunk; `plan` is then the plan that ran), warnings: what was lost}. Raises an
+-- error if everything was lost: nothing finite, no beam, everything clipped.
 function recon.run(scan, plan, sink, each)
     scan_values.check(scan, plan.settings)
     plan = recon.settle(scan, plan)
@@ -257,9 +258,12 @@ function recon.run(scan, plan, sink, each)
     local done = pipeline_run.execute(made, {sink = sink, out = out, each = each,
         quiet = plan.settings.quiet, label = "reconstructing", unit = "slices",
         files = plan.settings.slices_per_file})
+    if #done.replanned > 0 then
+        plan = scan_recipe.replanned(scan, plan, done.plan)
+    end
     return {seconds = done.seconds, peak = done.peak, pinned = done.pinned, plan = plan,
-        counts = done.totals.mended, clipped = done.totals.clipped, times = done.times,
-        as_planned = done.as_planned, warnings = done.warnings}
+        replanned = done.replanned, counts = done.totals.mended, clipped = done.totals.clipped,
+        times = done.times, as_planned = done.as_planned, warnings = done.warnings}
 end
 
 --- Reconstructs projections in host memory into a volume in host memory, in chunks of rows that fit

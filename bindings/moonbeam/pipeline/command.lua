@@ -5,13 +5,13 @@ local bound = require "moonbeam.pipeline.bound"
 local catalog = require "moonbeam.pipeline.catalog"
 local chain = require "moonbeam.pipeline.chain"
 local cli = require "moonbeam.internal.cli"
-local contact_sheet = require "moonbeam.pipeline.contact_sheet"
+local contact_sheet = require "moonbeam.pipeline.pictures.contact_sheet"
 local fail = require "moonbeam.internal.fail"
 local output = require "moonbeam.pipeline.output"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local report = require "moonbeam.pipeline.report"
-local snapshots = require "moonbeam.pipeline.snapshots"
-local sweep = require "moonbeam.pipeline.sweep"
+local snapshots = require "moonbeam.pipeline.pictures.snapshots"
+local sweep = require "moonbeam.pipeline.pictures.sweep"
 
 local command = {}
 

@@ -126,7 +126,10 @@ function output.run(self, options)
     if scaling then
         result:scaling(scaling[1] + 0.0, scaling[2] + 0.0) -- of one type, as CF requires
     end
-    local steps = {}
+    local steps, replanned = {}, {}
+    for i, each in ipairs(report.replanned) do
+        replanned[i] = each.text
+    end
     for i, section in ipairs(report.sections) do
         steps["section_" .. i] = mb.stream.summary(section.times)
     end
@@ -135,6 +138,7 @@ function output.run(self, options)
         upper_bound_peak_bytes = report.plan.at_most, measured_as_predicted = report.as_planned,
         predicted_pinned_bytes = report.plan.pinned, measured_pinned_bytes = report.pinned,
         seconds = report.seconds, steps = steps,
+        replanned = replanned[1] and table.concat(replanned, "\n"),
         nonfinite_values = report.totals.mended[1], clamped_pixels = report.totals.mended[2],
         nonpositive_values = report.totals.mended[3], clipped_below = report.totals.clipped[1],
         clipped_above = report.totals.clipped[2], not_numbers = report.totals.clipped[3]}

@@ -84,26 +84,50 @@ local function with_stores(job, section, measures)
     return opened
 end
 
+-- What a section does on dry devices. `own`: its store, where a later pass reads it.
+local function dry_work(job, section, blocks, values, devices, own)
+    section.reductions = plan.reductions(section, 1)
+    local settings = {overlap = section.overlap, order = job.options.order}
+    work.run(section, devices, blocks, values, {}, settings)
+    for pass = 2, plan.passes(section) do
+        work.run(plan.later_pass(section, pass, own), devices, blocks, {}, {writes = false},
+            settings)
+    end
+end
+
 -- The run of a section in blocks of so many rows on dry devices.
 local function dry_run(job, section, count, values, devices)
     local stores <close> = with_stores(job, section)
-    section.reductions = plan.reductions(section, 1)
-    local blocks = blocks_for(job, section, count)
-    local settings = {overlap = section.overlap, order = job.options.order}
-    local final = section.number == #job.sections
-    work.run(section, devices, blocks, values, {sink = final and job.options.out or nil,
-        files = final and job.options.files or nil}, settings)
-    for pass = 2, plan.passes(section) do
-        work.run(plan.later_pass(section, pass, stores[#stores]), devices, blocks, {},
-            {writes = false}, settings)
+    dry_work(job, section, blocks_for(job, section, count), values, devices, stores[#stores])
+end
+
+-- How far the pool of a device reaches from its two ends.
+local function extent_of(device)
+    local stats = mb.pool.stats(device)
+    return stats.reach_arrays + stats.reach_scratch
+end
+
+-- What fn(devices) takes on each of the job's devices and on the host: {peak =, reach =, grown =
+-- the bytes by which both ends grow}, by the ids of the devices.
+local function memory_of(job, fn)
+    local before = {}
+    local made = memory.peaks(function(...)
+        local devices = {table.unpack({...}, 1, #job.devices)}
+        for _, device in ipairs(devices) do
+            before[device.id] = extent_of(device)
+        end
+        fn(devices)
+    end, job.devices)
+    made.grown = {}
+    for id, bytes in pairs(before) do
+        made.grown[id] = made.reach[id][1] + made.reach[id][2] - bytes
     end
+    return made
 end
 
 -- The bytes of fn(devices) on each of the job's devices, by their ids, and on the host.
 local function peaks_of(job, fn)
-    return memory.peaks(function(...)
-        fn({table.unpack({...}, 1, #job.devices)})
-    end, job.devices).peak
+    return memory_of(job, fn).peak
 end
 
 local function larger(a, b)
@@ -113,37 +137,52 @@ local function larger(a, b)
     return a
 end
 
--- The peaks of a section in blocks of so many rows, by devices, and the values that take most on
--- the first one.
-local function new_section_peaks(job, section, count, known)
-    local heights, peaks, worst, most = {}, {}, nil, -1
+-- What a section takes in blocks of so many rows: {peaks and grown, by devices, worst = the values
+-- that take most on the first one}.
+local function new_section_memory(job, section, count, known)
+    local heights, made, most = {}, {peaks = {}, grown = {}}, -1
     for i, rows in ipairs(blocks_for(job, section, count)) do
         heights[i] = rows[2] - rows[1] + 1
     end
     for _, values in ipairs(deciding(job, section, heights, known)) do
-        local own = peaks_of(job, function(devices)
+        local own = memory_of(job, function(devices)
             dry_run(job, section, count, values, devices)
         end)
-        local first = own[job.devices[1].id]
+        local first = own.peak[job.devices[1].id]
         if first > most then
-            most, worst = first, values
+            most, made.worst = first, values
         end
-        larger(peaks, own)
+        larger(made.peaks, own.peak)
+        larger(made.grown, own.grown)
     end
-    return peaks, worst
+    return made
 end
 
 --- The same, made once for the same question.
-local function section_peaks(job, section, count, known)
+local function section_memory(job, section, count, known)
     local memo = section.peaks_memo
     memo[known] = memo[known] or {}
     local key = count * 2 + (section.overlap and 1 or 0)
     local made = memo[known][key]
     if not made then
-        made = {new_section_peaks(job, section, count, known)}
+        made = new_section_memory(job, section, count, known)
         memo[known][key] = made
     end
-    return made[1], made[2]
+    return made
+end
+
+local function section_peaks(job, section, count, known)
+    local made = section_memory(job, section, count, known)
+    return made.peaks, made.worst
+end
+
+--- How far the run of a section takes the pools from both ends, {low, high} by the ids of devices:
+-- with the values that are known, with all its blocks, from what is live now, stores included.
+function plan.reach(job, section)
+    return memory_of(job, function(devices)
+        dry_work(job, section, section.blocks, job.values, devices,
+            job.open_stores[section.number])
+    end).reach
 end
 
 -- What measuring takes, by devices, with the values that are known.
@@ -212,8 +251,8 @@ local function most_rows(job, section)
     return math.min(total, math.max(plan.BLOCK_ROWS, total // (job.options.out and 32 or 16)))
 end
 
-local function fits(peaks, available)
-    for id, bytes in pairs(peaks) do
+local function within(list, available)
+    for id, bytes in pairs(list) do
         if available[id] and bytes > available[id] then
             return false
         end
@@ -221,28 +260,38 @@ local function fits(peaks, available)
     return true
 end
 
--- The most rows up to `limit`, in whole packets, whose peaks are within what is available; or 0.
-local function most_that_fit(job, section, limit, available)
+-- Do blocks of so many rows fit? `whole`: with the holes between their arrays, so that all of it
+-- can be committed before the first block.
+local function fits(job, section, count, available, whole)
+    section.count = count
+    local made = section_memory(job, section, count, job.values)
+    return within(made.peaks, available) and not (whole and not within(made.grown, available))
+end
+
+-- The most rows up to `limit`, in whole packets, that fit; or 0.
+local function most_that_fit(job, section, limit, available, whole)
     local packet = math.min(sections.packet(section), limit)
     return packet * largest(limit // packet, function(n)
-        section.count = n * packet
-        return fits(section_peaks(job, section, n * packet, job.values), available)
+        return fits(job, section, n * packet, available, whole)
     end)
 end
 
--- The most rows at a time that fit, or 0: as asked, or whole packets, or all.
-local function rows_that_fit(job, section, available)
+-- The most rows at a time that fit, or 0: as asked, or whole packets, or all. `most`: no more than
+-- so many, whatever was asked.
+local function rows_that_fit(job, section, available, whole, most)
     local total, asked = section.last - section.first + 1, job.options.block
-    if asked or total <= most_rows(job, section) then
+    if most then
+        return most_that_fit(job, section, math.min(most, most_rows(job, section)), available,
+            whole)
+    elseif asked or total <= most_rows(job, section) then
         local count = math.min(asked or total, total)
-        section.count = count
-        if fits(section_peaks(job, section, count, job.values), available) then
+        if fits(job, section, count, available, whole) then
             return count
         elseif asked then
             return 0
         end
     end
-    return most_that_fit(job, section, most_rows(job, section), available)
+    return most_that_fit(job, section, most_rows(job, section), available, whole)
 end
 
 -- Even blocks: the same number of them, but none much smaller than the others; whole packets.
@@ -296,7 +345,7 @@ function plan.deciding_values(job, name, heights)
 end
 
 -- The first way that fits, its rows at a time, and why it is taken; nil where none does.
-local function way_that_fits(job, section, ways, available)
+local function way_that_fits(job, section, ways, available, whole, most)
     local first
     for _, overlap in ipairs {true, false} do
         if job.options.overlap == "auto" or job.options.overlap == overlap then
@@ -305,7 +354,7 @@ local function way_that_fits(job, section, ways, available)
                 if way.taken then
                     first = first or way
                     take(section, way)
-                    local rows = rows_that_fit(job, section, available)
+                    local rows = rows_that_fit(job, section, available, whole, most)
                     if rows > 0 then
                         return way, rows, way ~= first and way.name
                             .. " (the faster mode takes more than there is)" or way.reason
@@ -380,7 +429,10 @@ end
 -- Chooses way, overlap and block of a section.
 local function choose(job, section)
     local ways = ways_of(job, section)
-    local way, count, why = way_that_fits(job, section, ways, job.available)
+    local way, count, why = way_that_fits(job, section, ways, job.available, true)
+    if not way then
+        way, count, why = way_that_fits(job, section, ways, job.available, false)
+    end
     if not way and job.options.block then
         fail_block(job, section, ways, job.available)
     end
@@ -505,6 +557,26 @@ function plan.with_scan(made, scan)
         {__index = list[1]})
     local job = setmetatable({sections = list}, {__index = made.job})
     return setmetatable({sections = list, job = job}, {__index = made})
+end
+
+--- Plans a section of a settled plan again, in blocks of no more rows than it has, for less memory:
+-- `available`, bytes by the ids of devices. Returns the plan; nil where not even a packet fits.
+function plan.again(made, number, available)
+    local again = plan.settle(made, {})
+    local job, section = again.job, again.sections[number]
+    local ways, most = ways_of(job, section), section.count
+    local way, count, why = way_that_fits(job, section, ways, available, true, most)
+    if not way then
+        way, count, why = way_that_fits(job, section, ways, available, false, most)
+    end
+    if way then
+        section.way, section.reason = way.way or {}, why
+        section.count = even(section, count)
+        section.blocks = work.blocks(section.first, section.last, section.count)
+        settle_section(job, section, job.values)
+        count_moves(section)
+        return sum(job, again)
+    end
 end
 
 --- What stream.run is told of a section's ends.

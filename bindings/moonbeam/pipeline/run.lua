@@ -1,6 +1,7 @@
 --- Running a planned pipeline: measuring, and section after section over its blocks.
 
 local mb = require "moonbeam"
+local activate = require "moonbeam.pipeline.activate"
 local block = require "moonbeam.pipeline.block"
 local ledger = require "moonbeam.ledger"
 local plan = require "moonbeam.pipeline.plan"
@@ -159,12 +160,6 @@ local function compare(made, section, measured, others, times)
     return kept
 end
 
--- The section with its frames decoded once where blocks would decode them more than once.
-local function with_source(section, source)
-    return setmetatable({source = setmetatable(source, {__index = section.source})},
-        {__index = section})
-end
-
 -- Ends the first pass of a section's reductions and makes the later ones, over what it has stored.
 -- Returns the values that they end with, by name.
 local function reduce(made, section)
@@ -185,20 +180,16 @@ local function reduce(made, section)
     return values
 end
 
--- Runs a section whose values are known. Returns its totals and times, the bytes by device, whether
+-- Runs a section whose memory is there. Returns its totals and times, the bytes by device, whether
 -- they are those of the plan, and the values that its reductions found.
 local function run_section(made, section, ends, others)
     local job = made.job
-    local unpacked <close> = section.source.scan and section.cut == "rows"
-        and unpack.if_needed(section.source.scan, work.reads(section, section.blocks)) or nil
     section.beside = ends.writes ~= false
-    mb.collect()
     local scopes <close> = scopes_of(job.devices)
     local live = job.open_stores.live
-    local used = unpacked and with_source(section, {scan = unpacked}) or section
-    used.reductions = plan.reductions(section, 1)
-    section.summed = used.reductions
-    local totals, times = work.run(used, job.devices, section.blocks, job.values, ends,
+    section.reductions = plan.reductions(section, 1)
+    section.summed = section.reductions
+    local totals, times = work.run(section, job.devices, section.blocks, job.values, ends,
         {overlap = section.overlap, threads = job.options.threads, pinned = job.options.pinned,
             order = job.options.order, seen = job.options.seen and function(...)
                 others.call(job.options.seen, ...)
@@ -208,7 +199,7 @@ local function run_section(made, section, ends, others)
     for id, scope in pairs(scopes) do
         measured[id] = scope:finish() + (id == "host" and live or 0)
     end
-    times.unpack = (unpacked or section.source.scan or {}).unpack_seconds
+    times.unpack = (section.source.scan or {}).unpack_seconds
     local kept = compare(made, section, measured, others, times)
     return totals, times, measured, kept, found
 end
@@ -287,12 +278,20 @@ function state_methods:run(i, final)
     local section = self:ready(i)
     self.made.job.open_stores = self.stores
     self.bar:section(i)
-    local totals, times, measured, kept, found = run_section(self.made, section,
-        self:ends_of(section, final), self.others)
+    local ends = self:ends_of(section, final)
+    local unpacked <close> = section.source.scan and section.cut == "rows"
+        and unpack.if_needed(section.source.scan, work.reads(section, section.blocks)) or nil
+    mb.collect()
+    local secured = activate.section(self.made, i, unpacked)
+    self.made = secured.made
+    report.replanned[#report.replanned + 1] = secured.replanned
+    local totals, times, measured, kept, found = run_section(self.made, secured.section, ends,
+        self.others)
     add(report.totals, totals)
     report.as_planned = kept and report.as_planned
     report.pinned = math.max(report.pinned, times.pinned)
-    report.sections[i], report.times = {peaks = measured, times = times}, times
+    report.sections[i] = {peaks = measured, times = times, committed = secured.committed}
+    report.times = times
     for id, bytes in pairs(measured) do
         report.peaks[id] = math.max(report.peaks[id] or 0, bytes)
     end
@@ -312,8 +311,9 @@ end
 --- Runs a plan. `final`: {sink = a result, or a function (data, first), out = an array on the host,
 -- each = a function like that, which sees the data before, files, quiet, label, unit}. Returns
 -- {seconds, peaks (by device), peak (of the first one), pinned, totals = {mended, clipped}, times
--- (of the last section), sections = {{peaks, times}}, values, verdicts, plan, as_planned,
--- warnings}. Raises where everything was lost.
+-- (of the last section), sections = {{peaks, times, committed}}, replanned = {{section, from, to,
+-- reason, text}} (sections that ran in smaller blocks, because memory was refused), values,
+-- verdicts, plan, as_planned, warnings}. Raises where everything was lost.
 function run.execute(made, final)
     store.check_disks(made.job.places, nil, "pipeline.run")
     look(made)
@@ -328,7 +328,8 @@ function run.execute(made, final)
     local state = setmetatable({made = settled, values = {}, verdicts = verdicts, stores = stores,
         others = others_of(made.job.devices[1]), bar = progress.new(final.label or "working",
             total, {unit = final.unit or "rows", quiet = final.quiet or mb.device.dry()}),
-        report = {peaks = {}, totals = {}, sections = {}, pinned = 0, as_planned = true}},
+        report = {peaks = {}, totals = {}, sections = {}, replanned = {}, pinned = 0,
+            as_planned = true}},
         state_methods)
     for i in ipairs(settled.sections) do
         state:run(i, final)
@@ -358,6 +359,9 @@ function run.execute(made, final)
     volume[last.axis] = last.last - last.first + 1
     report.warnings = mb.device.dry() and {} or scan_values.losses(report.totals.mended,
         report.totals.clipped, sizes_of(first, volume), first.source.kind ~= "line integrals")
+    for i, each in ipairs(report.replanned) do
+        table.insert(report.warnings, i, each.text)
+    end
     return report
 end
 

@@ -244,4 +244,15 @@ function scan_recipe.settle(scan, plan, center, made)
     return check_out(fill(settled, scan))
 end
 
+--- The plan by which a pipeline ran that was planned again.
+function scan_recipe.replanned(scan, plan, made)
+    local again = scan_recipe.settle(scan, plan, plan.settings.center, made)
+    local section = made.sections[1]
+    again.chunk, again.overlap = section.count, section.overlap
+    again.chunks = math.ceil((plan.rows[2] - plan.rows[1] + 1) / section.count)
+    again.method, again.mode = section.way.method, section.way.mode
+    again.reason = reason_of(scan, plan.settings, plan.device, section)
+    return again
+end
+
 return scan_recipe
