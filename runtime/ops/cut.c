@@ -28,6 +28,7 @@ bool mb_op_cut_along(const mb_operator *entry, const void *params, const mb_spec
     if (!split || entry->array_count == 0 || axis >= arrays[0].shape.rank)
         return false;
     cut->split = split;
+    cut->device = device;
     cut->combine = split->combine;
     cut->packet = 1;
     cut->result = first_result(entry);

@@ -14,6 +14,7 @@ extern "C" {
 /* A split, made exact by the arguments of a call. */
 struct mb_op_cut {
     const mb_op_split *split;
+    const mb_device *device; /* of the call */
     /* The axis along which each array is cut. -1: an input that is whole for every piece, or a
     ** result that is combined. */
     int axes[MB_OP_MAX_ARRAYS];

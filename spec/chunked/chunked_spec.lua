@@ -223,7 +223,7 @@ helper.each_device(function(device, test)
                 assert.equal(part.input[2] - part.input[1] + 1, blocks.data.shape[1])
                 assert.same({18, 33}, blocks.weights.shape)
                 local smooth = mb.gaussian_filter(blocks.data, {0, 0, 2})
-                return smooth, mb.zeros {3}
+                return smooth, mb.zeros({3}, {device = blocks.data.device})
             end, {data = values, weights = values:view(1)}, {halo = {2, 1}, packet = 4, block = 8,
                 whole = {"weights"}})
             assert.equal(0, difference(whole, got))
@@ -239,7 +239,7 @@ helper.each_device(function(device, test)
                 for i = 1, part.last - part.first + 1 do
                     list[i] = block:view({2 * i - 1, 2 * i})
                 end
-                local sums = mb.empty({#list, 1, 33})
+                local sums = mb.empty({#list, 1, 33}, {device = block.device})
                 for i, pair in ipairs(list) do
                     local sum <close> = pair:max(1)
                     local most <close> = sum:max(1)

@@ -74,10 +74,10 @@ describe("examples", function()
     end
 
     function facts.filter_in_blocks()
-        local text = run("filter_in_blocks", "%s/scan.h5 /exchange/data %s/filtered.h5 210K")
+        local text = run("filter_in_blocks", "%s/scan.h5 /exchange/data %s/filtered.h5 400K")
         local planned = number(text, "operator: %d+ blocks of %d rows, planned (%d+) bytes")
         assert.equal(planned, number(text, "measured (%d+)\n"))
-        assert.is_true(planned <= 210000)
+        assert.is_true(planned <= 400000)
         assert.matches("function: %d+ blocks of %d+ frames, result u16 95 x 8 x 64", text)
         local file <close> = assert(mb.h5.open(folder .. "/filtered.h5"))
         assert.equal(8, file:dataset("/data").shape[2])

@@ -29,7 +29,7 @@ static const char *const samples[] = {
     "{inputs = {{'c64', 19, 501}}, params = {n = 1001}}",
     NULL};
 
-MB_TRAILING_SPLIT;
+MB_TRAILING_REAL_SPLIT;
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

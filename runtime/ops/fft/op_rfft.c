@@ -26,7 +26,7 @@ static const char *const samples[] = {"{inputs = {{'f32', 3, 16}}}",
                                       "{inputs = {{'f32', 19, 1001}}}",
                                       NULL};
 
-MB_TRAILING_SPLIT;
+MB_TRAILING_REAL_SPLIT;
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

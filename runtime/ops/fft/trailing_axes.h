@@ -35,6 +35,17 @@ static inline bool mb_trailing_adapt(const mb_spec *arrays, int64_t axes, const 
     static const mb_op_split split[] =                                                             \
         MB_SPLIT_AXES(.when = "the axis is not transformed", .adapt = adapt)
 
+/* The same for transforms of real data, which a GPU's library makes in ways that depend on how many
+** there are. */
+#define MB_TRAILING_REAL_SPLIT                                                                     \
+    static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)                   \
+    {                                                                                              \
+        return (!cut->device || cut->device->facts.compute_capability == 0) &&                     \
+               mb_trailing_adapt(arrays, ((const PARAMS *)params)->axes, cut);                     \
+    }                                                                                              \
+    static const mb_op_split split[] =                                                             \
+        MB_SPLIT_AXES(.when = "the axis is not transformed, on the host", .adapt = adapt)
+
 static inline mb_fft_desc mb_trailing_describe(mb_fft_kind kind, const mb_shape *shape,
                                                int64_t axes, int64_t last, bool in_place)
 {
